@@ -1,0 +1,250 @@
+//! The raw record of a run: histograms, intervals and conditions, before any conclusion. Versioned JSON; the
+//! schema is described in `docs/record.md`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::stats::Histogram;
+use crate::workload::Job;
+
+/// Value of [`Record::schema`] that this version writes.
+pub const SCHEMA: &str = "weir.record/1";
+
+/// One execution of one or more jobs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
+    /// Name in the store: time and a random part; sorts by time.
+    pub id: String,
+    /// Version of weir that made it.
+    pub weir_version: String,
+    /// The exact command, argument by argument.
+    pub command: Vec<String>,
+    /// What kind of run: `bench`, `fileio`, `doctor`.
+    pub kind: String,
+    /// Start, RFC 3339 with offset.
+    pub started_at: String,
+    /// Kernel, device stack, settings and other load; documented with the host reader that fills it.
+    pub conditions: Value,
+    /// Each job's measurement, in the order given.
+    pub jobs: Vec<JobRecord>,
+    /// Floods that ran beside the jobs.
+    pub floods: Vec<FloodRecord>,
+    /// Why the run ended early, if it did: `SIGINT`, an I/O error, …
+    pub ended_early: Option<String>,
+    /// Whatever a command wants to keep beside the jobs (doctor: its plan and facts).
+    #[serde(default)]
+    pub extra: Value,
+}
+
+/// The operation classes whose latencies are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Reads.
+    Read,
+    /// Writes, without any sync that follows.
+    Write,
+    /// fsync, fdatasync, msync, sync_file_range.
+    Sync,
+    /// A write together with the sync that makes it durable: what a database waits for.
+    Commit,
+}
+
+impl Class {
+    /// All classes, in the order of reports.
+    pub const ALL: [Class; 4] = [Class::Read, Class::Write, Class::Sync, Class::Commit];
+
+    /// The name in reports and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Read => "read",
+            Class::Write => "write",
+            Class::Sync => "sync",
+            Class::Commit => "commit",
+        }
+    }
+}
+
+/// What one job measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// The job as it ran, defaults filled in.
+    pub job: Job,
+    /// Which engine it was and what of it the kernel granted.
+    pub engine: EngineRecord,
+    /// Measured time (after warm-up, before the final sync).
+    pub elapsed_ns: u64,
+    /// Everything measured, by class; classes without operations are absent.
+    pub classes: BTreeMap<Class, ClassRecord>,
+    /// Consecutive intervals (1 s; longer in very long runs, so that memory stays bounded).
+    pub intervals: Vec<Interval>,
+    /// Each thread's share.
+    pub threads: Vec<ThreadRecord>,
+    /// Syncs at the end of the run, apart from throughput; absent if none were asked for.
+    pub final_sync: Option<FinalSync>,
+    /// Open loop only.
+    pub lateness: Option<Lateness>,
+    /// CPU time while measuring.
+    pub cpu: CpuRecord,
+    /// What the engine or runner noticed: depth without effect, punting, errors…
+    pub notes: Vec<Note>,
+    /// The first I/O error, if any ended the job.
+    pub error: Option<String>,
+    /// Verification, where asked for.
+    pub verify: Option<VerifyRecord>,
+}
+
+/// Totals of one class.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ClassRecord {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Latency from intended start to completion.
+    pub latency: Histogram,
+}
+
+/// An engine and what became of its options.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct EngineRecord {
+    /// psync, libaio, io_uring, mmap or null.
+    pub name: String,
+    /// Options that took effect: `fixed-buffers`, `DEFER_TASKRUN`, …
+    pub granted: Vec<String>,
+    /// Options that were tried and refused, with the kernel's answer.
+    pub refused: Vec<String>,
+    /// Most completions one call waits for.
+    pub batch: u32,
+    /// Most operations seen in flight at once, per thread.
+    pub in_flight_max: u32,
+    /// Time-weighted mean of operations in flight, all threads, measured independently of the latencies.
+    pub in_flight_mean: f64,
+}
+
+/// One interval of a job.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Interval {
+    /// Start, since the start of measuring.
+    pub start_ns: u64,
+    /// Length.
+    pub len_ns: u64,
+    /// What finished in it, by class.
+    pub classes: BTreeMap<Class, IntervalClass>,
+    /// Age of the oldest operation in flight at the end of the interval: a stall shows while it happens.
+    pub oldest_ns: u64,
+    /// Operations in flight at the end of the interval.
+    pub in_flight: u32,
+}
+
+/// What one class did in one interval.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct IntervalClass {
+    /// Operations finished.
+    pub count: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Mean latency.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// Coarse distribution for heat maps: (low, high, count), 8 buckets per power of two.
+    pub coarse: Vec<(u64, u64, u64)>,
+}
+
+/// One thread's share of a job.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ThreadRecord {
+    /// Operations finished (a commit counts as its write and its sync).
+    pub operations: u64,
+    /// Time between the thread's first start and last completion.
+    pub busy_ns: u64,
+}
+
+/// The syncs at the end of a run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct FinalSync {
+    /// Files synced.
+    pub files: u32,
+    /// Time for all of them.
+    pub total_ns: u64,
+    /// The first failure.
+    pub error: Option<String>,
+}
+
+/// How an open loop kept its schedule.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Operations whose intended start lay inside the run.
+    pub intended: u64,
+    /// Of these, finished later than [`Job::late_after`] after their intended start, or not at all.
+    pub late: u64,
+    /// Operations that were due but had not started when the run ended.
+    pub not_started: u64,
+    /// Longest distance from intended to real start.
+    pub start_delay_max_ns: u64,
+}
+
+/// CPU time while measuring.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct CpuRecord {
+    /// This process, user.
+    pub process_user_ns: u64,
+    /// This process, system.
+    pub process_system_ns: u64,
+    /// The whole machine, all modes but idle and iowait: kernel workers and other processes included.
+    pub machine_busy_ns: u64,
+    /// Processors.
+    pub processors: u32,
+}
+
+/// Something a reader of the result must know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Stable key, such as `depth-without-effect`.
+    pub key: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// What verification found.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct VerifyRecord {
+    /// Blocks checked.
+    pub checked: u64,
+    /// Blocks never written by this run, which cannot be checked.
+    pub unwritten: u64,
+    /// Older generation than was last written.
+    pub stale: u64,
+    /// Checksum does not match the content.
+    pub torn: u64,
+    /// Content belongs to another offset or file.
+    pub misplaced: u64,
+    /// The first few findings: file, offset and what was wrong.
+    pub examples: Vec<String>,
+}
+
+/// A bulk writer that ran beside the jobs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct FloodRecord {
+    /// As typed.
+    pub spec: String,
+    /// Bytes handed to the page cache.
+    pub bytes: u64,
+    /// Time it ran.
+    pub elapsed_ns: u64,
+    /// Rate in each interval, bytes per second.
+    pub bytes_per_second: Vec<f64>,
+    /// Why it ended: `stopped`, `size reached`, an error.
+    pub ended: String,
+}

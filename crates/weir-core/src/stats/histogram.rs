@@ -1,0 +1,280 @@
+//! A latency histogram over all of `u64` nanoseconds: no upper clamp, at least three significant digits.
+//!
+//! Log-linear buckets as in HdrHistogram (G. Tene): values below 2048 ns have a bucket each; above, every
+//! power of two is cut into 1024 buckets, so a bucket is never wider than 1/1024 of its value.
+
+use serde::{Deserialize, Serialize};
+
+/// log2 of the buckets per power of two.
+pub const PRECISION_BITS: u32 = 10;
+const LINEAR: u64 = 2 << PRECISION_BITS;
+/// Number of buckets that cover all of `u64`.
+pub const BUCKETS: usize = ((64 - PRECISION_BITS as usize - 1) << PRECISION_BITS) + LINEAR as usize;
+
+/// The bucket a value falls into.
+#[inline(always)]
+pub fn bucket_of(value: u64) -> usize {
+    let exponent = 63 - (value | (LINEAR - 1)).leading_zeros();
+    let shift = exponent - PRECISION_BITS;
+    ((shift as usize) << PRECISION_BITS) + (value >> shift) as usize
+}
+
+/// The smallest value of a bucket.
+pub fn bucket_low(bucket: usize) -> u64 {
+    if bucket < LINEAR as usize {
+        return bucket as u64;
+    }
+    let shift = (bucket >> PRECISION_BITS) - 1;
+    ((bucket - (shift << PRECISION_BITS)) as u64) << shift
+}
+
+/// The largest value of a bucket.
+pub fn bucket_high(bucket: usize) -> u64 {
+    if bucket + 1 >= BUCKETS { u64::MAX } else { bucket_low(bucket + 1) - 1 }
+}
+
+/// Counts of values by bucket, with exact count, sum, minimum and maximum. Serialises sparsely.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Sparse", into = "Sparse")]
+pub struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+/// The stored form: `[first bucket − previous bucket, count]` would save little; plain pairs stay readable.
+#[derive(Serialize, Deserialize)]
+struct Sparse {
+    /// log2 of the buckets per power of two, for readers of the record.
+    precision_bits: u32,
+    count: u64,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+    buckets: Vec<(u32, u64)>,
+}
+
+impl From<Histogram> for Sparse {
+    fn from(h: Histogram) -> Self {
+        let buckets = h.nonzero().map(|(bucket, n)| (bucket as u32, n)).collect();
+        Sparse {
+            precision_bits: PRECISION_BITS,
+            count: h.count,
+            sum_ns: h.sum,
+            min_ns: h.min().unwrap_or(0),
+            max_ns: h.max,
+            buckets,
+        }
+    }
+}
+
+impl From<Sparse> for Histogram {
+    fn from(s: Sparse) -> Self {
+        let mut h = Histogram::new();
+        for (bucket, n) in s.buckets {
+            h.add_bucket(bucket as usize, n);
+        }
+        if h.count > 0 {
+            h.set_exact(s.sum_ns, s.min_ns, s.max_ns);
+        }
+        h
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty histogram; it grows to the largest bucket it has seen.
+    pub fn new() -> Self {
+        Histogram { counts: Vec::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
+
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        let bucket = bucket_of(value);
+        self.grow(bucket);
+        self.counts[bucket] += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Counts `n` values of a bucket, taking sum, minimum and maximum from the bucket's middle and edges
+    /// until [`Histogram::set_exact`] supplies the true ones. Buckets past the last are ignored.
+    pub fn add_bucket(&mut self, bucket: usize, n: u64) {
+        if n == 0 || bucket >= BUCKETS {
+            return;
+        }
+        self.grow(bucket);
+        self.counts[bucket] += n;
+        self.count += n;
+        let middle = bucket_low(bucket) + (bucket_high(bucket) - bucket_low(bucket)) / 2;
+        self.sum += u128::from(middle) * u128::from(n);
+        self.min = self.min.min(bucket_low(bucket));
+        self.max = self.max.max(bucket_high(bucket));
+    }
+
+    /// Replaces the estimates of [`Histogram::add_bucket`] by exact figures.
+    pub fn set_exact(&mut self, sum: u128, min: u64, max: u64) {
+        self.sum = sum;
+        self.min = min;
+        self.max = max;
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.count == 0 {
+            return;
+        }
+        self.grow(other.counts.len().saturating_sub(1));
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    fn grow(&mut self, bucket: usize) {
+        if bucket >= self.counts.len() {
+            self.counts.resize((bucket + 1).next_multiple_of(64).min(BUCKETS), 0);
+        }
+    }
+
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The exact sum of all values, in nanoseconds.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// The exact smallest value.
+    pub fn min(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// The exact largest value.
+    pub fn max(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// The exact mean.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The value at or below which a fraction `q` in 0..=1 of all values lie: the upper edge of its bucket,
+    /// within the exact minimum and maximum. It never says whether enough values stand behind it; see
+    /// [`crate::stats`] for quantiles that do.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (bucket, n) in self.nonzero() {
+            seen += n;
+            if seen >= rank {
+                return Some(bucket_high(bucket).clamp(self.min, self.max));
+            }
+        }
+        Some(self.max)
+    }
+
+    /// How many values are certainly above `value` (the bucket that holds `value` counts as not above).
+    pub fn count_above(&self, value: u64) -> u64 {
+        self.counts.iter().skip(bucket_of(value) + 1).sum()
+    }
+
+    /// Non-empty buckets with their counts, in ascending order.
+    pub fn nonzero(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(i, n)| (i, *n))
+    }
+
+    /// Non-empty buckets as `(low, high, count)` of `1 << bits` buckets per power of two: a coarser view for plots.
+    pub fn coarse(&self, bits: u32) -> Vec<(u64, u64, u64)> {
+        let bits = bits.min(PRECISION_BITS);
+        let step = 1usize << (PRECISION_BITS - bits);
+        let mut out: Vec<(u64, u64, u64)> = Vec::new();
+        for (bucket, n) in self.nonzero() {
+            let first = bucket / step * step;
+            let (low, high) = (bucket_low(first), bucket_high((first + step - 1).min(BUCKETS - 1)));
+            match out.last_mut() {
+                Some(last) if last.0 == low => last.2 += n,
+                _ => out.push((low, high, n)),
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_cover_every_value_within_three_digits() {
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        let mut value = 0u64;
+        loop {
+            let bucket = bucket_of(value);
+            let (low, high) = (bucket_low(bucket), bucket_high(bucket));
+            assert!(low <= value && value <= high, "{value} in {low}..={high}");
+            assert!((high - low) as f64 <= low as f64 / 1024.0, "{value}: {low}..={high} is too wide");
+            match value.checked_add(value / 700 + 1) {
+                Some(next) => value = next,
+                None => break,
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_of_a_known_sequence() {
+        let mut h = Histogram::new();
+        (1..=1000u64).for_each(|v| h.record(v));
+        assert_eq!(h.quantile(0.5), Some(500));
+        assert_eq!(h.quantile(0.99), Some(990));
+        assert_eq!(h.quantile(1.0), Some(1000));
+        assert_eq!(h.mean(), Some(500.5));
+        assert_eq!(h.count_above(990), 10);
+        assert_eq!(Histogram::new().quantile(0.5), None);
+    }
+
+    #[test]
+    fn serialises_sparsely_and_back() {
+        let mut h = Histogram::new();
+        [3, 5_000_000_000_000, 17, 17].iter().for_each(|v| h.record(*v));
+        let text = serde_json::to_string(&h).unwrap();
+        assert!(text.len() < 200, "{text}");
+        let back: Histogram = serde_json::from_str(&text).unwrap();
+        assert_eq!((back.count(), back.sum(), back.min(), back.max()), (4, h.sum(), Some(3), h.max()));
+        assert_eq!(back.quantile(0.5), h.quantile(0.5));
+    }
+
+    #[test]
+    fn merge_equals_recording_together() {
+        let (mut a, mut b, mut both) = (Histogram::new(), Histogram::new(), Histogram::new());
+        for v in [1u64, 100, 10_000, 123_456_789] {
+            a.record(v);
+            both.record(v);
+        }
+        for v in [7u64, 99_999_999_999] {
+            b.record(v);
+            both.record(v);
+        }
+        a.merge(&b);
+        assert_eq!((a.count(), a.sum(), a.min(), a.max()), (both.count(), both.sum(), both.min(), both.max()));
+        assert_eq!(a.quantile(0.9), both.quantile(0.9));
+    }
+}

@@ -1,0 +1,1 @@
+//! Everything under /sys, /proc and cgroups, read under a root path; knobs and their journal.
