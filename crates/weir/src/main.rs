@@ -1,3 +1,23 @@
-//! weir.
+//! weir measures, explains, tunes and guards the storage of a database server.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod cli;
+mod cmd;
+mod failure;
+mod signals;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    if cli::called_as_sysbench(&arguments) {
+        return failure::exit(cmd::fileio::run_as_sysbench(&arguments[1..]));
+    }
+    match cli::Cli::try_parse_from(&arguments) {
+        Ok(cli) => failure::exit(cmd::dispatch(cli, &arguments)),
+        Err(error) => failure::exit_for_usage(&error),
+    }
+}

@@ -1,0 +1,48 @@
+//! What can be typed. These structs hold just that; `cmd` turns it into validated core types.
+
+pub mod bench;
+pub mod compare;
+pub mod doctor;
+pub mod fileio;
+pub mod report;
+pub mod results;
+
+use std::path::Path;
+
+use clap::{Parser, Subcommand};
+
+/// Measures storage the way a database uses it, says what it found, and puts everything back.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, max_term_width = 110, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Is this storage all right for a database, and what should change?
+    Doctor(doctor::Args),
+    /// Run a workload and report it honestly
+    Bench(Box<bench::Args>),
+    /// sysbench's fileio test, with sysbench's own options and report
+    Fileio(fileio::Args),
+    /// List, show and export stored runs
+    Results(results::Args),
+    /// Compare two stored runs, with intervals
+    Compare(compare::Args),
+    /// Draw a stored run as one self-contained HTML page
+    Report(report::Args),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Whether the binary was called by the name `sysbench`.
+pub fn called_as_sysbench(arguments: &[String]) -> bool {
+    arguments.first().and_then(|a| Path::new(a).file_name()).is_some_and(|name| name == "sysbench")
+}

@@ -1,0 +1,5 @@
+//! What can be typed after `weir report`.
+
+/// Arguments of `weir report`.
+#[derive(Debug, clap::Args)]
+pub struct Args {}

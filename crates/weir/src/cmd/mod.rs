@@ -1,0 +1,31 @@
+//! One file a command: facts first, then decisions, then acts; a record lands in the store before anything prints.
+
+pub mod bench;
+pub mod compare;
+pub mod doctor;
+pub mod fileio;
+pub mod report;
+pub mod results;
+
+use std::io;
+
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Outcome;
+
+/// Runs the command that was typed.
+pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
+    match cli.command {
+        Command::Doctor(args) => doctor::run(args, command),
+        Command::Bench(args) => bench::run(*args, command),
+        Command::Fileio(args) => fileio::run(args),
+        Command::Results(args) => results::run(args, command),
+        Command::Compare(args) => compare::run(args, command),
+        Command::Report(args) => report::run(args, command),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "weir", &mut io::stdout());
+            Ok(Outcome::Done)
+        }
+    }
+}

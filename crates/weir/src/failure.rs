@@ -1,0 +1,99 @@
+//! How a command ends: exit codes, and errors with hints on stderr.
+
+use std::io;
+use std::process::ExitCode;
+
+use weir_io::error::{Fault, IoError};
+
+/// How a command that ran to its end ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done.
+    Done,
+    /// The thing measured failed a bar that was stated (exit 1).
+    BelowBar,
+    /// An operation of the workload failed; what was measured was kept and printed (exit 4).
+    WorkloadFailed,
+    /// A signal ended it; what was measured was kept and printed (exit 128 + signal).
+    Interrupted(u8),
+    /// sysbench's own exit codes, where its command lines are used.
+    Code(u8),
+}
+
+/// A mistake in what was typed that clap cannot see.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Usage {
+    /// The mistake.
+    pub what: String,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
+/// Something the machine lacks: room, a privilege, a file.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Lacking {
+    /// What is missing.
+    pub what: String,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
+/// Turns the end of a command into an exit code, after telling the user of an error.
+pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::BelowBar) => ExitCode::from(1),
+        Ok(Outcome::WorkloadFailed) => ExitCode::from(4),
+        Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal),
+        Ok(Outcome::Code(code)) => ExitCode::from(code),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            if let Some(hint) = hint_of(&error) {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::from(code_of(&error))
+        }
+    }
+}
+
+/// clap's own messages: help and version are results, mistakes are exit 2.
+pub fn exit_for_usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// A reader that went away (`weir … | head`) is no failure of weir.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn code_of(error: &anyhow::Error) -> u8 {
+    for cause in error.chain() {
+        if let Some(io_error) = cause.downcast_ref::<IoError>() {
+            return match io_error.fault {
+                Fault::Usage => 2,
+                Fault::Environment => 3,
+                Fault::Io => 4,
+            };
+        }
+        if cause.is::<Usage>() {
+            return 2;
+        }
+    }
+    3
+}
+
+fn hint_of(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        let of_io = cause.downcast_ref::<IoError>().and_then(|e| e.hint.clone());
+        let of_usage = cause.downcast_ref::<Usage>().and_then(|e| e.hint.clone());
+        let of_lacking = cause.downcast_ref::<Lacking>().and_then(|e| e.hint.clone());
+        of_io.or(of_usage).or(of_lacking)
+    })
+}

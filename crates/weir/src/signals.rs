@@ -1,0 +1,23 @@
+//! SIGINT, SIGTERM and SIGHUP ask the run to stop: it keeps what it measured, cleans up and reports.
+
+use std::io;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use weir_io::runner::Stop;
+
+/// A stop request that the signals raise. A second SIGINT ends the process at once.
+pub fn stop_on_signals() -> io::Result<Stop> {
+    let stop = Stop::default();
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let raised = stop.clone();
+    std::thread::Builder::new().name("signals".to_string()).spawn(move || {
+        for signal in signals.forever() {
+            if raised.requested().is_some() {
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+            raised.request(signal as u8);
+        }
+    })?;
+    Ok(stop)
+}
