@@ -7,4 +7,5 @@
 pub mod result;
 pub mod stats;
 pub mod units;
+pub mod verdict;
 pub mod workload;
