@@ -262,6 +262,10 @@ pub struct Measurement {
     pub latency: LatencySummary,
     /// Distribution for plots: (low ns, high ns, count), 8 buckets per power of two.
     pub distribution: Vec<(u64, u64, u64)>,
+    /// Median of the sync alone, where a commit has a separate one.
+    pub sync_p50_ns: Option<u64>,
+    /// Share of the time the device had a request in flight, 0..1 (iostat's %util); absent where not seen.
+    pub utilization: Option<f64>,
     /// Age of the oldest operation in flight at any interval's end: shows operations that never finished.
     pub oldest_ns_max: u64,
     /// Measured time.
