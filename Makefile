@@ -1,0 +1,34 @@
+# `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
+.PHONY: help doctor test build bench bench-flood install uninstall
+
+PREFIX ?= /usr/local
+# The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
+DIR ?= .
+
+help:
+	@echo "make doctor            examine the storage under DIR (default: here); report in weir-doctor-report.html"
+	@echo "make test              every check and test there is; those that need root run where root"
+	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
+	@echo "make bench-flood       a database beside a bulk copy, on a throttled loop device (root)"
+	@echo "make install           weir and its shell completions under PREFIX (default: /usr/local)"
+
+doctor:
+	@scripts/doctor "$(DIR)"
+
+test:
+	@scripts/test
+
+build:
+	@scripts/build
+
+bench:
+	@bench/engines
+
+bench-flood:
+	@bench/flood
+
+install:
+	@scripts/install "$(PREFIX)"
+
+uninstall:
+	@scripts/install --remove "$(PREFIX)"

@@ -1,0 +1,336 @@
+//! The house rules that a compiler does not enforce. Each rule is a function from text to complaints, and each is
+//! shown to complain about a small bad input, so that none of them passes because it looks at nothing.
+#![allow(clippy::disallowed_methods, reason = "this test reads the repository; the library reads nothing")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which modules of weir-core may use which others. `report` stands on all of them and nothing stands on it.
+const MODULE_EDGES: [(&str, &[&str]); 10] = [
+    ("units", &[]),
+    ("stats", &["units"]),
+    ("workload", &["units"]),
+    ("target", &["units"]),
+    ("trace", &["stats", "units"]),
+    ("result", &["stats", "target", "units", "workload"]),
+    ("experiment", &["result", "stats", "units", "workload"]),
+    ("control", &["stats", "units"]),
+    ("verdict", &["result", "stats", "target", "units", "workload"]),
+    ("report", &["experiment", "result", "stats", "target", "trace", "units", "verdict", "workload"]),
+];
+
+/// Which crates of the workspace may use which others; siblings never use each other.
+const CRATE_EDGES: [(&str, &[&str]); 6] = [
+    ("weir-core", &[]),
+    ("weir-host", &["weir-core"]),
+    ("weir-io", &["weir-core"]),
+    ("weir-trace", &["weir-core"]),
+    ("weir-db", &["weir-core"]),
+    ("weir", &["weir-core", "weir-host", "weir-io", "weir-trace", "weir-db"]),
+];
+
+/// Crates that talk to the kernel and may say `unsafe`.
+const UNSAFE_CRATES: [&str; 3] = ["weir-host", "weir-io", "weir-trace"];
+
+const LINES_MAX: usize = 800;
+const MAIN_LINES_MAX: usize = 60;
+
+/// What a test named `root_…` must contain: it asks before it acts, and says what it lacks where it cannot.
+const PRIVILEGE_CHECKS: [&str; 2] = ["geteuid", "root_or_say"];
+
+#[test]
+fn the_repository_keeps_its_rules() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let files = text_files(&repository);
+    assert!(files.len() > 30, "found only {} files under {}", files.len(), repository.display());
+    let mut complaints = Vec::new();
+    for (path, text) in &files {
+        for complaint in complaints_about(path, text) {
+            complaints.push(format!("{path}: {complaint}"));
+        }
+    }
+    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        if !files.contains_key(licence) {
+            complaints.push(format!("{licence} is missing"));
+        }
+    }
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[test]
+fn every_rule_complains_about_a_bad_input() {
+    let core = "crates/weir-core/src";
+    let long = "//! Long.\n".repeat(LINES_MAX + 1);
+    let long_main = "//! Main.\n".repeat(MAIN_LINES_MAX + 1);
+    let workplace = format!("see {}shared\n", concat!("/wo", "rk/"));
+    let later = format!("//! A.\n// {}: later\n", concat!("TO", "DO"));
+    let skipped = format!("#[test]\n#[{}]\nfn a() {{}}\n", "ignore");
+    let hidden = format!("//! A.\nfn f() {{ {} {{ g() }} }}\n", "unsafe");
+    let cases: [(&str, &str, &str); 18] = [
+        (&format!("{core}/units.rs"), "//! A.\nuse crate::stats::Histogram;\n", "units may not use stats"),
+        (&format!("{core}/result/a.rs"), "//! A.\nuse crate::{units, report::html};\n", "may not use report"),
+        (
+            &format!("{core}/result/a.rs"),
+            "//! A.\nuse crate::{units::{Bytes, Nanos}, verdict};\n",
+            "may not use verdict",
+        ),
+        (
+            &format!("{core}/stats/a.rs"),
+            "//! A.\nfn f() -> crate::workload::Job {}\n",
+            "may not use workload",
+        ),
+        (&format!("{core}/stats/a.rs"), "//! A.\nuse super::super::result::Record;\n", "may not use result"),
+        (&format!("{core}/cellar/a.rs"), "//! A.\n", "no module called cellar"),
+        (
+            "crates/weir-core/Cargo.toml",
+            "[dev-dependencies]\nweir-host.workspace = true\n",
+            "may not use weir-host",
+        ),
+        (
+            "crates/weir-io/Cargo.toml",
+            "[target.x.dependencies]\nweir-host.workspace = true\n",
+            "may not use weir-host",
+        ),
+        ("crates/weir-new/Cargo.toml", "[dependencies]\n", "no crate called weir-new"),
+        ("crates/weir-io/src/lib.rs", &long, "lines"),
+        ("crates/weir/src/main.rs", &long_main, "lines"),
+        ("crates/weir/src/a.rs", "fn f() {}\n", "say what the file is"),
+        ("README.md", &workplace, "speaks of itself alone"),
+        ("crates/weir/src/a.rs", &later, "without an issue"),
+        ("crates/weir/tests/a.rs", &skipped, "ignored"),
+        ("crates/weir/src/a.rs", &hidden, "unsafe"),
+        ("crates/weir-io/src/a.rs", "//! A.\n#[test]\nfn root_mounts() {\n    mount();\n}\n", "does not ask"),
+        ("crates/weir-io/Cargo.toml", "[package]\nname = \"weir-io\"\n", "workspace lints"),
+    ];
+    for (path, text, expected) in cases {
+        let complaints = complaints_about(path, text);
+        assert!(
+            complaints.iter().any(|c| c.contains(expected)),
+            "{path}: {text:.80}: expected {expected:?}, got {complaints:?}"
+        );
+    }
+}
+
+#[test]
+fn no_rule_complains_about_a_good_input() {
+    let cases = [
+        (
+            "crates/weir-core/src/result/a.rs",
+            "//! See [`crate::report`].\nuse crate::units::Bytes;\nuse super::record::Record;\n",
+        ),
+        ("crates/weir-core/src/report/html/a.rs", "//! A.\nuse crate::{result::Record, verdict::Verdict};\n"),
+        (
+            "crates/weir-io/src/a.rs",
+            "//! A.\n#[test]\nfn root_mounts() {\n    if geteuid() != 0 {\n        return;\n    }\n}\n",
+        ),
+        ("crates/weir/src/a.rs", "//! A.\n// TODO(#12): later\n"),
+        (
+            "crates/weir-io/Cargo.toml",
+            "[lints]\nworkspace = true\n[dependencies]\nweir-core.workspace = true\n",
+        ),
+    ];
+    for (path, text) in cases {
+        assert_eq!(complaints_about(path, text), Vec::<String>::new(), "{path}: {text}");
+    }
+}
+
+/// All rules, applied to one file; `path` is relative to the repository.
+fn complaints_about(path: &str, text: &str) -> Vec<String> {
+    let mut complaints = words(text);
+    if path.ends_with("Cargo.toml") && path.starts_with("crates/") {
+        complaints.extend(manifest(path, text));
+    }
+    let script = !path.contains('.') && text.starts_with("#!");
+    if [".rs", ".c", ".py", ".sh", ".js", ".css"].iter().any(|e| path.ends_with(e)) || script {
+        complaints.extend(length(path, text));
+    }
+    if path.ends_with(".rs") {
+        complaints.extend(rust(path, text));
+    }
+    complaints
+}
+
+fn length(path: &str, text: &str) -> Option<String> {
+    let most = if path.ends_with("src/main.rs") { MAIN_LINES_MAX } else { LINES_MAX };
+    let lines = text.lines().count();
+    (lines > most).then(|| format!("{lines} lines, {most} at most: probably two rooms in one"))
+}
+
+fn words(text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if text.contains(concat!("/wo", "rk/")) {
+        complaints.push("the project speaks of itself alone".to_string());
+    }
+    for word in [concat!("TO", "DO"), concat!("FIX", "ME")] {
+        let without_issue =
+            text.match_indices(word).any(|(at, _)| !text[at + word.len()..].starts_with("(#"));
+        if without_issue {
+            complaints.push(format!("{word} without an issue's number"));
+        }
+    }
+    complaints
+}
+
+fn rust(path: &str, text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let code = without_comments(text);
+    if path.contains("/src/") && !text.starts_with("//!") {
+        complaints.push("the first line does not say what the file is".to_string());
+    }
+    if code.contains(&format!("#[{}", "ignore")) {
+        complaints.push("a test is ignored: it runs, or it says what it lacks".to_string());
+    }
+    let may_be_unsafe = UNSAFE_CRATES.iter().any(|krate| path.starts_with(&format!("crates/{krate}/")));
+    let is_unsafe = ["{", "fn", "impl"].iter().any(|what| code.contains(&format!("{} {what}", "unsafe")));
+    if is_unsafe && !may_be_unsafe && !path.starts_with("fuzz/") {
+        complaints.push(format!("unsafe code belongs in {}", UNSAFE_CRATES.join(", ")));
+    }
+    complaints.extend(module_edges(path, &code));
+    complaints.extend(root_tests(&code));
+    complaints
+}
+
+/// Comments name what they like, links included; only code makes an edge.
+fn without_comments(text: &str) -> String {
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .fold(String::new(), |code, line| code + line + "\n")
+}
+
+fn module_edges(path: &str, code: &str) -> Vec<String> {
+    let Some(inside) = path.strip_prefix("crates/weir-core/src/") else { return Vec::new() };
+    let module = inside.split(['/', '.']).next().unwrap_or_default();
+    if module == "lib" {
+        return Vec::new();
+    }
+    let Some((_, allowed)) = MODULE_EDGES.iter().find(|(name, _)| *name == module) else {
+        return vec![format!(
+            "there is no module called {module} in the table of edges: say there what it may use"
+        )];
+    };
+    modules_used(inside, code)
+        .into_iter()
+        .filter(|used| used != module && !allowed.contains(&used.as_str()))
+        .map(|used| format!("{module} may not use {used}"))
+        .collect()
+}
+
+/// Top-level modules that the code of a file names: after `crate::`, or after as many `super::` as lead there.
+fn modules_used(inside: &str, code: &str) -> Vec<String> {
+    let depth = inside.matches('/').count() + usize::from(!inside.ends_with("mod.rs"));
+    let climb = "super::".repeat(depth);
+    let mut used = Vec::new();
+    for root in ["crate::", climb.as_str()] {
+        for (at, _) in code.match_indices(root) {
+            let names_more = root != "crate::"
+                && (code[..at].ends_with("super::") || code[at + root.len()..].starts_with("super::"));
+            if !names_more && !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+                used.extend(first_names(&code[at + root.len()..]));
+            }
+        }
+    }
+    used.retain(|name| MODULE_EDGES.iter().any(|(module, _)| module == name));
+    used
+}
+
+/// The first identifiers of a path or of a `{…}` list of paths.
+fn first_names(path: &str) -> Vec<String> {
+    let Some(list) = path.strip_prefix('{') else { return vec![identifier(path)] };
+    let (mut names, mut level, mut start) = (Vec::new(), 1, 0);
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => level += 1,
+            '}' => level -= 1,
+            _ => {}
+        }
+        if level == 0 || (level == 1 && c == ',') {
+            names.push(identifier(list[start..at].trim()));
+            start = at + 1;
+        }
+        if level == 0 {
+            break;
+        }
+    }
+    names
+}
+
+fn identifier(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// Tests named `root_…` that do not ask whether they may.
+fn root_tests(code: &str) -> Vec<String> {
+    let starts: Vec<usize> = code.match_indices("#[test]\n").map(|(at, _)| at).collect();
+    let mut complaints = Vec::new();
+    for (nth, &start) in starts.iter().enumerate() {
+        let end = starts.get(nth + 1).copied().unwrap_or(code.len());
+        let test = &code[start..end];
+        let Some(name) = test.split_once("fn ").map(|(_, rest)| identifier(rest)) else { continue };
+        if name.starts_with("root_") && !PRIVILEGE_CHECKS.iter().any(|check| test.contains(check)) {
+            complaints
+                .push(format!("{name} does not ask for its privileges ({})", PRIVILEGE_CHECKS.join(" or ")));
+        }
+    }
+    complaints
+}
+
+fn manifest(path: &str, text: &str) -> Vec<String> {
+    let krate = path.split('/').nth(1).unwrap_or_default();
+    let Some((_, allowed)) = CRATE_EDGES.iter().find(|(name, _)| *name == krate) else {
+        return vec![format!(
+            "there is no crate called {krate} in the table of edges: say there what it may use"
+        )];
+    };
+    let manifest: toml::Table = toml::from_str(text).unwrap();
+    let mut complaints: Vec<String> = dependencies(&manifest)
+        .into_iter()
+        .filter(|name| name.starts_with("weir") && name != krate && !allowed.contains(&name.as_str()))
+        .map(|name| format!("{krate} may not use {name}"))
+        .collect();
+    let lints = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool);
+    if lints != Some(true) {
+        complaints.push("does not take the workspace lints".to_string());
+    }
+    complaints
+}
+
+/// Names in every table of dependencies: normal, dev, build, and those of a target or feature.
+fn dependencies(table: &toml::Table) -> Vec<String> {
+    let mut names = Vec::new();
+    for (key, value) in table {
+        let Some(inner) = value.as_table() else { continue };
+        if key.ends_with("dependencies") {
+            names.extend(inner.keys().cloned());
+        } else {
+            names.extend(dependencies(inner));
+        }
+    }
+    names
+}
+
+/// Text files of the repository by relative path; what is built, fetched or captured from machines is left out.
+fn text_files(repository: &Path) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    let mut folders: Vec<PathBuf> = vec![repository.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                let foreign = ["target", ".git", "fixtures", "corpus"].contains(&name.as_str())
+                    || name.starts_with("weir-doctor");
+                if !foreign {
+                    folders.push(entry.path());
+                }
+            } else if kind.is_file() && name != "Cargo.lock" && name != ".git" {
+                if let Ok(text) = fs::read_to_string(entry.path()) {
+                    let path = entry.path();
+                    files.insert(path.strip_prefix(repository).unwrap().to_string_lossy().into_owned(), text);
+                }
+            }
+        }
+    }
+    files
+}

@@ -1,0 +1,95 @@
+# Sourced by the other scripts: finds cargo, says what is missing, installs it, and keeps cargo off the network
+# where everything it needs is already here.
+# shellcheck shell=bash
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "error: $1"; [ -z "${2:-}" ] || say "hint: $2"; exit 3; }
+
+# mkfs, losetup and the like live where a plain user's PATH does not look.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# A toolchain made by rustup is found without its folder on PATH, also under sudo: then the user's toolchain is
+# used as it stands, while crates and build products of root go to root's own CARGO_HOME.
+find_cargo() {
+  local home
+  if ! command -v cargo >/dev/null; then
+    PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+  fi
+  if ! command -v cargo >/dev/null && [ -n "${SUDO_USER:-}" ]; then
+    home=$(getent passwd "$SUDO_USER" | cut -d: -f6)
+    PATH=$home/.cargo/bin:$PATH
+    export RUSTUP_HOME=${RUSTUP_HOME:-$home/.rustup}
+  fi
+  export PATH
+  command -v cargo >/dev/null || die "there is no Rust toolchain here" "https://rustup.rs installs one in a minute"
+}
+
+# What a need is called: a command, or a file, and the Debian package that brings it.
+# shellcheck disable=SC2034 # the scripts that source this use them
+needs_of_build=(cc:gcc /usr/include/stdio.h:libc6-dev)
+# shellcheck disable=SC2034
+needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs losetup:mount
+  setpriv:util-linux shellcheck:shellcheck python3:python3)
+# shellcheck disable=SC2034
+needs_of_bench=(fio:fio sysbench:sysbench python3:python3 mkfs.xfs:xfsprogs losetup:mount)
+
+is_here() { case $1 in /*) [ -e "$1" ] ;; *) command -v "$1" >/dev/null ;; esac; }
+
+# packages_missing NEED… : the packages to install, without repetition.
+packages_missing() {
+  local need
+  for need; do is_here "${need%:*}" || printf '%s\n' "${need#*:}"; done | sort -u
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else die "that needs root, and there is no sudo here" "as root, run: $*"
+  fi
+}
+
+# install_packages WHAT NEED… : says what it installs for WHAT, then installs it; does nothing where all is here.
+install_packages() {
+  local what=$1 packages
+  shift
+  mapfile -t packages < <(packages_missing "$@")
+  if [ ${#packages[@]} = 0 ]; then
+    say "$what: installs nothing, every package it needs is here"
+    return
+  fi
+  say "$what: installs from the system's package archive: ${packages[*]}"
+  command -v apt-get >/dev/null || die "no apt-get here to install: ${packages[*]}" "install them by hand, then run this again"
+  # The lists may be missing or old: refresh them only if the first try fails.
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}" >&2 ||
+    { as_root apt-get update >&2 && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}" >&2; } ||
+    die "the packages could not be installed: ${packages[*]}"
+}
+
+# The parts of the toolchain that tests use and a minimal one lacks.
+install_components() {
+  local missing=()
+  cargo fmt --version >/dev/null 2>&1 || missing+=(rustfmt)
+  cargo clippy --version >/dev/null 2>&1 || missing+=(clippy)
+  [ ${#missing[@]} = 0 ] && return
+  say "installs parts of the Rust toolchain: ${missing[*]}"
+  command -v rustup >/dev/null || die "cargo has no ${missing[*]}, and there is no rustup to add them"
+  rustup component add "${missing[@]}" >&2 || die "rustup could not add ${missing[*]}"
+}
+
+# Crates come from the network once; from then on cargo is told not to look there.
+fetch_crates() {
+  local host
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  if ! cargo fetch --locked --offline --target "$host" >/dev/null 2>&1; then
+    say "fetches the crates that Cargo.lock names, into ${CARGO_HOME:-$HOME/.cargo}"
+    cargo fetch --locked --target "$host" >&2 || die "the crates could not be fetched" "this is the only step that needs the network"
+  fi
+  export CARGO_NET_OFFLINE=true
+}
+
+# Under sudo, what root built stays the user's, so that the next command without sudo can go on.
+give_back() {
+  local path
+  [ -n "${SUDO_UID:-}" ] && [ "$(id -u)" = 0 ] || return 0
+  for path; do [ ! -e "$path" ] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$path"; done
+}
