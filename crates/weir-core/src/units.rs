@@ -50,7 +50,8 @@ fn scale(text: &str, number: &str, factor: u64) -> Result<u64, ParseUnitError> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor).ok_or_else(too_large);
     }
-    let value = number.parse::<f64>().map_err(|_| ParseUnitError::NoNumber(text.to_string()))? * factor as f64;
+    let value =
+        number.parse::<f64>().map_err(|_| ParseUnitError::NoNumber(text.to_string()))? * factor as f64;
     if value < u64::MAX as f64 { Ok(value.round() as u64) } else { Err(too_large()) }
 }
 
@@ -178,7 +179,7 @@ pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);

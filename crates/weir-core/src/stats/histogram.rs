@@ -274,7 +274,10 @@ mod tests {
             both.record(v);
         }
         a.merge(&b);
-        assert_eq!((a.count(), a.sum(), a.min(), a.max()), (both.count(), both.sum(), both.min(), both.max()));
+        assert_eq!(
+            (a.count(), a.sum(), a.min(), a.max()),
+            (both.count(), both.sum(), both.min(), both.max())
+        );
         assert_eq!(a.quantile(0.9), both.quantile(0.9));
     }
 }
