@@ -1,1 +1,29 @@
 //! Everything under /sys, /proc and cgroups, read under a root path; knobs and their journal.
+//!
+//! [`Host::live`] reads this machine, [`Host::at`] a captured tree of another one. Parsers are pure functions
+//! from text; readers name the path, line and item of what they could not read.
+
+mod bdi;
+mod block;
+mod cgroup;
+mod conditions;
+mod cpu;
+mod diskstats;
+pub mod error;
+mod host;
+mod limits;
+mod mounts;
+mod processes;
+mod psi;
+mod sample;
+mod space;
+mod stack;
+mod target;
+mod tree;
+mod vm;
+
+pub use error::HostError;
+pub use host::Host;
+pub use processes::ProcessSample;
+pub use sample::Sample;
+pub use space::{DirectAlignment, Space};

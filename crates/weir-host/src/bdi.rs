@@ -1,0 +1,74 @@
+//! Writeback domains under `/sys/class/bdi` and, with permission, `/sys/kernel/debug/bdi`.
+
+use weir_core::target::Bdi;
+
+use crate::error::BadLine;
+use crate::tree::Tree;
+
+/// The domain of that name, if there is one.
+pub(crate) fn read(tree: &Tree, name: &str, notes: &mut Vec<String>) -> Option<Bdi> {
+    let at = |file: &str| format!("/sys/class/bdi/{name}/{file}");
+    if !tree.exists(&at("read_ahead_kb")) {
+        return None;
+    }
+    let mut number = |file: &str| tree.optional::<u64>(&at(file), notes);
+    Some(Bdi {
+        name: name.to_string(),
+        min_ratio_percent: number("min_ratio"),
+        max_ratio_percent: number("max_ratio"),
+        max_ratio_ppm: number("max_ratio_fine"),
+        strict_limit: number("strict_limit").map(|v| v == 1),
+        max_bytes: number("max_bytes"),
+        read_ahead_kb: number("read_ahead_kb"),
+    })
+}
+
+/// Counters of one domain from debugfs, in bytes; `bandwidth` per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    pub dirtied: u64,
+    pub written: u64,
+    pub reclaimable: u64,
+    pub writeback: u64,
+    pub bandwidth: u64,
+}
+
+/// `None` without debugfs or without permission.
+pub(crate) fn counters(tree: &Tree, name: &str) -> Option<Counters> {
+    tree.parsed(&format!("/sys/kernel/debug/bdi/{name}/stats"), parse_stats).ok()
+}
+
+/// Lines such as `BdiWritten:   1234 kB` and `BdiWriteBandwidth:  102400 kBps`.
+fn parse_stats(text: &str) -> Result<Counters, BadLine> {
+    let mut counters = Counters::default();
+    for (index, line) in text.lines().enumerate() {
+        let (key, value) = line.split_once(':').unwrap_or((line, ""));
+        let target = match key.trim() {
+            "BdiDirtied" => &mut counters.dirtied,
+            "BdiWritten" => &mut counters.written,
+            "BdiReclaimable" => &mut counters.reclaimable,
+            "BdiWriteback" => &mut counters.writeback,
+            "BdiWriteBandwidth" => &mut counters.bandwidth,
+            _ => continue,
+        };
+        let kib = value.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());
+        *target = kib.ok_or_else(|| BadLine::new(index + 1, "a number of kB", line))? * 1024;
+    }
+    Ok(counters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debugfs_stats_are_read_in_bytes() {
+        let text = "BdiWriteback:                8 kB\nBdiReclaimable:           1024 kB\nBdiDirtyThresh:       3931904 kB\n\
+                    BdiDirtied:            3145728 kB\nBdiWritten:            3144704 kB\nBdiWriteBandwidth:      102400 kBps\nb_dirty: 2\n";
+        let counters = parse_stats(text).unwrap();
+        assert_eq!(counters.written, 3_144_704 << 10);
+        assert_eq!((counters.writeback, counters.reclaimable), (8 << 10, 1 << 20));
+        let bad = parse_stats("BdiWriteback: 8 kB\nBdiDirtied:  x kB\n").unwrap_err();
+        assert_eq!(bad.line, 2);
+    }
+}

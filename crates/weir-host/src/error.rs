@@ -1,0 +1,60 @@
+//! What can go wrong while reading a machine.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A fact that could not be read. The message is a complete sentence part: path, line, item and cause.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The kernel refused, or there is no such file.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// What was to be read or written.
+        path: PathBuf,
+        /// The kernel's answer. No `source`, because the message has it already.
+        error: io::Error,
+    },
+    /// The text is not what the kernel writes there.
+    #[error("{}, line {line}: {item}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: usize,
+        /// What was expected and what was found.
+        item: String,
+    },
+    /// A path that belongs to no mounted file system this process can see.
+    #[error("{}: no mounted file system holds this path", .0.display())]
+    NoMount(PathBuf),
+}
+
+impl HostError {
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        HostError::Io { path: path.to_path_buf(), error }
+    }
+
+    /// Whether the file is simply not there.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, HostError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// What a parser found wrong, before the path is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadLine {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// What was expected and what was found.
+    pub item: String,
+}
+
+impl BadLine {
+    pub(crate) fn new(line: usize, expected: &str, found: &str) -> Self {
+        BadLine { line, item: format!("expected {expected}, found `{found}`") }
+    }
+
+    pub(crate) fn at(self, path: &Path) -> HostError {
+        HostError::Parse { path: path.to_path_buf(), line: self.line, item: self.item }
+    }
+}

@@ -1,0 +1,53 @@
+//! The machine as weir reads it.
+
+use std::path::Path;
+
+use crate::HostError;
+use crate::tree::Tree;
+use crate::vm;
+
+/// A machine: this one, or the captured tree of another.
+#[derive(Debug, Clone)]
+pub struct Host {
+    pub(crate) tree: Tree,
+    /// Whether system calls (stat, statvfs) may be asked as well as files.
+    pub(crate) live: bool,
+}
+
+impl Host {
+    /// This machine.
+    pub fn live() -> Self {
+        Host { tree: Tree::new(Path::new("/")), live: true }
+    }
+
+    /// A captured tree with `proc` and `sys` inside. Only files are read: no sizes of file systems, and a path is
+    /// found by its mount point alone. Counters in pages are taken as pages of 4 KiB.
+    pub fn at(root: &Path) -> Self {
+        Host { tree: Tree::new(root), live: false }
+    }
+
+    /// Bytes of page cache, shared memory left out.
+    ///
+    /// # Errors
+    /// When `/proc/meminfo` cannot be read or understood.
+    pub fn page_cache_bytes(&self) -> Result<u64, HostError> {
+        Ok(vm::memory(&self.tree)?.page_cache_bytes)
+    }
+
+    /// Bytes of memory that programs could get without swapping.
+    ///
+    /// # Errors
+    /// When `/proc/meminfo` cannot be read or understood.
+    pub fn available_memory_bytes(&self) -> Result<u64, HostError> {
+        Ok(vm::memory(&self.tree)?.available_bytes)
+    }
+
+    pub(crate) fn page_bytes(&self) -> u64 {
+        if !self.live {
+            return 4096;
+        }
+        // SAFETY: sysconf reads a constant of the system and touches no memory of ours.
+        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        u64::try_from(bytes).unwrap_or(4096)
+    }
+}

@@ -1,0 +1,151 @@
+//! `/proc/self/mountinfo`, described in proc_pid_mountinfo(5).
+
+use std::path::Path;
+
+use weir_core::target::DeviceNumber;
+
+use crate::error::BadLine;
+
+/// One mount, as this process sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    pub number: DeviceNumber,
+    /// Folder of the file system that is mounted.
+    pub root: String,
+    pub mount_point: String,
+    pub mount_options: Vec<String>,
+    pub kind: String,
+    pub source: String,
+    pub super_options: Vec<String>,
+}
+
+impl Mount {
+    /// Options of the mount, then of the file system, each once.
+    pub fn options(&self) -> Vec<String> {
+        let mut all = self.mount_options.clone();
+        let more = self.super_options.iter().filter(|option| !self.mount_options.contains(option));
+        all.extend(more.cloned());
+        all
+    }
+
+    /// The value of `key=value` among the file system's options.
+    pub fn super_option(&self, key: &str) -> Option<&str> {
+        self.super_options.iter().find_map(|option| option.strip_prefix(key)?.strip_prefix('='))
+    }
+}
+
+/// All mounts, in the kernel's order: a later one at the same place covers an earlier one.
+pub(crate) fn parse(text: &str) -> Result<Vec<Mount>, BadLine> {
+    text.lines().enumerate().map(|(index, line)| parse_line(index + 1, line)).collect()
+}
+
+fn parse_line(number: usize, line: &str) -> Result<Mount, BadLine> {
+    let bad = |expected: &str| BadLine::new(number, expected, line);
+    let fields: Vec<&str> = line.split(' ').collect();
+    // Between the sixth field and a lone hyphen lie any number of optional fields.
+    let hyphen = fields.iter().position(|f| *f == "-").filter(|at| *at >= 6);
+    let after = &fields[hyphen.ok_or_else(|| bad("a hyphen after the sixth field"))? + 1..];
+    let [kind, source, super_options] = after else {
+        return Err(bad("type, source and options after the hyphen"));
+    };
+    Ok(Mount {
+        number: device_number(fields[2]).ok_or_else(|| BadLine::new(number, "major:minor", fields[2]))?,
+        root: unescape(fields[3]),
+        mount_point: unescape(fields[4]),
+        mount_options: options(fields[5]),
+        kind: unescape(kind),
+        source: unescape(source),
+        super_options: options(super_options),
+    })
+}
+
+/// `8:1` as the kernel writes it in many files.
+pub(crate) fn device_number(text: &str) -> Option<DeviceNumber> {
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
+fn options(field: &str) -> Vec<String> {
+    field.split(',').filter(|option| !option.is_empty()).map(unescape).collect()
+}
+
+/// Space, tab, newline and backslash arrive as `\040`, `\011`, `\012`, `\134` (and `#` as `\043` in some kernels).
+pub(crate) fn unescape(field: &str) -> String {
+    let bytes = field.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let octal = bytes.get(at + 1..at + 4).filter(|_| bytes[at] == b'\\').and_then(octal_byte);
+        out.push(octal.unwrap_or(bytes[at]));
+        at += if octal.is_some() { 4 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn octal_byte(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+}
+
+/// The mount that holds `path`: the longest mount point that is a prefix of it, the latest of equals. Where the
+/// device number that `stat` reports is known, mounts of that device come first, because a longer mount point may
+/// be hidden beneath another mount. btrfs reports a number of its own for each subvolume, so a number that no mount
+/// has decides nothing.
+pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path, stat: Option<DeviceNumber>) -> Option<&'a Mount> {
+    let longest = |matches: &dyn Fn(&Mount) -> bool| {
+        mounts
+            .iter()
+            .filter(|mount| path.starts_with(&mount.mount_point) && matches(mount))
+            .max_by_key(|mount| mount.mount_point.len())
+    };
+    stat.and_then(|number| longest(&|mount| mount.number == number)).or_else(|| longest(&|_| true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+28 27 8:1 / /srv rw,noatime shared:1 master:2 - xfs /dev/sda1 rw,logbsize=32k,noatime
+29 28 8:2 /db /srv/my\\040data\\134x rw - ext4 /dev/sda2 rw,data=ordered
+30 27 0:40 /@home /home rw - btrfs /dev/sdb1 rw,subvolid=256,subvol=/@home
+31 27 8:3 / /srv rw - ext4 /dev/sda3 rw
+";
+
+    #[test]
+    fn a_path_finds_its_mount() {
+        let mounts = parse(TEXT).unwrap();
+        let number = |text| device_number(text);
+        for (path, stat, source) in [
+            ("/", None, "/dev/vda"),
+            ("/srvx/y", None, "/dev/vda"),
+            // The later mount at the same place covers the earlier one.
+            ("/srv/y", None, "/dev/sda3"),
+            ("/srv/y", number("8:1"), "/dev/sda1"),
+            ("/srv/my data\\x/file", number("8:2"), "/dev/sda2"),
+            // A mount point beneath a covering mount is not what stat sees.
+            ("/srv/my data\\x/file", number("8:3"), "/dev/sda3"),
+            // A btrfs subvolume has a number that no mount has.
+            ("/home/u", number("0:41"), "/dev/sdb1"),
+        ] {
+            let found = holding(&mounts, Path::new(path), stat).unwrap();
+            assert_eq!(found.source, source, "{path} {stat:?}");
+        }
+        assert_eq!(mounts[1].options(), ["rw", "noatime", "logbsize=32k"]);
+        assert_eq!(mounts[3].super_option("subvol"), Some("/@home"));
+        assert_eq!(mounts[3].super_option("sub"), None);
+    }
+
+    #[test]
+    fn damaged_lines_are_named() {
+        for (text, line, item) in [
+            ("27 1 254:0 / / rw,relatime ext4 /dev/vda rw", 1, "a hyphen after the sixth field"),
+            ("27 1 254:0 / / rw - ext4 /dev/vda", 1, "type, source and options"),
+            (&TEXT.replace("8:2", "eight"), 3, "expected major:minor, found `eight`"),
+            ("\n", 1, "a hyphen"),
+        ] {
+            let bad = parse(text).unwrap_err();
+            assert!(bad.line == line && bad.item.contains(item), "{text}: {bad:?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Which other processes read and write: `/proc/PID/io`. A scan of all processes, so not for every tick.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use weir_core::target::ProcessLoad;
+
+use crate::error::BadLine;
+use crate::host::Host;
+
+/// I/O counters of all processes this one may look at, itself left out.
+#[derive(Debug, Clone)]
+pub struct ProcessSample {
+    at: Instant,
+    by_pid: HashMap<u32, Counters>,
+    /// Processes whose counters may not be read.
+    pub refused: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Counters {
+    name: String,
+    read_bytes: u64,
+    write_bytes: u64,
+}
+
+impl Host {
+    /// Reads the counters of all processes but weir's own and the kernel's threads.
+    pub fn processes(&self) -> ProcessSample {
+        let own = std::process::id();
+        let (mut by_pid, mut refused) = (HashMap::new(), 0);
+        for pid in self.tree.names("/proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
+            if self.live && pid == own {
+                continue;
+            }
+            match self.tree.parsed(&format!("/proc/{pid}/io"), parse) {
+                Ok(_) if self.is_kernel_thread(pid) => {}
+                Ok((read_bytes, write_bytes)) => {
+                    let name = self.tree.line(&format!("/proc/{pid}/comm")).unwrap_or_default();
+                    by_pid.insert(pid, Counters { name, read_bytes, write_bytes });
+                }
+                // A process that ended in the meantime is no refusal.
+                Err(error) => {
+                    refused += u32::from(!error.is_absent() && self.tree.exists(&format!("/proc/{pid}")))
+                }
+            }
+        }
+        ProcessSample { at: Instant::now(), by_pid, refused }
+    }
+
+    /// Kernel threads have no command line. What they write, some process made dirty, and counts there.
+    fn is_kernel_thread(&self, pid: u32) -> bool {
+        self.tree.line(&format!("/proc/{pid}/cmdline")).is_none()
+    }
+}
+
+impl ProcessSample {
+    /// Processes that read or wrote since the earlier sample, those that moved most bytes first. One that began in
+    /// between counts with all it did.
+    pub fn since(&self, earlier: &ProcessSample) -> Vec<ProcessLoad> {
+        let seconds = self.at.duration_since(earlier.at).as_secs_f64().max(1e-9);
+        let load = |(pid, later): (&u32, &Counters)| {
+            // The same id with another name is another process.
+            let before = earlier.by_pid.get(pid).filter(|before| before.name == later.name);
+            let rate = |pick: fn(&Counters) -> u64| {
+                pick(later).saturating_sub(before.map_or(0, pick)) as f64 / seconds
+            };
+            let (read, write) = (rate(|c| c.read_bytes), rate(|c| c.write_bytes));
+            let name = later.name.clone();
+            ProcessLoad { pid: *pid, name, read_bytes_per_second: read, write_bytes_per_second: write }
+        };
+        let bytes = |p: &ProcessLoad| p.read_bytes_per_second + p.write_bytes_per_second;
+        let mut loads: Vec<ProcessLoad> = self.by_pid.iter().map(load).filter(|p| bytes(p) > 0.0).collect();
+        loads.sort_by(|a, b| bytes(b).total_cmp(&bytes(a)).then(a.pid.cmp(&b.pid)));
+        loads
+    }
+}
+
+/// (read_bytes, write_bytes): what reached the block layer, or will.
+fn parse(text: &str) -> Result<(u64, u64), BadLine> {
+    let field = |key: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
+        let number = value.and_then(|v| v.trim().parse().ok());
+        number.ok_or_else(|| BadLine::new(text.lines().count(), key, value.unwrap_or("end of file")))
+    };
+    Ok((field("read_bytes")?, field("write_bytes")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_parse_and_make_rates() {
+        let text = "rchar: 6976\nwchar: 0\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n";
+        assert_eq!(parse(text).unwrap(), (4096, 8192));
+        assert!(parse("read_bytes: x\nwrite_bytes: 1\n").unwrap_err().item.contains("`x`"));
+        let at = Instant::now();
+        let counters = |name: &str, write_bytes| Counters { name: name.into(), read_bytes: 0, write_bytes };
+        let sample = |seconds, list: Vec<(u32, Counters)>| ProcessSample {
+            at: at + std::time::Duration::from_secs(seconds),
+            by_pid: list.into_iter().collect(),
+            refused: 0,
+        };
+        let earlier =
+            sample(0, vec![(1, counters("cp", 100)), (2, counters("sh", 50)), (3, counters("old", 9))]);
+        let later =
+            sample(2, vec![(1, counters("cp", 500)), (2, counters("sh", 50)), (3, counters("new", 1000))]);
+        let loads: Vec<(String, f64)> =
+            later.since(&earlier).into_iter().map(|p| (p.name, p.write_bytes_per_second)).collect();
+        assert_eq!(loads, [("new".to_string(), 500.0), ("cp".to_string(), 200.0)]);
+    }
+}

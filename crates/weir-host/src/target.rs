@@ -1,0 +1,316 @@
+//! From a path to its file system and the devices beneath.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use weir_core::target::{Bdi, DeviceNumber, FileSystem, LayerKind, TargetFacts};
+
+use crate::error::HostError;
+use crate::host::Host;
+use crate::mounts::{self, Mount};
+use crate::stack::{Stack, common_device};
+use crate::{bdi, block, cgroup};
+
+/// How deep loops in loops and overlays in overlays are followed.
+const NESTING_MAX: u32 = 8;
+
+impl Host {
+    /// Resolves a path (which need not exist yet) or a block device to its file system and device stack.
+    ///
+    /// # Errors
+    /// When the mount table cannot be read or understood, or no mount holds the path. Everything else that cannot
+    /// be seen becomes a sentence in [`TargetFacts::blind`].
+    pub fn target(&self, path: &Path) -> Result<TargetFacts, HostError> {
+        let place = self.place(path)?;
+        let mut stack = Stack::default();
+        let tops = self.descend(&place, None, 0, &mut stack);
+        let bdi = self.bdi(&place, &tops, &mut stack.blind);
+        let (stack, mut blind) = stack.top_down();
+        let device = common_device(&stack, &tops);
+        if device.is_none() && tops.len() > 1 {
+            blind.push(format!("spread over {}: no single device stands for it", tops.join(", ")));
+        }
+        let members = cgroup::memberships(&self.tree, &place.mounts, &mut Vec::new());
+        let (throttles, notes) = cgroup::throttles(&self.tree, &members, &stack);
+        blind.extend(notes);
+        let path = place.path.display().to_string();
+        Ok(TargetFacts { path, file_system: place.file_system, stack, device, bdi, throttles, blind })
+    }
+
+    /// The mounts this process sees.
+    pub(crate) fn mounts(&self) -> Result<Vec<Mount>, HostError> {
+        self.tree.parsed("/proc/self/mountinfo", mounts::parse)
+    }
+
+    /// What a path is: a block device, or a place in a mounted file system.
+    fn place(&self, path: &Path) -> Result<Place, HostError> {
+        let mounts = self.mounts()?;
+        let Located { path, stat, block_device } = self.locate(path)?;
+        if let Some(name) = block_device {
+            return Ok(Place { path, mounts, mount: None, file_system: None, block_device: Some(name) });
+        }
+        let mount =
+            mounts::holding(&mounts, &path, stat).ok_or_else(|| HostError::NoMount(path.clone()))?.clone();
+        let file_system = Some(self.file_system(&mount, &path, stat));
+        Ok(Place { path, mounts, mount: Some(mount), file_system, block_device: None })
+    }
+
+    /// The path without links, or its nearest existing folder; with what `stat` says of it.
+    fn locate(&self, path: &Path) -> Result<Located, HostError> {
+        if !self.live {
+            let block_device = block::name_of_path(&self.tree, &path.to_string_lossy());
+            return Ok(Located { path: path.to_path_buf(), stat: None, block_device });
+        }
+        let absolute = std::path::absolute(path).map_err(|error| HostError::io(path, error))?;
+        let path = nearest_existing(&absolute)?;
+        let meta = path.metadata().map_err(|error| HostError::io(&path, error))?;
+        // A number that sysfs does not know stays a number; the stack then says that it cannot be read.
+        let name = |number| block::name_of(&self.tree, number).unwrap_or_else(|| number.to_string());
+        let block_device = meta.file_type().is_block_device().then(|| name(split(meta.rdev())));
+        Ok(Located { path, stat: Some(split(meta.dev())), block_device })
+    }
+
+    fn file_system(&self, mount: &Mount, path: &Path, stat: Option<DeviceNumber>) -> FileSystem {
+        let options = mount.options();
+        let space = self.live.then(|| self.free_space(path).ok()).flatten();
+        FileSystem {
+            kind: mount.kind.clone(),
+            mount_point: mount.mount_point.clone(),
+            root: mount.root.clone(),
+            source: mount.source.clone(),
+            device_number: stat.unwrap_or(mount.number),
+            read_only: [&mount.mount_options, &mount.super_options]
+                .iter()
+                .any(|o| o.iter().any(|o| o == "ro")),
+            options,
+            size_bytes: space.map(|s| s.size_bytes),
+            free_bytes: space.map(|s| s.free_bytes),
+            block_bytes: space.map(|s| s.block_bytes),
+            inodes_free: space.and_then(|s| s.inodes_free),
+        }
+    }
+
+    /// Adds the devices under a place to the stack; the names of the topmost ones.
+    fn descend(
+        &self,
+        place: &Place,
+        beneath_loop: Option<&str>,
+        nesting: u32,
+        stack: &mut Stack,
+    ) -> Vec<String> {
+        let tops = match (&place.block_device, &place.mount) {
+            (Some(name), _) => vec![name.clone()],
+            (None, Some(mount)) => self.devices_of_mount(mount, place, nesting, stack),
+            (None, None) => Vec::new(),
+        };
+        for top in &tops {
+            stack.add(&self.tree, top, beneath_loop);
+        }
+        for (name, file) in stack.loops() {
+            self.descend_through_loop(&name, &file, nesting, stack);
+        }
+        tops
+    }
+
+    /// Finds the file system that holds a loop's backing file, and its devices.
+    fn descend_through_loop(&self, name: &str, file: &str, nesting: u32, stack: &mut Stack) {
+        if stack.layer_mut(name).is_some_and(|layer| !layer.over.is_empty()) || nesting >= NESTING_MAX {
+            return;
+        }
+        let place = match file.strip_suffix(" (deleted)") {
+            Some(gone) => Err(format!(
+                "{name}: its backing file {gone} is deleted; the file system under it is unknown"
+            )),
+            None => self.place(Path::new(file)).map_err(|error| format!("{name}: backing file {error}")),
+        };
+        match place {
+            Err(sentence) if !stack.blind.contains(&sentence) => stack.blind.push(sentence),
+            Err(_) => {}
+            Ok(place) => {
+                let below = self.descend(&place, Some(name), nesting + 1, stack);
+                if let Some(layer) = stack.layer_mut(name) {
+                    layer.over = below;
+                    if let LayerKind::Loop { file_system, .. } = &mut layer.kind {
+                        *file_system = place.file_system.map(Box::new);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The topmost block devices of a mounted file system.
+    fn devices_of_mount(&self, mount: &Mount, place: &Place, nesting: u32, stack: &mut Stack) -> Vec<String> {
+        for option in ["logdev", "rtdev", "journal_path", "journal_dev"] {
+            if let Some(device) = mount.super_option(option) {
+                stack
+                    .blind
+                    .push(format!("{option}={device}: part of this file system lies on another device"));
+            }
+        }
+        match mount.kind.as_str() {
+            "btrfs" => self.btrfs_devices(mount, stack),
+            "overlay" => self.overlay_devices(mount, place, nesting, stack),
+            _ if !mount.number.is_anonymous() => self.device_by_number(mount.number, stack),
+            _ => {
+                stack.blind.push(why_no_device(mount));
+                Vec::new()
+            }
+        }
+    }
+
+    fn device_by_number(&self, number: DeviceNumber, stack: &mut Stack) -> Vec<String> {
+        let name = block::name_of(&self.tree, number);
+        if name.is_none() {
+            stack.blind.push(format!("device {number} is not under /sys/dev/block; a container may hide it"));
+        }
+        name.into_iter().collect()
+    }
+
+    /// btrfs has a device number that belongs to no device; its members are listed under /sys/fs/btrfs.
+    fn btrfs_devices(&self, mount: &Mount, stack: &mut Stack) -> Vec<String> {
+        let source = if self.live { real_path(&mount.source) } else { mount.source.clone() };
+        let Some(first) = block::name_of_path(&self.tree, &source) else {
+            stack
+                .blind
+                .push(format!("btrfs: its device {} is not visible under /sys/class/block", mount.source));
+            return Vec::new();
+        };
+        let members = |uuid: &String| self.tree.names(&format!("/sys/fs/btrfs/{uuid}/devices"));
+        let all =
+            self.tree.names("/sys/fs/btrfs").iter().map(members).find(|members| members.contains(&first));
+        let all = all.unwrap_or_else(|| vec![first]);
+        if all.len() > 1 {
+            stack.blind.push(format!(
+                "btrfs over {}: which of them holds a block (its data and metadata profiles) is not read",
+                all.join(", ")
+            ));
+        }
+        all
+    }
+
+    /// New and changed files of an overlay land in its upper folder.
+    fn overlay_devices(&self, mount: &Mount, place: &Place, nesting: u32, stack: &mut Stack) -> Vec<String> {
+        let Some(upper) = mount.super_option("upperdir") else {
+            stack.blind.push(
+                "overlay without upperdir: read-only layers, whose devices are not followed".to_string(),
+            );
+            return Vec::new();
+        };
+        let visible = if self.live { Path::new(upper).is_dir() } else { self.tree.exists(upper) };
+        let below = if visible && nesting < NESTING_MAX { self.place(Path::new(upper)).ok() } else { None };
+        // A folder that the overlay itself holds cannot be the one it stands on: the path is another's.
+        let below = below.filter(|below| below.mount != place.mount);
+        let Some(below) = below else {
+            stack.blind.push(format!(
+                "overlay: its upper folder {upper} is not visible in this container, so neither is its device"
+            ));
+            return Vec::new();
+        };
+        stack.blind.push(format!(
+            "overlay: writes land in {upper}, which is followed; unchanged files are read from its lower layers, which are not"
+        ));
+        self.descend(&below, None, nesting + 1, stack)
+    }
+
+    /// The writeback domain: that of the disk for a partition, of the device for LVM and md, an anonymous one for
+    /// file systems that make their own.
+    fn bdi(&self, place: &Place, tops: &[String], notes: &mut Vec<String>) -> Option<Bdi> {
+        let mut names = Vec::new();
+        if let Some(number) = place.mount.as_ref().map(|mount| mount.number) {
+            names.extend([format!("{number}"), format!("{number}-fuse"), format!("{number}-fuseblk")]);
+        }
+        let is_btrfs = place.mount.as_ref().is_some_and(|mount| mount.kind == "btrfs");
+        if is_btrfs {
+            return self.bdi_of_btrfs(notes);
+        }
+        for top in tops {
+            let whole = self.whole_device(top);
+            names.extend(block::number_of(&self.tree, &whole).map(|number| number.to_string()));
+        }
+        names.iter().find_map(|name| bdi::read(&self.tree, name, notes))
+    }
+
+    /// btrfs names its domains `btrfs-1`, `btrfs-2`… without saying whose they are.
+    fn bdi_of_btrfs(&self, notes: &mut Vec<String>) -> Option<Bdi> {
+        let names: Vec<String> =
+            self.tree.names("/sys/class/bdi").into_iter().filter(|name| name.starts_with("btrfs-")).collect();
+        if names.len() > 1 {
+            notes.push(format!("btrfs: which of the domains {} is its own cannot be told", names.join(", ")));
+        }
+        bdi::read(&self.tree, names.first().filter(|_| names.len() == 1)?, notes)
+    }
+
+    /// A partition's disk, or the device itself.
+    fn whole_device(&self, name: &str) -> String {
+        match block::layer(&self.tree, name, &mut Vec::new()).map(|layer| layer.kind) {
+            Ok(LayerKind::Partition { disk, .. }) => disk,
+            _ => name.to_string(),
+        }
+    }
+}
+
+struct Located {
+    path: PathBuf,
+    stat: Option<DeviceNumber>,
+    block_device: Option<String>,
+}
+
+/// A resolved path.
+struct Place {
+    path: PathBuf,
+    mounts: Vec<Mount>,
+    mount: Option<Mount>,
+    file_system: Option<FileSystem>,
+    block_device: Option<String>,
+}
+
+fn why_no_device(mount: &Mount) -> String {
+    let (kind, source) = (&mount.kind, &mount.source);
+    match kind.as_str() {
+        "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => {
+            format!("{kind}: lives in memory and swap, on no device")
+        }
+        "zfs" => {
+            format!("zfs: pool and devices of {source} are not read; ZFS has its own cache and scheduler")
+        }
+        "9p" | "virtiofs" => {
+            format!("{kind}: the hypervisor's host serves {source}; its devices cannot be seen")
+        }
+        kind if is_network(kind) => {
+            format!("{kind}: {source} is served over the network; its storage cannot be seen")
+        }
+        kind if kind.starts_with("fuse") => {
+            format!("{kind}: a program serves {source}; what it stands on is unknown")
+        }
+        kind => format!("{kind}: stands on no block device that the kernel shows"),
+    }
+}
+
+fn is_network(kind: &str) -> bool {
+    ["nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "gfs2", "beegfs"].contains(&kind)
+        || ["fuse.glusterfs", "fuse.sshfs", "fuse.s3fs"].contains(&kind)
+}
+
+/// `path` itself, or the nearest folder above it that exists; without symbolic links.
+fn nearest_existing(path: &Path) -> Result<PathBuf, HostError> {
+    let mut candidate = path;
+    loop {
+        match candidate.canonicalize() {
+            Ok(found) => return Ok(found),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => match candidate.parent() {
+                Some(parent) => candidate = parent,
+                None => return Err(HostError::io(path, error)),
+            },
+            Err(error) => return Err(HostError::io(candidate, error)),
+        }
+    }
+}
+
+fn real_path(path: &str) -> String {
+    Path::new(path).canonicalize().map_or_else(|_| path.to_string(), |real| real.display().to_string())
+}
+
+/// A `dev_t` as two numbers.
+pub(crate) fn split(device: u64) -> DeviceNumber {
+    DeviceNumber { major: libc::major(device), minor: libc::minor(device) }
+}
