@@ -22,10 +22,10 @@ build:
 	@scripts/build
 
 bench:
-	@bench/engines
+	@scripts/bench bench/engines $(ARGS)
 
 bench-flood:
-	@bench/flood
+	@scripts/bench bench/flood $(ARGS)
 
 install:
 	@scripts/install "$(PREFIX)"

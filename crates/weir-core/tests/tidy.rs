@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which modules of weir-core may use which others. `report` stands on all of them and nothing stands on it.
-const MODULE_EDGES: [(&str, &[&str]); 10] = [
+const MODULE_EDGES: [(&str, &[&str]); 11] = [
     ("units", &[]),
     ("stats", &["units"]),
     ("workload", &["units"]),
@@ -16,8 +16,12 @@ const MODULE_EDGES: [(&str, &[&str]); 10] = [
     ("result", &["stats", "target", "units", "workload"]),
     ("experiment", &["result", "stats", "units", "workload"]),
     ("control", &["stats", "units"]),
+    ("sysbench", &["result", "stats", "units", "workload"]),
     ("verdict", &["result", "stats", "target", "units", "workload"]),
-    ("report", &["experiment", "result", "stats", "target", "trace", "units", "verdict", "workload"]),
+    (
+        "report",
+        &["experiment", "result", "stats", "sysbench", "target", "trace", "units", "verdict", "workload"],
+    ),
 ];
 
 /// Which crates of the workspace may use which others; siblings never use each other.
