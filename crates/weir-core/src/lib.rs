@@ -6,6 +6,7 @@
 
 pub mod result;
 pub mod stats;
+pub mod sysbench;
 pub mod target;
 pub mod units;
 pub mod verdict;

@@ -1,0 +1,181 @@
+//! What weir adds after sysbench's report: latency by class, and one line for each figure above it that sysbench
+//! would have measured otherwise.
+
+use super::args::Settings;
+use super::fileio::IoMode;
+use super::report::Counts;
+use crate::result::record::{Class, ClassRecord, JobRecord};
+use crate::stats::Histogram;
+use crate::units::Nanos;
+
+/// Columns of the table of latencies.
+const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
+/// A quantile needs this many slower operations behind it to say something.
+const BEHIND_MIN: f64 = 10.0;
+/// Runs shorter than this say little about a device with a cache.
+const SHORT_NS: u64 = 30_000_000_000;
+/// From here on an operation is called a stall.
+const STALL_NS: u64 = 1_000_000_000;
+
+/// Both blocks, ready to print.
+pub fn blocks(settings: &Settings, record: &JobRecord) -> String {
+    let mut text = String::from("weir: latency by class, from intended start to completion (ms)\n");
+    text.push_str(&format!("    {:<8}{:>12}{:>11}", "", "count", "mean"));
+    for (name, _) in QUANTILES {
+        text.push_str(&format!("{name:>11}"));
+    }
+    text.push_str(&format!("{:>11}\n", "max"));
+    for (class, measured) in &record.classes {
+        text.push_str(&table_row(*class, measured));
+    }
+    text.push_str("\nweir: how to read this report\n");
+    for line in lines(settings, record) {
+        text.push_str(&format!("    - {line}\n"));
+    }
+    text
+}
+
+fn ms(ns: f64) -> String {
+    let value = ns / 1e6;
+    match value {
+        v if v >= 1000.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 0.1 => format!("{v:.3}"),
+        v => format!("{v:.5}"),
+    }
+}
+
+fn quantile(latency: &Histogram, q: f64) -> String {
+    let behind = latency.count() as f64 * (1.0 - q);
+    match latency.quantile(q) {
+        Some(ns) if behind >= BEHIND_MIN => ms(ns as f64),
+        _ => "too few".to_string(),
+    }
+}
+
+fn table_row(class: Class, measured: &ClassRecord) -> String {
+    let latency = &measured.latency;
+    let mut row =
+        format!("    {:<8}{:>12}{:>11}", class.name(), latency.count(), ms(latency.mean().unwrap_or(0.0)));
+    for (_, q) in QUANTILES {
+        row.push_str(&format!("{:>11}", quantile(latency, q)));
+    }
+    row.push_str(&format!("{:>11}\n", ms(latency.max().unwrap_or(0) as f64)));
+    row
+}
+
+fn lines(settings: &Settings, record: &JobRecord) -> Vec<String> {
+    let counts = Counts::of_record(record, settings.fileio.fsync.all);
+    let mut lines: Vec<String> = [
+        asynchronous(settings, record, &counts),
+        syncs_as_events(settings, &counts),
+        final_sync(record),
+        data(&counts),
+        lateness(record),
+        stall(record, &counts),
+        too_short(record, &counts),
+        settings.general.ignored_rand_type.as_ref().map(|kind| {
+            format!("--rand-type={kind} has no effect on fileio, here or in sysbench: offsets are uniform.")
+        }),
+        verified(record),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    lines.extend(record.notes.iter().map(|note| note.text.clone()));
+    lines
+}
+
+/// Little's law: operations in flight = rate × mean latency. It holds for what is printed here; sysbench times
+/// io_submit instead.
+fn asynchronous(settings: &Settings, record: &JobRecord, counts: &Counts) -> Option<String> {
+    let IoMode::Async { backlog } = settings.fileio.io_mode else { return None };
+    let mean_ns = counts.events.mean()?;
+    let seconds = record.elapsed_ns as f64 / 1e9;
+    let by_little = mean_ns / 1e9 * counts.events.count() as f64 / seconds.max(1e-9);
+    Some(format!(
+        "Latency is submission to completion; sysbench prints the time io_submit takes. Check: rate x mean latency = \
+         {by_little:.1} in flight, counted apart {:.1} (up to {backlog} for each of {} threads).",
+        record.engine.in_flight_mean, settings.general.threads
+    ))
+}
+
+fn syncs_as_events(settings: &Settings, counts: &Counts) -> Option<String> {
+    if settings.fileio.fsync.all {
+        let (commits, what) = (counts.writes, "write");
+        return (commits > 0).then(|| {
+            format!("Each {what} event includes the sync that follows it, as in sysbench; the table has them apart.")
+        });
+    }
+    let events = counts.events.count();
+    (counts.fsyncs > 0).then(|| {
+        format!(
+            "{} of the {events} events are syncs of one file each ({:.1} %), counted as events as sysbench does: \
+             the latencies above mix them with the rest, the table does not.",
+            counts.fsyncs,
+            100.0 * counts.fsyncs as f64 / events.max(1) as f64
+        )
+    })
+}
+
+fn final_sync(record: &JobRecord) -> Option<String> {
+    let last = record.final_sync.as_ref()?;
+    let took = Nanos(last.total_ns);
+    Some(match &last.error {
+        Some(error) => format!("The final sync FAILED ({error}): what was written is not durable."),
+        None => format!(
+            "The final sync of {} files took {took}. It is in no figure above; sysbench has every thread sync every \
+             file and divides its rates by a time that includes it.",
+            last.files
+        ),
+    })
+}
+
+fn data(counts: &Counts) -> Option<String> {
+    (counts.writes > 0).then(|| {
+        "Written data is random; sysbench writes zeros, which compressing and thin devices swallow."
+            .to_string()
+    })
+}
+
+fn lateness(record: &JobRecord) -> Option<String> {
+    let late = record.lateness.as_ref()?;
+    let share = 100.0 * late.late as f64 / late.intended.max(1) as f64;
+    Some(format!(
+        "Open loop: {} operations were due, {} of them ({share:.1} %) finished more than {} late or not at all; {} \
+         had not started at the end. sysbench stamps arrivals after its own sleep and drops what is queued at the end.",
+        late.intended, late.late, record.job.late_after, late.not_started
+    ))
+}
+
+/// A closed loop issues nothing while it waits, so its percentiles hardly notice a stall.
+fn stall(record: &JobRecord, counts: &Counts) -> Option<String> {
+    let oldest = record.intervals.iter().map(|interval| interval.oldest_ns).max().unwrap_or(0);
+    let longest = oldest.max(counts.events.max().unwrap_or(0));
+    (longest >= STALL_NS && record.lateness.is_none()).then(|| {
+        format!(
+            "An operation took {}. Nothing was issued behind it, so the percentiles hide what clients would have \
+             waited: run with --rate to see it.",
+            Nanos(longest)
+        )
+    })
+}
+
+fn too_short(record: &JobRecord, counts: &Counts) -> Option<String> {
+    (record.elapsed_ns < SHORT_NS).then(|| {
+        format!(
+            "Only {} and {} events: too short to see past a device's cache or to compare with another run.",
+            Nanos(record.elapsed_ns),
+            counts.events.count()
+        )
+    })
+}
+
+fn verified(record: &JobRecord) -> Option<String> {
+    let verify = record.verify.as_ref()?;
+    Some(format!(
+        "Validation: {} blocks checked, {} stale, {} torn, {} misplaced; {} were not written with checksums and could \
+         not be checked.",
+        verify.checked, verify.stale, verify.torn, verify.misplaced, verify.unwritten
+    ))
+}
