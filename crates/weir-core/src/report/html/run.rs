@@ -1,0 +1,85 @@
+//! The page of a run of `bench` or `fileio`.
+
+use super::{Page, conditions, facts_table, job, note, page, section, shell_line};
+use crate::report::plot::escape;
+use crate::result::Record;
+use crate::result::record::FloodRecord;
+use crate::units::{Bytes, Nanos};
+
+/// Draws a whole run as one HTML document.
+pub fn run(record: &Record) -> String {
+    let mut body = opening(record);
+    match record.jobs.as_slice() {
+        [only] => {
+            body.push_str(&section("job-1", "What was measured", &job::html("job-1", only, &record.floods)))
+        }
+        jobs => {
+            for (i, each) in jobs.iter().enumerate() {
+                let id = format!("job-{}", i + 1);
+                let heading = format!("{}: {}", each.job.name, job::what(each));
+                let lede = super::paragraph(job::sentence(each));
+                body.push_str(&section(&id, &heading, &(lede + &job::html(&id, each, &record.floods))));
+            }
+        }
+    }
+    if !record.floods.is_empty() {
+        body.push_str(&section("flood", "Flood", &facts_table(&floods(&record.floods))));
+    }
+    let conditions = conditions::rows(&record.conditions);
+    if !conditions.is_empty() {
+        body.push_str(&section("conditions", "Conditions", &facts_table(&conditions)));
+    }
+    body.push_str(&section("again", "How to run it again", &again(record)));
+    page(&Page {
+        title: format!("weir {}: {}", record.kind, headline(record)),
+        kind: record.kind.clone(),
+        date: record.started_at.clone(),
+        foot: format!("weir {} · record {}", record.weir_version, record.id),
+        body,
+    })
+}
+
+fn headline(record: &Record) -> String {
+    match record.jobs.as_slice() {
+        [] => "Nothing was measured".to_string(),
+        [only] => job::what(only),
+        [first, rest @ ..] => format!("{}, and {} more jobs", job::what(first), rest.len()),
+    }
+}
+
+fn opening(record: &Record) -> String {
+    let mut out = format!("<h1>{}</h1>\n", escape(headline(record)));
+    if let [only] = record.jobs.as_slice() {
+        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(job::sentence(only))));
+    }
+    if let Some(reason) = &record.ended_early {
+        out.push_str(&note("The run ended early", reason, true));
+    }
+    out
+}
+
+fn floods(floods: &[FloodRecord]) -> Vec<(String, String, String)> {
+    let row = |flood: &FloodRecord| {
+        let rate = flood.bytes as f64 * 1e9 / flood.elapsed_ns.max(1) as f64;
+        let (size, time) = (Bytes(flood.bytes), Nanos(flood.elapsed_ns));
+        let text = format!("{size} in {time}, {}; {}", job::bytes_rate(rate), flood.ended);
+        (flood.spec.clone(), text, String::new())
+    };
+    floods.iter().map(row).collect()
+}
+
+fn again(record: &Record) -> String {
+    let mut out = format!("<pre>{}</pre>\n", escape(shell_line(&record.command)));
+    for each in &record.jobs {
+        // A job that TOML cannot express still has its command line above.
+        if let Ok(text) = toml::to_string(&each.job) {
+            let name = escape(&each.job.name);
+            out.push_str(&format!("<details><summary>Job {name}, all defaults filled in</summary>"));
+            out.push_str(&format!("<pre>{}</pre></details>\n", escape(text)));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! Where names go: at the ends of lines, in a legend that wraps, above the regions they name.
+
+use super::scale::Placed;
+use super::svg::{Anchor, Svg, number, text_width};
+use super::{Form, LOOKS, Panel, Region};
+
+/// Width of a legend's swatch with the space behind it.
+const SWATCH: f64 = 34.0;
+/// Space between two entries of a legend.
+const BETWEEN: f64 = 18.0;
+/// Widest name that is written at the end of its line.
+const END_LABEL_MOST: f64 = 170.0;
+
+/// Room that names at the right ends of lines need; none where a legend serves better.
+pub fn room_at_end(panels: &[Panel], form: Form) -> Option<f64> {
+    if form == Form::Narrow {
+        return None;
+    }
+    let mut widest: f64 = 0.0;
+    for panel in panels {
+        let rows = panel.series.len() as f64 * form.font() * 1.25;
+        if rows > panel.height * super::draw::full_height(form) {
+            return None;
+        }
+        let named = panel.series.iter().filter(|_| panel.series.len() > 1);
+        widest = named.map(|s| text_width(&s.name, form.font())).fold(widest, f64::max);
+    }
+    (widest > 0.0 && widest <= END_LABEL_MOST).then_some(widest + 14.0)
+}
+
+/// Moves labels apart so that each has `gap`, within `top..=bottom`, keeping their order.
+pub fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let mut placed = wanted.to_vec();
+    let mut free_from = top;
+    for i in &order {
+        placed[*i] = wanted[*i].max(free_from);
+        free_from = placed[*i] + gap;
+    }
+    let mut free_to = bottom;
+    for i in order.iter().rev() {
+        placed[*i] = placed[*i].min(free_to);
+        free_to = placed[*i] - gap;
+    }
+    placed
+}
+
+/// Writes each series' name at the end of its line.
+pub fn at_ends(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed, font: f64) {
+    let last = |points: &[(f64, f64)]| points.iter().rev().find(|p| p.1.is_finite()).copied();
+    let ends: Vec<(usize, (f64, f64))> =
+        panel.series.iter().enumerate().filter_map(|(i, s)| last(&s.points).map(|p| (i, p))).collect();
+    let wanted: Vec<f64> = ends.iter().map(|(_, p)| y.at(p.1)).collect();
+    let placed = spread(&wanted, font * 1.2, y.end, y.start);
+    for ((i, point), label_y) in ends.iter().zip(placed) {
+        let series = &panel.series[*i];
+        let (from, look) = (x.at(point.0), series.look % LOOKS);
+        let far = x.end - from > 12.0 || (label_y - y.at(point.1)).abs() > font * 0.6;
+        if far {
+            svg.line(&format!("lead s{look}"), (from + 5.0, y.at(point.1)), (x.end + 7.0, label_y));
+        }
+        let class = format!("lb s{look}");
+        svg.text(&class, (x.end + 10.0, label_y + font * 0.35), Anchor::Start, &series.name);
+    }
+}
+
+/// What stands before an entry of a legend.
+pub enum Swatch {
+    /// A line with its marker.
+    Look(usize),
+    /// A letter that stands in the drawing.
+    Letter(char),
+    /// The shades of a heat map with this many operations in the fullest cell.
+    Shades(u64),
+}
+
+/// Draws entries from left to right, wrapping, and returns the height used.
+pub fn legend(svg: &mut Svg, entries: &[(Swatch, String)], left: f64, top: f64, form: Form) -> f64 {
+    let (font, row) = (form.font(), form.font() * 1.55);
+    let (mut x, mut y) = (left, top);
+    for (swatch, text) in entries {
+        let swatch_width = match swatch {
+            Swatch::Look(_) => SWATCH,
+            Swatch::Letter(_) => font * 1.1,
+            Swatch::Shades(_) => super::heat::SHADES as f64 * 13.0 + 6.0,
+        };
+        let width = swatch_width + text_width(text, font);
+        if x > left && x + width > form.width() - 2.0 {
+            x = left;
+            y += row;
+        }
+        draw_swatch(svg, swatch, x, y + font * 0.75);
+        svg.text("lg", (x + swatch_width, y + font * 1.1), Anchor::Start, text);
+        x += width + BETWEEN;
+    }
+    if entries.is_empty() { 0.0 } else { y + row - top }
+}
+
+fn draw_swatch(svg: &mut Svg, swatch: &Swatch, x: f64, y: f64) {
+    match swatch {
+        Swatch::Look(look) => {
+            svg.line(&format!("ln s{}", look % LOOKS), (x, y), (x + 28.0, y));
+            svg.marker(*look, (x + 14.0, y), "");
+        }
+        Swatch::Letter(letter) => svg.text("lg strong", (x, y + 4.5), Anchor::Start, &letter.to_string()),
+        Swatch::Shades(_) => {
+            for i in 0..super::heat::SHADES {
+                svg.rect(&format!("h{}", i + 1), x + 13.0 * i as f64, y - 6.0, 13.0, 12.0);
+            }
+        }
+    }
+}
+
+/// The names of regions, either in full above each or as letters with a key.
+pub struct RegionNames {
+    /// Lines above each region.
+    pub lines: Vec<Vec<String>>,
+    /// What the letters mean, where names do not fit.
+    pub key: Vec<(Swatch, String)>,
+}
+
+impl RegionNames {
+    /// Wraps names into the room above their regions, if three lines do.
+    pub fn of(regions: &[Region], x: &Placed, font: f64) -> RegionNames {
+        let room = |r: &Region| x.at(r.to) - x.at(r.from) - 6.0;
+        let wrapped: Option<Vec<Vec<String>>> =
+            regions.iter().map(|r| wrap(&r.label, room(r), font, 3)).collect();
+        match wrapped {
+            Some(lines) => RegionNames { lines, key: Vec::new() },
+            None => {
+                let letters = || ('A'..='Z').cycle();
+                RegionNames {
+                    lines: letters().take(regions.len()).map(|c| vec![c.to_string()]).collect(),
+                    key: letters().zip(regions).map(|(c, r)| (Swatch::Letter(c), r.label.clone())).collect(),
+                }
+            }
+        }
+    }
+
+    /// Rows that the names take.
+    pub fn rows(&self) -> usize {
+        self.lines.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Writes the names, the first row at `top`.
+    pub fn draw(&self, svg: &mut Svg, regions: &[Region], x: &Placed, top: f64, font: f64) {
+        for (region, lines) in regions.iter().zip(&self.lines) {
+            let middle = (x.at(region.from) + x.at(region.to)) / 2.0;
+            let first = top + (self.rows() - lines.len()) as f64 * font * 1.2;
+            for (i, line) in lines.iter().enumerate() {
+                let baseline = first + (i as f64 + 0.85) * font * 1.2;
+                svg.text("rg", (middle, baseline), Anchor::Middle, line);
+            }
+        }
+    }
+}
+
+/// Breaks text at spaces into at most `most` lines of a width; `None` if it does not fit.
+fn wrap(text: &str, width: f64, font: f64, most: usize) -> Option<Vec<String>> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut()?;
+        let longer = if line.is_empty() { word.to_string() } else { format!("{line} {word}") };
+        if text_width(&longer, font) <= width {
+            *line = longer;
+        } else if line.is_empty() || text_width(word, font) > width {
+            return None;
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    (lines.len() <= most).then_some(lines)
+}
+
+/// The path of a filled area between a line and a floor, or between two lines.
+pub fn polygon(there: impl Iterator<Item = (f64, f64)>, back: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut d = String::new();
+    for (i, (x, y)) in there.chain(back).enumerate() {
+        d.push(if i == 0 { 'M' } else { 'L' });
+        d.push_str(&format!("{} {}", number(x), number(y)));
+    }
+    if d.is_empty() { d } else { d + "z" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn spread_labels_keep_their_distance_where_there_is_room(wanted in prop::collection::vec(0.0f64..200.0, 1..9)) {
+            let mut placed = spread(&wanted, 16.0, 0.0, 200.0);
+            placed.sort_by(f64::total_cmp);
+            for pair in placed.windows(2) {
+                prop_assert!(pair[1] - pair[0] >= 15.999, "{placed:?}");
+            }
+            prop_assert!(placed.iter().all(|p| (-0.001..=200.001).contains(p)), "{placed:?}");
+        }
+    }
+
+    #[test]
+    fn names_wrap_or_give_way_to_letters() {
+        assert_eq!(wrap("flood + dirty_bytes 15 MB", 100.0, 12.0, 3).map(|l| l.len()), Some(3));
+        assert_eq!(wrap("idle", 10.0, 12.0, 3), None);
+    }
+}
