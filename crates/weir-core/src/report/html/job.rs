@@ -162,7 +162,11 @@ fn head(job: &JobRecord) -> Vec<Tile> {
         if classes.len() == 1 {
             out.push(tile(format!("{name}s a second"), rate, moved));
             out.push(tile(format!("median {name}"), median, format!("p99 {p99}")));
-            out.push(tile(format!("longest {name}"), longest, format!("p99.9 {}", quantile_text(latency, 0.999))));
+            out.push(tile(
+                format!("longest {name}"),
+                longest,
+                format!("p99.9 {}", quantile_text(latency, 0.999)),
+            ));
         } else {
             out.push(tile(format!("{name}s a second"), rate, moved));
             out.push(tile(format!("{name} p99"), p99, format!("median {median}, longest {longest}")));

@@ -235,7 +235,8 @@ fn markers(svg: &mut Svg, series: &Series, (x, x_unit): (&Placed, Unit), (y, y_u
     };
     for (i, point) in series.points.iter().enumerate().filter(|(_, p)| p.1.is_finite()) {
         // Each look starts elsewhere, so that markers of neighbouring lines do not cover each other.
-        let due = !series.area && (i + every - (series.look * every / LOOKS) % every) % every == 0;
+        let offset = (series.look * every / LOOKS) % every;
+        let due = !series.area && (i + every - offset).is_multiple_of(every);
         let tail = series.doubtful_from.is_some() && i + 1 == n;
         if due || tail || single(i) || series.join == Join::None {
             let hint = format!("{}: {} at {}", series.name, y_unit.value(point.1), x_unit.value(point.0));
