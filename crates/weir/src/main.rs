@@ -10,9 +10,15 @@ mod store;
 use std::process::ExitCode;
 
 use clap::Parser;
+use weir_host::knob;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    if let [_, hidden, rest @ ..] = arguments.as_slice()
+        && hidden == knob::ARGUMENT
+    {
+        return knob::guardian_main(rest);
+    }
     if cli::called_as_sysbench(&arguments) {
         return failure::exit(cmd::fileio::run_as_sysbench(&arguments[1..]));
     }
