@@ -178,10 +178,16 @@ impl Histogram {
     /// within the exact minimum and maximum. It never says whether enough values stand behind it; see
     /// [`crate::stats`] for quantiles that do.
     pub fn quantile(&self, q: f64) -> Option<u64> {
+        self.value_at_rank((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64)
+    }
+
+    /// The `rank`-th smallest value (from 1; kept within 1..=count): the upper edge of its bucket, within the
+    /// exact minimum and maximum.
+    pub fn value_at_rank(&self, rank: u64) -> Option<u64> {
         if self.count == 0 {
             return None;
         }
-        let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
+        let rank = rank.clamp(1, self.count);
         let mut seen = 0;
         for (bucket, n) in self.nonzero() {
             seen += n;

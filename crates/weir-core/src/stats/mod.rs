@@ -1,5 +1,18 @@
-//! Statistics of latencies and rates: histograms, quantiles that know when they are worth nothing, intervals.
+//! Statistics of latencies and rates: histograms, quantiles that know when they are worth nothing, warm-up,
+//! steady state, regimes, and intervals of ratios.
+//!
+//! The unit of analysis is an interval (a second) or a trial, never a single I/O: successive I/Os depend on each
+//! other, so counting them as independent would make every difference look certain.
 
+pub mod bootstrap;
+pub mod change;
 pub mod histogram;
+pub mod little;
+pub mod pool;
+pub mod quantile;
+pub mod random;
+pub mod steady;
+pub mod warmup;
 
 pub use histogram::Histogram;
+pub use quantile::Quantile;
