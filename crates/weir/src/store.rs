@@ -1,9 +1,19 @@
 //! The store of records: one JSON file a run in a folder under the XDG state home, written beside and renamed into
 //! place, so that a kill at any moment leaves either the whole record or none.
 
-use std::path::PathBuf;
+use std::env;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
+use jiff::Timestamp;
 use weir_core::result::Record;
+use weir_core::result::record::SCHEMA;
+
+use crate::failure::{Lacking, Usage};
 
 /// A folder of records.
 pub struct Store {
@@ -11,15 +21,302 @@ pub struct Store {
     pub dir: PathBuf,
 }
 
+/// One file of the store.
+pub struct Entry {
+    /// Name of the record: the file's name without `.json`.
+    pub id: String,
+    /// The file.
+    pub path: PathBuf,
+    /// What is in it, or why it cannot be read.
+    pub record: Result<Record, String>,
+}
+
+/// A name for a run that starts now: UTC to the millisecond, so that names sort by time, and four random digits.
+pub fn new_id() -> String {
+    id_at(Timestamp::now(), std::hash::RandomState::new().build_hasher().finish())
+}
+
+fn id_at(now: Timestamp, random: u64) -> String {
+    format!("{}-{:04x}", now.strftime("%Y%m%d-%H%M%S-%3f"), random & 0xffff)
+}
+
 impl Store {
-    /// `$WEIR_STORE`, else `$XDG_STATE_HOME/weir/runs`, else `~/.local/state/weir/runs`.
+    /// The store in `$WEIR_STORE`, else `$XDG_STATE_HOME/weir/runs`, else `~/.local/state/weir/runs`. Makes the
+    /// folder, and removes what writers that were killed have left behind.
     pub fn open() -> anyhow::Result<Store> {
-        anyhow::bail!("the store is not there yet")
+        Store::at(default_dir()?)
     }
 
-    /// Saves a record durably and returns its path.
+    /// The store in a given folder.
+    pub fn at(dir: PathBuf) -> anyhow::Result<Store> {
+        create_owned(&dir).map_err(|error| Lacking {
+            what: format!("cannot make the store of runs {}: {error}", dir.display()),
+            hint: Some("set WEIR_STORE to a folder you may write to".to_string()),
+        })?;
+        let store = Store { dir };
+        store.remove_leftovers();
+        Ok(store)
+    }
+
+    /// Where the record of that name lies, or will.
+    pub fn path_of(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}.json"))
+    }
+
+    /// Saves a record durably and returns its path. A record of the same name is replaced as a whole.
     pub fn save(&self, record: &Record) -> anyhow::Result<PathBuf> {
-        let _ = (record, &self.dir);
-        anyhow::bail!("the store is not there yet")
+        let path = self.path_of(&record.id);
+        let text = serde_json::to_vec(record).context("cannot write the record as JSON")?;
+        self.write(&path, &text).map_err(|error| Lacking {
+            what: format!("cannot save the record {}: {error}", path.display()),
+            hint: Some("set WEIR_STORE to a folder with room that you may write to".to_string()),
+        })?;
+        Ok(path)
+    }
+
+    fn write(&self, path: &Path, text: &[u8]) -> io::Result<()> {
+        let temporary = self.dir.join(temporary_name(path, std::process::id()));
+        let written = self.write_and_rename(&temporary, path, text);
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    }
+
+    fn write_and_rename(&self, temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
+        let mut file = File::create(temporary)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        own_like(temporary, &self.dir);
+        fs::rename(temporary, path)?;
+        File::open(&self.dir)?.sync_all()
+    }
+
+    /// Reads a record. Refuses one that a newer weir wrote in another schema.
+    pub fn load(&self, path: &Path) -> anyhow::Result<Record> {
+        let text = fs::read(path).with_context(|| format!("cannot read the record {}", path.display()))?;
+        parse(&text).map_err(|why| {
+            let what = format!("cannot use the record {}: {why}", path.display());
+            Lacking { what, hint: None }.into()
+        })
+    }
+
+    /// All records in order of time, those that cannot be read included.
+    pub fn list(&self) -> anyhow::Result<Vec<Entry>> {
+        let entries = self.ids()?.into_iter().map(|id| {
+            let path = self.path_of(&id);
+            let record = fs::read(&path).map_err(|error| error.to_string()).and_then(|text| parse(&text));
+            Entry { id, path, record }
+        });
+        Ok(entries.collect())
+    }
+
+    /// Finds the record that somebody means: the beginning of its name, its last four digits, `last`, `last~N` (N
+    /// runs before the last), or the path of a file.
+    pub fn resolve(&self, text: &str) -> anyhow::Result<PathBuf> {
+        if text.contains('/') || text.ends_with(".json") {
+            return Ok(PathBuf::from(text));
+        }
+        let ids = self.ids()?;
+        let found: Vec<&String> = match back(text) {
+            Some(back) => ids.iter().rev().skip(back).take(1).collect(),
+            None => ids.iter().filter(|id| id.starts_with(text) || is_suffix(id, text)).collect(),
+        };
+        match found[..] {
+            [id] => Ok(self.path_of(id)),
+            [] => Err(Usage {
+                what: format!("no run `{text}` among the {} in {}", ids.len(), self.dir.display()),
+                hint: Some("`weir results list` shows what there is".to_string()),
+            }
+            .into()),
+            _ => Err(Usage {
+                what: format!("`{text}` fits {} runs", found.len()),
+                hint: Some(format!("they begin with {} and end with {}", found[0], found[found.len() - 1])),
+            }
+            .into()),
+        }
+    }
+
+    /// Names in order of time.
+    fn ids(&self) -> anyhow::Result<Vec<String>> {
+        let mut ids: Vec<String> = self
+            .names()
+            .with_context(|| format!("cannot list the store {}", self.dir.display()))?
+            .into_iter()
+            .filter(|name| !name.starts_with('.'))
+            .filter_map(|name| name.strip_suffix(".json").map(String::from))
+            .collect();
+        ids.sort();
+        Ok(ids)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    /// Removes temporary files whose writers live no more. Failing to is no reason not to measure.
+    fn remove_leftovers(&self) {
+        for name in self.names().unwrap_or_default() {
+            if writer_of(&name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+                let _ = fs::remove_file(self.dir.join(name));
+            }
+        }
+    }
+}
+
+fn default_dir() -> anyhow::Result<PathBuf> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(dir) = set("WEIR_STORE") {
+        return Ok(dir);
+    }
+    // The XDG specification has relative paths ignored.
+    let state = set("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
+    let state = state.or_else(|| set("HOME").map(|home| home.join(".local/state")));
+    let lacking = || Lacking {
+        what: "nowhere to keep runs: neither WEIR_STORE, XDG_STATE_HOME nor HOME is set".to_string(),
+        hint: Some("set WEIR_STORE to a folder you may write to".to_string()),
+    };
+    Ok(state.ok_or_else(lacking)?.join("weir/runs"))
+}
+
+/// Makes a folder and its parents, owned by whoever owns the first folder above that was there: root measuring from
+/// a user's home leaves the user records that the user can remove.
+fn create_owned(dir: &Path) -> io::Result<()> {
+    let mut missing: Vec<&Path> =
+        dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
+    fs::create_dir_all(dir)?;
+    while let Some(made) = missing.pop() {
+        if let Some(parent) = made.parent().filter(|p| !p.as_os_str().is_empty()) {
+            own_like(made, parent);
+        }
+    }
+    Ok(())
+}
+
+/// Gives a file to the owner of a folder. Only root can and needs to; a failure changes nothing that matters.
+fn own_like(path: &Path, folder: &Path) {
+    if let (Ok(mine), Ok(owner)) = (fs::metadata(path), fs::metadata(folder)) {
+        if mine.uid() != owner.uid() {
+            let _ = std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid()));
+        }
+    }
+}
+
+fn temporary_name(path: &Path, pid: u32) -> String {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    format!(".{name}.{pid}.tmp")
+}
+
+/// The process that writes a temporary file of the store; `None` for any other file.
+fn writer_of(name: &str) -> Option<u32> {
+    name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once(".json.")?.1.parse().ok()
+}
+
+/// `last` is 0 back, `last~2` is 2.
+fn back(text: &str) -> Option<usize> {
+    match text.strip_prefix("last")? {
+        "" => Some(0),
+        rest => rest.strip_prefix('~')?.parse().ok(),
+    }
+}
+
+fn is_suffix(id: &str, text: &str) -> bool {
+    id.rsplit_once('-').is_some_and(|(_, suffix)| suffix == text)
+}
+
+fn parse(text: &[u8]) -> Result<Record, String> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        schema: String,
+    }
+    let version: Version = serde_json::from_slice(text).map_err(|error| format!("not a record: {error}"))?;
+    if version.schema != SCHEMA {
+        return Err(format!("its schema is {}, this weir reads {SCHEMA}", version.schema));
+    }
+    serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: &str) -> Record {
+        Record {
+            schema: SCHEMA.to_string(),
+            id: id.to_string(),
+            weir_version: "0.1.0".to_string(),
+            command: vec!["weir".to_string()],
+            kind: "bench".to_string(),
+            started_at: "2026-11-21T08:00:00Z".to_string(),
+            conditions: serde_json::Value::Null,
+            jobs: Vec::new(),
+            floods: Vec::new(),
+            ended_early: None,
+            extra: serde_json::Value::Null,
+        }
+    }
+
+    fn store_with(ids: &[&str]) -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path().join("weir/runs")).unwrap();
+        ids.iter().for_each(|id| assert!(store.save(&record(id)).unwrap().exists()));
+        (dir, store)
+    }
+
+    #[test]
+    fn ids_sort_by_time() {
+        let at = |ms, random| id_at(Timestamp::from_millisecond(ms).unwrap(), random);
+        assert_eq!(at(1_795_248_839_506, 0xabcd_0f1e), "20261121-081359-506-0f1e");
+        assert!(at(1_795_248_839_506, 0xffff) < at(1_795_248_839_507, 0));
+        assert_ne!(new_id(), new_id());
+    }
+
+    #[test]
+    fn finds_what_is_meant() {
+        let (_dir, store) = store_with(&["20261120-1-aaaa", "20261121-2-bbbb", "20261121-3-cccc"]);
+        for (text, expected) in [
+            ("last", Ok("20261121-3-cccc")),
+            ("last~1", Ok("20261121-2-bbbb")),
+            ("last~3", Err("no run `last~3` among the 3")),
+            ("20261120", Ok("20261120-1-aaaa")),
+            ("bbbb", Ok("20261121-2-bbbb")),
+            ("20261121", Err("fits 2 runs")),
+            ("lasting", Err("no run")),
+        ] {
+            match (store.resolve(text), expected) {
+                (Ok(path), Ok(id)) => assert_eq!(store.load(&path).unwrap().id, id, "{text}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+        assert_eq!(store.resolve("/x/y.json").unwrap(), PathBuf::from("/x/y.json"));
+    }
+
+    #[test]
+    fn leftovers_of_the_dead_go_and_unreadable_records_stay_visible() {
+        let (_dir, store) = store_with(&["1-aaaa"]);
+        let dead = store.dir.join(".2-bbbb.json.4194305.tmp");
+        let alive = store.dir.join(temporary_name(Path::new("3-cccc.json"), std::process::id()));
+        for file in [&dead, &alive] {
+            fs::write(file, "{\"schema\":").unwrap();
+        }
+        fs::write(store.path_of("4-dddd"), "{\"schema\":\"weir.record/1\"").unwrap();
+        fs::write(store.path_of("5-eeee"), "{\"schema\":\"weir.record/9\",\"new\":1}").unwrap();
+        let store = Store::at(store.dir).unwrap();
+        assert!(!dead.exists() && alive.exists());
+        let listed: Vec<(String, String)> = store
+            .list()
+            .unwrap()
+            .into_iter()
+            .map(|e| (e.id, e.record.map_or_else(|why| why, |r| r.kind)))
+            .collect();
+        assert_eq!(listed[0], ("1-aaaa".into(), "bench".into()));
+        assert!(listed[1].1.contains("not a record"), "{listed:?}");
+        assert!(listed[2].1.contains("weir.record/9"), "{listed:?}");
+        assert_eq!(listed.len(), 3);
     }
 }

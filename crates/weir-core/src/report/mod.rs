@@ -1,4 +1,11 @@
-//! From records and verdicts to strings: terminal text, HTML, JSON, CSV. Nothing here writes anywhere.
+//! From records, results and verdicts to strings: terminal text, HTML, JSON, fio's JSON, CSV. Nothing here writes
+//! anywhere.
 
+pub mod csv;
 pub mod html;
+pub mod json;
 pub mod plot;
+pub mod text;
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,18 @@
 //! What a run leaves behind: the raw **record**, and the **result** derived from it, again and again if need be.
 
+pub mod comparison;
+pub mod derive;
+pub mod difference;
 pub mod record;
+pub mod run_result;
+#[cfg(test)]
+pub(crate) mod samples;
+pub mod series;
+#[cfg(test)]
+mod tests;
+mod warnings;
 
+pub use comparison::{Comparison, compare};
+pub use derive::derive;
 pub use record::Record;
+pub use run_result::{JobResult, RunResult};

@@ -172,7 +172,7 @@ pub struct ThreadRecord {
 }
 
 /// The syncs at the end of a run.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinalSync {
     /// Files synced.
     pub files: u32,
@@ -218,7 +218,7 @@ pub struct Note {
 }
 
 /// What verification found.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyRecord {
     /// Blocks checked.
     pub checked: u64,

@@ -1,0 +1,11 @@
+//! A result as text that people paste into tickets: at most 100 columns, plain characters, units on everything.
+
+mod compare;
+mod conditions;
+mod layout;
+pub(crate) mod run;
+mod workload;
+
+pub use compare::comparison;
+pub use run::run;
+pub use workload::describe;

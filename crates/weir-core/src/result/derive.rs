@@ -1,0 +1,215 @@
+//! From record to result. Pure: the same record gives the same result, on any machine, years later.
+
+use std::ops::Range;
+
+use crate::result::record::{Class, ClassRecord, FloodRecord, JobRecord, Record};
+use crate::result::run_result::{
+    ClassResult, CpuResult, FloodResult, JobResult, LatenessResult, Regime, RunResult, SCHEMA, Stall,
+    SteadyResult, Total, WarmupResult,
+};
+use crate::result::series::{Series, per_second};
+use crate::result::warnings;
+use crate::stats::quantile::{needed, quantile};
+use crate::stats::steady::{self, ROUNDS};
+use crate::stats::{change, little, warmup};
+
+/// Seed of the permutation tests; fixed, so that a record always gives the same result.
+const SEED: u64 = 0x7765_6972;
+
+/// Derives the result of a run from its record.
+pub fn derive(record: &Record) -> RunResult {
+    let jobs: Vec<JobResult> = record.jobs.iter().map(job_result).collect();
+    RunResult {
+        schema: SCHEMA.to_string(),
+        id: record.id.clone(),
+        record_path: None,
+        kind: record.kind.clone(),
+        started_at: record.started_at.clone(),
+        notes: warnings::of_run(record, &jobs),
+        jobs,
+        floods: record.floods.iter().map(flood_result).collect(),
+        ended_early: record.ended_early.clone(),
+    }
+}
+
+fn flood_result(flood: &FloodRecord) -> FloodResult {
+    FloodResult {
+        spec: flood.spec.clone(),
+        bytes: flood.bytes,
+        bytes_per_second: per_second(flood.bytes, flood.elapsed_ns),
+        ended: flood.ended.clone(),
+    }
+}
+
+fn job_result(job: &JobRecord) -> JobResult {
+    let headline = headline(job);
+    let series = headline.map(|class| Series::of(job, class)).filter(|s| !s.is_empty());
+    let (warmup, steady, regimes) = match &series {
+        Some(series) => judge(series),
+        None => (no_warmup(), SteadyResult::TooShort, Vec::new()),
+    };
+    let total = total(job);
+    let mut result = JobResult {
+        name: job.job.name.clone(),
+        elapsed_ns: job.elapsed_ns,
+        classes: job.classes.iter().map(|(class, c)| (*class, class_result(c, job.elapsed_ns))).collect(),
+        headline,
+        warmup,
+        steady,
+        regimes,
+        little: little_check(job),
+        cpu: cpu_result(job, total.operations),
+        total,
+        lateness: lateness_result(job),
+        stall: stall(job),
+        final_sync: job.final_sync.clone(),
+        verify: job.verify.clone(),
+        error: job.error.clone(),
+        notes: Vec::new(),
+    };
+    result.notes = warnings::of_job(job, &result);
+    result
+}
+
+/// Derives one class; `elapsed_ns` is the measured time of its job.
+pub fn class_result(class: &ClassRecord, elapsed_ns: u64) -> ClassResult {
+    let latency = &class.latency;
+    let at = |q| quantile(latency, q);
+    ClassResult {
+        count: latency.count(),
+        errors: class.errors,
+        bytes: class.bytes,
+        iops: per_second(latency.count(), elapsed_ns),
+        bytes_per_second: per_second(class.bytes, elapsed_ns),
+        mean_ns: latency.mean().unwrap_or(0.0),
+        min_ns: latency.min().unwrap_or(0),
+        max_ns: latency.max().unwrap_or(0),
+        p50: at(0.5),
+        p90: at(0.9),
+        p95: at(0.95),
+        p99: at(0.99),
+        p99_9: at(0.999),
+        p99_99: at(0.9999),
+    }
+}
+
+/// Commits are what a database waits for; without them, the class with most operations speaks for the job.
+fn headline(job: &JobRecord) -> Option<Class> {
+    let counted = |class: Class| job.classes.get(&class).map_or(0, |c| c.latency.count());
+    if counted(Class::Commit) > 0 {
+        return Some(Class::Commit);
+    }
+    // max_by_key prefers the last of equals: reads before writes before syncs.
+    Class::ALL.into_iter().rev().filter(|c| counted(*c) > 0).max_by_key(|c| counted(*c))
+}
+
+/// A commit is counted by the write and the sync it consists of, so it adds nothing of its own, unless the kernel
+/// did both in one call (RWF_DSYNC) and no other class knows of it.
+fn plain_classes(job: &JobRecord) -> impl Iterator<Item = &ClassRecord> {
+    let parts_known = job.classes.contains_key(&Class::Write);
+    job.classes.iter().filter(move |(class, _)| **class != Class::Commit || !parts_known).map(|(_, c)| c)
+}
+
+fn total(job: &JobRecord) -> Total {
+    let operations = plain_classes(job).map(|c| c.latency.count()).sum();
+    let bytes = plain_classes(job).map(|c| c.bytes).sum();
+    Total {
+        operations,
+        iops: per_second(operations, job.elapsed_ns),
+        bytes,
+        bytes_per_second: per_second(bytes, job.elapsed_ns),
+    }
+}
+
+fn judge(series: &Series) -> (WarmupResult, SteadyResult, Vec<Regime>) {
+    let rates = series.rates();
+    let rule = warmup::mser5(&rates);
+    let cut = rule.intervals();
+    let (before, after) = (series.rate(0..cut), series.rate(cut..series.len()));
+    let warmup = WarmupResult {
+        rule,
+        cut_ns: if cut > 0 { series.end_ns(cut - 1) } else { 0 },
+        rate_ratio: if cut > 0 && after > 0.0 { before / after } else { 1.0 },
+    };
+    let regimes = change::regimes(&rates, SEED).into_iter().map(|span| regime(series, span)).collect();
+    (warmup, steady_result(series, cut), regimes)
+}
+
+fn no_warmup() -> WarmupResult {
+    WarmupResult { rule: warmup::Warmup::TooShort, cut_ns: 0, rate_ratio: 1.0 }
+}
+
+fn steady_result(series: &Series, cut: usize) -> SteadyResult {
+    let rounds = steady::rounds(series.len() - cut).map(|rounds| rounds.map(|r| r.start + cut..r.end + cut));
+    let iops = rounds.as_ref().and_then(|r| steady::judge(&r.clone().map(|round| series.rate(round))));
+    let (Some(rounds), Some(iops)) = (rounds, iops) else { return SteadyResult::TooShort };
+    let p99 = p99_of_rounds(series, &rounds).and_then(|p99| steady::judge(&p99));
+    SteadyResult::Judged { iops, p99, holds: iops.holds && p99.is_none_or(|p| p.holds) }
+}
+
+fn p99_of_rounds(series: &Series, rounds: &[Range<usize>; ROUNDS]) -> Option<[f64; ROUNDS]> {
+    let mut p99 = [0.0; ROUNDS];
+    for (value, round) in p99.iter_mut().zip(rounds) {
+        *value = pooled_quantile(series, round.clone(), 0.99)?;
+    }
+    Some(p99)
+}
+
+/// A quantile over a span of intervals, if enough samples stand behind it.
+fn pooled_quantile(series: &Series, span: Range<usize>, q: f64) -> Option<f64> {
+    if series.latencies.count(span.clone()) < needed(q) {
+        return None;
+    }
+    series.latencies.quantiles(span, [q]).map(|[value]| value)
+}
+
+fn regime(series: &Series, span: Range<usize>) -> Regime {
+    Regime {
+        start_ns: series.start_ns[span.start],
+        end_ns: series.end_ns(span.end - 1),
+        iops: series.rate(span.clone()),
+        bytes_per_second: series.byte_rate(span.clone()),
+        p50_ns: pooled_quantile(series, span.clone(), 0.5).map(|v| v as u64),
+        p99_ns: pooled_quantile(series, span, 0.99).map(|v| v as u64),
+    }
+}
+
+/// In an open loop latency counts from the intended start, when the operation may not be in flight yet: the law
+/// then speaks of a queue that nobody measured, so it is left out.
+fn little_check(job: &JobRecord) -> Option<little::Little> {
+    if job.job.rate.is_some() {
+        return None;
+    }
+    let latency_sum_ns = plain_classes(job).map(|c| c.latency.sum()).sum();
+    little::check(job.engine.in_flight_mean, latency_sum_ns, job.elapsed_ns)
+}
+
+fn cpu_result(job: &JobRecord, operations: u64) -> CpuResult {
+    let process = job.cpu.process_user_ns + job.cpu.process_system_ns;
+    let machine = job.cpu.machine_busy_ns;
+    let per = |ns: u64, by: u64| if by == 0 { 0.0 } else { ns as f64 / by as f64 };
+    CpuResult {
+        process_ns_per_operation: per(process, operations),
+        machine_ns_per_operation: per(machine, operations),
+        process_busy: per(process, job.elapsed_ns),
+        machine_busy: per(machine, job.elapsed_ns),
+        processors: job.cpu.processors,
+    }
+}
+
+fn lateness_result(job: &JobRecord) -> Option<LatenessResult> {
+    let lateness = job.lateness.as_ref()?;
+    Some(LatenessResult {
+        intended: lateness.intended,
+        late: lateness.late,
+        late_share: lateness.late as f64 / lateness.intended.max(1) as f64,
+        late_after_ns: job.job.late_after.0,
+        not_started: lateness.not_started,
+        start_delay_max_ns: lateness.start_delay_max_ns,
+    })
+}
+
+fn stall(job: &JobRecord) -> Option<Stall> {
+    let oldest = job.intervals.iter().max_by_key(|i| i.oldest_ns)?;
+    Some(Stall { oldest_ns: oldest.oldest_ns, at_ns: oldest.start_ns + oldest.len_ns })
+}

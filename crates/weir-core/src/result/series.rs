@@ -1,0 +1,81 @@
+//! A job's intervals as series: what the statistics of a run work on.
+
+use std::ops::Range;
+
+use crate::result::record::{Class, Interval, IntervalClass, JobRecord};
+use crate::stats::pool::Pool;
+
+/// Intervals shorter than this share of the longest are left out: the stub at the end of a run.
+const STUB: f64 = 0.5;
+
+/// One class of a job, interval by interval. The intervals in which nothing finished are there too, as zeros.
+pub struct Series {
+    /// Start of each interval, ns.
+    pub start_ns: Vec<u64>,
+    /// Length of each, ns.
+    pub len_ns: Vec<u64>,
+    /// Operations finished in each.
+    pub count: Vec<u64>,
+    /// Bytes moved in each.
+    pub bytes: Vec<u64>,
+    /// Latencies of each.
+    pub latencies: Pool,
+}
+
+impl Series {
+    /// The series of a class.
+    pub fn of(job: &JobRecord, class: Class) -> Series {
+        let longest = job.intervals.iter().map(|i| i.len_ns).max().unwrap_or(0);
+        let whole: Vec<&Interval> = job
+            .intervals
+            .iter()
+            .filter(|i| i.len_ns as f64 >= longest as f64 * STUB && i.len_ns > 0)
+            .collect();
+        let nothing = IntervalClass::default();
+        let cells: Vec<&IntervalClass> =
+            whole.iter().map(|i| i.classes.get(&class).unwrap_or(&nothing)).collect();
+        Series {
+            start_ns: whole.iter().map(|i| i.start_ns).collect(),
+            len_ns: whole.iter().map(|i| i.len_ns).collect(),
+            count: cells.iter().map(|c| c.count).collect(),
+            bytes: cells.iter().map(|c| c.bytes).collect(),
+            latencies: Pool::new(cells.iter().map(|c| &c.coarse[..])),
+        }
+    }
+
+    /// Number of intervals.
+    pub fn len(&self) -> usize {
+        self.len_ns.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len_ns.is_empty()
+    }
+
+    /// Operations per second in each interval.
+    pub fn rates(&self) -> Vec<f64> {
+        (0..self.len()).map(|i| per_second(self.count[i], self.len_ns[i])).collect()
+    }
+
+    /// Operations per second over the chosen intervals together.
+    pub fn rate(&self, chosen: impl IntoIterator<Item = usize> + Clone) -> f64 {
+        let len = chosen.clone().into_iter().map(|i| self.len_ns[i]).sum();
+        per_second(chosen.into_iter().map(|i| self.count[i]).sum(), len)
+    }
+
+    /// Bytes per second over a span of intervals.
+    pub fn byte_rate(&self, span: Range<usize>) -> f64 {
+        per_second(span.clone().map(|i| self.bytes[i]).sum(), span.map(|i| self.len_ns[i]).sum())
+    }
+
+    /// End of an interval, since the start of measuring.
+    pub fn end_ns(&self, interval: usize) -> u64 {
+        self.start_ns[interval] + self.len_ns[interval]
+    }
+}
+
+/// A count over a time as a rate; 0 for no time.
+pub fn per_second(count: u64, elapsed_ns: u64) -> f64 {
+    if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 }
+}

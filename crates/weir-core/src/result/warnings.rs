@@ -1,0 +1,221 @@
+//! What a reader of a result must know before believing it: each note has a stable key and says what it means.
+
+use crate::result::record::{JobRecord, Note, Record};
+use crate::result::run_result::{JobResult, SteadyResult};
+use crate::stats::Quantile;
+use crate::stats::warmup::Warmup;
+use crate::units::{Nanos, per_second, significant};
+use crate::workload::spec::{Data, SyncMode};
+
+/// An operation this old is a stall worth a sentence, whatever the device.
+const STALL_NS: u64 = 1_000_000_000;
+/// A warm-up is worth a sentence when its rate differs by more than this share.
+const WARMUP_SHARE: f64 = 0.05;
+/// CPU of other processes and kernel workers, as a share of the machine, that is worth a sentence.
+const FOREIGN_CPU_SHARE: f64 = 0.20;
+
+fn note(key: &str, text: String) -> Note {
+    Note { key: key.to_string(), text }
+}
+
+/// Notes on the whole run.
+pub fn of_run(record: &Record, jobs: &[JobResult]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if let Some(why) = &record.ended_early {
+        notes.push(note(
+            "ended-early",
+            format!("the run ended early ({why}); figures cover what was measured until then"),
+        ));
+    }
+    if jobs.iter().all(|job| job.total.operations == 0) {
+        notes.push(note("no-operations", "not a single operation finished".to_string()));
+    }
+    notes
+}
+
+/// Notes on a job: first what engine and runner noticed, then what the figures themselves say.
+pub fn of_job(job: &JobRecord, result: &JobResult) -> Vec<Note> {
+    let mut notes = job.notes.clone();
+    let found = [
+        errors(job, result),
+        verify(result),
+        little(result),
+        depth(job, &notes),
+        busy(result),
+        stall(result),
+        late(result),
+        warmup(result),
+        regimes(result),
+        steady(result),
+        samples(result),
+        data(job),
+        not_durable(job),
+    ];
+    notes.extend(found.into_iter().flatten());
+    notes
+}
+
+fn errors(job: &JobRecord, result: &JobResult) -> Option<Note> {
+    let failed: u64 = result.classes.values().map(|c| c.errors).sum();
+    match (&job.error, failed) {
+        (Some(error), _) => Some(note("io-error", format!("an I/O error ended the job: {error}"))),
+        (None, 1..) => Some(note("io-error", format!("{failed} operations failed"))),
+        (None, 0) => None,
+    }
+}
+
+fn verify(result: &JobResult) -> Option<Note> {
+    let verify = result.verify.as_ref()?;
+    let bad = verify.stale + verify.torn + verify.misplaced;
+    (bad > 0).then(|| {
+        let (stale, torn, misplaced) = (verify.stale, verify.torn, verify.misplaced);
+        let text = format!(
+            "verification found wrong data in {bad} of {} blocks: {stale} stale, {torn} torn, {misplaced} misplaced",
+            verify.checked
+        );
+        note("wrong-data", text)
+    })
+}
+
+fn little(result: &JobResult) -> Option<Note> {
+    let little = result.little.filter(|l| !l.holds)?;
+    let text = format!(
+        "Little's law does not hold: throughput x mean latency is {}, but {} operations were in flight on average \
+         ({:+.0} %); do not trust these latencies",
+        significant(little.rate_times_latency),
+        significant(little.in_flight_mean),
+        little.deviation * 100.0
+    );
+    Some(note("little-violated", text))
+}
+
+/// Depth that never came about, where the engine has not said so itself.
+fn depth(job: &JobRecord, known: &[Note]) -> Option<Note> {
+    let asked = f64::from(job.job.depth) * f64::from(job.job.threads);
+    let mean = job.engine.in_flight_mean;
+    let short = job.job.rate.is_none() && job.job.depth > 1 && mean > 0.0 && mean < asked / 2.0;
+    if !short || known.iter().any(|n| n.key == "depth-without-effect") {
+        return None;
+    }
+    let text = format!(
+        "depth without effect: {asked:.0} operations in flight were asked for, {} were reached on average",
+        significant(mean)
+    );
+    Some(note("depth-without-effect", text))
+}
+
+fn busy(result: &JobResult) -> Option<Note> {
+    let cpu = result.cpu;
+    let foreign = cpu.machine_busy - cpu.process_busy;
+    let share = foreign / f64::from(cpu.processors.max(1));
+    (share > FOREIGN_CPU_SHARE).then(|| {
+        let text = format!(
+            "the machine was busy with something else too: {} of {} processors went to other processes and kernel \
+             workers; latencies may include waiting for a CPU",
+            significant(foreign),
+            cpu.processors
+        );
+        note("busy-machine", text)
+    })
+}
+
+fn stall(result: &JobResult) -> Option<Note> {
+    let stall = result.stall.filter(|s| s.oldest_ns >= STALL_NS)?;
+    let text = format!(
+        "a stall: {} into the run an operation had been waiting for {}",
+        Nanos(stall.at_ns),
+        Nanos(stall.oldest_ns)
+    );
+    Some(note("stall", text))
+}
+
+fn late(result: &JobResult) -> Option<Note> {
+    let late = result.lateness.filter(|l| l.late_share > 0.01 || l.not_started > 0)?;
+    let text = format!(
+        "the rate asked for was not kept: {:.1} % of operations finished more than {} after their intended start, \
+         {} had not started at the end",
+        late.late_share * 100.0,
+        Nanos(late.late_after_ns),
+        late.not_started
+    );
+    Some(note("late", text))
+}
+
+fn warmup(result: &JobResult) -> Option<Note> {
+    let warmup = result.warmup;
+    match warmup.rule {
+        Warmup::NeverSettled => Some(note(
+            "never-settled",
+            "throughput was still moving in the second half; run longer".to_string(),
+        )),
+        Warmup::Cut { .. } if (warmup.rate_ratio - 1.0).abs() > WARMUP_SHARE => {
+            let text = format!(
+                "the first {} ran at {:.0} % of the later rate and are in these figures; repeat with a warm-up to \
+                 leave them out",
+                Nanos(warmup.cut_ns),
+                warmup.rate_ratio * 100.0
+            );
+            Some(note("warm-up", text))
+        }
+        Warmup::Cut { .. } | Warmup::TooShort => None,
+    }
+}
+
+fn regimes(result: &JobResult) -> Option<Note> {
+    if result.regimes.len() < 2 {
+        return None;
+    }
+    let spans: Vec<String> = result
+        .regimes
+        .iter()
+        .map(|r| {
+            format!("{:.0}-{:.0} s: {}/s", r.start_ns as f64 / 1e9, r.end_ns as f64 / 1e9, per_second(r.iops))
+        })
+        .collect();
+    let text = format!("throughput changed level, so one mean describes none of them: {}", spans.join(", "));
+    Some(note("regimes", text))
+}
+
+fn steady(result: &JobResult) -> Option<Note> {
+    let SteadyResult::Judged { iops, p99, holds: false } = result.steady else { return None };
+    let moved = |name: &str, s: crate::stats::steady::Steady| {
+        format!(
+            "{name} ranged over {:.0} % of its mean with a slope of {:+.0} %",
+            s.range * 100.0,
+            s.slope * 100.0
+        )
+    };
+    let mut what = Vec::new();
+    what.extend((!iops.holds).then(|| moved("IOPS", iops)));
+    what.extend(p99.filter(|p| !p.holds).map(|p| moved("p99", p)));
+    let text = format!("no steady state: over five rounds {} (limits 20 % and 10 %)", what.join(", "));
+    Some(note("unsteady", text))
+}
+
+fn samples(result: &JobResult) -> Option<Note> {
+    let mut short = Vec::new();
+    for (class, c) in &result.classes {
+        let first = [("p50", c.p50), ("p90", c.p90), ("p95", c.p95), ("p99", c.p99), ("p99.9", c.p99_9)]
+            .into_iter()
+            .find_map(|(name, quantile)| match quantile {
+                Quantile::Insufficient { have, need } => Some((name, have, need)),
+                Quantile::Value { .. } => None,
+            });
+        if let Some((name, have, need)) = first {
+            short.push(format!("{} {name} needs {need} (has {have})", class.name()));
+        }
+    }
+    let text = || format!("too few samples for high percentiles: {}; run longer", short.join(", "));
+    (!short.is_empty()).then(|| note("insufficient-samples", text()))
+}
+
+fn data(job: &JobRecord) -> Option<Note> {
+    let text = "zeros were written: storage that compresses, deduplicates or allocates thinly looks faster than it is";
+    (job.job.writes() && job.job.data == Data::Zero).then(|| note("zero-data", text.to_string()))
+}
+
+fn not_durable(job: &JobRecord) -> Option<Note> {
+    let text = "sync_file_range makes nothing durable: neither metadata nor the device's cache are flushed";
+    (job.job.sync.every > 0 && job.job.sync.mode == SyncMode::SyncFileRange)
+        .then(|| note("not-durable", text.to_string()))
+}
