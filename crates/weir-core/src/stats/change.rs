@@ -23,7 +23,7 @@ pub fn regimes(series: &[f64], seed: u64) -> Vec<Range<usize>> {
     }
     let mut random = Random::new(seed);
     let mut found = Vec::new();
-    let mut open = Vec::from([0..series.len()]);
+    let mut open: Vec<Range<usize>> = std::iter::once(0..series.len()).collect();
     while let Some(range) = open.pop() {
         match split(&series[range.clone()], &mut random) {
             Some(at) => {
