@@ -1,7 +1,15 @@
 //! Which I/O is issued: the specification of a job, and the deterministic stream of operations it means.
 
+pub mod distribution;
 pub mod op;
+pub mod permute;
+pub mod rng;
+pub mod schedule;
 pub mod spec;
+pub mod stream;
+pub mod validate;
 
 pub use op::{Op, OpKind, OpSource, Then};
 pub use spec::Job;
+pub use stream::{JobStream, Layout};
+pub use validate::SpecError;

@@ -15,6 +15,8 @@ pub struct Job {
     pub name: String,
     /// Where the I/O goes.
     pub target: Target,
+    /// Bytes left untouched at the beginning of each file or device; a multiple of the smallest block.
+    pub offset: Bytes,
     /// Order of offsets.
     pub access: Access,
     /// Share of reads, in percent: 100 reads only, 0 writes only.
@@ -62,6 +64,7 @@ impl Default for Job {
         Job {
             name: "job".to_string(),
             target: Target::default(),
+            offset: Bytes(0),
             access: Access::Random(Distribution::Uniform),
             read_percent: 100.0,
             block: BlockSize::Fixed(Bytes(4096)),
