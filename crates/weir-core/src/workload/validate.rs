@@ -35,11 +35,11 @@ impl SpecError {
     /// A block that does not fit into a file.
     pub fn block_beyond_file(block: u64, file: u64, skipped: u64) -> Self {
         let skipped =
-            if skipped > 0 { format!(" after its first {}", Bytes(skipped)) } else { String::new() };
+            if skipped > 0 { format!(" after its first {}", exact(skipped)) } else { String::new() };
         SpecError::new(format!(
             "a block of {} does not fit into a file of {}{skipped}",
-            Bytes(block),
-            Bytes(file)
+            exact(block),
+            exact(file)
         ))
         .hint("take a smaller block, fewer files or a larger size")
     }
