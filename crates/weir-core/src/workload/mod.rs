@@ -1,5 +1,6 @@
 //! Which I/O is issued: the specification of a job, and the deterministic stream of operations it means.
 
+pub mod data;
 pub mod distribution;
 pub mod op;
 pub mod permute;
@@ -8,6 +9,7 @@ pub mod schedule;
 pub mod spec;
 pub mod stream;
 pub mod validate;
+pub mod verify;
 
 pub use op::{Op, OpKind, OpSource, Then};
 pub use spec::Job;

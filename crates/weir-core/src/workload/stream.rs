@@ -43,6 +43,8 @@ struct FileMap {
     /// First slot of each file, and the number of all slots.
     first_slot: Vec<u64>,
     total_slots: u64,
+    /// Where all files have as many slots: that number, and 2^64 / it rounded up, to divide by multiplying.
+    equal: Option<(u64, u64)>,
 }
 
 /// Which slot is next.
@@ -161,7 +163,8 @@ fn batch_of(job: &Job) -> usize {
 impl FileMap {
     fn new(job: &Job, layout: &Layout) -> Result<FileMap, SpecError> {
         let (align, largest, base) = (job.block.smallest(), job.block.largest(), job.offset.0);
-        let mut map = FileMap { base, align, usable: vec![], first_slot: vec![], total_slots: 0 };
+        let mut map =
+            FileMap { base, align, usable: vec![], first_slot: vec![], total_slots: 0, equal: None };
         for &bytes in &layout.file_bytes {
             let slots = bytes.saturating_sub(base) / align;
             if slots * align < largest {
@@ -174,16 +177,32 @@ impl FileMap {
         if map.usable.is_empty() {
             return Err(SpecError::new("the job has no file").hint("give it at least one file"));
         }
+        let per_file = map.total_slots / map.usable.len() as u64;
+        let all_equal = map.usable.iter().all(|&usable| usable == per_file * align);
+        map.equal = (all_equal && per_file > 1).then(|| (per_file, u64::MAX / per_file + 1));
         Ok(map)
+    }
+
+    /// The file that holds a slot.
+    #[inline]
+    fn file_of(&self, slot: u64) -> usize {
+        if self.first_slot.len() == 1 {
+            return 0;
+        }
+        match self.equal {
+            Some((per_file, reciprocal)) => {
+                // The rounded reciprocal gives the quotient or one more.
+                let quotient = ((u128::from(slot) * u128::from(reciprocal)) >> 64) as u64;
+                (quotient - u64::from(quotient * per_file > slot)) as usize
+            }
+            None => self.first_slot.partition_point(|&first| first <= slot) - 1,
+        }
     }
 
     /// File and offset of a slot; an operation that would reach beyond the end of its file moves back to fit.
     #[inline]
     fn locate(&self, slot: u64, len: u64) -> (u32, u64) {
-        let file = match self.first_slot.len() {
-            1 => 0,
-            _ => self.first_slot.partition_point(|&first| first <= slot) - 1,
-        };
+        let file = self.file_of(slot);
         let at = (slot - self.first_slot[file]) * self.align;
         let usable = self.usable[file];
         let at = if at + len > usable { (usable - len) / self.align * self.align } else { at };

@@ -119,6 +119,19 @@ fn sequential_goes_through_all_files_in_order_and_wraps() {
 }
 
 #[test]
+fn equal_files_divide_exactly() {
+    for slots in [2u64, 3, 7, 4096, 131_071, 1 << 30] {
+        let layout = Layout { file_bytes: vec![slots * 4096; 5] };
+        let map = FileMap::new(&Job::default(), &layout).unwrap();
+        for file in 0..5 {
+            for slot in [file * slots, file * slots + 1, file * slots + slots / 2, (file + 1) * slots - 1] {
+                assert_eq!(map.file_of(slot) as u64, slot / slots, "slot {slot} of files of {slots}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_stream_ends_after_its_operations() {
     let job = Job { operations: 100, ..Job::default() };
     let mut stream = JobStream::new(&job, &Layout { file_bytes: vec![1 << 20] }).unwrap();
