@@ -1,7 +1,14 @@
 //! Engines, pacing, the runner and the flood: the part of weir that issues I/O.
 
+mod content;
+pub mod engine;
 pub mod error;
 pub mod flood;
+pub mod files;
+mod recorder;
 pub mod runner;
+pub mod scratch;
+mod sys;
+mod worker;
 
 pub use error::IoError;

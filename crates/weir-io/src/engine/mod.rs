@@ -1,0 +1,139 @@
+//! Engines: how one operation reaches the kernel. One file each, behind one small trait.
+
+pub mod libaio;
+pub mod mmap;
+pub mod null;
+pub mod psync;
+pub mod uring;
+
+use std::fs::File;
+use std::io;
+
+use weir_core::result::record::EngineRecord;
+use weir_core::workload::spec::SyncMode;
+
+/// One step handed to an engine. The buffer stays the step's own until its completion is seen.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Which operation in flight it belongs to; comes back in [`Done`].
+    pub slot: u32,
+    /// Index of the file.
+    pub file: u32,
+    /// Length in bytes.
+    pub len: u32,
+    /// What to do.
+    pub action: Action,
+    /// Offset in the file in bytes.
+    pub offset: u64,
+    /// The slot's buffer.
+    pub buffer: *mut u8,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Read into the buffer.
+    Read,
+    /// Write from the buffer.
+    Write,
+    /// Write from the buffer, durable when it returns (RWF_DSYNC).
+    WriteDurable,
+    /// Make the file durable.
+    Sync(SyncMode),
+}
+
+/// A finished step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// The step's slot.
+    pub slot: u32,
+    /// Whether this is the sync of a pair given to [`Engine::push_commit`].
+    pub second: bool,
+    /// Bytes moved, or a negative errno.
+    pub result: i32,
+}
+
+/// How an engine is asked to wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Wait {
+    /// Return when this many steps have finished (0: do not wait).
+    pub min: u32,
+    /// Return after this long even if fewer have; `None`: no limit.
+    pub timeout_ns: Option<u64>,
+    /// Return after this long if at least one has. A wish: engines that cannot, wait for one.
+    pub patience_ns: u64,
+}
+
+/// How operations reach the kernel. An engine belongs to one thread.
+pub trait Engine {
+    /// Takes a step: queues it, or, in a synchronous engine, carries it out.
+    fn push(&mut self, step: &Step);
+
+    /// Takes a write and the sync that follows it as one linked pair, if the engine can; the sync's completion
+    /// comes with `second` set. `false`: the caller pushes the sync itself when the write is done.
+    fn push_commit(&mut self, _write: &Step, _mode: SyncMode) -> bool {
+        false
+    }
+
+    /// Submits what is queued, waits as asked, and appends what has finished.
+    fn reap(&mut self, wait: Wait, done: &mut Vec<Done>) -> io::Result<()>;
+
+    /// What became of the engine's options.
+    fn describe(&self) -> EngineRecord;
+
+    /// Of the steps looked at, how many had finished when the submitting call returned: `(finished, looked at)`.
+    /// A share near one means that the kernel ran them one after another and depth had no effect.
+    fn inline_share(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+/// What an engine is built from.
+pub struct Setup<'a> {
+    /// The job's open files, by index.
+    pub files: &'a [File],
+    /// Size of each file, in bytes.
+    pub file_bytes: &'a [u64],
+    /// Most steps in flight.
+    pub depth: u32,
+    /// The buffers' region: start and length in bytes.
+    pub region: (*mut u8, usize),
+    /// Poll for completions.
+    pub iopoll: bool,
+    /// Whether anything is written.
+    pub writes: bool,
+}
+
+/// Turns a system call's answer into [`Done::result`].
+pub(crate) fn result_of(answer: isize) -> i32 {
+    if answer >= 0 {
+        return answer as i32;
+    }
+    -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// fsync, fdatasync or sync_file_range, as a [`Done::result`].
+pub(crate) fn sync_now(fd: i32, mode: SyncMode, offset: u64, len: u32) -> i32 {
+    // SAFETY: these calls take a descriptor and numbers only; a bad one gives an error.
+    let answer = unsafe {
+        match mode {
+            SyncMode::Fsync => libc::fsync(fd),
+            SyncMode::Fdatasync | SyncMode::RwfDsync => libc::fdatasync(fd),
+            SyncMode::SyncFileRange => libc::sync_file_range(
+                fd,
+                offset as libc::off64_t,
+                i64::from(len),
+                libc::SYNC_FILE_RANGE_WAIT_BEFORE
+                    | libc::SYNC_FILE_RANGE_WRITE
+                    | libc::SYNC_FILE_RANGE_WAIT_AFTER,
+            ),
+        }
+    };
+    result_of(answer as isize)
+}
+
+/// How many steps are submitted and awaited together at a depth: enough to share the cost of a system call, few
+/// enough that the device keeps three quarters of the depth.
+pub(crate) fn batch_for(depth: u32) -> u32 {
+    (depth / 4).clamp(1, 32)
+}

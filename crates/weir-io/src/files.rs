@@ -1,0 +1,257 @@
+//! The files of a job: found or made, filled with real data, and removed afterwards.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use weir_core::units::Bytes;
+use weir_core::workload::data;
+use weir_core::workload::rng::Rng;
+use weir_core::workload::spec::{Data, Job, Target};
+
+use crate::IoError;
+use crate::error::Fault;
+use crate::runner::Stop;
+use crate::scratch::Scratch;
+use crate::sys::arena::Arena;
+use crate::sys::file;
+
+/// Size of each write while filling.
+const CHUNK: usize = 1 << 20;
+/// Written data is handed to the device this often, so that filling does not pile up dirty pages.
+const WRITE_OUT_EVERY: u64 = 16 << 20;
+/// Room that stays free on the file system.
+const SPARE_BYTES: u64 = 64 << 20;
+
+/// What a job runs on.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Files or device, in order.
+    pub paths: Vec<PathBuf>,
+    /// Bytes of each that the job uses.
+    pub file_bytes: Vec<u64>,
+    /// Removes what was made, when dropped.
+    pub scratch: Option<Scratch>,
+}
+
+/// Is told how far filling has come: bytes done, bytes in all.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// Finds or makes what a job runs on. Files that weir makes are written in full, so that no read hits a hole.
+pub fn prepare(job: &Job, stop: &Stop, progress: Progress<'_>) -> Result<Prepared, IoError> {
+    match &job.target {
+        Target::Null { size } => Ok(Prepared { paths: Vec::new(), file_bytes: vec![size.0], scratch: None }),
+        Target::File { path, size } | Target::Device { path, size } => existing(job, path, *size),
+        Target::Files { dir, prefix, count, size, keep } => {
+            crate::scratch::remove_abandoned(dir);
+            let scratch = if *keep { None } else { Some(Scratch::create(dir, "bench")?) };
+            let folder = scratch.as_ref().map_or(dir.as_path(), |s| s.path());
+            let paths: Vec<PathBuf> = (0..*count).map(|i| folder.join(format!("{prefix}.{i}"))).collect();
+            fill_all(job, &paths, size.0, stop, progress)?;
+            Ok(Prepared { file_bytes: vec![size.0; paths.len()], paths, scratch })
+        }
+    }
+}
+
+/// A file or device that is there already; never made longer or shorter.
+fn existing(job: &Job, path: &Path, size: Bytes) -> Result<Prepared, IoError> {
+    let opened = file::open(job, path)?;
+    let bytes = file::size_bytes(&opened, path)?;
+    if bytes < size.0 {
+        return Err(IoError::usage(format!(
+            "{} has {}, and the workload wants {size}",
+            path.display(),
+            Bytes(bytes)
+        ))
+        .hint("give a smaller --size, or leave it out to use all of it"));
+    }
+    let used = if size.0 == 0 { bytes } else { size.0 };
+    if used < job.block.largest() {
+        return Err(IoError::usage(format!(
+            "{} has {}, less than one block of {}",
+            path.display(),
+            Bytes(bytes),
+            Bytes(job.block.largest())
+        )));
+    }
+    Ok(Prepared { paths: vec![path.to_path_buf()], file_bytes: vec![used], scratch: None })
+}
+
+fn fill_all(
+    job: &Job,
+    paths: &[PathBuf],
+    size: u64,
+    stop: &Stop,
+    progress: Progress<'_>,
+) -> Result<(), IoError> {
+    let missing: Vec<(&PathBuf, u64)> = paths
+        .iter()
+        .map(|path| (path, std::fs::metadata(path).map_or(0, |m| m.len())))
+        .filter(|(_, len)| *len < size)
+        .collect();
+    let total: u64 = missing.iter().map(|(_, len)| size - len).sum();
+    if let Some((path, _)) = missing.first() {
+        check_room(path, total)?;
+    }
+    let mut before = 0;
+    for (path, len) in missing {
+        let mut advance = |bytes: u64| progress(before + bytes, total);
+        fill(path, len, size, job.data, job.direct, stop, &mut advance)?;
+        before += size - len;
+    }
+    Ok(())
+}
+
+/// Refuses to start what cannot fit.
+fn check_room(path: &Path, needed: u64) -> Result<(), IoError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let free = free_bytes(folder)?;
+    if needed + SPARE_BYTES <= free {
+        return Ok(());
+    }
+    Err(IoError::environment(format!(
+        "{} has {} free, and the files need {}",
+        folder.display(),
+        Bytes(free),
+        Bytes(needed)
+    ))
+    .hint("give a smaller --size, or another folder with --dir"))
+}
+
+/// Bytes that this user may still write on the file system of `folder`.
+pub fn free_bytes(folder: &Path) -> Result<u64, IoError> {
+    let name = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes())
+        .map_err(|_| IoError::usage(format!("{}: a path cannot hold a NUL", folder.display())))?;
+    // SAFETY: statvfs is plain numbers, for which zero is a valid value; the name is a C string.
+    let (status, answer) = unsafe {
+        let mut answer: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(name.as_ptr(), &mut answer), answer)
+    };
+    if status != 0 {
+        let error = io::Error::last_os_error();
+        return Err(IoError { fault: Fault::Environment, ..IoError::io("cannot examine", folder, error) });
+    }
+    Ok(answer.f_bavail * answer.f_frsize)
+}
+
+/// Writes a file from `from` up to `size`, with data that the device cannot take a short cut on.
+pub fn fill(
+    path: &Path,
+    from: u64,
+    size: u64,
+    data: Data,
+    direct: bool,
+    stop: &Stop,
+    advance: &mut dyn FnMut(u64),
+) -> Result<(), IoError> {
+    let failed = |what: &str, error: io::Error| fill_error(what, path, error);
+    let mut arena = Arena::new(1, CHUNK).map_err(|e| failed("no memory to fill", e))?;
+    let mut rng = Rng::new(size ^ from, 0x66_696c_6c);
+    data::prepare(arena.slice_mut(0, CHUNK), data, &mut rng);
+    let aligned = from.is_multiple_of(CHUNK as u64) && size.is_multiple_of(4096);
+    let file = open_to_fill(path, direct && aligned).map_err(|e| failed("cannot create", e))?;
+    let (mut at, mut written_out) = (from, from);
+    while at < size {
+        if stop.requested().is_some() {
+            return Err(IoError::environment("interrupted while the files were being filled"));
+        }
+        let len = (size - at).min(CHUNK as u64) as usize;
+        let chunk = arena.slice_mut(0, len);
+        data::refresh(chunk, data, at);
+        file.write_all_at(chunk, at).map_err(|e| failed("cannot write", e))?;
+        at += len as u64;
+        if at - written_out >= WRITE_OUT_EVERY {
+            start_write_out(&file, written_out, at - written_out);
+            written_out = at;
+        }
+        advance(at - from);
+    }
+    file.sync_all().map_err(|e| failed("cannot sync", e))
+}
+
+fn fill_error(what: &str, path: &Path, error: io::Error) -> IoError {
+    let full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
+    let readable = IoError::io(what, path, error);
+    if full {
+        return IoError { fault: Fault::Environment, ..readable }
+            .hint("the file system is full: give a smaller --size, or another folder with --dir");
+    }
+    readable
+}
+
+/// Opens with O_DIRECT where that works, so that filling does not push other data out of the page cache.
+fn open_to_fill(path: &Path, direct: bool) -> io::Result<File> {
+    let plain = || {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        options
+    };
+    if direct && let Ok(file) = plain().custom_flags(libc::O_DIRECT).open(path) {
+        return Ok(file);
+    }
+    plain().open(path)
+}
+
+/// Starts write-out of a range and waits for the range before it: at most two ranges are dirty at once.
+fn start_write_out(file: &File, offset: u64, len: u64) {
+    let fd = file.as_raw_fd();
+    let before = offset.saturating_sub(len);
+    // SAFETY: sync_file_range takes numbers; it is advice here, and errors surface at the final sync.
+    unsafe {
+        libc::sync_file_range(fd, offset as i64, len as i64, libc::SYNC_FILE_RANGE_WRITE);
+        libc::sync_file_range(
+            fd,
+            before as i64,
+            (offset - before) as i64,
+            libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(dir: &Path, size: u64, keep: bool) -> Job {
+        let (dir, prefix) = (dir.to_path_buf(), "t".to_string());
+        Job { target: Target::Files { dir, prefix, count: 2, size: Bytes(size), keep }, ..Job::default() }
+    }
+
+    #[test]
+    fn files_are_written_in_full_and_go_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut last = (0, 0);
+        let prepared =
+            prepare(&job(dir.path(), 3 << 20, false), &Stop::default(), &mut |done, all| last = (done, all)).unwrap();
+        assert_eq!(last, (6 << 20, 6 << 20));
+        for path in &prepared.paths {
+            let content = std::fs::read(path).unwrap();
+            assert_eq!(content.len(), 3 << 20);
+            let zeros = content.iter().filter(|b| **b == 0).count();
+            assert!(zeros < content.len() / 100, "{zeros} zero bytes: not random data");
+        }
+        drop(prepared);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn kept_files_are_reused() {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = job(dir.path(), 1 << 20, true);
+        drop(prepare(&spec, &Stop::default(), &mut |_, _| {}).unwrap());
+        let mut wrote = false;
+        prepare(&spec, &Stop::default(), &mut |_, _| wrote = true).unwrap();
+        assert!(!wrote);
+    }
+
+    #[test]
+    fn too_little_room_is_said_before_anything_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = prepare(&job(dir.path(), 1 << 60, false), &Stop::default(), &mut |_, _| {}).unwrap_err();
+        assert_eq!(error.fault, Fault::Environment);
+        assert!(error.to_string().contains("free"), "{error}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,191 @@
+//! After the last operation: the final sync, and the record of what was measured.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_core::result::record::{
+    Class, ClassRecord, CpuRecord, FinalSync, JobRecord, Lateness, Note, ThreadRecord, VerifyRecord,
+};
+use weir_core::workload::spec::SyncMode;
+
+use super::job::RunningJob;
+use super::sampler::{Scalars, totals};
+use crate::recorder::Totals;
+use crate::sys::clock::now_ns;
+use crate::sys::file;
+
+/// A share of steps finished inside the submitting call above which depth had no effect.
+const INLINE_SHARE: f64 = 0.9;
+
+/// Joins the threads and writes the record.
+pub fn record(mut job: RunningJob) -> JobRecord {
+    job.join();
+    let last_ns = job.counters.iter().map(|c| c.last_ns.load(Relaxed)).max().unwrap_or(0);
+    let elapsed_ns = elapsed_ns(&job, last_ns);
+    let final_sync = final_sync(&job);
+    let mut error = job.shared.failure.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    if let Some(failed) = final_sync.as_ref().and_then(|sync| sync.error.clone()) {
+        error.get_or_insert(failed);
+    }
+    JobRecord {
+        elapsed_ns,
+        classes: classes(&job),
+        threads: job.counters.iter().map(|c| thread(c)).collect(),
+        lateness: lateness(&job, last_ns),
+        cpu: cpu(&job),
+        notes: notes(&job),
+        engine: engine(&job, elapsed_ns),
+        verify: verify(&job),
+        intervals: std::mem::take(&mut job.seen.intervals),
+        final_sync,
+        error,
+        job: job.shared.job.clone(),
+    }
+}
+
+/// Measured time: to the last completion, or to the end of the schedule where an open loop had nothing to do then.
+fn elapsed_ns(job: &RunningJob, last_ns: u64) -> u64 {
+    let end = if job.shared.job.rate.is_some() && job.deadline_ns != u64::MAX && job.shared.stop.requested().is_none() {
+        last_ns.max(job.deadline_ns)
+    } else {
+        last_ns
+    };
+    end.saturating_sub(job.measure_from_ns).max(1)
+}
+
+fn classes(job: &RunningJob) -> BTreeMap<Class, ClassRecord> {
+    let nothing = Totals::new();
+    let mut classes = BTreeMap::new();
+    for (class, total) in totals(job) {
+        let base = job.seen.base.get(&class).unwrap_or(&nothing);
+        let (latency, bytes) = total.since(base);
+        let errors = total.errors - base.errors;
+        if latency.count() > 0 || errors > 0 {
+            classes.insert(class, ClassRecord { bytes, errors, latency });
+        }
+    }
+    classes
+}
+
+fn thread(counters: &crate::recorder::ThreadCounters) -> ThreadRecord {
+    let (first, last) = (counters.first_ns.load(Relaxed), counters.last_ns.load(Relaxed));
+    ThreadRecord { operations: counters.operations.load(Relaxed), busy_ns: last.saturating_sub(first) }
+}
+
+/// Syncs every file once, as the job asks.
+fn final_sync(job: &RunningJob) -> Option<FinalSync> {
+    let spec = &job.shared.job;
+    if !spec.sync.at_end || !spec.writes() || job.files.is_empty() || job.seen.abandoned {
+        return None;
+    }
+    let data_only = spec.sync.mode != SyncMode::Fsync;
+    let mut result = FinalSync { files: job.files.len() as u32, ..FinalSync::default() };
+    let start = now_ns();
+    for (opened, path) in job.files.iter().zip(&job.shared.paths) {
+        if let Err(error) = file::sync(opened, data_only) {
+            result.error.get_or_insert(format!("final sync of {}: {error}", path.display()));
+        }
+    }
+    result.total_ns = now_ns() - start;
+    Some(result)
+}
+
+/// How the schedule was kept, counting what was due and never started.
+fn lateness(job: &RunningJob, last_ns: u64) -> Option<Lateness> {
+    job.shared.job.rate?;
+    let sums = Scalars::of(job);
+    let end_ns = job.deadline_ns.min(last_ns.max(job.epoch_ns));
+    let not_started = due_but_not_taken(job, end_ns.saturating_sub(job.epoch_ns));
+    Some(Lateness {
+        intended: sums.intended - job.seen.base_scalars.intended + not_started,
+        late: sums.late - job.seen.base_scalars.late + not_started,
+        not_started,
+        start_delay_max_ns: job.counters.iter().map(|c| c.start_delay_max_ns.load(Relaxed)).max().unwrap_or(0),
+    })
+}
+
+/// Operations still in the stream whose time lay before the end.
+fn due_but_not_taken(job: &RunningJob, end_ns: u64) -> u64 {
+    let Ok(mut source) = job.shared.source.lock() else { return 0 };
+    let (mut count, mut batch) = (0, Vec::with_capacity(256));
+    loop {
+        batch.clear();
+        source.fill(&mut batch, 256);
+        let due = batch.iter().filter(|op| op.at_ns < end_ns).count();
+        count += due as u64;
+        if due < 256 {
+            return count;
+        }
+    }
+}
+
+fn cpu(job: &RunningJob) -> CpuRecord {
+    let (base, end) = (job.seen.base_cpu, job.seen.end_cpu);
+    let machine = end.2.zip(base.2).map_or(0, |(end, base)| end.saturating_sub(base));
+    CpuRecord {
+        process_user_ns: end.0.saturating_sub(base.0),
+        process_system_ns: end.1.saturating_sub(base.1),
+        machine_busy_ns: machine,
+        processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+    }
+}
+
+fn engine(job: &RunningJob, elapsed_ns: u64) -> weir_core::result::record::EngineRecord {
+    let mut engine = job.engine.clone();
+    let integral = Scalars::of(job).in_flight_integral - job.seen.base_scalars.in_flight_integral;
+    engine.in_flight_mean = integral as f64 / elapsed_ns as f64;
+    engine.in_flight_max = job.counters.iter().map(|c| c.in_flight_max.load(Relaxed)).max().unwrap_or(0);
+    engine
+}
+
+fn notes(job: &RunningJob) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let mut note = |key: &str, text: String| notes.push(Note { key: key.to_string(), text });
+    let spec = &job.shared.job;
+    let (inline, looked_at) = job.ends.iter().fold((0, 0), |a, end| (a.0 + end.inline.0, a.1 + end.inline.1));
+    let share = inline as f64 / looked_at.max(1) as f64;
+    if spec.depth > 1 && looked_at > 0 && share >= INLINE_SHARE {
+        note(
+            "depth-without-effect",
+            format!(
+                "depth {} had no effect on the device: {:.0} % of the operations looked at had finished when the \
+                 submitting call returned, so the kernel ran them one after another (buffered I/O served from the \
+                 page cache does that)",
+                spec.depth,
+                share * 100.0
+            ),
+        );
+    }
+    if job.seen.ring_workers_max > 0 {
+        note(
+            "punted-to-workers",
+            format!(
+                "the kernel handed operations to {} worker threads (iou-wrk): the file system could not take them \
+                 without blocking; their CPU time counts for this process",
+                job.seen.ring_workers_max
+            ),
+        );
+    }
+    if job.seen.abandoned {
+        let stuck: u32 = job.counters.iter().map(|c| c.in_flight.load(Relaxed)).sum();
+        note("abandoned", format!("{stuck} operations were stuck past the time limit and were left behind"));
+    }
+    notes
+}
+
+fn verify(job: &RunningJob) -> Option<VerifyRecord> {
+    if !job.shared.job.verify {
+        return None;
+    }
+    let mut total = VerifyRecord::default();
+    for end in &job.ends {
+        total.checked += end.verify.checked;
+        total.unwritten += end.verify.unwritten;
+        total.stale += end.verify.stale;
+        total.torn += end.verify.torn;
+        total.misplaced += end.verify.misplaced;
+        total.examples.extend(end.verify.examples.iter().take(8).cloned());
+    }
+    total.examples.truncate(8);
+    Some(total)
+}

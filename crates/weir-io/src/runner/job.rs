@@ -1,0 +1,244 @@
+//! A job's threads: launched, made ready (engine set up, buffers there), let go, and joined.
+
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use weir_core::result::record::{EngineRecord, VerifyRecord};
+use weir_core::workload::Job;
+use weir_core::workload::spec::EngineKind;
+
+use super::{JobPlan, Stop};
+use crate::IoError;
+use crate::content::Content;
+use crate::engine::{Engine, Setup, libaio::Libaio, mmap::Mmap, null::Null, psync::Psync, uring::Uring};
+use crate::recorder::ThreadCounters;
+use crate::sys::arena::Arena;
+use crate::sys::clock::{sleep_until_ns, tighten_timer_slack};
+use crate::sys::file;
+use crate::worker::{Shared, Span, Worker};
+
+/// A job whose threads exist.
+pub struct RunningJob {
+    /// What the threads share.
+    pub shared: Arc<Shared>,
+    /// Each thread's counters.
+    pub counters: Vec<Arc<ThreadCounters>>,
+    /// The open files, kept open for the final sync.
+    pub files: Arc<Vec<File>>,
+    /// What the engine said of itself when it was set up.
+    pub engine: EngineRecord,
+    /// Each thread's last word.
+    pub ends: Vec<ThreadEnd>,
+    /// When measuring starts and no operation starts any more, ns on the monotonic clock.
+    pub measure_from_ns: u64,
+    /// See `measure_from_ns`; `u64::MAX`: no limit.
+    pub deadline_ns: u64,
+    /// Zero of the schedule.
+    pub epoch_ns: u64,
+    /// What the sampler saw.
+    pub seen: super::sampler::Seen,
+    threads: Vec<JoinHandle<()>>,
+    go: Vec<Sender<Span>>,
+    ready: Receiver<Result<EngineRecord, IoError>>,
+    done: Receiver<ThreadEnd>,
+}
+
+/// What a thread says when it has ended.
+#[derive(Debug, Default)]
+pub struct ThreadEnd {
+    /// Of the steps looked at, how many had finished inside the submitting call.
+    pub inline: (u64, u64),
+    /// What verification found.
+    pub verify: VerifyRecord,
+}
+
+impl RunningJob {
+    /// Opens the files and starts the threads, which set up their engines and wait.
+    pub fn launch(plan: JobPlan, stop: &Stop) -> Result<RunningJob, IoError> {
+        let JobPlan { job, source, paths } = plan;
+        let files = paths.iter().map(|path| file::open(&job, path)).collect::<Result<Vec<_>, _>>()?;
+        let file_bytes = files
+            .iter()
+            .zip(&paths)
+            .map(|(opened, path)| file::size_bytes(opened, path))
+            .collect::<Result<Vec<_>, _>>()?;
+        let shared = Arc::new(Shared {
+            source: Mutex::new(source),
+            halt: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            stop: stop.clone(),
+            paths,
+            file_bytes,
+            job,
+        });
+        let files = Arc::new(files);
+        let depth = if shared.job.engine.is_async() || shared.job.engine == EngineKind::Null {
+            shared.job.depth
+        } else {
+            1
+        };
+        let (ready_sender, ready) = channel();
+        let (done_sender, done) = channel();
+        let mut running = RunningJob {
+            counters: Vec::new(),
+            files,
+            engine: EngineRecord::default(),
+            ends: Vec::new(),
+            measure_from_ns: 0,
+            deadline_ns: u64::MAX,
+            epoch_ns: 0,
+            seen: super::sampler::Seen::default(),
+            threads: Vec::new(),
+            go: Vec::new(),
+            ready,
+            done,
+            shared,
+        };
+        let generations = Content::shared(&running.shared.job, &running.shared.file_bytes);
+        for index in 0..running.shared.job.threads {
+            let counters = Arc::new(ThreadCounters::new(depth));
+            let (go_sender, go) = channel();
+            let seat = Seat {
+                shared: running.shared.clone(),
+                counters: counters.clone(),
+                files: running.files.clone(),
+                depth,
+                content: Content::new(&running.shared.job, index, depth, generations.clone()),
+                ready: ready_sender.clone(),
+                go,
+                done: done_sender.clone(),
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("weir-{}-{index}", running.shared.job.engine.name()))
+                .stack_size(256 << 10)
+                .spawn(move || seat.work())
+                .map_err(|e| IoError::environment(format!("cannot start thread {index}: {e}")))?;
+            running.counters.push(counters);
+            running.threads.push(thread);
+            running.go.push(go_sender);
+        }
+        Ok(running)
+    }
+
+    /// Waits until every thread has its engine. On failure the others end by themselves, as their `go` is dropped.
+    pub fn wait_until_ready(&mut self) -> Result<(), IoError> {
+        for _ in &self.threads {
+            self.engine = self
+                .ready
+                .recv()
+                .map_err(|_| IoError::environment("a thread ended before its engine was set up"))??;
+        }
+        Ok(())
+    }
+
+    /// Lets all threads start.
+    pub fn go(&mut self, epoch_ns: u64) {
+        let job = &self.shared.job;
+        self.epoch_ns = epoch_ns;
+        self.measure_from_ns = epoch_ns + job.ramp.0 + job.warmup.0;
+        if job.duration.0 > 0 {
+            self.deadline_ns = self.measure_from_ns + job.duration.0;
+        }
+        let threads = self.go.len() as u64;
+        for (index, go) in self.go.iter().enumerate() {
+            let start_ns = epoch_ns + job.ramp.0 * index as u64 / threads;
+            // A thread that is gone has said why through `done`.
+            let _ = go.send(Span { epoch_ns, start_ns, deadline_ns: self.deadline_ns });
+        }
+    }
+
+    /// Collects threads that have ended; `true` once all have.
+    pub fn all_ended(&mut self) -> bool {
+        self.ends.extend(self.done.try_iter());
+        self.ends.len() == self.threads.len() || self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Joins the threads, unless they are stuck and were given up. A panic is the job's failure.
+    pub fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            if !self.seen.abandoned && thread.join().is_err() {
+                let mut failure = self.shared.failure.lock().unwrap_or_else(|e| e.into_inner());
+                failure.get_or_insert("a worker thread panicked; see the message above".to_string());
+            }
+        }
+        self.ends.extend(self.done.try_iter());
+    }
+}
+
+/// What one thread is given.
+struct Seat {
+    shared: Arc<Shared>,
+    counters: Arc<ThreadCounters>,
+    files: Arc<Vec<File>>,
+    depth: u32,
+    content: Content,
+    ready: Sender<Result<EngineRecord, IoError>>,
+    go: Receiver<Span>,
+    done: Sender<ThreadEnd>,
+}
+
+impl Seat {
+    /// The thread's life: buffers, engine, ready, go, work, last word.
+    fn work(mut self) {
+        tighten_timer_slack();
+        let block = self.shared.job.block.largest() as usize;
+        let mut arena = match Arena::new(self.depth as usize, block) {
+            Ok(arena) => arena,
+            Err(error) => {
+                let refusal = buffer_error(&self.shared.job, error);
+                return self.refuse(refusal);
+            }
+        };
+        self.content.fill(&mut arena, self.depth, block);
+        let files = self.files.clone();
+        let file_bytes = self.shared.file_bytes.clone();
+        let setup = Setup {
+            files: &files,
+            file_bytes: &file_bytes,
+            depth: self.depth,
+            region: arena.region(),
+            iopoll: self.shared.job.iopoll,
+            writes: self.shared.job.writes(),
+        };
+        match self.shared.job.engine {
+            EngineKind::Psync => self.work_with(Psync::new(&setup), arena),
+            EngineKind::Null => self.work_with(Null::default(), arena),
+            EngineKind::Mmap => match Mmap::new(&setup) {
+                Ok(engine) => self.work_with(engine, arena),
+                Err(error) => self.refuse(error),
+            },
+            EngineKind::Libaio => match Libaio::new(&setup) {
+                Ok(engine) => self.work_with(engine, arena),
+                Err(error) => self.refuse(error),
+            },
+            EngineKind::IoUring => match Uring::new(&setup) {
+                Ok(engine) => self.work_with(engine, arena),
+                Err(error) => self.refuse(error),
+            },
+        }
+    }
+
+    fn refuse(self, error: IoError) {
+        let _ = self.ready.send(Err(error));
+    }
+
+    fn work_with<E: Engine>(self, engine: E, arena: Arena) {
+        let _ = self.ready.send(Ok(engine.describe()));
+        // The sender is gone when another thread could not be set up: nothing to do then.
+        let Ok(span) = self.go.recv() else { return };
+        sleep_until_ns(span.start_ns);
+        let mut worker = Worker::new(&self.shared, &self.counters, engine, arena, self.content, span);
+        worker.run();
+        let inline = worker.engine().inline_share();
+        let verify = worker.into_content().verify_record();
+        let _ = self.done.send(ThreadEnd { inline, verify });
+    }
+}
+
+fn buffer_error(job: &Job, error: std::io::Error) -> IoError {
+    IoError::environment(format!("cannot allocate {} buffers of {} bytes: {error}", job.depth, job.block.largest()))
+        .hint("use a smaller --depth or --block")
+}

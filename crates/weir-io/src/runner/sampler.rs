@@ -1,0 +1,268 @@
+//! Watches running jobs: once a tick it takes the difference of the counters, keeps it as an interval, and tells
+//! the observer. It also ends jobs when their time is up or the user asks.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_core::result::record::{Class, Interval, IntervalClass};
+use weir_core::stats::Histogram;
+
+use super::job::RunningJob;
+use super::{Observer, RunOptions, Stop, Tick};
+use crate::recorder::Totals;
+use crate::sys::clock::{now_ns, sleep_until_ns};
+use crate::sys::usage::process_cpu_ns;
+
+/// Between ticks the sampler wakes this often to see whether a job has ended or should.
+const LOOK_NS: u64 = 20_000_000;
+/// More intervals than this are merged in pairs, so that memory does not grow with the length of a run.
+const INTERVALS_MAX: usize = 3600;
+/// log2 of the buckets per power of two that an interval keeps for heat maps.
+const COARSE_BITS: u32 = 3;
+
+/// What the sampler saw of a job.
+#[derive(Default)]
+pub struct Seen {
+    /// Counters when measuring began, by class.
+    pub base: BTreeMap<Class, Totals>,
+    /// Other counters when measuring began.
+    pub base_scalars: Scalars,
+    /// Finished intervals.
+    pub intervals: Vec<Interval>,
+    /// Most ring workers seen at once.
+    pub ring_workers_max: usize,
+    /// CPU clocks when measuring began: process user, process system, machine.
+    pub base_cpu: (u64, u64, Option<u64>),
+    /// The same when the job ended.
+    pub end_cpu: (u64, u64, Option<u64>),
+    /// Threads were stuck past the limit and were left behind.
+    pub abandoned: bool,
+    last: BTreeMap<Class, Totals>,
+    last_ns: u64,
+    next_tick_ns: u64,
+    measuring: bool,
+    /// Ticks per interval (0 counts as 1), and how many the last one holds.
+    width: u64,
+    joined: u64,
+    ended: bool,
+}
+
+/// Sums over the threads of a job that are no latencies.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Scalars {
+    /// Integral of operations in flight over time.
+    pub in_flight_integral: u64,
+    /// Open loop: operations taken.
+    pub intended: u64,
+    /// Open loop: finished late.
+    pub late: u64,
+}
+
+impl Scalars {
+    /// The sums now.
+    pub fn of(job: &RunningJob) -> Scalars {
+        let mut sums = Scalars::default();
+        for counters in &job.counters {
+            sums.in_flight_integral += counters.in_flight_integral.load(Relaxed);
+            sums.intended += counters.intended.load(Relaxed);
+            sums.late += counters.late.load(Relaxed);
+        }
+        sums
+    }
+}
+
+/// Sums over the threads of a job, by class.
+pub fn totals(job: &RunningJob) -> BTreeMap<Class, Totals> {
+    Class::ALL
+        .into_iter()
+        .map(|class| {
+            let mut total = Totals::new();
+            job.counters.iter().for_each(|counters| counters.add_class_to(class, &mut total));
+            (class, total)
+        })
+        .collect()
+}
+
+/// Watches until every job has ended.
+pub fn watch(
+    jobs: &mut [RunningJob],
+    first_index: usize,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+    stop: &Stop,
+) {
+    for job in jobs.iter_mut() {
+        job.seen.last_ns = job.epoch_ns;
+        job.seen.next_tick_ns = job.epoch_ns + options.tick_ns;
+    }
+    while jobs.iter().any(|job| !job.seen.ended) {
+        let now = now_ns();
+        for (index, job) in jobs.iter_mut().enumerate().filter(|(_, job)| !job.seen.ended) {
+            look_at(job, first_index + index, now, options, observer, stop);
+        }
+        let next = jobs.iter().filter(|j| !j.seen.ended).map(|j| next_event_ns(j, now)).min();
+        sleep_until_ns(next.unwrap_or(0));
+    }
+}
+
+fn next_event_ns(job: &RunningJob, now: u64) -> u64 {
+    let tick = job.seen.next_tick_ns;
+    let start = if job.seen.measuring { u64::MAX } else { job.measure_from_ns };
+    tick.min(start).min(job.deadline_ns.max(now + 1_000_000)).min(now + LOOK_NS)
+}
+
+fn look_at(
+    job: &mut RunningJob,
+    index: usize,
+    now: u64,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+    stop: &Stop,
+) {
+    if now >= job.deadline_ns || stop.requested().is_some() {
+        job.shared.halt.store(true, Relaxed);
+    }
+    if !job.seen.measuring && now >= job.measure_from_ns {
+        begin_measuring(job, now, options);
+    }
+    let ended = job.all_ended();
+    let abandoned = options
+        .abandon_after_ns
+        .is_some_and(|grace| now >= job.deadline_ns.saturating_add(grace));
+    if now >= job.seen.next_tick_ns || ended || abandoned {
+        tick(job, index, now, options, observer);
+    }
+    if ended || abandoned {
+        if !job.seen.measuring {
+            begin_measuring(job, now, options);
+        }
+        job.seen.abandoned = abandoned && !ended;
+        job.seen.end_cpu = cpu(options);
+        job.seen.ended = true;
+    }
+}
+
+fn cpu(options: &RunOptions) -> (u64, u64, Option<u64>) {
+    let (user, system) = process_cpu_ns();
+    (user, system, options.surroundings.machine_busy_ns())
+}
+
+/// Everything counted before this moment is warm-up.
+fn begin_measuring(job: &mut RunningJob, now: u64, options: &RunOptions) {
+    job.seen.measuring = true;
+    job.seen.base_cpu = cpu(options);
+    if job.shared.job.ramp.0 + job.shared.job.warmup.0 == 0 {
+        return;
+    }
+    job.seen.base = totals(job);
+    job.seen.base_scalars = Scalars::of(job);
+    job.seen.last = job.seen.base.clone();
+    job.measure_from_ns = now;
+    job.seen.last_ns = now;
+    job.seen.next_tick_ns = now + options.tick_ns;
+}
+
+fn tick(job: &mut RunningJob, index: usize, now: u64, options: &RunOptions, observer: &mut dyn Observer) {
+    let current = totals(job);
+    let mut latencies: BTreeMap<Class, Histogram> = BTreeMap::new();
+    let mut interval = Interval {
+        start_ns: job.seen.last_ns.saturating_sub(job.measure_from_ns),
+        len_ns: now - job.seen.last_ns,
+        oldest_ns: job.counters.iter().map(|c| c.oldest_ns(now)).max().unwrap_or(0),
+        in_flight: job.counters.iter().map(|c| c.in_flight.load(Relaxed)).sum(),
+        ..Interval::default()
+    };
+    let nothing = Totals::new();
+    for (class, total) in &current {
+        let (histogram, bytes) = total.since(job.seen.last.get(class).unwrap_or(&nothing));
+        if histogram.count() > 0 {
+            interval.classes.insert(*class, summary(&histogram, bytes));
+            latencies.insert(*class, histogram);
+        }
+    }
+    if job.shared.job.engine == weir_core::workload::spec::EngineKind::IoUring {
+        job.seen.ring_workers_max = job.seen.ring_workers_max.max(options.surroundings.ring_workers());
+    }
+    let at_ns = now as i64 - job.measure_from_ns as i64;
+    observer.tick(&Tick { job_index: index, job: &job.shared.job, at_ns, interval: &interval, latencies: &latencies });
+    if job.seen.measuring {
+        keep(&mut job.seen, interval, options.tick_ns);
+    }
+    job.seen.last = current;
+    job.seen.last_ns = now;
+    // Ticks stay on their grid: a late one does not delay the next.
+    while job.seen.next_tick_ns <= now {
+        job.seen.next_tick_ns += options.tick_ns.max(1);
+    }
+}
+
+/// What an interval keeps of a class.
+fn summary(histogram: &Histogram, bytes: u64) -> IntervalClass {
+    let quantile = |q| histogram.quantile(q).unwrap_or(0);
+    IntervalClass {
+        count: histogram.count(),
+        bytes,
+        mean_ns: histogram.mean().unwrap_or(0.0),
+        p50_ns: quantile(0.5),
+        p95_ns: quantile(0.95),
+        p99_ns: quantile(0.99),
+        max_ns: histogram.max().unwrap_or(0),
+        coarse: histogram.coarse(COARSE_BITS),
+    }
+}
+
+/// Keeps an interval. Past the limit all are merged in pairs, and from then on new ones join the last until it is
+/// as long as the rest.
+fn keep(seen: &mut Seen, interval: Interval, tick_ns: u64) {
+    // The rest after the last full tick says little on its own.
+    let is_rest = interval.len_ns < tick_ns / 2;
+    match seen.intervals.last_mut() {
+        Some(last) if seen.joined < seen.width || is_rest => {
+            merge(last, interval);
+            seen.joined += 1;
+        }
+        _ => {
+            seen.intervals.push(interval);
+            seen.joined = 1;
+        }
+    }
+    if seen.intervals.len() > INTERVALS_MAX {
+        seen.intervals = pairs(std::mem::take(&mut seen.intervals));
+        seen.width = seen.width.max(1) * 2;
+        seen.joined = seen.width / 2;
+    }
+}
+
+/// Every two intervals as one.
+fn pairs(intervals: Vec<Interval>) -> Vec<Interval> {
+    let mut out = Vec::with_capacity(intervals.len() / 2 + 1);
+    let mut rest = intervals.into_iter();
+    while let Some(mut first) = rest.next() {
+        if let Some(second) = rest.next() {
+            merge(&mut first, second);
+        }
+        out.push(first);
+    }
+    out
+}
+
+fn merge(first: &mut Interval, second: Interval) {
+    first.len_ns += second.len_ns;
+    first.oldest_ns = first.oldest_ns.max(second.oldest_ns);
+    first.in_flight = second.in_flight;
+    for (class, more) in second.classes {
+        let mine = first.classes.entry(class).or_default();
+        let count = mine.count + more.count;
+        mine.mean_ns = (mine.mean_ns * mine.count as f64 + more.mean_ns * more.count as f64) / count.max(1) as f64;
+        let mut both = Histogram::new();
+        for (low, high, n) in mine.coarse.iter().chain(&more.coarse) {
+            both.add_bucket(weir_core::stats::histogram::bucket_of(low + (high - low) / 2), *n);
+        }
+        let quantile = |q| both.quantile(q).unwrap_or(0);
+        (mine.p50_ns, mine.p95_ns, mine.p99_ns) = (quantile(0.5), quantile(0.95), quantile(0.99));
+        mine.max_ns = mine.max_ns.max(more.max_ns);
+        mine.count = count;
+        mine.bytes += more.bytes;
+        mine.coarse = both.coarse(COARSE_BITS);
+    }
+}

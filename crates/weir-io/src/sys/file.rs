@@ -1,0 +1,104 @@
+//! Opening targets: flags, alignment for O_DIRECT, sizes of files and devices.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use weir_core::workload::spec::{Job, OpenSync};
+
+use crate::IoError;
+
+/// Opens one file or device of a job with the flags it asks for.
+pub fn open(job: &Job, path: &Path) -> Result<File, IoError> {
+    let mut flags = libc::O_CLOEXEC;
+    if job.direct {
+        flags |= libc::O_DIRECT;
+    }
+    flags |= match job.open_sync {
+        OpenSync::None => 0,
+        OpenSync::Sync => libc::O_SYNC,
+        OpenSync::Dsync => libc::O_DSYNC,
+    };
+    let file = OpenOptions::new()
+        .read(true)
+        .write(job.writes())
+        .custom_flags(flags)
+        .open(path)
+        .map_err(|e| open_error(job, path, e))?;
+    if job.direct {
+        check_alignment(job, path, &file)?;
+    }
+    Ok(file)
+}
+
+fn open_error(job: &Job, path: &Path, error: io::Error) -> IoError {
+    let kind = error.raw_os_error();
+    let failure = IoError::io("cannot open", path, error);
+    match kind {
+        Some(libc::EINVAL) if job.direct => IoError { fault: crate::error::Fault::Environment, ..failure }
+            .hint("this file system does not take O_DIRECT (tmpfs and some FUSE ones do not): leave --direct out"),
+        Some(libc::EROFS) => IoError { fault: crate::error::Fault::Environment, ..failure }
+            .hint("the file system is mounted read-only: choose another folder, or a read-only workload"),
+        Some(libc::EACCES | libc::EPERM) => {
+            IoError { fault: crate::error::Fault::Environment, ..failure }.hint("this user may not open it so")
+        }
+        Some(libc::ENOENT) => IoError { fault: crate::error::Fault::Environment, ..failure }
+            .hint("check the path; files that weir makes itself need --dir, not --file"),
+        _ => failure,
+    }
+}
+
+/// Refuses block sizes that the device under an O_DIRECT file cannot take.
+fn check_alignment(job: &Job, path: &Path, file: &File) -> Result<(), IoError> {
+    let Some(alignment) = direct_alignment(file) else { return Ok(()) };
+    let block = job.block.smallest();
+    if block.is_multiple_of(alignment) {
+        return Ok(());
+    }
+    Err(IoError::usage(format!(
+        "{}: O_DIRECT needs multiples of {alignment} bytes here, and the block size is {block} bytes",
+        path.display()
+    ))
+    .hint(format!("use --block {alignment} or a multiple of it, or leave --direct out")))
+}
+
+/// The alignment in bytes that O_DIRECT needs on this file: what statx says (Linux 6.1), else the logical block
+/// size of a block device, else nothing known.
+pub fn direct_alignment(file: &File) -> Option<u64> {
+    // SAFETY: statx is plain numbers, for which zero is a valid value.
+    let mut answer: libc::statx = unsafe { std::mem::zeroed() };
+    const STATX_DIOALIGN: u32 = 0x2000;
+    // SAFETY: an empty path with AT_EMPTY_PATH names the open descriptor; `answer` is valid to fill.
+    let status = unsafe {
+        libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, STATX_DIOALIGN, &mut answer)
+    };
+    if status == 0 && answer.stx_mask & STATX_DIOALIGN != 0 && answer.stx_dio_offset_align > 0 {
+        return Some(u64::from(answer.stx_dio_offset_align));
+    }
+    let mut size: libc::c_int = 0;
+    // SAFETY: BLKSSZGET fills one int; on anything but a block device it fails and changes nothing.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), libc::BLKSSZGET, &mut size) };
+    (status == 0 && size > 0).then_some(size as u64)
+}
+
+/// Size in bytes of an open file or block device.
+pub fn size_bytes(file: &File, path: &Path) -> Result<u64, IoError> {
+    let metadata = file.metadata().map_err(|e| IoError::io("cannot examine", path, e))?;
+    if !metadata.file_type().is_block_device() {
+        return Ok(metadata.len());
+    }
+    let mut bytes: u64 = 0;
+    // SAFETY: BLKGETSIZE64 fills one u64.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &mut bytes) };
+    if status == 0 { Ok(bytes) } else { Err(IoError::io("cannot ask the size of", path, io::Error::last_os_error())) }
+}
+
+/// _IOR(0x12, 114, size_t), from linux/fs.h.
+const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+
+/// fsync(2) or fdatasync(2), through a descriptor that may belong to another thread's engine.
+pub fn sync(file: &File, data_only: bool) -> io::Result<()> {
+    if data_only { file.sync_data() } else { file.sync_all() }
+}
