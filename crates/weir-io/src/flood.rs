@@ -1,11 +1,36 @@
-//! The flood: a bulk buffered writer beside a workload, as `dd` or `cp` would be. Its file is removed at the end.
+//! The flood: a bulk buffered writer beside a workload, as `dd` or `cp` would be.
+//!
+//! Its files lie in a scratch folder, so they are removed when the flood stops, after Ctrl-C and SIGTERM, and by the
+//! next run after a SIGKILL.
 
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use weir_core::result::record::FloodRecord;
 use weir_core::units::Bytes;
+use weir_core::workload::data;
+use weir_core::workload::rng::Rng;
+use weir_core::workload::spec::Data;
 
 use crate::IoError;
+use crate::error::Fault;
+use crate::files::free_bytes;
+use crate::scratch::Scratch;
+use crate::sys::clock::{now_ns, sleep_until_ns};
+
+/// Most that a flood takes where no size is given; never more than half of what is free.
+const SIZE_DEFAULT_BYTES: u64 = 16 << 30;
+/// Size of the file that `cp` copies from.
+const SOURCE_BYTES: u64 = 256 << 20;
+/// Room that stays free on the file system.
+const SPARE_BYTES: u64 = 256 << 20;
+/// Length of the intervals whose rates are kept.
+const INTERVAL_NS: u64 = 1_000_000_000;
 
 /// What a flood writes.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +39,8 @@ pub struct FloodSpec {
     pub text: String,
     /// Folder of its file, on the file system under test.
     pub dir: PathBuf,
-    /// Most it writes before it starts over at the beginning of its file; the room it needs.
+    /// Most it writes before it starts over at the beginning of its file; the room it needs. 0: half of what is
+    /// free, at most 16 GiB.
     pub size: Bytes,
     /// Size of each write(2).
     pub block: Bytes,
@@ -26,23 +52,267 @@ pub struct FloodSpec {
     pub copies: bool,
 }
 
+impl FloodSpec {
+    /// Parses `dd`, `cp`, or one of them followed by `:` and any of `size=`, `bs=`, `rate=` (bytes per second),
+    /// `writers=` and `dir=`, separated by commas.
+    pub fn parse(text: &str, dir: &Path) -> Result<FloodSpec, IoError> {
+        let (kind, settings) = text.split_once(':').unwrap_or((text, ""));
+        let copies = match kind {
+            "dd" => false,
+            "cp" => true,
+            _ => return Err(spec_error(text, &format!("`{kind}` is neither dd nor cp"))),
+        };
+        let mut spec = FloodSpec {
+            text: text.to_string(),
+            dir: dir.to_path_buf(),
+            size: Bytes(0),
+            block: Bytes(if copies { 128 << 10 } else { 1 << 20 }),
+            writers: 1,
+            rate: Bytes(0),
+            copies,
+        };
+        for setting in settings.split(',').filter(|s| !s.is_empty()) {
+            let (key, value) =
+                setting.split_once('=').ok_or_else(|| spec_error(text, &format!("`{setting}` has no `=`")))?;
+            let bytes = || value.parse::<Bytes>().map_err(|e| spec_error(text, &e.to_string()));
+            match key {
+                "size" => spec.size = bytes()?,
+                "bs" => spec.block = bytes()?,
+                "rate" => spec.rate = bytes()?,
+                "writers" => {
+                    spec.writers =
+                        value.parse().map_err(|_| spec_error(text, &format!("`{value}` is no number of writers")))?;
+                }
+                "dir" => spec.dir = PathBuf::from(value),
+                _ => return Err(spec_error(text, &format!("`{key}` is none of size, bs, rate, writers, dir"))),
+            }
+        }
+        if spec.writers == 0 || spec.block.0 == 0 || (spec.size.0 > 0 && spec.size.0 < spec.block.0) {
+            return Err(spec_error(text, "writers, bs and size must be positive, and size at least bs"));
+        }
+        Ok(spec)
+    }
+}
+
+fn spec_error(text: &str, why: &str) -> IoError {
+    IoError::usage(format!("flood `{text}`: {why}")).hint("for example: --flood dd:size=8G,bs=1M,rate=300M")
+}
+
+/// What the writers share.
+struct Shared {
+    spec: FloodSpec,
+    halt: AtomicBool,
+    bytes: AtomicU64,
+    failure: Mutex<Option<String>>,
+    rates: Mutex<Vec<f64>>,
+}
+
 /// A running flood; dropping it stops it and removes its files.
-pub struct Flood {}
+pub struct Flood {
+    shared: Arc<Shared>,
+    writers: Vec<JoinHandle<()>>,
+    watcher: Option<JoinHandle<()>>,
+    start_ns: u64,
+    scratch: Option<Scratch>,
+}
 
 impl Flood {
-    /// Starts the writers.
-    pub fn start(spec: FloodSpec) -> Result<Flood, IoError> {
-        let _ = spec;
-        Err(IoError::environment("the flood is not there yet"))
+    /// Starts the writers. Refuses when the file system has not the room.
+    pub fn start(mut spec: FloodSpec) -> Result<Flood, IoError> {
+        crate::scratch::remove_abandoned(&spec.dir);
+        let free = free_bytes(&spec.dir)?;
+        if spec.size.0 == 0 {
+            spec.size = Bytes((free / 2).min(SIZE_DEFAULT_BYTES));
+        }
+        let needed = spec.size.0 + if spec.copies { SOURCE_BYTES } else { 0 };
+        if needed + SPARE_BYTES > free {
+            return Err(IoError::environment(format!(
+                "the flood needs {} in {}, where {} is free",
+                Bytes(needed),
+                spec.dir.display(),
+                Bytes(free)
+            ))
+            .hint("give it less: --flood dd:size=2G"));
+        }
+        let scratch = Scratch::create(&spec.dir, "flood")?;
+        let source = if spec.copies { Some(write_source(scratch.path())?) } else { None };
+        let mut flood = Flood {
+            shared: Arc::new(Shared {
+                halt: AtomicBool::new(false),
+                bytes: AtomicU64::new(0),
+                failure: Mutex::new(None),
+                rates: Mutex::new(Vec::new()),
+                spec,
+            }),
+            writers: Vec::new(),
+            watcher: None,
+            start_ns: now_ns(),
+            scratch: Some(scratch),
+        };
+        flood.spawn(source)?;
+        Ok(flood)
     }
 
-    /// Bytes handed over so far.
+    fn spawn(&mut self, source: Option<Arc<File>>) -> Result<(), IoError> {
+        let cannot = |e: io::Error| IoError::environment(format!("cannot start the flood: {e}"));
+        let folder = self.scratch.as_ref().map(|s| s.path().to_path_buf()).unwrap_or_default();
+        for index in 0..self.shared.spec.writers {
+            let path = folder.join(format!("flood.{index}"));
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)
+                .map_err(|e| IoError { fault: Fault::Environment, ..IoError::io("cannot create", &path, e) })?;
+            let (shared, source) = (self.shared.clone(), source.clone());
+            let body = move || {
+                if let Err(error) = write_round_and_round(&shared, &file, source.as_deref(), index) {
+                    let mut failure = shared.failure.lock().unwrap_or_else(|e| e.into_inner());
+                    failure.get_or_insert(format!("{}: {error}", path.display()));
+                }
+            };
+            let writer =
+                std::thread::Builder::new().name(format!("weir-flood-{index}")).spawn(body).map_err(cannot)?;
+            self.writers.push(writer);
+        }
+        let shared = self.shared.clone();
+        let start_ns = self.start_ns;
+        let body = move || keep_rates(&shared, start_ns);
+        self.watcher =
+            Some(std::thread::Builder::new().name("weir-flood-rates".to_string()).spawn(body).map_err(cannot)?);
+        Ok(())
+    }
+
+    /// Bytes handed to the page cache so far.
     pub fn bytes(&self) -> u64 {
-        0
+        self.shared.bytes.load(Relaxed)
     }
 
     /// Stops the writers, removes their files, and says what they did.
-    pub fn stop(self) -> FloodRecord {
-        FloodRecord::default()
+    pub fn stop(mut self) -> FloodRecord {
+        let elapsed_ns = now_ns() - self.start_ns;
+        let bytes = self.bytes();
+        self.halt();
+        let failure = self.shared.failure.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let rates = std::mem::take(&mut *self.shared.rates.lock().unwrap_or_else(|e| e.into_inner()));
+        FloodRecord {
+            spec: self.shared.spec.text.clone(),
+            bytes,
+            elapsed_ns,
+            bytes_per_second: rates,
+            ended: failure.unwrap_or_else(|| "stopped".to_string()),
+        }
+    }
+
+    fn halt(&mut self) {
+        self.shared.halt.store(true, Relaxed);
+        for thread in self.writers.drain(..).chain(self.watcher.take()) {
+            // A panic of a writer was printed by its own thread; the files go all the same.
+            let _ = thread.join();
+        }
+        self.scratch = None;
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+/// A file of random data for `cp` to read from, in the page cache as a just-made dump would be.
+fn write_source(folder: &Path) -> Result<Arc<File>, IoError> {
+    let path = folder.join("source");
+    let stop = crate::runner::Stop::default();
+    crate::files::fill(&path, 0, SOURCE_BYTES, Data::Random, false, &stop, &mut |_| {})?;
+    File::open(&path).map(Arc::new).map_err(|e| IoError::io("cannot open", &path, e))
+}
+
+/// Writes a file from end to end, and again from its beginning, until told to stop.
+fn write_round_and_round(shared: &Shared, file: &File, source: Option<&File>, index: u32) -> io::Result<()> {
+    let spec = &shared.spec;
+    let mut buffer = vec![0; spec.block.0 as usize];
+    data::fill_random(&mut buffer, &mut Rng::new(u64::from(index), 0x66_6c6f_6f64));
+    let share = spec.size.0 / u64::from(spec.writers) / spec.block.0 * spec.block.0;
+    let share = share.max(spec.block.0);
+    let own_rate = spec.rate.0 / u64::from(spec.writers);
+    let (start_ns, mut written, mut at) = (now_ns(), 0u64, 0u64);
+    while !shared.halt.load(Relaxed) {
+        if let Some(source) = source {
+            source.read_exact_at(&mut buffer, at % (SOURCE_BYTES - spec.block.0))?;
+        } else {
+            data::stamp(&mut buffer, at);
+        }
+        file.write_all_at(&buffer, at)?;
+        written += spec.block.0;
+        shared.bytes.fetch_add(spec.block.0, Relaxed);
+        at = if at + 2 * spec.block.0 <= share { at + spec.block.0 } else { 0 };
+        if own_rate > 0 {
+            let due_ns = start_ns + (u128::from(written) * 1_000_000_000 / u128::from(own_rate)) as u64;
+            wait_until(shared, due_ns);
+        }
+    }
+    Ok(())
+}
+
+/// Sleeps in short steps, so that a stop is noticed.
+fn wait_until(shared: &Shared, due_ns: u64) {
+    while !shared.halt.load(Relaxed) {
+        let now = now_ns();
+        if now >= due_ns {
+            return;
+        }
+        sleep_until_ns(due_ns.min(now + 50_000_000));
+    }
+}
+
+/// Keeps the rate of every second.
+fn keep_rates(shared: &Shared, start_ns: u64) {
+    let (mut last_ns, mut last_bytes) = (start_ns, 0);
+    while !shared.halt.load(Relaxed) {
+        wait_until(shared, last_ns + INTERVAL_NS);
+        let (now, bytes) = (now_ns(), shared.bytes.load(Relaxed));
+        if now >= last_ns + INTERVAL_NS / 2 {
+            let rate = (bytes - last_bytes) as f64 * 1e9 / (now - last_ns) as f64;
+            shared.rates.lock().unwrap_or_else(|e| e.into_inner()).push(rate);
+        }
+        (last_ns, last_bytes) = (now, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_parse_or_say_why_not() {
+        let dir = Path::new("/tmp");
+        let spec = FloodSpec::parse("cp:size=2G,bs=64k,rate=200M,writers=3", dir).unwrap();
+        assert_eq!((spec.size, spec.block, spec.rate), (Bytes(2 << 30), Bytes(64 << 10), Bytes(200 << 20)));
+        assert_eq!((spec.writers, spec.copies), (3, true));
+        for (text, why) in [
+            ("rsync", "neither dd nor cp"),
+            ("dd:size", "no `=`"),
+            ("dd:size=12q", "`q` is not one of"),
+            ("dd:speed=3", "none of size"),
+            ("dd:writers=0", "must be positive"),
+        ] {
+            let error = FloodSpec::parse(text, dir).unwrap_err();
+            assert!(error.to_string().contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_flood_writes_and_leaves_nothing() {
+        for text in ["dd:size=4M,bs=64k", "dd:size=4M,bs=64k,rate=8M,writers=2"] {
+            let dir = tempfile::tempdir().unwrap();
+            let flood = Flood::start(FloodSpec::parse(text, dir.path()).unwrap()).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "{text}");
+            let record = flood.stop();
+            assert!(record.bytes >= 64 << 10, "{text}: {record:?}");
+            assert_eq!(record.ended, "stopped");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "{text}");
+        }
     }
 }
