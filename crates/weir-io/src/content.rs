@@ -1,53 +1,143 @@
-//! What is written, and what is checked of what is read. One per thread.
+//! What is written, and what is checked of what was read. One per thread; generations are the job's.
 
 use std::sync::Arc;
 
 use weir_core::result::record::VerifyRecord;
+use weir_core::workload::data;
+use weir_core::workload::rng::{Rng, mix64};
+use weir_core::workload::spec::Data;
+use weir_core::workload::stream::Layout;
+use weir_core::workload::verify::{self, Expected, Finding, GenerationMap, ReadTicket};
 use weir_core::workload::{Job, Op, OpKind};
 
 use crate::sys::arena::Arena;
+use crate::sys::clock::now_ns;
 
-/// Generations of all blocks, shared by the threads of a job; absent unless blocks are verified.
-pub type Generations = Option<Arc<()>>;
+/// Findings of a thread that are kept in words.
+const EXAMPLES_MAX: usize = 8;
+
+/// Generations of all blocks of a job; absent unless blocks are verified.
+pub type Generations = Option<Arc<GenerationMap>>;
 
 /// The content of one thread's buffers.
 pub struct Content {
+    data: Data,
+    rng: Rng,
     unique: u64,
+    check: Option<Check>,
+}
+
+/// What a verifying thread keeps.
+struct Check {
+    generations: Arc<GenerationMap>,
+    tickets: Vec<Option<ReadTicket>>,
+    found: VerifyRecord,
 }
 
 impl Content {
     /// What the threads of a job share.
-    pub fn shared(_job: &Job, _file_bytes: &[u64]) -> Generations {
-        None
+    pub fn shared(job: &Job, file_bytes: &[u64]) -> Generations {
+        let layout = Layout { file_bytes: file_bytes.to_vec() };
+        let run_id = mix64(now_ns() ^ u64::from(std::process::id()) << 40);
+        job.verify.then(|| Arc::new(GenerationMap::new(run_id, &layout, job.block.smallest(), 0)))
     }
 
     /// The content of one thread.
-    pub fn new(_job: &Job, thread: u32, _depth: u32, _generations: Generations) -> Content {
-        Content { unique: u64::from(thread) << 48 }
+    pub fn new(job: &Job, thread: u32, depth: u32, generations: Generations) -> Content {
+        let tickets = vec![None; depth as usize];
+        Content {
+            data: job.data,
+            rng: Rng::new(job.seed, 0x6461_7461 ^ u64::from(thread) << 32),
+            unique: u64::from(thread) << 40,
+            check: generations.map(|generations| Check {
+                generations,
+                tickets,
+                found: VerifyRecord::default(),
+            }),
+        }
     }
 
     /// Fills all buffers before the start.
     pub fn fill(&mut self, arena: &mut Arena, depth: u32, block: usize) {
         for slot in 0..depth {
-            arena.slice_mut(slot, block).fill(7);
+            data::prepare(arena.slice_mut(slot, block), self.data, &mut self.rng);
         }
     }
 
-    /// Makes a write's buffer ready; `None`: this block may not be written just now.
+    /// Makes an operation's buffer ready. `false`: another write of this very block is in flight, and which of the
+    /// two would last could not be told afterwards.
     #[inline(always)]
-    pub fn before(&mut self, op: &Op, _arena: &mut Arena, _slot: u32) -> Option<u32> {
+    pub fn before(&mut self, op: &Op, arena: &mut Arena, slot: u32) -> bool {
         if op.kind == OpKind::Write {
             self.unique += 1;
+            data::refresh(arena.slice_mut(slot, op.len as usize), self.data, self.unique);
         }
-        Some(0)
+        match &mut self.check {
+            None => true,
+            Some(check) => check.before(op, arena, slot),
+        }
     }
 
     /// Checks what was read; notes what was written.
     #[inline(always)]
-    pub fn after(&mut self, _op: &Op, _generation: u32, _arena: &mut Arena, _slot: u32) {}
+    pub fn after(&mut self, op: &Op, arena: &mut Arena, slot: u32) {
+        if let Some(check) = &mut self.check {
+            check.after(op, arena, slot);
+        }
+    }
 
     /// What was found.
     pub fn verify_record(self) -> VerifyRecord {
-        VerifyRecord::default()
+        self.check.map(|check| check.found).unwrap_or_default()
+    }
+}
+
+impl Check {
+    fn before(&mut self, op: &Op, arena: &mut Arena, slot: u32) -> bool {
+        match op.kind {
+            OpKind::Read => {
+                self.tickets[slot as usize] = Some(self.generations.begin_read(op.file, op.offset))
+            }
+            OpKind::Write => {
+                let Some(generation) = self.generations.begin_write(op.file, op.offset) else { return false };
+                let id = self.generations.id(op.file, op.offset);
+                verify::seal(arena.slice_mut(slot, op.len as usize), id, generation);
+            }
+            OpKind::Sync(_) => {}
+        }
+        true
+    }
+
+    fn after(&mut self, op: &Op, arena: &mut Arena, slot: u32) {
+        match op.kind {
+            OpKind::Read => {
+                if let Some(ticket) = self.tickets[slot as usize].take() {
+                    let expected = self.generations.end_read(ticket);
+                    judge(&mut self.found, arena.slice_mut(slot, op.len as usize), &expected);
+                }
+            }
+            OpKind::Write => self.generations.end_write(op.file, op.offset),
+            OpKind::Sync(_) => {}
+        }
+    }
+}
+
+/// Checks one block and counts what it shows.
+pub fn judge(found: &mut VerifyRecord, block: &[u8], expected: &Expected) {
+    let verdict = verify::check(block, expected);
+    if expected.lowest == 0 && verdict.is_ok() {
+        found.unwritten += 1;
+        return;
+    }
+    found.checked += 1;
+    let Err(finding) = verdict else { return };
+    match finding {
+        // Where a completed write left nothing of itself, an older content is what came back.
+        Finding::Stale { .. } | Finding::Unwritten => found.stale += 1,
+        Finding::Torn { .. } => found.torn += 1,
+        Finding::Misplaced { .. } => found.misplaced += 1,
+    }
+    if found.examples.len() < EXAMPLES_MAX {
+        found.examples.push(format!("file {}, offset {}: {finding}", expected.id.file, expected.id.offset));
     }
 }

@@ -148,7 +148,7 @@ pub fn fill(
 ) -> Result<(), IoError> {
     let failed = |what: &str, error: io::Error| fill_error(what, path, error);
     let mut arena = Arena::new(1, CHUNK).map_err(|e| failed("no memory to fill", e))?;
-    let mut rng = Rng::new(size ^ from, 0x66_696c_6c);
+    let mut rng = Rng::new(size ^ from, 0x6669_6c6c);
     data::prepare(arena.slice_mut(0, CHUNK), data, &mut rng);
     let aligned = from.is_multiple_of(CHUNK as u64) && size.is_multiple_of(4096);
     let file = open_to_fill(path, direct && aligned).map_err(|e| failed("cannot create", e))?;
@@ -205,7 +205,9 @@ fn start_write_out(file: &File, offset: u64, len: u64) {
             fd,
             before as i64,
             (offset - before) as i64,
-            libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER,
+            libc::SYNC_FILE_RANGE_WAIT_BEFORE
+                | libc::SYNC_FILE_RANGE_WRITE
+                | libc::SYNC_FILE_RANGE_WAIT_AFTER,
         );
     }
 }
@@ -224,7 +226,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut last = (0, 0);
         let prepared =
-            prepare(&job(dir.path(), 3 << 20, false), &Stop::default(), &mut |done, all| last = (done, all)).unwrap();
+            prepare(&job(dir.path(), 3 << 20, false), &Stop::default(), &mut |done, all| last = (done, all))
+                .unwrap();
         assert_eq!(last, (6 << 20, 6 << 20));
         for path in &prepared.paths {
             let content = std::fs::read(path).unwrap();

@@ -72,19 +72,26 @@ impl FloodSpec {
             copies,
         };
         for setting in settings.split(',').filter(|s| !s.is_empty()) {
-            let (key, value) =
-                setting.split_once('=').ok_or_else(|| spec_error(text, &format!("`{setting}` has no `=`")))?;
+            let (key, value) = setting
+                .split_once('=')
+                .ok_or_else(|| spec_error(text, &format!("`{setting}` has no `=`")))?;
             let bytes = || value.parse::<Bytes>().map_err(|e| spec_error(text, &e.to_string()));
             match key {
                 "size" => spec.size = bytes()?,
                 "bs" => spec.block = bytes()?,
                 "rate" => spec.rate = bytes()?,
                 "writers" => {
-                    spec.writers =
-                        value.parse().map_err(|_| spec_error(text, &format!("`{value}` is no number of writers")))?;
+                    spec.writers = value
+                        .parse()
+                        .map_err(|_| spec_error(text, &format!("`{value}` is no number of writers")))?;
                 }
                 "dir" => spec.dir = PathBuf::from(value),
-                _ => return Err(spec_error(text, &format!("`{key}` is none of size, bs, rate, writers, dir"))),
+                _ => {
+                    return Err(spec_error(
+                        text,
+                        &format!("`{key}` is none of size, bs, rate, writers, dir"),
+                    ));
+                }
             }
         }
         if spec.writers == 0 || spec.block.0 == 0 || (spec.size.0 > 0 && spec.size.0 < spec.block.0) {
@@ -158,12 +165,10 @@ impl Flood {
         let folder = self.scratch.as_ref().map(|s| s.path().to_path_buf()).unwrap_or_default();
         for index in 0..self.shared.spec.writers {
             let path = folder.join(format!("flood.{index}"));
-            let file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)
-                .map_err(|e| IoError { fault: Fault::Environment, ..IoError::io("cannot create", &path, e) })?;
+            let file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(|e| {
+                    IoError { fault: Fault::Environment, ..IoError::io("cannot create", &path, e) }
+                })?;
             let (shared, source) = (self.shared.clone(), source.clone());
             let body = move || {
                 if let Err(error) = write_round_and_round(&shared, &file, source.as_deref(), index) {
@@ -171,15 +176,18 @@ impl Flood {
                     failure.get_or_insert(format!("{}: {error}", path.display()));
                 }
             };
-            let writer =
-                std::thread::Builder::new().name(format!("weir-flood-{index}")).spawn(body).map_err(cannot)?;
+            let writer = std::thread::Builder::new()
+                .name(format!("weir-flood-{index}"))
+                .spawn(body)
+                .map_err(cannot)?;
             self.writers.push(writer);
         }
         let shared = self.shared.clone();
         let start_ns = self.start_ns;
         let body = move || keep_rates(&shared, start_ns);
-        self.watcher =
-            Some(std::thread::Builder::new().name("weir-flood-rates".to_string()).spawn(body).map_err(cannot)?);
+        self.watcher = Some(
+            std::thread::Builder::new().name("weir-flood-rates".to_string()).spawn(body).map_err(cannot)?,
+        );
         Ok(())
     }
 
@@ -232,7 +240,7 @@ fn write_source(folder: &Path) -> Result<Arc<File>, IoError> {
 fn write_round_and_round(shared: &Shared, file: &File, source: Option<&File>, index: u32) -> io::Result<()> {
     let spec = &shared.spec;
     let mut buffer = vec![0; spec.block.0 as usize];
-    data::fill_random(&mut buffer, &mut Rng::new(u64::from(index), 0x66_6c6f_6f64));
+    data::fill_random(&mut buffer, &mut Rng::new(u64::from(index), 0x666c_6f6f_6400));
     let share = spec.size.0 / u64::from(spec.writers) / spec.block.0 * spec.block.0;
     let share = share.max(spec.block.0);
     let own_rate = spec.rate.0 / u64::from(spec.writers);

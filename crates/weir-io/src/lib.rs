@@ -3,8 +3,8 @@
 mod content;
 pub mod engine;
 pub mod error;
-pub mod flood;
 pub mod files;
+pub mod flood;
 mod recorder;
 pub mod runner;
 pub mod scratch;

@@ -1,7 +1,7 @@
 //! What worker threads write and the sampler reads, without locks: each counter has one writer, so a plain load and
 //! store suffice, and the hot path pays no more than for ordinary memory.
 
-use std::sync::atomic::{AtomicU64, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use weir_core::result::record::Class;
 use weir_core::stats::Histogram;
@@ -95,6 +95,8 @@ pub struct ThreadCounters {
     pub late: AtomicU64,
     /// Open loop: operations taken whose time had come.
     pub intended: AtomicU64,
+    /// Open loop: due and in hand when the run ended.
+    pub not_started: AtomicU64,
     /// Open loop: longest distance from intended to real start.
     pub start_delay_max_ns: AtomicU64,
 }
@@ -113,6 +115,7 @@ impl ThreadCounters {
             last_ns: AtomicU64::new(0),
             late: AtomicU64::new(0),
             intended: AtomicU64::new(0),
+            not_started: AtomicU64::new(0),
             start_delay_max_ns: AtomicU64::new(0),
         }
     }

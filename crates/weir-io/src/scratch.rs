@@ -32,10 +32,11 @@ impl Scratch {
         let unique = format!("{:x}{:x}", std::process::id(), since_epoch.as_nanos() & 0xffff_ffff);
         let path = parent.join(format!("{PREFIX}{kind}-{unique}"));
         DirBuilder::new().mode(0o700).create(&path).map_err(|e| cannot_create(&path, e))?;
-        let lock = File::create(path.join(LOCK)).and_then(|file| lock(&file).map(|()| file)).map_err(|e| {
-            let _ = fs::remove_dir_all(&path);
-            cannot_create(&path, e)
-        })?;
+        let lock =
+            File::create(path.join(LOCK)).and_then(|file| lock(&file).map(|()| file)).map_err(|e| {
+                let _ = fs::remove_dir_all(&path);
+                cannot_create(&path, e)
+            })?;
         Ok(Scratch { path, _lock: lock })
     }
 
@@ -79,7 +80,9 @@ pub fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
     let ours = entries.flatten().filter(|entry| {
         entry.file_name().to_string_lossy().starts_with(PREFIX) && entry.file_type().is_ok_and(|t| t.is_dir())
     });
-    ours.map(|entry| entry.path()).filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
+    ours.map(|entry| entry.path())
+        .filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok())
+        .collect()
 }
 
 fn is_abandoned(path: &Path) -> bool {

@@ -55,8 +55,6 @@ struct Slot {
     syncing: bool,
     /// Both steps of the commit were handed over together.
     linked: bool,
-    /// Generation written, where blocks are verified.
-    generation: u32,
 }
 
 /// One thread at work.
@@ -79,9 +77,11 @@ pub struct Worker<'a, E: Engine> {
     deadline_ns: u64,
     open_loop: bool,
     durable_writes: bool,
-    /// Write-outs in one operation that a rate schedule could not place yet.
+    /// Operations in flight, integrated over time.
     integral: u64,
+    /// Steps finished.
     finished: u64,
+    /// Running mean of latencies.
     latency_ns: u64,
 }
 
@@ -108,15 +108,8 @@ impl<'a, E: Engine> Worker<'a, E> {
     ) -> Self {
         let job = &shared.job;
         let depth = counters.started_ns.len() as u32;
-        let empty = Op {
-            kind: OpKind::Read,
-            then: Then::Nothing,
-            file: 0,
-            len: 0,
-            offset: 0,
-            at_ns: 0,
-        };
-        let slot = Slot { op: empty, start_ns: 0, step_ns: 0, syncing: false, linked: false, generation: 0 };
+        let empty = Op { kind: OpKind::Read, then: Then::Nothing, file: 0, len: 0, offset: 0, at_ns: 0 };
+        let slot = Slot { op: empty, start_ns: 0, step_ns: 0, syncing: false, linked: false };
         let open_loop = job.rate.is_some();
         let min_reap = if open_loop { 1 } else { crate::engine::batch_for(depth) };
         Worker {
@@ -194,7 +187,7 @@ impl<'a, E: Engine> Worker<'a, E> {
     #[inline(always)]
     fn fill(&mut self, now: u64) {
         if self.shared.halt.load(Relaxed) || now >= self.deadline_ns {
-            self.end();
+            self.end(now);
         }
         while !self.free.is_empty() {
             let Some(op) = self.take() else { break };
@@ -238,9 +231,13 @@ impl<'a, E: Engine> Worker<'a, E> {
     }
 
     /// Takes no further operations.
-    fn end(&mut self) {
+    fn end(&mut self, now: u64) {
         self.ended = true;
-        self.held = None;
+        let due_ns = now.min(self.deadline_ns);
+        if self.held.take().is_some_and(|op| self.epoch_ns + op.at_ns < due_ns) {
+            let counters = self.counters;
+            counters.not_started.store(counters.not_started.load(Relaxed) + 1, Relaxed);
+        }
     }
 
     #[inline(always)]
@@ -249,11 +246,9 @@ impl<'a, E: Engine> Worker<'a, E> {
             self.note_intended(now - start_ns);
         }
         let Some(slot) = self.free.pop() else { return };
-        let generation = match self.content.before(&op, &mut self.arena, slot) {
-            Some(generation) => generation,
-            // A write of this very block is in flight: its content could not be told apart afterwards.
-            None => return self.free.push(slot),
-        };
+        if !self.content.before(&op, &mut self.arena, slot) {
+            return self.free.push(slot);
+        }
         let step = Step {
             slot,
             file: op.file,
@@ -270,7 +265,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             self.engine.push(&step);
         }
         self.in_flight += 1;
-        self.slots[slot as usize] = Slot { op, start_ns, step_ns: start_ns, syncing: false, linked, generation };
+        self.slots[slot as usize] = Slot { op, start_ns, step_ns: start_ns, syncing: false, linked };
         self.counters.started_ns[slot as usize].store(start_ns, Relaxed);
     }
 
@@ -297,7 +292,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         self.counters.class(class).record(now - slot.step_ns, bytes);
         self.finished += 1;
         if class != Class::Sync {
-            self.content.after(&slot.op, slot.generation, &mut self.arena, done.slot);
+            self.content.after(&slot.op, &mut self.arena, done.slot);
             let durable = self.durable_writes && class == Class::Write;
             match slot.op.then {
                 Then::Commit(SyncMode::RwfDsync) => self.record_commit(&slot, now),
@@ -363,7 +358,8 @@ impl<'a, E: Engine> Worker<'a, E> {
     }
 
     fn describe_failure(&self, op: &Op, result: i32, step_is_sync: bool) -> String {
-        let path = self.shared.paths.get(op.file as usize).map(|p| p.display().to_string()).unwrap_or_default();
+        let path =
+            self.shared.paths.get(op.file as usize).map(|p| p.display().to_string()).unwrap_or_default();
         let what = match op.kind {
             _ if step_is_sync => "sync",
             OpKind::Read => "read",
@@ -382,7 +378,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             first.get_or_insert(failure);
         }
         self.shared.halt.store(true, Relaxed);
-        self.end();
+        self.end(now_ns());
     }
 
     /// How long the next reap may wait.

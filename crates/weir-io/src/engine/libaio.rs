@@ -82,7 +82,9 @@ impl Libaio {
         if status != 0 {
             let error = io::Error::last_os_error();
             return Err(IoError::environment(format!("io_setup for {} requests: {error}", setup.depth))
-                .hint("fs.aio-max-nr limits all contexts of the machine together; or use --engine io_uring"));
+                .hint(
+                    "fs.aio-max-nr limits all contexts of the machine together; or use --engine io_uring",
+                ));
         }
         // SAFETY: a context's number is the address of its ring, mapped until io_destroy; the header is readable.
         let magic = unsafe { (*(context as *const Ring)).magic };
@@ -236,7 +238,7 @@ impl Engine for Libaio {
     }
 
     fn describe(&self) -> EngineRecord {
-        let mut granted = vec![format!("io_submit batches up to {}", self.batch)];
+        let mut granted = vec!["batched-submit".to_string()];
         if self.has_ring {
             granted.push("completion-ring".to_string());
         }

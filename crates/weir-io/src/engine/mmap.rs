@@ -68,9 +68,8 @@ impl Mmap {
 fn map(file: &File, bytes: usize, writes: bool) -> Result<Mapping, IoError> {
     let protection = libc::PROT_READ | if writes { libc::PROT_WRITE } else { 0 };
     // SAFETY: a shared mapping of an open file at an address of the kernel's choice; the result is checked.
-    let base = unsafe {
-        libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
-    };
+    let base =
+        unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if base == libc::MAP_FAILED {
         let error = io::Error::last_os_error();
         return Err(IoError::environment(format!("cannot map {bytes} bytes: {error}"))

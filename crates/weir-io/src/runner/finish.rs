@@ -9,6 +9,7 @@ use weir_core::result::record::{
 use weir_core::workload::spec::SyncMode;
 
 use super::job::RunningJob;
+use super::readback::read_back;
 use super::sampler::{Scalars, totals};
 use crate::recorder::Totals;
 use crate::sys::clock::now_ns;
@@ -27,6 +28,7 @@ pub fn record(mut job: RunningJob) -> JobRecord {
     if let Some(failed) = final_sync.as_ref().and_then(|sync| sync.error.clone()) {
         error.get_or_insert(failed);
     }
+    let verify = verify(&job, &mut error);
     JobRecord {
         elapsed_ns,
         classes: classes(&job),
@@ -35,7 +37,7 @@ pub fn record(mut job: RunningJob) -> JobRecord {
         cpu: cpu(&job),
         notes: notes(&job),
         engine: engine(&job, elapsed_ns),
-        verify: verify(&job),
+        verify,
         intervals: std::mem::take(&mut job.seen.intervals),
         final_sync,
         error,
@@ -45,7 +47,10 @@ pub fn record(mut job: RunningJob) -> JobRecord {
 
 /// Measured time: to the last completion, or to the end of the schedule where an open loop had nothing to do then.
 fn elapsed_ns(job: &RunningJob, last_ns: u64) -> u64 {
-    let end = if job.shared.job.rate.is_some() && job.deadline_ns != u64::MAX && job.shared.stop.requested().is_none() {
+    let end = if job.shared.job.rate.is_some()
+        && job.deadline_ns != u64::MAX
+        && job.shared.stop.requested().is_none()
+    {
         last_ns.max(job.deadline_ns)
     } else {
         last_ns
@@ -94,14 +99,26 @@ fn final_sync(job: &RunningJob) -> Option<FinalSync> {
 fn lateness(job: &RunningJob, last_ns: u64) -> Option<Lateness> {
     job.shared.job.rate?;
     let sums = Scalars::of(job);
-    let end_ns = job.deadline_ns.min(last_ns.max(job.epoch_ns));
-    let not_started = due_but_not_taken(job, end_ns.saturating_sub(job.epoch_ns));
+    // A run that lasted its time was due everything up to its end; one that was cut short, up to its last completion.
+    let cut_short = job.shared.stop.requested().is_some() || job.deadline_ns == u64::MAX || has_failed(job);
+    let end_ns = if cut_short { last_ns.max(job.epoch_ns) } else { job.deadline_ns };
+    let in_hand: u64 = job.counters.iter().map(|c| c.not_started.load(Relaxed)).sum();
+    let not_started = in_hand + due_but_not_taken(job, end_ns.saturating_sub(job.epoch_ns));
     Some(Lateness {
         intended: sums.intended - job.seen.base_scalars.intended + not_started,
         late: sums.late - job.seen.base_scalars.late + not_started,
         not_started,
-        start_delay_max_ns: job.counters.iter().map(|c| c.start_delay_max_ns.load(Relaxed)).max().unwrap_or(0),
+        start_delay_max_ns: job
+            .counters
+            .iter()
+            .map(|c| c.start_delay_max_ns.load(Relaxed))
+            .max()
+            .unwrap_or(0),
     })
+}
+
+fn has_failed(job: &RunningJob) -> bool {
+    job.shared.failure.lock().is_ok_and(|failure| failure.is_some())
 }
 
 /// Operations still in the stream whose time lay before the end.
@@ -173,7 +190,8 @@ fn notes(job: &RunningJob) -> Vec<Note> {
     notes
 }
 
-fn verify(job: &RunningJob) -> Option<VerifyRecord> {
+/// What the threads found, and what reading everything back finds.
+fn verify(job: &RunningJob, error: &mut Option<String>) -> Option<VerifyRecord> {
     if !job.shared.job.verify {
         return None;
     }
@@ -184,7 +202,13 @@ fn verify(job: &RunningJob) -> Option<VerifyRecord> {
         total.stale += end.verify.stale;
         total.torn += end.verify.torn;
         total.misplaced += end.verify.misplaced;
-        total.examples.extend(end.verify.examples.iter().take(8).cloned());
+        total.examples.extend_from_slice(&end.verify.examples);
+    }
+    if error.is_none()
+        && !job.seen.abandoned
+        && let Err(failure) = read_back(job, &mut total)
+    {
+        error.get_or_insert(failure);
     }
     total.examples.truncate(8);
     Some(total)

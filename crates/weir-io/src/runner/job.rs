@@ -12,7 +12,7 @@ use weir_core::workload::spec::EngineKind;
 
 use super::{JobPlan, Stop};
 use crate::IoError;
-use crate::content::Content;
+use crate::content::{Content, Generations};
 use crate::engine::{Engine, Setup, libaio::Libaio, mmap::Mmap, null::Null, psync::Psync, uring::Uring};
 use crate::recorder::ThreadCounters;
 use crate::sys::arena::Arena;
@@ -38,6 +38,8 @@ pub struct RunningJob {
     pub deadline_ns: u64,
     /// Zero of the schedule.
     pub epoch_ns: u64,
+    /// Generations of the blocks, where they are verified.
+    pub generations: Generations,
     /// What the sampler saw.
     pub seen: super::sampler::Seen,
     threads: Vec<JoinHandle<()>>,
@@ -90,6 +92,7 @@ impl RunningJob {
             measure_from_ns: 0,
             deadline_ns: u64::MAX,
             epoch_ns: 0,
+            generations: Content::shared(&shared.job, &shared.file_bytes),
             seen: super::sampler::Seen::default(),
             threads: Vec::new(),
             go: Vec::new(),
@@ -97,7 +100,6 @@ impl RunningJob {
             done,
             shared,
         };
-        let generations = Content::shared(&running.shared.job, &running.shared.file_bytes);
         for index in 0..running.shared.job.threads {
             let counters = Arc::new(ThreadCounters::new(depth));
             let (go_sender, go) = channel();
@@ -106,7 +108,7 @@ impl RunningJob {
                 counters: counters.clone(),
                 files: running.files.clone(),
                 depth,
-                content: Content::new(&running.shared.job, index, depth, generations.clone()),
+                content: Content::new(&running.shared.job, index, depth, running.generations.clone()),
                 ready: ready_sender.clone(),
                 go,
                 done: done_sender.clone(),
@@ -239,6 +241,10 @@ impl Seat {
 }
 
 fn buffer_error(job: &Job, error: std::io::Error) -> IoError {
-    IoError::environment(format!("cannot allocate {} buffers of {} bytes: {error}", job.depth, job.block.largest()))
-        .hint("use a smaller --depth or --block")
+    IoError::environment(format!(
+        "cannot allocate {} buffers of {} bytes: {error}",
+        job.depth,
+        job.block.largest()
+    ))
+    .hint("use a smaller --depth or --block")
 }

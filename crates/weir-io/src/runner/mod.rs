@@ -15,6 +15,7 @@ use crate::sys::clock::now_ns;
 
 mod finish;
 mod job;
+mod readback;
 mod sampler;
 
 /// Time between the signal to start and the first operation, so that all threads are awake by then.

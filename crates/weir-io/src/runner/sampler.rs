@@ -126,9 +126,8 @@ fn look_at(
         begin_measuring(job, now, options);
     }
     let ended = job.all_ended();
-    let abandoned = options
-        .abandon_after_ns
-        .is_some_and(|grace| now >= job.deadline_ns.saturating_add(grace));
+    let abandoned =
+        options.abandon_after_ns.is_some_and(|grace| now >= job.deadline_ns.saturating_add(grace));
     if now >= job.seen.next_tick_ns || ended || abandoned {
         tick(job, index, now, options, observer);
     }
@@ -184,7 +183,13 @@ fn tick(job: &mut RunningJob, index: usize, now: u64, options: &RunOptions, obse
         job.seen.ring_workers_max = job.seen.ring_workers_max.max(options.surroundings.ring_workers());
     }
     let at_ns = now as i64 - job.measure_from_ns as i64;
-    observer.tick(&Tick { job_index: index, job: &job.shared.job, at_ns, interval: &interval, latencies: &latencies });
+    observer.tick(&Tick {
+        job_index: index,
+        job: &job.shared.job,
+        at_ns,
+        interval: &interval,
+        latencies: &latencies,
+    });
     if job.seen.measuring {
         keep(&mut job.seen, interval, options.tick_ns);
     }
@@ -253,7 +258,8 @@ fn merge(first: &mut Interval, second: Interval) {
     for (class, more) in second.classes {
         let mine = first.classes.entry(class).or_default();
         let count = mine.count + more.count;
-        mine.mean_ns = (mine.mean_ns * mine.count as f64 + more.mean_ns * more.count as f64) / count.max(1) as f64;
+        mine.mean_ns =
+            (mine.mean_ns * mine.count as f64 + more.mean_ns * more.count as f64) / count.max(1) as f64;
         let mut both = Histogram::new();
         for (low, high, n) in mine.coarse.iter().chain(&more.coarse) {
             both.add_bucket(weir_core::stats::histogram::bucket_of(low + (high - low) / 2), *n);

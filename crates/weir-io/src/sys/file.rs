@@ -33,6 +33,15 @@ pub fn open(job: &Job, path: &Path) -> Result<File, IoError> {
     Ok(file)
 }
 
+/// Opens a file for reading past the page cache where it takes O_DIRECT with this block size, else through it.
+pub fn open_to_read_back(path: &Path, block_bytes: u64) -> io::Result<File> {
+    let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path);
+    match direct {
+        Ok(file) if direct_alignment(&file).is_none_or(|align| block_bytes.is_multiple_of(align)) => Ok(file),
+        _ => File::open(path),
+    }
+}
+
 fn open_error(job: &Job, path: &Path, error: io::Error) -> IoError {
     let kind = error.raw_os_error();
     let failure = IoError::io("cannot open", path, error);
@@ -92,7 +101,11 @@ pub fn size_bytes(file: &File, path: &Path) -> Result<u64, IoError> {
     let mut bytes: u64 = 0;
     // SAFETY: BLKGETSIZE64 fills one u64.
     let status = unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &mut bytes) };
-    if status == 0 { Ok(bytes) } else { Err(IoError::io("cannot ask the size of", path, io::Error::last_os_error())) }
+    if status == 0 {
+        Ok(bytes)
+    } else {
+        Err(IoError::io("cannot ask the size of", path, io::Error::last_os_error()))
+    }
 }
 
 /// _IOR(0x12, 114, size_t), from linux/fs.h.

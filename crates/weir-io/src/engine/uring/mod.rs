@@ -49,8 +49,11 @@ const SUBMIT_ALL: (u32, &str) = (sys::SETUP_SUBMIT_ALL, "SUBMIT_ALL");
 impl Uring {
     /// A ring for the job's depth. Must be called on the thread that will use it (SINGLE_ISSUER).
     pub fn new(setup: &Setup<'_>) -> Result<Uring, IoError> {
-        let mut describes =
-            EngineRecord { name: "io_uring".to_string(), batch: batch_for(setup.depth), ..EngineRecord::default() };
+        let mut describes = EngineRecord {
+            name: "io_uring".to_string(),
+            batch: batch_for(setup.depth),
+            ..EngineRecord::default()
+        };
         let ring = climb_down(setup, &mut describes).map_err(setup_error)?;
         let mut engine = Uring {
             ring,
@@ -170,12 +173,16 @@ fn climb_down(setup: &Setup<'_>, describes: &mut EngineRecord) -> io::Result<Rin
 
 fn setup_error(error: io::Error) -> IoError {
     let hint = match error.raw_os_error() {
-        Some(libc::ENOSYS) => "this kernel has no io_uring, or a container hides it: use --engine libaio or psync",
+        Some(libc::ENOSYS) => {
+            "this kernel has no io_uring, or a container hides it: use --engine libaio or psync"
+        }
         Some(libc::EPERM) => {
             "io_uring is switched off here (sysctl kernel.io_uring_disabled, or a container's seccomp filter): \
              use --engine libaio or psync"
         }
-        Some(libc::ENOMEM) => "RLIMIT_MEMLOCK is too small for the ring (ulimit -l): raise it or use --engine libaio",
+        Some(libc::ENOMEM) => {
+            "RLIMIT_MEMLOCK is too small for the ring (ulimit -l): raise it or use --engine libaio"
+        }
         _ => "use --engine libaio or psync",
     };
     IoError::environment(format!("cannot set up io_uring: {error}")).hint(hint)

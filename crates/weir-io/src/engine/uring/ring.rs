@@ -25,7 +25,11 @@ impl Region {
                 offset,
             )
         };
-        if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Region { base: base.cast(), bytes }) }
+        if base == libc::MAP_FAILED {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(Region { base: base.cast(), bytes })
+        }
     }
 
     /// The counter at a byte offset the kernel gave.
@@ -124,7 +128,13 @@ impl Ring {
 
     /// Submits all that is queued; with `min` > 0 also waits for that many completions, until `timeout_ns` at most,
     /// or `patience_ns` when one has arrived (where the kernel can). Time-outs and signals are no errors.
-    pub fn enter(&mut self, min: u32, get_events: bool, timeout_ns: Option<u64>, patience_ns: u64) -> io::Result<()> {
+    pub fn enter(
+        &mut self,
+        min: u32,
+        get_events: bool,
+        timeout_ns: Option<u64>,
+        patience_ns: u64,
+    ) -> io::Result<()> {
         // SAFETY: the tail counter lies inside the mapping and lives as long as it.
         unsafe { (*self.rings.counter(self.params.sq.tail)).store(self.sq_tail, Ordering::Release) };
         let timespec = timeout_ns.map(|ns| Timespec {
@@ -136,9 +146,8 @@ impl Ring {
             timespec: timespec.as_ref().map_or(0, |t| std::ptr::from_ref(t) as u64),
             ..WaitArgument::default()
         };
-        let extended = min > 0
-            && self.has(sys::FEAT_EXT_ARG)
-            && (argument.timespec != 0 || argument.min_wait_us != 0);
+        let extended =
+            min > 0 && self.has(sys::FEAT_EXT_ARG) && (argument.timespec != 0 || argument.min_wait_us != 0);
         let mut flags = self.enter_flags | if get_events { sys::ENTER_GETEVENTS } else { 0 };
         if extended {
             flags |= sys::ENTER_EXT_ARG;

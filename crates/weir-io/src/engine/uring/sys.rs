@@ -163,7 +163,6 @@ pub fn enter(fd: i32, submit: u32, min: u32, flags: u32, argument: Option<&WaitA
         None => (std::ptr::null(), 0),
     };
     // SAFETY: the argument is null or valid for the length given; the ring behind `fd` is ours.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, submit, min, flags, pointer, bytes) };
+    let answer = unsafe { libc::syscall(libc::SYS_io_uring_enter, fd, submit, min, flags, pointer, bytes) };
     if answer >= 0 { Ok(answer as u32) } else { Err(io::Error::last_os_error()) }
 }
