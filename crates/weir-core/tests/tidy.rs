@@ -323,8 +323,9 @@ fn text_files(repository: &Path) -> BTreeMap<String, String> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let kind = entry.file_type().unwrap();
             if kind.is_dir() {
-                let foreign = ["target", ".git", "fixtures", "corpus"].contains(&name.as_str())
-                    || name.starts_with("weir-doctor");
+                let built = name == "target" && !folder.starts_with(repository.join("crates"));
+                let foreign = [".git", "fixtures", "corpus"].contains(&name.as_str());
+                let foreign = built || foreign || name.starts_with("weir-doctor");
                 if !foreign {
                     folders.push(entry.path());
                 }

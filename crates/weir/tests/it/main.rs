@@ -1,0 +1,4 @@
+//! What a user does, and what goes wrong, against the built binary.
+
+mod lab;
+mod weir;
