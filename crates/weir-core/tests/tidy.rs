@@ -54,11 +54,7 @@ fn the_repository_keeps_its_rules() {
             complaints.push(format!("{path}: {complaint}"));
         }
     }
-    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        if !files.contains_key(licence) {
-            complaints.push(format!("{licence} is missing"));
-        }
-    }
+    complaints.extend(missing_paths(&files));
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
 }
 
@@ -117,6 +113,17 @@ fn every_rule_complains_about_a_bad_input() {
 }
 
 #[test]
+fn paths_that_documents_name_must_exist() {
+    let text = "`crates/a/src/b.rs`, `crates/a/`, `crates/a/src/NAME.rs`, `bench/gone`, `--dir`".to_string();
+    let others = ["crates/a/src/b.rs", "LICENSE-MIT"].map(|path| (path.to_string(), String::new()));
+    let files = others.into_iter().chain([("README.md".to_string(), text)]).collect();
+    assert_eq!(
+        missing_paths(&files),
+        ["LICENSE-APACHE is missing", "README.md: names `bench/gone`, which is not there"]
+    );
+}
+
+#[test]
 fn no_rule_complains_about_a_good_input() {
     let cases = [
         (
@@ -153,6 +160,30 @@ fn complaints_about(path: &str, text: &str) -> Vec<String> {
         complaints.extend(rust(path, text));
     }
     complaints
+}
+
+/// The licences, and every path in backquotes in a document; words in capitals stand for names and are not looked up.
+fn missing_paths(files: &BTreeMap<String, String>) -> Vec<String> {
+    let licences = ["LICENSE-APACHE", "LICENSE-MIT"].into_iter().filter(|path| !files.contains_key(*path));
+    let mut complaints: Vec<String> = licences.map(|path| format!("{path} is missing")).collect();
+    for (document, text) in files.iter().filter(|(path, _)| path.ends_with(".md")) {
+        for path in text.split('`').skip(1).step_by(2).filter(|quoted| is_fixed_path(quoted)) {
+            if !files
+                .keys()
+                .any(|file| file == path || file.starts_with(&format!("{}/", path.trim_end_matches('/'))))
+            {
+                complaints.push(format!("{document}: names `{path}`, which is not there"));
+            }
+        }
+    }
+    complaints
+}
+
+fn is_fixed_path(quoted: &str) -> bool {
+    let rooms = ["crates/", "docs/", "bench/", "lab/", "scripts/", "fuzz/", "fixtures/"];
+    let placeholder =
+        quoted.contains(|c: char| c.is_ascii_uppercase() || c.is_whitespace() || c == '*' || c == '{');
+    rooms.iter().any(|room| quoted.starts_with(room)) && !placeholder
 }
 
 fn length(path: &str, text: &str) -> Option<String> {
