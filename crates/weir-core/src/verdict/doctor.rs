@@ -160,6 +160,13 @@ pub struct Statement {
     pub evidence: Vec<Evidence>,
 }
 
+impl Statement {
+    /// A sentence with its evidence.
+    pub fn new(text: impl Into<String>, evidence: Vec<Evidence>) -> Statement {
+        Statement { text: text.into(), evidence }
+    }
+}
+
 /// One figure behind a sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -266,6 +273,8 @@ pub struct Measurement {
     pub sync_p50_ns: Option<u64>,
     /// Share of the time the device had a request in flight, 0..1 (iostat's %util); absent where not seen.
     pub utilization: Option<f64>,
+    /// Share of all processors that was busy meanwhile, 0..1; absent where not seen.
+    pub cpu_busy: Option<f64>,
     /// Age of the oldest operation in flight at any interval's end: shows operations that never finished.
     pub oldest_ns_max: u64,
     /// Measured time.
@@ -421,8 +430,10 @@ pub struct EffectSide {
     pub p99_ns: Option<u64>,
     /// Longest commit, or the age of the oldest unfinished one if that is longer.
     pub worst_ns: u64,
-    /// Rate of the flood beside it; absent when idle.
+    /// Rate of the flood's write(2) calls beside it; absent when idle.
     pub flood_bytes_per_second: Option<f64>,
+    /// What the device wrote meanwhile, commits and flood together; absent where not seen.
+    pub device_bytes_per_second: Option<f64>,
 }
 
 /// A bar the user stated, and whether it was met.

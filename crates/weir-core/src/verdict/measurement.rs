@@ -48,6 +48,7 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
         distribution: totals.latency.coarse(PLOT_BITS),
         sync_p50_ns: record.classes.get(&Class::Sync).and_then(|c| sufficient(&c.latency, 0.5)),
         utilization: step.utilization,
+        cpu_busy: cpu_busy(record),
         oldest_ns_max: record.intervals.iter().map(|i| i.oldest_ns).max().unwrap_or(0),
         elapsed_ns: record.elapsed_ns,
         little_ratio: little(record),
@@ -131,6 +132,12 @@ fn summarise(latency: &Histogram) -> LatencySummary {
         p999_ns: sufficient(latency, 0.999),
         max_ns: latency.max().unwrap_or(0),
     }
+}
+
+/// Share of all processors that was busy, kernel workers and other processes included.
+fn cpu_busy(record: &JobRecord) -> Option<f64> {
+    let available_ns = record.elapsed_ns as f64 * f64::from(record.cpu.processors);
+    (available_ns > 0.0).then(|| record.cpu.machine_busy_ns as f64 / available_ns)
 }
 
 /// Little's law: the latencies' sum over the time, against what was in flight. A commit contains its write and its

@@ -2,8 +2,91 @@
 
 pub mod curve;
 pub mod doctor;
+pub mod facts;
 pub mod measurement;
 pub mod notes;
+pub mod rules;
+pub mod story;
+pub mod view;
 
 pub use doctor::DoctorReport;
 pub use notes::DoctorNotes;
+
+use crate::result::Record;
+use crate::target::Conditions;
+use view::View;
+
+/// A record that no report can be derived from.
+#[derive(Debug, thiserror::Error)]
+pub enum NotADoctorsRecord {
+    /// It was made by another command.
+    #[error("record {id} is of kind `{kind}`, not `doctor`")]
+    Kind {
+        /// The record.
+        id: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// A part of it does not have the expected shape.
+    #[error("record {id}: `{part}` cannot be read: {why}")]
+    Part {
+        /// The record.
+        id: String,
+        /// `extra` or `conditions`.
+        part: &'static str,
+        /// What was wrong.
+        why: String,
+    },
+}
+
+/// Derives the report from a record, again and again if need be: nothing is measured.
+pub fn from_record(record: &Record) -> Result<DoctorReport, NotADoctorsRecord> {
+    if record.kind != "doctor" {
+        return Err(NotADoctorsRecord::Kind { id: record.id.clone(), kind: record.kind.clone() });
+    }
+    let part = |part: &'static str, error: serde_json::Error| NotADoctorsRecord::Part {
+        id: record.id.clone(),
+        part,
+        why: error.to_string(),
+    };
+    let notes: DoctorNotes = serde_json::from_value(record.extra.clone()).map_err(|e| part("extra", e))?;
+    let conditions: Conditions =
+        serde_json::from_value(record.conditions.clone()).map_err(|e| part("conditions", e))?;
+    Ok(report(record, &notes, &conditions))
+}
+
+fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> DoctorReport {
+    let pairs = notes.steps.iter().zip(&record.jobs);
+    let measurements: Vec<_> = pairs.map(|(step, job)| measurement::measure(step, job)).collect();
+    let curves = curve::curves(&measurements, notes);
+    let flood = story::story(notes, &measurements);
+    let view =
+        View { conditions, notes, measurements: &measurements, curves: &curves, flood: flood.as_ref() };
+    let ended_early = record.ended_early.as_deref();
+    let findings = rules::findings(&view);
+    let mut advice: Vec<_> = rules::flood::advise(&view).into_iter().collect();
+    advice.extend(rules::settings::advise(&view));
+    let headline = rules::headline::headline(&findings, &advice, ended_early);
+    let caveats = rules::caveats::list(&view, ended_early);
+    let bars = rules::bars::judge(&view);
+    DoctorReport {
+        schema: doctor::SCHEMA.to_string(),
+        record_id: record.id.clone(),
+        weir_version: record.weir_version.clone(),
+        command: record.command.clone(),
+        started_at: record.started_at.clone(),
+        mode: notes.mode.clone(),
+        elapsed_ns: notes.elapsed_ns,
+        path: notes.path.clone(),
+        facts: facts::rows(conditions, notes),
+        headline,
+        findings,
+        advice,
+        caveats,
+        curves,
+        measurements,
+        flood,
+        bars,
+        ended_early: record.ended_early.clone(),
+    }
+}

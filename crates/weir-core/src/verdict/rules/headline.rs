@@ -1,0 +1,45 @@
+//! The verdict in one sentence, put together from the findings that decide.
+
+use crate::verdict::doctor::{Advice, Finding, Grade, Headline, Topic};
+
+/// Worst of the grades given, and what it rests on.
+pub fn headline(findings: &[Finding], advice: &[Advice], ended_early: Option<&str>) -> Headline {
+    let of = |topic: Topic| findings.iter().find(|f| f.topic == topic);
+    let Some(commit) = of(Topic::Commit) else {
+        let why = ended_early.map_or(String::new(), |w| format!(" ({w})"));
+        return Headline {
+            grade: Grade::Unknown,
+            text: format!("Too little was measured for a verdict{why}."),
+        };
+    };
+    let known = findings.iter().filter_map(|f| f.grade).filter(|g| *g != Grade::Unknown);
+    let grade = known.max().unwrap_or(Grade::Unknown);
+    let storage = of(Topic::Class).map_or("storage".to_string(), |f| f.summary.clone());
+    let mut text = format!("{}. Idle, commits are {}", capital(&storage), word(commit));
+    if let Some(flood) = of(Topic::Flood) {
+        text.push_str(&match flood.grade {
+            Some(Grade::Unknown) | None => "; under a flood, no collapse could be provoked".to_string(),
+            Some(Grade::Good) => format!("; under a bulk writer {}", flood.summary),
+            _ => format!("; under a bulk writer only {}", flood.summary),
+        });
+    }
+    text.push_str(&what_next(advice));
+    Headline { grade, text }
+}
+
+fn word(commit: &Finding) -> String {
+    format!("{} ({})", commit.grade.map_or("unknown", Grade::name), commit.summary)
+}
+
+fn what_next(advice: &[Advice]) -> String {
+    match advice.iter().find(|a| a.measured) {
+        Some(a) => format!(". {} = {} helped in a trial.", a.knob, a.proposed),
+        None if advice.is_empty() => ". Nothing to change.".to_string(),
+        None => format!(". {} to try.", if advice.len() == 1 { "One change" } else { "Some changes" }),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().collect::<String>() + chars.as_str())
+}

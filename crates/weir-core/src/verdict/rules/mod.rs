@@ -1,0 +1,32 @@
+//! The rules, one file a topic. A rule looks at the [`super::view::View`] and says what follows, or nothing.
+
+pub mod bars;
+pub mod caveats;
+pub mod class;
+pub mod commit;
+pub mod concurrency;
+pub mod flood;
+pub mod headline;
+pub mod sequential;
+pub mod settings;
+pub mod sync_path;
+pub mod tails;
+pub mod utilization;
+
+use super::doctor::Finding;
+use super::view::View;
+
+/// All findings, in reading order.
+pub fn findings(view: &View) -> Vec<Finding> {
+    let rules: [fn(&View) -> Option<Finding>; 8] = [
+        class::judge,
+        utilization::judge,
+        commit::judge,
+        concurrency::judge,
+        sync_path::judge,
+        tails::judge,
+        sequential::judge,
+        flood::judge,
+    ];
+    rules.iter().filter_map(|rule| rule(view)).collect()
+}
