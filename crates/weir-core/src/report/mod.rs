@@ -2,6 +2,7 @@
 //! anywhere.
 
 pub mod csv;
+pub mod doctor_text;
 pub mod html;
 pub mod json;
 pub mod plot;

@@ -42,7 +42,9 @@ fn layer(layer: &Layer) -> String {
     let detail = match &layer.kind {
         LayerKind::Dm { dm_name, dm_type } => format!("{dm_type} {dm_name}"),
         LayerKind::Md { level, raid_disks, .. } => format!("{level} of {raid_disks}"),
-        LayerKind::Loop { direct_io, .. } => format!("loop, direct I/O {}", if *direct_io { "on" } else { "off" }),
+        LayerKind::Loop { direct_io, .. } => {
+            format!("loop, direct I/O {}", if *direct_io { "on" } else { "off" })
+        }
         kind => [Some(kind.word()), layer.bus.as_deref(), layer.model.as_deref()]
             .into_iter()
             .flatten()
@@ -70,7 +72,16 @@ fn limits(target: &TargetFacts) -> Option<Fact> {
         "riops" | "wiops" => format!("{} IOPS", per_second(value as f64)),
         _ => format!("{value} µs"),
     };
-    let side = |key: &str| if key.starts_with('r') { "read" } else if key.starts_with('w') { "write" } else { key }.to_string();
+    let side = |key: &str| {
+        if key.starts_with('r') {
+            "read"
+        } else if key.starts_with('w') {
+            "write"
+        } else {
+            key
+        }
+        .to_string()
+    };
     let texts: Vec<String> = target
         .throttles
         .iter()

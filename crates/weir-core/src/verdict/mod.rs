@@ -90,3 +90,8 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
         ended_early: record.ended_early.clone(),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod synthetic;
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use super::doctor::{Curve, CurvePoint, Estimate, Evidence, FloodStory, Measurement};
 use super::notes::{DoctorNotes, StepKind, SyncPath};
 use crate::target::{Conditions, Queue, TargetFacts};
-use crate::units::{Bytes, Nanos, megabytes_per_second, per_second};
+use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second};
 
 /// Everything a rule may use.
 pub struct View<'a> {
@@ -28,16 +28,13 @@ impl<'a> View<'a> {
 
     /// Commits of one size, by one thread or by several.
     pub fn commits(&self, path: SyncPath, block: Bytes, several: bool) -> Option<&'a Measurement> {
-        self.find(|kind, m| {
-            kind == StepKind::Commit(path) && m.block == block && (m.threads > 1) == several
-        })
+        self.find(|kind, m| kind == StepKind::Commit(path) && m.block == block && (m.threads > 1) == several)
     }
 
     /// The commits that stand for a database: one thread, buffered, 16 KiB, else 4 KiB.
     pub fn typical_commit(&self) -> Option<&'a Measurement> {
-        self.commits(SyncPath::Buffered, Bytes(16 << 10), false).or_else(|| {
-            self.commits(SyncPath::Buffered, Bytes(4 << 10), false)
-        })
+        self.commits(SyncPath::Buffered, Bytes(16 << 10), false)
+            .or_else(|| self.commits(SyncPath::Buffered, Bytes(4 << 10), false))
     }
 
     /// The first curve of a direction: `read` or `write`.
@@ -73,7 +70,7 @@ pub fn mean_time(ns: f64) -> String {
 
 /// `22×` or `1.8×`.
 pub fn times(factor: f64) -> String {
-    if factor < 9.95 { format!("{factor:.1}×") } else { format!("{}×", per_second(factor.round())) }
+    if factor < 9.95 { format!("{factor:.1}×") } else { format!("{}×", grouped(factor.round() as u64)) }
 }
 
 /// `93 %`, `4.4 %`, `0.01 %`.
@@ -137,12 +134,7 @@ pub fn throughput_of(m: &Measurement) -> Evidence {
 
 /// Evidence: a latency under a name such as `p99`.
 pub fn latency_of(m: &Measurement, name: &str, ns: u64) -> Evidence {
-    Evidence {
-        source: m.id.clone(),
-        figure: format!("{name} {}", time(ns)),
-        n: m.latency.n,
-        interval: None,
-    }
+    Evidence { source: m.id.clone(), figure: format!("{name} {}", time(ns)), n: m.latency.n, interval: None }
 }
 
 /// Evidence: something read, not measured.

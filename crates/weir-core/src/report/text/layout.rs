@@ -7,9 +7,14 @@ const LABEL: usize = 9;
 
 /// Appends `label   text`, wrapped at [`COLUMNS`] with the text's left edge kept.
 pub fn labelled(out: &mut String, label: &str, text: &str) {
+    labelled_at(out, label, LABEL, text);
+}
+
+/// The same with a label column of another width.
+pub fn labelled_at(out: &mut String, label: &str, edge: usize, text: &str) {
     let mut label = label;
-    for line in wrap(text, COLUMNS - LABEL) {
-        out.push_str(format!("{label:<LABEL$}{line}").trim_end());
+    for line in wrap(text, COLUMNS - edge) {
+        out.push_str(format!("{label:<edge$}{line}").trim_end());
         out.push('\n');
         label = "";
     }

@@ -2,7 +2,7 @@
 
 mod compare;
 mod conditions;
-mod layout;
+pub(super) mod layout;
 pub(crate) mod run;
 mod workload;
 

@@ -35,9 +35,7 @@ fn hold(view: &View, rule: BarRule) -> Option<(bool, String, Evidence)> {
         }
         BarRule::ReadIops(at_least) => curve(view, "read", at_least),
         BarRule::WriteIops(at_least) => curve(view, "write", at_least),
-        BarRule::ReadRate(at_least) => {
-            bulk(view.find(|kind, _| kind == StepKind::SequentialRead)?, at_least)
-        }
+        BarRule::ReadRate(at_least) => bulk(view.find(|kind, _| kind == StepKind::SequentialRead)?, at_least),
         BarRule::WriteRate(at_least) => {
             let of = |wanted| view.find(|kind, _| kind == wanted);
             bulk(of(StepKind::SequentialWrite).or_else(|| of(StepKind::Layout))?, at_least)

@@ -44,9 +44,14 @@ fn others(view: &View) -> Option<Statement> {
     let text = format!(
         "Others were busy before weir began: {} of the processors, {} IOPS and {} on the device. Figures are \
          those of shared storage; the quiet ones may be better.",
-        percent(others.cpu_busy), per_second(iops), megabytes_per_second(bytes)
+        percent(others.cpu_busy),
+        per_second(iops),
+        megabytes_per_second(bytes)
     );
-    Some(Statement::new(text, vec![fact("/proc/stat, diskstats", format!("{:.1} s", others.observed_ns as f64 / 1e9))]))
+    Some(Statement::new(
+        text,
+        vec![fact("/proc/stat, diskstats", format!("{:.1} s", others.observed_ns as f64 / 1e9))],
+    ))
 }
 
 /// Lists the ids of measurements for which something holds.
@@ -56,7 +61,9 @@ fn ids<'a>(view: &View<'a>, holds: impl Fn(&Measurement) -> bool) -> Vec<&'a str
 
 fn failed(view: &View) -> Vec<Statement> {
     let failed = view.measurements.iter().filter_map(|m| m.error.as_ref().map(|e| (m, e)));
-    failed.map(|(m, e)| Statement::new(format!("{} failed: {e}.", m.title), vec![fact(&m.id, "error")])).collect()
+    failed
+        .map(|(m, e)| Statement::new(format!("{} failed: {e}.", m.title), vec![fact(&m.id, "error")]))
+        .collect()
 }
 
 fn cpu_bound(view: &View) -> Option<Statement> {
@@ -66,7 +73,8 @@ fn cpu_bound(view: &View) -> Option<Statement> {
     }
     let text = format!(
         "The processors were more than {} busy during {}: there the machine may be the limit, not the storage.",
-        percent(CPU_LIMIT), few(&busy)
+        percent(CPU_LIMIT),
+        few(&busy)
     );
     Some(Statement::new(text, busy.iter().map(|id| fact(id, "processors busy")).collect()))
 }
@@ -78,17 +86,16 @@ fn inconsistent(view: &View) -> Option<Statement> {
     }
     let text = format!(
         "Rate × latency differs from what was in flight by more than {} in {} (Little's law): take these with care.",
-        percent(LITTLE), few(&off)
+        percent(LITTLE),
+        few(&off)
     );
     Some(Statement::new(text, off.iter().map(|id| fact(id, "Little's law")).collect()))
 }
 
 fn few(ids: &[&str]) -> String {
     match ids {
-        [] => String::new(),
-        [all @ ..] if all.len() <= 3 => all.join(", "),
-        [a, b, rest @ ..] => format!("{a}, {b} and {} more steps", rest.len()),
-        [a] => (*a).to_string(),
+        [a, b, _, rest @ ..] if !rest.is_empty() => format!("{a}, {b} and {} more steps", ids.len() - 2),
+        few => few.join(", "),
     }
 }
 

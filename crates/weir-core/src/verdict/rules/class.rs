@@ -37,12 +37,12 @@ fn by_cgroup(view: &View) -> Option<(String, Statement)> {
             let text = format!(
                 "A cgroup limits {} to {} {word} IOPS and {} random-{word} IOPS is what it did: you see the \
                  limit, not the device.",
-                throttle.device, grouped(*limit), per_second(curve.max_iops)
+                throttle.device,
+                grouped(*limit),
+                per_second(curve.max_iops)
             );
-            let evidence = vec![
-                fact(format!("cgroup {} {key}", throttle.cgroup), grouped(*limit)),
-                peak_of(curve),
-            ];
+            let evidence =
+                vec![fact(format!("cgroup {} {key}", throttle.cgroup), grouped(*limit)), peak_of(curve)];
             let summary = format!("a volume throttled to {} {word} IOPS", grouped(*limit));
             return Some((summary, Statement::new(text, evidence)));
         }
@@ -67,7 +67,10 @@ fn by_ceiling(view: &View, curve: &Curve) -> Option<(String, Statement)> {
     let text = format!(
         "Random {word}s stop at {} IOPS from {} to {} in flight, even to {}: more like a limit set on a volume \
          than a device (not certain: no limit can be read here).",
-        per_second(curve.max_iops), first.depth, last.depth, percent(curve.max_iops / lowest - 1.0)
+        per_second(curve.max_iops),
+        first.depth,
+        last.depth,
+        percent(curve.max_iops / lowest - 1.0)
     );
     let summary = format!("a volume that seems limited to {} {word} IOPS", per_second(curve.max_iops));
     Some((summary, Statement::new(text, vec![point_of(first), point_of(last)])))
@@ -162,9 +165,8 @@ fn flush(view: &View) -> Option<Statement> {
     let m = view.commits(SyncPath::Direct, one_commit_block(view), false)?;
     let sync_ns = m.sync_p50_ns?;
     let cache = view.queue().and_then(|q| q.write_cache.as_deref());
-    let evidence = |cache: &str| {
-        vec![latency_of(m, "fdatasync alone p50", sync_ns), fact("queue/write_cache", cache)]
-    };
+    let evidence =
+        |cache: &str| vec![latency_of(m, "fdatasync alone p50", sync_ns), fact("queue/write_cache", cache)];
     match cache {
         Some("write through") => Some(Statement::new(
             format!(

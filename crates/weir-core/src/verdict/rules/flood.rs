@@ -24,7 +24,7 @@ pub fn judge(view: &View) -> Option<Finding> {
     };
     let mut statements: Vec<Statement> = story.effects.iter().map(collapse).collect();
     statements.extend(pressure(view, story));
-    statements.extend(story.effects.iter().filter_map(|effect| rescue(effect)));
+    statements.extend(story.effects.iter().filter_map(rescue));
     let summary = match grade {
         Grade::Unknown => "no collapse provoked".to_string(),
         _ => format!("{} keep {} of their commits", threads(worst.threads), percent(share)),
@@ -47,7 +47,10 @@ fn collapse(effect: &FloodEffect) -> Statement {
     };
     let text = format!(
         "A bulk writer takes {} from {} commits/s to {} ({change}); the longest took {}.",
-        threads(effect.threads), per_second(idle.iops.mean), per_second(flood.iops.mean), time(flood.worst_ns),
+        threads(effect.threads),
+        per_second(idle.iops.mean),
+        per_second(flood.iops.mean),
+        time(flood.worst_ns),
     );
     Statement::new(text, vec![side_of(idle), side_of(flood)])
 }
@@ -56,14 +59,12 @@ fn collapse(effect: &FloodEffect) -> Statement {
 fn pressure(view: &View, story: &FloodStory) -> Option<Statement> {
     let peak = story.samples.iter().map(|s| s.dirty_bytes + s.writeback_bytes).max()?;
     let limits = &view.notes.flood;
-    let verdict = if story.provoked {
-        String::new()
-    } else {
-        ", too little to judge by".to_string()
-    };
+    let verdict = if story.provoked { String::new() } else { ", too little to judge by".to_string() };
     let text = format!(
         "Dirty pages reached {} (write-back starts at {}, writers wait at {}){verdict}.",
-        Bytes(peak), limits.background_limit, limits.dirty_limit
+        Bytes(peak),
+        limits.background_limit,
+        limits.dirty_limit
     );
     let evidence = Evidence {
         source: "flood timeline".into(),
@@ -78,8 +79,11 @@ fn rescue(effect: &FloodEffect) -> Option<Statement> {
     let best = best_rescue(effect)?;
     let text = format!(
         "Under the same flood with vm.dirty_bytes = {}, {} did {} commits/s ({} of idle), the longest took {}.",
-        limit(best.dirty_bytes?), threads(effect.threads), per_second(best.iops.mean),
-        percent(kept(best, effect)), time(best.worst_ns),
+        limit(best.dirty_bytes?),
+        threads(effect.threads),
+        per_second(best.iops.mean),
+        percent(kept(best, effect)),
+        time(best.worst_ns),
     );
     Some(Statement::new(text, vec![side_of(best)]))
 }
@@ -125,7 +129,9 @@ fn measured(view: &View, story: &FloodStory, effect: &FloodEffect, side: &Effect
         let Some(same) = each.rescues.iter().find(|r| r.dirty_bytes == Some(bytes)) else { continue };
         effects.push(format!(
             "{}: {} → {} commits/s ({} of idle)",
-            threads(each.threads), per_second(each.flood.iops.mean), per_second(same.iops.mean),
+            threads(each.threads),
+            per_second(each.flood.iops.mean),
+            per_second(same.iops.mean),
             percent(kept(same, each)),
         ));
         evidence.extend([side_of(&each.flood), side_of(same)]);
@@ -139,11 +145,11 @@ fn measured(view: &View, story: &FloodStory, effect: &FloodEffect, side: &Effect
         measured: true,
         effect: Statement::new(format!("Under a flood, {}.", effects.join("; ")), evidence),
         cost: cost(&effect.flood, side),
-        durability: "none: fsync means what it did, and less unwritten data is lost in a crash".into(),
-        reversibility: "at once, until the next boot; every file system of the machine is concerned, and \
-            containers with little memory get a share of it. Lower it while little is dirty: writers wait until \
-            dirty pages fit"
-            .into(),
+        durability: "as before; less unwritten data is lost in a crash".into(),
+        reversibility:
+            "at once, and gone at the next boot. It concerns every file system of the machine; set it \
+            while little is dirty, or writers wait until dirty pages fit"
+                .into(),
         command: format!("sysctl -w vm.dirty_bytes={}", bytes.0),
         undo,
     })
@@ -161,7 +167,8 @@ fn cost(flood: &EffectSide, side: &EffectSide) -> Statement {
     };
     let text = format!(
         "Under the flood {what} {} before and {} with it.",
-        megabytes_per_second(before), megabytes_per_second(after)
+        megabytes_per_second(before),
+        megabytes_per_second(after)
     );
     let rate = |side: &EffectSide, rate: f64| Evidence {
         source: side.measurement.clone(),

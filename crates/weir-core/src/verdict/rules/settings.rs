@@ -1,7 +1,7 @@
 //! Settings worth a look that follow from facts alone. None is measured here, so each is an experiment; a setting
 //! that trades durability is named as a risk, never proposed.
 
-use crate::target::{LayerKind, Layer};
+use crate::target::{Layer, LayerKind};
 use crate::verdict::doctor::{Advice, Statement, Topic};
 use crate::verdict::view::{View, fact};
 
@@ -47,7 +47,8 @@ fn array(layer: &Layer) -> Option<Statement> {
 
 /// A loop device without direct I/O: everything passes two page caches.
 fn loop_device(view: &View) -> Option<Advice> {
-    let layer = view.target()?.stack.iter().find(|l| matches!(l.kind, LayerKind::Loop { direct_io: false, .. }))?;
+    let layer =
+        view.target()?.stack.iter().find(|l| matches!(l.kind, LayerKind::Loop { direct_io: false, .. }))?;
     let name = &layer.name;
     Some(untried(
         "loop device's direct I/O",

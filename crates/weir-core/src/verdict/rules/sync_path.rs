@@ -39,6 +39,7 @@ fn conclude(best: (SyncPath, &Measurement), buffered: &Measurement) -> (String, 
         SyncPath::DirectDsync => "such as wal_sync_method = open_datasync or innodb_flush_method = O_DIRECT",
         _ => "such as innodb_flush_method = O_DIRECT",
     };
-    let conclusion = format!("{} is {} as fast as buffered ({setting}, worth a trial)", path.title(), times(gain));
+    let conclusion =
+        format!("{} is {} as fast as buffered ({setting}, worth a trial)", path.title(), times(gain));
     (format!("{} is {} buffered", path.title(), times(gain)), conclusion)
 }

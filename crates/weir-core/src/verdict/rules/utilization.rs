@@ -44,7 +44,9 @@ fn words(curve: &Curve, first: &CurvePoint, best: &CurvePoint, gain: f64) -> (St
         let text = format!(
             "%util means little here: {} {word} in flight keeps it near 100 % at {low} IOPS, yet {} in flight \
              bring {high} ({}).",
-            first.depth, best.depth, times(gain)
+            first.depth,
+            best.depth,
+            times(gain)
         );
         ("%util misleads".to_string(), text)
     } else if gain < HOLDS {
@@ -58,7 +60,8 @@ fn words(curve: &Curve, first: &CurvePoint, best: &CurvePoint, gain: f64) -> (St
         let text = format!(
             "%util exaggerates here: {} {word} in flight keeps it near 100 % at {low} IOPS; the device has {} \
              that ({high}).",
-            first.depth, times(gain)
+            first.depth,
+            times(gain)
         );
         ("%util exaggerates".to_string(), text)
     }
@@ -72,12 +75,16 @@ fn saturation(curve: &Curve) -> Option<Statement> {
     let mut text = if curve.saturated {
         format!(
             "Random {}s of {block} saturate at {} IOPS; {} in flight are enough for 90 %",
-            curve.class.name(), per_second(curve.max_iops), curve.knee_depth
+            curve.class.name(),
+            per_second(curve.max_iops),
+            curve.knee_depth
         )
     } else {
         format!(
             "Random {}s of {block} were still gaining at {} in flight ({} IOPS): the limit was not reached",
-            curve.class.name(), last.depth, per_second(last.iops.mean)
+            curve.class.name(),
+            last.depth,
+            per_second(last.iops.mean)
         )
     };
     if let (Some(depth), Some(p99)) = (curve.p99_depth, last.p99_ns)
