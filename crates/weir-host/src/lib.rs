@@ -23,6 +23,7 @@ mod stack;
 mod target;
 mod tree;
 mod vm;
+mod work;
 
 pub use error::HostError;
 pub use host::Host;

@@ -4,6 +4,10 @@
 mod cli;
 mod cmd;
 mod failure;
+mod machine;
+mod output;
+mod progress;
+mod session;
 mod signals;
 mod store;
 

@@ -1,0 +1,26 @@
+//! Work done on this machine: what a run is charged with beside its own threads.
+
+use crate::cpu::parse_stat;
+use crate::error::HostError;
+use crate::host::Host;
+
+/// `/proc/stat` counts in hundredths of a second on every architecture that weir runs on (USER_HZ).
+const TICK_NS: u64 = 10_000_000;
+
+impl Host {
+    /// Time in ns that all processors together have spent on anything but idling and waiting, since boot.
+    ///
+    /// # Errors
+    /// When `/proc/stat` cannot be read.
+    pub fn busy_ns(&self) -> Result<u64, HostError> {
+        Ok(self.tree.parsed("/proc/stat", parse_stat)?.busy * TICK_NS)
+    }
+
+    /// Threads of this process that the kernel made to carry out io_uring operations which would have blocked.
+    pub fn ring_workers(&self) -> usize {
+        let tasks = self.tree.names("/proc/self/task");
+        let name =
+            |task: &String| self.tree.line(&format!("/proc/self/task/{task}/comm")).unwrap_or_default();
+        tasks.iter().filter(|task| name(task).starts_with("iou-wrk")).count()
+    }
+}

@@ -1,0 +1,109 @@
+//! From jobs to a record: conditions first, then floods and jobs, then the record in the store before anything is
+//! printed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Zoned;
+use serde_json::Value;
+use weir_core::result::Record;
+use weir_core::result::record::{FloodRecord, JobRecord, SCHEMA};
+use weir_host::Host;
+use weir_io::flood::{Flood, FloodSpec};
+use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
+
+use crate::machine::Machine;
+use crate::store::{Store, new_id};
+
+/// What is known before anything runs.
+pub struct Session {
+    /// `bench`, `fileio` or `doctor`.
+    kind: &'static str,
+    /// The exact command.
+    command: Vec<String>,
+    conditions: Value,
+    started_at: String,
+    id: String,
+}
+
+/// What ran.
+pub struct Ran {
+    /// Records of the jobs.
+    pub jobs: Vec<JobRecord>,
+    /// Records of the floods.
+    pub floods: Vec<FloodRecord>,
+}
+
+impl Session {
+    /// Reads the conditions around `path`. What cannot be read is in the conditions, too.
+    pub fn begin(kind: &'static str, command: &[String], path: &Path) -> Session {
+        let host = Host::live();
+        let target = host.target(path).ok();
+        let conditions = serde_json::to_value(host.conditions(target.as_ref())).unwrap_or(Value::Null);
+        Session {
+            kind,
+            command: command.to_vec(),
+            conditions,
+            started_at: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            id: new_id(),
+        }
+    }
+
+    /// The record of what ran.
+    pub fn record(self, ran: Ran, stop: &Stop) -> Record {
+        let failure = ran.jobs.iter().find_map(|job| job.error.clone());
+        Record {
+            schema: SCHEMA.to_string(),
+            id: self.id,
+            weir_version: env!("CARGO_PKG_VERSION").to_string(),
+            command: self.command,
+            kind: self.kind.to_string(),
+            started_at: self.started_at,
+            conditions: self.conditions,
+            jobs: ran.jobs,
+            floods: ran.floods,
+            ended_early: stop.requested().map(signal_name).or(failure),
+            extra: Value::Null,
+        }
+    }
+}
+
+/// Options of a run on this machine.
+pub fn run_options() -> RunOptions {
+    RunOptions { surroundings: Arc::new(Machine::live()), ..RunOptions::default() }
+}
+
+/// Runs jobs with floods beside them. The floods' files are gone when this returns, however it returns.
+pub fn run_jobs(
+    plans: Vec<JobPlan>,
+    floods: Vec<FloodSpec>,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+    stop: &Stop,
+) -> anyhow::Result<Ran> {
+    let floods = floods.into_iter().map(Flood::start).collect::<Result<Vec<_>, _>>()?;
+    let jobs = run(plans, options, observer, stop);
+    let floods = floods.into_iter().map(Flood::stop).collect();
+    Ok(Ran { jobs: jobs?, floods })
+}
+
+/// Saves a record; a store that cannot be written to is a warning, for what was measured is worth printing.
+pub fn save(record: &Record) -> Option<PathBuf> {
+    match Store::open().and_then(|store| store.save(record)) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            eprintln!("warning: this run is not kept: {error:#}");
+            None
+        }
+    }
+}
+
+/// The name of a signal by its number.
+pub fn signal_name(signal: u8) -> String {
+    match signal {
+        1 => "SIGHUP".to_string(),
+        2 => "SIGINT".to_string(),
+        15 => "SIGTERM".to_string(),
+        other => format!("signal {other}"),
+    }
+}
