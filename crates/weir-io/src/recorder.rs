@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use weir_core::result::record::Class;
+use weir_core::result::record::{Class, ThreadClass, ThreadRecord};
 use weir_core::stats::Histogram;
 use weir_core::stats::histogram::{BUCKETS, bucket_of};
 
@@ -52,6 +52,17 @@ impl ClassCounters {
     /// Counts one failed operation. Only the owning thread calls this.
     pub fn record_error(&self) {
         self.errors.store(self.errors.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Count, sum and extremes so far; `None` if nothing was counted.
+    fn summary(&self) -> Option<ThreadClass> {
+        let (min_ns, max_ns) = (self.min_ns.load(Relaxed), self.max_ns.load(Relaxed));
+        if min_ns > max_ns {
+            return None;
+        }
+        let used = &self.counts[bucket_of(min_ns)..=bucket_of(max_ns)];
+        let count = used.iter().map(|count| count.load(Relaxed)).sum();
+        Some(ThreadClass { count, sum_ns: self.sum_ns.load(Relaxed), min_ns, max_ns })
     }
 
     /// Adds what was counted so far to `total`.
@@ -130,6 +141,16 @@ impl ThreadCounters {
     pub fn oldest_ns(&self, now_ns: u64) -> u64 {
         let started = self.started_ns.iter().map(|s| s.load(Relaxed)).filter(|s| *s > 0).min();
         started.map_or(0, |start| now_ns.saturating_sub(start))
+    }
+
+    /// What was counted so far.
+    pub fn record(&self) -> ThreadRecord {
+        let classes = Class::ALL.into_iter().filter_map(|class| Some((class, self.class(class).summary()?)));
+        ThreadRecord {
+            operations: self.operations.load(Relaxed),
+            busy_ns: self.last_ns.load(Relaxed).saturating_sub(self.first_ns.load(Relaxed)),
+            classes: classes.collect(),
+        }
     }
 
     /// Adds one class of this thread to `total`.

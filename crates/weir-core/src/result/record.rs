@@ -169,6 +169,22 @@ pub struct ThreadRecord {
     pub operations: u64,
     /// Time between the thread's first start and last completion.
     pub busy_ns: u64,
+    /// What it finished, by class; warm-up included, as above.
+    #[serde(default)]
+    pub classes: BTreeMap<Class, ThreadClass>,
+}
+
+/// What one thread did of one class.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadClass {
+    /// Operations finished.
+    pub count: u64,
+    /// Sum of their latencies.
+    pub sum_ns: u64,
+    /// Shortest.
+    pub min_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
 }
 
 /// The syncs at the end of a run.

@@ -5,13 +5,12 @@ use super::args::Settings;
 use super::fileio::IoMode;
 use super::report::Counts;
 use crate::result::record::{Class, ClassRecord, JobRecord};
-use crate::stats::Histogram;
+use crate::stats::quantile::quantile;
+use crate::stats::{Histogram, little};
 use crate::units::Nanos;
 
 /// Columns of the table of latencies.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
-/// A quantile needs this many slower operations behind it to say something.
-const BEHIND_MIN: f64 = 10.0;
 /// Runs shorter than this say little about a device with a cache.
 const SHORT_NS: u64 = 30_000_000_000;
 /// From here on an operation is called a stall.
@@ -45,12 +44,8 @@ fn ms(ns: f64) -> String {
     }
 }
 
-fn quantile(latency: &Histogram, q: f64) -> String {
-    let behind = latency.count() as f64 * (1.0 - q);
-    match latency.quantile(q) {
-        Some(ns) if behind >= BEHIND_MIN => ms(ns as f64),
-        _ => "too few".to_string(),
-    }
+fn quantile_ms(latency: &Histogram, q: f64) -> String {
+    quantile(latency, q).ns().map_or_else(|| "too few".to_string(), |ns| ms(ns as f64))
 }
 
 fn table_row(class: Class, measured: &ClassRecord) -> String {
@@ -58,7 +53,7 @@ fn table_row(class: Class, measured: &ClassRecord) -> String {
     let mut row =
         format!("    {:<8}{:>12}{:>11}", class.name(), latency.count(), ms(latency.mean().unwrap_or(0.0)));
     for (_, q) in QUANTILES {
-        row.push_str(&format!("{:>11}", quantile(latency, q)));
+        row.push_str(&format!("{:>11}", quantile_ms(latency, q)));
     }
     row.push_str(&format!("{:>11}\n", ms(latency.max().unwrap_or(0) as f64)));
     row
@@ -90,13 +85,11 @@ fn lines(settings: &Settings, record: &JobRecord) -> Vec<String> {
 /// io_submit instead.
 fn asynchronous(settings: &Settings, record: &JobRecord, counts: &Counts) -> Option<String> {
     let IoMode::Async { backlog } = settings.fileio.io_mode else { return None };
-    let mean_ns = counts.events.mean()?;
-    let seconds = record.elapsed_ns as f64 / 1e9;
-    let by_little = mean_ns / 1e9 * counts.events.count() as f64 / seconds.max(1e-9);
+    let law = little::check(record.engine.in_flight_mean, counts.events.sum(), record.elapsed_ns)?;
     Some(format!(
-        "Latency is submission to completion; sysbench prints the time io_submit takes. Check: rate x mean latency = \
-         {by_little:.1} in flight, counted apart {:.1} (up to {backlog} for each of {} threads).",
-        record.engine.in_flight_mean, settings.general.threads
+        "Latency is submission to completion; sysbench prints the time io_submit takes. Little's law: rate x mean \
+         latency = {:.1} in flight, and {:.1} were counted (up to {backlog} for each of {} threads).",
+        law.rate_times_latency, law.in_flight_mean, settings.general.threads
     ))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::log::Log;
-use crate::result::record::{Class, JobRecord};
+use crate::result::record::{Class, JobRecord, ThreadRecord};
 use crate::stats::Histogram;
 use crate::stats::histogram::{bucket_high, bucket_low};
 
@@ -51,12 +51,7 @@ impl Counts {
             Class::Sync => self.fsyncs += count,
             Class::Commit => {}
         }
-        let is_event = match class {
-            Class::Read => true,
-            Class::Write | Class::Sync => !fsync_all,
-            Class::Commit => fsync_all,
-        };
-        if is_event {
+        if is_event(class, fsync_all) {
             self.events.merge(latency);
         }
     }
@@ -94,6 +89,15 @@ impl Counts {
     }
 }
 
+/// Whether operations of a class are events of their own.
+fn is_event(class: Class, fsync_all: bool) -> bool {
+    match class {
+        Class::Read => true,
+        Class::Write | Class::Sync => !fsync_all,
+        Class::Commit => fsync_all,
+    }
+}
+
 /// One thread's events.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Share {
@@ -105,6 +109,23 @@ pub struct Share {
     pub min_ns: u64,
     /// Longest event, in ns.
     pub max_ns: u64,
+}
+
+impl Share {
+    /// What a thread did, in events.
+    pub fn of_thread(thread: &ThreadRecord, fsync_all: bool) -> Share {
+        let mut share = Share::default();
+        for (_, done) in thread.classes.iter().filter(|(class, _)| is_event(**class, fsync_all)) {
+            let shortest = if share.events == 0 { done.min_ns } else { share.min_ns.min(done.min_ns) };
+            share = Share {
+                events: share.events + done.count,
+                event_time_ns: share.event_time_ns + done.sum_ns,
+                min_ns: shortest,
+                max_ns: share.max_ns.max(done.max_ns),
+            };
+        }
+        share
+    }
 }
 
 /// A whole report, at the end or at a checkpoint.

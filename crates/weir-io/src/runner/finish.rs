@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_core::result::record::{
-    Class, ClassRecord, CpuRecord, FinalSync, JobRecord, Lateness, Note, ThreadRecord, VerifyRecord,
+    Class, ClassRecord, CpuRecord, FinalSync, JobRecord, Lateness, Note, VerifyRecord,
 };
 use weir_core::workload::spec::SyncMode;
 
@@ -32,7 +32,7 @@ pub fn record(mut job: RunningJob) -> JobRecord {
     JobRecord {
         elapsed_ns,
         classes: classes(&job),
-        threads: job.counters.iter().map(|c| thread(c)).collect(),
+        threads: job.counters.iter().map(|c| c.record()).collect(),
         lateness: lateness(&job, last_ns),
         cpu: cpu(&job),
         notes: notes(&job),
@@ -70,11 +70,6 @@ fn classes(job: &RunningJob) -> BTreeMap<Class, ClassRecord> {
         }
     }
     classes
-}
-
-fn thread(counters: &crate::recorder::ThreadCounters) -> ThreadRecord {
-    let (first, last) = (counters.first_ns.load(Relaxed), counters.last_ns.load(Relaxed));
-    ThreadRecord { operations: counters.operations.load(Relaxed), busy_ns: last.saturating_sub(first) }
 }
 
 /// Syncs every file once, as the job asks.

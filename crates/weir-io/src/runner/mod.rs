@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use weir_core::result::record::{Class, Interval, JobRecord};
+use weir_core::result::record::{Class, Interval, JobRecord, ThreadRecord};
 use weir_core::stats::Histogram;
 use weir_core::workload::{Job, OpSource};
 
@@ -43,6 +43,8 @@ pub struct Tick<'a> {
     pub interval: &'a Interval,
     /// Exact latencies of the operations finished since the last tick.
     pub latencies: &'a BTreeMap<Class, Histogram>,
+    /// Computes each thread's part since the start, for observers that ask.
+    pub threads: &'a dyn Fn() -> Vec<ThreadRecord>,
 }
 
 /// Is told what happens while a run is under way: progress, intermediate reports.

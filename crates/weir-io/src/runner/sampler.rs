@@ -183,12 +183,14 @@ fn tick(job: &mut RunningJob, index: usize, now: u64, options: &RunOptions, obse
         job.seen.ring_workers_max = job.seen.ring_workers_max.max(options.surroundings.ring_workers());
     }
     let at_ns = now as i64 - job.measure_from_ns as i64;
+    let threads = || job.counters.iter().map(|c| c.record()).collect();
     observer.tick(&Tick {
         job_index: index,
         job: &job.shared.job,
         at_ns,
         interval: &interval,
         latencies: &latencies,
+        threads: &threads,
     });
     if job.seen.measuring {
         keep(&mut job.seen, interval, options.tick_ns);

@@ -1,0 +1,117 @@
+//! The files of a test: `test_file.0` and on, in the current folder.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use weir_core::sysbench::fileio::{ExtraFlags, IoMode, TestMode};
+use weir_core::sysbench::text::size;
+use weir_core::sysbench::{Fileio, Log, Quit, Settings};
+
+use super::errno;
+
+/// Permissions of files that are made: their owner's alone, as with sysbench.
+pub const MODE: u32 = 0o600;
+
+/// Flags of open(2) for `--file-extra-flags`.
+pub fn open_flags(flags: ExtraFlags) -> i32 {
+    let set = [(flags.sync, libc::O_SYNC), (flags.dsync, libc::O_DSYNC), (flags.direct, libc::O_DIRECT)];
+    set.iter().filter(|(wanted, _)| *wanted).fold(0, |all, (_, flag)| all | flag)
+}
+
+/// Says that a combination of flags is refused.
+pub fn refuse_flags(flags: ExtraFlags, log: &mut Log<'_>) -> Result<(), Quit> {
+    match flags.refused() {
+        Some(value) => Err(log.fatal(format!("Unknown extra flags value: {value}"))),
+        None => Ok(()),
+    }
+}
+
+/// Removes all files; those that are not there are no error, as in sysbench.
+pub fn remove(fileio: &Fileio, log: &mut Log<'_>) {
+    log.notice("Removing test files...");
+    for index in 0..fileio.files {
+        let name = Fileio::file_name(index);
+        if let Err(error) = std::fs::remove_file(&name)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            log.console.err(&format!("WARNING: cannot remove '{name}': {}\n", errno::words(&error)));
+        }
+    }
+}
+
+/// The files of a run, checked: made anew for `seqwr`, else there and large enough.
+pub fn for_run(settings: &Settings, log: &mut Log<'_>) -> Result<Vec<PathBuf>, Quit> {
+    let fileio = &settings.fileio;
+    let creates = fileio.test_mode == Some(TestMode::SequentialWrite);
+    let mut paths = Vec::with_capacity(fileio.files as usize);
+    for index in 0..fileio.files {
+        let name = Fileio::file_name(index);
+        if creates {
+            create(&name, log)?;
+        }
+        log.debug(format!("Opening file: {name}"));
+        let file = open(fileio, &name, log)?;
+        if creates {
+            extend(settings, &file, index, log)?;
+        } else {
+            check_size(fileio, &name, &file, log)?;
+        }
+        paths.push(PathBuf::from(name));
+    }
+    Ok(paths)
+}
+
+fn create(name: &str, log: &mut Log<'_>) -> Result<(), Quit> {
+    // Whatever hinders the removal hinders the creation as well, and is told there.
+    let _ = std::fs::remove_file(name);
+    let created = OpenOptions::new().write(true).create_new(true).mode(MODE).open(name);
+    match created {
+        Ok(_) => Ok(()),
+        Err(error) => Err(log.fatal(errno::with_number(&format!("Cannot create file '{name}'"), &error))),
+    }
+}
+
+/// Opens as the run will, for reading and writing whatever the test does: sysbench's tests need both.
+fn open(fileio: &Fileio, name: &str, log: &mut Log<'_>) -> Result<File, Quit> {
+    let opened = match refuse_flags(fileio.flags, log) {
+        Ok(()) => OpenOptions::new().read(true).write(true).custom_flags(open_flags(fileio.flags)).open(name),
+        Err(_) => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+    };
+    opened.map_err(|error| {
+        let quit = log.fatal(errno::with_number(&format!("Cannot open file '{name}'"), &error));
+        log.warning("Did you forget to run the prepare step?");
+        quit
+    })
+}
+
+/// A new file grows as it is written, but a mapping cannot grow, and checksums need to know their blocks.
+fn extend(settings: &Settings, file: &File, index: u32, log: &mut Log<'_>) -> Result<(), Quit> {
+    if settings.fileio.io_mode != IoMode::Mmap && !settings.general.validate {
+        return Ok(());
+    }
+    let extended = file.set_len(settings.fileio.file_size);
+    extended.map_err(|error| {
+        log.fatal(errno::with_number(&format!("ftruncate() failed on file {index}"), &error))
+    })
+}
+
+fn check_size(fileio: &Fileio, name: &str, file: &File, log: &mut Log<'_>) -> Result<(), Quit> {
+    let bytes = match file.metadata() {
+        Ok(metadata) => metadata.len(),
+        Err(error) => {
+            return Err(log.fatal(errno::with_number(&format!("fstat() failed on file '{name}'"), &error)));
+        }
+    };
+    if bytes >= fileio.file_size {
+        return Ok(());
+    }
+    let quit = log.fatal(format!(
+        "Size of file '{name}' is {}B, but at least {}B is expected.",
+        size(bytes as f64),
+        size(fileio.file_size as f64)
+    ));
+    log.warning("Did you run 'prepare' with different --file-total-size or --file-num values?");
+    Err(quit)
+}

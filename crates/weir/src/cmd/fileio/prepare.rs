@@ -1,0 +1,142 @@
+//! `prepare`: makes the files, or extends those that are there, and sees them on the device.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Instant;
+
+use weir_core::sysbench::{Fileio, Log, Quit, Settings};
+use weir_core::workload::data;
+use weir_core::workload::rng::Rng;
+use weir_core::workload::spec::Data;
+use weir_io::runner::Stop;
+
+use super::errno;
+use super::files::{MODE, open_flags, refuse_flags};
+use crate::failure::Outcome;
+
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
+/// What O_DIRECT needs at most of a buffer's address.
+const ALIGNMENT: usize = 4096;
+
+/// Writes whole blocks until each file has its size. The data is random: zeros would let compressing and thin
+/// devices answer from nothing.
+pub fn prepare(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Quit> {
+    let fileio = &settings.fileio;
+    let total = fileio.total_size();
+    log.notice(format!("{} files, {}Kb each, {}Mb total", fileio.files, fileio.file_size >> 10, total >> 20));
+    log.notice("Creating files for the test...");
+    log.notice(format!("Extra file open flags: {}", fileio.flags.title()));
+    refuse_flags(fileio.flags, log)?;
+    let started = Instant::now();
+    let mut writer = BlockWriter::new(fileio.block_size as usize);
+    let mut made = Vec::new();
+    for index in 0..fileio.files {
+        let end = one_file(fileio, index, &mut writer, &mut made, log, stop);
+        if end.is_err() {
+            remove_made(&made, log);
+        }
+        if let Some(signal) = end? {
+            log.console.err("Interrupted; a further prepare goes on from here.\n");
+            return Ok(Outcome::Interrupted(signal));
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64().max(1e-9);
+    match writer.written {
+        0 => log.notice("No bytes written."),
+        bytes => log.notice(format!(
+            "{bytes} bytes written in {seconds:.2} seconds ({:.2} MiB/sec).",
+            bytes as f64 / MEBIBYTE / seconds
+        )),
+    }
+    if settings.general.extra && writer.written > 0 {
+        log.notice(
+            "\nweir: the files hold random data; sysbench writes zeros, which compressing devices swallow.",
+        );
+    }
+    Ok(Outcome::Done)
+}
+
+/// Makes or extends one file. `Some`: a signal asked to stop.
+fn one_file(
+    fileio: &Fileio,
+    index: u32,
+    writer: &mut BlockWriter,
+    made: &mut Vec<String>,
+    log: &mut Log<'_>,
+    stop: &Stop,
+) -> Result<Option<u8>, Quit> {
+    let name = Fileio::file_name(index);
+    let existed = std::fs::exists(&name).unwrap_or(false);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(MODE).custom_flags(open_flags(fileio.flags));
+    let opened =
+        options.open(&name).and_then(|mut file| file.seek(SeekFrom::End(0)).map(|size| (file, size)));
+    let (mut file, size) =
+        opened.map_err(|error| log.fatal(errno::with_number("Can't open file", &error)))?;
+    if !existed {
+        made.push(name.clone());
+    }
+    log.notice(match size {
+        size if size >= fileio.file_size => format!("Reusing existing file {name}"),
+        0 => format!("Creating file {name}"),
+        _ => format!("Extending existing file {name}"),
+    });
+    let written = writer.fill(&mut file, size, fileio.file_size, stop);
+    let stopped = written.map_err(|error| log.fatal(errno::with_number("Failed to write file!", &error)))?;
+    if stopped.is_some() {
+        return Ok(stopped);
+    }
+    // sysbench ignores this one, and a device that lost the data passes.
+    let synced = file.sync_all();
+    synced.map_err(|error| {
+        log.fatal(errno::with_number(&format!("Failed to fsync file! file: {name}"), &error))
+    })?;
+    Ok(None)
+}
+
+/// After a failure the file system may be full: what this call has made goes away again.
+fn remove_made(made: &[String], log: &mut Log<'_>) {
+    let removed = made.iter().filter(|name| std::fs::remove_file(name).is_ok()).count();
+    if removed > 0 {
+        log.console.err(&format!("Removed the {removed} files made by this prepare.\n"));
+    }
+}
+
+/// Writes blocks of random data, each different.
+struct BlockWriter {
+    memory: Vec<u8>,
+    start: usize,
+    block: usize,
+    /// Bytes written so far.
+    written: u64,
+}
+
+impl BlockWriter {
+    fn new(block: usize) -> BlockWriter {
+        let mut memory = vec![0; block + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        data::prepare(
+            &mut memory[start..start + block],
+            Data::Random,
+            &mut Rng::new(block as u64, 0x7072_6570),
+        );
+        BlockWriter { memory, start, block, written: 0 }
+    }
+
+    /// Writes from `from` until at least `to`.
+    fn fill(&mut self, file: &mut File, from: u64, to: u64, stop: &Stop) -> io::Result<Option<u8>> {
+        let mut at = from;
+        while at < to {
+            if let Some(signal) = stop.requested() {
+                return Ok(Some(signal));
+            }
+            let block = &mut self.memory[self.start..self.start + self.block];
+            data::refresh(block, Data::Random, self.written);
+            file.write_all(block)?;
+            at += self.block as u64;
+            self.written += self.block as u64;
+        }
+        Ok(None)
+    }
+}
