@@ -12,6 +12,8 @@ use crate::tree::Tree;
 pub(crate) struct Stack {
     /// Finished layers, lower ones before higher ones.
     bottom_up: Vec<Layer>,
+    /// Loop devices whose backing file has been looked for.
+    followed: BTreeSet<String>,
     /// Sentences: what could not be seen.
     pub blind: Vec<String>,
 }
@@ -34,13 +36,17 @@ impl Stack {
         }
     }
 
-    /// The loop devices in it, with their backing files, as (name, file).
-    pub fn loops(&self) -> Vec<(String, String)> {
-        let backing = |layer: &Layer| match &layer.kind {
-            LayerKind::Loop { backing_file, .. } => Some((layer.name.clone(), backing_file.clone())),
+    /// A loop device that has not been followed yet, with its backing file; it counts as followed from now on.
+    pub fn next_loop(&mut self) -> Option<(String, String)> {
+        let unfollowed = |layer: &Layer| match &layer.kind {
+            LayerKind::Loop { backing_file, .. } if !self.followed.contains(&layer.name) => {
+                Some((layer.name.clone(), backing_file.clone()))
+            }
             _ => None,
         };
-        self.bottom_up.iter().filter_map(backing).collect()
+        let next = self.bottom_up.iter().find_map(unfollowed)?;
+        self.followed.insert(next.0.clone());
+        Some(next)
     }
 
     /// The layer of that name, to complete it.
@@ -48,10 +54,21 @@ impl Stack {
         self.bottom_up.iter_mut().find(|layer| layer.name == name)
     }
 
-    /// Moves layers added later (beneath a loop) under the ones that stand on them, and gives the stack from the
-    /// top down.
+    /// Layers so far; a mark for [`Stack::sink`].
+    pub fn len(&self) -> usize {
+        self.bottom_up.len()
+    }
+
+    /// Moves the layers added since the mark under the loop device that stands on them.
+    pub fn sink(&mut self, mark: usize, name: &str) {
+        if let Some(at) = self.bottom_up.iter().position(|layer| layer.name == name) {
+            let added = self.bottom_up.len() - mark;
+            self.bottom_up[at..].rotate_right(added);
+        }
+    }
+
+    /// The layers from the top down, and what could not be seen.
     pub fn top_down(mut self) -> (Vec<Layer>, Vec<String>) {
-        self.bottom_up.sort_by_key(|layer| layer.beneath_loop.is_none());
         self.bottom_up.reverse();
         let more: Vec<String> = self.bottom_up.iter().filter_map(what_it_hides).collect();
         self.blind.extend(more);

@@ -11,7 +11,7 @@ use crate::mounts::{self, Mount};
 use crate::stack::{Stack, common_device};
 use crate::{bdi, block, cgroup};
 
-/// How deep loops in loops and overlays in overlays are followed.
+/// How deep overlays in overlays are followed.
 const NESTING_MAX: u32 = 8;
 
 impl Host {
@@ -103,10 +103,11 @@ impl Host {
             (None, Some(mount)) => self.devices_of_mount(mount, place, nesting, stack),
             (None, None) => Vec::new(),
         };
-        for top in &tops {
+        // The stack grows from the bottom, so the first of several comes last.
+        for top in tops.iter().rev() {
             stack.add(&self.tree, top, beneath_loop);
         }
-        for (name, file) in stack.loops() {
+        while let Some((name, file)) = stack.next_loop() {
             self.descend_through_loop(&name, &file, nesting, stack);
         }
         tops
@@ -114,9 +115,6 @@ impl Host {
 
     /// Finds the file system that holds a loop's backing file, and its devices.
     fn descend_through_loop(&self, name: &str, file: &str, nesting: u32, stack: &mut Stack) {
-        if stack.layer_mut(name).is_some_and(|layer| !layer.over.is_empty()) || nesting >= NESTING_MAX {
-            return;
-        }
         let place = match file.strip_suffix(" (deleted)") {
             Some(gone) => Err(format!(
                 "{name}: its backing file {gone} is deleted; the file system under it is unknown"
@@ -124,10 +122,11 @@ impl Host {
             None => self.place(Path::new(file)).map_err(|error| format!("{name}: backing file {error}")),
         };
         match place {
-            Err(sentence) if !stack.blind.contains(&sentence) => stack.blind.push(sentence),
-            Err(_) => {}
+            Err(sentence) => stack.blind.push(sentence),
             Ok(place) => {
+                let mark = stack.len();
                 let below = self.descend(&place, Some(name), nesting + 1, stack);
+                stack.sink(mark, name);
                 if let Some(layer) = stack.layer_mut(name) {
                     layer.over = below;
                     if let LayerKind::Loop { file_system, .. } = &mut layer.kind {
