@@ -3,6 +3,8 @@
 
 pub mod csv;
 pub mod doctor_text;
+pub mod fio_json;
+mod fio_options;
 pub mod html;
 pub mod json;
 pub mod plot;

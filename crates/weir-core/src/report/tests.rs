@@ -1,6 +1,6 @@
 //! Reports of made-up runs: what a reader finds in them, and that nothing is wider than a ticket.
 
-use crate::report::{csv, text};
+use crate::report::{csv, fio_json, text};
 use crate::result::record::{Class, FinalSync, FloodRecord, Lateness, Note, Record};
 use crate::result::samples::{Second, job, record, seconds};
 use crate::result::{compare, derive};
@@ -110,4 +110,34 @@ fn csv_has_a_line_for_each_interval_and_class() {
     assert_eq!(counted, record.jobs[0].classes[&Class::Read].latency.count());
     let columns = csv::HEADER.split(',').count();
     assert!(lines[1..].iter().all(|l| l.split(',').count() == columns + 1), "the name holds one comma");
+}
+
+#[test]
+fn fio_json_has_every_key_of_fio_and_its_figures() {
+    let mut record = full();
+    record.jobs[0].error = Some("write /srv/x: No space left on device (os error 28)".to_string());
+    let text = fio_json::run(&record, 1_795_248_839_506, "Sat Nov 21 08:13:59 2026").unwrap();
+    let fio: serde_json::Value = serde_json::from_str(&text).unwrap();
+    // Captured from fio 3.33: a job with reads, writes and syncs; `disk_util` and `job options` vary by machine.
+    let missing: Vec<&str> =
+        include_str!("fixtures/fio-3.33-keys.txt").lines().filter(|key| fio.pointer(key).is_none()).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+    let job = &fio["jobs"][0];
+    let read = &record.jobs[0].classes[&Class::Read];
+    assert_eq!(job["read"]["total_ios"], read.latency.count());
+    assert_eq!(job["read"]["io_bytes"], read.bytes);
+    assert_eq!(job["read"]["bw"], read.bytes / 12 / 1024);
+    assert_eq!(job["read"]["iops"], read.latency.count() as f64 / 12.0);
+    assert_eq!(job["read"]["lat_ns"]["percentile"]["99.000000"], read.latency.quantile(0.99).unwrap());
+    // An exponential distribution: its deviation is its mean, here less the constant 1 µs.
+    let deviation = job["read"]["clat_ns"]["stddev"].as_f64().unwrap();
+    assert!((deviation / 300_000.0 - 1.0).abs() < 0.03, "{deviation}");
+    assert_eq!((&job["error"], &job["sync"]["total_ios"]), (&28.into(), &240.into()));
+    assert_eq!(
+        (&job["job options"]["rw"], &job["job options"]["rwmixread"]),
+        (&"randrw".into(), &"70".into())
+    );
+    let shares = |key: &str| job[key].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).sum::<f64>();
+    let all = shares("latency_ns") + shares("latency_us") + shares("latency_ms");
+    assert!((all - 100.0).abs() < 1e-6 && (shares("iodepth_level") - 100.0).abs() < 1e-9, "{all}");
 }
