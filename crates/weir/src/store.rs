@@ -25,8 +25,6 @@ pub struct Store {
 pub struct Entry {
     /// Name of the record: the file's name without `.json`.
     pub id: String,
-    /// The file.
-    pub path: PathBuf,
     /// What is in it, or why it cannot be read.
     pub record: Result<Record, String>,
 }
@@ -106,7 +104,7 @@ impl Store {
         let entries = self.ids()?.into_iter().map(|id| {
             let path = self.path_of(&id);
             let record = fs::read(&path).map_err(|error| error.to_string()).and_then(|text| parse(&text));
-            Entry { id, path, record }
+            Entry { id, record }
         });
         Ok(entries.collect())
     }
@@ -318,5 +316,46 @@ mod tests {
         assert!(listed[1].1.contains("not a record"), "{listed:?}");
         assert!(listed[2].1.contains("weir.record/9"), "{listed:?}");
         assert_eq!(listed.len(), 3);
+    }
+
+    /// In a child of the test below: saves records until it is killed.
+    fn save_forever(dir: PathBuf) {
+        let store = Store::at(dir).unwrap();
+        let mut long = record("");
+        long.command = vec!["x".repeat(1 << 20)];
+        for n in 0.. {
+            long.id = format!("{:04}-{n:06}", std::process::id());
+            store.save(&long).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_kill_at_any_moment_leaves_whole_records() {
+        const CHILD: &str = "WEIR_TEST_SAVES_FOREVER_IN";
+        if let Some(dir) = env::var_os(CHILD) {
+            return save_forever(dir.into());
+        }
+        let (_dir, store) = store_with(&[]);
+        let mut saved = 0;
+        for delay_ms in [20, 35, 50, 65, 80, 95, 110, 125] {
+            let mut child = std::process::Command::new(env::current_exe().unwrap())
+                .args(["--exact", "store::tests::a_kill_at_any_moment_leaves_whole_records"])
+                .env(CHILD, &store.dir)
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            // The first record shows that it is at work; the delay after it picks the moment.
+            while store.ids().unwrap().len() == saved {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            std::thread::sleep(std::time::Duration::from_millis(delay_ms));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let store = Store::at(store.dir.clone()).unwrap();
+            saved = store.ids().unwrap().len();
+            let damaged = store.list().unwrap().into_iter().filter_map(|e| e.record.err());
+            assert_eq!(damaged.collect::<Vec<_>>(), Vec::<String>::new());
+            assert_eq!(store.names().unwrap().len(), saved, "leftovers: {:?}", store.names());
+        }
     }
 }

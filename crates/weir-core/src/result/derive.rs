@@ -94,7 +94,7 @@ pub fn class_result(class: &ClassRecord, elapsed_ns: u64) -> ClassResult {
 }
 
 /// Commits are what a database waits for; without them, the class with most operations speaks for the job.
-fn headline(job: &JobRecord) -> Option<Class> {
+pub fn headline(job: &JobRecord) -> Option<Class> {
     let counted = |class: Class| job.classes.get(&class).map_or(0, |c| c.latency.count());
     if counted(Class::Commit) > 0 {
         return Some(Class::Commit);

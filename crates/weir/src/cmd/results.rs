@@ -1,10 +1,111 @@
 //! `weir results`.
 
-use crate::cli::results::Args;
-use crate::failure::Outcome;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use weir_core::report::{csv, fio_json, json, text};
+use weir_core::result::{self, Record};
+
+use crate::cli::results::{Args, Command, Format};
+use crate::failure::{Outcome, Usage};
+use crate::store::{Entry, Store};
 
 /// Runs the command.
-pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
-    let _ = (args, command);
-    anyhow::bail!("weir results is not there yet")
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    let store = Store::open()?;
+    match args.command.unwrap_or(Command::List { limit: 20 }) {
+        Command::List { limit } => print(&list(&store, limit)?)?,
+        Command::Show { run, format } => print(&exported(&store, &run, format)?)?,
+        Command::Export { run, format, output: None } => print(&exported(&store, &run, format)?)?,
+        Command::Export { run, format, output: Some(file) } => {
+            write_new(&file, &exported(&store, &run, format)?)?;
+        }
+        Command::Rm { runs } => remove(&store, &runs)?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// Writes a result to standard output; a reader that went away is an error of kind `BrokenPipe`, which `failure`
+/// takes as success.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// A record in a given shape. `path` is where it lies, if it does.
+pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::Result<String> {
+    let result = || {
+        let mut result = result::derive(record);
+        result.record_path = path.map(|path| path.display().to_string());
+        result
+    };
+    Ok(match format {
+        Format::Text => text::run(&result(), record),
+        Format::Json => json::run(&result())?,
+        Format::FioJson => {
+            let start: Timestamp = record.started_at.parse().unwrap_or_default();
+            let time = start.to_zoned(TimeZone::system()).strftime("%a %b %e %H:%M:%S %Y").to_string();
+            fio_json::run(record, start.as_millisecond(), &time)?
+        }
+        Format::Csv => csv::intervals(record),
+        Format::Record => serde_json::to_string(record)? + "\n",
+    })
+}
+
+fn exported(store: &Store, run: &str, format: Format) -> anyhow::Result<String> {
+    let path = store.resolve(run)?;
+    render(&store.load(&path)?, Some(&path), format)
+}
+
+fn write_new(file: &Path, text: &str) -> anyhow::Result<()> {
+    let mut out = File::create_new(file).with_context(|| format!("cannot make {}", file.display()))?;
+    out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn remove(store: &Store, runs: &[String]) -> anyhow::Result<()> {
+    // All names are resolved before anything goes: a slip in one of them removes nothing.
+    let paths: Vec<PathBuf> = runs.iter().map(|run| store.resolve(run)).collect::<anyhow::Result<_>>()?;
+    if let Some(path) = paths.iter().find(|path| path.parent() != Some(store.dir.as_path())) {
+        let what = format!("{} is not in the store {}", path.display(), store.dir.display());
+        return Err(Usage { what, hint: Some("weir removes only runs of its store".to_string()) }.into());
+    }
+    for path in &paths {
+        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+        eprintln!("removed {}", path.display());
+    }
+    Ok(())
+}
+
+fn list(store: &Store, limit: usize) -> anyhow::Result<String> {
+    let entries = store.list()?;
+    if entries.is_empty() {
+        eprintln!("no runs in {} yet; `weir bench` makes one", store.dir.display());
+        return Ok(String::new());
+    }
+    let hidden = if limit == 0 { 0 } else { entries.len().saturating_sub(limit) };
+    if hidden > 0 {
+        eprintln!("the newest {limit} of {} runs; `--limit 0` lists all", entries.len());
+    }
+    Ok(text::list(&entries[hidden..].iter().map(row).collect::<Vec<_>>()))
+}
+
+fn row(entry: &Entry) -> text::ListRow {
+    match &entry.record {
+        Ok(record) => text::ListRow::of(record, &local_time(&record.started_at)),
+        Err(why) => text::ListRow::unreadable(&entry.id, why),
+    }
+}
+
+/// A start as people of this machine read it, to the minute.
+fn local_time(started_at: &str) -> String {
+    match started_at.parse::<Timestamp>() {
+        Ok(start) => start.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => started_at.to_string(),
+    }
 }

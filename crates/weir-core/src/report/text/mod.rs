@@ -3,9 +3,11 @@
 mod compare;
 mod conditions;
 pub(super) mod layout;
+mod list;
 pub(crate) mod run;
 mod workload;
 
 pub use compare::comparison;
+pub use list::{ListRow, list};
 pub use run::run;
 pub use workload::describe;
