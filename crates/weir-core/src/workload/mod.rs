@@ -2,12 +2,15 @@
 
 pub mod data;
 pub mod distribution;
+pub mod draft;
+pub mod jobfile;
 pub mod op;
 pub mod permute;
 pub mod rng;
 pub mod schedule;
 pub mod spec;
 pub mod stream;
+pub mod text;
 pub mod validate;
 pub mod verify;
 

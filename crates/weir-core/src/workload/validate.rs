@@ -61,6 +61,45 @@ pub fn job(job: &Job) -> Result<(), SpecError> {
     verification(job)
 }
 
+/// Looks at jobs that run in one go: those that share files must agree about them.
+pub fn together(jobs: &[Job]) -> Result<(), SpecError> {
+    for (index, job) in jobs.iter().enumerate() {
+        for earlier in jobs[..index].iter().filter(|earlier| shares_target(earlier, job)) {
+            let (name, other) = (&job.name, &earlier.name);
+            fail_if(
+                job.target != earlier.target,
+                || {
+                    format!(
+                        "the jobs `{other}` and `{name}` use the same files with different numbers or sizes"
+                    )
+                },
+                "give each a prefix of its own, or the same files, size and keep",
+            )?;
+            fail_if(
+                job.verify || earlier.verify,
+                || {
+                    format!(
+                        "the jobs `{other}` and `{name}` share files, and verify cannot tell their writes apart"
+                    )
+                },
+                "give each a prefix or file of its own, or leave out verify",
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn shares_target(a: &Job, b: &Job) -> bool {
+    match (&a.target, &b.target) {
+        (Target::Files { dir, prefix, .. }, Target::Files { dir: other_dir, prefix: other_prefix, .. }) => {
+            (dir, prefix) == (other_dir, other_prefix)
+        }
+        (Target::Null { .. }, _) => false,
+        // Parts of one file or device may differ in size; only verify cares.
+        (a, b) => a == b,
+    }
+}
+
 fn fail_if(wrong: bool, what: impl FnOnce() -> String, hint: &str) -> Result<(), SpecError> {
     if wrong { Err(SpecError::new(what()).hint(hint)) } else { Ok(()) }
 }
@@ -266,3 +305,6 @@ fn verification(job: &Job) -> Result<(), SpecError> {
         "let the job write (read-percent below 100), or use files that weir makes",
     )
 }
+
+#[cfg(test)]
+mod tests;
