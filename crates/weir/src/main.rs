@@ -8,6 +8,7 @@ mod machine;
 mod output;
 mod progress;
 mod session;
+mod settings;
 mod signals;
 mod store;
 

@@ -32,7 +32,8 @@ macro_rules! draft {
         impl Draft {
             /// This draft, completed by what only `below` states.
             pub fn over(self, below: &Draft) -> Draft {
-                Draft { $($field: self.$field.or_else(|| below.$field.clone())),+ }
+                let below = below.clone().beneath(&self);
+                Draft { $($field: self.$field.or(below.$field)),+ }
             }
         }
     };
@@ -107,6 +108,20 @@ draft! {
 pub const PREFIX: &str = "weir-bench";
 
 impl Draft {
+    /// What is left of this draft under one that overrules it: parts that only went with what is overruled go too.
+    fn beneath(mut self, above: &Draft) -> Draft {
+        if above.access == Some(Access::Sequential) {
+            self.distribution = None;
+        }
+        if above.distribution.is_some() && above.access.is_none() {
+            self.access = None;
+        }
+        if matches!(above.place, Some(Place::File(_) | Place::Device(_))) {
+            (self.files, self.prefix, self.keep) = (None, None, None);
+        }
+        self
+    }
+
     /// The draft that states everything a job states.
     pub fn of(job: &Job) -> Draft {
         let (place, prefix, files, size, keep) = match job.target.clone() {

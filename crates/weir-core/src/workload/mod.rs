@@ -3,6 +3,7 @@
 pub mod data;
 pub mod distribution;
 pub mod draft;
+pub mod fio;
 pub mod jobfile;
 pub mod op;
 pub mod permute;

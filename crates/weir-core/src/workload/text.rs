@@ -153,6 +153,38 @@ impl FromStr for Access {
     }
 }
 
+/// Order and direction in one word, as fio has it: `read`, `write`, `rw`, `randread`, `randwrite`, `randrw`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Direction {
+    /// Sequential, or random without a word on the distribution.
+    pub access: Access,
+    /// Share of reads in percent: 100, 0, or 50 for both.
+    pub read_percent: f64,
+}
+
+impl Direction {
+    /// The words for it.
+    pub const WORDS: &'static [&'static str] = &["read", "write", "rw", "randread", "randwrite", "randrw"];
+}
+
+impl FromStr for Direction {
+    type Err = SpecError;
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let lower = text.trim().to_ascii_lowercase();
+        let (access, rest) = match lower.strip_prefix("rand") {
+            Some(rest) => (Access::Random(Distribution::Uniform), rest),
+            None => (Access::Sequential, lower.as_str()),
+        };
+        let read_percent = match rest {
+            "read" => 100.0,
+            "write" => 0.0,
+            "rw" | "readwrite" => 50.0,
+            _ => return Err(unknown("mode of reading and writing", text, Self::WORDS)),
+        };
+        Ok(Direction { access, read_percent })
+    }
+}
+
 impl FromStr for BlockSize {
     type Err = SpecError;
 
@@ -275,6 +307,7 @@ mod tests {
             ("hot:0.1".parse::<Distribution>().map(drop), "known: uniform, zipf:THETA"),
             ("16q".parse::<BlockSize>().map(drop), "`q` is not one of"),
             ("4k:60,:3".parse::<BlockSize>().map(drop), "does not start with a number"),
+            ("randraed".parse::<Direction>().map(drop), "did you mean `randread`?"),
             ("compressible".parse::<Data>().map(drop), "known: random, zero"),
         ] {
             let text = hint_of(error.unwrap_err());

@@ -165,7 +165,12 @@ fn blocks(job: &Job) -> Result<(), SpecError> {
     if size > 0 && size.saturating_sub(job.offset.0) / smallest * smallest < largest {
         return Err(SpecError::block_beyond_file(largest, size, job.offset.0));
     }
-    if let Target::Files { count, size, .. } = &job.target {
+    if let Target::Files { prefix, count, size, .. } = &job.target {
+        fail_if(
+            prefix.is_empty() || prefix.contains(['/', '\0']),
+            || format!("`{prefix}` cannot begin the name of a file"),
+            "the folder is stated with dir; the prefix has no slash",
+        )?;
         fail_if(*count == 0, || "0 files hold nothing".into(), "use at least one file")?;
         fail_if(size.0 == 0, || "files of 0 bytes hold nothing".into(), "for example --size 1G")?;
     }

@@ -62,7 +62,7 @@ fn set_target(draft: &mut Draft, key: &str, value: &DeValue<'_>) -> Result<bool,
         "dir" => set_place(draft, Place::Dir(path(key, value)?))?,
         "file" => set_place(draft, Place::File(path(key, value)?))?,
         "device" => set_place(draft, Place::Device(path(key, value)?))?,
-        "prefix" => draft.prefix = Some(prefix(key, value)?),
+        "prefix" => draft.prefix = Some(text(key, value)?.to_string()),
         "files" => draft.files = Some(whole(key, value)?),
         "size" => draft.size = Some(bytes(key, value)?),
         "keep" => draft.keep = Some(flag(key, value)?),
@@ -164,15 +164,6 @@ fn path(key: &str, value: &DeValue<'_>) -> Result<PathBuf, SpecError> {
         return Err(SpecError::new(format!("`{key}` takes a path")));
     }
     Ok(PathBuf::from(path))
-}
-
-fn prefix(key: &str, value: &DeValue<'_>) -> Result<String, SpecError> {
-    let prefix = text(key, value)?;
-    if prefix.is_empty() || prefix.contains(['/', '\0']) {
-        return Err(SpecError::new(format!("`{prefix}` cannot begin the name of a file"))
-            .hint("the folder is stated with dir; the prefix has no slash"));
-    }
-    Ok(prefix.to_string())
 }
 
 fn word<T: FromStr<Err = SpecError>>(key: &str, value: &DeValue<'_>) -> Result<T, SpecError> {

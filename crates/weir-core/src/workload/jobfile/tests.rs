@@ -90,7 +90,7 @@ fn mistakes_name_line_key_and_what_was_meant() {
         ("[[job]]\nthreads = 5000000000\n", 2, "`threads` cannot be 5000000000", ""),
         ("[[job]]\nduration = \"3 parsecs\"\n", 2, "`parsecs` is not one of", "a time such as"),
         ("[[job]]\ndir = \"a\"\nfile = \"b\"\n", 3, "one target", "one of dir, file and device"),
-        ("[[job]]\nprefix = \"../x\"\n", 2, "cannot begin the name", "no slash"),
+        ("[[job]]\nprefix = \"../x\"\n", 1, "cannot begin the name", "no slash"),
         ("[[job]]\nname = \"a\"\n\n[[job]]\nname = \"a\"\n", 4, "two jobs are called `a`", "name of its own"),
         ("[[job]]\n[[job]]\nengine = \"psync\"\ndepth = 4\n", 2, "a depth of 4 has no effect", "io_uring"),
         ("[[job]]\naccess = \"sequential\"\ndistribution = \"zipf\"\n", 1, "needs random access", ""),
