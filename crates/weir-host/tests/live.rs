@@ -196,7 +196,7 @@ fn writes_are_seen(found: &TargetFacts, name: &str, file: &str) {
     drop(input);
     dd.wait().unwrap();
     let device = &load.devices[name];
-    let written = device.write_bytes_per_second * load.elapsed_ns as f64 / 1e9;
+    let written = (device.write_bytes_per_second * load.elapsed_ns as f64 / 1e9).round();
     assert!(written >= 8.0 * MIB as f64 && device.writes_per_second > 0.0, "{written} bytes: {device:?}");
     let writer = writers.iter().find(|process| process.pid == dd.id()).unwrap();
     assert!(writer.name == "dd" && writer.write_bytes_per_second > 0.0, "{writer:?}");
@@ -208,7 +208,7 @@ fn writes_are_seen(found: &TargetFacts, name: &str, file: &str) {
 #[test]
 fn root_partitions_and_swap_on_a_loop_device_are_seen() {
     let Some(mut bench) =
-        Bench::new("partitions on a loop device", &["losetup", "addpart", "mkswap", "swapon"])
+        Bench::new("partitions on a loop device", &["losetup", "addpart", "delpart", "mkswap", "swapon"])
     else {
         return;
     };
@@ -222,6 +222,7 @@ fn root_partitions_and_swap_on_a_loop_device_are_seen() {
     let partition = format!("{device}p1");
     // Told, not scanned for: some kernels are built without partition tables.
     tool("addpart", &[&device, "1", "2048", "32768"]).unwrap();
+    bench.undo.push(("delpart", vec![device.clone(), "1".into()]));
     until("the partition appears", || Path::new(&partition).exists());
 
     let found = facts(&partition);
