@@ -56,6 +56,7 @@ fn point(m: &Measurement) -> CurvePoint {
     CurvePoint {
         depth: in_flight(m),
         measurement: m.id.clone(),
+        n: m.latency.n,
         iops: m.iops,
         mean_ns: m.latency.mean_ns,
         p50_ns: m.latency.p50_ns,

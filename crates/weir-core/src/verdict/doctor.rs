@@ -319,6 +319,8 @@ pub struct CurvePoint {
     pub depth: u32,
     /// Id of the measurement.
     pub measurement: String,
+    /// Operations.
+    pub n: u64,
     /// Operations per second.
     pub iops: Estimate,
     /// Mean latency.

@@ -1,5 +1,6 @@
 //! From measurements to verdicts: small pure rules, one file a topic, whose sentences name their evidence.
 
+pub mod bar;
 pub mod curve;
 pub mod doctor;
 pub mod facts;

@@ -117,7 +117,7 @@ pub fn point_of(p: &CurvePoint) -> Evidence {
     Evidence {
         source: p.measurement.clone(),
         figure: format!("{} IOPS at depth {}", per_second(p.iops.mean), p.depth),
-        n: (p.iops.mean * f64::from(p.iops.intervals) * p.iops.interval_ns as f64 / 1e9).round() as u64,
+        n: p.n,
         interval: interval(&p.iops),
     }
 }

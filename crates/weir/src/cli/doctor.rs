@@ -1,5 +1,57 @@
 //! What can be typed after `weir doctor`.
 
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use weir_core::units::{Bytes, Nanos};
+use weir_core::verdict::notes::Bar;
+
 /// Arguments of `weir doctor`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(
+    after_help = "Works in one folder .weir-doctor-… that it makes under PATH and removes again. As root and on a \
+    quiet machine it also tries, for some seconds, whether a lower vm.dirty_bytes saves commits from a bulk writer, \
+    and puts the value back."
+)]
+pub struct Args {
+    /// A folder on the storage to examine
+    #[arg(default_value = ".")]
+    pub path: PathBuf,
+    /// Take half a minute instead of three
+    #[arg(long, conflicts_with_all = ["thorough", "duration"])]
+    pub quick: bool,
+    /// Take ten minutes: more depths, longer steps, several dirty limits
+    #[arg(long, conflicts_with = "duration")]
+    pub thorough: bool,
+    /// Take at most about this long (20s to 1h)
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// Size of the test file [default: what the time allows, at most 2 GiB; 8 GiB with --thorough]
+    #[arg(long, value_name = "BYTES")]
+    pub size: Option<Bytes>,
+    /// Leave out the bulk writer, and with it the trial of dirty limits
+    #[arg(long)]
+    pub no_flood: bool,
+    /// Change no kernel setting, not even for the trial
+    #[arg(long)]
+    pub no_knobs: bool,
+    /// Exit 1 unless this holds; may be repeated. One of commit-p99=5ms, commit-iops=N, read-iops=N, write-iops=N,
+    /// read-rate=BYTES, write-rate=BYTES, flood=PERCENT (of the idle commits)
+    #[arg(long, value_name = "BAR")]
+    pub require: Vec<Bar>,
+    /// What stdout carries
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Where the HTML report goes [default: beside the record in the store]
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// What stdout carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A summary to read and paste.
+    Text,
+    /// Everything, as JSON of schema weir.doctor/1.
+    Json,
+}

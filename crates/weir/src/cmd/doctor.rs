@@ -1,10 +1,225 @@
-//! `weir doctor`.
+//! `weir doctor`: facts first, then a plan that states the room and time it takes, then measurements in a folder of
+//! our own, a record in the store, and the verdict derived from it.
 
-use crate::cli::doctor::Args;
-use crate::failure::Outcome;
+mod examine;
+mod flood;
+mod jobs;
+mod plan;
+mod progress;
+mod room;
+mod survey;
+mod timeline;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use weir_core::report::doctor_text;
+use weir_core::result::Record;
+use weir_core::units::Bytes;
+use weir_core::verdict::notes::{self, DoctorNotes};
+use weir_core::verdict::{self, DoctorReport};
+use weir_host::knob::{Journal, recover_stale};
+use weir_io::runner::Stop;
+use weir_io::scratch::{Scratch, remove_abandoned};
+
+use self::examine::Examination;
+use self::flood::{Consent, FloodTrial};
+use self::plan::{Mode, Plan};
+use self::progress::Steps;
+use self::room::Room;
+use self::survey::Survey;
+use crate::cli::doctor::{Args, Format};
+use crate::failure::{Outcome, Usage};
+use crate::session::{self, Ran, Session};
+use crate::signals::stop_on_signals;
+use crate::store::Store;
+
+/// A second shortest and longest examination that means anything.
+const SECONDS_MIN: u64 = 20;
+const SECONDS_MAX: u64 = 3600;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
-    let _ = (args, command);
-    anyhow::bail!("weir doctor is not there yet")
+    let mode = mode(&args)?;
+    let stop = stop_on_signals()?;
+    let survey = survey::look(&args.path)?;
+    let mut plan = plan::plan(mode, args.size);
+    let flood_wanted = survey.flood_wanted(mode, !args.no_flood);
+    let room = survey.room(&plan, args.size.is_some(), flood_wanted)?;
+    plan.file_size = room.file;
+    recover(&survey);
+    state(&survey, &plan, room);
+    let session = Session::begin("doctor", command, &survey.path);
+    let started = Instant::now();
+    let record = {
+        let folder = Scratch::create(&survey.path, "doctor")?;
+        let mut exam = examination(&survey, &plan, &args, folder.path(), &stop);
+        examine(&mut exam, &survey, &plan, room, consent(&args, &survey))?;
+        finish(exam, session, started, &stop)
+    };
+    let path = session::save(&record);
+    print(&record, path.as_deref(), &args, &stop)
+}
+
+fn mode(args: &Args) -> anyhow::Result<Mode> {
+    let Some(duration) = args.duration else {
+        return Ok(match (args.quick, args.thorough) {
+            (true, _) => Mode::QUICK,
+            (_, true) => Mode::THOROUGH,
+            _ => Mode::DEFAULT,
+        });
+    };
+    if !(SECONDS_MIN..=SECONDS_MAX).contains(&(duration.0 / 1_000_000_000)) {
+        let what = format!("an examination cannot take {duration}");
+        let hint = Some(format!("--duration takes {SECONDS_MIN}s to {}m", SECONDS_MAX / 60));
+        return Err(Usage { what, hint }.into());
+    }
+    Ok(Mode::of(duration))
+}
+
+/// Puts right what a killed run may have left: its folders here, and settings.
+fn recover(survey: &Survey) {
+    for path in remove_abandoned(&survey.path) {
+        eprintln!("weir: removed {}, which a run that was killed had left", path.display());
+    }
+    if survey.conditions.limits.root {
+        for sentence in recover_stale(Journal::of_root().folder()) {
+            eprintln!("weir: {sentence}");
+        }
+    }
+}
+
+/// Says what will be taken before anything is written.
+fn state(survey: &Survey, plan: &Plan, room: Room) {
+    let minutes = weir_core::units::Nanos(plan.mode.budget_ns);
+    let flood = match room.flood {
+        Bytes(0) => String::new(),
+        size => format!(" and up to {size} for the bulk writer"),
+    };
+    eprintln!(
+        "weir: examining {} ({}): needs {} for a test file{flood}, at most {minutes}; everything is removed again",
+        survey.path.display(),
+        survey.kind(),
+        room.file,
+    );
+    if survey.is_memory() {
+        eprintln!("weir: warning: {} is memory, not storage", survey.kind());
+    }
+}
+
+fn examination<'a>(
+    survey: &Survey,
+    plan: &Plan,
+    args: &Args,
+    folder: &'a Path,
+    stop: &'a Stop,
+) -> Examination<'a> {
+    let floods = if args.no_flood { 0 } else { plan.flood.threads.len() };
+    let rescues = if args.no_knobs { 0 } else { floods * plan.flood.limits.len() };
+    let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
+    let budget = Duration::from_nanos(plan.mode.budget_ns);
+    let expected = Duration::from_nanos(plan.expected_ns(floods > 0, rescues > 0));
+    let progress = Steps::new(2 + plan.steps.len() + phases, expected);
+    let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress);
+    exam.deadline = Instant::now() + budget;
+    exam.notes = DoctorNotes {
+        schema: notes::SCHEMA.to_string(),
+        path: survey.path.display().to_string(),
+        mode: plan.mode.name.to_string(),
+        budget_ns: plan.mode.budget_ns,
+        bars: args.require.clone(),
+        ..DoctorNotes::default()
+    };
+    exam
+}
+
+/// Watches others, measures, floods. What was measured before an interruption stays in the examination.
+fn examine(
+    exam: &mut Examination<'_>,
+    survey: &Survey,
+    plan: &Plan,
+    room: Room,
+    consent: Consent,
+) -> anyhow::Result<()> {
+    exam.progress.next("watching what others do");
+    exam.notes.others = survey.others(Duration::from_nanos(plan.watch_ns), exam.stop);
+    let with_flood = room.flood.0 > 0;
+    let reserve_ns = if with_flood { plan.flood.expected_ns(consent.is_ok()) } else { 0 };
+    if !exam.stopped() {
+        exam.run_steps(plan, reserve_ns)?;
+    }
+    if exam.stopped() {
+        return Ok(());
+    }
+    if !with_flood {
+        let why = if consent == Err(NO_FLOOD.to_string()) { NO_FLOOD } else { "there is no room for it" };
+        exam.skip("survival under a bulk writer", why);
+        return Ok(());
+    }
+    if let Err(error) = FloodTrial::new(exam, plan.flood.clone(), room.flood).run(consent) {
+        // What was measured before is worth a verdict all the same.
+        exam.notes.flood.remarks.push(format!("The bulk writer's part ended early: {error}."));
+    }
+    Ok(())
+}
+
+const NO_FLOOD: &str = "--no-flood was given";
+
+/// Whether a machine-wide limit may be lowered for a trial.
+fn consent(args: &Args, survey: &Survey) -> Consent {
+    if args.no_flood {
+        Err(NO_FLOOD.to_string())
+    } else if args.no_knobs {
+        Err("--no-knobs was given".to_string())
+    } else if !survey.conditions.limits.root {
+        Err("it takes root".to_string())
+    } else {
+        Ok(())
+    }
+}
+
+fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &Stop) -> Record {
+    exam.progress.clear();
+    exam.notes.elapsed_ns = started.elapsed().as_nanos() as u64;
+    let ran = Ran { jobs: exam.jobs, floods: exam.floods };
+    let mut record = session.record(ran, stop);
+    match serde_json::to_value(&exam.notes) {
+        Ok(notes) => record.extra = notes,
+        Err(error) => eprintln!("warning: the notes of this run are not kept: {error}"),
+    }
+    record
+}
+
+/// The verdict to stdout, and where everything else lies to stderr.
+fn print(record: &Record, path: Option<&Path>, args: &Args, stop: &Stop) -> anyhow::Result<Outcome> {
+    let report = verdict::from_record(record)?;
+    let text = match args.format {
+        Format::Text => doctor_text::doctor(&report),
+        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
+    };
+    crate::cmd::results::print(&text)?;
+    if let Some(path) = path {
+        eprintln!("record: {}", path.display());
+    }
+    let _ = html_path(record, args);
+    Ok(outcome(&report, stop))
+}
+
+/// Where the page goes: as asked, else beside the record.
+fn html_path(record: &Record, args: &Args) -> anyhow::Result<PathBuf> {
+    match &args.html {
+        Some(path) => Ok(path.clone()),
+        None => {
+            Ok(Store::open().context("no place for the HTML report")?.dir.join(format!("{}.html", record.id)))
+        }
+    }
+}
+
+fn outcome(report: &DoctorReport, stop: &Stop) -> Outcome {
+    match stop.requested() {
+        Some(signal) => Outcome::Interrupted(signal),
+        None if report.bars.iter().any(|bar| bar.met != Some(true)) => Outcome::BelowBar,
+        None => Outcome::Done,
+    }
 }

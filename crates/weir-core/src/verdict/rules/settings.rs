@@ -7,7 +7,7 @@ use crate::verdict::view::{View, fact};
 
 /// Experiments that the facts suggest.
 pub fn advise(view: &View) -> Vec<Advice> {
-    [loop_device(view), scheduler(view), discard(view)].into_iter().flatten().collect()
+    [loop_device(view), scheduler(view)].into_iter().flatten().collect()
 }
 
 /// Risks in the settings found, as sentences.
@@ -86,24 +86,6 @@ fn scheduler(view: &View) -> Option<Advice> {
         "none",
         format!("echo {other} > {path}"),
         format!("echo bfq > {path}"),
-    ))
-}
-
-/// `discard` sends a trim with every deletion; many devices stall meanwhile.
-fn discard(view: &View) -> Option<Advice> {
-    let found = option(view, &["discard"])?;
-    let mount = &view.target()?.file_system.as_ref()?.mount_point;
-    Some(untried(
-        "mount option discard",
-        found,
-        "nodiscard with fstrim.timer",
-        Statement::new(
-            "Every deletion sends trims at once, which many devices answer slowly.",
-            vec![fact("mountinfo", found)],
-        ),
-        "none",
-        format!("mount -o remount,nodiscard {mount} && systemctl enable --now fstrim.timer"),
-        format!("mount -o remount,discard {mount}"),
     ))
 }
 

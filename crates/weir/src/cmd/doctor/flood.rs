@@ -1,0 +1,369 @@
+//! Survival under a flood: commits alone, under a bulk writer with the machine's own limits, and, where that is
+//! allowed and needed, with the dirty limit lowered for the time of a trial.
+
+use std::time::{Duration, Instant};
+
+use weir_core::target::DirtyLimit;
+use weir_core::units::{Bytes, megabytes_per_second};
+use weir_core::verdict::doctor::PhaseKind;
+use weir_core::verdict::notes::StepKind;
+use weir_core::verdict::view::{limit, threads as threads_of};
+use weir_host::knob::{DirtyCap, Journal, cap_dirty};
+use weir_io::IoError;
+use weir_io::flood::{Flood, FloodSpec};
+
+use super::examine::Examination;
+use super::jobs;
+use super::plan::FloodPlan;
+use super::timeline::{Timeline, Watching};
+
+const TICK: Duration = Duration::from_millis(500);
+/// Commits that keep this share of their idle rate need no rescue.
+const NO_RESCUE_NEEDED: f64 = 0.8;
+/// A trial of a machine-wide limit is made only where others have less than this dirty and write less than this.
+const QUIET_DIRTY: u64 = 256 << 20;
+const QUIET_BYTES_PER_SECOND: f64 = 20e6;
+/// A limit's worth of writing: how long the device may take to write what is dirty. 15 MB at 200 MB/s, as the field
+/// reports found it.
+const LIMIT_SECONDS: f64 = 0.075;
+const LIMIT_STEP: u64 = 5_000_000;
+/// Longest wait for others' dirty pages while the limit is lowered.
+const RAMP_MAX: Duration = Duration::from_secs(5);
+
+/// Whether limits may be lowered for a trial; if not, why.
+pub type Consent = Result<(), String>;
+
+/// The flood and its trial.
+pub struct FloodTrial<'e, 'a> {
+    exam: &'e mut Examination<'a>,
+    plan: FloodPlan,
+    size: Bytes,
+    timeline: Timeline,
+    idle_iops: Vec<f64>,
+    flood_iops: Vec<f64>,
+}
+
+impl<'e, 'a> FloodTrial<'e, 'a> {
+    /// A flood whose file may take so much room.
+    pub fn new(exam: &'e mut Examination<'a>, plan: FloodPlan, size: Bytes) -> Self {
+        let timeline = Timeline::new(&exam.host, &exam.target);
+        FloodTrial { exam, plan, size, timeline, idle_iops: Vec::new(), flood_iops: Vec::new() }
+    }
+
+    /// All phases. What was seen is in the examination's notes afterwards, also when it ended early.
+    pub fn run(mut self, consent: Consent) -> Result<(), IoError> {
+        let result = self.phases(consent);
+        self.timeline.stop_flood();
+        let notes = &mut self.exam.notes.flood;
+        notes.phases = std::mem::take(&mut self.timeline.phases);
+        notes.samples = std::mem::take(&mut self.timeline.samples);
+        self.exam.floods.append(&mut self.timeline.ended);
+        result
+    }
+
+    fn phases(&mut self, consent: Consent) -> Result<(), IoError> {
+        self.note_limits();
+        for threads in self.plan.threads.clone() {
+            let iops = self.commits(PhaseKind::Idle, threads, None, self.plan.idle_ns)?;
+            self.idle_iops.extend(iops);
+        }
+        for threads in self.plan.threads.clone() {
+            if self.exam.stopped() {
+                return Ok(());
+            }
+            self.ensure_flood()?;
+            let iops = self.commits(PhaseKind::Flood, threads, None, self.plan.flood_ns)?;
+            self.flood_iops.extend(iops);
+        }
+        self.drain();
+        match consent {
+            _ if self.exam.stopped() => Ok(()),
+            Err(why) => self.remark(format!("No trial of a lower dirty limit: {why}.")),
+            Ok(()) if !self.collapsed() => self.remark(
+                "No trial of a lower dirty limit: commits kept their pace under the bulk writer.".to_string(),
+            ),
+            Ok(()) => self.rescue(),
+        }
+    }
+
+    fn remark(&mut self, sentence: String) -> Result<(), IoError> {
+        self.exam.notes.flood.remarks.push(sentence);
+        Ok(())
+    }
+
+    fn collapsed(&self) -> bool {
+        let pairs = self.idle_iops.iter().zip(&self.flood_iops);
+        pairs.into_iter().any(|(idle, flood)| *flood < idle * NO_RESCUE_NEEDED)
+    }
+
+    /// Limits as they are before anything is flooded.
+    fn note_limits(&mut self) {
+        let vm = self.exam.host.conditions(None).vm;
+        let notes = &mut self.exam.notes.flood;
+        notes.dirty_limit = Bytes(vm.dirty_threshold_bytes.unwrap_or(0));
+        notes.background_limit = Bytes(vm.dirty_background_threshold_bytes.unwrap_or(0));
+        notes.limits_found = [("vm.dirty", vm.dirty), ("vm.dirty_background", vm.dirty_background)]
+            .into_iter()
+            .filter_map(|(name, pair)| in_force(name, pair))
+            .collect();
+    }
+
+    /// Starts the flood if it does not run, and lets dirty pages build up.
+    fn ensure_flood(&mut self) -> Result<(), IoError> {
+        if self.timeline.is_flooding() {
+            return Ok(());
+        }
+        self.exam.progress.next("a bulk writer fills the page cache");
+        self.start_flood()?;
+        self.timeline.begin(PhaseKind::BuildUp, "bulk writer alone".to_string(), 0, None);
+        self.build_up();
+        self.timeline.end(None);
+        Ok(())
+    }
+
+    fn start_flood(&mut self) -> Result<(), IoError> {
+        let spec = FloodSpec {
+            size: self.size,
+            ..FloodSpec::parse(&format!("dd:size={}", self.size.0), self.exam.folder)?
+        };
+        self.timeline.start_flood(Flood::start(spec)?);
+        Ok(())
+    }
+
+    /// Until writers begin to be held back, which is halfway between the two limits (mm/page-writeback.c,
+    /// dirty_freerun_ceiling), or the time is up.
+    fn build_up(&mut self) {
+        let limits = &self.exam.notes.flood;
+        let enough = (limits.background_limit.0 + limits.dirty_limit.0) / 2 / 20 * 19;
+        let until = Instant::now() + Duration::from_nanos(self.plan.build_up_ns);
+        while Instant::now() < until && self.exam.wait(TICK) {
+            let sample = self.timeline.sample(None);
+            let dirty = sample.dirty_bytes + sample.writeback_bytes;
+            self.exam.progress.detail(&format!(": {} dirty", Bytes(dirty >> 20 << 20)));
+            if enough > 0 && dirty >= enough {
+                return;
+            }
+        }
+    }
+
+    /// Commits in a phase; their rate, unless nothing could be measured.
+    fn commits(
+        &mut self,
+        kind: PhaseKind,
+        threads: u32,
+        dirty_bytes: Option<Bytes>,
+        duration_ns: u64,
+    ) -> Result<Option<f64>, IoError> {
+        if self.exam.stopped() {
+            return Ok(None);
+        }
+        let (id, label) = names(kind, threads, dirty_bytes);
+        self.exam.progress.next(&format!("commits 16 KiB (write + fsync), {}, {label}", threads_of(threads)));
+        let job = jobs::beside_flood(&label, &self.exam.file, self.exam.file_size, threads, duration_ns);
+        self.timeline.begin(kind, label, threads, dirty_bytes);
+        let result = self.measure(&id, kind, job);
+        self.timeline.end(Some(id));
+        result.map(Some)
+    }
+
+    fn measure(&mut self, id: &str, kind: PhaseKind, job: weir_core::workload::Job) -> Result<f64, IoError> {
+        // The examination lends its progress line for the time of the run.
+        let idle_progress = super::progress::Steps::new(0, Duration::ZERO);
+        let mut progress = std::mem::replace(&mut self.exam.progress, idle_progress);
+        let mut watching = Watching { timeline: &mut self.timeline, progress: &mut progress };
+        let tick_ns = TICK.as_nanos() as u64;
+        let result = self.exam.measure(id, StepKind::Flood(kind), job, Some(&mut watching), tick_ns);
+        self.exam.progress = progress;
+        result?;
+        let record = self.exam.jobs.last();
+        let commits = record.and_then(|job| job.classes.get(&weir_core::result::record::Class::Commit));
+        let elapsed_ns = record.map_or(1, |job| job.elapsed_ns.max(1));
+        Ok(commits.map_or(0, |c| c.latency.count()) as f64 * 1e9 / elapsed_ns as f64)
+    }
+
+    /// Ends the flood and waits, not for ever, until what it left is written or gone.
+    fn drain(&mut self) {
+        self.exam.progress.next("waiting for write-back");
+        self.timeline.begin(PhaseKind::Drain, "write-back drains".to_string(), 0, None);
+        self.timeline.stop_flood();
+        let until = Instant::now() + Duration::from_nanos(self.plan.drain_ns);
+        loop {
+            let sample = self.timeline.sample(None);
+            let left = sample.dirty_bytes + sample.writeback_bytes;
+            // What the commits themselves dirtied is little; others' pages may stay above it for ever.
+            if left < 64 << 20 || Instant::now() >= until || !self.exam.wait(TICK) {
+                break;
+            }
+        }
+        self.timeline.end(None);
+    }
+
+    /// The device's own write rate: the better of what the flood saw and what direct writes got.
+    fn device_rate(&self) -> Option<f64> {
+        let under_flood = self.timeline.phases.iter().filter(|p| p.kind == PhaseKind::Flood);
+        let within = |at_ns: u64| under_flood.clone().any(|p| at_ns > p.start_ns && at_ns <= p.end_ns);
+        let samples = self.timeline.samples.iter().filter(|s| within(s.at_ns));
+        let rates: Vec<f64> = samples.filter_map(|s| s.device_bytes_per_second).collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64).filter(|rate| *rate > 1e6)
+    }
+
+    fn rescue(&mut self) -> Result<(), IoError> {
+        if let Some(why) = self.unquiet() {
+            return self.remark(format!("No trial of a lower dirty limit: {why}."));
+        }
+        let base = self.device_rate().map_or(15_000_000, limit_for);
+        let mut limits: Vec<u64> = self.plan.limits.iter().map(|part| rounded(base as f64 * part)).collect();
+        limits.dedup();
+        for bytes in limits {
+            if self.exam.stopped() {
+                break;
+            }
+            self.rescue_with(Bytes(bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Why others would suffer, if they would.
+    fn unquiet(&mut self) -> Option<String> {
+        let before = self.exam.host.processes();
+        let busy = !self.exam.wait(Duration::from_secs(1));
+        let after = self.exam.host.processes();
+        let sample = self.timeline.sample(None);
+        let dirty = sample.dirty_bytes + sample.writeback_bytes;
+        let loads = after.since(&before);
+        let writes: f64 = loads.iter().map(|p| p.write_bytes_per_second).sum();
+        if busy {
+            Some("interrupted".to_string())
+        } else if dirty > QUIET_DIRTY {
+            Some(format!("{} are still dirty, so every buffered writer would stall", Bytes(dirty)))
+        } else if writes > QUIET_BYTES_PER_SECOND {
+            let most = loads.first().map_or("others", |p| p.name.as_str());
+            Some(format!(
+                "others write {} ({most} most), and would be held back",
+                megabytes_per_second(writes)
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// One lowered limit: set, flood, commits, flood's end, back.
+    fn rescue_with(&mut self, bytes: Bytes) -> Result<(), IoError> {
+        let runs = self.plan.threads.len() as u64;
+        let seconds = (self.plan.settle_ns + runs * self.plan.rescue_ns) / 1_000_000_000 + 1;
+        let found = found_text(&self.exam.notes.flood.limits_found);
+        self.exam.progress.say(&format!(
+            "setting vm.dirty_bytes = {} (was {found}) for about {seconds} s; a guardian puts it back whatever happens",
+            bytes.0
+        ));
+        let before = self.exam.host.conditions(None).vm.dirty;
+        let cap = DirtyCap { dirty_bytes: bytes.0, background_bytes: None };
+        let applied = match cap_dirty(&Journal::of_root(), cap, RAMP_MAX) {
+            Ok(applied) => applied,
+            Err(error) => {
+                return self.remark(format!("No trial of vm.dirty_bytes = {}: {error}.", limit(bytes)));
+            }
+        };
+        let measured = self.commits_with(bytes);
+        self.timeline.stop_flood();
+        let restored = applied.restore();
+        self.check_restored(before, restored)?;
+        self.drain();
+        measured
+    }
+
+    fn commits_with(&mut self, bytes: Bytes) -> Result<(), IoError> {
+        for threads in self.plan.threads.clone() {
+            if self.exam.stopped() {
+                break;
+            }
+            if !self.timeline.is_flooding() {
+                self.start_flood()?;
+                let label = format!("bulk writer alone, vm.dirty_bytes = {}", limit(bytes));
+                self.exam.progress.next(&label);
+                self.timeline.begin(PhaseKind::BuildUp, label, 0, Some(bytes));
+                let until = Instant::now() + Duration::from_nanos(self.plan.settle_ns);
+                while Instant::now() < until && self.exam.wait(TICK) {
+                    self.timeline.sample(None);
+                }
+                self.timeline.end(None);
+            }
+            self.commits(PhaseKind::Rescue, threads, Some(bytes), self.plan.rescue_ns)?;
+        }
+        Ok(())
+    }
+
+    /// A limit that did not come back is said loudly, in the report too.
+    fn check_restored(
+        &mut self,
+        before: DirtyLimit,
+        restored: Result<Vec<String>, weir_host::knob::KnobError>,
+    ) -> Result<(), IoError> {
+        let now = self.exam.host.conditions(None).vm.dirty;
+        if let Err(error) = restored {
+            self.exam.progress.say(&format!("warning: {error}"));
+            self.remark(format!("The dirty limit could not be put back: {error}."))?;
+        }
+        if now == before {
+            self.exam.progress.say("the dirty limit is as it was");
+            return Ok(());
+        }
+        let sentence = format!("The dirty limit is not as weir found it: it was {before:?} and is {now:?}.");
+        self.exam.progress.say(&format!("warning: {sentence}"));
+        self.remark(sentence)
+    }
+}
+
+/// The one of a pair that is in force, by its sysctl's name.
+fn in_force(name: &str, pair: DirtyLimit) -> Option<(String, u64)> {
+    match (pair.bytes.filter(|bytes| *bytes > 0), pair.ratio_percent) {
+        (Some(bytes), _) => Some((format!("{name}_bytes"), bytes)),
+        (None, Some(ratio)) => Some((format!("{name}_ratio"), ratio)),
+        (None, None) => None,
+    }
+}
+
+fn found_text(limits: &[(String, u64)]) -> String {
+    limits.first().map_or("unknown".to_string(), |(name, value)| format!("{name} = {value}"))
+}
+
+/// The limit for a device of this rate.
+fn limit_for(bytes_per_second: f64) -> u64 {
+    rounded(bytes_per_second * LIMIT_SECONDS)
+}
+
+fn rounded(bytes: f64) -> u64 {
+    ((bytes / LIMIT_STEP as f64).round() as u64).max(1) * LIMIT_STEP
+}
+
+/// Id and label of a phase's commits.
+fn names(kind: PhaseKind, threads: u32, dirty_bytes: Option<Bytes>) -> (String, String) {
+    match (kind, dirty_bytes) {
+        (PhaseKind::Idle, _) => (format!("idle-t{threads}"), "no bulk writer".to_string()),
+        (_, Some(bytes)) => (
+            format!("flood-{}-t{threads}", limit(bytes).replace(' ', "").to_lowercase()),
+            format!("bulk writer, vm.dirty_bytes = {}", limit(bytes)),
+        ),
+        _ => (format!("flood-t{threads}"), "bulk writer, limits as found".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_follow_the_devices_rate() {
+        for (rate, bytes) in [(200e6, 15_000_000), (1e6, 5_000_000), (2e9, 150_000_000), (251e6, 20_000_000)]
+        {
+            assert_eq!(limit_for(rate), bytes, "{rate}");
+        }
+    }
+
+    #[test]
+    fn the_limit_in_force_is_named() {
+        let pair = |bytes, ratio| DirtyLimit { bytes: Some(bytes), ratio_percent: Some(ratio) };
+        assert_eq!(in_force("vm.dirty", pair(0, 20)), Some(("vm.dirty_ratio".into(), 20)));
+        assert_eq!(in_force("vm.dirty", pair(4096, 0)), Some(("vm.dirty_bytes".into(), 4096)));
+    }
+}

@@ -1,0 +1,124 @@
+//! Steps as jobs: what the runner is given.
+
+use std::path::Path;
+
+use weir_core::units::{Bytes, Nanos};
+use weir_core::verdict::notes::{StepKind, SyncPath};
+use weir_core::workload::Job;
+use weir_core::workload::spec::{
+    Access, BlockSize, Distribution, EngineKind, OpenSync, SyncMode, SyncPolicy, Target,
+};
+
+use super::plan::What;
+
+/// Requests in flight and size for bulk reads and writes: enough to keep any device busy.
+const BULK_BLOCK: u64 = 1 << 20;
+const BULK_DEPTH: u32 = 8;
+/// Share of a step that warms up, uncounted; at most half a second.
+const WARMUP_SHARE: u64 = 8;
+const WARMUP_MAX_NS: u64 = 500_000_000;
+
+/// A job on the test file for this long, warm-up included.
+fn on(file: &Path, size: Bytes, duration_ns: u64) -> Job {
+    let warmup_ns = (duration_ns / WARMUP_SHARE).min(WARMUP_MAX_NS);
+    Job {
+        target: Target::File { path: file.to_path_buf(), size },
+        warmup: Nanos(warmup_ns),
+        duration: Nanos(duration_ns - warmup_ns),
+        // No sync at the end: each step is about its own I/O, and direct writes leave nothing behind.
+        sync: SyncPolicy { every: 0, mode: SyncMode::Fdatasync, at_end: false },
+        ..Job::default()
+    }
+}
+
+/// Depth as the engine has it: in one ring, or in as many threads.
+fn in_flight(job: Job, engine: EngineKind, depth: u32) -> Job {
+    let (depth, threads) = if engine.is_async() { (depth, 1) } else { (1, depth) };
+    Job { engine, depth, threads, direct: true, ..job }
+}
+
+/// The job that writes the test file for the first time, ending with the file or with its time.
+pub fn layout(file: &Path, size: Bytes, engine: EngineKind, longest_ns: u64) -> Job {
+    let job = in_flight(on(file, size, longest_ns), engine, BULK_DEPTH);
+    Job {
+        name: "layout".into(),
+        access: Access::Sequential,
+        read_percent: 0.0,
+        block: BlockSize::Fixed(Bytes(BULK_BLOCK)),
+        operations: size.0 / BULK_BLOCK,
+        warmup: Nanos(0),
+        duration: Nanos(longest_ns),
+        ..job
+    }
+}
+
+/// Name, purpose and job of a step.
+pub fn of_step(
+    what: &What,
+    file: &Path,
+    size: Bytes,
+    engine: EngineKind,
+    duration_ns: u64,
+) -> (String, StepKind, Job) {
+    let job = on(file, size, duration_ns);
+    let random = |block: u64, percent: f64, job: Job| Job {
+        access: Access::Random(Distribution::Uniform),
+        read_percent: percent,
+        block: BlockSize::Fixed(Bytes(block)),
+        ..job
+    };
+    let bulk = |percent: f64| Job {
+        access: Access::Sequential,
+        read_percent: percent,
+        block: BlockSize::Fixed(Bytes(BULK_BLOCK)),
+        ..in_flight(job.clone(), engine, BULK_DEPTH)
+    };
+    let (id, kind, job) = match *what {
+        What::Read(depth) => {
+            let job = random(4096, 100.0, in_flight(job, engine, depth));
+            (format!("read-4k-d{depth}"), StepKind::ReadDepth, job)
+        }
+        What::Write(depth, block) => {
+            let job = random(block, 0.0, in_flight(job, engine, depth));
+            (format!("write-{}k-d{depth}", block >> 10), StepKind::WriteDepth, job)
+        }
+        What::Commit { path, block, threads } => {
+            let id = format!("commit-{}k-t{threads}{}", block >> 10, suffix(path));
+            (id, StepKind::Commit(path), commit(path, random(block, 0.0, Job { threads, ..job })))
+        }
+        What::BulkRead => ("read-1m".into(), StepKind::SequentialRead, bulk(100.0)),
+        What::BulkWrite => ("write-1m".into(), StepKind::SequentialWrite, bulk(0.0)),
+    };
+    (id.clone(), kind, Job { name: id, ..job })
+}
+
+fn suffix(path: SyncPath) -> &'static str {
+    match path {
+        SyncPath::Buffered => "",
+        SyncPath::Direct => "-direct",
+        SyncPath::DirectDsync => "-dsync",
+    }
+}
+
+fn commit(path: SyncPath, job: Job) -> Job {
+    let each = SyncPolicy { every: 1, mode: SyncMode::Fdatasync, at_end: false };
+    match path {
+        SyncPath::Buffered => Job { sync: each, ..job },
+        SyncPath::Direct => Job { sync: each, direct: true, ..job },
+        SyncPath::DirectDsync => Job { open_sync: OpenSync::Dsync, direct: true, ..job },
+    }
+}
+
+/// Commits beside a flood: 16 KiB written at random and fsynced each, as the field reports have it.
+pub fn beside_flood(label: &str, file: &Path, size: Bytes, threads: u32, duration_ns: u64) -> Job {
+    Job {
+        name: label.to_string(),
+        read_percent: 0.0,
+        block: BlockSize::Fixed(Bytes(16 << 10)),
+        threads,
+        warmup: Nanos(0),
+        duration: Nanos(duration_ns),
+        sync: SyncPolicy { every: 1, mode: SyncMode::Fsync, at_end: false },
+        ..on(file, size, duration_ns)
+    }
+}

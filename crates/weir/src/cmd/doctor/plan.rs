@@ -1,0 +1,287 @@
+//! What is measured in which time. Pure: from the time and the options to a list of steps.
+
+use weir_core::units::{Bytes, Nanos};
+use weir_core::verdict::notes::SyncPath;
+
+const SECOND: u64 = 1_000_000_000;
+const K4: u64 = 4 << 10;
+const K16: u64 = 16 << 10;
+
+/// How thorough, and how long that takes at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mode {
+    /// `quick`, `default`, `thorough`.
+    pub name: &'static str,
+    /// The time asked for.
+    pub budget_ns: u64,
+}
+
+impl Mode {
+    /// Half a minute.
+    pub const QUICK: Mode = Mode { name: "quick", budget_ns: 30 * SECOND };
+    /// Three minutes.
+    pub const DEFAULT: Mode = Mode { name: "default", budget_ns: 180 * SECOND };
+    /// Ten minutes.
+    pub const THOROUGH: Mode = Mode { name: "thorough", budget_ns: 600 * SECOND };
+
+    /// The mode whose steps suit a time, stretched or shrunk to it.
+    pub fn of(budget: Nanos) -> Mode {
+        let nearest = match budget.0 {
+            ns if ns < 75 * SECOND => Mode::QUICK,
+            ns if ns < 400 * SECOND => Mode::DEFAULT,
+            _ => Mode::THOROUGH,
+        };
+        Mode { budget_ns: budget.0, ..nearest }
+    }
+}
+
+/// Everything to be measured before the flood, in order, and the flood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The mode.
+    pub mode: Mode,
+    /// Size of the test file, if writing it does not take too long.
+    pub file_size: Bytes,
+    /// Longest time for writing it.
+    pub layout_ns: u64,
+    /// How long weir watches what others do.
+    pub watch_ns: u64,
+    /// The steps, each of its own length.
+    pub steps: Vec<Step>,
+    /// The flood.
+    pub flood: FloodPlan,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What to do.
+    pub what: What,
+    /// For how long.
+    pub duration_ns: u64,
+    /// Left out first when time runs short.
+    pub optional: bool,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A depth of the random-read curve.
+    Read(u32),
+    /// A depth of a random-write curve, with its block size.
+    Write(u32, u64),
+    /// Commits.
+    Commit {
+        /// How writes are made durable.
+        path: SyncPath,
+        /// Size.
+        block: u64,
+        /// Threads.
+        threads: u32,
+    },
+    /// Sequential reads.
+    BulkRead,
+    /// Sequential writes over existing blocks.
+    BulkWrite,
+}
+
+/// The phases of the flood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FloodPlan {
+    /// Numbers of committing threads, the one that matters most first.
+    pub threads: Vec<u32>,
+    /// Commits alone.
+    pub idle_ns: u64,
+    /// Longest time for dirty pages to build up.
+    pub build_up_ns: u64,
+    /// Commits under the flood.
+    pub flood_ns: u64,
+    /// The flood alone under a lowered limit, before commits are measured.
+    pub settle_ns: u64,
+    /// Commits under the flood with a lowered limit.
+    pub rescue_ns: u64,
+    /// Longest wait for write-back after a flood.
+    pub drain_ns: u64,
+    /// Lowered limits as parts of the one derived from the device's rate: 1.0 is that one.
+    pub limits: Vec<f64>,
+}
+
+impl FloodPlan {
+    /// Expected time of everything.
+    pub fn expected_ns(&self, with_rescue: bool) -> u64 {
+        let runs = self.threads.len() as u64;
+        let rescue = self.limits.len() as u64 * (self.settle_ns + runs * self.rescue_ns + self.drain_ns / 4);
+        let before = runs * (self.idle_ns + self.flood_ns) + self.build_up_ns / 2 + self.drain_ns / 2;
+        before + if with_rescue { rescue } else { 0 }
+    }
+}
+
+impl Plan {
+    /// Expected time of everything: half of what the test file may take, the steps, and the flood where there is one.
+    pub fn expected_ns(&self, with_flood: bool, with_rescue: bool) -> u64 {
+        let steps: u64 = self.steps.iter().map(|step| step.duration_ns).sum();
+        let flood = if with_flood { self.flood.expected_ns(with_rescue) } else { 0 };
+        self.watch_ns + self.layout_ns / 2 + steps + flood
+    }
+}
+
+/// The plan of a mode. `size` is what the user asked for.
+pub fn plan(mode: Mode, size: Option<Bytes>) -> Plan {
+    let base = match mode.name {
+        "quick" => quick(),
+        "thorough" => thorough(),
+        _ => default(),
+    };
+    let mut plan = stretched(base, mode);
+    if let Some(size) = size {
+        plan.file_size = size;
+    }
+    plan
+}
+
+fn quick() -> Plan {
+    let mut steps = reads(&[1, 8, 32, 128], 0.8);
+    steps.extend([commit(SyncPath::Buffered, K16, 1, 1.2), commit(SyncPath::Buffered, K16, 10, 1.2)]);
+    steps.extend(writes(&[1, 8, 32], K4, 0.8));
+    steps.extend([commit(SyncPath::Buffered, K4, 1, 1.0), commit(SyncPath::Direct, K16, 1, 1.0)]);
+    steps.push(step(What::BulkRead, 1.0));
+    Plan {
+        mode: Mode::QUICK,
+        file_size: Bytes(512 << 20),
+        layout_ns: seconds(3.0),
+        watch_ns: seconds(1.0),
+        steps,
+        flood: FloodPlan {
+            threads: vec![10],
+            idle_ns: seconds(1.5),
+            build_up_ns: seconds(4.0),
+            flood_ns: seconds(4.0),
+            settle_ns: seconds(1.0),
+            rescue_ns: seconds(3.0),
+            drain_ns: seconds(4.0),
+            limits: vec![1.0],
+        },
+    }
+}
+
+fn default() -> Plan {
+    let mut steps = reads(&[1, 2, 4, 8, 16, 32, 64, 128], 2.5);
+    steps.extend([commit(SyncPath::Buffered, K16, 1, 4.0), commit(SyncPath::Buffered, K16, 10, 4.0)]);
+    steps.extend(writes(&[1, 2, 4, 8, 16, 32, 64, 128], K4, 2.0));
+    steps.extend([commit(SyncPath::Buffered, K4, 1, 3.0), commit(SyncPath::Buffered, K4, 10, 3.0)]);
+    steps.extend([commit(SyncPath::Direct, K16, 1, 3.0), commit(SyncPath::DirectDsync, K16, 1, 3.0)]);
+    steps.extend([step(What::BulkRead, 3.0), step(What::BulkWrite, 3.0)]);
+    steps.extend(writes(&[1, 8, 32], K16, 2.0).into_iter().map(optional));
+    Plan {
+        mode: Mode::DEFAULT,
+        file_size: Bytes(2 << 30),
+        layout_ns: seconds(15.0),
+        watch_ns: seconds(2.0),
+        steps,
+        flood: FloodPlan {
+            threads: vec![10, 1],
+            idle_ns: seconds(5.0),
+            build_up_ns: seconds(12.0),
+            flood_ns: seconds(10.0),
+            settle_ns: seconds(2.0),
+            rescue_ns: seconds(8.0),
+            drain_ns: seconds(10.0),
+            limits: vec![1.0],
+        },
+    }
+}
+
+fn thorough() -> Plan {
+    let depths = [1, 2, 4, 8, 16, 32, 64, 128];
+    let mut steps = reads(&depths, 6.0);
+    for path in [SyncPath::Buffered, SyncPath::Direct, SyncPath::DirectDsync] {
+        for (block, threads) in [(K16, 1), (K16, 10), (K4, 1), (K4, 10)] {
+            steps.push(commit(path, block, threads, 8.0));
+        }
+    }
+    steps.extend(writes(&depths, K4, 6.0));
+    steps.extend([step(What::BulkRead, 8.0), step(What::BulkWrite, 8.0)]);
+    steps.extend(writes(&depths, K16, 4.0).into_iter().map(optional));
+    Plan {
+        mode: Mode::THOROUGH,
+        file_size: Bytes(8 << 30),
+        layout_ns: seconds(45.0),
+        watch_ns: seconds(3.0),
+        steps,
+        flood: FloodPlan {
+            threads: vec![10, 1],
+            idle_ns: seconds(12.0),
+            build_up_ns: seconds(20.0),
+            flood_ns: seconds(18.0),
+            settle_ns: seconds(3.0),
+            rescue_ns: seconds(10.0),
+            drain_ns: seconds(15.0),
+            limits: vec![0.4, 1.0, 4.0],
+        },
+    }
+}
+
+/// Multiplies all times so that the whole fits the mode's budget.
+fn stretched(mut plan: Plan, mode: Mode) -> Plan {
+    let factor = mode.budget_ns as f64 / plan.mode.budget_ns as f64;
+    let stretch = |ns: &mut u64| *ns = (*ns as f64 * factor) as u64;
+    stretch(&mut plan.layout_ns);
+    plan.steps.iter_mut().for_each(|step| stretch(&mut step.duration_ns));
+    let flood = &mut plan.flood;
+    for ns in [
+        &mut flood.idle_ns,
+        &mut flood.build_up_ns,
+        &mut flood.flood_ns,
+        &mut flood.settle_ns,
+        &mut flood.rescue_ns,
+        &mut flood.drain_ns,
+    ] {
+        stretch(ns);
+    }
+    plan.mode = mode;
+    plan
+}
+
+fn seconds(seconds: f64) -> u64 {
+    (seconds * SECOND as f64) as u64
+}
+
+fn step(what: What, length: f64) -> Step {
+    Step { what, duration_ns: seconds(length), optional: false }
+}
+
+fn optional(step: Step) -> Step {
+    Step { optional: true, ..step }
+}
+
+fn commit(path: SyncPath, block: u64, threads: u32, length: f64) -> Step {
+    step(What::Commit { path, block, threads }, length)
+}
+
+fn reads(depths: &[u32], length: f64) -> Vec<Step> {
+    depths.iter().map(|depth| step(What::Read(*depth), length)).collect()
+}
+
+fn writes(depths: &[u32], block: u64, length: f64) -> Vec<Step> {
+    depths.iter().map(|depth| step(What::Write(*depth, block), length)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every plan with all its steps and a rescue fits its budget; a step is never too short to mean anything.
+    #[test]
+    fn plans_fit_their_time() {
+        let modes = [Mode::QUICK, Mode::DEFAULT, Mode::THOROUGH];
+        let asked = [20, 60, 90, 300, 1200].map(|s| Mode::of(Nanos::from_secs(s)));
+        for mode in modes.into_iter().chain(asked) {
+            let plan = plan(mode, None);
+            let steps: u64 = plan.steps.iter().map(|s| s.duration_ns).sum();
+            let whole = plan.watch_ns + plan.layout_ns + steps + plan.flood.expected_ns(true);
+            assert!(whole <= mode.budget_ns, "{mode:?}: {whole}");
+            assert!(whole * 10 >= mode.budget_ns * 7, "{mode:?} wastes time: {whole}");
+            assert!(plan.steps.iter().all(|s| s.duration_ns >= SECOND / 2), "{mode:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which step it is, out of how many, and how long it will take: one line that renews itself on a terminal, one
+//! plain line a step elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use weir_core::units::per_second;
+use weir_io::runner::{Observer, Tick};
+
+use crate::progress::Progress;
+
+/// Progress over all steps.
+pub struct Steps {
+    line: Progress,
+    terminal: bool,
+    done: usize,
+    all: usize,
+    ends: Instant,
+    current: String,
+}
+
+impl Steps {
+    /// Of so many steps, expected to take so long.
+    pub fn new(all: usize, expected: Duration) -> Steps {
+        let terminal = std::io::stderr().is_terminal();
+        Steps {
+            line: Progress::new(),
+            terminal,
+            done: 0,
+            all,
+            ends: Instant::now() + expected,
+            current: String::new(),
+        }
+    }
+
+    /// The next step begins.
+    pub fn next(&mut self, what: &str) {
+        self.done += 1;
+        // Steps that nobody foresaw (another flood, say) must not lead to "31 of 30".
+        self.all = self.all.max(self.done);
+        self.current = what.to_string();
+        let text = self.text("");
+        if self.terminal {
+            self.line.show(&text);
+        } else {
+            eprintln!("weir: {text}");
+        }
+    }
+
+    /// Steps that will not be made.
+    pub fn drop_steps(&mut self, n: usize) {
+        self.all = self.all.saturating_sub(n).max(self.done);
+    }
+
+    /// More about the current step; only a terminal shows it.
+    pub fn detail(&mut self, detail: &str) {
+        if self.terminal {
+            let text = self.text(detail);
+            self.line.show(&text);
+        }
+    }
+
+    /// Something worth a line of its own.
+    pub fn say(&mut self, sentence: &str) {
+        self.line.clear();
+        eprintln!("weir: {sentence}");
+        if self.terminal {
+            self.line = Progress::new();
+        }
+    }
+
+    /// Removes the line.
+    pub fn clear(&mut self) {
+        self.line.clear();
+    }
+
+    fn text(&self, detail: &str) -> String {
+        let left = self.ends.saturating_duration_since(Instant::now()).as_secs();
+        let Steps { done, all, current, .. } = self;
+        format!("[{done}/{all}] {current}{detail}, about {left} s left")
+    }
+}
+
+impl Observer for Steps {
+    fn tick(&mut self, tick: &Tick<'_>) {
+        let finished = tick.interval.classes.values().map(|c| c.count).max().unwrap_or(0);
+        let rate = finished as f64 * 1e9 / tick.interval.len_ns.max(1) as f64;
+        self.detail(&format!(": {}/s", per_second(rate)));
+    }
+}

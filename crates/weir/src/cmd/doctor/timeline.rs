@@ -1,0 +1,152 @@
+//! The flood's timeline: what was dirty, what the device wrote and how commits fared, twice a second, with the
+//! flood itself in hand so that a commit stuck behind it can be let go.
+
+use std::time::Instant;
+
+use weir_core::result::record::{Class, FloodRecord};
+use weir_core::target::TargetFacts;
+use weir_core::units::{Bytes, per_second};
+use weir_core::verdict::doctor::{FloodPhase, FloodSample, PhaseKind};
+use weir_host::{Host, Sample};
+use weir_io::flood::Flood;
+use weir_io::runner::{Observer, Tick};
+
+use super::progress::Steps;
+
+/// Commits that are still stuck this long after their phase are let go by ending the flood.
+const GRACE_NS: i64 = 4_000_000_000;
+
+/// The timeline.
+pub struct Timeline {
+    /// The phases so far.
+    pub phases: Vec<FloodPhase>,
+    /// The samples so far.
+    pub samples: Vec<FloodSample>,
+    /// Floods that have ended.
+    pub ended: Vec<FloodRecord>,
+    flood: Option<Flood>,
+    host: Host,
+    target: TargetFacts,
+    zero: Instant,
+    last: Sample,
+    last_bytes: u64,
+    phase_bytes: u64,
+}
+
+impl Timeline {
+    /// Begins now.
+    pub fn new(host: &Host, target: &TargetFacts) -> Timeline {
+        Timeline {
+            phases: Vec::new(),
+            samples: Vec::new(),
+            ended: Vec::new(),
+            flood: None,
+            host: host.clone(),
+            target: target.clone(),
+            zero: Instant::now(),
+            last: host.sample(target),
+            last_bytes: 0,
+            phase_bytes: 0,
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.zero.elapsed().as_nanos() as u64
+    }
+
+    /// Takes a flood into hand.
+    pub fn start_flood(&mut self, flood: Flood) {
+        (self.last_bytes, self.phase_bytes) = (0, 0);
+        self.flood = Some(flood);
+    }
+
+    /// Whether a flood is running.
+    pub fn is_flooding(&self) -> bool {
+        self.flood.is_some()
+    }
+
+    /// Bytes the flood has handed over.
+    pub fn flood_bytes(&self) -> u64 {
+        self.flood.as_ref().map_or(self.last_bytes, Flood::bytes)
+    }
+
+    /// Ends the flood; its files are gone afterwards.
+    pub fn stop_flood(&mut self) {
+        if let Some(flood) = self.flood.take() {
+            self.last_bytes = flood.bytes();
+            self.ended.push(flood.stop());
+        }
+    }
+
+    /// A phase begins.
+    pub fn begin(&mut self, kind: PhaseKind, label: String, threads: u32, dirty_bytes: Option<Bytes>) {
+        self.phase_bytes = self.flood_bytes();
+        self.phases.push(FloodPhase {
+            kind,
+            label,
+            threads,
+            dirty_bytes,
+            start_ns: self.now_ns(),
+            end_ns: 0,
+            measurement: None,
+            flood_bytes_per_second: None,
+        });
+    }
+
+    /// The phase that began last ends.
+    pub fn end(&mut self, measurement: Option<String>) {
+        let (now_ns, bytes, since) = (self.now_ns(), self.flood_bytes(), self.phase_bytes);
+        let Some(phase) = self.phases.last_mut() else { return };
+        phase.end_ns = now_ns;
+        phase.measurement = measurement;
+        let seconds = now_ns.saturating_sub(phase.start_ns) as f64 / 1e9;
+        let flooded = !matches!(phase.kind, PhaseKind::Idle | PhaseKind::Drain);
+        phase.flood_bytes_per_second =
+            (flooded && seconds > 0.0).then(|| bytes.saturating_sub(since) as f64 / seconds);
+    }
+
+    /// Takes a sample; `commits` are those of a tick, if commits are being measured.
+    pub fn sample(&mut self, commits: Option<&Tick<'_>>) -> &FloodSample {
+        let now = self.host.sample(&self.target);
+        let load = now.since(&self.last);
+        let seconds = (load.elapsed_ns as f64 / 1e9).max(1e-3);
+        let bytes = self.flood_bytes();
+        let device = self.target.device.as_ref().and_then(|name| load.devices.get(name));
+        let interval = commits.map(|tick| tick.interval);
+        let done = interval.map(|i| (i.classes.get(&Class::Commit).map_or(0, |c| c.count), i.len_ns.max(1)));
+        self.samples.push(FloodSample {
+            at_ns: self.zero.elapsed().as_nanos() as u64,
+            dirty_bytes: load.memory.dirty_bytes,
+            writeback_bytes: load.memory.writeback_bytes,
+            flood_bytes_per_second: bytes.saturating_sub(self.last_bytes) as f64 / seconds,
+            device_bytes_per_second: device.map(|d| d.write_bytes_per_second),
+            commit_iops: done.map(|(count, len_ns)| count as f64 * 1e9 / len_ns as f64),
+            oldest_ns: interval.map(|i| i.oldest_ns),
+        });
+        (self.last, self.last_bytes) = (now, bytes);
+        &self.samples[self.samples.len() - 1]
+    }
+}
+
+/// A timeline watching commits, and telling how they fare.
+pub struct Watching<'a> {
+    /// Where samples go.
+    pub timeline: &'a mut Timeline,
+    /// Where words go.
+    pub progress: &'a mut Steps,
+}
+
+impl Observer for Watching<'_> {
+    fn tick(&mut self, tick: &Tick<'_>) {
+        let sample = self.timeline.sample(Some(tick));
+        let detail = format!(
+            ": {} commits/s, {} dirty",
+            per_second(sample.commit_iops.unwrap_or(0.0)),
+            Bytes((sample.dirty_bytes + sample.writeback_bytes) >> 20 << 20),
+        );
+        self.progress.detail(&detail);
+        if tick.at_ns > tick.job.duration.0 as i64 + GRACE_NS {
+            self.timeline.stop_flood();
+        }
+    }
+}
