@@ -141,3 +141,35 @@ fn fio_json_has_every_key_of_fio_and_its_figures() {
     let all = shares("latency_ns") + shares("latency_us") + shares("latency_ms");
     assert!((all - 100.0).abs() < 1e-6 && (shares("iodepth_level") - 100.0).abs() < 1e-9, "{all}");
 }
+
+/// Every key of a JSON value, at any depth, but not below `skipped`.
+fn keys(value: &serde_json::Value, skipped: &[&str], found: &mut std::collections::BTreeSet<String>) {
+    let below: Vec<&serde_json::Value> = match value {
+        serde_json::Value::Object(map) => {
+            found.extend(map.keys().cloned());
+            map.iter().filter(|(key, _)| !skipped.contains(&key.as_str())).map(|(_, v)| v).collect()
+        }
+        serde_json::Value::Array(items) => items.iter().collect(),
+        _ => return,
+    };
+    below.into_iter().for_each(|value| keys(value, skipped, found));
+}
+
+#[test]
+fn the_schema_document_names_every_field() {
+    let document = include_str!("../../../../docs/record.md");
+    let mut record = full();
+    record.jobs[0].verify = Some(Default::default());
+    record.jobs[0].threads = vec![Default::default()];
+    let comparison = compare(&record, &record, 1);
+    let mut found = std::collections::BTreeSet::new();
+    // A job is described where it is typed, the conditions where they are defined.
+    keys(&serde_json::to_value(&record).unwrap(), &["job", "conditions"], &mut found);
+    keys(&serde_json::to_value(derive(&record)).unwrap(), &[], &mut found);
+    keys(&serde_json::to_value(&comparison).unwrap(), &[], &mut found);
+    found.extend(csv::HEADER.split(',').map(String::from));
+    let named =
+        |key: &str| document.contains(&format!("`{key}`")) || document.contains(&format!("\"{key}\""));
+    let missing: Vec<&String> = found.iter().filter(|key| !named(key)).collect();
+    assert!(missing.is_empty() && found.len() > 80, "{missing:?}");
+}

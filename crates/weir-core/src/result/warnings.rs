@@ -21,7 +21,9 @@ fn note(key: &str, text: String) -> Note {
 /// Notes on the whole run.
 pub fn of_run(record: &Record, jobs: &[JobResult]) -> Vec<Note> {
     let mut notes = Vec::new();
-    if let Some(why) = &record.ended_early {
+    // A job's own error is among its notes.
+    let told = |why: &String| record.jobs.iter().any(|job| job.error.as_ref() == Some(why));
+    if let Some(why) = record.ended_early.as_ref().filter(|why| !told(why)) {
         notes.push(note(
             "ended-early",
             format!("the run ended early ({why}); figures cover what was measured until then"),
