@@ -241,6 +241,11 @@ fn condition_differences(a: &Record, b: &Record) -> Vec<Difference> {
             serde_json::json!({ "granted": job.engine.granted.clone(), "refused": job.engine.refused.clone() })
         });
         let mut all = record.conditions.clone();
+        // A login makes a cgroup of its own; what it limits is what counts.
+        let cgroups = all.get_mut("cgroups").and_then(Value::as_array_mut).into_iter().flatten();
+        for cgroup in cgroups.filter_map(Value::as_object_mut) {
+            cgroup.remove("path");
+        }
         if let Some(all) = all.as_object_mut() {
             all.insert("engine".to_string(), engines.collect());
             all.insert("weir".to_string(), record.weir_version.clone().into());

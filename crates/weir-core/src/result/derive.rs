@@ -45,7 +45,7 @@ fn job_result(job: &JobRecord) -> JobResult {
     let headline = headline(job);
     let series = headline.map(|class| Series::of(job, class)).filter(|s| !s.is_empty());
     let (warmup, steady, regimes) = match &series {
-        Some(series) => judge(series),
+        Some(series) => judge(series, job.job.rate.is_some()),
         None => (no_warmup(), SteadyResult::TooShort, Vec::new()),
     };
     let total = total(job);
@@ -121,7 +121,7 @@ fn total(job: &JobRecord) -> Total {
     }
 }
 
-fn judge(series: &Series) -> (WarmupResult, SteadyResult, Vec<Regime>) {
+fn judge(series: &Series, open_loop: bool) -> (WarmupResult, SteadyResult, Vec<Regime>) {
     let rates = series.rates();
     let rule = warmup::mser5(&rates);
     let cut = rule.intervals();
@@ -132,19 +132,23 @@ fn judge(series: &Series) -> (WarmupResult, SteadyResult, Vec<Regime>) {
         rate_ratio: if cut > 0 && after > 0.0 { before / after } else { 1.0 },
     };
     let regimes = change::regimes(&rates, SEED).into_iter().map(|span| regime(series, span)).collect();
-    (warmup, steady_result(series, cut), regimes)
+    (warmup, steady_result(series, cut, open_loop), regimes)
 }
 
 fn no_warmup() -> WarmupResult {
     WarmupResult { rule: warmup::Warmup::TooShort, cut_ns: 0, rate_ratio: 1.0 }
 }
 
-fn steady_result(series: &Series, cut: usize) -> SteadyResult {
+/// In an open loop the rate is the schedule's, not the storage's: p99 alone is judged.
+fn steady_result(series: &Series, cut: usize, open_loop: bool) -> SteadyResult {
     let rounds = steady::rounds(series.len() - cut).map(|rounds| rounds.map(|r| r.start + cut..r.end + cut));
     let iops = rounds.as_ref().and_then(|r| steady::judge(&r.clone().map(|round| series.rate(round))));
     let (Some(rounds), Some(iops)) = (rounds, iops) else { return SteadyResult::TooShort };
     let p99 = p99_of_rounds(series, &rounds).and_then(|p99| steady::judge(&p99));
-    SteadyResult::Judged { iops, p99, holds: iops.holds && p99.is_none_or(|p| p.holds) }
+    if open_loop && p99.is_none() {
+        return SteadyResult::TooShort;
+    }
+    SteadyResult::Judged { iops, p99, holds: (open_loop || iops.holds) && p99.is_none_or(|p| p.holds) }
 }
 
 fn p99_of_rounds(series: &Series, rounds: &[Range<usize>; ROUNDS]) -> Option<[f64; ROUNDS]> {

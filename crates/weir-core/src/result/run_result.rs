@@ -142,10 +142,10 @@ pub enum SteadyResult {
         iops: Steady,
         /// p99 of the headline class; `null` with fewer than 300 samples in a round.
         p99: Option<Steady>,
-        /// Both hold.
+        /// Both hold; in an open loop, whose rate is given, p99 does.
         holds: bool,
     },
-    /// Fewer than five intervals after the warm-up.
+    /// Fewer than five intervals after the warm-up, or, in an open loop, too few samples.
     TooShort,
 }
 

@@ -4,7 +4,7 @@ use crate::result::record::{JobRecord, Note, Record};
 use crate::result::run_result::{JobResult, SteadyResult};
 use crate::stats::Quantile;
 use crate::stats::warmup::Warmup;
-use crate::units::{Nanos, per_second, significant};
+use crate::units::{Nanos, grouped, per_second, significant};
 use crate::workload::spec::{Data, SyncMode};
 
 /// An operation this old is a stall worth a sentence, whatever the device.
@@ -48,7 +48,7 @@ pub fn of_job(job: &JobRecord, result: &JobResult) -> Vec<Note> {
         late(result),
         warmup(result),
         regimes(result),
-        steady(result),
+        steady(job, result),
         samples(result),
         data(job),
         not_durable(job),
@@ -134,7 +134,7 @@ fn stall(result: &JobResult) -> Option<Note> {
 fn late(result: &JobResult) -> Option<Note> {
     let late = result.lateness.filter(|l| l.late_share > 0.01 || l.not_started > 0)?;
     let text = format!(
-        "the rate asked for was not kept: {:.1} % of operations finished more than {} after their intended start, \
+        "the schedule was not kept: {:.1} % of operations finished more than {} after their intended start, \
          {} had not started at the end",
         late.late_share * 100.0,
         Nanos(late.late_after_ns),
@@ -178,7 +178,7 @@ fn regimes(result: &JobResult) -> Option<Note> {
     Some(note("regimes", text))
 }
 
-fn steady(result: &JobResult) -> Option<Note> {
+fn steady(job: &JobRecord, result: &JobResult) -> Option<Note> {
     let SteadyResult::Judged { iops, p99, holds: false } = result.steady else { return None };
     let moved = |name: &str, s: crate::stats::steady::Steady| {
         format!(
@@ -188,7 +188,7 @@ fn steady(result: &JobResult) -> Option<Note> {
         )
     };
     let mut what = Vec::new();
-    what.extend((!iops.holds).then(|| moved("IOPS", iops)));
+    what.extend((!iops.holds && job.job.rate.is_none()).then(|| moved("IOPS", iops)));
     what.extend(p99.filter(|p| !p.holds).map(|p| moved("p99", p)));
     let text = format!("no steady state: over five rounds {} (limits 20 % and 10 %)", what.join(", "));
     Some(note("unsteady", text))
@@ -204,7 +204,7 @@ fn samples(result: &JobResult) -> Option<Note> {
                 Quantile::Value { .. } => None,
             });
         if let Some((name, have, need)) = first {
-            short.push(format!("{} {name} needs {need} (has {have})", class.name()));
+            short.push(format!("{} {name} needs {} (has {})", class.name(), grouped(need), grouped(have)));
         }
     }
     let text = || format!("too few samples for high percentiles: {}; run longer", short.join(", "));

@@ -1,4 +1,5 @@
 //! What a user does, and what goes wrong, against the built binary.
 
 mod lab;
+mod results;
 mod weir;

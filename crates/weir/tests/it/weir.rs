@@ -77,6 +77,11 @@ impl Weir {
         running
     }
 
+    /// The folder of its store.
+    pub fn store(&self) -> &Path {
+        self.store.path()
+    }
+
     /// The records in the store, parsed, oldest first.
     pub fn records(&self) -> Vec<serde_json::Value> {
         let mut paths: Vec<PathBuf> = files_under(self.store.path());

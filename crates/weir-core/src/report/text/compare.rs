@@ -1,6 +1,7 @@
 //! A comparison: the effect first, then what else differs.
 
 use super::layout::{labelled, table};
+use super::run::to_the_second;
 use crate::result::comparison::{Comparison, Effect, Measure, Verdict};
 use crate::result::difference::Difference;
 use crate::units::{Nanos, per_second};
@@ -37,8 +38,16 @@ pub fn comparison(comparison: &Comparison) -> String {
     for warning in &comparison.warnings {
         labelled(&mut out, "warning", &warning.text);
     }
-    labelled(&mut out, "A", &format!("{}, started {}", comparison.a.id, comparison.a.started_at));
-    labelled(&mut out, "B", &format!("{}, started {}", comparison.b.id, comparison.b.started_at));
+    labelled(
+        &mut out,
+        "A",
+        &format!("{}, started {}", comparison.a.id, to_the_second(&comparison.a.started_at)),
+    );
+    labelled(
+        &mut out,
+        "B",
+        &format!("{}, started {}", comparison.b.id, to_the_second(&comparison.b.started_at)),
+    );
     append_differences(&mut out, "workload", &comparison.workload_differences);
     append_differences(&mut out, "differs", &comparison.condition_differences);
     if comparison.condition_differences.is_empty() {

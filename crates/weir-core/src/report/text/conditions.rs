@@ -10,6 +10,7 @@ use crate::units::{Bytes, significant};
 pub fn append(out: &mut String, conditions: &Value) {
     for (label, parts) in [
         ("storage", storage(conditions)),
+        ("unseen", blind(conditions)),
         ("queue", queue(conditions)),
         ("machine", machine(conditions)),
         ("vm", vm(conditions)),
@@ -50,8 +51,12 @@ fn storage(conditions: &Value) -> Vec<Option<String>> {
     });
     let names: Vec<String> = layers(conditions).filter_map(layer).collect();
     let stack = (!names.is_empty()).then(|| names.join(" > "));
-    let blind = text(conditions, "/target/blind/0").map(|why| format!("not seen through: {why}"));
-    vec![file_system, stack, blind]
+    vec![file_system, stack]
+}
+
+fn blind(conditions: &Value) -> Vec<Option<String>> {
+    let all = conditions.pointer("/target/blind").and_then(Value::as_array);
+    all.into_iter().flatten().map(|why| why.as_str().map(String::from)).collect()
 }
 
 fn mount_options(conditions: &Value) -> String {

@@ -12,7 +12,12 @@ pub const TOO_FEW: &str = "too few";
 
 /// The report of a run.
 pub fn run(result: &RunResult, record: &Record) -> String {
-    let mut out = format!("weir {} {}, started {}\n", record.weir_version, record.kind, record.started_at);
+    let mut out = format!(
+        "weir {} {}, started {}\n",
+        record.weir_version,
+        record.kind,
+        to_the_second(&record.started_at)
+    );
     conditions::append(&mut out, &record.conditions);
     for (job, raw) in result.jobs.iter().zip(&record.jobs) {
         out.push('\n');
@@ -124,16 +129,31 @@ fn checks(job: &JobResult) -> String {
         None => "Little's law not applicable".to_string(),
     };
     let steady = match job.steady {
+        SteadyResult::Judged { holds: true, p99: Some(_), .. } if job.lateness.is_some() => "steady in p99",
         SteadyResult::Judged { holds: true, p99: Some(_), .. } => "steady in IOPS and p99",
         SteadyResult::Judged { holds: true, p99: None, .. } => "steady in IOPS",
         SteadyResult::Judged { holds: false, .. } => "NOT steady",
         SteadyResult::TooShort => "too short to judge steadiness",
     };
-    let cpu = format!(
-        "CPU per operation {} here, {} on the whole machine",
-        Nanos(job.cpu.process_ns_per_operation.round() as u64),
-        Nanos(job.cpu.machine_ns_per_operation.round() as u64)
-    );
-    let oldest = job.stall.map(|s| format!("; oldest in flight at a tick {}", Nanos(s.oldest_ns)));
+    let cpu = format!("CPU per operation {}", cpu(job));
+    let oldest = job
+        .stall
+        .filter(|s| s.oldest_ns > 0)
+        .map(|s| format!("; oldest in flight at a tick {}", Nanos(s.oldest_ns)));
     format!("{little}; {steady}; {cpu}{}", oldest.unwrap_or_default())
+}
+
+/// Our own share, and the whole machine's where it was seen.
+fn cpu(job: &JobResult) -> String {
+    let own = Nanos(job.cpu.process_ns_per_operation.round() as u64);
+    if job.cpu.machine_ns_per_operation == 0.0 {
+        return own.to_string();
+    }
+    format!("{own} here, {} on the whole machine", Nanos(job.cpu.machine_ns_per_operation.round() as u64))
+}
+
+/// A start without the fraction of its second.
+pub fn to_the_second(started_at: &str) -> String {
+    let Some((seconds, fraction)) = started_at.split_once('.') else { return started_at.to_string() };
+    format!("{seconds}{}", fraction.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
