@@ -23,6 +23,11 @@ pub struct Sample<'a> {
 /// The curve of every sample, up to its longest operation; dotted where fewer than three samples lie beyond.
 pub fn figure(id: &str, title: &str, finding: &str, samples: &[Sample<'_>]) -> Figure {
     let series = samples.iter().filter(|s| s.latency.count() > 0).map(curve).collect();
+    of_series(id, title, finding, series)
+}
+
+/// Curves over percentiles in one figure.
+pub fn of_series(id: &str, title: &str, finding: &str, series: Vec<Series>) -> Figure {
     Figure {
         id: id.to_string(),
         title: title.to_string(),
@@ -31,6 +36,23 @@ pub fn figure(id: &str, title: &str, finding: &str, samples: &[Sample<'_>]) -> F
         panels: vec![Panel::of(Axis::y("latency", Unit::Latency, Scale::Log), series, 1.0)],
         regions: Vec::new(),
     }
+}
+
+/// A curve from coarse buckets (low ns, high ns, count), whose upper edges bound the values.
+pub fn coarse_curve(name: String, look: usize, buckets: &[(u64, u64, u64)], longest_ns: u64) -> Series {
+    let n = buckets.iter().map(|b| b.2).sum::<u64>().max(1) as f64;
+    let mut points: Vec<(f64, f64)> = buckets.first().map(|b| (0.0, b.0.max(1) as f64)).into_iter().collect();
+    let mut seen = 0u64;
+    for (_, high, count) in buckets {
+        seen += count;
+        let q = seen as f64 / n;
+        if (1.0 - q) * n >= SAMPLES_BEYOND - 1e-6 {
+            points.push((q, (*high).min(longest_ns) as f64));
+        }
+    }
+    let sure = points.len();
+    points.push((1.0 - 1.0 / n.max(2.0), longest_ns as f64));
+    Series { doubtful_from: Some(sure), ..Series::line(name, look, points) }
 }
 
 fn curve(sample: &Sample<'_>) -> Series {
@@ -66,7 +88,7 @@ pub fn table(samples: &[Sample<'_>]) -> Table {
         row.push(h.max().map_or("–".to_string(), |m| Unit::Latency.value(m as f64)));
         row
     });
-    Table { head: head.map(str::to_string).collect(), rows: rows.collect() }
+    Table { head: head.map(str::to_string).collect(), rows: rows.collect(), ..Table::default() }
 }
 
 /// A quantile, or that too few operations stand behind it.

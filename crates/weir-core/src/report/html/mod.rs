@@ -2,10 +2,12 @@
 
 mod conditions;
 mod distribution;
+mod doctor;
 mod job;
 mod run;
 mod timeline;
 
+pub use doctor::doctor;
 pub use run::run;
 
 use std::fmt::Display;
@@ -37,6 +39,8 @@ pub struct Table {
     pub head: Vec<String>,
     /// Rows; the first cell of each names it.
     pub rows: Vec<Vec<String>>,
+    /// An anchor for each row, where others point at them; else empty.
+    pub anchors: Vec<String>,
 }
 
 /// The whole document. Only `body` is HTML already; everything else is escaped here.
@@ -64,6 +68,11 @@ pub fn page(page: &Page) -> String {
 /// A part of the page with its heading; `body` is HTML.
 pub fn section(id: &str, heading: &str, body: &str) -> String {
     format!("<section id=\"{}\"><h2>{}</h2>\n{body}</section>\n", escape(id), escape(heading))
+}
+
+/// A name for an anchor: letters, digits and hyphens.
+pub fn slug(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
 }
 
 /// A paragraph of plain text.
@@ -103,7 +112,9 @@ pub fn data_table(table: &Table) -> String {
     let rows: String = table
         .rows
         .iter()
-        .map(|row| {
+        .enumerate()
+        .map(|(i, row)| {
+            let anchor = table.anchors.get(i).map_or(String::new(), |a| format!(" id=\"{}\"", escape(a)));
             let cells: String = row
                 .iter()
                 .enumerate()
@@ -112,7 +123,7 @@ pub fn data_table(table: &Table) -> String {
                     _ => format!("<td>{}</td>", escape(cell)),
                 })
                 .collect();
-            format!("<tr>{cells}</tr>")
+            format!("<tr{anchor}>{cells}</tr>")
         })
         .collect();
     // A box that scrolls must be reachable by keyboard.

@@ -120,7 +120,7 @@ pub fn table(job: &JobRecord, classes: &[Class]) -> Table {
         row.push(Unit::Latency.value(interval.oldest_ns as f64));
         row
     };
-    Table { head, rows: job.intervals.iter().map(row).collect() }
+    Table { head, rows: job.intervals.iter().map(row).collect(), ..Table::default() }
 }
 
 /// Every operation's latency against the time it finished.

@@ -4,7 +4,7 @@ use super::labels::{RegionNames, Swatch, at_ends, legend, polygon, room_at_end};
 use super::scale::Placed;
 use super::svg::{Anchor, Svg, number, text_width};
 use super::unit::Unit;
-use super::{At, Figure, Form, Join, LOOKS, Panel, Reference, Series, heat};
+use super::{At, Figure, Form, Join, LOOKS, Panel, Series, Tint, heat};
 
 /// Height of the drawing area of a panel with height 1.
 pub fn full_height(form: Form) -> f64 {
@@ -38,7 +38,7 @@ pub fn figure(figure: &Figure, form: Form) -> String {
         top += legend(&mut svg, &entries(panel, room.is_some(), &names, i == 0), 2.0, top, form);
         if i == 0 && !figure.regions.is_empty() {
             names.draw(&mut svg, &figure.regions, &x, top, font);
-            top += names.rows() as f64 * font * 1.2;
+            top += names.height(font);
         }
         top += font * 0.5 + top_labels_room(panel, font);
         let y = Placed { start: y.start + top, end: y.end + top, ..y };
@@ -98,14 +98,10 @@ fn entries(panel: &Panel, named_at_ends: bool, names: &RegionNames, first: bool)
     }
     if let Some(most) = panel.heat.iter().map(|c| c.count).max() {
         let text = format!("1 to {} operations per cell", crate::units::grouped(most));
-        entries.push((Swatch::Shades(most), text));
+        entries.push((Swatch::Shades, text));
     }
     if first {
-        entries.extend(names.key.iter().map(|(swatch, text)| match swatch {
-            Swatch::Letter(c) => (Swatch::Letter(*c), text.clone()),
-            Swatch::Look(look) => (Swatch::Look(*look), text.clone()),
-            Swatch::Shades(n) => (Swatch::Shades(*n), text.clone()),
-        }));
+        entries.extend(names.key());
     }
     entries
 }
@@ -124,25 +120,38 @@ fn draw_panel(
     (y, y_ticks): (&Placed, &Ticks),
     form: Form,
 ) {
-    for region in figure.regions.iter().filter(|r| r.shaded) {
-        svg.rect("shade", x.at(region.from), y.end, x.at(region.to) - x.at(region.from), y.start - y.end);
+    for region in &figure.regions {
+        let class = match region.tint {
+            Tint::Plain => continue,
+            Tint::Disturbed => "disturbed",
+            Tint::Eased => "eased",
+        };
+        svg.rect(class, x.at(region.from), y.end, x.at(region.to) - x.at(region.from), y.start - y.end);
     }
     grid(svg, (x, x_ticks), (y, y_ticks), form);
     for region in figure.regions.iter().skip(1) {
         svg.line("edge", (x.at(region.from), y.end), (x.at(region.from), y.start));
     }
+    for part in figure.regions.iter().flat_map(|r| r.parts.iter().skip(1)) {
+        svg.line("edge part", (x.at(part.from), y.end), (x.at(part.from), y.start));
+    }
     heat::draw(svg, &panel.heat, x, y);
     for series in &panel.series {
         filled(svg, series, x, y);
     }
+    // A line on its own needs no dash or marker to be told from others.
+    let alone = panel.series.len() == 1;
     for series in &panel.series {
-        lines(svg, series, x, y);
+        lines(svg, series, alone, x, y);
     }
-    for series in &panel.series {
+    for series in panel.series.iter().filter(|s| !alone || s.points.len() <= MARKED_POINTS_MOST) {
         markers(svg, series, (x, figure.x.unit), (y, panel.y.unit));
     }
     for (i, reference) in panel.references.iter().enumerate() {
-        draw_reference(svg, reference, i, x, y, form.font());
+        match reference.at {
+            At::X(value) => vertical(svg, (value, &reference.label), i, x, y, form.font()),
+            At::Y(value) => horizontal(svg, (value, &reference.label), &panel.series, x, y, form.font()),
+        }
     }
 }
 
@@ -196,19 +205,19 @@ fn filled(svg: &mut Svg, series: &Series, x: &Placed, y: &Placed) {
     }
 }
 
-fn lines(svg: &mut Svg, series: &Series, x: &Placed, y: &Placed) {
+fn lines(svg: &mut Svg, series: &Series, alone: bool, x: &Placed, y: &Placed) {
     if series.join == Join::None {
         return;
     }
-    let look = series.look % LOOKS;
+    let look = format!("s{}{}", series.look % LOOKS, if alone { " solid" } else { "" });
     let sure = series.doubtful_from.unwrap_or(series.points.len()).min(series.points.len());
     for run in runs(&series.points[..sure]) {
-        svg.path(&format!("ln s{look}"), &polyline(&corners(run, series.join, x, y)));
+        svg.path(&format!("ln {look}"), &polyline(&corners(run, series.join, x, y)));
     }
     let doubtful = &series.points[sure.saturating_sub(1)..];
     if sure < series.points.len() {
         for run in runs(doubtful) {
-            svg.path(&format!("ln doubt s{look}"), &polyline(&corners(run, series.join, x, y)));
+            svg.path(&format!("ln doubt {look}"), &polyline(&corners(run, series.join, x, y)));
         }
     }
 }
@@ -246,22 +255,39 @@ fn markers(svg: &mut Svg, series: &Series, (x, x_unit): (&Placed, Unit), (y, y_u
     }
 }
 
-fn draw_reference(svg: &mut Svg, reference: &Reference, index: usize, x: &Placed, y: &Placed, font: f64) {
-    match reference.at {
-        At::X(value) => {
-            let at = x.at(value);
-            let above = y.end - font * (0.4 + 1.25 * index as f64);
-            svg.line("ref", (at, above - font * 0.2), (at, y.start));
-            let width = text_width(&reference.label, font);
-            let anchor = if at + width + 6.0 > x.end { Anchor::End } else { Anchor::Start };
-            let offset = if anchor == Anchor::End { -5.0 } else { 5.0 };
-            svg.text("rf", (at + offset, above), anchor, &reference.label);
-        }
-        At::Y(value) => {
-            let at = y.at(value);
-            svg.line("ref", (x.start, at), (x.end, at));
-            svg.text("rf", (x.end - 2.0, at - 5.0), Anchor::End, &reference.label);
-        }
+/// A vertical line with its name above the drawing area, in a row of its own.
+fn vertical(svg: &mut Svg, (value, label): (f64, &str), row: usize, x: &Placed, y: &Placed, font: f64) {
+    let at = x.at(value);
+    let above = y.end - font * (0.4 + 1.25 * row as f64);
+    svg.line("ref", (at, above - font * 0.2), (at, y.start));
+    let to_the_left = at + text_width(label, font) + 6.0 > x.end;
+    let (anchor, offset) = if to_the_left { (Anchor::End, -5.0) } else { (Anchor::Start, 5.0) };
+    svg.text("rf", (at + offset, above), anchor, label);
+}
+
+/// A horizontal line with its name above it, on the side where fewer points are in its way.
+fn horizontal(
+    svg: &mut Svg,
+    (value, label): (f64, &str),
+    series: &[Series],
+    x: &Placed,
+    y: &Placed,
+    font: f64,
+) {
+    let (at, width) = (y.at(value), text_width(label, font) + 6.0);
+    svg.line("ref", (x.start, at), (x.end, at));
+    let in_the_way = |from: f64, to: f64| {
+        let points = series.iter().flat_map(|s| &s.points).filter(|p| p.1.is_finite());
+        let inside = |p: &&(f64, f64)| {
+            let (px, py) = (x.at(p.0), y.at(p.1));
+            from <= px && px <= to && at - font * 1.6 <= py && py <= at + 3.0
+        };
+        points.filter(inside).count()
+    };
+    if in_the_way(x.end - width, x.end) <= in_the_way(x.start, x.start + width) {
+        svg.text("rf", (x.end - 2.0, at - 5.0), Anchor::End, label);
+    } else {
+        svg.text("rf", (x.start + 4.0, at - 5.0), Anchor::Start, label);
     }
 }
 

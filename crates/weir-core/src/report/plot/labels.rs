@@ -2,7 +2,7 @@
 
 use super::scale::Placed;
 use super::svg::{Anchor, Svg, number, text_width};
-use super::{Form, LOOKS, Panel, Region};
+use super::{Form, LOOKS, Panel, Part, Region};
 
 /// Width of a legend's swatch with the space behind it.
 const SWATCH: f64 = 34.0;
@@ -69,10 +69,10 @@ pub fn at_ends(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed, font: f64) 
 pub enum Swatch {
     /// A line with its marker.
     Look(usize),
-    /// A letter that stands in the drawing.
-    Letter(char),
-    /// The shades of a heat map with this many operations in the fullest cell.
-    Shades(u64),
+    /// A letter or short form that stands in the drawing.
+    Text(String),
+    /// The shades of a heat map.
+    Shades,
 }
 
 /// Draws entries from left to right, wrapping, and returns the height used.
@@ -82,8 +82,8 @@ pub fn legend(svg: &mut Svg, entries: &[(Swatch, String)], left: f64, top: f64, 
     for (swatch, text) in entries {
         let swatch_width = match swatch {
             Swatch::Look(_) => SWATCH,
-            Swatch::Letter(_) => font * 1.1,
-            Swatch::Shades(_) => super::heat::SHADES as f64 * 13.0 + 6.0,
+            Swatch::Text(mark) => text_width(mark, font) + font * 0.6,
+            Swatch::Shades => super::heat::SHADES as f64 * 13.0 + 6.0,
         };
         let width = swatch_width + text_width(text, font);
         if x > left && x + width > form.width() - 2.0 {
@@ -103,8 +103,8 @@ fn draw_swatch(svg: &mut Svg, swatch: &Swatch, x: f64, y: f64) {
             svg.line(&format!("ln s{}", look % LOOKS), (x, y), (x + 28.0, y));
             svg.marker(*look, (x + 14.0, y), "");
         }
-        Swatch::Letter(letter) => svg.text("lg strong", (x, y + 4.5), Anchor::Start, &letter.to_string()),
-        Swatch::Shades(_) => {
+        Swatch::Text(mark) => svg.text("lg strong", (x, y + 4.5), Anchor::Start, mark),
+        Swatch::Shades => {
             for i in 0..super::heat::SHADES {
                 svg.rect(&format!("h{}", i + 1), x + 13.0 * i as f64, y - 6.0, 13.0, 12.0);
             }
@@ -112,48 +112,79 @@ fn draw_swatch(svg: &mut Svg, swatch: &Swatch, x: f64, y: f64) {
     }
 }
 
-/// The names of regions, either in full above each or as letters with a key.
+/// The names of regions, either in full above each or as letters with a key, and of their parts.
 pub struct RegionNames {
     /// Lines above each region.
-    pub lines: Vec<Vec<String>>,
+    lines: Vec<Vec<String>>,
     /// What the letters mean, where names do not fit.
-    pub key: Vec<(Swatch, String)>,
+    key: Vec<(String, String)>,
+    /// Names of parts with their middle, in units of x.
+    parts: Vec<(f64, String)>,
 }
 
 impl RegionNames {
     /// Wraps names into the room above their regions, if three lines do.
     pub fn of(regions: &[Region], x: &Placed, font: f64) -> RegionNames {
         let room = |r: &Region| x.at(r.to) - x.at(r.from) - 6.0;
-        let wrapped: Option<Vec<Vec<String>>> =
-            regions.iter().map(|r| wrap(&r.label, room(r), font, 3)).collect();
-        match wrapped {
-            Some(lines) => RegionNames { lines, key: Vec::new() },
-            None => {
-                let letters = || ('A'..='Z').cycle();
-                RegionNames {
-                    lines: letters().take(regions.len()).map(|c| vec![c.to_string()]).collect(),
-                    key: letters().zip(regions).map(|(c, r)| (Swatch::Letter(c), r.label.clone())).collect(),
-                }
-            }
+        let fitting = |r: &Region| wrap(&r.label, room(r), font, 3).or(r.optional.then(Vec::new));
+        let wrapped: Option<Vec<Vec<String>>> = regions.iter().map(fitting).collect();
+        let letters = || ('A'..='Z').cycle();
+        let (parts, short) = part_names(regions, x, font);
+        let (lines, mut key) = match wrapped {
+            Some(lines) => (lines, Vec::new()),
+            None => (
+                letters().take(regions.len()).map(|c| vec![c.to_string()]).collect(),
+                letters().zip(regions).map(|(c, r)| (c.to_string(), r.label.clone())).collect(),
+            ),
+        };
+        if short {
+            let explained = regions.iter().flat_map(|r| &r.parts).find(|p| !p.short.is_empty());
+            key.extend(explained.map(|p| (p.short.clone(), p.label.clone())));
         }
+        RegionNames { lines, key, parts }
     }
 
-    /// Rows that the names take.
-    pub fn rows(&self) -> usize {
+    /// Entries of the legend that explain letters.
+    pub fn key(&self) -> impl Iterator<Item = (Swatch, String)> + '_ {
+        self.key.iter().map(|(mark, text)| (Swatch::Text(mark.clone()), text.clone()))
+    }
+
+    /// Rows of names, without those of parts.
+    fn name_rows(&self) -> usize {
         self.lines.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Height that all rows take.
+    pub fn height(&self, font: f64) -> f64 {
+        (self.name_rows() + usize::from(!self.parts.is_empty())) as f64 * font * 1.25
     }
 
     /// Writes the names, the first row at `top`.
     pub fn draw(&self, svg: &mut Svg, regions: &[Region], x: &Placed, top: f64, font: f64) {
+        let row = font * 1.25;
         for (region, lines) in regions.iter().zip(&self.lines) {
             let middle = (x.at(region.from) + x.at(region.to)) / 2.0;
-            let first = top + (self.rows() - lines.len()) as f64 * font * 1.2;
+            let first = top + (self.name_rows() - lines.len()) as f64 * row;
             for (i, line) in lines.iter().enumerate() {
-                let baseline = first + (i as f64 + 0.85) * font * 1.2;
-                svg.text("rg", (middle, baseline), Anchor::Middle, line);
+                svg.text("rg", (middle, first + (i as f64 + 0.85) * row), Anchor::Middle, line);
             }
         }
+        for (middle, name) in &self.parts {
+            let baseline = top + (self.name_rows() as f64 + 0.8) * row;
+            svg.text("tk", (x.at(*middle), baseline), Anchor::Middle, name);
+        }
     }
+}
+
+/// Names of parts in full, or in short where the full ones do not fit; those without a short form, or whose short
+/// form does not fit either, are left out. Also says whether short forms were used.
+fn part_names(regions: &[Region], x: &Placed, font: f64) -> (Vec<(f64, String)>, bool) {
+    let parts: Vec<&Part> = regions.iter().flat_map(|r| &r.parts).collect();
+    let fits = |p: &Part, text: &str| text_width(text, font) + 4.0 <= x.at(p.to) - x.at(p.from);
+    let short = parts.iter().any(|p| !p.short.is_empty() && !fits(p, &p.label));
+    let text = |p: &Part| if short { p.short.clone() } else { p.label.clone() };
+    let placed = parts.iter().map(|p| (p, text(p))).filter(|(p, text)| !text.is_empty() && fits(p, text));
+    (placed.map(|(p, text)| ((p.from + p.to) / 2.0, text)).collect(), short)
 }
 
 /// Breaks text at spaces into at most `most` lines of a width; `None` if it does not fit.

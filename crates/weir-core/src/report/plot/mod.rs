@@ -178,8 +178,36 @@ pub struct Region {
     pub to: f64,
     /// Its name.
     pub label: String,
-    /// Whether it is shaded; neighbours alternate or stand out by it.
-    pub shaded: bool,
+    /// How it is told from its neighbours.
+    pub tint: Tint,
+    /// Whether its name may be left out where it does not fit.
+    pub optional: bool,
+    /// Stretches within it that are told apart in a second row, in order.
+    pub parts: Vec<Part>,
+}
+
+/// A stretch within a region.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Start, in units of x.
+    pub from: f64,
+    /// End.
+    pub to: f64,
+    /// Its name.
+    pub label: String,
+    /// A short form, for narrow pages.
+    pub short: String,
+}
+
+/// The shade of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tint {
+    /// None.
+    Plain,
+    /// Something disturbs what is measured.
+    Disturbed,
+    /// Something disturbs, and something is done about it.
+    Eased,
 }
 
 /// Draws a figure for one form of page.

@@ -32,7 +32,7 @@ fn trimmed(value: f64, decimals: usize) -> String {
 /// A number for a tick: up to four digits as they are, larger ones in k and M.
 fn compact(value: f64, largest: f64) -> String {
     if largest < 10_000.0 {
-        if value >= 1000.0 { grouped(value.round() as u64) } else { trimmed(value, 3) }
+        if value >= 1000.0 { grouped(value.round() as u64) } else { trimmed(value, 4) }
     } else if value >= 1e6 {
         format!("{}M", trimmed(value / 1e6, 2))
     } else if value >= 1e3 {
@@ -86,8 +86,8 @@ impl Unit {
             }
             Unit::Seconds => trimmed(value, 2),
             Unit::Iops | Unit::Count(_) => compact(value, largest),
-            Unit::BytesPerSecond => trimmed(value / byte_unit(largest.max(1e6)).0, 4),
-            Unit::Bytes => trimmed(value / byte_unit(largest).0, 4),
+            Unit::BytesPerSecond => compact(value / byte_unit(largest.max(1e6)).0, 0.0),
+            Unit::Bytes => compact(value / byte_unit(largest).0, 0.0),
             Unit::Percent => format!("{} %", trimmed(value, 2)),
             Unit::Quantile => format!("{} %", trimmed(value * 100.0, 9)),
         }

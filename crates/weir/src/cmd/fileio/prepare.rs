@@ -99,7 +99,7 @@ fn one_file(
 fn remove_made(made: &[String], log: &mut Log<'_>) {
     let removed = made.iter().filter(|name| std::fs::remove_file(name).is_ok()).count();
     if removed > 0 {
-        log.console.err(&format!("Removed the {removed} files made by this prepare.\n"));
+        log.console.err(&format!("Removed what this prepare had made ({removed} of the files).\n"));
     }
 }
 

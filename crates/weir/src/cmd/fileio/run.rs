@@ -23,6 +23,8 @@ use crate::store::{self, Store};
 
 /// sysbench's exit code of a forced shutdown.
 const FORCED_SHUTDOWN: u8 = 2;
+/// Threads that are not stuck get this long to end: 5 % of a short run is no time at all.
+const GRACE_NS: u64 = 200_000_000;
 
 /// Runs the test and prints sysbench's report, then weir's.
 pub fn run(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Quit> {
@@ -80,7 +82,7 @@ fn measure(
     let source: Box<dyn OpSource> =
         if settings.general.debug { Box::new(Echo(stream)) } else { Box::new(stream) };
     let options = RunOptions {
-        abandon_after_ns: settings.general.forced_shutdown_s.map(|seconds| seconds * 1_000_000_000),
+        abandon_after_ns: settings.general.forced_shutdown_s.map(|s| (s * 1_000_000_000).max(GRACE_NS)),
         ..RunOptions::default()
     };
     let plan = JobPlan { job: job::job(settings, seed), source, paths };
