@@ -1,32 +1,55 @@
 //! Results to stdout, in the form that was asked for; nothing else goes there.
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
 
 use clap::ValueEnum;
-use weir_core::report::{csv, json, text};
-use weir_core::result::{Record, derive};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use weir_core::report::{csv, fio_json, json, text};
+use weir_core::result::{self, Record};
 
-/// Form of the results.
+/// Form of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// A report for people, at most 100 columns wide
     #[default]
     Text,
-    /// weir's own result, versioned
+    /// The result as JSON: figures with their sufficiency and self-checks
     Json,
-    /// Intervals, one a line
+    /// JSON as fio writes it
+    FioJson,
+    /// The intervals as CSV
     Csv,
+    /// The raw record as JSON: histograms, intervals and conditions
+    Record,
 }
 
-/// Prints a run. A reader that went away is an error that `failure` knows to pass over.
-pub fn print_run(record: &Record, format: Format) -> anyhow::Result<()> {
-    let shown = match format {
-        Format::Text => text::run(&derive(record), record),
-        Format::Json => json::run(&derive(record))?,
-        Format::Csv => csv::intervals(record),
-    };
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(shown.as_bytes())?;
-    stdout.flush()?;
+/// Writes a result to standard output; a reader that went away is an error of kind `BrokenPipe`, which `failure`
+/// takes as success.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
     Ok(())
+}
+
+/// A record in a given shape. `path` is where it lies, if it does.
+pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::Result<String> {
+    let result = || {
+        let mut result = result::derive(record);
+        result.record_path = path.map(|path| path.display().to_string());
+        result
+    };
+    Ok(match format {
+        Format::Text => text::run(&result(), record),
+        Format::Json => json::run(&result())?,
+        Format::FioJson => {
+            let start: Timestamp = record.started_at.parse().unwrap_or_default();
+            let time = start.to_zoned(TimeZone::system()).strftime("%a %b %e %H:%M:%S %Y").to_string();
+            fio_json::run(record, start.as_millisecond(), &time)?
+        }
+        Format::Csv => csv::intervals(record),
+        Format::Record => serde_json::to_string(record)? + "\n",
+    })
 }

@@ -8,6 +8,8 @@ use weir_core::workload::SpecError;
 use weir_core::workload::spec::{Arrival, BlockSize, Data, Distribution, EngineKind, OpenSync, SyncMode};
 use weir_core::workload::text::Direction;
 
+use crate::output::Format;
+
 const EXAMPLES: &str = "\
 Examples:
   weir bench /var/lib/data                          4 KiB random reads, one at a time, for 10 s
@@ -197,20 +199,6 @@ pub struct OutputArgs {
     /// Print the jobs as a job file with every default written out, and run nothing
     #[arg(long)]
     pub print_job: bool,
-}
-
-/// Form of the results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// weir's own record
-    Json,
-    /// As `fio --output-format=json` prints it
-    FioJson,
-    /// Intervals, one a line
-    Csv,
 }
 
 /// Parses a word of a job; its hint goes into clap's message.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+
+use crate::output::Format;
 
 /// Arguments of `weir results`.
 #[derive(Debug, clap::Args)]
@@ -57,19 +59,4 @@ pub enum Command {
         #[arg(value_name = "RUN", required = true)]
         runs: Vec<String>,
     },
-}
-
-/// The shapes of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A report for people, at most 100 columns wide
-    Text,
-    /// The result as JSON: figures with their sufficiency and self-checks
-    Json,
-    /// JSON as fio writes it
-    FioJson,
-    /// The intervals as CSV
-    Csv,
-    /// The raw record as JSON: histograms, intervals and conditions
-    Record,
 }

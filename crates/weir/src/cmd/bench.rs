@@ -1,10 +1,118 @@
-//! `weir bench`.
+//! `weir bench`: run a workload and report it honestly.
+
+use std::path::{Path, PathBuf};
+
+use weir_core::result::Record;
+use weir_core::workload::spec::{Job, Target};
+use weir_core::workload::stream::{JobStream, Layout};
+use weir_io::files::{Prepared, prepare};
+use weir_io::flood::FloodSpec;
+use weir_io::runner::{JobPlan, Stop};
 
 use crate::cli::bench::Args;
-use crate::failure::Outcome;
+use crate::failure::{Lacking, Outcome, Usage};
+use crate::output::{print, render};
+use crate::progress::Progress;
+use crate::session::{Ran, Session, run_jobs, run_options, save};
+use crate::settings::{self, BenchSettings};
+use crate::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
-    let _ = (args, command);
-    anyhow::bail!("weir bench is not there yet")
+    let settings = settings::bench(args)?;
+    if settings.print_job {
+        print(&weir_core::workload::jobfile::print(&settings.jobs))?;
+        return Ok(Outcome::Done);
+    }
+    for note in &settings.notes {
+        eprintln!("note: {note}");
+    }
+    let stop = stop_on_signals()?;
+    refuse_devices_in_use(&settings)?;
+    let record = measure(&settings, command, &stop)?;
+    let path = save(&record);
+    print(&render(&record, path.as_deref(), settings.format)?)?;
+    Ok(outcome(&record, &stop))
+}
+
+/// Makes the files, runs the jobs, and removes what was made.
+fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow::Result<Record> {
+    let place = settings.jobs.first().map_or_else(|| PathBuf::from("."), |job| place_of(job));
+    let floods = settings
+        .floods
+        .iter()
+        .map(|text| FloodSpec::parse(text, folder_of(&place)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut progress = Progress::new();
+    let mut plans = Vec::with_capacity(settings.jobs.len());
+    let mut made = Vec::with_capacity(settings.jobs.len());
+    for job in &settings.jobs {
+        let prepared = prepare(job, stop, &mut |done, all| progress.filling(done, all))?;
+        plans.push(plan(job, &prepared)?);
+        made.push(prepared);
+    }
+    // After the files are there, so that the conditions are those of the run.
+    let session = Session::begin("bench", command, &place);
+    let ran: Ran = run_jobs(plans, floods, &run_options(), &mut progress, stop)?;
+    progress.clear();
+    drop(made);
+    Ok(session.record(ran, stop))
+}
+
+/// A job with its stream over the files that are there.
+fn plan(job: &Job, prepared: &Prepared) -> anyhow::Result<JobPlan> {
+    let layout = Layout { file_bytes: prepared.file_bytes.clone() };
+    let source = JobStream::new(job, &layout).map_err(|e| Usage { what: e.what, hint: e.hint })?;
+    Ok(JobPlan { job: job.clone(), source: Box::new(source), paths: prepared.paths.clone() })
+}
+
+/// The path whose file system and device the job uses.
+fn place_of(job: &Job) -> PathBuf {
+    match &job.target {
+        Target::Files { dir, .. } => dir.clone(),
+        Target::File { path, .. } | Target::Device { path, .. } => path.clone(),
+        Target::Null { .. } => PathBuf::from("."),
+    }
+}
+
+fn folder_of(place: &Path) -> &Path {
+    if place.is_dir() { place } else { place.parent().unwrap_or(Path::new(".")) }
+}
+
+/// Writing to a device needs the user's word for that very device, if anything on it could be lost.
+fn refuse_devices_in_use(settings: &BenchSettings) -> anyhow::Result<()> {
+    for job in settings.jobs.iter().filter(|job| job.writes()) {
+        let Target::Device { path, .. } = &job.target else { continue };
+        if settings.destroys.contains(path) {
+            continue;
+        }
+        let reasons = weir_host::signature::examine_device(path).map_err(|error| Lacking {
+            what: error.to_string(),
+            hint: Some(
+                "weir looks at a device before it writes to it, and needs to read it for that".to_string(),
+            ),
+        })?;
+        let what = match reasons.as_slice() {
+            [] => format!("writing to {} destroys what is on it", path.display()),
+            reasons => {
+                format!("writing to {} destroys what is on it: {}", path.display(), reasons.join("; "))
+            }
+        };
+        let hint = Some(format!("if that is what you want: --i-know-this-destroys {}", path.display()));
+        return Err(Usage { what, hint }.into());
+    }
+    Ok(())
+}
+
+/// How the run ended: a failure of the workload counts more than the signal that ended it.
+fn outcome(record: &Record, stop: &Stop) -> Outcome {
+    let damaged = record
+        .jobs
+        .iter()
+        .filter_map(|job| job.verify.as_ref())
+        .any(|verify| verify.stale + verify.torn + verify.misplaced > 0);
+    if damaged || record.jobs.iter().any(|job| job.error.is_some()) {
+        return Outcome::WorkloadFailed;
+    }
+    stop.requested().map_or(Outcome::Done, Outcome::Interrupted)
 }

@@ -3,9 +3,9 @@
 use weir_core::report::{json, text};
 use weir_core::result;
 
-use super::results::print;
 use crate::cli::compare::{Args, Format};
 use crate::failure::Outcome;
+use crate::output::print;
 use crate::store::Store;
 
 /// Runs the command.

@@ -1,17 +1,17 @@
 //! `weir results`.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use weir_core::report::{csv, fio_json, json, text};
-use weir_core::result::{self, Record};
+use weir_core::report::text;
 
-use crate::cli::results::{Args, Command, Format};
+use crate::cli::results::{Args, Command};
 use crate::failure::{Outcome, Usage};
+use crate::output::{Format, print, render};
 use crate::store::{Entry, Store};
 
 /// Runs the command.
@@ -27,35 +27,6 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         Command::Rm { runs } => remove(&store, &runs)?,
     }
     Ok(Outcome::Done)
-}
-
-/// Writes a result to standard output; a reader that went away is an error of kind `BrokenPipe`, which `failure`
-/// takes as success.
-pub fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
-}
-
-/// A record in a given shape. `path` is where it lies, if it does.
-pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::Result<String> {
-    let result = || {
-        let mut result = result::derive(record);
-        result.record_path = path.map(|path| path.display().to_string());
-        result
-    };
-    Ok(match format {
-        Format::Text => text::run(&result(), record),
-        Format::Json => json::run(&result())?,
-        Format::FioJson => {
-            let start: Timestamp = record.started_at.parse().unwrap_or_default();
-            let time = start.to_zoned(TimeZone::system()).strftime("%a %b %e %H:%M:%S %Y").to_string();
-            fio_json::run(record, start.as_millisecond(), &time)?
-        }
-        Format::Csv => csv::intervals(record),
-        Format::Record => serde_json::to_string(record)? + "\n",
-    })
 }
 
 fn exported(store: &Store, run: &str, format: Format) -> anyhow::Result<String> {

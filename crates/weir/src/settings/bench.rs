@@ -10,8 +10,9 @@ use weir_core::workload::draft::{Draft, Place};
 use weir_core::workload::spec::{BlockSize, Job, Target};
 use weir_core::workload::{SpecError, fio, jobfile, validate};
 
-use crate::cli::bench::{Args, Format, PlaceArgs};
+use crate::cli::bench::{Args, PlaceArgs};
 use crate::failure::{Lacking, Usage};
+use crate::output::Format;
 
 /// Everything `weir bench` needs to know.
 #[derive(Debug, Clone, PartialEq)]
