@@ -198,7 +198,7 @@ fn print(record: &Record, path: Option<&Path>, args: &Args, stop: &Stop) -> anyh
         Format::Text => doctor_text::doctor(&report),
         Format::Json => serde_json::to_string_pretty(&report)? + "\n",
     };
-    crate::cmd::results::print(&text)?;
+    crate::output::print(&text)?;
     if let Some(path) = path {
         eprintln!("record: {}", path.display());
     }
