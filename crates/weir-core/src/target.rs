@@ -301,6 +301,74 @@ impl TargetFacts {
 mod tests {
     use super::*;
 
+    /// All keys of a JSON value, at any depth.
+    fn keys(value: &serde_json::Value, into: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(map) => {
+                for (key, inner) in map {
+                    into.push(key.clone());
+                    keys(inner, into);
+                }
+            }
+            serde_json::Value::Array(list) => list.iter().for_each(|inner| keys(inner, into)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_field_is_in_the_documentation() {
+        let layer = |kind| Layer { kind, queue: Some(Queue::default()), ..Layer::default() };
+        let text = String::new;
+        let kinds = [
+            LayerKind::Partition { disk: text(), number: 1, start_bytes: 0 },
+            LayerKind::Dm { dm_name: text(), dm_type: text() },
+            LayerKind::Md {
+                level: text(),
+                raid_disks: 0,
+                degraded: 0,
+                chunk_bytes: 0,
+                state: text(),
+                sync_action: text(),
+            },
+            LayerKind::Loop { backing_file: text(), file_system: None, direct_io: true, offset_bytes: 0 },
+        ];
+        let (cgroup, limits) = (text(), BTreeMap::new());
+        let target = TargetFacts {
+            file_system: Some(FileSystem::default()),
+            stack: kinds.map(layer).into(),
+            bdi: Some(Bdi::default()),
+            throttles: vec![Throttle { cgroup, version: 2, device: text(), limits }],
+            ..TargetFacts::default()
+        };
+        let conditions = Conditions {
+            target: Some(target),
+            cgroups: vec![Cgroup::default()],
+            memory: Memory { swaps: vec![Swap::default()], ..Memory::default() },
+            load_at_start: LoadAtStart {
+                loadavg: None,
+                pressure: BTreeMap::from([("cpu".into(), Pressure::default())]),
+            },
+            ..Conditions::default()
+        };
+        let load = Load {
+            devices: BTreeMap::from([("device".into(), DeviceLoad::default())]),
+            pressure: BTreeMap::from([("cpu".into(), PressureLoad::default())]),
+            writeback: Some(WritebackLoad::default()),
+            ..Load::default()
+        };
+        let mut all = Vec::new();
+        keys(&serde_json::to_value(conditions).unwrap(), &mut all);
+        keys(&serde_json::to_value(load).unwrap(), &mut all);
+        let documented = include_str!("../../../docs/conditions.md");
+        let is_missing = |key: &&String| {
+            [format!("`{key}`"), format!(".{key}`"), format!("`{key}.")]
+                .iter()
+                .all(|as_in| !documented.contains(as_in))
+        };
+        let missing: Vec<&String> = all.iter().filter(is_missing).collect();
+        assert!(all.len() > 100 && missing.is_empty(), "not in docs/conditions.md: {missing:?}");
+    }
+
     #[test]
     fn facts_survive_json_and_tolerate_missing_fields() {
         let facts = TargetFacts {
