@@ -1,10 +1,103 @@
-//! `weir report`.
+//! `weir report`: a stored run as one HTML page.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use weir_core::report::html;
+use weir_core::result::Record;
+use weir_core::verdict;
 
 use crate::cli::report::Args;
-use crate::failure::Outcome;
+use crate::failure::{Outcome, Usage};
+use crate::store::Store;
 
 /// Runs the command.
-pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
-    let _ = (args, command);
-    anyhow::bail!("weir report is not there yet")
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    let store = Store::open()?;
+    let record = store.load(&store.resolve(&args.run)?)?;
+    let page = render(&record)?;
+    match args.output {
+        Some(path) if path.as_os_str() == "-" => super::results::print(&page)?,
+        Some(path) => save(&path, &page)?,
+        None => save(&default_path(&record), &page)?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// The page of a record: the doctor's has its own.
+pub fn render(record: &Record) -> anyhow::Result<String> {
+    if record.kind == "doctor" {
+        return Ok(html::doctor(&verdict::from_record(record)?));
+    }
+    Ok(html::run(record))
+}
+
+fn default_path(record: &Record) -> PathBuf {
+    // A record can come from anywhere: its names must not lead out of the current folder.
+    let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+    PathBuf::from(format!("weir-{}-{}.html", plain(&record.kind), plain(&record.id)))
+}
+
+fn save(path: &Path, page: &str) -> anyhow::Result<()> {
+    write(path, page)?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
+
+/// Writes a page beside its place and renames it there, so that nobody ever sees half a page. Replaces a page that
+/// weir made before, and nothing else.
+pub fn write(path: &Path, page: &str) -> anyhow::Result<()> {
+    if path.symlink_metadata().is_ok() && !is_page(path) {
+        let what = format!("{} exists and is no page of weir's", path.display());
+        return Err(Usage { what, hint: Some("name another file with -o".to_string()) }.into());
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let written = write_new(&temporary, page).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn write_new(path: &Path, page: &str) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(page.as_bytes())?;
+    file.sync_all()
+}
+
+/// Whether a regular file begins as every page of weir does. Links are not followed: they may lead to a device.
+fn is_page(path: &Path) -> bool {
+    let regular = path.symlink_metadata().is_ok_and(|m| m.is_file());
+    let mut head = Vec::new();
+    let read = || File::open(path)?.take(html::OPENING.len() as u64).read_to_end(&mut head);
+    regular && read().is_ok() && head == html::OPENING.as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_its_own_pages_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page.html");
+        let page = format!("{}first", html::OPENING);
+        write(&path, &page).unwrap();
+        write(&path, &page.replace("first", "second")).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().ends_with("second"));
+
+        let other = dir.path().join("notes.html");
+        fs::write(&other, "<!doctype html>\nmine").unwrap();
+        let link = dir.path().join("link.html");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for refused in [&other, &link, &dir.path().to_path_buf()] {
+            assert!(write(refused, &page).unwrap_err().is::<Usage>(), "{}", refused.display());
+        }
+        assert_eq!(fs::read_to_string(&other).unwrap(), "<!doctype html>\nmine");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "a temporary file was left");
+    }
 }

@@ -1,6 +1,5 @@
 //! How latencies are distributed, with a scale on which each further nine takes the same room.
 
-use super::Table;
 use crate::report::plot::{Axis, Figure, Panel, Scale, Series, Unit};
 use crate::stats::Histogram;
 
@@ -72,31 +71,4 @@ fn curve(sample: &Sample<'_>) -> Series {
     let mut series = Series::line(sample.name.clone(), sample.look, points);
     series.doubtful_from = Some(sure);
     series
-}
-
-/// The percentiles that people quote, of each sample; too few operations are said to be too few.
-pub fn table(samples: &[Sample<'_>]) -> Table {
-    const QUANTILES: [(f64, &str); 6] =
-        [(0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
-    let head = ["", "operations", "mean"].into_iter().chain(QUANTILES.map(|q| q.1)).chain(["longest"]);
-    let rows = samples.iter().map(|sample| {
-        let h = sample.latency;
-        let quantiles = QUANTILES.map(|(q, _)| quantile_text(h, q));
-        let mut row = vec![sample.name.clone(), crate::units::grouped(h.count())];
-        row.push(h.mean().map_or("–".to_string(), |m| Unit::Latency.value(m)));
-        row.extend(quantiles);
-        row.push(h.max().map_or("–".to_string(), |m| Unit::Latency.value(m as f64)));
-        row
-    });
-    Table { head: head.map(str::to_string).collect(), rows: rows.collect(), ..Table::default() }
-}
-
-/// A quantile, or that too few operations stand behind it.
-pub fn quantile_text(latency: &Histogram, q: f64) -> String {
-    let enough = latency.count() as f64 * (1.0 - q) >= SAMPLES_BEYOND * 0.999_999;
-    match latency.quantile(q) {
-        Some(ns) if enough => Unit::Latency.value(ns as f64),
-        Some(_) => "too few".to_string(),
-        None => "–".to_string(),
-    }
 }

@@ -1,11 +1,23 @@
 //! One job's part of a page: what it was, its figures, its plots, and whether they hold together.
 
-use super::distribution::{self, Sample, quantile_text};
-use super::{Tile, data_table, facts_table, figure, note, timeline};
-use crate::report::plot::Unit;
+use super::distribution::{self, Sample};
+use super::{Table, Tile, data_table, facts_table, figure, note, timeline};
+use crate::report::plot::{Unit, escape};
+use crate::report::text::{self, run::quantile};
 use crate::result::record::{Class, FloodRecord, JobRecord};
-use crate::units::{Nanos, grouped, megabytes_per_second, per_second, significant};
-use crate::workload::spec::{Access, BlockSize, OpenSync, SyncMode, Target};
+use crate::result::run_result::{ClassResult, JobResult, SteadyResult};
+use crate::stats::warmup::Warmup;
+use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
+use crate::workload::spec::{Access, BlockSize, OpenSync, SyncMode};
+
+/// A job: what was measured, and what follows from it.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The raw record.
+    pub raw: &'a JobRecord,
+    /// What was derived from it.
+    pub result: &'a JobResult,
+}
 
 /// The same class has the same colour, dash and marker in every plot.
 pub fn look_of(class: Class) -> usize {
@@ -17,42 +29,26 @@ pub fn look_of(class: Class) -> usize {
     }
 }
 
-/// The class that the job is about: what a database waits for.
-pub fn main_class(job: &JobRecord) -> Option<Class> {
-    let count = |class: Class| job.classes.get(&class).map_or(0, |c| c.latency.count());
-    if count(Class::Commit) > 0 {
-        return Some(Class::Commit);
-    }
-    let busiest = [Class::Read, Class::Write].into_iter().max_by_key(|c| (count(*c), *c == Class::Read));
-    [busiest, Some(Class::Sync)].into_iter().flatten().find(|c| count(*c) > 0)
-}
-
 /// The classes whose rates and tails are drawn over time: a commit stands for its write and its sync.
-fn shown_over_time(job: &JobRecord) -> Vec<Class> {
-    let has = |class: &Class| job.classes.get(class).is_some_and(|c| c.latency.count() > 0);
-    let commits = has(&Class::Commit);
-    let shown = |class: &Class| match class {
+fn shown_over_time(view: View<'_>) -> Vec<(Class, &ClassResult)> {
+    let all = || view.result.classes.iter().filter(|(_, c)| c.count > 0).map(|(class, c)| (*class, c));
+    let commits = all().any(|(class, _)| class == Class::Commit);
+    let shown = all().filter(|(class, _)| match class {
         Class::Write => !commits,
         Class::Sync => false,
         Class::Read | Class::Commit => true,
-    };
-    let classes: Vec<Class> = Class::ALL.into_iter().filter(has).filter(shown).collect();
-    if classes.is_empty() { Class::ALL.into_iter().filter(has).collect() } else { classes }
+    });
+    let shown: Vec<(Class, &ClassResult)> = shown.collect();
+    if shown.is_empty() { all().collect() } else { shown }
 }
 
-/// A rate over the measured time.
-pub fn rate(job: &JobRecord, class: Class) -> f64 {
-    let count = job.classes.get(&class).map_or(0, |c| c.latency.count());
-    count as f64 * 1e9 / job.elapsed_ns.max(1) as f64
-}
-
-/// What the job did, in the words of its flags: `4 KiB random reads`.
+/// What the job did, for a heading: `4 KiB random reads`.
 pub fn what(job: &JobRecord) -> String {
     let spec = &job.job;
     let size = match &spec.block {
         BlockSize::Fixed(size) => size.to_string(),
         BlockSize::Split(_) => {
-            format!("{} to {}", Nominal(spec.block.smallest()), Nominal(spec.block.largest()))
+            format!("{} to {}", Bytes(spec.block.smallest()), Bytes(spec.block.largest()))
         }
     };
     let order = match spec.access {
@@ -60,25 +56,18 @@ pub fn what(job: &JobRecord) -> String {
         Access::Random(_) => "random",
     };
     let kind = match (spec.reads(), spec.writes()) {
-        (true, true) => format!("reads and writes ({} % reads)", significant(spec.read_percent)),
+        (true, true) => {
+            let (reads, writes) = (spec.read_percent.round(), (100.0 - spec.read_percent).round());
+            format!("reads and writes, {reads} to {writes}")
+        }
         (false, _) => "writes".to_string(),
         _ => "reads".to_string(),
     };
     format!("{size} {order} {kind}{}", durability(job))
 }
 
-struct Nominal(u64);
-impl std::fmt::Display for Nominal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        crate::units::Bytes(self.0).fmt(f)
-    }
-}
-
 fn durability(job: &JobRecord) -> String {
     let spec = &job.job;
-    if !spec.writes() {
-        return String::new();
-    }
     let mode = match spec.sync.mode {
         SyncMode::Fsync => "fsync",
         SyncMode::Fdatasync => "fdatasync",
@@ -86,6 +75,7 @@ fn durability(job: &JobRecord) -> String {
         SyncMode::SyncFileRange => "sync_file_range",
     };
     match (spec.open_sync, spec.sync.every) {
+        _ if !spec.writes() => String::new(),
         (OpenSync::Sync, _) => ", O_SYNC".to_string(),
         (OpenSync::Dsync, _) => ", O_DSYNC".to_string(),
         (OpenSync::None, 0) => String::new(),
@@ -94,109 +84,61 @@ fn durability(job: &JobRecord) -> String {
     }
 }
 
-/// How it was issued: engine, depth, threads, path to the device.
-fn how(job: &JobRecord) -> String {
-    let spec = &job.job;
-    let threads =
-        if spec.threads == 1 { "1 thread".to_string() } else { format!("{} threads", spec.threads) };
-    let mut parts = vec![job.engine.name.clone(), threads];
-    if spec.engine.is_async() {
-        parts.push(format!("depth {}", spec.depth));
-    }
-    parts.push(if spec.direct { "O_DIRECT" } else { "through the page cache" }.to_string());
-    if let Some(rate) = spec.rate {
-        parts.push(format!("open loop at {}/s", per_second(rate.iops)));
-    }
-    parts.join(" · ")
-}
-
-/// Where the I/O went.
-pub fn place(job: &JobRecord) -> String {
-    match &job.job.target {
-        Target::Files { dir, count: 1, size, .. } => format!("1 file of {size} in {}", dir.display()),
-        Target::Files { dir, count, size, .. } => {
-            format!("{count} files of {size} each in {}", dir.display())
-        }
-        Target::File { path, .. } | Target::Device { path, .. } => path.display().to_string(),
-        Target::Null { .. } => "nothing (weir's own floor)".to_string(),
-    }
-}
-
 /// The finding in one sentence.
-pub fn sentence(job: &JobRecord) -> String {
-    let Some(class) = main_class(job) else {
+pub fn sentence(result: &JobResult) -> String {
+    let Some((class, c)) = result.headline() else {
         return "Nothing finished while measuring.".to_string();
     };
-    let Some(measured) = job.classes.get(&class) else { return String::new() };
-    let latency = &measured.latency;
-    let value = |q: f64| latency.quantile(q).map_or("–".to_string(), |ns| Nanos(ns).to_string());
-    let longest = Nanos(latency.max().unwrap_or(0));
-    let tail = match quantile_text(latency, 0.99) {
-        text if text == "too few" => "too few finished to speak of a p99".to_string(),
-        text => format!("99 % within {text}"),
-    };
-    format!(
-        "{} {}s a second. Half of them finished within {}, {tail}; the longest took {longest}.",
-        per_second(rate(job, class)),
-        class.name(),
-        value(0.5)
-    )
+    let (rate, name, longest) = (per_second(c.iops), class.name(), Nanos(c.max_ns));
+    let half = c.p50.ns().map_or("Too few finished to speak of a median".to_string(), |ns| {
+        format!("Half of them finished within {}", Nanos(ns))
+    });
+    let tail = c.p99.ns().map_or(String::new(), |ns| format!(", 99 % within {}", Nanos(ns)));
+    format!("{rate} {name}s a second. {half}{tail}; the longest took {longest}.")
 }
 
 fn tile(name: impl Into<String>, value: String, detail: String) -> Tile {
     Tile { name: name.into(), value, detail }
 }
 
-/// The figures of the head: everything of a single class, or the rates of several.
-fn head(job: &JobRecord) -> Vec<Tile> {
+/// The figures of the head: everything of a single class, or the rates and tails of several.
+fn head(view: View<'_>) -> Vec<Tile> {
     let mut out = Vec::new();
-    let classes = shown_over_time(job);
-    for class in &classes {
-        let Some(measured) = job.classes.get(class) else { continue };
-        let (name, latency) = (class.name(), &measured.latency);
-        let bytes = measured.bytes as f64 * 1e9 / job.elapsed_ns.max(1) as f64;
-        let moved = format!("{}, n = {}", megabytes_per_second(bytes), grouped(latency.count()));
-        let (median, p99) = (quantile_text(latency, 0.5), quantile_text(latency, 0.99));
-        let longest = Nanos(latency.max().unwrap_or(0)).to_string();
-        let rate = per_second(rate(job, *class));
+    let classes = shown_over_time(view);
+    for (class, c) in &classes {
+        let name = class.name();
+        let (median, p99, longest) = (quantile(c.p50), quantile(c.p99), Nanos(c.max_ns).to_string());
+        let moved = format!("{}, n = {}", megabytes_per_second(c.bytes_per_second), grouped(c.count));
+        out.push(tile(format!("{name}s a second"), per_second(c.iops), moved));
         if classes.len() == 1 {
-            out.push(tile(format!("{name}s a second"), rate, moved));
             out.push(tile(format!("median {name}"), median, format!("p99 {p99}")));
-            out.push(tile(
-                format!("longest {name}"),
-                longest,
-                format!("p99.9 {}", quantile_text(latency, 0.999)),
-            ));
+            out.push(tile(format!("longest {name}"), longest, format!("p99.9 {}", quantile(c.p99_9))));
         } else {
-            out.push(tile(format!("{name}s a second"), rate, moved));
             out.push(tile(format!("{name} p99"), p99, format!("median {median}, longest {longest}")));
         }
     }
-    if let Some(oldest) = job.intervals.iter().max_by_key(|i| i.oldest_ns) {
-        let at = format!("seen {} into the run", Nanos(oldest.start_ns + oldest.len_ns));
-        out.push(tile("oldest in flight", Nanos(oldest.oldest_ns).to_string(), at));
+    if let Some(stall) = view.result.stall {
+        let at = format!("seen {} into the run", Nanos(stall.at_ns));
+        out.push(tile("oldest in flight", Nanos(stall.oldest_ns).to_string(), at));
     }
     out
 }
 
 /// Everything about one job; `id` makes anchors unique in the page.
-pub fn html(id: &str, job: &JobRecord, floods: &[FloodRecord]) -> String {
-    let mut out =
-        format!("<p class=\"soft\">{}</p>\n", super::escape(format!("{} · {}", how(job), place(job))));
-    out.push_str(&super::tiles(&head(job)));
-    if let Some(error) = &job.error {
-        out.push_str(&note("The job ended with an I/O error", error, true));
+pub fn html(id: &str, view: View<'_>, floods: &[FloodRecord]) -> String {
+    let mut out = format!("<p class=\"soft\">{}</p>\n", escape(text::describe(&view.raw.job)));
+    out.push_str(&super::tiles(&head(view)));
+    for remark in &view.result.notes {
+        out.push_str(&note(&remark.key.replace('-', " "), &remark.text, view.raw.error.is_some()));
     }
-    for remark in &job.notes {
-        out.push_str(&note(&remark.key.replace('-', " "), &remark.text, false));
-    }
-    out.push_str(&plots(id, job, floods));
-    out.push_str(&format!("<h3>Does it hold together?</h3>\n{}", facts_table(&checks(job))));
+    out.push_str(&plots(id, view, floods));
+    out.push_str(&format!("<h3>Does it hold together?</h3>\n{}", facts_table(&checks(view))));
     out
 }
 
-fn plots(id: &str, job: &JobRecord, floods: &[FloodRecord]) -> String {
+fn plots(id: &str, view: View<'_>, floods: &[FloodRecord]) -> String {
     let mut out = String::new();
+    let job = view.raw;
     let samples: Vec<Sample<'_>> = job
         .classes
         .iter()
@@ -212,66 +154,118 @@ fn plots(id: &str, job: &JobRecord, floods: &[FloodRecord]) -> String {
                        beyond, up to the longest one.";
         let plot =
             distribution::figure(&format!("{id}-latency"), "How long operations took", finding, &samples);
-        out.push_str(&figure(&plot, &super::Table::default()));
-        out.push_str(&data_table(&distribution::table(&samples)));
+        out.push_str(&figure(&plot, &Table::default()));
+        out.push_str(&data_table(&class_table(view.result)));
     }
-    let classes = shown_over_time(job);
+    let classes: Vec<Class> = shown_over_time(view).into_iter().map(|(class, _)| class).collect();
     if job.intervals.len() >= 2 && !classes.is_empty() {
-        let plot = timeline::figure(&format!("{id}-time"), &stall(job), job, floods, &classes);
+        let plot = timeline::figure(&format!("{id}-time"), &over_time(view.result), job, floods, &classes);
         out.push_str(&figure(&plot, &timeline::table(job, &classes)));
         for class in classes {
             let finding = "The darker a cell, the more operations took that long in that time.";
             let map = timeline::heat_map(&format!("{id}-heat-{}", class.name()), finding, job, class);
-            out.push_str(&figure(&map, &super::Table::default()));
+            out.push_str(&figure(&map, &Table::default()));
         }
     }
     out
 }
 
-/// What the timeline shows: the longest time that an operation was seen to wait.
-fn stall(job: &JobRecord) -> String {
-    match job.intervals.iter().max_by_key(|i| i.oldest_ns) {
-        Some(i) if i.oldest_ns > 0 => format!(
-            "The longest wait seen from outside: {} into the run the oldest operation in flight had waited {}.",
-            Nanos(i.start_ns + i.len_ns),
-            Nanos(i.oldest_ns)
-        ),
-        _ => "No operation was in flight at the end of any interval.".to_string(),
+/// The percentiles that people quote, by class; too few operations are said to be too few.
+fn class_table(result: &JobResult) -> Table {
+    let head = ["", "operations", "errors", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "longest"];
+    let row = |(class, c): (&Class, &ClassResult)| {
+        let mut row = vec![class.name().to_string(), grouped(c.count), grouped(c.errors)];
+        row.push(Nanos(c.mean_ns.round() as u64).to_string());
+        row.extend([c.p50, c.p90, c.p95, c.p99, c.p99_9, c.p99_99].map(quantile));
+        row.push(Nanos(c.max_ns).to_string());
+        row
+    };
+    let rows = result.classes.iter().filter(|(_, c)| c.count > 0).map(row).collect();
+    Table { head: head.map(str::to_string).to_vec(), rows, ..Table::default() }
+}
+
+/// What the timeline shows: spans of different rates, and the longest wait.
+fn over_time(result: &JobResult) -> String {
+    let mut out = String::new();
+    if let [first, rest @ ..] = result.regimes.as_slice() {
+        if rest.is_empty() {
+            out.push_str("The rate kept to one level. ");
+        } else {
+            let spans =
+                rest.iter().map(|r| format!("{}/s from {} on", per_second(r.iops), Nanos(r.start_ns)));
+            let spans: Vec<String> = spans.collect();
+            out.push_str(&format!(
+                "The rate changed: {}/s at first, {}. ",
+                per_second(first.iops),
+                spans.join(", ")
+            ));
+        }
     }
+    match result.stall {
+        Some(stall) => out.push_str(&format!(
+            "The longest wait seen from outside: {} into the run the oldest operation in flight had waited {}.",
+            Nanos(stall.at_ns),
+            Nanos(stall.oldest_ns)
+        )),
+        None => out.push_str("No operation was in flight at the end of any interval."),
+    }
+    out
 }
 
 /// Self-checks, and what else was counted.
-fn checks(job: &JobRecord) -> Vec<(String, String, String)> {
+fn checks(view: View<'_>) -> Vec<(String, String, String)> {
+    let (job, result) = (view.raw, view.result);
     let mut rows = Vec::new();
-    let mut row =
-        |name: &str, value: String, source: &str| rows.push((name.to_string(), value, source.to_string()));
-    if let Some((from_latency, counted)) = little(job) {
-        let text =
-            format!("{} from rate × latency, {} counted", significant(from_latency), significant(counted));
-        row("operations in flight", text, "Little's law: both must agree");
+    let mut row = |name: &str, value: String, source: &str| {
+        rows.push((name.to_string(), value, source.to_string()));
+    };
+    if let Some(law) = result.little {
+        let (both, counted) = (significant(law.rate_times_latency), significant(law.in_flight_mean));
+        let verdict = if law.holds { "holds" } else { "does NOT hold" };
+        let text = format!(
+            "{verdict}: {both} from rate × latency, {counted} counted ({:+.1} %)",
+            law.deviation * 100.0
+        );
+        row("Little's law", text, "both count the operations in flight, independently");
     }
-    let cpu = &job.cpu;
-    let wall = job.elapsed_ns.max(1) as f64;
-    let of = |ns: u64| significant(ns as f64 / wall);
-    let own = format!("{} user + {} system processors", of(cpu.process_user_ns), of(cpu.process_system_ns));
-    row("CPU of weir", own, "kernel workers are not in it");
-    let machine = format!("{} of {} processors busy", of(cpu.machine_busy_ns), cpu.processors);
+    row(
+        "steady state",
+        steady(result.steady),
+        "five rounds; range at most 20 % of the mean, slope at most 10 %",
+    );
+    row("warm-up", warmup(result), "MSER-5");
+    let cpu = result.cpu;
+    let per = |ns: f64| Nanos(ns.round() as u64).to_string();
+    let own = format!(
+        "{} an operation, {} processors busy",
+        per(cpu.process_ns_per_operation),
+        significant(cpu.process_busy)
+    );
+    row("CPU of weir", own, "user and system; kernel workers are not in it");
+    let (each, busy) = (per(cpu.machine_ns_per_operation), significant(cpu.machine_busy));
+    let machine = format!("{each} an operation, {busy} of {} processors busy", cpu.processors);
     row("CPU of the machine", machine, "all processes and the kernel");
     row("engine", engine_text(job), "");
-    if let Some(sync) = &job.final_sync {
-        let text = format!("{} for {} files{}", Nanos(sync.total_ns), sync.files, error_suffix(&sync.error));
-        row("sync at the end", text, "not part of any rate above");
-    }
-    if let Some(late) = &job.lateness {
-        let share = 100.0 * late.late as f64 / late.intended.max(1) as f64;
-        let text = format!("{} of {} ({} %)", grouped(late.late), grouped(late.intended), significant(share));
+    if let Some(sync) = &result.final_sync {
+        let error = sync.error.as_ref().map_or(String::new(), |e| format!("; failed: {e}"));
         row(
-            "late",
-            text,
-            &format!("finished more than {} after their intended start, or never", job.job.late_after),
+            "sync at the end",
+            format!("{} for {} files{error}", Nanos(sync.total_ns), sync.files),
+            "not in any rate above",
         );
     }
-    if let Some(verify) = &job.verify {
+    if let Some(late) = &result.lateness {
+        let text = format!(
+            "{} of {} ({:.1} %)",
+            grouped(late.late),
+            grouped(late.intended),
+            late.late_share * 100.0
+        );
+        let source =
+            format!("finished more than {} after their intended start, or never", Nanos(late.late_after_ns));
+        row("late", text, &source);
+    }
+    if let Some(verify) = &result.verify {
         let text = format!(
             "{} blocks checked: {} stale, {} torn, {} misplaced",
             grouped(verify.checked),
@@ -284,8 +278,29 @@ fn checks(job: &JobRecord) -> Vec<(String, String, String)> {
     rows
 }
 
-fn error_suffix(error: &Option<String>) -> String {
-    error.as_ref().map_or(String::new(), |e| format!("; failed: {e}"))
+fn steady(steady: SteadyResult) -> String {
+    let share = |s: crate::stats::steady::Steady| {
+        format!("range {:.0} %, slope {:+.0} %", s.range * 100.0, s.slope * 100.0)
+    };
+    match steady {
+        SteadyResult::Judged { iops, p99, holds } => {
+            let p99 = p99.map_or("p99 not judged".to_string(), |p| format!("p99 {}", share(p)));
+            format!("{}: rate {}; {p99}", if holds { "reached" } else { "NOT reached" }, share(iops))
+        }
+        SteadyResult::TooShort => "too short a run to judge".to_string(),
+    }
+}
+
+fn warmup(result: &JobResult) -> String {
+    match result.warmup.rule {
+        Warmup::Cut { intervals: 0 } => "none seen".to_string(),
+        Warmup::Cut { .. } => {
+            let (cut, ratio) = (Nanos(result.warmup.cut_ns), significant(result.warmup.rate_ratio));
+            format!("the first {cut} ran at {ratio} × the rate of the rest; all figures include it")
+        }
+        Warmup::NeverSettled => "the run never settled".to_string(),
+        Warmup::TooShort => "too short a run to judge".to_string(),
+    }
 }
 
 fn engine_text(job: &JobRecord) -> String {
@@ -298,16 +313,6 @@ fn engine_text(job: &JobRecord) -> String {
         text.push_str(&format!("; refused: {}", engine.refused.join(", ")));
     }
     text
-}
-
-/// Operations in flight, from the latencies and as counted. A commit is made of its write and its sync.
-fn little(job: &JobRecord) -> Option<(f64, f64)> {
-    let parts = [Class::Read, Class::Write, Class::Sync];
-    let sum: u128 = parts.iter().filter_map(|c| job.classes.get(c)).map(|c| c.latency.sum()).sum();
-    let commits = job.classes.get(&Class::Commit).map_or(0, |c| c.latency.sum());
-    let counted = job.engine.in_flight_mean;
-    let total = sum.max(commits) as f64 / job.elapsed_ns.max(1) as f64;
-    (counted > 0.0 && total > 0.0).then_some((total, counted))
 }
 
 /// A rate of bytes in the words of the page.

@@ -17,6 +17,9 @@ use super::plot::{self, BarFigure, Figure, Form, escape};
 /// Everything the page needs stands in it; a browser must neither fetch nor run anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+/// How every page begins, by which weir knows its own.
+pub const OPENING: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" content=\"weir\">";
+
 /// The frame of a page.
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -47,7 +50,7 @@ pub struct Table {
 pub fn page(page: &Page) -> String {
     format!(
         concat!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
+            "{opening}",
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
             "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">",
             "<meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>",
@@ -55,6 +58,7 @@ pub fn page(page: &Page) -> String {
             "<header><div class=\"mark\"><span><b>weir</b> {kind}</span><span>{date}</span></div></header>\n",
             "<main>{body}</main>\n<footer>{foot}</footer></body></html>\n"
         ),
+        opening = OPENING,
         policy = POLICY,
         title = escape(&page.title),
         style = include_str!("style.css"),
@@ -171,28 +175,4 @@ pub fn tiles(tiles: &[Tile]) -> String {
 pub fn note(heading: &str, text: &str, bad: bool) -> String {
     let class = if bad { "note bad" } else { "note" };
     format!("<div class=\"{class}\" role=\"note\"><b>{}</b>{}</div>\n", escape(heading), escape(text))
-}
-
-/// A command line as a shell would take it back.
-pub fn shell_line(arguments: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    let quoted = arguments.iter().map(|argument| {
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument.clone()
-        } else {
-            format!("'{}'", argument.replace('\'', r"'\''"))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_reads_the_line_back() {
-        let line = shell_line(&["weir", "bench", "--dir", "/a b/it's", ""].map(String::from));
-        assert_eq!(line, r"weir bench --dir '/a b/it'\''s' ''");
-    }
 }

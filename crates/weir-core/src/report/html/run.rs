@@ -1,26 +1,29 @@
 //! The page of a run of `bench` or `fileio`.
 
-use super::{Page, conditions, facts_table, job, note, page, section, shell_line};
+use super::job::View;
+use super::{Page, conditions, facts_table, job, note, page, section};
 use crate::report::plot::escape;
-use crate::result::Record;
+use crate::report::text::layout::shell;
 use crate::result::record::FloodRecord;
+use crate::result::{Record, RunResult, derive};
 use crate::units::{Bytes, Nanos};
 
 /// Draws a whole run as one HTML document.
 pub fn run(record: &Record) -> String {
-    let mut body = opening(record);
-    match record.jobs.as_slice() {
-        [only] => {
-            body.push_str(&section("job-1", "What was measured", &job::html("job-1", only, &record.floods)))
-        }
-        jobs => {
-            for (i, each) in jobs.iter().enumerate() {
-                let id = format!("job-{}", i + 1);
-                let heading = format!("{}: {}", each.job.name, job::what(each));
-                let lede = super::paragraph(job::sentence(each));
-                body.push_str(&section(&id, &heading, &(lede + &job::html(&id, each, &record.floods))));
-            }
-        }
+    let result = derive(record);
+    let views: Vec<View<'_>> =
+        record.jobs.iter().zip(&result.jobs).map(|(raw, result)| View { raw, result }).collect();
+    let mut body = opening(record, &result);
+    for (i, view) in views.iter().enumerate() {
+        let id = format!("job-{}", i + 1);
+        let shown = job::html(&id, *view, &record.floods);
+        let part = if views.len() == 1 {
+            section(&id, "What was measured", &shown)
+        } else {
+            let heading = format!("{}: {}", view.raw.job.name, job::what(view.raw));
+            section(&id, &heading, &(super::paragraph(job::sentence(view.result)) + &shown))
+        };
+        body.push_str(&part);
     }
     if !record.floods.is_empty() {
         body.push_str(&section("flood", "Flood", &facts_table(&floods(&record.floods))));
@@ -47,13 +50,13 @@ fn headline(record: &Record) -> String {
     }
 }
 
-fn opening(record: &Record) -> String {
+fn opening(record: &Record, result: &RunResult) -> String {
     let mut out = format!("<h1>{}</h1>\n", escape(headline(record)));
-    if let [only] = record.jobs.as_slice() {
+    if let [only] = result.jobs.as_slice() {
         out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(job::sentence(only))));
     }
-    if let Some(reason) = &record.ended_early {
-        out.push_str(&note("The run ended early", reason, true));
+    for remark in &result.notes {
+        out.push_str(&note(&remark.key.replace('-', " "), &remark.text, true));
     }
     out
 }
@@ -69,7 +72,7 @@ fn floods(floods: &[FloodRecord]) -> Vec<(String, String, String)> {
 }
 
 fn again(record: &Record) -> String {
-    let mut out = format!("<pre>{}</pre>\n", escape(shell_line(&record.command)));
+    let mut out = format!("<pre>{}</pre>\n", escape(shell(&record.command)));
     for each in &record.jobs {
         // A job that TOML cannot express still has its command line above.
         if let Ok(text) = toml::to_string(&each.job) {

@@ -144,8 +144,8 @@ fn draw_panel(
     for series in &panel.series {
         lines(svg, series, alone, x, y);
     }
-    for series in panel.series.iter().filter(|s| !alone || s.points.len() <= MARKED_POINTS_MOST) {
-        markers(svg, series, (x, figure.x.unit), (y, panel.y.unit));
+    for series in &panel.series {
+        markers(svg, series, alone, (x, figure.x.unit), (y, panel.y.unit));
     }
     for (i, reference) in panel.references.iter().enumerate() {
         match reference.at {
@@ -235,7 +235,13 @@ fn polyline(corners: &[(f64, f64)]) -> String {
     d
 }
 
-fn markers(svg: &mut Svg, series: &Series, (x, x_unit): (&Placed, Unit), (y, y_unit): (&Placed, Unit)) {
+fn markers(
+    svg: &mut Svg,
+    series: &Series,
+    alone: bool,
+    (x, x_unit): (&Placed, Unit),
+    (y, y_unit): (&Placed, Unit),
+) {
     let n = series.points.len();
     let every = if n <= MARKED_POINTS_MOST { 1 } else { n.div_ceil(8) };
     let single = |i: usize| {
@@ -245,7 +251,7 @@ fn markers(svg: &mut Svg, series: &Series, (x, x_unit): (&Placed, Unit), (y, y_u
     for (i, point) in series.points.iter().enumerate().filter(|(_, p)| p.1.is_finite()) {
         // Each look starts elsewhere, so that markers of neighbouring lines do not cover each other.
         let offset = (series.look * every / LOOKS) % every;
-        let due = !series.area && (i + every - offset).is_multiple_of(every);
+        let due = !series.area && !(alone && every > 1) && (i + every - offset).is_multiple_of(every);
         let tail = series.doubtful_from.is_some() && i + 1 == n;
         if due || tail || single(i) || series.join == Join::None {
             let hint = format!("{}: {} at {}", series.name, y_unit.value(point.1), x_unit.value(point.0));

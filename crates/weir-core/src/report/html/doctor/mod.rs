@@ -6,8 +6,9 @@ mod plots;
 mod signs;
 mod verdict;
 
-use super::{Page, facts_table, note, page, paragraph, section, shell_line, slug};
+use super::{Page, facts_table, note, page, paragraph, section, slug};
 use crate::report::plot::escape;
+use crate::report::text::layout::shell;
 use crate::units::Nanos;
 use crate::verdict::doctor::DoctorReport;
 
@@ -83,7 +84,7 @@ fn facts(report: &DoctorReport) -> String {
 fn again(report: &DoctorReport) -> String {
     let words = "The record keeps every histogram, interval and condition; this page is derived from it and can be \
                  derived again.";
-    format!("<pre>{}</pre>\n{}", escape(shell_line(&report.command)), paragraph(words))
+    format!("<pre>{}</pre>\n{}", escape(shell(&report.command)), paragraph(words))
 }
 
 /// Where the evidence of a sentence is shown.
