@@ -73,7 +73,7 @@ fn write_new(path: &Path, page: &str) -> io::Result<()> {
 fn is_page(path: &Path) -> bool {
     let regular = path.symlink_metadata().is_ok_and(|m| m.is_file());
     let mut head = Vec::new();
-    let read = || File::open(path)?.take(html::OPENING.len() as u64).read_to_end(&mut head);
+    let mut read = || File::open(path)?.take(html::OPENING.len() as u64).read_to_end(&mut head);
     regular && read().is_ok() && head == html::OPENING.as_bytes()
 }
 

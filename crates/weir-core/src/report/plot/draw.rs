@@ -251,7 +251,8 @@ fn markers(
     for (i, point) in series.points.iter().enumerate().filter(|(_, p)| p.1.is_finite()) {
         // Each look starts elsewhere, so that markers of neighbouring lines do not cover each other.
         let offset = (series.look * every / LOOKS) % every;
-        let due = !series.area && !(alone && every > 1) && (i + every - offset).is_multiple_of(every);
+        let unmarked = series.area || (alone && every > 1);
+        let due = !unmarked && (i + every - offset).is_multiple_of(every);
         let tail = series.doubtful_from.is_some() && i + 1 == n;
         if due || tail || single(i) || series.join == Join::None {
             let hint = format!("{}: {} at {}", series.name, y_unit.value(point.1), x_unit.value(point.0));
