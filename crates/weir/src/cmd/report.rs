@@ -11,6 +11,7 @@ use weir_core::verdict;
 
 use crate::cli::report::Args;
 use crate::failure::{Outcome, Usage};
+use crate::output::print;
 use crate::store::Store;
 
 /// Runs the command.
@@ -19,7 +20,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let record = store.load(&store.resolve(&args.run)?)?;
     let page = render(&record)?;
     match args.output {
-        Some(path) if path.as_os_str() == "-" => super::results::print(&page)?,
+        Some(path) if path.as_os_str() == "-" => print(&page)?,
         Some(path) => save(&path, &page)?,
         None => save(&default_path(&record), &page)?,
     }
