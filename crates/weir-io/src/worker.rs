@@ -258,6 +258,10 @@ impl<'a, E: Engine> Worker<'a, E> {
             offset: op.offset,
             buffer: self.arena.pointer(slot),
         };
+        // Told before the engine takes it, for a synchronous one returns only when the operation is done.
+        self.in_flight += 1;
+        self.counters.started_ns[slot as usize].store(start_ns, Relaxed);
+        self.counters.in_flight.store(self.in_flight, Relaxed);
         let linked = match op.then {
             Then::Commit(mode) if mode != SyncMode::RwfDsync => self.engine.push_commit(&step, mode),
             _ => false,
@@ -265,9 +269,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         if !linked {
             self.engine.push(&step);
         }
-        self.in_flight += 1;
         self.slots[slot as usize] = Slot { op, start_ns, step_ns: start_ns, syncing: false, linked };
-        self.counters.started_ns[slot as usize].store(start_ns, Relaxed);
     }
 
     fn note_intended(&self, delay_ns: u64) {

@@ -37,8 +37,9 @@ pub struct Seen {
     pub end_cpu: (u64, u64, Option<u64>),
     /// Threads were stuck past the limit and were left behind.
     pub abandoned: bool,
+    /// When the last tick was, ns on the monotonic clock.
+    pub last_ns: u64,
     last: BTreeMap<Class, Totals>,
-    last_ns: u64,
     next_tick_ns: u64,
     measuring: bool,
     /// Ticks per interval (0 counts as 1), and how many the last one holds.
