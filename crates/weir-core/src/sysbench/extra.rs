@@ -167,8 +167,8 @@ fn too_short(record: &JobRecord, counts: &Counts) -> Option<String> {
 fn verified(record: &JobRecord) -> Option<String> {
     let verify = record.verify.as_ref()?;
     Some(format!(
-        "Validation: {} blocks checked, {} stale, {} torn, {} misplaced; {} were not written with checksums and could \
-         not be checked.",
+        "Validation: {} blocks checked, {} stale, {} torn, {} misplaced; {} held no checksum (write them with \
+         --validate, in requests of the same size) and could not be checked.",
         verify.checked, verify.stale, verify.torn, verify.misplaced, verify.unwritten
     ))
 }

@@ -2,4 +2,5 @@
 
 mod lab;
 mod results;
+mod sysbench;
 mod weir;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use weir_core::sysbench::fileio::{ExtraFlags, IoMode, TestMode};
 use weir_core::sysbench::text::size;
 use weir_core::sysbench::{Fileio, Log, Quit, Settings};
+use weir_core::workload::verify::SEALED_BYTES_MIN;
 
 use super::errno;
 
@@ -26,6 +27,26 @@ pub fn refuse_flags(flags: ExtraFlags, log: &mut Log<'_>) -> Result<(), Quit> {
         Some(value) => Err(log.fatal(format!("Unknown extra flags value: {value}"))),
         None => Ok(()),
     }
+}
+
+/// Blocks that hold a checksum must have room for it and not straddle the end of a file.
+pub fn check_sealable(settings: &Settings, log: &mut Log<'_>) -> Result<(), Quit> {
+    let fileio = &settings.fileio;
+    let sequential = fileio.test_mode.is_some_and(TestMode::is_sequential);
+    let block = if sequential { fileio.request_size } else { fileio.block_size };
+    if !settings.general.validate {
+        return Ok(());
+    }
+    if block < SEALED_BYTES_MIN as u64 {
+        return Err(log.fatal(format!("--validate needs requests of at least {SEALED_BYTES_MIN} bytes")));
+    }
+    if !fileio.file_size.is_multiple_of(block) {
+        return Err(log.fatal(format!(
+            "--validate needs files of whole requests: {} bytes are no multiple of {block}",
+            fileio.file_size
+        )));
+    }
+    Ok(())
 }
 
 /// Removes all files; those that are not there are no error, as in sysbench.

@@ -2,17 +2,19 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use weir_core::sysbench::{Fileio, Log, Quit, Settings};
 use weir_core::workload::data;
-use weir_core::workload::rng::Rng;
+use weir_core::workload::rng::{Rng, mix64};
 use weir_core::workload::spec::Data;
+use weir_core::workload::verify::{self, BlockId};
 use weir_io::runner::Stop;
 
 use super::errno;
-use super::files::{MODE, open_flags, refuse_flags};
+use super::files::{MODE, check_sealable, open_flags, refuse_flags};
 use crate::failure::Outcome;
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
@@ -28,8 +30,9 @@ pub fn prepare(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Ou
     log.notice("Creating files for the test...");
     log.notice(format!("Extra file open flags: {}", fileio.flags.title()));
     refuse_flags(fileio.flags, log)?;
+    check_sealable(settings, log)?;
     let started = Instant::now();
-    let mut writer = BlockWriter::new(fileio.block_size as usize);
+    let mut writer = BlockWriter::new(fileio.block_size as usize, settings.general.validate);
     let mut made = Vec::new();
     for index in 0..fileio.files {
         let end = one_file(fileio, index, &mut writer, &mut made, log, stop);
@@ -82,7 +85,7 @@ fn one_file(
         0 => format!("Creating file {name}"),
         _ => format!("Extending existing file {name}"),
     });
-    let written = writer.fill(&mut file, size, fileio.file_size, stop);
+    let written = writer.fill(&mut file, index, size..fileio.file_size, stop);
     let stopped = written.map_err(|error| log.fatal(errno::with_number("Failed to write file!", &error)))?;
     if stopped.is_some() {
         return Ok(stopped);
@@ -105,6 +108,8 @@ fn remove_made(made: &[String], log: &mut Log<'_>) {
 
 /// Writes blocks of random data, each different.
 struct BlockWriter {
+    /// With a checksum and their place, for `--validate`: the id that tells them from blocks of a run.
+    sealed_as: Option<u64>,
     memory: Vec<u8>,
     start: usize,
     block: usize,
@@ -113,7 +118,7 @@ struct BlockWriter {
 }
 
 impl BlockWriter {
-    fn new(block: usize) -> BlockWriter {
+    fn new(block: usize, sealed: bool) -> BlockWriter {
         let mut memory = vec![0; block + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         data::prepare(
@@ -121,22 +126,36 @@ impl BlockWriter {
             Data::Random,
             &mut Rng::new(block as u64, 0x7072_6570),
         );
-        BlockWriter { memory, start, block, written: 0 }
+        BlockWriter { sealed_as: sealed.then(run_id), memory, start, block, written: 0 }
     }
 
-    /// Writes from `from` until at least `to`.
-    fn fill(&mut self, file: &mut File, from: u64, to: u64, stop: &Stop) -> io::Result<Option<u8>> {
-        let mut at = from;
-        while at < to {
+    /// Writes from the start of a range of a file until at least its end. `Some`: a signal asked to stop.
+    fn fill(
+        &mut self,
+        file: &mut File,
+        index: u32,
+        range: Range<u64>,
+        stop: &Stop,
+    ) -> io::Result<Option<u8>> {
+        let mut at = range.start;
+        while at < range.end {
             if let Some(signal) = stop.requested() {
                 return Ok(Some(signal));
             }
             let block = &mut self.memory[self.start..self.start + self.block];
             data::refresh(block, Data::Random, self.written);
+            if let Some(run_id) = self.sealed_as {
+                verify::seal(block, BlockId { run_id, file: index, offset: at }, 1);
+            }
             file.write_all(block)?;
             at += self.block as u64;
             self.written += self.block as u64;
         }
         Ok(None)
     }
+}
+
+/// Differs from that of every other prepare and run.
+fn run_id() -> u64 {
+    mix64(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64))
 }

@@ -4,22 +4,18 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jiff::Zoned;
-use serde_json::Value;
-use weir_core::result::Record;
-use weir_core::result::record::{JobRecord, SCHEMA};
+use weir_core::result::record::JobRecord;
 use weir_core::sysbench::report::{self, Counts};
 use weir_core::sysbench::stream::Stream;
 use weir_core::sysbench::{Log, Quit, Settings, extra, job, legacy, mode};
 use weir_core::workload::op::{Op, OpKind, OpSource};
-use weir_host::Host;
 use weir_io::IoError;
 use weir_io::runner::{self, JobPlan, RunOptions, Stop};
 
 use super::files;
 use super::observer::Reports;
 use crate::failure::Outcome;
-use crate::store::{self, Store};
+use crate::session::{self, Ran, Session};
 
 /// sysbench's exit code of a forced shutdown.
 const FORCED_SHUTDOWN: u8 = 2;
@@ -33,39 +29,21 @@ pub fn run(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Outcom
     } else {
         mode::print(settings, log);
     }
-    check_validation(settings, log)?;
+    files::check_sealable(settings, log)?;
     let paths = files::for_run(settings, log)?;
     if !settings.general.legacy_report {
         log.notice("Initializing worker threads...\n");
     }
-    let conditions = conditions();
-    let started = Zoned::now();
+    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let session = Session::begin("fileio", &command, Path::new("."));
     let mut reports = Reports::new(settings, log);
     let measured = measure(settings, paths, &mut reports, stop);
     let record = match measured {
         Ok(record) => record,
         Err(error) => return Err(refuse(&error, reports.log)),
     };
-    let ended_early = ended_early(&record, stop);
-    save(&record, conditions, &started, ended_early, reports.log);
+    session::save(&session.record(Ran { jobs: vec![record.clone()], floods: Vec::new() }, stop));
     Ok(print(settings, &record, &mut reports, stop))
-}
-
-/// Blocks that hold a checksum must not straddle the end of a file.
-fn check_validation(settings: &Settings, log: &mut Log<'_>) -> Result<(), Quit> {
-    let fileio = &settings.fileio;
-    let block = if fileio.test_mode.is_some_and(|m| m.is_sequential()) {
-        fileio.request_size
-    } else {
-        fileio.block_size
-    };
-    if settings.general.validate && !fileio.file_size.is_multiple_of(block) {
-        return Err(log.fatal(format!(
-            "--validate needs files of whole requests: {} bytes are no multiple of {block}",
-            fileio.file_size
-        )));
-    }
-    Ok(())
 }
 
 fn measure(
@@ -83,7 +61,7 @@ fn measure(
         if settings.general.debug { Box::new(Echo(stream)) } else { Box::new(stream) };
     let options = RunOptions {
         abandon_after_ns: settings.general.forced_shutdown_s.map(|s| (s * 1_000_000_000).max(GRACE_NS)),
-        ..RunOptions::default()
+        ..session::run_options()
     };
     let plan = JobPlan { job: job::job(settings, seed), source, paths };
     let mut records = runner::run(vec![plan], &options, reports, stop)?;
@@ -159,43 +137,6 @@ fn print_corruption(record: &JobRecord, log: &mut Log<'_>) -> bool {
         log.fatal(format!("Validation failed on {example}"));
     }
     verify.stale + verify.torn + verify.misplaced > 0
-}
-
-fn ended_early(record: &JobRecord, stop: &Stop) -> Option<String> {
-    let by_signal = stop.requested().map(|signal| match i32::from(signal) {
-        libc::SIGINT => "SIGINT".to_string(),
-        libc::SIGTERM => "SIGTERM".to_string(),
-        libc::SIGHUP => "SIGHUP".to_string(),
-        other => format!("signal {other}"),
-    });
-    record.error.clone().or(by_signal)
-}
-
-/// The machine and the storage under the current folder, as they are before the run.
-fn conditions() -> Value {
-    let host = Host::live();
-    let target = host.target(Path::new(".")).ok();
-    serde_json::to_value(host.conditions(target.as_ref())).unwrap_or(Value::Null)
-}
-
-/// A run that cannot be saved is reported all the same.
-fn save(job: &JobRecord, conditions: Value, started: &Zoned, ended_early: Option<String>, log: &mut Log<'_>) {
-    let record = Record {
-        schema: SCHEMA.to_string(),
-        id: store::new_id(),
-        weir_version: env!("CARGO_PKG_VERSION").to_string(),
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        kind: "fileio".to_string(),
-        started_at: started.timestamp().display_with_offset(started.offset()).to_string(),
-        conditions,
-        jobs: vec![job.clone()],
-        floods: Vec::new(),
-        ended_early,
-        extra: Value::Null,
-    };
-    if let Err(error) = Store::open().and_then(|store| store.save(&record)) {
-        log.console.err(&format!("WARNING: the record of this run is not saved: {error:#}\n"));
-    }
 }
 
 /// `--debug`: says each request as a thread takes it. Threads take one at a time, so a larger helping goes to nobody.
