@@ -197,10 +197,10 @@ fn create_owned(dir: &Path) -> io::Result<()> {
 
 /// Gives a file to the owner of a folder. Only root can and needs to; a failure changes nothing that matters.
 fn own_like(path: &Path, folder: &Path) {
-    if let (Ok(mine), Ok(owner)) = (fs::metadata(path), fs::metadata(folder)) {
-        if mine.uid() != owner.uid() {
-            let _ = std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid()));
-        }
+    if let (Ok(mine), Ok(owner)) = (fs::metadata(path), fs::metadata(folder))
+        && mine.uid() != owner.uid()
+    {
+        let _ = std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid()));
     }
 }
 
