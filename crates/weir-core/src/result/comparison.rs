@@ -15,6 +15,8 @@ use crate::stats::bootstrap::{self, RatioInterval, Side};
 
 /// Value of [`Comparison::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.comparison/1";
+/// Long runs are resampled in at most this many units: more would cost time and change nothing.
+const UNITS_MAX: usize = 300;
 /// Notes of a run that cast doubt on any comparison with it.
 const DOUBTS: [&str; 9] = [
     "io-error",
@@ -168,9 +170,9 @@ fn compare_jobs(a: Job<'_>, b: Job<'_>, seed: u64) -> JobComparison {
     let mut effects = Vec::new();
     for (class, of_a) in a.1.classes.iter().filter(|(_, c)| c.count > 0) {
         let Some(of_b) = b.1.classes.get(class).filter(|c| c.count > 0) else { continue };
-        let series = (Series::of(a.0, *class), Series::of(b.0, *class));
+        let series = [a.0, b.0].map(|job| Series::of(job, *class).in_at_most(UNITS_MAX));
         for measure in [Measure::Throughput, Measure::P50, Measure::P99] {
-            effects.push(effect(*class, measure, (of_a, of_b), (&series.0, &series.1), seed));
+            effects.push(effect(*class, measure, (of_a, of_b), (&series[0], &series[1]), seed));
         }
     }
     JobComparison { a: a.1.name.clone(), b: b.1.name.clone(), effects }

@@ -43,6 +43,19 @@ impl Series {
         }
     }
 
+    /// The same in at most `units` intervals of nearly equal length: sums of neighbours.
+    pub fn in_at_most(self, units: usize) -> Series {
+        let size = self.len().div_ceil(units.max(1)).max(1);
+        let sums = |values: &[u64]| values.chunks(size).map(|v| v.iter().sum()).collect();
+        Series {
+            start_ns: self.start_ns.iter().step_by(size).copied().collect(),
+            len_ns: sums(&self.len_ns),
+            count: sums(&self.count),
+            bytes: sums(&self.bytes),
+            latencies: self.latencies.grouped(size),
+        }
+    }
+
     /// Number of intervals.
     pub fn len(&self) -> usize {
         self.len_ns.len()

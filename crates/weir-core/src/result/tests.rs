@@ -77,6 +77,11 @@ fn each_doubt_has_its_note() {
     check("depth said", |j| (j.job.depth, j.notes) = (32, vec![said]), &["depth-without-effect"]);
     check("busy machine", |j| j.cpu.machine_busy_ns = j.elapsed_ns * 3 / 2, &["busy-machine"]);
     check("stall", |j| j.intervals[7].oldest_ns = 1_500_000_000, &["stall"]);
+    let slowest = |j: &mut JobRecord| {
+        j.classes.get_mut(&Class::Read).unwrap().latency.record(2_000_000_000);
+        j.engine.in_flight_mean += 2.0 / 30.0;
+    };
+    check("stall between ticks", slowest, &["stall"]);
     check("error", |j| j.error = Some("EIO".into()), &["io-error"]);
     check(
         "wrong data",
@@ -147,6 +152,7 @@ fn comparisons_show_a_difference_only_where_there_is_one() {
         ("itself", a.clone(), [NoDifference; 3]),
         ("half as fast", run(3, 20, 500.0, 800_000.0), [Worse; 3]),
         ("quicker", run(4, 20, 1_100.0, 350_000.0), [Better; 3]),
+        ("much longer", run(14, 700, 1_000.0, 400_000.0), [NoDifference; 3]),
         ("four seconds", run(5, 4, 1_000.0, 400_000.0), [Unknown; 3]),
     ] {
         let compared = comparison::compare(&a, &b, 1);

@@ -122,13 +122,14 @@ fn busy(result: &JobResult) -> Option<Note> {
 }
 
 fn stall(result: &JobResult) -> Option<Note> {
-    let stall = result.stall.filter(|s| s.oldest_ns >= STALL_NS)?;
-    let text = format!(
-        "a stall: {} into the run an operation had been waiting for {}",
-        Nanos(stall.at_ns),
-        Nanos(stall.oldest_ns)
-    );
-    Some(note("stall", text))
+    if let Some(seen) = result.stall.filter(|s| s.oldest_ns >= STALL_NS) {
+        let (at, oldest) = (Nanos(seen.at_ns), Nanos(seen.oldest_ns));
+        let text = format!("a stall: {at} into the run an operation had been waiting for {oldest}");
+        return Some(note("stall", text));
+    }
+    let (class, slowest) = result.classes.iter().max_by_key(|(_, c)| c.max_ns)?;
+    let text = || format!("a stall: the slowest {} took {}", class.name(), Nanos(slowest.max_ns));
+    (slowest.max_ns >= STALL_NS).then(|| note("stall", text()))
 }
 
 fn late(result: &JobResult) -> Option<Note> {

@@ -22,6 +22,16 @@ impl Pool {
         Pool { edges, rows }
     }
 
+    /// The same samples in fewer rows: each the sum of `size` neighbours, a shorter rest at the end.
+    pub fn grouped(&self, size: usize) -> Pool {
+        let rows = self.rows.chunks(size.max(1)).map(|rows| {
+            let mut sum: BTreeMap<usize, u64> = BTreeMap::new();
+            rows.iter().flatten().for_each(|(bucket, n)| *sum.entry(*bucket).or_default() += n);
+            sum.into_iter().collect()
+        });
+        Pool { edges: self.edges.clone(), rows: rows.collect() }
+    }
+
     /// Samples in the chosen intervals.
     pub fn count(&self, chosen: impl IntoIterator<Item = usize>) -> u64 {
         self.sum(chosen).iter().sum()
@@ -84,5 +94,8 @@ mod tests {
             assert!((pooled / exact - 1.0).abs() < 0.04, "{q}: {pooled} against {exact}");
         }
         assert_eq!(pool.quantiles([2], [0.5]), None);
+        let pairs = pool.grouped(2);
+        assert_eq!((pairs.count([0]), pairs.count([1]), pairs.count([2])), (20_000, 0, 0));
+        assert_eq!(pairs.quantiles([0], [0.9]), pool.quantiles([0, 1], [0.9]));
     }
 }

@@ -6,6 +6,7 @@ use crate::result::record::{Class, EngineRecord, JobRecord, Record};
 use crate::result::run_result::{ClassResult, JobResult, RunResult, SteadyResult};
 use crate::stats::Quantile;
 use crate::units::{Nanos, grouped, megabytes_per_second, per_second, significant};
+use crate::workload::Job;
 
 /// What stands in a cell whose percentile has too few samples behind it.
 pub const TOO_FEW: &str = "too few";
@@ -40,7 +41,8 @@ pub fn run(result: &RunResult, record: &Record) -> String {
 }
 
 fn append_job(out: &mut String, job: &JobResult, raw: &JobRecord) {
-    labelled(out, "job", &format!("{}: {}", job.name, workload::describe(&raw.job)));
+    let named = if job.name == Job::default().name { String::new() } else { format!("{}: ", job.name) };
+    labelled(out, "job", &format!("{named}{}", workload::describe(&raw.job)));
     let length = workload::length(&raw.job, job.elapsed_ns);
     labelled(out, "engine", &format!("{}; measured for {length}", engine(&raw.engine)));
     out.push('\n');
