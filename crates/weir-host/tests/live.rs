@@ -26,6 +26,11 @@ fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
     Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
+/// Past the capture of the test harness, in the words that `make test` counts.
+fn not_run(sentence: &str) {
+    let _ = writeln!(std::io::stderr(), "not run: {sentence}");
+}
+
 fn until(what: &str, condition: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {
@@ -47,7 +52,8 @@ impl Bench {
         let lacks = |tool: &&&str| Command::new(tool).arg("--version").output().is_err();
         let missing: Vec<String> = tools.iter().filter(lacks).map(|tool| tool.to_string()).collect();
         if !is_root || !missing.is_empty() {
-            println!("{test} does not run: needs root (is root: {is_root}) and these tools: {missing:?}");
+            let missing = if is_root { missing.join(", ") } else { "root".to_string() };
+            not_run(&format!("{test} lacks {missing}"));
             return None;
         }
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -64,13 +70,14 @@ impl Bench {
         path.display().to_string()
     }
 
-    /// A loop device over a new sparse file.
+    /// A loop device over a new sparse file. The scan also drops partitions that an earlier user of the device left.
     fn attach(&mut self, name: &str, mib: u64, content: &[u8]) -> String {
         let path = self.path(name);
         let mut file = fs::File::create(&path).unwrap();
         file.write_all(content).unwrap();
         file.set_len(mib * MIB).unwrap();
-        let device = tool("losetup", &["--find", "--show", &path.display().to_string()]).unwrap();
+        let device =
+            tool("losetup", &["--find", "--show", "--partscan", &path.display().to_string()]).unwrap();
         self.undo.push(("losetup", vec!["--detach".into(), device.clone()]));
         device
     }
@@ -220,8 +227,10 @@ fn root_partitions_and_swap_on_a_loop_device_are_seen() {
     mbr[510..].copy_from_slice(&[0x55, 0xaa]);
     let device = bench.attach("image", 32, &mbr);
     let partition = format!("{device}p1");
-    // Told, not scanned for: some kernels are built without partition tables.
-    tool("addpart", &[&device, "1", "2048", "32768"]).unwrap();
+    // Told where the scan did not find it: some kernels are built without partition tables.
+    if !Path::new(&partition).exists() {
+        tool("addpart", &[&device, "1", "2048", "32768"]).unwrap();
+    }
     bench.undo.push(("delpart", vec![device.clone(), "1".into()]));
     until("the partition appears", || Path::new(&partition).exists());
 
@@ -268,9 +277,7 @@ fn root_btrfs_over_two_loop_devices_shows_both() {
 fn root_an_overlay_is_followed_to_its_upper_folder() {
     let Some(mut bench) = Bench::new("an overlay", &["mount"]) else { return };
     if facts(&bench.made_folder("upper")).file_system.unwrap().kind == "overlay" {
-        println!(
-            "an overlay does not run: the test folder is on an overlay already, and the kernel stacks no upper folders"
-        );
+        not_run("an overlay lacks a test folder that is not on an overlay itself");
         return;
     }
     let [lower, upper, work] = ["lower", "upper", "work"].map(|name| bench.made_folder(name));
@@ -292,10 +299,10 @@ fn root_throttles_and_deleted_backing_files_are_told() {
     assert!(found.stack.len() == 1 && found.throttles.is_empty(), "{found:?}");
     let file = Path::new("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device");
     if !file.exists() {
-        println!(
-            "no throttle is set: {} is missing, and the root of cgroup v2 has no io.max",
+        not_run(&format!(
+            "a throttle on a loop device lacks {} (the root of cgroup v2 has no io.max)",
             file.display()
-        );
+        ));
         return;
     }
     let number = found.stack[0].number;
