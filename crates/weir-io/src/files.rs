@@ -13,8 +13,8 @@ use weir_core::workload::spec::{Data, Job, Target};
 
 use crate::IoError;
 use crate::error::Fault;
-use crate::runner::Stop;
 use crate::scratch::Scratch;
+use crate::stop::Stop;
 use crate::sys::arena::Arena;
 use crate::sys::file;
 

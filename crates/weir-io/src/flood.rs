@@ -231,7 +231,7 @@ impl Drop for Flood {
 /// A file of random data for `cp` to read from, in the page cache as a just-made dump would be.
 fn write_source(folder: &Path) -> Result<Arc<File>, IoError> {
     let path = folder.join("source");
-    let stop = crate::runner::Stop::default();
+    let stop = crate::stop::Stop::default();
     crate::files::fill(&path, 0, SOURCE_BYTES, Data::Random, false, &stop, &mut |_| {})?;
     File::open(&path).map(Arc::new).map_err(|e| IoError::io("cannot open", &path, e))
 }

@@ -8,6 +8,7 @@ pub mod flood;
 mod recorder;
 pub mod runner;
 pub mod scratch;
+mod stop;
 mod sys;
 mod worker;
 

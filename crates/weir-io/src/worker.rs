@@ -14,7 +14,7 @@ use weir_core::workload::{Op, OpKind, OpSource, Then};
 use crate::content::Content;
 use crate::engine::{Action, Done, Engine, Step, Wait};
 use crate::recorder::ThreadCounters;
-use crate::runner::Stop;
+use crate::stop::Stop;
 use crate::sys::arena::Arena;
 use crate::sys::clock::{now_ns, sleep_until_ns};
 
@@ -145,6 +145,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         self.counters.first_ns.store(now, Relaxed);
         loop {
             self.fill(now);
+            self.publish(now);
             if self.in_flight == 0 {
                 if self.ended && self.held.is_none() {
                     return;
@@ -162,7 +163,6 @@ impl<'a, E: Engine> Worker<'a, E> {
             for finished in done.drain(..) {
                 self.finish(finished, now);
             }
-            self.publish(now);
         }
     }
 

@@ -10,11 +10,12 @@ use weir_core::result::record::{EngineRecord, VerifyRecord};
 use weir_core::workload::Job;
 use weir_core::workload::spec::EngineKind;
 
-use super::{JobPlan, Stop};
+use super::JobPlan;
 use crate::IoError;
 use crate::content::{Content, Generations};
 use crate::engine::{Engine, Setup, libaio::Libaio, mmap::Mmap, null::Null, psync::Psync, uring::Uring};
 use crate::recorder::ThreadCounters;
+use crate::stop::Stop;
 use crate::sys::arena::Arena;
 use crate::sys::clock::{sleep_until_ns, tighten_timer_slack};
 use crate::sys::file;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use weir_core::result::record::{Class, Interval, JobRecord, ThreadRecord};
 use weir_core::stats::Histogram;
 use weir_core::workload::{Job, OpSource};
 
 use self::job::RunningJob;
+pub use crate::stop::Stop;
+
 use crate::IoError;
 use crate::sys::clock::now_ns;
 
@@ -61,25 +62,6 @@ pub struct Silent;
 
 impl Observer for Silent {
     fn tick(&mut self, _tick: &Tick<'_>) {}
-}
-
-/// A request to stop, shared with signal handlers: runs end early, keep what they measured and clean up.
-#[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicU8>);
-
-impl Stop {
-    /// Asks everything that holds a clone to stop.
-    pub fn request(&self, signal: u8) {
-        let _ = self.0.compare_exchange(0, signal.max(1), Ordering::SeqCst, Ordering::SeqCst);
-    }
-
-    /// The signal that asked, if any (1 where it was no signal).
-    pub fn requested(&self) -> Option<u8> {
-        match self.0.load(Ordering::Relaxed) {
-            0 => None,
-            signal => Some(signal),
-        }
-    }
 }
 
 /// What the runner wants to know of the machine; the crate that reads /proc provides it.

@@ -8,8 +8,9 @@ use weir_core::result::record::{Class, Interval, IntervalClass};
 use weir_core::stats::Histogram;
 
 use super::job::RunningJob;
-use super::{Observer, RunOptions, Stop, Tick};
+use super::{Observer, RunOptions, Tick};
 use crate::recorder::Totals;
+use crate::stop::Stop;
 use crate::sys::clock::{now_ns, sleep_until_ns};
 use crate::sys::usage::process_cpu_ns;
 
