@@ -99,7 +99,10 @@ impl Check {
                 self.tickets[slot as usize] = Some(self.generations.begin_read(op.file, op.offset))
             }
             OpKind::Write => {
-                let Some(generation) = self.generations.begin_write(op.file, op.offset) else { return false };
+                let Some(generation) = self.generations.begin_write(op.file, op.offset) else {
+                    self.found.skipped += 1;
+                    return false;
+                };
                 let id = self.generations.id(op.file, op.offset);
                 verify::seal(arena.slice_mut(slot, op.len as usize), id, generation);
             }

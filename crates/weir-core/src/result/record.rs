@@ -240,6 +240,10 @@ pub struct VerifyRecord {
     pub checked: u64,
     /// Blocks never written by this run, which cannot be checked.
     pub unwritten: u64,
+    /// Writes left out because another write of the same block was in flight, and which of the two would last could
+    /// not have been told.
+    #[serde(default)]
+    pub skipped: u64,
     /// Older generation than was last written.
     pub stale: u64,
     /// Checksum does not match the content.

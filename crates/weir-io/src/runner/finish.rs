@@ -196,6 +196,7 @@ fn verify(job: &RunningJob, error: &mut Option<String>) -> Option<VerifyRecord> 
     for end in &job.ends {
         total.checked += end.verify.checked;
         total.unwritten += end.verify.unwritten;
+        total.skipped += end.verify.skipped;
         total.stale += end.verify.stale;
         total.torn += end.verify.torn;
         total.misplaced += end.verify.misplaced;

@@ -107,8 +107,12 @@ fn append_schedule(out: &mut String, job: &JobResult) {
     }
     if let Some(verify) = &job.verify {
         let bad = verify.stale + verify.torn + verify.misplaced;
+        let skipped = match verify.skipped {
+            0 => String::new(),
+            n => format!(", {} writes left out (their block was being written)", grouped(n)),
+        };
         let text = format!(
-            "{} blocks checked, {bad} wrong, {} never written by this run",
+            "{} blocks checked, {bad} wrong, {} never written by this run{skipped}",
             grouped(verify.checked),
             grouped(verify.unwritten)
         );
