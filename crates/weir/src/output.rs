@@ -6,8 +6,9 @@ use std::path::Path;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use weir_core::report::{csv, fio_json, json, text};
+use weir_core::report::{csv, doctor_text, fio_json, json, text};
 use weir_core::result::{self, Record};
+use weir_core::verdict;
 
 /// Form of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -41,7 +42,11 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
         result.record_path = path.map(|path| path.display().to_string());
         result
     };
+    // The doctor's record holds a verdict; its raw measurements are in every other format.
+    let verdict = || verdict::from_record(record);
     Ok(match format {
+        Format::Text if record.kind == "doctor" => doctor_text::doctor(&verdict()?),
+        Format::Json if record.kind == "doctor" => serde_json::to_string_pretty(&verdict()?)? + "\n",
         Format::Text => text::run(&result(), record),
         Format::Json => json::run(&result())?,
         Format::FioJson => {

@@ -64,9 +64,17 @@ fn section(finding: &Finding, report: &DoctorReport) -> String {
     .map(sentence)
     .collect();
     let grade = finding.grade.map(|g| format!("{}. ", g.name().to_uppercase())).unwrap_or_default();
-    let summary =
-        if finding.topic == Topic::Flood { format!("{}. ", finding.summary) } else { String::new() };
+    let summary = if finding.topic == Topic::Flood {
+        format!("{}. ", sentence_case(&finding.summary))
+    } else {
+        String::new()
+    };
     wrapped(finding.topic.title(), INDENT, &format!("{grade}{summary}{}", sentences.join(" ")))
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// A sentence with the names of what it stands on.

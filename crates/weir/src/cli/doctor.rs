@@ -35,6 +35,9 @@ pub struct Args {
     /// Change no kernel setting, not even for the trial
     #[arg(long)]
     pub no_knobs: bool,
+    /// Try a lower dirty limit though others are writing; they are held back for those seconds
+    #[arg(long, conflicts_with_all = ["no_knobs", "no_flood"])]
+    pub even_if_busy: bool,
     /// Exit 1 unless this holds; may be repeated. One of commit-p99=5ms, commit-iops=N, read-iops=N, write-iops=N,
     /// read-rate=BYTES, write-rate=BYTES, flood=PERCENT (of the idle commits)
     #[arg(long, value_name = "BAR")]

@@ -10,11 +10,10 @@ mod room;
 mod survey;
 mod timeline;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use weir_core::report::doctor_text;
+use weir_core::report::html;
 use weir_core::result::Record;
 use weir_core::units::Bytes;
 use weir_core::verdict::notes::{self, DoctorNotes};
@@ -24,16 +23,16 @@ use weir_io::runner::Stop;
 use weir_io::scratch::{Scratch, remove_abandoned};
 
 use self::examine::Examination;
-use self::flood::{Consent, FloodTrial};
+use self::flood::{Consent, FloodTrial, Quiet};
 use self::plan::{Mode, Plan};
 use self::progress::Steps;
 use self::room::Room;
 use self::survey::Survey;
 use crate::cli::doctor::{Args, Format};
-use crate::failure::{Outcome, Usage};
+use crate::failure::{Lacking, Outcome, Usage};
+use crate::output;
 use crate::session::{self, Ran, Session};
 use crate::signals::stop_on_signals;
-use crate::store::Store;
 
 /// A second shortest and longest examination that means anything.
 const SECONDS_MIN: u64 = 20;
@@ -153,7 +152,11 @@ fn examine(
         return Ok(());
     }
     if !with_flood {
-        let why = if consent == Err(NO_FLOOD.to_string()) { NO_FLOOD } else { "there is no room for it" };
+        let why = if consent.as_ref().is_err_and(|why| why == NO_FLOOD) {
+            NO_FLOOD
+        } else {
+            "there is no room for it"
+        };
         exam.skip("survival under a bulk writer", why);
         return Ok(());
     }
@@ -175,7 +178,7 @@ fn consent(args: &Args, survey: &Survey) -> Consent {
     } else if !survey.conditions.limits.root {
         Err("it takes root".to_string())
     } else {
-        Ok(())
+        Ok(if args.even_if_busy { Quiet::Waived } else { Quiet::Needed })
     }
 }
 
@@ -191,29 +194,32 @@ fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &
     record
 }
 
-/// The verdict to stdout, and where everything else lies to stderr.
+/// The verdict to stdout, the page to its file, and where everything lies to stderr.
 fn print(record: &Record, path: Option<&Path>, args: &Args, stop: &Stop) -> anyhow::Result<Outcome> {
     let report = verdict::from_record(record)?;
-    let text = match args.format {
-        Format::Text => doctor_text::doctor(&report),
-        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
+    let format = match args.format {
+        Format::Text => output::Format::Text,
+        Format::Json => output::Format::Json,
     };
-    crate::output::print(&text)?;
+    output::print(&output::render(record, path, format)?)?;
     if let Some(path) = path {
         eprintln!("record: {}", path.display());
     }
-    let _ = html_path(record, args);
+    write_page(&report, args, path)?;
     Ok(outcome(&report, stop))
 }
 
-/// Where the page goes: as asked, else beside the record.
-fn html_path(record: &Record, args: &Args) -> anyhow::Result<PathBuf> {
-    match &args.html {
-        Some(path) => Ok(path.clone()),
-        None => {
-            Ok(Store::open().context("no place for the HTML report")?.dir.join(format!("{}.html", record.id)))
-        }
-    }
+/// The page goes where it was asked for; else beside the record, if there is one.
+fn write_page(report: &DoctorReport, args: &Args, record: Option<&Path>) -> anyhow::Result<()> {
+    let Some(file) = args.html.clone().or_else(|| Some(record?.with_extension("html"))) else {
+        return Ok(());
+    };
+    std::fs::write(&file, html::doctor(report)).map_err(|error| Lacking {
+        what: format!("cannot write the HTML report {}: {error}", file.display()),
+        hint: Some("name another file with --html; the record is kept all the same".to_string()),
+    })?;
+    eprintln!("HTML report: {}", file.display());
+    Ok(())
 }
 
 fn outcome(report: &DoctorReport, stop: &Stop) -> Outcome {

@@ -6,8 +6,9 @@ use crate::verdict::doctor::{Curve, Evidence, Finding, Measurement, Statement, T
 use crate::verdict::notes::{StepKind, SyncPath};
 use crate::verdict::view::{View, fact, latency_of, percent, point_of, rate_of, throughput_of, time};
 
-/// How far a measured ceiling may lie from a limit that explains it.
-const NEAR: std::ops::RangeInclusive<f64> = 0.85..=1.10;
+/// How far a measured ceiling may lie from a limit that explains it: limits are kept over slices of time, so a short
+/// step may begin with a burst.
+const NEAR: std::ops::RangeInclusive<f64> = 0.80..=1.25;
 /// Spread of a plateau, highest over lowest, that only a limit keeps so even.
 const EVEN: f64 = 1.03;
 
@@ -136,6 +137,9 @@ fn kind(signs: &Signs) -> &'static str {
         0..25_000 => "memory or a cache in memory (no flash answers so fast)",
         25_000..200_000 if signs.read_max_iops > 120_000.0 || bulk > 650e6 => "an NVMe SSD",
         25_000..350_000 if signs.read_max_iops > 10_000.0 => "a SATA SSD, or a virtual disk on one",
+        2_000_000.. if signs.read_max_iops > 5_000.0 => {
+            "storage that is slow alone and fast together (many disks, a network volume, or a busy machine)"
+        }
         2_000_000.. if commit_ns.is_some_and(|ns| ns < 1_000_000) => "hard disks behind a write cache",
         2_000_000.. => "hard disks",
         _ => "a network or cloud volume",

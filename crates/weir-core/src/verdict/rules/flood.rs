@@ -26,10 +26,15 @@ pub fn judge(view: &View) -> Option<Finding> {
     statements.extend(pressure(view, story));
     statements.extend(story.effects.iter().filter_map(rescue));
     let summary = match grade {
-        Grade::Unknown => "no collapse provoked".to_string(),
-        _ => format!("{} keep {} of their commits", threads(worst.threads), percent(share)),
+        Grade::Unknown => "no collapse could be provoked by a bulk writer".to_string(),
+        _ => format!("a bulk writer leaves {} of {} commits", percent(share), owner(worst.threads)),
     };
     Some(Finding { topic: Topic::Flood, grade: Some(grade), summary, statements })
+}
+
+/// Whose commits they are.
+fn owner(n: u32) -> String {
+    if n == 1 { "one thread's".to_string() } else { format!("{n} threads'") }
 }
 
 /// Share of the idle rate that a side keeps.
@@ -204,7 +209,7 @@ fn experiment(view: &View, story: &FloodStory) -> Option<Advice> {
         topic: Topic::Flood,
         knob: "vm.dirty_bytes".into(),
         current,
-        proposed: "15 MB, as a trial".into(),
+        proposed: "15 MB".into(),
         measured: false,
         effect: Statement::new(
             "Not measured: a lower dirty limit often brings commits back under a flood; whether it does here, \

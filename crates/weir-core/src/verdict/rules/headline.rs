@@ -17,11 +17,7 @@ pub fn headline(findings: &[Finding], advice: &[Advice], ended_early: Option<&st
     let storage = of(Topic::Class).map_or("storage".to_string(), |f| f.summary.clone());
     let mut text = format!("{}. Idle, commits are {}", capital(&storage), word(commit));
     if let Some(flood) = of(Topic::Flood) {
-        text.push_str(&match flood.grade {
-            Some(Grade::Unknown) | None => "; under a flood, no collapse could be provoked".to_string(),
-            Some(Grade::Good) => format!("; under a bulk writer {}", flood.summary),
-            _ => format!("; under a bulk writer only {}", flood.summary),
-        });
+        text.push_str(&format!("; {}", flood.summary));
     }
     text.push_str(&what_next(advice));
     Headline { grade, text }

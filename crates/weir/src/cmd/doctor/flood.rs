@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(500);
 /// Commits that keep this share of their idle rate need no rescue.
 const NO_RESCUE_NEEDED: f64 = 0.8;
 /// A trial of a machine-wide limit is made only where others have less than this dirty and write less than this.
-const QUIET_DIRTY: u64 = 256 << 20;
+const QUIET_DIRTY: u64 = 512 << 20;
 const QUIET_BYTES_PER_SECOND: f64 = 20e6;
 /// A limit's worth of writing: how long the device may take to write what is dirty. 15 MB at 200 MB/s, as the field
 /// reports found it.
@@ -31,7 +31,16 @@ const LIMIT_STEP: u64 = 5_000_000;
 const RAMP_MAX: Duration = Duration::from_secs(5);
 
 /// Whether limits may be lowered for a trial; if not, why.
-pub type Consent = Result<(), String>;
+pub type Consent = Result<Quiet, String>;
+
+/// What the trial asks of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quiet {
+    /// They must be writing little.
+    Needed,
+    /// The user has said that they may be held back.
+    Waived,
+}
 
 /// The flood and its trial.
 pub struct FloodTrial<'e, 'a> {
@@ -79,10 +88,10 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         match consent {
             _ if self.exam.stopped() => Ok(()),
             Err(why) => self.remark(format!("No trial of a lower dirty limit: {why}.")),
-            Ok(()) if !self.collapsed() => self.remark(
+            Ok(_) if !self.collapsed() => self.remark(
                 "No trial of a lower dirty limit: commits kept their pace under the bulk writer.".to_string(),
             ),
-            Ok(()) => self.rescue(),
+            Ok(quiet) => self.rescue(quiet),
         }
     }
 
@@ -190,7 +199,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         loop {
             let sample = self.timeline.sample(None);
             let left = sample.dirty_bytes + sample.writeback_bytes;
-            // What the commits themselves dirtied is little; others' pages may stay above it for ever.
+            // Others' pages may stay above this for ever, hence the time limit.
             if left < 64 << 20 || Instant::now() >= until || !self.exam.wait(TICK) {
                 break;
             }
@@ -207,8 +216,10 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64).filter(|rate| *rate > 1e6)
     }
 
-    fn rescue(&mut self) -> Result<(), IoError> {
-        if let Some(why) = self.unquiet() {
+    fn rescue(&mut self, quiet: Quiet) -> Result<(), IoError> {
+        if quiet == Quiet::Needed
+            && let Some(why) = self.wait_for_quiet()
+        {
             return self.remark(format!("No trial of a lower dirty limit: {why}."));
         }
         let base = self.device_rate().map_or(15_000_000, limit_for);
@@ -223,28 +234,37 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         Ok(())
     }
 
+    /// Waits for a second in which others hardly write, since a lowered limit would hold them back too. Says why
+    /// not, if none comes in the time that write-back may take.
+    fn wait_for_quiet(&mut self) -> Option<String> {
+        self.exam.progress.next("waiting for a second in which others write little");
+        let until = Instant::now() + Duration::from_nanos(self.plan.drain_ns);
+        loop {
+            let why = self.unquiet()?;
+            if Instant::now() >= until || self.exam.stopped() {
+                return Some(why);
+            }
+        }
+    }
+
     /// Why others would suffer, if they would.
     fn unquiet(&mut self) -> Option<String> {
         let before = self.exam.host.processes();
-        let busy = !self.exam.wait(Duration::from_secs(1));
-        let after = self.exam.host.processes();
+        if !self.exam.wait(Duration::from_secs(1)) {
+            return Some("interrupted".to_string());
+        }
+        let loads = self.exam.host.processes().since(&before);
         let sample = self.timeline.sample(None);
         let dirty = sample.dirty_bytes + sample.writeback_bytes;
-        let loads = after.since(&before);
         let writes: f64 = loads.iter().map(|p| p.write_bytes_per_second).sum();
-        if busy {
-            Some("interrupted".to_string())
-        } else if dirty > QUIET_DIRTY {
-            Some(format!("{} are still dirty, so every buffered writer would stall", Bytes(dirty)))
-        } else if writes > QUIET_BYTES_PER_SECOND {
-            let most = loads.first().map_or("others", |p| p.name.as_str());
-            Some(format!(
-                "others write {} ({most} most), and would be held back",
-                megabytes_per_second(writes)
-            ))
-        } else {
-            None
+        let most = loads.iter().max_by(|a, b| a.write_bytes_per_second.total_cmp(&b.write_bytes_per_second));
+        if dirty > QUIET_DIRTY {
+            return Some(format!("{} are still dirty, so every buffered writer would stall", Bytes(dirty)));
         }
+        (writes > QUIET_BYTES_PER_SECOND).then(|| {
+            let name = most.map_or("others", |p| p.name.as_str());
+            format!("others write {} ({name} most), and would be held back", megabytes_per_second(writes))
+        })
     }
 
     /// One lowered limit: set, flood, commits, flood's end, back.

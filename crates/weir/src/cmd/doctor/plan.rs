@@ -140,25 +140,25 @@ pub fn plan(mode: Mode, size: Option<Bytes>) -> Plan {
 }
 
 fn quick() -> Plan {
-    let mut steps = reads(&[1, 8, 32, 128], 0.8);
+    let mut steps = reads(&[1, 8, 32, 128], 0.7);
     steps.extend([commit(SyncPath::Buffered, K16, 1, 1.2), commit(SyncPath::Buffered, K16, 10, 1.2)]);
-    steps.extend(writes(&[1, 8, 32], K4, 0.8));
+    steps.extend(writes(&[1, 8, 32], K4, 0.7));
     steps.extend([commit(SyncPath::Buffered, K4, 1, 1.0), commit(SyncPath::Direct, K16, 1, 1.0)]);
     steps.push(step(What::BulkRead, 1.0));
     Plan {
         mode: Mode::QUICK,
         file_size: Bytes(512 << 20),
-        layout_ns: seconds(3.0),
+        layout_ns: seconds(2.5),
         watch_ns: seconds(1.0),
         steps,
         flood: FloodPlan {
             threads: vec![10],
-            idle_ns: seconds(1.5),
-            build_up_ns: seconds(4.0),
-            flood_ns: seconds(4.0),
-            settle_ns: seconds(1.0),
-            rescue_ns: seconds(3.0),
-            drain_ns: seconds(4.0),
+            idle_ns: seconds(1.2),
+            build_up_ns: seconds(3.5),
+            flood_ns: seconds(3.5),
+            settle_ns: seconds(0.8),
+            rescue_ns: seconds(2.5),
+            drain_ns: seconds(3.0),
             limits: vec![1.0],
         },
     }
@@ -280,7 +280,7 @@ mod tests {
             let steps: u64 = plan.steps.iter().map(|s| s.duration_ns).sum();
             let whole = plan.watch_ns + plan.layout_ns + steps + plan.flood.expected_ns(true);
             assert!(whole <= mode.budget_ns, "{mode:?}: {whole}");
-            assert!(whole * 10 >= mode.budget_ns * 7, "{mode:?} wastes time: {whole}");
+            assert!(whole * 3 >= mode.budget_ns * 2, "{mode:?} wastes time: {whole}");
             assert!(plan.steps.iter().all(|s| s.duration_ns >= SECOND / 2), "{mode:?}");
         }
     }

@@ -13,8 +13,8 @@ use weir_io::runner::{Observer, Tick};
 
 use super::progress::Steps;
 
-/// Commits that are still stuck this long after their phase are let go by ending the flood.
-const GRACE_NS: i64 = 4_000_000_000;
+/// Commits that are still stuck after their phase and this share of it are let go by ending the flood.
+const GRACE: f64 = 0.4;
 
 /// The timeline.
 pub struct Timeline {
@@ -145,7 +145,7 @@ impl Observer for Watching<'_> {
             Bytes((sample.dirty_bytes + sample.writeback_bytes) >> 20 << 20),
         );
         self.progress.detail(&detail);
-        if tick.at_ns > tick.job.duration.0 as i64 + GRACE_NS {
+        if tick.at_ns as f64 > tick.job.duration.0 as f64 * (1.0 + GRACE) {
             self.timeline.stop_flood();
         }
     }
