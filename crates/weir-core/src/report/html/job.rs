@@ -1,7 +1,7 @@
 //! One job's part of a page: what it was, its figures, its plots, and whether they hold together.
 
 use super::distribution::{self, Sample};
-use super::{Table, Tile, data_table, facts_table, figure, note, timeline};
+use super::{Table, Tile, data_table, facts_table, figure, timeline};
 use crate::report::plot::{Unit, escape};
 use crate::report::text::{self, run::quantile};
 use crate::result::record::{Class, FloodRecord, JobRecord};
@@ -79,6 +79,7 @@ fn durability(job: &JobRecord) -> String {
         (OpenSync::Sync, _) => ", O_SYNC".to_string(),
         (OpenSync::Dsync, _) => ", O_DSYNC".to_string(),
         (OpenSync::None, 0) => String::new(),
+        (OpenSync::None, 1) if spec.reads() => format!(", each write with {mode}"),
         (OpenSync::None, 1) => format!(", each with {mode}"),
         (OpenSync::None, n) => format!(", {mode} after every {n}"),
     }
@@ -129,7 +130,7 @@ pub fn html(id: &str, view: View<'_>, floods: &[FloodRecord]) -> String {
     let mut out = format!("<p class=\"soft\">{}</p>\n", escape(text::describe(&view.raw.job)));
     out.push_str(&super::tiles(&head(view)));
     for remark in &view.result.notes {
-        out.push_str(&note(&remark.key.replace('-', " "), &remark.text, view.raw.error.is_some()));
+        out.push_str(&super::remark_note(remark, view.raw.error.is_some()));
     }
     out.push_str(&plots(id, view, floods));
     out.push_str(&format!("<h3>Does it hold together?</h3>\n{}", facts_table(&checks(view))));
@@ -189,7 +190,7 @@ fn over_time(result: &JobResult) -> String {
     let mut out = String::new();
     if let [first, rest @ ..] = result.regimes.as_slice() {
         if rest.is_empty() {
-            out.push_str("The rate kept to one level. ");
+            out.push_str("No abrupt change of the rate was found. ");
         } else {
             let spans =
                 rest.iter().map(|r| format!("{}/s from {} on", per_second(r.iops), Nanos(r.start_ns)));
@@ -248,9 +249,10 @@ fn checks(view: View<'_>) -> Vec<(String, String, String)> {
     row("engine", engine_text(job), "");
     if let Some(sync) = &result.final_sync {
         let error = sync.error.as_ref().map_or(String::new(), |e| format!("; failed: {e}"));
+        let files = if sync.files == 1 { "1 file".to_string() } else { format!("{} files", sync.files) };
         row(
             "sync at the end",
-            format!("{} for {} files{error}", Nanos(sync.total_ns), sync.files),
+            format!("{} for {files}{error}", Nanos(sync.total_ns)),
             "not in any rate above",
         );
     }

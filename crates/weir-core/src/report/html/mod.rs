@@ -13,6 +13,7 @@ pub use run::run;
 use std::fmt::Display;
 
 use super::plot::{self, BarFigure, Figure, Form, escape};
+use crate::result::record::Note;
 
 /// Everything the page needs stands in it; a browser must neither fetch nor run anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
@@ -169,6 +170,22 @@ pub fn tiles(tiles: &[Tile]) -> String {
         })
         .collect();
     format!("<dl class=\"tiles\">{body}</dl>\n")
+}
+
+/// What a reader must know before believing a figure.
+pub fn remark_note(remark: &Note, bad: bool) -> String {
+    note(&capitalised(&remark.key.replace('-', " ")), &capitalised(&remark.text), bad)
+}
+
+/// Text that begins a line of its own.
+fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or(String::new(), |first| first.to_uppercase().chain(rest).collect())
+}
+
+/// A time stamp as people read it: RFC 3339 with a space.
+pub fn date(started_at: &str) -> String {
+    started_at.replacen('T', " ", 1)
 }
 
 /// Something that changes how the page must be read.

@@ -1,9 +1,9 @@
 //! The page of a run of `bench` or `fileio`.
 
 use super::job::View;
-use super::{Page, conditions, facts_table, job, note, page, section};
+use super::{Page, conditions, date, facts_table, job, page, remark_note, section};
 use crate::report::plot::escape;
-use crate::report::text::layout::shell;
+use crate::report::text::{self, layout::shell};
 use crate::result::record::FloodRecord;
 use crate::result::{Record, RunResult, derive};
 use crate::units::{Bytes, Nanos};
@@ -28,18 +28,29 @@ pub fn run(record: &Record) -> String {
     if !record.floods.is_empty() {
         body.push_str(&section("flood", "Flood", &facts_table(&floods(&record.floods))));
     }
-    let conditions = conditions::rows(&record.conditions);
-    if !conditions.is_empty() {
-        body.push_str(&section("conditions", "Conditions", &facts_table(&conditions)));
-    }
+    body.push_str(&under_which_conditions(record));
     body.push_str(&section("again", "How to run it again", &again(record)));
     page(&Page {
         title: format!("weir {}: {}", record.kind, headline(record)),
         kind: record.kind.clone(),
-        date: record.started_at.clone(),
+        date: date(&record.started_at),
         foot: format!("weir {} · record {}", record.weir_version, record.id),
         body,
     })
+}
+
+/// The conditions that matter most in a few lines, and all of them folded away.
+fn under_which_conditions(record: &Record) -> String {
+    let all = conditions::rows(&record.conditions);
+    if all.is_empty() {
+        return String::new();
+    }
+    let lines = text::conditions::lines(&record.conditions);
+    let lines: Vec<(String, String, String)> =
+        lines.into_iter().map(|(label, text)| (label.to_string(), text, String::new())).collect();
+    let folded =
+        format!("<details><summary>Everything that was recorded</summary>{}</details>", facts_table(&all));
+    section("conditions", "Conditions", &(facts_table(&lines) + &folded))
 }
 
 fn headline(record: &Record) -> String {
@@ -56,7 +67,7 @@ fn opening(record: &Record, result: &RunResult) -> String {
         out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(job::sentence(only))));
     }
     for remark in &result.notes {
-        out.push_str(&note(&remark.key.replace('-', " "), &remark.text, true));
+        out.push_str(&remark_note(remark, true));
     }
     out
 }

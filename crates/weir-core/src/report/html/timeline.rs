@@ -81,8 +81,12 @@ fn latencies(job: &JobRecord, classes: &[Class]) -> Panel {
     };
     let mut series: Vec<Series> = classes.iter().map(class_series).collect();
     let age = |i: &Interval| if i.oldest_ns > 0 { i.oldest_ns as f64 } else { f64::NAN };
-    let ages = job.intervals.iter().map(|i| (seconds(i.start_ns + i.len_ns), age(i))).collect();
-    series.push(Series::line("oldest in flight", 5, ages));
+    let ages: Vec<(f64, f64)> =
+        job.intervals.iter().map(|i| (seconds(i.start_ns + i.len_ns), age(i))).collect();
+    // Where most ticks met nothing in flight, a line between the others would tell of a course that was not seen.
+    let sparse = ages.iter().filter(|a| a.1.is_finite()).count() * 2 < ages.len();
+    let join = if sparse { Join::None } else { Join::Line };
+    series.push(Series { join, ..Series::line("oldest in flight", 5, ages) });
     Panel::of(Axis::y("latency", Unit::Latency, Scale::Log), series, 0.9)
 }
 

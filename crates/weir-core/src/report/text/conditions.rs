@@ -8,18 +8,23 @@ use crate::units::{Bytes, significant};
 
 /// Appends target, queue, machine and memory, as far as the record knows them.
 pub fn append(out: &mut String, conditions: &Value) {
-    for (label, parts) in [
+    for (label, text) in lines(conditions) {
+        labelled(out, label, &text);
+    }
+}
+
+/// Target, queue, machine and memory in a line each; what the record does not know is left out.
+pub fn lines(conditions: &Value) -> Vec<(&'static str, String)> {
+    let all = [
         ("storage", storage(conditions)),
         ("unseen", blind(conditions)),
         ("queue", queue(conditions)),
         ("machine", machine(conditions)),
         ("vm", vm(conditions)),
-    ] {
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        if !parts.is_empty() {
-            labelled(out, label, &parts.join(", "));
-        }
-    }
+    ];
+    let joined =
+        all.map(|(label, parts)| (label, parts.into_iter().flatten().collect::<Vec<_>>().join(", ")));
+    joined.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {

@@ -1,7 +1,7 @@
 //! A result as text that people paste into tickets: at most 100 columns, plain characters, units on everything.
 
 mod compare;
-mod conditions;
+pub(super) mod conditions;
 pub(super) mod layout;
 mod list;
 pub(crate) mod run;

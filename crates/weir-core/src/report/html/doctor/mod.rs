@@ -6,7 +6,7 @@ mod plots;
 mod signs;
 mod verdict;
 
-use super::{Page, facts_table, note, page, paragraph, section, slug};
+use super::{Page, date, facts_table, note, page, paragraph, section, slug};
 use crate::report::plot::escape;
 use crate::report::text::layout::shell;
 use crate::units::Nanos;
@@ -46,7 +46,7 @@ pub fn doctor(report: &DoctorReport) -> String {
     page(&Page {
         title: format!("weir doctor: {}", report.headline.text),
         kind: "doctor".to_string(),
-        date: report.started_at.clone(),
+        date: date(&report.started_at),
         foot: format!("weir {} · record {}", report.weir_version, report.record_id),
         body,
     })
