@@ -39,7 +39,7 @@ pub(crate) fn counters(tree: &Tree, name: &str) -> Option<Counters> {
 }
 
 /// Lines such as `BdiWritten:   1234 kB` and `BdiWriteBandwidth:  102400 kBps`.
-fn parse_stats(text: &str) -> Result<Counters, BadLine> {
+pub(crate) fn parse_stats(text: &str) -> Result<Counters, BadLine> {
     let mut counters = Counters::default();
     for (index, line) in text.lines().enumerate() {
         let (key, value) = line.split_once(':').unwrap_or((line, ""));
@@ -52,7 +52,7 @@ fn parse_stats(text: &str) -> Result<Counters, BadLine> {
             _ => continue,
         };
         let kib = value.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());
-        *target = kib.ok_or_else(|| BadLine::new(index + 1, "a number of kB", line))? * 1024;
+        *target = kib.ok_or_else(|| BadLine::new(index + 1, "a number of kB", line))?.saturating_mul(1024);
     }
     Ok(counters)
 }

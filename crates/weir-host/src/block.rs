@@ -48,7 +48,7 @@ pub(crate) fn layer(tree: &Tree, name: &str, notes: &mut Vec<String>) -> Result<
         number: number_of(tree, name)?,
         over,
         beneath_loop: None,
-        size_bytes: tree.optional::<u64>(&at("size"), notes).unwrap_or(0) * SECTOR_BYTES,
+        size_bytes: tree.optional::<u64>(&at("size"), notes).unwrap_or(0).saturating_mul(SECTOR_BYTES),
         read_only: tree.optional::<u8>(&at("ro"), notes) == Some(1),
         model: model_name(model),
         firmware: tree.line(&at("device/firmware_rev")).or_else(|| tree.line(&at("device/rev"))),
@@ -112,7 +112,7 @@ fn partition(tree: &Tree, name: &str, notes: &mut Vec<String>) -> LayerKind {
     LayerKind::Partition {
         disk: disk.unwrap_or_default(),
         number: tree.optional(&at("partition"), notes).unwrap_or(0),
-        start_bytes: tree.optional::<u64>(&at("start"), notes).unwrap_or(0) * SECTOR_BYTES,
+        start_bytes: tree.optional::<u64>(&at("start"), notes).unwrap_or(0).saturating_mul(SECTOR_BYTES),
     }
 }
 

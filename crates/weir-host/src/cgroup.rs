@@ -32,7 +32,7 @@ pub(crate) struct Membership {
 }
 
 /// One line of `/proc/self/cgroup`: `7:blkio:/x` (v1), `0::/x` (v2).
-fn parse(text: &str) -> Result<Vec<(String, String)>, BadLine> {
+pub(crate) fn parse(text: &str) -> Result<Vec<(String, String)>, BadLine> {
     let line = |(index, line): (usize, &str)| {
         let mut fields = line.splitn(3, ':').skip(1).map(str::to_string);
         let pair = fields.next().zip(fields.next()).filter(|(_, path)| path.starts_with('/'));
@@ -139,7 +139,7 @@ pub(crate) fn throttles(
     (found, notes)
 }
 
-type DeviceLimits = BTreeMap<DeviceNumber, BTreeMap<String, u64>>;
+pub(crate) type DeviceLimits = BTreeMap<DeviceNumber, BTreeMap<String, u64>>;
 
 /// Limits in one cgroup's folder, by device.
 fn device_limits(tree: &Tree, version: u8, folder: &str, notes: &mut Vec<String>) -> DeviceLimits {
@@ -162,7 +162,7 @@ fn device_limits(tree: &Tree, version: u8, folder: &str, notes: &mut Vec<String>
 }
 
 /// `254:0 1048576` (v1, what it limits is `key`) or `254:0 rbps=max wbps=1048576` and `254:0 target=50000` (v2).
-fn parse_device_limits(text: &str, key: &str) -> Result<DeviceLimits, BadLine> {
+pub(crate) fn parse_device_limits(text: &str, key: &str) -> Result<DeviceLimits, BadLine> {
     let mut all = DeviceLimits::new();
     for (index, line) in text.lines().enumerate() {
         let bad = |found: &str| BadLine::new(index + 1, "MAJOR:MINOR and limits", found);

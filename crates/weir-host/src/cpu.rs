@@ -37,14 +37,17 @@ pub(crate) fn read(tree: &Tree, notes: &mut Vec<String>) -> Cpu {
 }
 
 /// `0-3,8,10-11` → 7.
-fn parse_cpu_list(text: &str) -> Result<u32, BadLine> {
+pub(crate) fn parse_cpu_list(text: &str) -> Result<u32, BadLine> {
     let mut count = 0;
     for range in text.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) else {
             return Err(BadLine::new(1, "a list of processors", text.trim()));
         };
-        count += (last + 1).saturating_sub(first);
+        if last < first {
+            return Err(BadLine::new(1, "a list of processors", text.trim()));
+        }
+        count = u32::saturating_add(count, (last - first).saturating_add(1));
     }
     Ok(count)
 }
@@ -107,7 +110,7 @@ pub(crate) fn parse_stat(text: &str) -> Result<Ticks, BadLine> {
         line.strip_prefix("cpu ").ok_or_else(bad)?.split_whitespace().map(|n| n.parse().ok()).collect();
     match numbers.as_deref() {
         Some([user, nice, system, idle, iowait, irq, softirq, rest @ ..]) => Ok(Ticks {
-            busy: user + nice + system + irq + softirq,
+            busy: [user, nice, system, irq, softirq].into_iter().fold(0, |sum, n| sum.saturating_add(*n)),
             idle: *idle,
             iowait: *iowait,
             steal: rest.first().copied().unwrap_or(0),

@@ -25,6 +25,9 @@ mod tree;
 mod vm;
 mod work;
 
+#[cfg(test)]
+mod robustness;
+
 pub use error::HostError;
 pub use host::Host;
 pub use processes::ProcessSample;

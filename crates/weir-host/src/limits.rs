@@ -16,7 +16,7 @@ pub(crate) fn read(tree: &Tree, notes: &mut Vec<String>) -> ProcessLimits {
 }
 
 /// The soft limit of that name; `None` is unlimited.
-fn parse_limit(text: &str, name: &str) -> Result<Option<u64>, BadLine> {
+pub(crate) fn parse_limit(text: &str, name: &str) -> Result<Option<u64>, BadLine> {
     let found =
         text.lines().enumerate().find_map(|(index, line)| Some((index + 1, line.strip_prefix(name)?)));
     let (line, rest) = found.ok_or_else(|| BadLine::new(text.lines().count(), name, "end of file"))?;

@@ -77,7 +77,7 @@ impl ProcessSample {
 }
 
 /// (read_bytes, write_bytes): what reached the block layer, or will.
-fn parse(text: &str) -> Result<(u64, u64), BadLine> {
+pub(crate) fn parse(text: &str) -> Result<(u64, u64), BadLine> {
     let field = |key: &str| {
         let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
         let number = value.and_then(|v| v.trim().parse().ok());

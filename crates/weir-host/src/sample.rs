@@ -80,8 +80,9 @@ impl Sample {
     }
 
     fn memory_since(&self, earlier: &Sample, seconds: f64) -> MemoryLoad {
-        let bytes =
-            |sample: &Sample, key: &str| sample.vmstat.get(key).copied().unwrap_or(0) * sample.page_bytes;
+        let bytes = |sample: &Sample, key: &str| {
+            sample.vmstat.get(key).copied().unwrap_or(0).saturating_mul(sample.page_bytes)
+        };
         let rate = |key: &str| bytes(self, key).saturating_sub(bytes(earlier, key)) as f64 / seconds;
         MemoryLoad {
             dirty_bytes: bytes(self, "nr_dirty"),

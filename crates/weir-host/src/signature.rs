@@ -36,7 +36,7 @@ pub fn examine_device(path: &Path) -> Result<Vec<String>, HostError> {
 }
 
 fn device_bytes(host: &Host, name: &str) -> Result<u64, HostError> {
-    Ok(host.tree.value::<u64>(&format!("/sys/class/block/{name}/size"))? * 512)
+    Ok(host.tree.value::<u64>(&format!("/sys/class/block/{name}/size"))?.saturating_mul(512))
 }
 
 /// Mounts, swap areas and devices that stand on the device or on its partitions.

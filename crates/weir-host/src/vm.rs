@@ -18,13 +18,13 @@ pub(crate) fn memory(tree: &Tree) -> Result<Memory, HostError> {
     Ok(memory)
 }
 
-fn parse_meminfo(text: &str) -> Result<Memory, BadLine> {
+pub(crate) fn parse_meminfo(text: &str) -> Result<Memory, BadLine> {
     let mut sizes = HashMap::new();
     for (index, line) in text.lines().enumerate() {
         let bad = || BadLine::new(index + 1, "NAME: NUMBER kB", line);
         let (key, value) = line.split_once(':').ok_or_else(bad)?;
         let number = value.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).ok_or_else(bad)?;
-        sizes.insert(key, number * 1024);
+        sizes.insert(key, number.saturating_mul(1024));
     }
     let line_count = text.lines().count();
     let size =
@@ -34,7 +34,7 @@ fn parse_meminfo(text: &str) -> Result<Memory, BadLine> {
         free_bytes: size("MemFree")?,
         available_bytes: size("MemAvailable")?,
         // `Cached` counts shared memory and tmpfs, which no file system writes back.
-        page_cache_bytes: (size("Cached")? + size("Buffers")?).saturating_sub(size("Shmem")?),
+        page_cache_bytes: size("Cached")?.saturating_add(size("Buffers")?).saturating_sub(size("Shmem")?),
         dirty_bytes: size("Dirty")?,
         writeback_bytes: size("Writeback")?,
         swap_total_bytes: size("SwapTotal")?,
@@ -52,7 +52,7 @@ pub(crate) fn parse_swaps(text: &str) -> Result<Vec<Swap>, BadLine> {
             return Err(BadLine::new(index + 1, "path, kind, size and use", line));
         };
         let (path, kind) = (unescape(fields[0]), fields[1].to_string());
-        Ok(Swap { path, kind, size_bytes: size * 1024, used_bytes: used * 1024 })
+        Ok(Swap { path, kind, size_bytes: size.saturating_mul(1024), used_bytes: used.saturating_mul(1024) })
     };
     text.lines().enumerate().skip(1).map(swap).collect()
 }
@@ -60,7 +60,7 @@ pub(crate) fn parse_swaps(text: &str) -> Result<Vec<Swap>, BadLine> {
 /// Settings under `/proc/sys/vm`, and the thresholds the kernel makes of them.
 pub(crate) fn settings(tree: &Tree, page_bytes: u64, notes: &mut Vec<String>) -> VmSettings {
     let counters = noted(tree.parsed("/proc/vmstat", parse_vmstat), notes).unwrap_or_default();
-    let threshold = |key: &str| counters.get(key).map(|pages| pages * page_bytes);
+    let threshold = |key: &str| counters.get(key).map(|pages| pages.saturating_mul(page_bytes));
     let mut sysctl = |name: &str| noted(tree.value::<u64>(&format!("/proc/sys/vm/{name}")), notes);
     VmSettings {
         dirty: DirtyLimit { bytes: sysctl("dirty_bytes"), ratio_percent: sysctl("dirty_ratio") },
@@ -87,10 +87,10 @@ pub(crate) fn parse_vmstat(text: &str) -> Result<HashMap<String, u64>, BadLine> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    const MEMINFO: &str = "MemTotal: 1000 kB\nMemFree: 500 kB\nMemAvailable: 800 kB\nBuffers: 5 kB\nCached: 300 kB\n\
+    pub(crate) const MEMINFO: &str = "MemTotal: 1000 kB\nMemFree: 500 kB\nMemAvailable: 800 kB\nBuffers: 5 kB\nCached: 300 kB\n\
         Dirty: 7 kB\nWriteback: 2 kB\nShmem: 20 kB\nSwapTotal: 64 kB\nSwapFree: 60 kB\nHugePages_Total: 0\n";
 
     #[test]
