@@ -45,7 +45,7 @@ fn text_of_a_run_fits_a_ticket_and_names_everything() {
     result.record_path = Some("/home/dba/.local/state/weir/runs/20261121-081359-506-0f1e.json".to_string());
     let report = text::run(&result, &record);
     for expected in [
-        "started 2026-11-21T08:13:59Z\nstorage  ext4 at /srv (rw,noatime), sda1 (100 GiB) > sda (Made-up SSD, scsi)",
+        "started 2026-11-21T08:13:59Z\nstorage  /srv/my db on ext4 at /srv (rw,noatime), sda1 (100 GiB) > sda (Made-up SSD, scsi)",
         "queue    scheduler mq-deadline, nr_requests 256, cache write back, wbt 2000 µs",
         "machine  Linux 6.1.0-13-amd64, 2 x Made-up CPU, 8 GiB memory",
         "dirty 20 %, dirty_background 10 %, swappiness 60, no swap",

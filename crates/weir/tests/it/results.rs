@@ -49,7 +49,7 @@ fn results_are_listed_shown_and_exported() {
     let run = |arguments: &[&str], code, stdout: &[&str], stderr: &[&str]| {
         check(&weir, folder.path(), arguments, code, stdout, stderr)
     };
-    let list = run(&["results"], 0, &["fileio", "read 86.7/s, 1.42 MB/s, p99 31.4 ms"], &[]);
+    let list = run(&["results"], 0, &["fileio  /srv/db", "read 86.7/s, 1.42 MB/s, p99 31.4 ms"], &[]);
     assert!(list.find(A).unwrap() < list.find(B).unwrap(), "{list}");
     let newest = run(&["results", "list", "-n", "1"], 0, &[B], &["the newest 1 of 2"]);
     assert!(!newest.contains(A));

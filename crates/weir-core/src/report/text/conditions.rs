@@ -52,7 +52,8 @@ fn layers(conditions: &Value) -> impl Iterator<Item = &Value> {
 fn storage(conditions: &Value) -> Vec<Option<String>> {
     let file_system = text(conditions, "/target/file_system/kind").map(|kind| {
         let at = text(conditions, "/target/file_system/mount_point").unwrap_or("?");
-        format!("{kind} at {at} ({})", mount_options(conditions))
+        let path = text(conditions, "/target/path").map_or(String::new(), |path| format!("{path} on "));
+        format!("{path}{kind} at {at} ({})", mount_options(conditions))
     });
     let names: Vec<String> = layers(conditions).filter_map(layer).collect();
     let stack = (!names.is_empty()).then(|| names.join(" > "));

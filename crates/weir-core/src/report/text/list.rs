@@ -1,9 +1,12 @@
 //! The list of stored runs.
 
+use serde_json::Value;
+
 use super::layout::table;
 use crate::result::derive::{class_result, headline};
 use crate::result::record::Record;
 use crate::units::{Nanos, megabytes_per_second, per_second};
+use crate::verdict;
 use crate::workload::Job;
 use crate::workload::spec::Target;
 
@@ -20,13 +23,15 @@ pub struct ListRow {
 impl ListRow {
     /// The row of a record; `when` is its start as it shall be shown.
     pub fn of(record: &Record, when: &str) -> ListRow {
-        ListRow {
-            id: record.id.clone(),
-            when: when.to_string(),
-            kind: record.kind.clone(),
-            target: record.jobs.first().map_or(String::new(), |job| target(&job.job)),
-            headline: headline_of(record),
-        }
+        let doctor = verdict::from_record(record).ok();
+        let (target, headline) = match doctor {
+            Some(report) => (
+                report.path,
+                first_words(&format!("{}: {}", report.headline.grade.name(), report.headline.text)),
+            ),
+            None => (target_of(record), headline_of(record)),
+        };
+        ListRow { id: record.id.clone(), when: when.to_string(), kind: record.kind.clone(), target, headline }
     }
 
     /// The row of a file that cannot be used.
@@ -50,12 +55,35 @@ pub fn list(rows: &[ListRow]) -> String {
     out
 }
 
-fn target(job: &Job) -> String {
-    match &job.target {
-        Target::Files { dir, .. } => dir.display().to_string(),
-        Target::File { path, .. } | Target::Device { path, .. } => path.display().to_string(),
-        Target::Null { .. } => "null".to_string(),
+/// As many words as a row of the list has room for.
+fn first_words(text: &str) -> String {
+    const ROOM: usize = 50;
+    let mut out = String::new();
+    for word in text.split(' ') {
+        if out.chars().count() + 1 + word.chars().count() > ROOM {
+            return out + " …";
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
     }
+    out
+}
+
+fn target_of(record: &Record) -> String {
+    record.jobs.first().map_or(String::new(), |job| target(&job.job, &record.conditions))
+}
+
+/// Where the I/O went; where that was typed relative to a folder, the path that was found there.
+fn target(job: &Job, conditions: &Value) -> String {
+    let typed = match &job.target {
+        Target::Files { dir, .. } => dir,
+        Target::File { path, .. } | Target::Device { path, .. } => path,
+        Target::Null { .. } => return "null".to_string(),
+    };
+    let found = conditions.pointer("/target/path").and_then(Value::as_str).filter(|_| typed.is_relative());
+    found.map_or(typed.display().to_string(), String::from)
 }
 
 /// The first job's most telling class: how many, how much, and p99.

@@ -22,7 +22,7 @@ pub fn run(result: &RunResult, record: &Record) -> String {
     conditions::append(&mut out, &record.conditions);
     for (job, raw) in result.jobs.iter().zip(&record.jobs) {
         out.push('\n');
-        append_job(&mut out, job, raw);
+        append_job(&mut out, job, raw, record.jobs.len() + record.floods.len() > 1);
     }
     out.push('\n');
     for flood in &result.floods {
@@ -40,7 +40,8 @@ pub fn run(result: &RunResult, record: &Record) -> String {
     out
 }
 
-fn append_job(out: &mut String, job: &JobResult, raw: &JobRecord) {
+/// `shared`: CPU time is the process's, so other jobs' and floods' is in it.
+fn append_job(out: &mut String, job: &JobResult, raw: &JobRecord, shared: bool) {
     let named = if job.name == Job::default().name { String::new() } else { format!("{}: ", job.name) };
     labelled(out, "job", &format!("{named}{}", workload::describe(&raw.job)));
     let length = workload::length(&raw.job, job.elapsed_ns);
@@ -49,7 +50,7 @@ fn append_job(out: &mut String, job: &JobResult, raw: &JobRecord) {
     table(out, &class_rows(job), 1);
     out.push('\n');
     append_schedule(out, job);
-    labelled(out, "checks", &checks(job));
+    labelled(out, "checks", &checks(job, shared));
     for note in &job.notes {
         labelled(out, "warning", &note.text);
     }
@@ -122,7 +123,7 @@ fn append_schedule(out: &mut String, job: &JobResult) {
 }
 
 /// The self-checks, each with its figure.
-fn checks(job: &JobResult) -> String {
+fn checks(job: &JobResult, shared: bool) -> String {
     let little = match job.little {
         Some(l) if l.holds => {
             format!(
@@ -141,7 +142,7 @@ fn checks(job: &JobResult) -> String {
         SteadyResult::Judged { holds: false, .. } => "NOT steady",
         SteadyResult::TooShort => "too short to judge steadiness",
     };
-    let cpu = format!("CPU per operation {}", cpu(job));
+    let cpu = format!("CPU per operation {}", cpu(job, shared));
     let oldest = job
         .stall
         .filter(|s| s.oldest_ns > 0)
@@ -150,10 +151,11 @@ fn checks(job: &JobResult) -> String {
 }
 
 /// Our own share, and the whole machine's where it was seen.
-fn cpu(job: &JobResult) -> String {
-    let own = Nanos(job.cpu.process_ns_per_operation.round() as u64);
+fn cpu(job: &JobResult, shared: bool) -> String {
+    let who = if shared { " (all jobs and floods)" } else { "" };
+    let own = format!("{}{who}", Nanos(job.cpu.process_ns_per_operation.round() as u64));
     if job.cpu.machine_ns_per_operation == 0.0 {
-        return own.to_string();
+        return own;
     }
     format!("{own} here, {} on the whole machine", Nanos(job.cpu.machine_ns_per_operation.round() as u64))
 }
