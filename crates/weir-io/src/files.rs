@@ -74,7 +74,8 @@ fn existing(job: &Job, path: &Path, size: Bytes) -> Result<Prepared, IoError> {
             path.display(),
             Bytes(bytes),
             Bytes(job.block.largest())
-        )));
+        ))
+        .hint("give a smaller --block, or a larger file"));
     }
     Ok(Prepared { paths: vec![path.to_path_buf()], file_bytes: vec![used], scratch: None })
 }

@@ -32,7 +32,20 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let record = measure(&settings, command, &stop)?;
     let path = save(&record);
     print(&render(&record, path.as_deref(), settings.format)?)?;
+    complain(&record);
     Ok(outcome(&record, &stop))
+}
+
+/// A failed operation is said on stderr, too: stdout may go to a program.
+fn complain(record: &Record) {
+    let failed: Vec<_> =
+        record.jobs.iter().filter_map(|job| Some((&job.job.name, job.error.as_ref()?))).collect();
+    for (name, error) in &failed {
+        eprintln!("error: job `{name}`: {error}");
+    }
+    if !failed.is_empty() {
+        eprintln!("hint: what was measured until then is kept; the kernel's log (dmesg) may say more");
+    }
 }
 
 /// Makes the files, runs the jobs, and removes what was made.
