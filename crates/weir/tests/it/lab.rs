@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,6 +79,30 @@ impl LoopDevice {
         call(&["fail", &self.folder.to_string_lossy(), what]);
     }
 
+    /// Takes its file system off the tree, and leaves it on the device.
+    pub fn unmount(&self) {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        if mounts.contains(&*self.mount().to_string_lossy()) {
+            assert!(Command::new("umount").arg(self.mount()).status().unwrap().success());
+        }
+    }
+
+    /// An empty table with the signature of a master boot record (UEFI specification, 5.2.1).
+    pub fn write_partition_table(&self) {
+        let mut sector = [0; 512];
+        // One entry: type 0x83, from sector 2048, 8192 sectors.
+        sector[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 32, 0, 0]);
+        sector[510..].copy_from_slice(&[0x55, 0xaa]);
+        let node = File::options().write(true).open(self.device()).unwrap();
+        node.write_all_at(&sector, 0).unwrap();
+        node.sync_all().unwrap();
+    }
+
+    /// Everything on it, as the backing file has it.
+    pub fn content(&self) -> Vec<u8> {
+        fs::read(self.folder.join("disk")).unwrap()
+    }
+
     /// Stops all writes to the file system until the value is dropped.
     pub fn freeze(&self) -> Frozen {
         let mount = self.mount();
@@ -117,8 +141,9 @@ fn call(arguments: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::OpenOptionsExt;
+
     use super::*;
-    use std::os::unix::fs::FileExt;
 
     #[test]
     fn root_a_device_goes_away_when_a_test_panics() {

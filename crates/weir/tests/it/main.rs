@@ -1,6 +1,14 @@
 //! What a user does, and what goes wrong, against the built binary.
+#![allow(
+    clippy::unwrap_used,
+    reason = "test code throughout; clippy knows that only of functions under #[test]"
+)]
 
+mod faults;
+mod honesty;
 mod lab;
 mod results;
+mod signals;
 mod sysbench;
+mod usage;
 mod weir;

@@ -4,13 +4,39 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+/// Runs whose figures a test looks at have the machine to themselves, as far as these tests go.
+static MACHINE: RwLock<()> = RwLock::new(());
+
 /// weir with a store of its own, so that runs of a test do not land among the user's.
 pub struct Weir {
     store: TempDir,
+    _machine: Turn,
+}
+
+enum Turn {
+    Beside { _others: RwLockReadGuard<'static, ()> },
+    Alone { _others: RwLockWriteGuard<'static, ()> },
+}
+
+/// Bytes that a process has read and written so far, by system calls or, asynchronously, from and to devices.
+pub struct Activity {
+    /// Read.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+}
+
+/// Count and mean of a class of operations in a job of a record.
+pub struct Latency {
+    /// Operations.
+    pub count: f64,
+    /// Mean latency.
+    pub mean_ns: f64,
 }
 
 /// How a command ended.
@@ -32,7 +58,14 @@ pub struct Running {
 impl Weir {
     /// A weir that has run nothing yet.
     pub fn new() -> Weir {
-        Weir { store: tempfile::tempdir().unwrap() }
+        let others = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+        Weir { store: tempfile::tempdir().unwrap(), _machine: Turn::Beside { _others: others } }
+    }
+
+    /// The same, while no other test runs one.
+    pub fn alone() -> Weir {
+        let others = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        Weir { store: tempfile::tempdir().unwrap(), _machine: Turn::Alone { _others: others } }
     }
 
     /// The command, ready to run in a folder.
@@ -65,13 +98,18 @@ impl Weir {
         ended(self.command(folder, arguments))
     }
 
-    /// Starts, and returns once `path` exists (a file the command makes), so that a signal meets it at work.
-    pub fn start(&self, folder: &Path, arguments: &[&str], path: &Path) -> Running {
+    /// Starts, and returns once what the process has read and written says that it is where the test wants it, so that
+    /// a signal or a fault meets it at work however slow the machine is.
+    pub fn start(&self, folder: &Path, arguments: &[&str], is_there: impl Fn(&Activity) -> bool) -> Running {
         let mut running = Running { child: self.command(folder, arguments).spawn().unwrap() };
         let patience = Instant::now() + Duration::from_secs(60);
-        while !path.exists() {
-            assert!(running.child.try_wait().unwrap().is_none(), "ended early: {:?}", running.finish());
-            assert!(Instant::now() < patience, "{} never appeared", path.display());
+        while !activity(running.child.id()).is_some_and(|a| is_there(&a)) {
+            let alive = running.child.try_wait().unwrap().is_none();
+            assert!(
+                alive && Instant::now() < patience,
+                "{arguments:?} never got there: {:?}",
+                running.give_up()
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         running
@@ -96,6 +134,12 @@ impl Running {
     pub fn signal(&self, name: &str) {
         let line = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
+    }
+
+    /// Kills it and says how far it came.
+    fn give_up(&mut self) -> Ended {
+        let _ = self.child.kill();
+        self.finish()
     }
 
     /// Closes the reading end of its stdout, as `| head` does.
@@ -129,6 +173,22 @@ pub fn ended(mut command: Command) -> Ended {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ended { code: code(output.status), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+fn activity(process: u32) -> Option<Activity> {
+    let text = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+    // Asynchronous I/O is charged to the device's counters only (proc_pid_io(5)).
+    let field =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let larger = |calls: &str, device: &str| Some(field(calls)?.max(field(device)?));
+    Some(Activity { read: larger("rchar:", "read_bytes:")?, written: larger("wchar:", "write_bytes:")? })
+}
+
+/// Count and mean of a class in one job of a record.
+pub fn latency(job: &serde_json::Value, class: &str) -> Latency {
+    let latency = &job["classes"][class]["latency"];
+    let count = latency["count"].as_f64().unwrap_or(0.0);
+    Latency { count, mean_ns: latency["sum_ns"].as_f64().unwrap_or(0.0) / count.max(1.0) }
 }
 
 fn code(status: std::process::ExitStatus) -> i32 {

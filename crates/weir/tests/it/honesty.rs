@@ -1,0 +1,79 @@
+//! What weir says of a run, against what is known about it: a stall that really happened, a depth that was asked for.
+
+use std::time::{Duration, Instant};
+
+use crate::lab::{LoopDevice, root_or_say};
+use crate::weir::Weir;
+
+/// 1000 writes per second for 6 s, and nothing can be written for 1 s of them: a sixth of the requests is late, and
+/// a tool that stops asking while it waits would not see it.
+#[test]
+fn root_an_open_loop_counts_the_requests_that_a_stall_made_late() {
+    if !root_or_say(
+        "root_an_open_loop_counts_the_requests_that_a_stall_made_late",
+        &["mkfs.ext4", "fsfreeze"],
+    ) {
+        return;
+    }
+    // Backed by memory, so that nothing but the freeze makes a request late.
+    let device = LoopDevice::create(&["fs=ext4", "size=192M", "dir=/dev/shm"]);
+    let weir = Weir::alone();
+    let options = [
+        "bench",
+        "--dir",
+        ".",
+        "--size",
+        "64M",
+        "--rw",
+        "randwrite",
+        "--block",
+        "4k",
+        "--open-sync",
+        "dsync",
+    ];
+    let rate = ["--rate", "1000", "--threads", "8", "--duration", "6s"];
+    let mut run = weir
+        .start(&device.mount(), &[&options[..], &rate[..]].concat(), |activity| activity.written > 68 << 20);
+    let before = Instant::now();
+    let frozen = device.freeze();
+    let froze = Instant::now();
+    std::thread::sleep(Duration::from_secs(1));
+    let surely = froze.elapsed();
+    drop(frozen);
+    let at_most = before.elapsed();
+    let ended = run.finish();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let lateness = &weir.records()[0]["jobs"][0]["lateness"];
+    let (late, intended) = (lateness["late"].as_f64().unwrap(), lateness["intended"].as_f64().unwrap());
+    assert!((5900.0..=6100.0).contains(&intended), "{intended} requests intended");
+    // Frozen surely between the two calls and at most around them. 10 ms late is the limit; the backlog of a thousand
+    // takes its moment, on a busy machine a third of a second.
+    let percent = |stall: Duration| stall.as_secs_f64() / 6.0 * 100.0;
+    let (least, most) = (percent(surely) - 1.0, percent(at_most) + 6.0);
+    let late_percent = late / intended * 100.0;
+    assert!(
+        (least..=most).contains(&late_percent),
+        "{late_percent:.1} % late, {least:.1} to {most:.1} expected"
+    );
+}
+
+/// IOPS × mean latency is the number of requests in flight (Little), or the latency is not what it says.
+#[test]
+fn latencies_of_asynchronous_engines_satisfy_littles_law() {
+    // Beside the build, which is on a disk where /tmp may be memory, whose I/O is never asynchronous.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for engine in ["io_uring", "libaio"] {
+        let weir = Weir::alone();
+        let options =
+            ["bench", "--dir", ".", "--size", "64M", "--rw", "randread", "--block", "4k", "--direct"];
+        let depth = ["--engine", engine, "--depth", "128", "--duration", "2s"];
+        let ended = weir.run(folder.path(), &[&options[..], &depth[..]].concat());
+        assert_eq!(ended.code, 0, "{engine}: {}", ended.stderr);
+        let record = weir.records().remove(0);
+        let job = &record["jobs"][0];
+        let seconds = job["elapsed_ns"].as_f64().unwrap() / 1e9;
+        let latency = crate::weir::latency(job, "read");
+        let in_flight = latency.count / seconds * latency.mean_ns / 1e9;
+        assert!((in_flight / 128.0 - 1.0).abs() < 0.05, "{engine}: {in_flight:.1} in flight, 128 asked for");
+    }
+}

@@ -1,0 +1,77 @@
+//! Interrupted runs: what was measured is kept, what was made is removed, by the run itself or, after SIGKILL, by the
+//! next one.
+
+use crate::weir::{Weir, files_under, latency};
+
+const SIZE_BYTES: u64 = 8 << 20;
+
+/// Random reads from a small file of its own, beside a flood. Filling reads nothing, so whoever has read has measured.
+const RUN: [&str; 13] = [
+    "bench",
+    "--dir",
+    ".",
+    "--size",
+    "8M",
+    "--direct=false",
+    "--engine",
+    "psync",
+    "--duration",
+    "60s",
+    "--flood",
+    "dd:size=16M",
+    "--rw",
+];
+
+#[test]
+fn signals_end_a_run_in_order() {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+        let arguments = [&RUN[..], &["randread"]].concat();
+        let mut run = weir.start(folder.path(), &arguments, |activity| activity.read > 4 * SIZE_BYTES);
+        assert!(files_under(folder.path()).len() >= 2, "neither file nor flood is there");
+        run.signal(signal);
+        let ended = run.finish();
+        assert_eq!(ended.code, code, "SIG{signal}: {ended:?}");
+        assert_eq!(files_under(folder.path()), Vec::<std::path::PathBuf>::new(), "SIG{signal} left files");
+        let records = weir.records();
+        assert_eq!(records.len(), 1, "SIG{signal}");
+        assert!(records[0]["ended_early"].to_string().contains(signal), "{}", records[0]["ended_early"]);
+        let read = latency(&records[0]["jobs"][0], "read");
+        assert!(read.count * 4096.0 > 2.0 * SIZE_BYTES as f64, "SIG{signal}: {} reads kept", read.count);
+        assert!(
+            records[0]["floods"][0]["bytes"].as_u64().unwrap() > 0,
+            "SIG{signal}: the flood is not recorded"
+        );
+        assert!(ended.stdout.contains("IOPS"), "SIG{signal}: no report: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let arguments = [&RUN[..], &["randread"]].concat();
+    let mut run = weir.start(folder.path(), &arguments, |activity| activity.read > 4 * SIZE_BYTES);
+    run.signal("KILL");
+    assert_eq!(run.finish().code, 137);
+    assert!(files_under(folder.path()).len() >= 2, "nothing was left: this test looks at nothing");
+    let next = ["bench", "--dir", ".", "--size", "1M", "--direct=false", "--operations", "10"];
+    let ended = weir.run(folder.path(), &next);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(files_under(folder.path()), Vec::<std::path::PathBuf>::new());
+    assert_eq!(weir.records().len(), 1, "half a record of the killed run is in the store");
+}
+
+/// `weir … | head -1`: the reader goes away before the report is printed.
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let short =
+        ["bench", "--dir", ".", "--size", "8M", "--direct=false", "--duration", "1s", "--format", "csv"];
+    let mut run = weir.start(folder.path(), &short, |_| true);
+    run.stop_reading();
+    let ended = run.finish();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    assert_eq!(files_under(folder.path()), Vec::<std::path::PathBuf>::new());
+    assert_eq!(weir.records().len(), 1);
+}

@@ -1,0 +1,66 @@
+//! What is typed wrongly: exit code 2, a sentence that names the mistake, a hint; nothing on stdout, nothing left.
+
+use std::fs;
+
+use crate::weir::{Weir, files_under};
+
+#[test]
+fn mistakes_in_what_was_typed_are_named_and_do_nothing() {
+    // (arguments, what stderr must name).
+    let cases: &[(&[&str], &str)] = &[
+        (&["--no-such-option"], "--no-such-option"),
+        (&["bench", "--no-such-option"], "--no-such-option"),
+        (&["measure"], "measure"),
+        (&["bench", "--block", "4x"], "4x"),
+        (&["bench", "--block=-4k"], "-4k"),
+        (&["bench", "--size", "99999999999999999999G"], "99999999999999999999G"),
+        (&["bench", "--block", "0"], "0 bytes"),
+        (&["bench", "--block", "2M", "--size", "1M"], "1 MiB"),
+        (&["bench", "--block", "1000", "--direct"], "512"),
+        (&["bench", "--rw", "sideways"], "sideways"),
+        (&["bench", "--duration", "soon"], "soon"),
+        (&["bench", "--engine", "aio2"], "aio2"),
+        (&["bench", "--engine", "psync", "--depth", "8"], "depth"),
+        (&["bench", "--engine", "mmap", "--direct"], "mmap"),
+        (&["bench", "--engine", "psync", "--iopoll"], "iopoll"),
+        (&["bench", "--threads", "0"], "threads"),
+        (&["bench", "--rate=-1"], "-1"),
+        (&["bench", "--read-percent", "101"], "101"),
+        (&["bench", "--distribution", "zipf:-1"], "-1"),
+        (&["bench", "--flood", "rsync"], "rsync"),
+        (&["bench", "--flood", "dd:size=much"], "much"),
+        (&["bench", "--dir", ".", "--file", "x"], "--file"),
+    ];
+    let weir = Weir::new();
+    for (arguments, named) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let ended = weir.run(folder.path(), arguments);
+        assert_eq!(ended.code, 2, "{arguments:?}: {ended:?}");
+        assert!(ended.stderr.contains(named), "{arguments:?} does not name {named:?}: {}", ended.stderr);
+        let helps =
+            ["hint:", "tip:", "--help", "possible values"].iter().any(|word| ended.stderr.contains(word));
+        assert!(helps, "{arguments:?} does not help: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+        assert!(files_under(folder.path()).is_empty(), "{arguments:?} left files");
+    }
+    assert!(weir.records().is_empty(), "a run that never was is in the store");
+}
+
+#[test]
+fn job_files_with_mistakes_name_file_and_key() {
+    let cases = [
+        ("[[job]]\nblock = \"4k\"\nblokc = 1\n", "blokc"),
+        ("[[job]]\nthreads = \"many\"\n", "threads"),
+        ("[[job]\n", "jobs.toml"),
+        ("", "jobs.toml"),
+    ];
+    let weir = Weir::new();
+    for (text, named) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("jobs.toml"), text).unwrap();
+        let ended = weir.run(folder.path(), &["bench", "jobs.toml"]);
+        assert_eq!(ended.code, 2, "{text}: {ended:?}");
+        assert!(ended.stderr.contains(named), "{text:?} does not name {named}: {}", ended.stderr);
+        assert_eq!(files_under(folder.path()).len(), 1, "{text}: files were left");
+    }
+}
