@@ -93,8 +93,8 @@ fn a_run_is_kept_with_its_command() {
 fn an_interrupted_run_reports_what_it_measured() {
     let (weir, dir) = (Weir::new(), tempfile::tempdir().unwrap());
     let words = small(&["--file-test-mode=seqwr", "--time=60", "run"]);
-    let mut running = weir.start(dir.path(), &words, &dir.path().join("test_file.1"));
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // Twice what making its files writes.
+    let mut running = weir.start(dir.path(), &words, |activity| activity.written > 8 << 20);
     running.signal("INT");
     let run = running.finish();
     assert_eq!(run.code, 130, "{run:?}");
@@ -107,7 +107,7 @@ fn a_reader_that_goes_away_ends_the_run_quietly() {
     let (weir, dir) = (Weir::new(), tempfile::tempdir().unwrap());
     prepared(&weir, dir.path());
     let words = small(&["--file-test-mode=rndrd", "--time=60", "--report-interval=1", "run"]);
-    let mut running = weir.start(dir.path(), &words, &dir.path().join("test_file.1"));
+    let mut running = weir.start(dir.path(), &words, |_| true);
     running.stop_reading();
     let run = running.finish();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
@@ -174,7 +174,7 @@ fn root_a_stuck_run_is_given_up() {
     prepared(&weir, &folder);
     let frozen = device.freeze();
     let words = small(&["--file-test-mode=rndwr", "--time=1", "--forced-shutdown=1", "run"]);
-    let mut running = weir.start(&folder, &words, &folder.join("test_file.1"));
+    let mut running = weir.start(&folder, &words, |_| true);
     // The record is kept before anything is printed. The process itself cannot end while the kernel holds its write.
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while weir.records().is_empty() && std::time::Instant::now() < patience {
