@@ -77,8 +77,16 @@ fn lines(settings: &Settings, record: &JobRecord) -> Vec<String> {
     .into_iter()
     .flatten()
     .collect();
-    lines.extend(record.notes.iter().map(|note| note.text.clone()));
+    lines.extend(record.notes.iter().map(|note| sentence(&note.text)));
     lines
+}
+
+/// Notes are written to follow a colon; here they stand alone.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let end = if text.ends_with('.') { "" } else { "." };
+    format!("{}{}{end}", first.map(String::from).unwrap_or_default(), letters.as_str())
 }
 
 /// Little's law: operations in flight = rate × mean latency. It holds for what is printed here; sysbench times

@@ -61,9 +61,9 @@ impl<'a> Log<'a> {
         self.verbosity = Some(verbosity);
     }
 
-    /// Whether messages of this priority are shown.
+    /// Whether messages of this priority are shown. Fatal ones always are: no failure is silent.
     pub fn shows(&self, priority: Priority) -> bool {
-        self.verbosity.is_none_or(|verbosity| priority as i32 <= verbosity)
+        priority == Priority::Fatal || self.verbosity.is_none_or(|verbosity| priority as i32 <= verbosity)
     }
 
     /// One message; a newline is added.

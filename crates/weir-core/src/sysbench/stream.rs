@@ -114,7 +114,9 @@ impl Stream {
     /// Uniform over all files laid end to end, aligned down to a block of that whole.
     fn random(&mut self) -> (u32, u64, u32) {
         let fileio = &self.fileio;
-        let position = (self.random.unit() * fileio.total_size() as f64) as u64;
+        // Past 2^53 bytes the product may round up to the total itself.
+        let position =
+            ((self.random.unit() * fileio.total_size() as f64) as u64).min(fileio.total_size() - 1);
         let position = position - position % fileio.block_size;
         let (file, offset) = (position / fileio.file_size, position % fileio.file_size);
         (file as u32, offset, fileio.block_size.min(fileio.file_size - offset) as u32)

@@ -1,12 +1,16 @@
 //! Command lines and reports, against what sysbench 1.0.20 says and against the reports people published.
 
+use proptest::prelude::*;
+
 use super::args::{Request, Settings, parse};
 use super::fileio::{ExtraFlags, IoMode, TestMode};
 use super::log::{Kept, Log, Quit};
 use super::report::{Counts, Cumulative, Share};
-use super::{HEADER, legacy, mode, report};
+use super::stream::Stream;
+use super::{HEADER, legacy, mode, options, report};
 use crate::result::record::Class;
 use crate::stats::Histogram;
+use crate::workload::OpSource;
 use crate::workload::spec::SyncMode;
 
 const CONFIG: &str = "threads=3\nfile-num=2\nfile-test-mode=rndwr\nfile-total-size=1M\n";
@@ -305,4 +309,51 @@ fn the_histogram_has_sysbenchs_slots_and_no_upper_end() {
     assert!(lines[3].ends_with(&format!("|{:<40} 10", "*".repeat(10))), "{text}");
     assert!(lines[4].trim_start().starts_with("20"), "{text}");
     assert_eq!(report::histogram(&Histogram::new()), "");
+}
+
+/// A word of a command line: an option with a value that may fit, or anything.
+fn word() -> impl Strategy<Value = String> {
+    let names: Vec<&str> = options::general().chain(options::FILEIO).map(|option| option.name).collect();
+    let value = prop_oneof![
+        "[0-9]{1,20}[KMGTx]?",
+        "-?[0-9.]{1,6}%?",
+        "(on|off|sync|async|mmap|direct|fsync|seqwr|rndrw|rndrd|uniform)",
+        "[a-z0-9,.= -]{0,12}",
+        any::<String>()
+    ];
+    prop_oneof![
+        8 => (prop::sample::select(names), prop::option::of(value)).prop_map(|(name, value)| match value {
+            Some(value) => format!("--{name}={value}"),
+            None => format!("--{name}"),
+        }),
+        1 => any::<String>(),
+        1 => Just("--file-test-mode=rndrw".to_string()),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_words_end_in_a_request_or_a_message(
+        words in prop::collection::vec(word(), 0..6),
+        config in prop_oneof![any::<String>(), "([a-z-]{1,12}=[^\n]{0,12}\n){0,4}"],
+    ) {
+        let words: Vec<String> = ["fileio", "run"].map(str::to_string).into_iter().chain(words).collect();
+        let mut kept = Kept::default();
+        match parse(&words, &|_| Ok(config.clone()), &mut Log::new(&mut kept)) {
+            Err(Quit(code)) => prop_assert!(code == 1 && !(kept.out.is_empty() && kept.err.is_empty())),
+            Ok(Request::Run(settings)) => operations_lie_inside_their_files(&settings)?,
+            Ok(_) => {}
+        }
+    }
+}
+
+fn operations_lie_inside_their_files(settings: &Settings) -> Result<(), TestCaseError> {
+    let fileio = &settings.fileio;
+    let mut ops = Vec::new();
+    Stream::new(settings, 5).fill(&mut ops, 100);
+    for op in ops {
+        prop_assert!(op.file < fileio.files, "{op:?} of {fileio:?}");
+        prop_assert!(op.offset + u64::from(op.len) <= fileio.file_size, "{op:?} of {fileio:?}");
+    }
+    Ok(())
 }

@@ -190,6 +190,7 @@ fn root_a_stuck_run_is_given_up() {
         "An operation took ",
     ];
     said.iter().for_each(|text| assert!(run.stdout.contains(text), "{text:?} is missing in {run:?}"));
+    assert!(run.stderr.contains("s ] an operation has been in flight for "), "told while it lasts: {run:?}");
 }
 
 #[test]

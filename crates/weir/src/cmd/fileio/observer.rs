@@ -3,8 +3,13 @@
 use weir_core::result::record::ThreadRecord;
 use weir_core::sysbench::report::{self, Counts, Cumulative, Share};
 use weir_core::sysbench::{Log, Settings, legacy};
+use weir_core::units::Nanos;
 use weir_core::workload::Job;
 use weir_io::runner::{Observer, Tick};
+
+/// An operation in flight for as long as this is told of while it lasts: the interval lines of a closed loop show
+/// nothing but low rates then, and the latencies of what finished before.
+const STALL_NS: u64 = 500_000_000;
 
 /// Prints to the log, and counts what happened since the last checkpoint.
 pub struct Reports<'a, 'b> {
@@ -112,6 +117,12 @@ impl Observer for Reports<'_, '_> {
     }
 
     fn tick(&mut self, tick: &Tick<'_>) {
+        if self.settings.general.extra && tick.interval.oldest_ns >= STALL_NS {
+            let (at_s, age) = (tick.at_ns as f64 / 1e9, Nanos(tick.interval.oldest_ns));
+            self.log
+                .console
+                .err(&format!("weir: [ {at_s:.0}s ] an operation has been in flight for {age}\n"));
+        }
         let bytes = |class| tick.interval.classes.get(&class).map_or(0, |measured| measured.bytes);
         let counts = Counts::of_tick(tick.latencies, &bytes, self.settings.fileio.fsync.all);
         self.interval.add(&counts, tick.interval.len_ns);

@@ -60,7 +60,10 @@ fn measure(
     let source: Box<dyn OpSource> =
         if settings.general.debug { Box::new(Echo(stream)) } else { Box::new(stream) };
     let options = RunOptions {
-        abandon_after_ns: settings.general.forced_shutdown_s.map(|s| (s * 1_000_000_000).max(GRACE_NS)),
+        abandon_after_ns: settings
+            .general
+            .forced_shutdown_s
+            .map(|s| s.saturating_mul(1_000_000_000).max(GRACE_NS)),
         ..session::run_options()
     };
     let plan = JobPlan { job: job::job(settings, seed), source, paths };
