@@ -24,6 +24,10 @@ fn hold(view: &View, rule: BarRule) -> Option<(bool, String, Evidence)> {
     match rule {
         BarRule::CommitP99(at_most) => {
             let m = view.typical_commit()?;
+            // With too few commits for a p99, a p95 above the bar decides as well.
+            if let (None, Some(p95)) = (m.latency.p99_ns, m.latency.p95_ns.filter(|p95| *p95 > at_most.0)) {
+                return Some((false, format!("even p95 {}", time(p95)), latency_of(m, "p95", p95)));
+            }
             let p99 = m.latency.p99_ns?;
             Some((p99 <= at_most.0, format!("p99 {}", time(p99)), latency_of(m, "p99", p99)))
         }

@@ -19,7 +19,10 @@ pub fn headline(findings: &[Finding], advice: &[Advice], ended_early: Option<&st
     if let Some(flood) = of(Topic::Flood) {
         text.push_str(&format!("; {}", flood.summary));
     }
-    text.push_str(&what_next(advice));
+    text.push_str(&match ended_early {
+        Some(why) => format!(". It ended early ({why}), so this is incomplete."),
+        None => what_next(grade, advice),
+    });
     Headline { grade, text }
 }
 
@@ -27,10 +30,11 @@ fn word(commit: &Finding) -> String {
     format!("{} ({})", commit.grade.map_or("unknown", Grade::name), commit.summary)
 }
 
-fn what_next(advice: &[Advice]) -> String {
+fn what_next(grade: Grade, advice: &[Advice]) -> String {
     match advice.iter().find(|a| a.measured) {
         Some(a) => format!(". {} = {} helped in a trial.", a.knob, a.proposed),
-        None if advice.is_empty() => ". Nothing to change.".to_string(),
+        None if advice.is_empty() && grade <= Grade::Good => ". Nothing to change.".to_string(),
+        None if advice.is_empty() => ". No setting was found that would help.".to_string(),
         None => format!(". {} to try.", if advice.len() == 1 { "One change" } else { "Some changes" }),
     }
 }

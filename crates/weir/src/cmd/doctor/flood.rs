@@ -207,13 +207,16 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         self.timeline.end(None);
     }
 
-    /// The device's own write rate: the better of what the flood saw and what direct writes got.
+    /// The device's own write rate: what it kept up under the flood, or with direct writes if that was less.
     fn device_rate(&self) -> Option<f64> {
         let under_flood = self.timeline.phases.iter().filter(|p| p.kind == PhaseKind::Flood);
         let within = |at_ns: u64| under_flood.clone().any(|p| at_ns > p.start_ns && at_ns <= p.end_ns);
         let samples = self.timeline.samples.iter().filter(|s| within(s.at_ns));
-        let rates: Vec<f64> = samples.filter_map(|s| s.device_bytes_per_second).collect();
-        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64).filter(|rate| *rate > 1e6)
+        let mut rates: Vec<f64> = samples.filter_map(|s| s.device_bytes_per_second).collect();
+        rates.sort_by(f64::total_cmp);
+        let median = rates.get(rates.len() / 2).copied();
+        let direct = self.exam.bulk_write_rate();
+        median.into_iter().chain(direct).filter(|rate| *rate > 1e6).reduce(f64::min)
     }
 
     fn rescue(&mut self, quiet: Quiet) -> Result<(), IoError> {
