@@ -155,7 +155,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             }
             let wait = self.wait_for(now);
             if let Err(error) = self.engine.reap(wait, &mut done) {
-                self.fail(format!("{}: {error}", self.shared.job.engine.name()));
+                return self.give_up(&error);
             }
             let before = now;
             now = now_ns();
@@ -164,6 +164,13 @@ impl<'a, E: Engine> Worker<'a, E> {
                 self.finish(finished, now);
             }
         }
+    }
+
+    /// The engine itself has failed, and what is in flight will never be heard of. Its buffers are left where they
+    /// are, because the kernel may still write to them.
+    fn give_up(&mut self, error: &std::io::Error) {
+        self.fail(format!("{}: {error}", self.shared.job.engine.name()));
+        self.arena.leave_mapped();
     }
 
     /// What the engine says of itself, once the work is done.

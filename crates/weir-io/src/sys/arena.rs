@@ -8,6 +8,7 @@ pub struct Arena {
     base: *mut u8,
     slot_bytes: usize,
     bytes: usize,
+    unmapped_on_drop: bool,
 }
 
 // SAFETY: the mapping belongs to this value alone and moves with it.
@@ -32,7 +33,7 @@ impl Arena {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Arena { base: base.cast(), slot_bytes, bytes })
+        Ok(Arena { base: base.cast(), slot_bytes, bytes, unmapped_on_drop: true })
     }
 
     /// Start of a slot's buffer, for the kernel.
@@ -51,6 +52,11 @@ impl Arena {
         unsafe { std::slice::from_raw_parts_mut(self.pointer(slot), len) }
     }
 
+    /// Keeps the mapping when this value is dropped, for a kernel that may still write to it.
+    pub fn leave_mapped(&mut self) {
+        self.unmapped_on_drop = false;
+    }
+
     /// The whole region, for registration: start and length in bytes.
     pub fn region(&self) -> (*mut u8, usize) {
         (self.base, self.bytes)
@@ -59,6 +65,9 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
+        if !self.unmapped_on_drop {
+            return;
+        }
         // SAFETY: base and length are those of the mapping made in `new`, unmapped once.
         unsafe { libc::munmap(self.base.cast(), self.bytes) };
     }
