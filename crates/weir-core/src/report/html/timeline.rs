@@ -34,7 +34,7 @@ pub fn figure(id: &str, finding: &str, job: &JobRecord, floods: &[FloodRecord], 
         id: id.to_string(),
         title: "Over time".to_string(),
         finding: finding.to_string(),
-        x: Axis::x("time", Unit::Seconds, Scale::Linear),
+        x: Axis { include: vec![0.0], ..Axis::x("time", Unit::Seconds, Scale::Linear) },
         panels,
         regions: Vec::new(),
     }
@@ -134,7 +134,7 @@ pub fn heat_map(id: &str, finding: &str, job: &JobRecord, class: Class) -> Figur
         id: id.to_string(),
         title: format!("Every {}", class.name()),
         finding: finding.to_string(),
-        x: Axis::x("time", Unit::Seconds, Scale::Linear),
+        x: Axis { include: vec![0.0], ..Axis::x("time", Unit::Seconds, Scale::Linear) },
         panels: vec![Panel { heat: cells(&job.intervals, class), ..Panel::of(latency, Vec::new(), 1.0) }],
         regions: Vec::new(),
     }

@@ -38,7 +38,7 @@ pub fn figure(figure: &Figure, form: Form) -> String {
         top += legend(&mut svg, &entries(panel, room.is_some(), &names, i == 0), 2.0, top, form);
         if i == 0 && !figure.regions.is_empty() {
             names.draw(&mut svg, &figure.regions, &x, top, font);
-            top += names.height(font);
+            top += names.height(font) + font * 0.3;
         }
         top += font * 0.5 + top_labels_room(panel, font);
         let y = Placed { start: y.start + top, end: y.end + top, ..y };

@@ -139,7 +139,7 @@ impl RegionNames {
         };
         if short {
             let explained = regions.iter().flat_map(|r| &r.parts).find(|p| !p.short.is_empty());
-            key.extend(explained.map(|p| (p.short.clone(), p.label.clone())));
+            key.extend(explained.map(|p| (p.short.clone(), format!("= {}", p.label))));
         }
         RegionNames { lines, key, parts }
     }

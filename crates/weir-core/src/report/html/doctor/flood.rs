@@ -123,7 +123,7 @@ fn timeline(story: &FloodStory) -> Figure {
         id: TIMELINE.to_string(),
         title: "What a bulk writer does to commits".to_string(),
         finding: finding(story),
-        x: Axis::x("time", Unit::Seconds, Scale::Linear),
+        x: Axis { include: vec![0.0], ..Axis::x("time", Unit::Seconds, Scale::Linear) },
         panels,
         regions: regions(story),
     }
@@ -252,6 +252,7 @@ fn distributions(story: &FloodStory, report: &DoctorReport) -> String {
         return String::new();
     }
     let finding = "Only commits that finished are counted: under a stall the curve looks better than it was.";
-    let plot = distribution::of_series("flood-latency", "How long a commit takes", finding, curves);
+    let plot =
+        distribution::of_series("flood-latency", "How long a commit takes beside a flood", finding, curves);
     figure(&plot, &Table::default())
 }

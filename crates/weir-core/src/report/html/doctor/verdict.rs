@@ -1,10 +1,13 @@
 //! Findings, advice, bars and caveats: sentences, each with links to what it stands on.
 
 use super::{Links, signs};
-use crate::report::html::{facts_table, paragraph};
+use crate::report::html::{capitalised, facts_table, paragraph};
 use crate::report::plot::escape;
 use crate::units::grouped;
 use crate::verdict::doctor::{Advice, DoctorReport, Evidence, Finding, Statement, Topic};
+
+/// Figures shown under one sentence; a caveat can concern every step.
+const EVIDENCE_MOST: usize = 6;
 
 /// The section of the page that a topic's plots and further sentences stand in.
 fn section_of(topic: Topic) -> &'static str {
@@ -48,10 +51,17 @@ pub fn points_at(section: &str, report: &DoctorReport) -> bool {
 
 /// A sentence with its evidence beneath.
 fn statement(statement: &Statement, links: &Links) -> String {
-    let evidence: String = statement.evidence.iter().map(|e| evidence_link(e, links)).collect();
-    let evidence =
-        if evidence.is_empty() { evidence } else { format!("<div class=\"evs\">{evidence}</div>") };
-    format!("{}{evidence}", paragraph(&statement.text))
+    let sentence = paragraph(capitalised(&statement.text));
+    if statement.evidence.is_empty() {
+        return sentence;
+    }
+    let shown: String =
+        statement.evidence.iter().take(EVIDENCE_MOST).map(|e| evidence_link(e, links)).collect();
+    let rest = match statement.evidence.len().saturating_sub(EVIDENCE_MOST) {
+        0 => String::new(),
+        n => format!("<span class=\"ev\">and {n} more</span>"),
+    };
+    format!("{sentence}<div class=\"evs\">{shown}{rest}</div>")
 }
 
 fn evidence_link(evidence: &Evidence, links: &Links) -> String {
@@ -76,7 +86,8 @@ pub fn advice(report: &DoctorReport, links: &Links) -> String {
     if report.advice.is_empty() {
         return paragraph("Nothing: no setting was found whose change would be worth trying.");
     }
-    let lead = paragraph("weir has changed nothing. Each command below comes with the one that undoes it.");
+    let lead =
+        paragraph("weir has left every setting as it was. Each command comes with the one that undoes it.");
     let items: String = report.advice.iter().map(|a| piece(a, links)).collect();
     lead + &items
 }
@@ -90,7 +101,7 @@ fn piece(advice: &Advice, links: &Links) -> String {
         .map(|(name, command)| format!("<p class=\"topic\">{name}</p><pre>{}</pre>", escape(command)))
         .collect::<String>();
     let rows: Vec<(String, String, String)> =
-        [("If power fails", &advice.durability), ("Way back", &advice.reversibility)]
+        [("Durability", &advice.durability), ("Way back", &advice.reversibility)]
             .iter()
             .filter(|(_, text)| !text.is_empty())
             .map(|(name, text)| (name.to_string(), text.to_string(), String::new()))
