@@ -1,7 +1,7 @@
 //! Horizontal bars: a few named values side by side, each with its figure in words.
 
 use super::scale::{Axis, Placed};
-use super::svg::{Anchor, Svg, text_width};
+use super::svg::{Anchor, Svg, bold_width, text_width};
 use super::{Form, LOOKS};
 
 /// One bar.
@@ -44,7 +44,7 @@ pub fn svg(figure: &BarFigure, form: Form) -> String {
     let values = bars().flat_map(|b| [b.value, b.interval.map_or(b.value, |i| i.1)]);
     let (low, high) = figure.axis.range(values);
     let words = |b: &Bar| words_of(b, figure);
-    let room = bars().map(|b| text_width(&words(b), font)).fold(0.0, f64::max) + 12.0;
+    let room = bars().map(|b| bold_width(&words(b), font)).fold(0.0, f64::max) + 12.0;
     let end = (form.width() - room).max(form.width() * 0.35);
     let placed = Placed { axis: figure.axis.clone(), low, high, start: 4.0, end };
     let rows: f64 = figure.groups.iter().map(|g| group_height(g, font)).sum();

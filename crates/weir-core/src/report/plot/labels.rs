@@ -1,7 +1,7 @@
 //! Where names go: at the ends of lines, in a legend that wraps, above the regions they name.
 
 use super::scale::Placed;
-use super::svg::{Anchor, Svg, number, text_width};
+use super::svg::{Anchor, Svg, bold_width, number, text_width};
 use super::{Form, LOOKS, Panel, Part, Region};
 
 /// Width of a legend's swatch with the space behind it.
@@ -23,7 +23,7 @@ pub fn room_at_end(panels: &[Panel], form: Form) -> Option<f64> {
             return None;
         }
         let named = panel.series.iter().filter(|_| panel.series.len() > 1);
-        widest = named.map(|s| text_width(&s.name, form.font())).fold(widest, f64::max);
+        widest = named.map(|s| bold_width(&s.name, form.font())).fold(widest, f64::max);
     }
     (widest > 0.0 && widest <= END_LABEL_MOST).then_some(widest + 14.0)
 }

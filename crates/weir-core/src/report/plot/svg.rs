@@ -42,6 +42,11 @@ pub fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
+/// The same for bold letters.
+pub fn bold_width(text: &str, size: f64) -> f64 {
+    text_width(text, size) * 1.07
+}
+
 /// Which end of a text stands at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {

@@ -3,7 +3,6 @@
 use super::plots::interval_text;
 use super::row_anchor;
 use crate::report::html::{Table, data_table, note};
-use crate::report::plot::Unit;
 use crate::units::{Nanos, grouped, per_second, significant};
 use crate::verdict::doctor::{DoctorReport, Measurement};
 
@@ -48,7 +47,7 @@ fn row(m: &Measurement) -> Vec<String> {
         grouped(l.n),
         per_second(m.iops.mean),
         interval_text(&m.iops),
-        Unit::BytesPerSecond.value(m.bytes_per_second),
+        significant(m.bytes_per_second / 1e6),
         Nanos(l.mean_ns as u64).to_string(),
         latency(l.p50_ns),
         latency(l.p95_ns),
