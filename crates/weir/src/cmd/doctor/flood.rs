@@ -180,7 +180,8 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         let idle_progress = super::progress::Steps::new(0, Duration::ZERO);
         let mut progress = std::mem::replace(&mut self.exam.progress, idle_progress);
         let mut watching = Watching { timeline: &mut self.timeline, progress: &mut progress };
-        let tick_ns = TICK.as_nanos() as u64;
+        // Six intervals at least, so that a short phase has a confidence interval too.
+        let tick_ns = (TICK.as_nanos() as u64).min(job.duration.0 / 6);
         let result = self.exam.measure(id, StepKind::Flood(kind), job, Some(&mut watching), tick_ns);
         self.exam.progress = progress;
         result?;

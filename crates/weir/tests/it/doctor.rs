@@ -1,0 +1,144 @@
+//! `weir doctor`: what it says stands on what it measured, and nothing stays behind, however it ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::lab::{LoopDevice, root_or_say};
+use crate::weir::{Weir, files_under};
+
+/// The shortest examination, without a flood.
+const SHORT: [&str; 5] = ["doctor", "--duration", "20s", "--no-flood", "--size=64M"];
+/// What the test file writes before anything else is measured.
+const FILE_BYTES: u64 = 64 << 20;
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
+    value[key].as_array().unwrap_or_else(|| panic!("no list `{key}` in {value:.300}"))
+}
+
+#[test]
+fn an_examination_says_what_it_measured_and_leaves_nothing() {
+    let (weir, folder) = (Weir::alone(), tempfile::tempdir().unwrap());
+    let bars = ["--require", "read-iops=1", "--require", "commit-p99=1ns", "--format", "json"];
+    let ended = weir.run(folder.path(), &[&SHORT[..], &bars].concat());
+    assert_eq!(ended.code, 1, "one of the bars cannot be met: {}", ended.stderr);
+    assert_eq!(entries(folder.path()), Vec::<PathBuf>::new());
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["schema"], "weir.doctor/1");
+    let met: Vec<&Value> = list(&report, "bars").iter().map(|bar| &bar["met"]).collect();
+    assert_eq!(met, [&Value::Bool(true), &Value::Bool(false)], "{}", report["bars"]);
+    let measured: Vec<&Value> = list(&report, "measurements").iter().map(|m| &m["id"]).collect();
+    let mut statements = 0;
+    for statement in list(&report, "findings").iter().flat_map(|finding| list(finding, "statements")) {
+        statements += 1;
+        let evidence = list(statement, "evidence");
+        assert!(!evidence.is_empty(), "no evidence: {statement}");
+        for source in evidence.iter().map(|e| &e["source"]) {
+            let known = measured.contains(&source) || source.as_str().unwrap().starts_with("fact:");
+            assert!(known, "unknown evidence {source} in {statement}");
+        }
+    }
+    assert!(statements >= 5, "{statements} sentences only");
+    derived_again(&weir, folder.path());
+}
+
+/// The text is derived from the record, and the page lies beside it.
+fn derived_again(weir: &Weir, folder: &Path) {
+    let shown = weir.run(folder, &["results", "show", "last"]);
+    assert!(shown.stdout.starts_with("weir doctor "), "{shown:?}");
+    assert!(shown.stdout.lines().all(|line| line.chars().count() <= 100), "{}", shown.stdout);
+    let pages: Vec<PathBuf> = files_under(weir.store())
+        .into_iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "html"))
+        .collect();
+    assert_eq!(pages.len(), 1);
+    let page = fs::read_to_string(&pages[0]).unwrap();
+    assert!(page.to_lowercase().starts_with("<!doctype html>") && page.len() < 1 << 20, "{} bytes", page.len());
+}
+
+#[test]
+fn an_interrupted_examination_keeps_what_it_measured() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let mut run = weir.start(folder.path(), &SHORT, |activity| activity.written > FILE_BYTES * 9 / 8);
+    run.signal("INT");
+    let ended = run.finish();
+    assert_eq!(ended.code, 130, "{ended:?}");
+    assert_eq!(entries(folder.path()), Vec::<PathBuf>::new());
+    let records = weir.records();
+    assert_eq!((records.len(), &records[0]["ended_early"]), (1, &Value::String("SIGINT".to_string())));
+    assert!(!list(&records[0], "jobs").is_empty() && ended.stdout.contains("SIGINT"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_killed_examination_is_cleaned_up_by_the_next() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let mut run = weir.start(folder.path(), &SHORT, |activity| activity.written > FILE_BYTES / 2);
+    run.signal("KILL");
+    assert_eq!(run.finish().code, 137);
+    assert_eq!(entries(folder.path()).len(), 1, "nothing was left: this test looks at nothing");
+    let mut next = weir.start(folder.path(), &SHORT, |activity| activity.written > FILE_BYTES / 2);
+    next.signal("TERM");
+    let ended = next.finish();
+    assert!(ended.code == 143 && ended.stderr.contains("which a run that was killed had left"), "{ended:?}");
+    assert_eq!(entries(folder.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_cannot_be_examined_is_refused_with_a_hint() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("file"), "x").unwrap();
+    for (arguments, code, says) in [
+        (&["nowhere"][..], 2, "cannot examine nowhere"),
+        (&["file"], 2, "is not a folder"),
+        (&["--duration", "5s"], 2, "cannot take 5"),
+        (&["--require", "luck=7"], 2, "is no bar; known: commit-p99"),
+        (&["--quick", "--thorough"], 2, "cannot be used with"),
+        (&["--size", "1000T"], 3, "is too full"),
+        (&["/proc"], 3, "error: "),
+    ] {
+        let ended = weir.run(folder.path(), &[&["doctor"], arguments].concat());
+        assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
+        assert!(ended.stderr.contains(says) && ended.stdout.is_empty(), "{arguments:?}: {ended:?}");
+    }
+    assert_eq!(entries(folder.path()).len(), 1);
+}
+
+/// The kernel's dirty limit, both ways of saying it.
+fn dirty_limit() -> String {
+    ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"]
+        .map(|name| fs::read_to_string(format!("/proc/sys/vm/{name}")).unwrap())
+        .concat()
+}
+
+#[test]
+fn root_a_flood_is_survived_and_the_dirty_limit_comes_back() {
+    if !root_or_say("root_a_flood_is_survived_and_the_dirty_limit_comes_back", &["losetup", "mkfs.xfs"]) {
+        return;
+    }
+    let weir = Weir::alone();
+    let device = LoopDevice::create(&["size=5G", "fs=xfs", "write_iops=1000", "write_bps=100000000"]);
+    let before = dirty_limit();
+    let mount = device.mount();
+    let ended = weir.run(
+        &mount,
+        &["doctor", "--duration", "25s", "--size=128M", "--even-if-busy", "--format", "json", "."],
+    );
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(dirty_limit(), before);
+    assert_eq!(entries(&mount), Vec::<PathBuf>::new());
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let story = &report["flood"];
+    let effect = &list(story, "effects")[0];
+    let rate = |side: &Value| side["iops"]["mean"].as_f64().unwrap();
+    // Ten to a hundred times fewer as a rule; half leaves room for any machine.
+    assert!(rate(&effect["flood"]) < rate(&effect["idle"]) / 2.0, "no collapse: {effect}");
+    let rescues = list(effect, "rescues");
+    assert_eq!(rescues.len(), 1, "no trial: {} {}", story["remarks"], ended.stderr);
+    assert!(rescues[0]["dirty_bytes"].as_u64().is_some_and(|bytes| bytes >= 5_000_000), "{effect}");
+    assert!(list(story, "samples").len() > 10, "no timeline");
+}
