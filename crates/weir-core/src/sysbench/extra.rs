@@ -65,6 +65,7 @@ fn lines(settings: &Settings, record: &JobRecord) -> Vec<String> {
         asynchronous(settings, record, &counts),
         syncs_as_events(settings, &counts),
         final_sync(record),
+        page_cache(settings),
         data(&counts),
         lateness(record),
         stall(record, &counts),
@@ -129,6 +130,17 @@ fn final_sync(record: &JobRecord) -> Option<String> {
              file and divides its rates by a time that includes it.",
             last.files
         ),
+    })
+}
+
+fn page_cache(settings: &Settings) -> Option<String> {
+    let flags = settings.fileio.flags;
+    (!flags.direct).then(|| {
+        let writes = if flags.sync || flags.dsync { "" } else { " and writes before their sync" };
+        format!(
+            "I/O went through the page cache (no --file-extra-flags=direct): reads of what it holds{writes} say \
+             nothing of the device."
+        )
     })
 }
 

@@ -67,6 +67,8 @@ pub fn for_run(settings: &Settings, log: &mut Log<'_>) -> Result<Vec<PathBuf>, Q
     let fileio = &settings.fileio;
     let creates = fileio.test_mode == Some(TestMode::SequentialWrite);
     let mut paths = Vec::with_capacity(fileio.files as usize);
+    // Held together as the run will hold them, so that a limit on open files is met here.
+    let mut opened = Vec::with_capacity(fileio.files as usize);
     for index in 0..fileio.files {
         let name = Fileio::file_name(index);
         if creates {
@@ -79,15 +81,19 @@ pub fn for_run(settings: &Settings, log: &mut Log<'_>) -> Result<Vec<PathBuf>, Q
         } else {
             check_size(fileio, &name, &file, log)?;
         }
+        opened.push(file);
         paths.push(PathBuf::from(name));
     }
     Ok(paths)
 }
 
 fn create(name: &str, log: &mut Log<'_>) -> Result<(), Quit> {
-    // Whatever hinders the removal hinders the creation as well, and is told there.
-    let _ = std::fs::remove_file(name);
-    let created = OpenOptions::new().write(true).create_new(true).mode(MODE).open(name);
+    let removed = match std::fs::remove_file(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    let created =
+        removed.and_then(|()| OpenOptions::new().write(true).create_new(true).mode(MODE).open(name));
     match created {
         Ok(_) => Ok(()),
         Err(error) => Err(log.fatal(errno::with_number(&format!("Cannot create file '{name}'"), &error))),
