@@ -8,6 +8,7 @@ mod doctor;
 mod faults;
 mod honesty;
 mod lab;
+mod report;
 mod results;
 mod signals;
 mod sysbench;
