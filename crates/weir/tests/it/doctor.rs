@@ -58,7 +58,11 @@ fn derived_again(weir: &Weir, folder: &Path) {
         .collect();
     assert_eq!(pages.len(), 1);
     let page = fs::read_to_string(&pages[0]).unwrap();
-    assert!(page.to_lowercase().starts_with("<!doctype html>") && page.len() < 1 << 20, "{} bytes", page.len());
+    assert!(
+        page.to_lowercase().starts_with("<!doctype html>") && page.len() < 1 << 20,
+        "{} bytes",
+        page.len()
+    );
 }
 
 #[test]

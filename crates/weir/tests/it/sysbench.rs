@@ -127,6 +127,26 @@ fn a_store_that_cannot_be_written_costs_no_report() {
 }
 
 #[test]
+fn a_file_a_little_too_short_is_refused_with_a_way_out() {
+    let (weir, dir) = (Weir::new(), tempfile::tempdir().unwrap());
+    fs::write(dir.path().join("test_file.0"), vec![0; (1 << 20) - 90112]).unwrap();
+    let old = ["--test=fileio", "--file-num=1", "--file-total-size=1M"];
+    let with = |rest: &[&'static str]| {
+        weir.run(dir.path(), &["fileio"].iter().chain(&old).chain(rest).copied().collect::<Vec<_>>())
+    };
+    let run = ["--file-test-mode=rndwr", "--file-fsync-all=on", "--max-requests=20", "run"];
+    let short = with(&run);
+    assert_eq!(short.code, 1, "{short:?}");
+    assert!(
+        short.stdout.contains("FATAL: Size of file 'test_file.0' is 936KiB, but at least 1MiB is expected.")
+    );
+    assert!(short.stderr.contains("it is 90112 bytes short; prepare"), "{short:?}");
+    let extended = with(&["prepare"]);
+    assert!(extended.stdout.contains("Extending existing file test_file.0"), "{extended:?}");
+    assert_eq!(with(&run).code, 0);
+}
+
+#[test]
 fn prepared_files_hold_no_zeros() {
     let (weir, dir) = (Weir::new(), tempfile::tempdir().unwrap());
     prepared(&weir, dir.path());

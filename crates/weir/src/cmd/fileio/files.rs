@@ -79,7 +79,7 @@ pub fn for_run(settings: &Settings, log: &mut Log<'_>) -> Result<Vec<PathBuf>, Q
         if creates {
             extend(settings, &file, index, log)?;
         } else {
-            check_size(fileio, &name, &file, log)?;
+            check_size(settings, &name, &file, log)?;
         }
         opened.push(file);
         paths.push(PathBuf::from(name));
@@ -124,7 +124,9 @@ fn extend(settings: &Settings, file: &File, index: u32, log: &mut Log<'_>) -> Re
     })
 }
 
-fn check_size(fileio: &Fileio, name: &str, file: &File, log: &mut Log<'_>) -> Result<(), Quit> {
+/// 0.4.12 did not look at sizes; 1.0.20 refuses a file that is a byte too short.
+fn check_size(settings: &Settings, name: &str, file: &File, log: &mut Log<'_>) -> Result<(), Quit> {
+    let fileio = &settings.fileio;
     let bytes = match file.metadata() {
         Ok(metadata) => metadata.len(),
         Err(error) => {
@@ -140,5 +142,10 @@ fn check_size(fileio: &Fileio, name: &str, file: &File, log: &mut Log<'_>) -> Re
         size(fileio.file_size as f64)
     ));
     log.warning("Did you run 'prepare' with different --file-total-size or --file-num values?");
+    if settings.general.extra {
+        let missing = fileio.file_size - bytes;
+        log.console
+            .err(&format!("hint: it is {missing} bytes short; prepare, with the same options, adds them\n"));
+    }
     Err(quit)
 }
