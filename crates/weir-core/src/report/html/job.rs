@@ -81,7 +81,7 @@ fn durability(job: &JobRecord) -> String {
         (OpenSync::None, 0) => String::new(),
         (OpenSync::None, 1) if spec.reads() => format!(", each write with {mode}"),
         (OpenSync::None, 1) => format!(", each with {mode}"),
-        (OpenSync::None, n) => format!(", {mode} after every {n}"),
+        (OpenSync::None, n) => format!(", {mode} after every {n} writes"),
     }
 }
 
@@ -118,7 +118,7 @@ fn head(view: View<'_>) -> Vec<Tile> {
             out.push(tile(format!("{name} p99"), p99, format!("median {median}, longest {longest}")));
         }
     }
-    if let Some(stall) = view.result.stall {
+    if let Some(stall) = view.result.stall.filter(|s| s.oldest_ns > 0) {
         let at = format!("seen {} into the run", Nanos(stall.at_ns));
         out.push(tile("oldest in flight", Nanos(stall.oldest_ns).to_string(), at));
     }
@@ -202,7 +202,7 @@ fn over_time(result: &JobResult) -> String {
             ));
         }
     }
-    match result.stall {
+    match result.stall.filter(|s| s.oldest_ns > 0) {
         Some(stall) => out.push_str(&format!(
             "The longest wait seen from outside: {} into the run the oldest operation in flight had waited {}.",
             Nanos(stall.at_ns),

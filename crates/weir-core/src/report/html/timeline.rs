@@ -26,7 +26,8 @@ fn rate(interval: &Interval, class: Class) -> f64 {
 
 /// Rates above, latencies below, floods at the foot.
 pub fn figure(id: &str, finding: &str, job: &JobRecord, floods: &[FloodRecord], classes: &[Class]) -> Figure {
-    let mut panels = vec![rates(job, classes), latencies(job, classes)];
+    let mut panels = vec![rates(job, classes)];
+    panels.extend(latencies(job, classes));
     if !floods.is_empty() {
         panels.push(flood_rates(job, floods));
     }
@@ -67,27 +68,43 @@ fn closed(name: &str, look: usize, points: impl Iterator<Item = (f64, f64)>, job
     Series::line(name, look, points)
 }
 
-/// Medians with a band up to the 99th percentile, and the age of what had not finished.
-fn latencies(job: &JobRecord, classes: &[Class]) -> Panel {
-    let middle = |i: &Interval| seconds(i.start_ns) + seconds(i.len_ns) / 2.0;
-    let class_series = |class: &Class| {
-        let of = |i: &Interval| {
-            i.classes.get(class).filter(|c| c.count > 0).map(|c| (c.p50_ns as f64, c.p99_ns as f64))
-        };
-        let values = job.intervals.iter().map(|i| (middle(i), of(i).unwrap_or((f64::NAN, f64::NAN))));
-        let (points, band) = values.map(|(x, (p50, p99))| ((x, p50), (x, p50, p99))).unzip();
-        let name = format!("{} median…p99", class.name());
-        Series { band, ..Series::line(name, look_of(*class), points) }
+/// Medians with a band up to the 99th percentile, and the age of what had not finished. Several classes have a
+/// panel each: bands over each other show nothing.
+fn latencies(job: &JobRecord, classes: &[Class]) -> Vec<Panel> {
+    let axis = |title: &str| Axis::y(title, Unit::Latency, Scale::Log);
+    let oldest = oldest_in_flight(job);
+    if let [class] = classes {
+        let series = std::iter::once(median_and_p99(job, *class)).chain(oldest).collect();
+        return vec![Panel::of(axis("latency"), series, 0.9)];
+    }
+    let panel = |class: &Class| {
+        let title = format!("{} latency, median to p99", class.name());
+        Panel::of(axis(&title), vec![median_and_p99(job, *class)], 0.5)
     };
-    let mut series: Vec<Series> = classes.iter().map(class_series).collect();
+    let mut panels: Vec<Panel> = classes.iter().map(panel).collect();
+    panels.extend(oldest.map(|s| Panel::of(axis("age of the oldest operation in flight"), vec![s], 0.4)));
+    panels
+}
+
+fn median_and_p99(job: &JobRecord, class: Class) -> Series {
+    let middle = |i: &Interval| seconds(i.start_ns) + seconds(i.len_ns) / 2.0;
+    let of = |i: &Interval| {
+        i.classes.get(&class).filter(|c| c.count > 0).map(|c| (c.p50_ns as f64, c.p99_ns as f64))
+    };
+    let values = job.intervals.iter().map(|i| (middle(i), of(i).unwrap_or((f64::NAN, f64::NAN))));
+    let (points, band) = values.map(|(x, (p50, p99))| ((x, p50), (x, p50, p99))).unzip();
+    Series { band, ..Series::line(format!("{} median…p99", class.name()), look_of(class), points) }
+}
+
+/// Age of the oldest operation in flight at the end of each interval; `None` if nothing ever was.
+fn oldest_in_flight(job: &JobRecord) -> Option<Series> {
     let age = |i: &Interval| if i.oldest_ns > 0 { i.oldest_ns as f64 } else { f64::NAN };
     let ages: Vec<(f64, f64)> =
         job.intervals.iter().map(|i| (seconds(i.start_ns + i.len_ns), age(i))).collect();
+    let seen = ages.iter().filter(|a| a.1.is_finite()).count();
     // Where most ticks met nothing in flight, a line between the others would tell of a course that was not seen.
-    let sparse = ages.iter().filter(|a| a.1.is_finite()).count() * 2 < ages.len();
-    let join = if sparse { Join::None } else { Join::Line };
-    series.push(Series { join, ..Series::line("oldest in flight", 5, ages) });
-    Panel::of(Axis::y("latency", Unit::Latency, Scale::Log), series, 0.9)
+    let join = if seen * 2 < ages.len() { Join::None } else { Join::Line };
+    (seen > 0).then(|| Series { join, ..Series::line("oldest in flight", 5, ages) })
 }
 
 fn flood_rates(job: &JobRecord, floods: &[FloodRecord]) -> Panel {

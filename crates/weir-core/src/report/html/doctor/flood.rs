@@ -43,8 +43,13 @@ fn decimal(bytes: Bytes) -> String {
     text.replace(".0 ", " ")
 }
 
-/// The flood itself goes on while it builds up and while commits run beside it: one region for both.
-fn region_of(phase: &FloodPhase) -> (String, Tint) {
+/// The flood goes on while it builds up and while commits run beside it: one region for both, named after the
+/// phase that it builds up to.
+fn region_of(phases: &[&FloodPhase], i: usize) -> (String, Tint) {
+    let ahead = phases[i..].iter().copied().find(|p| p.kind != PhaseKind::BuildUp);
+    // An examination that was cut short may never have come to it.
+    let reached = ahead.filter(|p| phases[i].kind != PhaseKind::BuildUp || p.threads > 0);
+    let phase = reached.unwrap_or(phases[i]);
     match (phase.kind, phase.dirty_bytes) {
         (PhaseKind::Idle, _) => ("idle".to_string(), Tint::Plain),
         (PhaseKind::BuildUp | PhaseKind::Flood, _) => ("flood".to_string(), Tint::Disturbed),
@@ -67,8 +72,9 @@ fn part_of(phase: &FloodPhase) -> Part {
 /// Phases as regions; neighbours of one kind become one region with parts.
 fn regions(story: &FloodStory) -> Vec<Region> {
     let mut out: Vec<Region> = Vec::new();
-    for phase in story.phases.iter().filter(|p| p.end_ns > p.start_ns) {
-        let (label, tint) = region_of(phase);
+    let phases: Vec<&FloodPhase> = story.phases.iter().filter(|p| p.end_ns > p.start_ns).collect();
+    for (i, phase) in phases.iter().enumerate() {
+        let (label, tint) = region_of(&phases, i);
         let part = part_of(phase);
         match out.last_mut().filter(|last| last.label == label) {
             Some(last) => {

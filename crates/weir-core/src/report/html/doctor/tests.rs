@@ -207,6 +207,7 @@ pub fn starved() -> Record {
     made.phase(PhaseKind::BuildUp, 0, None, 0.0, 5);
     made.phase(PhaseKind::Flood, 10, None, 33.7, 12);
     made.phase(PhaseKind::Flood, 1, None, 0.7, 10);
+    made.phase(PhaseKind::BuildUp, 0, None, 0.0, 2);
     made.phase(PhaseKind::Rescue, 10, Some(15_000_000), 703.0, 10);
     made.phase(PhaseKind::Rescue, 1, Some(15_000_000), 312.0, 8);
     made.phase(PhaseKind::Drain, 0, None, 0.0, 4);
@@ -244,7 +245,10 @@ fn collapse_and_rescue_are_drawn_and_said() {
     ] {
         assert!(html.contains(part), "{part} is missing");
     }
-    assert!(html.contains("class=\"disturbed\"") && html.contains("class=\"eased\""));
+    // Per drawing, four panels: one region for each flood with what it builds up from.
+    for region in ["class=\"disturbed\"", "class=\"eased\""] {
+        assert_eq!(html.matches(region).count(), 2 * 4, "{region}");
+    }
     assert!(
         html.len() < 1_000_000
             && !html.contains("NaN")
