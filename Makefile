@@ -4,6 +4,8 @@
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
 DIR ?= .
+# Further options: make doctor ARGS=--quick, make bench ARGS=--quick.
+ARGS ?=
 
 help:
 	@echo "make doctor            examine the storage under DIR (default: here); report in weir-doctor-report.html"
@@ -13,7 +15,7 @@ help:
 	@echo "make install           weir and its shell completions under PREFIX (default: /usr/local)"
 
 doctor:
-	@scripts/doctor "$(DIR)"
+	@scripts/doctor "$(DIR)" $(ARGS)
 
 test:
 	@scripts/test
