@@ -204,8 +204,8 @@ impl<'a> Examination<'a> {
     /// Bytes per second of direct sequential writes, the last time they were measured.
     pub fn bulk_write_rate(&self) -> Option<f64> {
         let is_bulk = |step: &StepNote| matches!(step.kind, StepKind::Layout | StepKind::SequentialWrite);
-        let steps = self.notes.steps.iter().zip(&self.jobs).filter(|(step, _)| is_bulk(step));
-        let (_, job) = steps.last()?;
+        let mut steps = self.notes.steps.iter().zip(&self.jobs).filter(|(step, _)| is_bulk(step));
+        let (_, job) = steps.next_back()?;
         Some(job.classes.get(&Class::Write)?.bytes as f64 * 1e9 / job.elapsed_ns.max(1) as f64)
     }
 
