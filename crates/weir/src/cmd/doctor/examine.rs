@@ -25,8 +25,10 @@ use crate::session;
 const ENGINES: [EngineKind; 3] = [EngineKind::IoUring, EngineKind::Libaio, EngineKind::Psync];
 /// Intervals short enough for a confidence interval within a short step.
 const TICK_NS: u64 = 250_000_000;
-/// A doubling of depth that gains less than this, twice in a row, ends a curve.
+/// A doubling of depth that gains less than this, twice in a row, ends a curve, but not before this depth: noise can
+/// look flat.
 const GAIN_WORTH_GOING_ON: f64 = 1.04;
+const DEPTH_LEAST: u32 = 8;
 
 /// An examination under way.
 pub struct Examination<'a> {
@@ -268,7 +270,7 @@ impl CurveWatch {
         }
         self.flat = if iops < self.last_iops * GAIN_WORTH_GOING_ON { self.flat + 1 } else { 0 };
         self.last_iops = self.last_iops.max(iops);
-        self.ended = self.flat >= 2;
+        self.ended = self.flat >= 2 && depth >= DEPTH_LEAST;
         self.ended.then(|| (format!("{name} beyond {depth} in flight"), "the curve is flat".to_string()))
     }
 
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn a_curve_ends_after_two_flat_doublings_and_the_next_begins_afresh() {
         let mut watch = CurveWatch::default();
-        let rates = [(1, 100.0, false), (2, 200.0, false), (4, 205.0, false), (8, 400.0, false)];
+        let rates = [(1, 100.0, false), (2, 100.0, false), (4, 100.0, false), (8, 400.0, false)];
         for (depth, iops, ended) in rates.into_iter().chain([(16, 401.0, false), (32, 399.0, true)]) {
             assert_eq!(watch.saw(&What::Read(depth), iops).is_some(), ended, "{depth}");
         }

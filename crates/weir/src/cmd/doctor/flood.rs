@@ -27,6 +27,8 @@ const QUIET_BYTES_PER_SECOND: f64 = 20e6;
 /// reports found it.
 const LIMIT_SECONDS: f64 = 0.075;
 const LIMIT_STEP: u64 = 5_000_000;
+/// Room that no flood takes.
+const ROOM_LEFT: u64 = 512 << 20;
 /// Longest wait for others' dirty pages while the limit is lowered.
 const RAMP_MAX: Duration = Duration::from_secs(5);
 
@@ -145,12 +147,24 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
     }
 
     fn start_flood(&mut self) -> Result<(), IoError> {
-        let spec = FloodSpec {
-            size: self.size,
-            ..FloodSpec::parse(&format!("dd:size={}", self.size.0), self.exam.folder)?
-        };
+        let size = self.room_now();
+        let spec = FloodSpec { size, ..FloodSpec::parse(&format!("dd:size={}", size.0), self.exam.folder)? };
         self.timeline.start_flood(Flood::start(spec)?);
         Ok(())
+    }
+
+    /// File systems give the room of a deleted file back late; what is not there after a while, the next flood does
+    /// without.
+    fn room_now(&mut self) -> Bytes {
+        let until = Instant::now() + Duration::from_nanos(self.plan.drain_ns);
+        loop {
+            let space = self.exam.host.free_space(self.exam.folder);
+            let there = space.map_or(0, |space| space.free_bytes.saturating_sub(ROOM_LEFT));
+            if there >= self.size.0 || Instant::now() >= until || !self.exam.wait(TICK) {
+                return Bytes(self.size.0.min(there) >> 20 << 20);
+            }
+            self.timeline.sample(None);
+        }
     }
 
     /// Until writers begin to be held back, which is halfway between the two limits (mm/page-writeback.c,
