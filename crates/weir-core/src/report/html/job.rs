@@ -1,7 +1,7 @@
 //! One job's part of a page: what it was, its figures, its plots, and whether they hold together.
 
 use super::distribution::{self, Sample};
-use super::{Table, Tile, data_table, facts_table, figure, timeline};
+use super::{Table, Tile, data_table, facts_table, figure, merge, timeline};
 use crate::report::plot::{Unit, escape};
 use crate::report::text::{self, run::quantile};
 use crate::result::record::{Class, FloodRecord, JobRecord};
@@ -125,19 +125,19 @@ fn head(view: View<'_>) -> Vec<Tile> {
     out
 }
 
-/// Everything about one job; `id` makes anchors unique in the page.
-pub fn html(id: &str, view: View<'_>, floods: &[FloodRecord]) -> String {
+/// Everything about one of so many `jobs`; `id` makes anchors unique in the page.
+pub fn html(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> String {
     let mut out = format!("<p class=\"soft\">{}</p>\n", escape(text::describe(&view.raw.job)));
     out.push_str(&super::tiles(&head(view)));
     for remark in &view.result.notes {
         out.push_str(&super::remark_note(remark, view.raw.error.is_some()));
     }
-    out.push_str(&plots(id, view, floods));
+    out.push_str(&plots(id, view, floods, jobs));
     out.push_str(&format!("<h3>Does it hold together?</h3>\n{}", facts_table(&checks(view))));
     out
 }
 
-fn plots(id: &str, view: View<'_>, floods: &[FloodRecord]) -> String {
+fn plots(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> String {
     let mut out = String::new();
     let job = view.raw;
     let samples: Vec<Sample<'_>> = job
@@ -160,7 +160,10 @@ fn plots(id: &str, view: View<'_>, floods: &[FloodRecord]) -> String {
     }
     let classes: Vec<Class> = shown_over_time(view).into_iter().map(|(class, _)| class).collect();
     if job.intervals.len() >= 2 && !classes.is_empty() {
-        let plot = timeline::figure(&format!("{id}-time"), &over_time(view.result), job, floods, &classes);
+        let together = merge::together(job.intervals.len(), jobs);
+        let job = &JobRecord { intervals: merge::merged(&job.intervals, together), ..job.clone() };
+        let plot =
+            timeline::figure(&format!("{id}-time"), &over_time(view.result, together), job, floods, &classes);
         out.push_str(&figure(&plot, &timeline::table(job, &classes)));
         for class in classes {
             let finding = "The darker a cell, the more operations took that long in that time.";
@@ -186,8 +189,11 @@ fn class_table(result: &JobResult) -> Table {
 }
 
 /// What the timeline shows: spans of different rates, and the longest wait.
-fn over_time(result: &JobResult) -> String {
+fn over_time(result: &JobResult, together: usize) -> String {
     let mut out = String::new();
+    if together > 1 {
+        out.push_str(&format!("Each point covers {together} intervals. "));
+    }
     if let [first, rest @ ..] = result.regimes.as_slice() {
         if rest.is_empty() {
             out.push_str("No abrupt change of the rate was found. ");

@@ -4,6 +4,7 @@ mod conditions;
 mod distribution;
 mod doctor;
 mod job;
+mod merge;
 mod run;
 mod timeline;
 

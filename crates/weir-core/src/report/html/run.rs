@@ -16,7 +16,7 @@ pub fn run(record: &Record) -> String {
     let mut body = opening(record, &result);
     for (i, view) in views.iter().enumerate() {
         let id = format!("job-{}", i + 1);
-        let shown = job::html(&id, *view, &record.floods);
+        let shown = job::html(&id, *view, &record.floods, views.len());
         let part = if views.len() == 1 {
             section(&id, "What was measured", &shown)
         } else {

@@ -7,8 +7,6 @@ use super::job::look_of;
 use crate::report::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit};
 use crate::result::record::{Class, FloodRecord, Interval, JobRecord};
 
-/// Columns of a heat map; more intervals than this are put together.
-const HEAT_COLUMNS_MOST: usize = 180;
 /// Rows of a heat map for each doubling of latency: a divisor of the stored buckets, or rows would alternate between
 /// holding more and fewer of them.
 const HEAT_ROWS_PER_OCTAVE: u64 = 4;
@@ -158,14 +156,11 @@ pub fn heat_map(id: &str, finding: &str, job: &JobRecord, class: Class) -> Figur
 }
 
 fn cells(intervals: &[Interval], class: Class) -> Vec<HeatCell> {
-    let together = intervals.len().div_ceil(HEAT_COLUMNS_MOST).max(1);
     let mut out = Vec::new();
-    for column in intervals.chunks(together) {
-        let (Some(first), Some(last)) = (column.first(), column.last()) else { continue };
-        let x = (seconds(first.start_ns), seconds(last.start_ns + last.len_ns));
+    for column in intervals {
+        let x = (seconds(column.start_ns), seconds(column.start_ns + column.len_ns));
         let mut rows: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        for (low, high, count) in column.iter().filter_map(|i| i.classes.get(&class)).flat_map(|c| &c.coarse)
-        {
+        for (low, high, count) in column.classes.get(&class).into_iter().flat_map(|c| &c.coarse) {
             let (bottom, top) = heat_row(low.midpoint(*high));
             rows.entry(bottom).or_insert((top, 0)).1 += count;
         }

@@ -15,7 +15,10 @@ pub fn full_height(form: Form) -> f64 {
 }
 
 /// More points than this carry markers only here and there.
-const MARKED_POINTS_MOST: usize = 26;
+const MARKED_POINTS_MOST: usize = 16;
+
+/// Points of a series with at most this many say their value when pointed at.
+const HINTED_POINTS_MOST: usize = 12;
 
 /// Ticks of one axis: value and text.
 type Ticks = Vec<(f64, String)>;
@@ -156,15 +159,14 @@ fn draw_panel(
 }
 
 fn grid(svg: &mut Svg, (x, x_ticks): (&Placed, &Ticks), (y, y_ticks): (&Placed, &Ticks), form: Form) {
-    for value in y.minor() {
-        svg.line("gm", (x.start, y.at(value)), (x.end, y.at(value)));
-    }
+    let across = |at: f64| format!("M{} {}H{}", number(x.start), number(at), number(x.end));
+    let down = |at: f64| format!("M{} {}V{}", number(at), number(y.end), number(y.start));
+    let minor = y.minor().into_iter().map(|value| across(y.at(value)));
+    let minor: String = minor.chain(x_ticks.iter().map(|tick| down(x.at(tick.0)))).collect();
+    svg.path("gm", &minor);
     for (value, text) in y_ticks {
-        svg.line("gr", (x.start, y.at(*value)), (x.end, y.at(*value)));
+        svg.path("gr", &across(y.at(*value)));
         svg.text("tk", (x.start - 7.0, y.at(*value) + form.font() * 0.35), Anchor::End, text);
-    }
-    for (value, _) in x_ticks {
-        svg.line("gm", (x.at(*value), y.end), (x.at(*value), y.start));
     }
     svg.line("ax", (x.start, y.start), (x.end, y.start));
 }
@@ -256,7 +258,7 @@ fn markers(
         let tail = series.doubtful_from.is_some() && i + 1 == n;
         if due || tail || single(i) || series.join == Join::None {
             let hint = format!("{}: {} at {}", series.name, y_unit.value(point.1), x_unit.value(point.0));
-            let hint = if every == 1 { hint } else { String::new() };
+            let hint = if n <= HINTED_POINTS_MOST { hint } else { String::new() };
             svg.marker(series.look, (x.at(point.0), y.at(point.1)), &hint);
         }
     }

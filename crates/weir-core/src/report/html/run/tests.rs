@@ -100,8 +100,16 @@ fn texts<'a>(html: &'a str, open: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_page_stands_alone_and_stays_small() {
-    for mixed in [false, true] {
-        let html = run(&record(180, mixed));
+    let three_minutes = record(180, true);
+    let ten_jobs = Record { jobs: vec![three_minutes.jobs[0].clone(); 10], ..three_minutes.clone() };
+    let mut two_hours = record(90, true);
+    let minutes = two_hours.jobs[0].intervals.clone();
+    two_hours.jobs[0].intervals = minutes.iter().cycle().take(7_200).cloned().collect();
+    for (i, interval) in two_hours.jobs[0].intervals.iter_mut().enumerate() {
+        interval.start_ns = i as u64 * 1_000_000_000;
+    }
+    for record in [record(180, false), three_minutes, ten_jobs, two_hours] {
+        let html = run(&record);
         for outside in
             ["http:", "https:", "src=", "@import", "url(", "<script", "<link", "<iframe", "javascript:"]
         {
