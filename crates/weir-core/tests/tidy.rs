@@ -344,6 +344,11 @@ fn dependencies(table: &toml::Table) -> Vec<String> {
     names
 }
 
+/// A page that `make doctor` or `weir report` left in the folder they ran in.
+fn is_report(name: &str) -> bool {
+    name.starts_with("weir-") && name.ends_with(".html")
+}
+
 /// Text files of the repository by relative path; what is built, fetched or captured from machines is left out.
 fn text_files(repository: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
@@ -360,7 +365,7 @@ fn text_files(repository: &Path) -> BTreeMap<String, String> {
                 if !foreign {
                     folders.push(entry.path());
                 }
-            } else if kind.is_file() && name != "Cargo.lock" && name != ".git" {
+            } else if kind.is_file() && name != "Cargo.lock" && name != ".git" && !is_report(&name) {
                 if let Ok(text) = fs::read_to_string(entry.path()) {
                     let path = entry.path();
                     files.insert(path.strip_prefix(repository).unwrap().to_string_lossy().into_owned(), text);
