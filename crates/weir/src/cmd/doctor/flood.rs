@@ -27,6 +27,8 @@ const QUIET_BYTES_PER_SECOND: f64 = 20e6;
 /// reports found it.
 const LIMIT_SECONDS: f64 = 0.075;
 const LIMIT_STEP: u64 = 5_000_000;
+/// Shortest run under a lowered limit that shows a rate.
+const RESCUE_LEAST_NS: u64 = 2_000_000_000;
 /// Room that no flood takes.
 const ROOM_LEFT: u64 = 512 << 20;
 /// Longest wait for others' dirty pages while the limit is lowered.
@@ -261,6 +263,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         let base = self.device_rate().map_or(15_000_000, limit_for);
         let mut limits: Vec<u64> = self.plan.limits.iter().map(|part| rounded(base as f64 * part)).collect();
         limits.dedup();
+        self.fit_rescue(limits.len() as u64);
         for bytes in limits {
             if self.exam.stopped() {
                 break;
@@ -268,6 +271,14 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
             self.rescue_with(Bytes(bytes))?;
         }
         Ok(())
+    }
+
+    /// Shortens the runs to the time that is left, though not below what shows a rate.
+    fn fit_rescue(&mut self, limits: u64) {
+        let left_ns = self.exam.deadline.saturating_duration_since(Instant::now()).as_nanos() as u64;
+        let runs = limits * self.plan.threads.len() as u64;
+        let for_runs = left_ns.saturating_sub(limits * self.plan.settle_ns);
+        self.plan.rescue_ns = self.plan.rescue_ns.min(for_runs / runs.max(1)).max(RESCUE_LEAST_NS);
     }
 
     /// Waits for a second in which others hardly write, since a lowered limit would hold them back too. Says why
