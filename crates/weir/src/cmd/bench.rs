@@ -50,7 +50,7 @@ fn complain(record: &Record) {
 
 /// Makes the files, runs the jobs, and removes what was made.
 fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow::Result<Record> {
-    let place = settings.jobs.first().map_or_else(|| PathBuf::from("."), |job| place_of(job));
+    let place = settings.jobs.first().map_or_else(|| PathBuf::from("."), place_of);
     let floods = settings
         .floods
         .iter()

@@ -15,6 +15,37 @@ fn root_an_open_loop_counts_the_requests_that_a_stall_made_late() {
     ) {
         return;
     }
+    // Where others keep the machine busy, their stalls add to this one, and the truth is not known: once more then.
+    let mut attempts = Vec::new();
+    while attempts.len() < ATTEMPTS_MAX {
+        attempts.push(a_stall_in_an_open_loop());
+        if attempts.last().is_some_and(Stalled::is_as_expected) {
+            return;
+        }
+    }
+    panic!("{attempts:?}");
+}
+
+const ATTEMPTS_MAX: usize = 4;
+
+/// What weir said of a stall, and what the stall was.
+#[derive(Debug)]
+struct Stalled {
+    late_percent: f64,
+    /// Frozen surely between the two calls, at most around them.
+    surely: Duration,
+    at_most: Duration,
+}
+
+impl Stalled {
+    /// 10 ms late is the limit, and the backlog of a thousand takes its moment.
+    fn is_as_expected(&self) -> bool {
+        let percent = |stall: Duration| stall.as_secs_f64() / 6.0 * 100.0;
+        (percent(self.surely) - 1.0..=percent(self.at_most) + 3.0).contains(&self.late_percent)
+    }
+}
+
+fn a_stall_in_an_open_loop() -> Stalled {
     // Backed by memory, so that nothing but the freeze makes a request late.
     let device = LoopDevice::create(&["fs=ext4", "size=192M", "dir=/dev/shm"]);
     let weir = Weir::alone();
@@ -46,15 +77,7 @@ fn root_an_open_loop_counts_the_requests_that_a_stall_made_late() {
     let lateness = &weir.records()[0]["jobs"][0]["lateness"];
     let (late, intended) = (lateness["late"].as_f64().unwrap(), lateness["intended"].as_f64().unwrap());
     assert!((5900.0..=6100.0).contains(&intended), "{intended} requests intended");
-    // Frozen surely between the two calls and at most around them. 10 ms late is the limit; the backlog of a thousand
-    // takes its moment, on a busy machine a third of a second.
-    let percent = |stall: Duration| stall.as_secs_f64() / 6.0 * 100.0;
-    let (least, most) = (percent(surely) - 1.0, percent(at_most) + 6.0);
-    let late_percent = late / intended * 100.0;
-    assert!(
-        (least..=most).contains(&late_percent),
-        "{late_percent:.1} % late, {least:.1} to {most:.1} expected"
-    );
+    Stalled { late_percent: late / intended * 100.0, surely, at_most }
 }
 
 /// IOPS × mean latency is the number of requests in flight (Little), or the latency is not what it says.
