@@ -132,12 +132,13 @@ fn skipped(view: &View) -> Vec<Statement> {
     left_out.map(|s| Statement::new(format!("Not measured: {} ({}).", s.what, s.why), Vec::new())).collect()
 }
 
-/// What engines noticed, each sentence once.
+/// What engines noticed, each sentence once, whatever the figures in it.
 fn notes(view: &View) -> Vec<Statement> {
+    let words = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     let mut seen: Vec<(&str, Vec<&str>)> = Vec::new();
     for m in view.measurements {
         for note in &m.notes {
-            match seen.iter_mut().find(|(text, _)| text == note) {
+            match seen.iter_mut().find(|(text, _)| words(text) == words(note)) {
                 Some(entry) => entry.1.push(&m.id),
                 None => seen.push((note, vec![&m.id])),
             }

@@ -2,24 +2,32 @@
 //! at once is not full at 100 % (Documentation/admin-guide/iostats.rst, field 10).
 
 use crate::units::per_second;
-use crate::verdict::doctor::{Curve, CurvePoint, Evidence, Finding, Statement, Topic};
+use crate::verdict::doctor::{Curve, CurvePoint, Finding, Statement, Topic};
 use crate::verdict::view::{View, fact, point_of, time, times};
 
 /// Parallelism from which %util misleads, and below which it can be trusted.
 const MISLEADS: f64 = 3.0;
 const HOLDS: f64 = 1.5;
 
-/// Judges by the gain from depth on the read curve, else on the write curve.
+/// Judges by the read curve, else by the write curve: what %util at the smallest depth promises for 100 %, against
+/// what the device does with more in flight.
 pub fn judge(view: &View) -> Option<Finding> {
     let curve = view.curve("read").or_else(|| view.curve("write"))?;
     let (first, best) = (curve.points.first()?, best_up_to(curve, 32)?);
     if first.iops.mean <= 0.0 || curve.points.len() < 2 {
         return None;
     }
-    let gain = best.iops.mean / first.iops.mean;
+    // A lone thread on a starved processor leaves even a slow device idle between requests.
+    let seen = utilization_at(view, first);
+    let share = seen.unwrap_or(1.0).clamp(0.02, 1.0);
+    let promised = first.iops.mean / share;
     let mut evidence = vec![point_of(first), point_of(best)];
-    evidence.extend(utilization_at(view, first));
-    let (summary, text) = words(curve, first, best, gain);
+    evidence
+        .extend(seen.map(|s| fact("diskstats", format!("{:.0} %util at depth {}", s * 100.0, first.depth))));
+    let (summary, mut text) = words(curve, first, best, share, promised);
+    if seen.is_none() {
+        text.push_str(" %util itself could not be seen; 100 is assumed at the smallest depth.");
+    }
     let mut statements = vec![Statement::new(text, evidence)];
     statements.extend(view.curves.iter().filter_map(saturation));
     Some(Finding { topic: Topic::Utilization, grade: None, summary, statements })
@@ -31,39 +39,40 @@ fn best_up_to(curve: &Curve, depth: u32) -> Option<&CurvePoint> {
     within.max_by(|a, b| a.iops.mean.total_cmp(&b.iops.mean))
 }
 
-fn utilization_at(view: &View, point: &CurvePoint) -> Option<Evidence> {
-    let measurement = view.measurements.iter().find(|m| m.id == point.measurement)?;
-    let share = measurement.utilization?;
-    Some(fact("diskstats", format!("{:.0} %util at depth {}", share * 100.0, point.depth)))
+fn utilization_at(view: &View, point: &CurvePoint) -> Option<f64> {
+    view.measurements.iter().find(|m| m.id == point.measurement)?.utilization
 }
 
-fn words(curve: &Curve, first: &CurvePoint, best: &CurvePoint, gain: f64) -> (String, String) {
-    let word = curve.class.name();
-    let (low, high) = (per_second(first.iops.mean), per_second(best.iops.mean));
+fn words(
+    curve: &Curve,
+    first: &CurvePoint,
+    best: &CurvePoint,
+    share: f64,
+    promised: f64,
+) -> (String, String) {
+    let (gain, word) = (best.iops.mean / promised, curve.class.name());
+    let seen = format!(
+        "{} {word} in flight at a time makes {} IOPS at {:.0} %util, which promises {} at 100 %; {} in flight bring {}",
+        first.depth,
+        per_second(first.iops.mean),
+        share * 100.0,
+        per_second(promised),
+        best.depth,
+        per_second(best.iops.mean),
+    );
     if gain >= MISLEADS {
-        let text = format!(
-            "%util means little here: {} {word} in flight keeps it near 100 % at {low} IOPS, yet {} in flight \
-             bring {high} ({}).",
-            first.depth,
-            best.depth,
-            times(gain)
-        );
+        let text = format!("%util means little here: {seen} ({} as much).", times(gain));
         ("%util misleads".to_string(), text)
     } else if gain < HOLDS {
-        let text = format!(
-            "%util can be trusted here: {low} {word} IOPS with {} in flight, at most {high} with more: near \
-             100 % means full.",
-            first.depth
-        );
-        ("%util can be trusted".to_string(), text)
+        (
+            "%util can be trusted".to_string(),
+            format!("%util can be trusted here, near 100 % means full: {seen}."),
+        )
     } else {
-        let text = format!(
-            "%util exaggerates here: {} {word} in flight keeps it near 100 % at {low} IOPS; the device has {} \
-             that ({high}).",
-            first.depth,
-            times(gain)
-        );
-        ("%util exaggerates".to_string(), text)
+        (
+            "%util exaggerates".to_string(),
+            format!("%util exaggerates here: {seen} ({} as much).", times(gain)),
+        )
     }
 }
 
