@@ -67,7 +67,10 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
     let findings = rules::findings(&view);
     let mut advice: Vec<_> = rules::flood::advise(&view).into_iter().collect();
     advice.extend(rules::settings::advise(&view));
-    let headline = rules::headline::headline(&findings, &advice, ended_early);
+    let headline = match measurements.iter().find_map(|m| m.error.as_deref()) {
+        Some(error) => rules::headline::of_failure(error),
+        None => rules::headline::headline(&findings, &advice, ended_early),
+    };
     let caveats = rules::caveats::list(&view, ended_early);
     let bars = rules::bars::judge(&view);
     DoctorReport {

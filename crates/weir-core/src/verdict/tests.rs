@@ -141,6 +141,15 @@ fn check_evidence(report: &DoctorReport, statement: &Statement) {
 }
 
 #[test]
+fn a_failed_operation_outweighs_good_figures() {
+    let mut record = healthy().record(Vec::new());
+    record.jobs[2].error = Some("write of /srv/db/test: Input/output error".into());
+    let headline = from_record(&record).unwrap().headline;
+    assert_eq!(headline.grade, Grade::Poor);
+    assert!(headline.text.contains("Input/output error"), "{}", headline.text);
+}
+
+#[test]
 fn records_of_other_commands_are_refused() {
     let mut record = Lab::new().record(Vec::new());
     record.kind = "bench".into();

@@ -225,6 +225,7 @@ fn write_page(report: &DoctorReport, args: &Args, record: Option<&Path>) -> anyh
 fn outcome(report: &DoctorReport, stop: &Stop) -> Outcome {
     match stop.requested() {
         Some(signal) => Outcome::Interrupted(signal),
+        None if report.measurements.iter().any(|m| m.error.is_some()) => Outcome::WorkloadFailed,
         None if report.bars.iter().any(|bar| bar.met != Some(true)) => Outcome::BelowBar,
         None => Outcome::Done,
     }

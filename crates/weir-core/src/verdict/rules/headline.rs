@@ -2,6 +2,13 @@
 
 use crate::verdict::doctor::{Advice, Finding, Grade, Headline, Topic};
 
+/// An operation that failed outweighs every figure.
+pub fn of_failure(error: &str) -> Headline {
+    let text =
+        format!("An operation failed: {error}. Secure the data first; the kernel's log may tell more.");
+    Headline { grade: Grade::Poor, text }
+}
+
 /// Worst of the grades given, and what it rests on.
 pub fn headline(findings: &[Finding], advice: &[Advice], ended_early: Option<&str>) -> Headline {
     let of = |topic: Topic| findings.iter().find(|f| f.topic == topic);

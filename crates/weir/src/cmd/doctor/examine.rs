@@ -14,6 +14,7 @@ use weir_core::workload::stream::Layout;
 use weir_core::workload::{Job, stream::JobStream};
 use weir_host::Host;
 use weir_io::IoError;
+use weir_io::error::Fault;
 use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
 
 use super::jobs;
@@ -140,6 +141,10 @@ impl<'a> Examination<'a> {
                 }
                 Err(error) => self.refused_engine(engine, &error),
             }
+        }
+        if let Some(error) = self.jobs.last().and_then(|job| job.error.clone()) {
+            let what = format!("the test file could not be written: {error}");
+            return Err(IoError { fault: Fault::Io, what, hint: None, source: None });
         }
         let written = match self.engine {
             Some(_) => self.written(),
