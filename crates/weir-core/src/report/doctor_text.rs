@@ -57,7 +57,7 @@ fn section(finding: &Finding, report: &DoctorReport) -> String {
     let sentences: Vec<String> = match finding.topic {
         Topic::Utilization => &finding.statements[..finding.statements.len().saturating_sub(in_table)],
         Topic::Tail => &finding.statements[..1.min(finding.statements.len())],
-        Topic::Flood => finding.statements.get(in_table..in_table + 1).unwrap_or(&[]),
+        Topic::Flood => finding.statements.get(in_table..in_table + 2).unwrap_or(&[]),
         _ => &finding.statements[..],
     }
     .iter()

@@ -124,7 +124,9 @@ impl Lab {
 
     /// A phase of the flood in which commits were measured.
     pub fn phase(&mut self, kind: PhaseKind, threads: u32, dirty_bytes: Option<u64>, how: &Behaviour) {
-        let id = format!("flood-{kind:?}-t{threads}").to_lowercase();
+        let tried =
+            dirty_bytes.filter(|bytes| *bytes != 15_000_000).map_or(String::new(), |b| format!("-{b}"));
+        let id = format!("flood-{kind:?}{tried}-t{threads}").to_lowercase();
         self.step(&id, StepKind::Flood(kind), Class::Commit, (16384, 1, threads), how);
         let start_ns = self.notes.flood.phases.len() as u64 * 4_000_000_000;
         let flooded = kind != PhaseKind::Idle;

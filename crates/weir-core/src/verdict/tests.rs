@@ -85,6 +85,31 @@ fn without_a_rescue_the_experiment_is_advised() {
 }
 
 #[test]
+fn the_highest_limit_near_the_best_is_proposed() {
+    let mut lab = throttled_and_flooded();
+    lab.phase(PhaseKind::Rescue, 10, Some(5_000_000), &Behaviour { iops: 722.0, ..rescued() });
+    lab.phase(PhaseKind::Rescue, 10, Some(60_000_000), &Behaviour { iops: 388.0, ..rescued() });
+    assert_eq!(report(lab).advice[0].proposed, "15 MB");
+}
+
+fn rescued() -> Behaviour {
+    Behaviour { iops: 700.0, usual_ns: 14_000_000, slow_ns: 20_000_000 }
+}
+
+#[test]
+fn a_fast_device_may_lose_most_of_its_commits_and_still_serve() {
+    let mut lab = healthy();
+    lab.phase(PhaseKind::Idle, 1, None, &Behaviour { iops: 20_000.0, usual_ns: 50_000, slow_ns: 60_000 });
+    lab.phase(PhaseKind::Flood, 1, None, &Behaviour { iops: 2_000.0, usual_ns: 400_000, slow_ns: 900_000 });
+    let report = report(lab);
+    let flood = finding(&report, Topic::Flood);
+    assert_eq!(
+        (flood.grade, flood.summary.as_str()),
+        (Some(Grade::Good), "a bulk writer leaves 10 % of one thread's commits")
+    );
+}
+
+#[test]
 fn nothing_measured_gives_no_verdict() {
     let report = report(Lab::new());
     assert_eq!(report.headline.grade, Grade::Unknown);

@@ -4,6 +4,7 @@ use crate::units::{Bytes, megabytes_per_second, per_second};
 use crate::verdict::doctor::{
     Advice, EffectSide, Evidence, Finding, FloodEffect, FloodStory, Grade, Statement, Topic,
 };
+use crate::verdict::rules::commit;
 use crate::verdict::view::{View, limit, percent, threads, time, times};
 
 /// Share of the idle commits that must remain: above it a flood is felt by few, below the other a database stands
@@ -16,20 +17,40 @@ pub fn judge(view: &View) -> Option<Finding> {
     let story = view.flood?;
     let worst = story.effects.iter().min_by(|a, b| kept(&a.flood, a).total_cmp(&kept(&b.flood, b)))?;
     let share = kept(&worst.flood, worst);
-    let grade = match share {
-        _ if !story.provoked && share >= GOOD_SHARE => Grade::Unknown,
-        s if s >= GOOD_SHARE => Grade::Good,
-        s if s >= FAIR_SHARE => Grade::Fair,
-        _ => Grade::Poor,
-    };
+    let grade = if !story.provoked && share >= GOOD_SHARE { Grade::Unknown } else { grade_of(worst) };
     let mut statements: Vec<Statement> = story.effects.iter().map(collapse).collect();
+    statements.push(reason(grade, worst));
     statements.extend(pressure(view, story));
-    statements.extend(story.effects.iter().filter_map(rescue));
+    let chosen = chosen_limit(story);
+    statements.extend(story.effects.iter().filter_map(|effect| rescue(effect, chosen?)));
     let summary = match grade {
         Grade::Unknown => "no collapse could be provoked by a bulk writer".to_string(),
         _ => format!("a bulk writer leaves {} of {} commits", percent(share), owner(worst.threads)),
     };
     Some(Finding { topic: Topic::Flood, grade: Some(grade), summary, statements })
+}
+
+/// By the share that remains, or by the latency that remains if that is the better: a fast device may lose most of
+/// its commits and still serve every database.
+fn grade_of(effect: &FloodEffect) -> Grade {
+    let by_share = match kept(&effect.flood, effect) {
+        s if s >= GOOD_SHARE => Grade::Good,
+        s if s >= FAIR_SHARE => Grade::Fair,
+        _ => Grade::Poor,
+    };
+    effect.flood.p99_ns.map_or(by_share, |p99| by_share.min(commit::grade(p99)))
+}
+
+fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
+    let share = percent(kept(&worst.flood, worst));
+    let p99 = worst.flood.p99_ns.map_or("too few for a p99".to_string(), |p99| format!("p99 {}", time(p99)));
+    let text = match grade {
+        Grade::Unknown => format!("Not graded: {share} remain, but the bulk writer hardly pressed."),
+        _ => format!(
+            "{share} of the commits remain, {p99} (good: half of them, or p99 within 5 ms; fair: a fifth, or 20 ms)."
+        ),
+    };
+    Statement::new(text, vec![side_of(&worst.idle), side_of(&worst.flood)])
 }
 
 /// Whose commits they are.
@@ -80,23 +101,41 @@ fn pressure(view: &View, story: &FloodStory) -> Option<Statement> {
     Some(Statement::new(text, vec![evidence]))
 }
 
-fn rescue(effect: &FloodEffect) -> Option<Statement> {
-    let best = best_rescue(effect)?;
+fn rescue(effect: &FloodEffect, chosen: Bytes) -> Option<Statement> {
+    let side = effect.rescues.iter().find(|r| r.dirty_bytes == Some(chosen))?;
     let text = format!(
         "Under the same flood with vm.dirty_bytes = {}, {} did {} commits/s ({} of idle), the longest took {}.",
-        limit(best.dirty_bytes?),
+        limit(chosen),
         threads(effect.threads),
-        per_second(best.iops.mean),
-        percent(kept(best, effect)),
-        time(best.worst_ns),
+        per_second(side.iops.mean),
+        percent(kept(side, effect)),
+        time(side.worst_ns),
     );
-    Some(Statement::new(text, vec![side_of(best)]))
+    Some(Statement::new(text, vec![side_of(side)]))
 }
 
-/// The lowered limit with the highest rate, if it is better than the flood beyond the noise.
-pub fn best_rescue(effect: &FloodEffect) -> Option<&EffectSide> {
-    let best = effect.rescues.iter().max_by(|a, b| a.iops.mean.total_cmp(&b.iops.mean))?;
-    (best.iops.low > effect.flood.iops.high && best.iops.mean >= effect.flood.iops.mean * 1.2).then_some(best)
+/// Whether a lowered limit is better than the flood beyond the noise.
+fn helps(effect: &FloodEffect, side: &EffectSide) -> bool {
+    side.iops.low > effect.flood.iops.high && side.iops.mean >= effect.flood.iops.mean * 1.2
+}
+
+/// Share of the best limit's commits that a higher limit must keep to be preferred, for bulk writes gain by it.
+const NEAR_BEST: f64 = 0.8;
+
+/// The limit to propose: the highest of those tried that helps somewhere and stays near the best everywhere.
+pub fn chosen_limit(story: &FloodStory) -> Option<Bytes> {
+    let near_best = |limit: Bytes| {
+        story.effects.iter().all(|effect| {
+            let best = effect.rescues.iter().map(|r| r.iops.mean).fold(0.0, f64::max);
+            let same = effect.rescues.iter().find(|r| r.dirty_bytes == Some(limit));
+            same.is_none_or(|side| side.iops.mean >= NEAR_BEST * best)
+        })
+    };
+    let helping = story.effects.iter().flat_map(|e| e.rescues.iter().filter(|side| helps(e, side)));
+    let limits: Vec<(Bytes, f64)> =
+        helping.filter_map(|side| Some((side.dirty_bytes?, side.iops.mean))).collect();
+    let near = limits.iter().map(|(limit, _)| *limit).filter(|limit| near_best(*limit)).max();
+    near.or_else(|| limits.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(limit, _)| *limit))
 }
 
 fn side_of(side: &EffectSide) -> Evidence {
@@ -109,25 +148,18 @@ fn side_of(side: &EffectSide) -> Evidence {
     }
 }
 
-/// What to change: the limit that was measured to help most at the thread count that suffered most, or the
-/// experiment where none could be made.
+/// What to change: the chosen limit, or the experiment where none could be tried.
 pub fn advise(view: &View) -> Option<Advice> {
     let story = view.flood?;
-    let helped = story.effects.iter().filter_map(|e| Some((e, best_rescue(e)?)));
-    let chosen = helped.max_by(|a, b| gain(a.0, a.1).total_cmp(&gain(b.0, b.1)));
-    match chosen {
-        Some((effect, side)) => measured(view, story, effect, side),
+    match chosen_limit(story) {
+        Some(limit) => measured(view, story, limit),
         None => experiment(view, story),
     }
 }
 
-/// How many times over the flooded rate; a flooded rate of nothing counts as one commit in the time.
-fn gain(effect: &FloodEffect, side: &EffectSide) -> f64 {
-    side.iops.mean / effect.flood.iops.mean.max(0.1)
-}
-
-fn measured(view: &View, story: &FloodStory, effect: &FloodEffect, side: &EffectSide) -> Option<Advice> {
-    let bytes = side.dirty_bytes?;
+fn measured(view: &View, story: &FloodStory, bytes: Bytes) -> Option<Advice> {
+    let tried = |effect: &FloodEffect| effect.rescues.iter().position(|r| r.dirty_bytes == Some(bytes));
+    let (effect, side) = story.effects.iter().find_map(|e| Some((e, &e.rescues[tried(e)?])))?;
     let mut effects = Vec::new();
     let mut evidence = Vec::new();
     for each in &story.effects {

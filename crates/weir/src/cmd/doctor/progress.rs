@@ -77,7 +77,7 @@ impl Steps {
     fn text(&self, detail: &str) -> String {
         let left = self.ends.saturating_duration_since(Instant::now()).as_secs();
         let Steps { done, all, current, .. } = self;
-        format!("[{done}/{all}] {current}{detail}, about {left} s left")
+        format!("[{done}/{all}, about {left} s left] {current}{detail}")
     }
 }
 
