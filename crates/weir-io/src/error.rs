@@ -15,7 +15,7 @@ pub enum Fault {
 
 /// A failure with its context.
 #[derive(Debug, thiserror::Error)]
-#[error("{what}{}", source.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
+#[error("{what}{}", cause.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
 pub struct IoError {
     /// Its kind.
     pub fault: Fault,
@@ -23,25 +23,26 @@ pub struct IoError {
     pub what: String,
     /// What may help, as a sentence.
     pub hint: Option<String>,
-    /// The system's answer. Displayed inline; not chained again.
-    pub source: Option<Box<std::io::Error>>,
+    /// The system's answer. It is part of the message and no `source` of its own, so that a chain of errors does not
+    /// say it twice.
+    pub cause: Option<Box<std::io::Error>>,
 }
 
 impl IoError {
     /// A combination that makes no sense.
     pub fn usage(what: impl Into<String>) -> Self {
-        IoError { fault: Fault::Usage, what: what.into(), hint: None, source: None }
+        IoError { fault: Fault::Usage, what: what.into(), hint: None, cause: None }
     }
 
     /// Something the machine lacks.
     pub fn environment(what: impl Into<String>) -> Self {
-        IoError { fault: Fault::Environment, what: what.into(), hint: None, source: None }
+        IoError { fault: Fault::Environment, what: what.into(), hint: None, cause: None }
     }
 
     /// A failed system call on a path.
     pub fn io(what: &str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         let what = format!("{what} {}", path.into().display());
-        IoError { fault: Fault::Io, what, hint: None, source: Some(Box::new(source)) }
+        IoError { fault: Fault::Io, what, hint: None, cause: Some(Box::new(source)) }
     }
 
     /// The same failure with advice.

@@ -22,10 +22,6 @@ use crate::sys::clock::{now_ns, sleep_until_ns};
 const LOOK_UP_NS: u64 = 50_000_000;
 /// Below this distance a thread spins instead of sleeping, because a sleep may take longer.
 const SPIN_NS: u64 = 2_000;
-/// A full batch of completions is a quarter of the depth, and at a steady rate takes a quarter of the mean latency to
-/// gather. After half as long again something is stalling, and what has finished is taken as it is.
-const PATIENCE: (u64, u64) = (3, 8);
-
 /// What all threads of a job share.
 pub struct Shared {
     /// The job.
@@ -396,7 +392,9 @@ impl<'a, E: Engine> Worker<'a, E> {
     fn wait_for(&self, now: u64) -> Wait {
         if !self.open_loop {
             let min = if self.ended { self.in_flight } else { self.min_reap.min(self.in_flight) };
-            return Wait { min, timeout_ns: None, patience_ns: self.latency_ns * PATIENCE.0 / PATIENCE.1 };
+            // A batch is a quarter of the depth, and at a steady rate gathers in a quarter of the mean latency. After a
+            // whole one something is stalling, and what has finished is taken as it is.
+            return Wait { min, timeout_ns: None, patience_ns: self.latency_ns };
         }
         let timeout_ns = self.held.map(|op| (self.epoch_ns + op.at_ns).saturating_sub(now));
         match timeout_ns {

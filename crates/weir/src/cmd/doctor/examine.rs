@@ -144,7 +144,7 @@ impl<'a> Examination<'a> {
         }
         if let Some(error) = self.jobs.last().and_then(|job| job.error.clone()) {
             let what = format!("the test file could not be written: {error}");
-            return Err(IoError { fault: Fault::Io, what, hint: None, source: None });
+            return Err(IoError { fault: Fault::Io, what, hint: None, cause: None });
         }
         let written = match self.engine {
             Some(_) => self.written(),
