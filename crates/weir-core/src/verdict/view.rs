@@ -3,7 +3,7 @@
 use super::doctor::{Curve, CurvePoint, Estimate, Evidence, FloodStory, Measurement};
 use super::notes::{DoctorNotes, StepKind, SyncPath};
 use crate::target::{Conditions, Queue, TargetFacts};
-use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second};
+use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
 
 /// Everything a rule may use.
 pub struct View<'a> {
@@ -102,6 +102,14 @@ fn interval(rate: &Estimate) -> Option<String> {
     (rate.intervals >= 3).then(|| format!("[{}, {}]/s", per_second(rate.low), per_second(rate.high)))
 }
 
+/// `[190, 227] MB/s`: the operations of a step are of one size, so its bytes vary as its operations do.
+fn bytes_interval(m: &Measurement) -> Option<String> {
+    let bytes = m.bytes_per_second / m.iops.mean;
+    let megabytes = |iops: f64| significant(iops * bytes / 1e6);
+    let known = m.iops.intervals >= 3 && bytes.is_finite();
+    known.then(|| format!("[{}, {}] MB/s", megabytes(m.iops.low), megabytes(m.iops.high)))
+}
+
 /// Evidence: a rate.
 pub fn rate_of(m: &Measurement) -> Evidence {
     Evidence {
@@ -128,7 +136,7 @@ pub fn throughput_of(m: &Measurement) -> Evidence {
         source: m.id.clone(),
         figure: megabytes_per_second(m.bytes_per_second),
         n: m.latency.n,
-        interval: interval(&m.iops),
+        interval: bytes_interval(m),
     }
 }
 

@@ -6,6 +6,9 @@ use crate::result::comparison::{Comparison, Effect, Measure, Verdict};
 use crate::result::difference::Difference;
 use crate::units::{Nanos, per_second};
 
+/// Lines of differences that a reader is given; runs of different kinds have hundreds.
+const DIFFERENCES_MAX: usize = 12;
+
 /// The report of a comparison.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut out = String::new();
@@ -86,9 +89,13 @@ fn change(effect: &Effect) -> String {
 
 fn append_differences(out: &mut String, label: &str, differences: &[Difference]) {
     let mut label = label;
-    for d in differences {
+    for d in differences.iter().take(DIFFERENCES_MAX) {
         labelled(out, label, &format!("{}: {} (A), {} (B)", d.what, d.a, d.b));
         label = "";
+    }
+    let more = differences.len().saturating_sub(DIFFERENCES_MAX);
+    if more > 0 {
+        labelled(out, "", &format!("and {more} more (all of them: --format json)"));
     }
 }
 
