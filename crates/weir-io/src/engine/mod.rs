@@ -96,7 +96,7 @@ pub struct Setup<'a> {
     pub file_bytes: &'a [u64],
     /// Most steps in flight.
     pub depth: u32,
-    /// The buffers' region: start and length in bytes.
+    /// The buffers' region, one slot behind the other: start and length in bytes.
     pub region: (*mut u8, usize),
     /// Poll for completions.
     pub iopoll: bool,

@@ -80,9 +80,17 @@ impl Uring {
         };
         self.fixed_files = files.is_ok();
         self.note("registered-files", files.map(drop));
-        let region = libc::iovec { iov_base: setup.region.0.cast(), iov_len: setup.region.1 };
-        // SAFETY: the region is the thread's arena, which outlives the engine.
-        let buffers = unsafe { sys::register(self.ring.fd(), sys::REGISTER_BUFFERS, &region, 1) };
+        let (first, bytes) = setup.region;
+        let slot_bytes = bytes / setup.depth as usize;
+        let buffers: Vec<libc::iovec> = (0..setup.depth as usize)
+            .map(|slot| libc::iovec {
+                iov_base: first.wrapping_add(slot * slot_bytes).cast(),
+                iov_len: slot_bytes,
+            })
+            .collect();
+        // SAFETY: every vector lies in the thread's arena, which outlives the engine.
+        let buffers =
+            unsafe { sys::register(self.ring.fd(), sys::REGISTER_BUFFERS, buffers.as_ptr(), setup.depth) };
         self.fixed_buffers = buffers.is_ok();
         self.note("registered-buffers", buffers.map(drop));
     }
@@ -110,6 +118,7 @@ impl Uring {
             len: step.len,
             op_flags,
             user_data: u64::from(step.slot),
+            buffer_index: if self.fixed_buffers { step.slot as u16 } else { 0 },
             ..Submission::default()
         };
         match step.action {
