@@ -23,7 +23,8 @@ pub fn open(job: &Job, path: &Path) -> Result<File, IoError> {
     };
     let open = |flags| OpenOptions::new().read(true).write(job.writes()).custom_flags(flags).open(path);
     // Reads are not to change the file, nor to be charged for it; only its owner may ask for that.
-    let file = open(flags | libc::O_NOATIME).or_else(|_| open(flags)).map_err(|e| open_error(job, path, e))?;
+    let file =
+        open(flags | libc::O_NOATIME).or_else(|_| open(flags)).map_err(|e| open_error(job, path, e))?;
     if job.direct {
         check_alignment(job, path, &file)?;
     }
