@@ -80,6 +80,8 @@ pub struct Worker<'a, E: Engine> {
     finished: u64,
     /// Running mean of latencies.
     latency_ns: u64,
+    /// The last wait took longer than that.
+    stalling: bool,
 }
 
 /// When a thread starts and ends, ns on the monotonic clock.
@@ -131,6 +133,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             integral: 0,
             finished: 0,
             latency_ns: 0,
+            stalling: false,
         }
     }
 
@@ -156,6 +159,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             let before = now;
             now = now_ns();
             self.integral += u64::from(self.in_flight) * (now - before);
+            self.stalling = now - before > self.latency_ns;
             for finished in done.drain(..) {
                 self.finish(finished, now);
             }
@@ -392,9 +396,11 @@ impl<'a, E: Engine> Worker<'a, E> {
     fn wait_for(&self, now: u64) -> Wait {
         if !self.open_loop {
             let min = if self.ended { self.in_flight } else { self.min_reap.min(self.in_flight) };
-            // A batch is a quarter of the depth, and at a steady rate gathers in a quarter of the mean latency. After a
-            // whole one something is stalling, and what has finished is taken as it is.
-            return Wait { min, timeout_ns: None, patience_ns: self.latency_ns };
+            // A batch is a quarter of the depth, and at a steady rate gathers in a quarter of the mean latency. If the
+            // last one took longer than a whole one, something is stalling, and what has finished is taken as it is.
+            // Only then, because a timer for every wait costs as much as some I/Os.
+            let patience_ns = if self.stalling && min > 1 { self.latency_ns.max(1) } else { 0 };
+            return Wait { min, timeout_ns: None, patience_ns };
         }
         let timeout_ns = self.held.map(|op| (self.epoch_ns + op.at_ns).saturating_sub(now));
         match timeout_ns {

@@ -230,7 +230,7 @@ impl Engine for Libaio {
             self.inline.1 += submitted;
         }
         if ready + refused < wait.min && self.pending > 0 {
-            // Without a bound on patience, waiting for one is the only wait that does not delay what has finished.
+            // io_getevents cannot bound its patience: asked for one completion, it delays nothing that has finished.
             let min = if wait.patience_ns > 0 { 1 } else { wait.min - ready - refused };
             self.pending -= self.wait(min.min(self.pending), wait.timeout_ns, done)?;
         }

@@ -60,7 +60,7 @@ pub struct Wait {
     pub min: u32,
     /// Return after this long even if fewer have; `None`: no limit.
     pub timeout_ns: Option<u64>,
-    /// Return after this long if at least one has. A wish: engines that cannot, wait for one.
+    /// Return after this long if at least one has; 0: no such limit. Engines that cannot, wait for one only.
     pub patience_ns: u64,
 }
 

@@ -229,7 +229,7 @@ impl Engine for Uring {
         }
         let min = wait.min.saturating_sub(ready).min(self.in_flight);
         if self.ring.queued() > 0 || min > 0 {
-            // Where the kernel cannot bound its patience, waiting for one delays nothing that has finished.
+            // A kernel that cannot bound its patience is asked for one completion: that delays nothing that has finished.
             let bounded = wait.patience_ns == 0 || self.ring.has(sys::FEAT_MIN_TIMEOUT);
             let min = if bounded { min } else { min.min(1) };
             self.ring.enter(min, true, wait.timeout_ns, wait.patience_ns)?;
