@@ -113,10 +113,11 @@ fn check_room(path: &Path, needed: u64) -> Result<(), IoError> {
         return Ok(());
     }
     Err(IoError::environment(format!(
-        "{} has {} free, and the files need {}",
+        "{} has {} free, and the files need {} more while {} stay free",
         folder.display(),
         Bytes(free),
-        Bytes(needed)
+        Bytes(needed),
+        Bytes(SPARE_BYTES)
     ))
     .hint("give a smaller --size, or another folder with --dir"))
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -30,9 +31,9 @@ pub enum Format {
 /// takes as success.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write the results to standard output")
 }
 
 /// A record in a given shape. `path` is where it lies, if it does.

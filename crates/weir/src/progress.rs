@@ -79,6 +79,10 @@ impl Observer for Progress {
 /// One second of a job in one line.
 fn line(tick: &Tick<'_>) -> String {
     let mut line = format!("{}: {}", tick.job.name, place_in_time(tick.job, tick.at_ns));
+    // First, since a terminal cuts off the end of a long line.
+    if tick.interval.oldest_ns > STALL_NS {
+        line.push_str(&format!("  oldest in flight {}", Nanos(tick.interval.oldest_ns)));
+    }
     for (class, seconds) in &tick.interval.classes {
         let rate = seconds.count as f64 * 1e9 / tick.interval.len_ns.max(1) as f64;
         line.push_str(&format!("  {} {}/s", class.name(), per_second(rate)));
@@ -87,9 +91,6 @@ fn line(tick: &Tick<'_>) -> String {
             line.push_str(&format!(" {} MB/s", significant(bytes / 1e6)));
         }
         line.push_str(&format!(" p99 {}", Nanos(seconds.p99_ns)));
-    }
-    if tick.interval.oldest_ns > STALL_NS {
-        line.push_str(&format!("  oldest in flight {}", Nanos(tick.interval.oldest_ns)));
     }
     line
 }

@@ -13,6 +13,10 @@ use crate::stats::quantile::{needed, quantile};
 use crate::stats::steady::{self, ROUNDS};
 use crate::stats::{change, little, warmup};
 
+/// The kernel counts the machine's CPU time in steps of 10 ms on each processor: over less than this, steps are all
+/// one sees.
+const MACHINE_CPU_MIN_NS: u64 = 500_000_000;
+
 /// Seed of the permutation tests; fixed, so that a record always gives the same result.
 const SEED: u64 = 0x7765_6972;
 
@@ -190,7 +194,12 @@ fn little_check(job: &JobRecord) -> Option<little::Little> {
 
 fn cpu_result(job: &JobRecord, operations: u64) -> CpuResult {
     let process = job.cpu.process_user_ns + job.cpu.process_system_ns;
-    let machine = job.cpu.machine_busy_ns;
+    let machine = match job.elapsed_ns {
+        ..MACHINE_CPU_MIN_NS => 0,
+        // Counted by ticks, it may fall short of what the process alone has used.
+        _ if job.cpu.machine_busy_ns > 0 => job.cpu.machine_busy_ns.max(process),
+        _ => 0,
+    };
     let per = |ns: u64, by: u64| if by == 0 { 0.0 } else { ns as f64 / by as f64 };
     CpuResult {
         process_ns_per_operation: per(process, operations),

@@ -165,7 +165,7 @@ pub struct IntervalClass {
 /// One thread's share of a job.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ThreadRecord {
-    /// Operations finished (a commit counts as its write and its sync).
+    /// Operations finished, warm-up included (a commit counts as its write and its sync).
     pub operations: u64,
     /// Time between the thread's first start and last completion.
     pub busy_ns: u64,

@@ -171,11 +171,12 @@ pub struct Regime {
 pub struct CpuResult {
     /// This process, user and system, per operation.
     pub process_ns_per_operation: f64,
-    /// The whole machine, kernel workers and other processes included, per operation.
+    /// The whole machine, kernel workers and other processes included, per operation; 0 where the run was too short
+    /// (below 0.5 s) to see it.
     pub machine_ns_per_operation: f64,
     /// Processors this process kept busy.
     pub process_busy: f64,
-    /// Processors that were busy, whoever used them.
+    /// Processors that were busy, whoever used them; likewise.
     pub machine_busy: f64,
     /// Processors there are.
     pub processors: u32,

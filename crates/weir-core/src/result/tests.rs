@@ -103,6 +103,18 @@ fn each_doubt_has_its_note() {
         j.lateness = Some(Lateness { intended: 6_000, late: 1_020, ..Lateness::default() });
     };
     check("open loop", late, &["late"]);
+    let cut_off = |j: &mut JobRecord| {
+        j.job.rate = Some(Rate { iops: 1000.0, arrival: Arrival::Constant });
+        j.lateness = Some(Lateness { intended: 6_000, late: 2, not_started: 2, ..Lateness::default() });
+    };
+    check("cut off by the end", cut_off, &[]);
+    let used_up = |j: &mut JobRecord| {
+        (j.job.operations, j.job.warmup.0) = (500, 1_000_000_000);
+        (j.elapsed_ns, j.classes, j.intervals) = (1, Default::default(), Vec::new());
+    };
+    check("used up by the warm-up", used_up, &["used-up-by-warm-up"]);
+    // Counted in ticks: nonsense over 1 ms, and no less than the process's own over a second.
+    check("ticks", |j| (j.elapsed_ns, j.engine.in_flight_mean) = (1_000_000, 0.0), &[]);
 }
 
 #[test]

@@ -40,6 +40,7 @@ pub fn of_job(job: &JobRecord, result: &JobResult) -> Vec<Note> {
     let mut notes = job.notes.clone();
     let found = [
         errors(job, result),
+        used_up(job, result),
         verify(result),
         little(result),
         depth(job, &notes),
@@ -64,6 +65,19 @@ fn errors(job: &JobRecord, result: &JobResult) -> Option<Note> {
         (None, 1..) => Some(note("io-error", format!("{failed} operations failed"))),
         (None, 0) => None,
     }
+}
+
+/// A job whose operations were all over before counting began.
+fn used_up(job: &JobRecord, result: &JobResult) -> Option<Note> {
+    let (limit, warmup) = (job.job.operations, job.job.warmup);
+    (result.total.operations == 0 && job.error.is_none() && limit > 0 && warmup.0 > 0).then(|| {
+        let text = format!(
+            "nothing was measured: the {} operations asked for were over within the warm-up of {warmup}; ask for more \
+             of them, or for a shorter warm-up",
+            grouped(limit)
+        );
+        note("used-up-by-warm-up", text)
+    })
 }
 
 fn verify(result: &JobResult) -> Option<Note> {
@@ -133,13 +147,14 @@ fn stall(result: &JobResult) -> Option<Note> {
 }
 
 fn late(result: &JobResult) -> Option<Note> {
-    let late = result.lateness.filter(|l| l.late_share > 0.01 || l.not_started > 0)?;
+    // What was due and never started counts as late, so a few that the end of the run cut off are below the bar.
+    let late = result.lateness.filter(|l| l.late_share > 0.01)?;
     let text = format!(
         "the schedule was not kept: {:.1} % of operations finished more than {} after their intended start, \
          {} had not started at the end",
         late.late_share * 100.0,
         Nanos(late.late_after_ns),
-        late.not_started
+        grouped(late.not_started)
     );
     Some(note("late", text))
 }
@@ -197,7 +212,7 @@ fn steady(job: &JobRecord, result: &JobResult) -> Option<Note> {
 
 fn samples(result: &JobResult) -> Option<Note> {
     let mut short = Vec::new();
-    for (class, c) in &result.classes {
+    for (class, c) in result.classes.iter().filter(|(_, c)| c.count > 0) {
         let first = [("p50", c.p50), ("p90", c.p90), ("p95", c.p95), ("p99", c.p99), ("p99.9", c.p99_9)]
             .into_iter()
             .find_map(|(name, quantile)| match quantile {

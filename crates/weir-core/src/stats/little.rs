@@ -19,9 +19,9 @@ pub struct Little {
 }
 
 /// Compares the sum of all latencies over the elapsed time with what was in flight. `None` where either side is
-/// missing: nothing elapsed, nothing measured in flight.
+/// missing: nothing elapsed, nothing measured in flight, nothing finished.
 pub fn check(in_flight_mean: f64, latency_sum_ns: u128, elapsed_ns: u64) -> Option<Little> {
-    if in_flight_mean <= 0.0 || elapsed_ns == 0 {
+    if in_flight_mean <= 0.0 || elapsed_ns == 0 || latency_sum_ns == 0 {
         return None;
     }
     let rate_times_latency = latency_sum_ns as f64 / elapsed_ns as f64;
@@ -45,5 +45,6 @@ mod tests {
         assert!(!check(100.0, 1_051, 10).unwrap().holds);
         assert_eq!(check(0.0, 5, 10), None);
         assert_eq!(check(1.0, 5, 0), None);
+        assert_eq!(check(1.0, 0, 10), None);
     }
 }

@@ -42,6 +42,34 @@ fn places_that_are_not_there_are_named() {
 }
 
 #[test]
+fn polling_where_nothing_can_be_polled_is_refused_before_the_run() {
+    if fs::metadata("/dev/shm").is_err() {
+        eprintln!("polling_where_nothing_can_be_polled_is_refused_before_the_run: no /dev/shm here");
+        return;
+    }
+    // A file in memory has no device beneath it, so no queue on any machine.
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let weir = Weir::new();
+    for pattern in ["randread", "randwrite"] {
+        let arguments =
+            ["bench", "--dir", ".", "--size", "1M", "--operations", "9", "--iopoll", "--rw", pattern];
+        check(&weir.run(folder.path(), &arguments), 3, &[], folder.path(), 0);
+    }
+}
+
+#[test]
+fn results_that_cannot_be_written_are_a_failure_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let weir = Weir::new();
+    let mut command = weir.command(folder.path(), &["bench", "--engine", "null", "--operations", "9"]);
+    command.stdout(full);
+    let ended = ended(command);
+    assert_eq!(ended.code, 3, "{ended:?}");
+    assert!(ended.stderr.contains("standard output"), "{ended:?}");
+}
+
+#[test]
 fn root_a_read_only_file_system_is_named() {
     if !root_or_say("root_a_read_only_file_system_is_named", &["mkfs.ext4"]) {
         return;

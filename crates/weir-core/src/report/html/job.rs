@@ -249,9 +249,11 @@ fn checks(view: View<'_>) -> Vec<(String, String, String)> {
         significant(cpu.process_busy)
     );
     row("CPU of weir", own, "user and system; kernel workers are not in it");
-    let (each, busy) = (per(cpu.machine_ns_per_operation), significant(cpu.machine_busy));
-    let machine = format!("{each} an operation, {busy} of {} processors busy", cpu.processors);
-    row("CPU of the machine", machine, "all processes and the kernel");
+    if cpu.machine_ns_per_operation > 0.0 {
+        let (each, busy) = (per(cpu.machine_ns_per_operation), significant(cpu.machine_busy));
+        let machine = format!("{each} an operation, {busy} of {} processors busy", cpu.processors);
+        row("CPU of the machine", machine, "all processes and the kernel");
+    }
     row("engine", engine_text(job), "");
     if let Some(sync) = &result.final_sync {
         let error = sync.error.as_ref().map_or(String::new(), |e| format!("; failed: {e}"));

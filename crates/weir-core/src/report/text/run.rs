@@ -34,8 +34,8 @@ pub fn run(result: &RunResult, record: &Record) -> String {
     }
     if let Some(path) = &result.record_path {
         labelled(&mut out, "record", path);
+        labelled(&mut out, "show", &format!("weir results show {}", record.id));
     }
-    labelled(&mut out, "show", &format!("weir results show {}", record.id));
     labelled(&mut out, "again", &shell(&record.command));
     out
 }

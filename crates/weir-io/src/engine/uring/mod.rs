@@ -6,6 +6,8 @@ mod sys;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
 
 use weir_core::result::record::EngineRecord;
 use weir_core::workload::spec::SyncMode;
@@ -14,9 +16,15 @@ use self::ring::Ring;
 use self::sys::Submission;
 use super::{Action, Done, Engine, Setup, Step, Wait, batch_for};
 use crate::IoError;
+use crate::sys::arena::Arena;
 
 /// Every 64th submission is looked at apart, to learn whether steps finish inside the submitting call.
 const PROBE_EVERY: u64 = 64;
+/// Size of the read that tries polling: a multiple of every device's block.
+const PROBE_BYTES: usize = 4096;
+/// How often its completion is asked for, and how long between.
+const PROBE_REAPS: u32 = 1000;
+const PROBE_PAUSE: Duration = Duration::from_micros(100);
 /// Marks the sync of a linked pair in a completion's user data.
 const SECOND: u64 = 1 << 32;
 
@@ -66,7 +74,46 @@ impl Uring {
             inline: (0, 0),
         };
         engine.register_what_can_be(setup);
+        if setup.iopoll && engine.polling_is_refused() {
+            return Err(IoError::environment("IOPOLL: this device or file system has no queue to poll")
+                .hint(
+                    "NVMe has poll queues with the module parameter nvme.poll_queues; else leave out iopoll",
+                ));
+        }
         Ok(engine)
+    }
+
+    /// Whether a read of the first file is refused, as each would be during the run. The buffer is not the job's: those
+    /// hold what it will write.
+    fn polling_is_refused(&mut self) -> bool {
+        let Some(fd) = self.descriptors.first() else { return false };
+        // Opened anew, as a job that only writes cannot read through its own.
+        let file =
+            File::options().read(true).custom_flags(libc::O_DIRECT).open(format!("/proc/self/fd/{fd}"));
+        let (Ok(file), Ok(arena)) = (file, Arena::new(1, PROBE_BYTES)) else { return false };
+        self.ring.push(Submission {
+            opcode: sys::OP_READ,
+            fd: file.as_raw_fd(),
+            address: arena.pointer(0) as u64,
+            len: PROBE_BYTES as u32,
+            ..Submission::default()
+        });
+        self.in_flight += 1;
+        let mut done = Vec::new();
+        // A refusal may come from a worker of the kernel, after the call that submitted has returned.
+        for _ in 0..PROBE_REAPS {
+            let reaped = self.reap(Wait { min: 1, timeout_ns: None, patience_ns: 0 }, &mut done);
+            if reaped.is_err() || !done.is_empty() {
+                break;
+            }
+            std::thread::sleep(PROBE_PAUSE);
+        }
+        let Some(read) = done.first() else {
+            // The kernel may still write to it.
+            std::mem::forget(arena);
+            return false;
+        };
+        read.result == -libc::EOPNOTSUPP
     }
 
     /// Registers ring, files and buffers; what the kernel refuses is noted and done without.
