@@ -159,7 +159,7 @@ fn blocks(job: &Job) -> Result<(), SpecError> {
     fail_if(
         direct_odd,
         || "O_DIRECT moves whole sectors of 512 bytes, and a block is not a multiple of that".into(),
-        "take a multiple of 512 (most devices: of 4096), or leave out direct",
+        "take a multiple of 512 (most devices: of 4096), or direct=false",
     )?;
     let size = target_size(&job.target);
     if size > 0 && size.saturating_sub(job.offset.0) / smallest * smallest < largest {
@@ -246,7 +246,7 @@ fn engine(job: &Job) -> Result<(), SpecError> {
     fail_if(
         job.direct && engine == EngineKind::Mmap,
         || "mmap goes through the page cache and cannot be direct".into(),
-        "take another engine, or leave out direct",
+        "take another engine, or direct=false",
     )?;
     let null_target = matches!(job.target, Target::Null { .. });
     fail_if(

@@ -45,7 +45,7 @@ fn open_error(job: &Job, path: &Path, error: io::Error) -> IoError {
     let failure = IoError::io("cannot open", path, error);
     match kind {
         Some(libc::EINVAL) if job.direct => IoError { fault: crate::error::Fault::Environment, ..failure }
-            .hint("this file system does not take O_DIRECT (tmpfs and some FUSE ones do not): leave --direct out"),
+            .hint("this file system does not take O_DIRECT (tmpfs and some FUSE ones do not): add --direct=false"),
         Some(libc::EROFS) => IoError { fault: crate::error::Fault::Environment, ..failure }
             .hint("the file system is mounted read-only: choose another folder, or a read-only workload"),
         Some(libc::EACCES | libc::EPERM) => {
@@ -68,7 +68,7 @@ fn check_alignment(job: &Job, path: &Path, file: &File) -> Result<(), IoError> {
         "{}: O_DIRECT needs multiples of {alignment} bytes here, and the block size is {block} bytes",
         path.display()
     ))
-    .hint(format!("use --block {alignment} or a multiple of it, or leave --direct out")))
+    .hint(format!("use --block {alignment} or a multiple of it, or add --direct=false")))
 }
 
 /// The alignment in bytes that O_DIRECT needs on this file: what statx says (Linux 6.1), else the logical block

@@ -20,12 +20,12 @@ use crate::signals::stop_on_signals;
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let settings = settings::bench(args)?;
+    for note in &settings.notes {
+        eprintln!("note: {note}");
+    }
     if settings.print_job {
         print(&weir_core::workload::jobfile::print(&settings.jobs))?;
         return Ok(Outcome::Done);
-    }
-    for note in &settings.notes {
-        eprintln!("note: {note}");
     }
     let stop = stop_on_signals()?;
     refuse_devices_in_use(&settings)?;

@@ -64,3 +64,12 @@ fn job_files_with_mistakes_name_file_and_key() {
         assert_eq!(files_under(folder.path()).len(), 1, "{text}: files were left");
     }
 }
+
+#[test]
+fn what_is_not_taken_from_fio_is_named_when_the_jobs_are_only_printed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("old.fio"), "[a]\nrw=randread\nsize=1m\nthinktime=5\n").unwrap();
+    let ended = Weir::new().run(folder.path(), &["bench", "--from-fio", "old.fio", "--print-job"]);
+    assert!(ended.code == 0 && ended.stderr.contains("thinktime"), "{ended:?}");
+    assert!(ended.stdout.starts_with("[[job]]"), "{ended:?}");
+}
