@@ -51,7 +51,9 @@ impl Drop for Scratch {
         if let Err(error) = fs::remove_dir_all(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            eprintln!("weir: could not remove {}: {error}", self.path.display());
+            // Not eprintln: it panics when nobody reads, and this may run while a panic unwinds.
+            let line = format!("weir: could not remove {}: {error}\n", self.path.display());
+            let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
         }
     }
 }

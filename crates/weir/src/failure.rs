@@ -50,9 +50,9 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Ok(Outcome::Code(code)) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            say!("error: {error:#}");
             if let Some(hint) = hint_of(&error) {
-                eprintln!("hint: {hint}");
+                say!("hint: {hint}");
             }
             ExitCode::from(code_of(&error))
         }

@@ -1,5 +1,10 @@
 //! weir measures, explains, tunes and guards the storage of a database server.
 #![forbid(unsafe_code)]
+// eprintln! panics when nobody reads; say! does not.
+#![deny(clippy::print_stderr)]
+
+#[macro_use]
+mod stderr;
 
 mod cli;
 mod cmd;

@@ -39,7 +39,7 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_string()),
             None if self.last.elapsed() >= PLAIN_EVERY => {
-                eprintln!("weir: {text}");
+                say!("weir: {text}");
                 self.last = Instant::now();
             }
             None => {}

@@ -92,7 +92,7 @@ pub fn save(record: &Record) -> Option<PathBuf> {
     match Store::open().and_then(|store| store.save(record)) {
         Ok(path) => Some(path),
         Err(error) => {
-            eprintln!("warning: this run is not kept: {error:#}");
+            say!("warning: this run is not kept: {error:#}");
             None
         }
     }

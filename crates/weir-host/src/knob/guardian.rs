@@ -74,7 +74,7 @@ pub fn guardian_main(arguments: &[String]) -> ExitCode {
 }
 
 /// Unlike eprintln, this outlives a standard error that is gone together with the guarded process.
-fn say(sentence: &str) {
+pub(super) fn say(sentence: &str) {
     let _ = io::Write::write_all(&mut io::stderr(), format!("{sentence}\n").as_bytes());
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::guardian::Guardian;
+use super::guardian::{Guardian, say};
 use super::{Knob, KnobError, Value, restore};
 use crate::error::HostError;
 use crate::host::Host;
@@ -224,10 +224,10 @@ impl Applied {
 
 impl Drop for Applied {
     fn drop(&mut self) {
-        // After `restore` the entry is gone and there is nothing left to do.
+        // After `restore` the entry is gone and there is nothing left to do. A panic here could be a second one.
         match self.lead_back() {
-            Ok(sentences) => sentences.iter().for_each(|sentence| eprintln!("weir: {sentence}")),
-            Err(error) => eprintln!("weir: a setting could not be led back: {error}"),
+            Ok(sentences) => sentences.iter().for_each(|sentence| say(&format!("weir: {sentence}"))),
+            Err(error) => say(&format!("weir: a setting could not be led back: {error}")),
         }
     }
 }

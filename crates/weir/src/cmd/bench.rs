@@ -21,7 +21,7 @@ use crate::signals::stop_on_signals;
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let settings = settings::bench(args)?;
     for note in &settings.notes {
-        eprintln!("note: {note}");
+        say!("note: {note}");
     }
     if settings.print_job {
         print(&weir_core::workload::jobfile::print(&settings.jobs))?;
@@ -41,10 +41,10 @@ fn complain(record: &Record) {
     let failed: Vec<_> =
         record.jobs.iter().filter_map(|job| Some((&job.job.name, job.error.as_ref()?))).collect();
     for (name, error) in &failed {
-        eprintln!("error: job `{name}`: {error}");
+        say!("error: job `{name}`: {error}");
     }
     if !failed.is_empty() {
-        eprintln!("hint: what was measured until then is kept; the kernel's log (dmesg) may say more");
+        say!("hint: what was measured until then is kept; the kernel's log (dmesg) may say more");
     }
 }
 

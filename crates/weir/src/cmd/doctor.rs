@@ -29,6 +29,7 @@ use self::progress::Steps;
 use self::room::Room;
 use self::survey::Survey;
 use crate::cli::doctor::{Args, Format};
+use crate::cmd::report;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output;
 use crate::session::{self, Ran, Session};
@@ -41,6 +42,8 @@ const SECONDS_MAX: u64 = 3600;
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let mode = mode(&args)?;
+    // Said before minutes of measuring, not after.
+    args.html.as_deref().map_or(Ok(()), report::check)?;
     let stop = stop_on_signals()?;
     let survey = survey::look(&args.path)?;
     let mut plan = plan::plan(mode, args.size);
@@ -80,11 +83,11 @@ fn mode(args: &Args) -> anyhow::Result<Mode> {
 /// Puts right what a killed run may have left: its folders here, and settings.
 fn recover(survey: &Survey) {
     for path in remove_abandoned(&survey.path) {
-        eprintln!("weir: removed {}, which a run that was killed had left", path.display());
+        say!("weir: removed {}, which a run that was killed had left", path.display());
     }
     if survey.conditions.limits.root {
         for sentence in recover_stale(Journal::of_root().folder()) {
-            eprintln!("weir: {sentence}");
+            say!("weir: {sentence}");
         }
     }
 }
@@ -96,14 +99,14 @@ fn state(survey: &Survey, plan: &Plan, room: Room) {
         Bytes(0) => String::new(),
         size => format!(" and up to {size} for the bulk writer"),
     };
-    eprintln!(
+    say!(
         "weir: examining {} ({}): needs {} for a test file{flood}, at most {minutes}; everything is removed again",
         survey.path.display(),
         survey.kind(),
         room.file,
     );
     if survey.is_memory() {
-        eprintln!("weir: warning: {} is memory, not storage", survey.kind());
+        say!("weir: warning: {} is memory, not storage", survey.kind());
     }
 }
 
@@ -189,7 +192,7 @@ fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &
     let mut record = session.record(ran, stop);
     match serde_json::to_value(&exam.notes) {
         Ok(notes) => record.extra = notes,
-        Err(error) => eprintln!("warning: the notes of this run are not kept: {error}"),
+        Err(error) => say!("warning: the notes of this run are not kept: {error}"),
     }
     record
 }
@@ -203,22 +206,22 @@ fn print(record: &Record, path: Option<&Path>, args: &Args, stop: &Stop) -> anyh
     };
     output::print(&output::render(record, path, format)?)?;
     if let Some(path) = path {
-        eprintln!("record: {}", path.display());
+        say!("record: {}", path.display());
     }
     write_page(&report, args, path)?;
     Ok(outcome(&report, stop))
 }
 
 /// The page goes where it was asked for; else beside the record, if there is one.
-fn write_page(report: &DoctorReport, args: &Args, record: Option<&Path>) -> anyhow::Result<()> {
+fn write_page(examined: &DoctorReport, args: &Args, record: Option<&Path>) -> anyhow::Result<()> {
     let Some(file) = args.html.clone().or_else(|| Some(record?.with_extension("html"))) else {
         return Ok(());
     };
-    std::fs::write(&file, html::doctor(report)).map_err(|error| Lacking {
-        what: format!("cannot write the HTML report {}: {error}", file.display()),
+    report::write(&file, &html::doctor(examined)).map_err(|error| Lacking {
+        what: format!("the HTML report is not written: {error:#}"),
         hint: Some("name another file with --html; the record is kept all the same".to_string()),
     })?;
-    eprintln!("HTML report: {}", file.display());
+    say!("HTML report: {}", file.display());
     Ok(())
 }
 

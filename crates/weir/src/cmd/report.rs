@@ -10,7 +10,7 @@ use weir_core::result::Record;
 use weir_core::verdict;
 
 use crate::cli::report::Args;
-use crate::failure::{Outcome, Usage};
+use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::print;
 use crate::store::Store;
 
@@ -43,17 +43,14 @@ fn default_path(record: &Record) -> PathBuf {
 
 fn save(path: &Path, page: &str) -> anyhow::Result<()> {
     write(path, page)?;
-    eprintln!("wrote {}", path.display());
+    say!("wrote {}", path.display());
     Ok(())
 }
 
 /// Writes a page beside its place and renames it there, so that nobody ever sees half a page. Replaces a page that
 /// weir made before, and nothing else.
 pub fn write(path: &Path, page: &str) -> anyhow::Result<()> {
-    if path.symlink_metadata().is_ok() && !is_page(path) {
-        let what = format!("{} exists and is no page of weir's", path.display());
-        return Err(Usage { what, hint: Some("name another file with -o".to_string()) }.into());
-    }
+    check(path)?;
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
@@ -62,6 +59,21 @@ pub fn write(path: &Path, page: &str) -> anyhow::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Refuses a path where `write` could not put a page: something else is there, or its folder is missing.
+pub fn check(path: &Path) -> anyhow::Result<()> {
+    let hint = Some("name another file for the page".to_string());
+    if path.symlink_metadata().is_ok() && !is_page(path) {
+        let what = format!("{} exists and is no page of weir's", path.display());
+        return Err(Usage { what, hint }.into());
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.file_name().is_none() || !folder.is_dir() {
+        let what = format!("cannot write {}: {} is not a folder", path.display(), folder.display());
+        return Err(Lacking { what, hint }.into());
+    }
+    Ok(())
 }
 
 fn write_new(path: &Path, page: &str) -> io::Result<()> {

@@ -48,7 +48,7 @@ fn remove(store: &Store, runs: &[String]) -> anyhow::Result<()> {
     }
     for path in &paths {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
-        eprintln!("removed {}", path.display());
+        say!("removed {}", path.display());
     }
     Ok(())
 }
@@ -56,12 +56,12 @@ fn remove(store: &Store, runs: &[String]) -> anyhow::Result<()> {
 fn list(store: &Store, limit: usize) -> anyhow::Result<String> {
     let entries = store.list()?;
     if entries.is_empty() {
-        eprintln!("no runs in {} yet; `weir bench` makes one", store.dir.display());
+        say!("no runs in {} yet; `weir bench` makes one", store.dir.display());
         return Ok(String::new());
     }
     let hidden = if limit == 0 { 0 } else { entries.len().saturating_sub(limit) };
     if hidden > 0 {
-        eprintln!("the newest {limit} of {} runs; `--limit 0` lists all", entries.len());
+        say!("the newest {limit} of {} runs; `--limit 0` lists all", entries.len());
     }
     Ok(text::list(&entries[hidden..].iter().map(row).collect::<Vec<_>>()))
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -79,6 +80,17 @@ fn an_interrupted_examination_keeps_what_it_measured() {
 }
 
 #[test]
+fn an_examination_outlives_the_reader_of_its_progress() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+
+    let status = weir.command(folder.path(), &SHORT).stderr(writer).stdout(Stdio::null()).status();
+    assert!(matches!(status.unwrap().code(), Some(0)), "it ended in a panic");
+    assert_eq!((entries(folder.path()), weir.records().len()), (Vec::new(), 1));
+}
+
+#[test]
 fn a_killed_examination_is_cleaned_up_by_the_next() {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
     let mut run = weir.start(folder.path(), &SHORT, |activity| activity.written > FILE_BYTES / 2);
@@ -100,6 +112,8 @@ fn what_cannot_be_examined_is_refused_with_a_hint() {
         (&["nowhere"][..], 2, "cannot examine nowhere"),
         (&["file"], 2, "is not a folder"),
         (&["--duration", "5s"], 2, "cannot take 5"),
+        (&["--html", "file"], 2, "no page of weir's"),
+        (&["--html", "nowhere/page.html"], 3, "nowhere is not a folder"),
         (&["--require", "luck=7"], 2, "is no bar; known: commit-p99"),
         (&["--quick", "--thorough"], 2, "cannot be used with"),
         (&["--size", "1000T"], 3, "is too full"),

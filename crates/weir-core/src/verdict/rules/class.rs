@@ -125,7 +125,7 @@ fn like(view: &View) -> Option<(String, Statement)> {
         evidence.push(throughput_of(bulk));
     }
     text.push('.');
-    Some((name.to_string(), Statement::new(text, evidence)))
+    Some((format!("storage like {name}"), Statement::new(text, evidence)))
 }
 
 /// Half a turn plus a seek takes a hard disk 4–15 ms; flash reads take 50–150 µs, SATA adds to it and ends at
@@ -158,7 +158,7 @@ fn by_file_system(view: &View) -> Option<(String, Statement)> {
     let mut evidence = vec![fact("mountinfo", kind)];
     evidence.extend(view.typical_commit().map(rate_of));
     let text = format!("This is {name} ({kind}): its figures are those of the way there and back.");
-    Some((name.to_string(), Statement::new(text, evidence)))
+    Some((format!("storage like {name}"), Statement::new(text, evidence)))
 }
 
 /// What a flush costs tells whether a volatile cache is really emptied; it cannot tell a protected cache from one

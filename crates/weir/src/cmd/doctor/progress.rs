@@ -43,7 +43,7 @@ impl Steps {
         if self.terminal {
             self.line.show(&text);
         } else {
-            eprintln!("weir: {text}");
+            say!("weir: {text}");
         }
     }
 
@@ -63,7 +63,7 @@ impl Steps {
     /// Something worth a line of its own.
     pub fn say(&mut self, sentence: &str) {
         self.line.clear();
-        eprintln!("weir: {sentence}");
+        say!("weir: {sentence}");
         if self.terminal {
             self.line = Progress::new();
         }

@@ -16,6 +16,9 @@ use super::progress::Steps;
 /// Commits that are still stuck after their phase and this share of it are let go by ending the flood.
 const GRACE: f64 = 0.4;
 
+/// A shorter interval, as at the end of a phase, holds too little for a rate: it would be drawn as a collapse.
+const RATE_MIN_NS: u64 = 100_000_000;
+
 /// The timeline.
 pub struct Timeline {
     /// The phases so far.
@@ -120,7 +123,9 @@ impl Timeline {
             writeback_bytes: load.memory.writeback_bytes,
             flood_bytes_per_second: bytes.saturating_sub(self.last_bytes) as f64 / seconds,
             device_bytes_per_second: device.map(|d| d.write_bytes_per_second),
-            commit_iops: done.map(|(count, len_ns)| count as f64 * 1e9 / len_ns as f64),
+            commit_iops: done
+                .filter(|(_, len_ns)| *len_ns >= RATE_MIN_NS)
+                .map(|(count, len_ns)| count as f64 * 1e9 / len_ns as f64),
             oldest_ns: interval.map(|i| i.oldest_ns),
         });
         (self.last, self.last_bytes) = (now, bytes);

@@ -94,9 +94,20 @@ fn regions(story: &FloodStory) -> Vec<Region> {
     out
 }
 
+/// Samples are taken twice a second.
+const GAP_SECONDS: f64 = 2.0;
+
 fn series(name: &str, look: usize, story: &FloodStory, value: fn(&FloodSample) -> Option<f64>) -> Series {
-    let points = story.samples.iter().map(|s| (seconds(s.at_ns), value(s).unwrap_or(f64::NAN)));
-    Series::line(name, look, points.collect())
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(story.samples.len());
+    for sample in &story.samples {
+        let at = seconds(sample.at_ns);
+        // A line across seconds that nobody looked at would claim what was not seen.
+        if let Some((before, _)) = points.last().copied().filter(|(before, _)| at - before > GAP_SECONDS) {
+            points.push((f64::midpoint(before, at), f64::NAN));
+        }
+        points.push((at, value(sample).unwrap_or(f64::NAN)));
+    }
+    Series::line(name, look, points)
 }
 
 /// A series that has anything to show.
