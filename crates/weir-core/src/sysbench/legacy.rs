@@ -2,7 +2,7 @@
 
 use super::args::Settings;
 use super::log::Log;
-use super::mode::print_syncs;
+use super::mode::print_syncs_and_test;
 use super::report::{Counts, Cumulative, percentile_ms, print_fairness};
 use super::text::legacy_size;
 
@@ -40,14 +40,7 @@ pub fn print_mode(settings: &Settings, log: &mut Log<'_>) {
         log.notice(format!("Number of random requests for random IO: {}", general.events));
         log.notice(format!("Read/Write ratio for combined random IO test: {:2.2}", fileio.rw_ratio));
     }
-    print_syncs(fileio, log);
-    log.notice(format!("Using {} I/O mode", fileio.io_mode.title()));
-    if general.validate {
-        log.notice("Using checksums validation.");
-    }
-    if let Some(mode) = fileio.test_mode {
-        log.notice(format!("Doing {} test", mode.title()));
-    }
+    print_syncs_and_test(settings, log);
 }
 
 /// The report, from `Operations performed` to `Threads fairness`.

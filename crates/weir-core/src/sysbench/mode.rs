@@ -57,6 +57,12 @@ fn print_fileio(settings: &Settings, log: &mut Log<'_>) {
         log.notice(format!("Number of IO requests: {}", general.events));
         log.notice(format!("Read/Write ratio for combined random IO test: {:2.2}", fileio.rw_ratio));
     }
+    print_syncs_and_test(settings, log);
+}
+
+/// The lines in which both versions agree: when files are synced, and which test runs in which way.
+pub(super) fn print_syncs_and_test(settings: &Settings, log: &mut Log<'_>) {
+    let (general, fileio) = (&settings.general, &settings.fileio);
     print_syncs(fileio, log);
     log.notice(format!("Using {} I/O mode", fileio.io_mode.title()));
     if general.validate {
@@ -68,7 +74,7 @@ fn print_fileio(settings: &Settings, log: &mut Log<'_>) {
 }
 
 /// When files are synced; in the words that 0.4.12 has too.
-pub fn print_syncs(fileio: &Fileio, log: &mut Log<'_>) {
+fn print_syncs(fileio: &Fileio, log: &mut Log<'_>) {
     let fsync = &fileio.fsync;
     if fsync.frequency > 0 {
         log.notice(format!("Periodic FSYNC enabled, calling fsync() each {} requests.", fsync.frequency));
