@@ -9,6 +9,7 @@ pub mod result;
 pub mod stats;
 pub mod sysbench;
 pub mod target;
+pub mod trace;
 pub mod units;
 pub mod verdict;
 pub mod workload;

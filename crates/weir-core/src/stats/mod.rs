@@ -6,6 +6,7 @@
 
 pub mod bootstrap;
 pub mod change;
+pub mod distribution;
 pub mod histogram;
 pub mod little;
 pub mod pool;
@@ -14,5 +15,6 @@ pub mod random;
 pub mod steady;
 pub mod warmup;
 
+pub use distribution::Distribution;
 pub use histogram::Histogram;
 pub use quantile::Quantile;

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod fileio;
 pub mod report;
 pub mod results;
+pub mod trace;
 
 use std::path::Path;
 
@@ -29,6 +30,8 @@ pub enum Command {
     Bench(Box<bench::Args>),
     /// sysbench's fileio test, with sysbench's own options and report
     Fileio(fileio::Args),
+    /// Where does an I/O, or an fsync, spend its time?
+    Trace(trace::Args),
     /// List, show and export stored runs
     Results(results::Args),
     /// Compare two stored runs, with intervals

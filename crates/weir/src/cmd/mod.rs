@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod fileio;
 pub mod report;
 pub mod results;
+pub mod trace;
 
 use std::io;
 
@@ -20,6 +21,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Doctor(args) => doctor::run(args, command),
         Command::Bench(args) => bench::run(*args, command),
         Command::Fileio(args) => fileio::run(args),
+        Command::Trace(args) => trace::run(args, command),
         Command::Results(args) => results::run(args, command),
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),

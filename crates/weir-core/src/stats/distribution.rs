@@ -1,0 +1,314 @@
+//! The distribution of many durations in little memory: exact while they are few, bucketed when they are many.
+//!
+//! A trace has hundreds of these (device × class × size × stage), most of them small. The first [`EXACT`] values are
+//! kept as they are, so that quantiles of short recordings are exact; then values are counted in log-linear
+//! buckets of 1/128 of their value (0.8 %), in pages of one power of two that exist only where values fell.
+
+use serde::{Deserialize, Serialize};
+
+/// How many values are kept as they are.
+pub const EXACT: usize = 2048;
+/// log2 of the buckets per power of two.
+const PRECISION_BITS: u32 = 7;
+const PAGE: usize = 1 << PRECISION_BITS;
+
+/// Durations in nanoseconds; see the module's text. Count, sum, minimum and maximum are always exact, except where
+/// buckets came from outside ([`Distribution::add_bucket`]).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
+pub struct Distribution {
+    count: u64,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+    values_ns: Vec<u64>,
+    pages: Vec<Option<Box<[u64; PAGE]>>>,
+}
+
+/// The stored form: the values while they are few, then `[lowest value of the bucket, count]`.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    count: u64,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    values_ns: Vec<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    buckets: Vec<(u64, u64)>,
+}
+
+impl From<Distribution> for Stored {
+    fn from(d: Distribution) -> Self {
+        let buckets = d.bucketed().map(|(low, _, n)| (low, n)).collect();
+        Stored {
+            count: d.count,
+            sum_ns: d.sum_ns,
+            min_ns: d.min_ns,
+            max_ns: d.max_ns,
+            values_ns: d.values_ns,
+            buckets,
+        }
+    }
+}
+
+impl From<Stored> for Distribution {
+    fn from(s: Stored) -> Self {
+        let mut d = Distribution::default();
+        for value_ns in s.values_ns {
+            d.record(value_ns);
+        }
+        for (low_ns, n) in s.buckets {
+            d.add_bucket(low_ns, low_ns, n);
+        }
+        Distribution { count: s.count, sum_ns: s.sum_ns, min_ns: s.min_ns, max_ns: s.max_ns, ..d }
+    }
+}
+
+impl Distribution {
+    /// Counts one duration.
+    #[inline]
+    pub fn record(&mut self, value_ns: u64) {
+        self.min_ns = if self.count == 0 { value_ns } else { self.min_ns.min(value_ns) };
+        self.max_ns = self.max_ns.max(value_ns);
+        self.count += 1;
+        self.sum_ns += u128::from(value_ns);
+        if self.pages.is_empty() {
+            if self.values_ns.len() < EXACT {
+                self.values_ns.push(value_ns);
+                return;
+            }
+            self.spill();
+        }
+        self.count_in_bucket(value_ns, 1);
+    }
+
+    /// Counts `n` durations between `low_ns` and `high_ns` that were counted elsewhere: sum, minimum and maximum are
+    /// taken from the bounds until [`Distribution::set_exact`] says better.
+    pub fn add_bucket(&mut self, low_ns: u64, high_ns: u64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        let middle_ns = low_ns + (high_ns - low_ns) / 2;
+        self.spill();
+        self.min_ns = if self.count == 0 { low_ns } else { self.min_ns.min(low_ns) };
+        self.max_ns = self.max_ns.max(high_ns);
+        self.count += n;
+        self.sum_ns += u128::from(middle_ns) * u128::from(n);
+        self.count_in_bucket(middle_ns, n);
+    }
+
+    /// Replaces the estimates of [`Distribution::add_bucket`] by exact figures.
+    pub fn set_exact(&mut self, sum_ns: u128, min_ns: u64, max_ns: u64) {
+        self.sum_ns = sum_ns;
+        self.min_ns = min_ns;
+        self.max_ns = max_ns;
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Distribution) {
+        if other.count == 0 {
+            return;
+        }
+        if other.pages.is_empty() {
+            for &value_ns in &other.values_ns {
+                self.record(value_ns);
+            }
+            return;
+        }
+        self.spill();
+        for (low_ns, high_ns, n) in other.bucketed() {
+            self.count_in_bucket(low_ns + (high_ns - low_ns) / 2, n);
+        }
+        self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+    }
+
+    /// How many durations were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Sum of all durations, ns.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
+    /// Arithmetic mean, ns; 0 where nothing was counted.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
+    }
+
+    /// The smallest duration, ns; 0 where nothing was counted.
+    pub fn min_ns(&self) -> u64 {
+        self.min_ns
+    }
+
+    /// The largest duration, ns; 0 where nothing was counted.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// Whether quantiles are exact rather than to within a bucket.
+    pub fn is_exact(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The value at each of `quantiles` (0 to 1, ascending), ns: the value of rank ⌊q·n⌋ of the sorted values
+    /// (the last for q = 1), from buckets their middle within the exact minimum and maximum. Zeros if empty.
+    pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
+        let mut found = [0; N];
+        if self.count == 0 {
+            return found;
+        }
+        let mut sorted;
+        let mut steps: Box<dyn Iterator<Item = (u64, u64)>> = if self.is_exact() {
+            sorted = self.values_ns.clone();
+            sorted.sort_unstable();
+            Box::new(sorted.iter().map(|&value_ns| (value_ns, 1)))
+        } else {
+            Box::new(self.bucketed().map(|(low_ns, high_ns, n)| (low_ns + (high_ns - low_ns) / 2, n)))
+        };
+        let (mut value_ns, mut passed) = (0, 0);
+        for (slot, quantile) in found.iter_mut().zip(quantiles) {
+            let rank = ((quantile * self.count as f64) as u64).min(self.count - 1);
+            while passed <= rank {
+                let Some((next_ns, n)) = steps.next() else { break };
+                value_ns = next_ns;
+                passed += n;
+            }
+            *slot = value_ns.clamp(self.min_ns, self.max_ns);
+        }
+        found
+    }
+
+    /// One quantile; see [`Distribution::quantiles`].
+    pub fn quantile(&self, quantile: f64) -> u64 {
+        self.quantiles([quantile])[0]
+    }
+
+    /// Lowest value, highest value and count of every step in ascending order, for plots and comparisons: values kept
+    /// exactly come bucketed too.
+    pub fn buckets(&self) -> Vec<(u64, u64, u64)> {
+        if !self.is_exact() {
+            return self.bucketed().collect();
+        }
+        let mut copy = self.clone();
+        copy.spill();
+        copy.bucketed().collect()
+    }
+
+    /// From kept values to buckets.
+    fn spill(&mut self) {
+        if !self.pages.is_empty() {
+            return;
+        }
+        self.pages.resize_with(64, || None);
+        for value_ns in std::mem::take(&mut self.values_ns) {
+            self.count_in_bucket(value_ns, 1);
+        }
+    }
+
+    #[inline]
+    fn count_in_bucket(&mut self, value_ns: u64, n: u64) {
+        let (page, slot) = place(value_ns);
+        let page = self.pages[page].get_or_insert_with(|| Box::new([0; PAGE]));
+        page[slot] += n;
+    }
+
+    fn bucketed(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.pages.iter().enumerate().flat_map(|(page, counts)| {
+            let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
+            counts.filter(|&(_, &n)| n > 0).map(move |(slot, &n)| {
+                let (low_ns, high_ns) = bounds(page, slot);
+                (low_ns, high_ns, n)
+            })
+        })
+    }
+}
+
+/// Page and slot of a value: page 0 holds the values below 128 one by one, page p those from 2^(p+6) on.
+#[inline]
+fn place(value_ns: u64) -> (usize, usize) {
+    let exponent = 63 - (value_ns | 1).leading_zeros();
+    if exponent < PRECISION_BITS {
+        return (0, value_ns as usize);
+    }
+    let shift = exponent - PRECISION_BITS;
+    (shift as usize + 1, (value_ns >> shift) as usize & (PAGE - 1))
+}
+
+/// Lowest and highest value of a slot.
+fn bounds(page: usize, slot: usize) -> (u64, u64) {
+    if page == 0 {
+        return (slot as u64, slot as u64);
+    }
+    let shift = page - 1;
+    let low_ns = ((PAGE + slot) as u64) << shift;
+    (low_ns, low_ns + ((1_u64 << shift) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values_ns: impl IntoIterator<Item = u64>) -> Distribution {
+        let mut d = Distribution::default();
+        values_ns.into_iter().for_each(|value_ns| d.record(value_ns));
+        d
+    }
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_buckets_are_narrow() {
+        for exponent in 0..64 {
+            for value_ns in
+                [1_u64 << exponent, (1 << exponent) + (1_u64 << exponent) / 3, u64::MAX >> exponent]
+            {
+                let (page, slot) = place(value_ns);
+                let (low_ns, high_ns) = bounds(page, slot);
+                assert!(low_ns <= value_ns && value_ns <= high_ns, "{value_ns} in {low_ns}..={high_ns}");
+                assert!((high_ns - low_ns) as f64 <= low_ns as f64 / 128.0, "{low_ns}..={high_ns}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_values_are_exact_and_many_are_close() {
+        let few = of([5, 1, 9, 3]);
+        assert_eq!(few.quantiles([0.0, 0.5, 1.0]), [1, 5, 9]);
+        let many = of((1..=100_000).rev());
+        assert!(!many.is_exact());
+        assert_eq!(
+            (many.count(), many.sum_ns(), many.min_ns(), many.max_ns()),
+            (100_000, 5_000_050_000, 1, 100_000)
+        );
+        for quantile in [0.01, 0.5, 0.9, 0.99, 0.999] {
+            let expected = quantile * 100_000.0;
+            let got = many.quantile(quantile) as f64;
+            assert!((got - expected).abs() <= expected / 200.0 + 1.0, "{quantile}: {got}");
+        }
+    }
+
+    #[test]
+    fn merging_and_storing_keep_everything() {
+        for (a, b) in [(3, 4), (3, 5000), (5000, 3), (5000, 6000), (0, 5000)] {
+            let all = of((0..a).chain(10..10 + b));
+            let mut merged = of(0..a);
+            merged.merge(&of(10..10 + b));
+            assert_eq!(merged.buckets(), all.buckets(), "{a} and {b}");
+            assert_eq!(
+                (merged.count(), merged.min_ns(), merged.max_ns()),
+                (all.count(), all.min_ns(), all.max_ns())
+            );
+            let stored = serde_json::to_string(&merged).unwrap();
+            assert_eq!(serde_json::from_str::<Distribution>(&stored).unwrap(), merged, "{a} and {b}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Moments in the life of an I/O, and the stages between them.
+
+use serde::{Deserialize, Serialize};
+
+/// A moment; see [`super::Times`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Moment {
+    /// Q: enters the block layer.
+    Queue,
+    /// G: gets a request.
+    GetRequest,
+    /// I: is put into the scheduler.
+    Insert,
+    /// M: is merged into a request.
+    Merge,
+    /// D: the request goes to the driver (the last time, if it came back).
+    Issue,
+    /// C: is done, all of it; a flush sequence's end where there is one.
+    Complete,
+}
+
+/// A stage: the time between two moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Stage {
+    /// Make the request: remap, split, wait for a free one.
+    Q2G,
+    /// From the request to its insertion into the scheduler.
+    G2I,
+    /// From the request to the driver where nothing was inserted (scheduler none).
+    G2D,
+    /// Wait in the scheduler.
+    I2D,
+    /// Until a bio was merged.
+    Q2M,
+    /// From the merge until its request went to the driver.
+    M2D,
+    /// Driver and device.
+    D2C,
+    /// All of it: what iostat calls await.
+    Q2C,
+    /// All before the driver.
+    Q2D,
+    /// From the request to the driver, inserted or not: G2I and I2D together, or G2D.
+    G2DAll,
+}
+
+impl Stage {
+    /// How many there are.
+    pub const COUNT: usize = 10;
+
+    /// In the order of an I/O's life; the totals last.
+    pub const ALL: [Stage; Stage::COUNT] = [
+        Stage::Q2G,
+        Stage::G2I,
+        Stage::G2D,
+        Stage::I2D,
+        Stage::Q2M,
+        Stage::M2D,
+        Stage::D2C,
+        Stage::Q2C,
+        Stage::Q2D,
+        Stage::G2DAll,
+    ];
+
+    /// Short name, as in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Q2G => "Q2G",
+            Stage::G2I => "G2I",
+            Stage::G2D => "G2D",
+            Stage::I2D => "I2D",
+            Stage::Q2M => "Q2M",
+            Stage::M2D => "M2D",
+            Stage::D2C => "D2C",
+            Stage::Q2C => "Q2C",
+            Stage::Q2D => "Q2D",
+            Stage::G2DAll => "G2D*",
+        }
+    }
+}

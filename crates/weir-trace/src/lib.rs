@@ -1,0 +1,6 @@
+//! What the running kernel says about its block layer: stages as they happen, the anatomy of an fsync, recordings.
+//!
+//! The programs under `src/bpf` run in the kernel; this crate loads them, and turns what they count into
+//! weir-core's types. Where BPF is not allowed, the kernel's own tracers serve, and it is said what that loses.
+
+pub mod probe;

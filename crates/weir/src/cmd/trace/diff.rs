@@ -1,0 +1,9 @@
+//! `weir trace diff`.
+
+use crate::cli::trace::diff::Args;
+use crate::failure::Outcome;
+
+/// Runs the command.
+pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    anyhow::bail!("not built yet")
+}

@@ -1,0 +1,9 @@
+//! `weir trace fsync`.
+
+use crate::cli::trace::fsync::Args;
+use crate::failure::Outcome;
+
+/// Runs the command.
+pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    anyhow::bail!("not built yet")
+}

@@ -1,0 +1,29 @@
+//! `weir trace`: one file a command.
+
+pub mod diff;
+#[cfg(feature = "trace")]
+pub mod fsync;
+#[cfg(feature = "trace")]
+pub mod live;
+pub mod read;
+#[cfg(feature = "trace")]
+pub mod record;
+pub mod util;
+
+use crate::cli::trace::{Args, Command};
+use crate::failure::Outcome;
+
+/// Runs the command.
+pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
+    match args.command {
+        Command::Read(args) => read::run(args, command),
+        #[cfg(feature = "trace")]
+        Command::Live(args) => live::run(args, command),
+        #[cfg(feature = "trace")]
+        Command::Record(args) => record::run(args, command),
+        #[cfg(feature = "trace")]
+        Command::Fsync(args) => fsync::run(args, command),
+        Command::Diff(args) => diff::run(args, command),
+        Command::Util(args) => util::run(args, command),
+    }
+}

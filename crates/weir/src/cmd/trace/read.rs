@@ -1,0 +1,9 @@
+//! `weir trace read`.
+
+use crate::cli::trace::read::Args;
+use crate::failure::Outcome;
+
+/// Runs the command.
+pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    anyhow::bail!("not built yet")
+}
