@@ -3,4 +3,8 @@
 //! The programs under `src/bpf` run in the kernel; this crate loads them, and turns what they count into
 //! weir-core's types. Where BPF is not allowed, the kernel's own tracers serve, and it is said what that loses.
 
+mod error;
+pub mod live;
 pub mod probe;
+
+pub use error::Error;

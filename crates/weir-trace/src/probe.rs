@@ -25,6 +25,32 @@ pub fn bpf_works() -> Result<(), libbpf_rs::Error> {
     loaded.attach()
 }
 
+/// What the kernel offers to live sessions, and what this user may use of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The kernel's release.
+    pub kernel: String,
+    /// Whether it describes its own types (/sys/kernel/btf/vmlinux), without which no program finds its fields.
+    pub btf: bool,
+    /// How programs can be attached: "tp_btf" or "raw_tp"; `None` where they cannot.
+    pub attach: Option<&'static str>,
+    /// Why not, in the kernel's words.
+    pub refusal: Option<String>,
+    /// Capabilities that are missing; CAP_SYS_ADMIN stands for all.
+    pub lacking: Vec<String>,
+    /// Block tracepoints that are there, by name.
+    pub tracepoints: Vec<String>,
+    /// Where tracefs is mounted and readable.
+    pub tracefs: Option<std::path::PathBuf>,
+    /// Lockdown mode, where it is not "none".
+    pub lockdown: Option<String>,
+}
+
+/// Asks the kernel; attaches a program for an instant.
+pub fn report() -> Report {
+    Report { attach: bpf_works().is_ok().then_some("tp_btf"), ..Report::default() }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

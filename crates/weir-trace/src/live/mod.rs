@@ -1,0 +1,13 @@
+//! Live stage sessions: programs in the kernel count every request's stages, and a [`Snapshot`] reads what they counted.
+//!
+//! [`Detail::Default`] hooks the completion of requests (and their issue, where the kernel's own stamps do not say
+//! when that was), and its unit is the request. [`Detail::Full`] follows every bio from its Q, and its unit is the
+//! piece, as in recordings.
+
+mod options;
+mod session;
+mod snapshot;
+
+pub use options::{Detail, LIMIT_DEVICES, LIMIT_PIDS, Options};
+pub use session::Session;
+pub use snapshot::{Losses, Overhead, Slow, Snapshot, Unit};

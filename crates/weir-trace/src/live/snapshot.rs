@@ -1,0 +1,106 @@
+//! What a session hands out.
+
+use weir_core::target::DeviceNumber;
+use weir_core::trace::{ClassSet, Flags, StageTable, Times};
+
+/// What one count in the table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A request, with all bios merged into it (default detail).
+    Request,
+    /// A bio, or a part of it after splits (full detail), as in recordings.
+    Piece,
+}
+
+/// All that was counted since the session's start.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// CLOCK_MONOTONIC, ns.
+    pub taken_ns: u64,
+    /// When the session started, same clock.
+    pub started_ns: u64,
+    /// Stage distributions by device, classes and size.
+    pub table: StageTable,
+    /// What the counts in the table are.
+    pub unit: Unit,
+    /// What could not be counted.
+    pub losses: Losses,
+    /// What watching cost.
+    pub overhead: Overhead,
+    /// Requests between D and C by device, as the kernel counts them; devices without any are left out.
+    pub in_flight: Vec<(DeviceNumber, u64)>,
+}
+
+/// What could not be counted, or not in full, since the session's start; all zero if everything was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Completions on devices past [`super::LIMIT_DEVICES`]: not in the table.
+    pub devices: u64,
+    /// Completions for whose kind no histogram was left: not in the table.
+    pub cells: u64,
+    /// Runs of a program that the kernel skipped because it interrupted itself: not in the table.
+    pub skipped: u64,
+    /// I/Os that were under way when the session started: counted, without the stages that began before.
+    pub before_start: u64,
+    /// I/Os whose earlier stamps were pushed out by others': counted, without those stages.
+    pub stamps: u64,
+    /// Requests of queues that keep no times (`queue/iostats` is 0): counted, without stages that need them.
+    pub untimed: u64,
+    /// Requests with more bios than a program may walk: the bios past the limit.
+    pub bios: u64,
+    /// Slow requests that found the ring full.
+    pub slow: u64,
+}
+
+impl Losses {
+    /// Whether everything was counted in full.
+    pub fn is_none(&self) -> bool {
+        *self == Losses::default()
+    }
+}
+
+/// What watching cost since the session's start.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Overhead {
+    /// Runs of the session's programs.
+    pub runs: u64,
+    /// Mean time of a run, ns, sampled by the kernel's own BPF statistics; `None` where they are not allowed or there
+    /// were too few runs yet.
+    pub ns_per_run: Option<f64>,
+    /// CPU time of this process since the session's start, user and system, ns.
+    pub process_ns: u64,
+    /// Memory of the session's maps, bytes.
+    pub memory_bytes: u64,
+}
+
+impl Overhead {
+    /// CPU time of the programs in the kernel, ns, estimated from a sample of their runs.
+    pub fn programs_ns(&self) -> Option<f64> {
+        Some(self.ns_per_run? * self.runs as f64)
+    }
+}
+
+/// A request over the threshold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slow {
+    /// Device.
+    pub device: DeviceNumber,
+    /// Kind of I/O.
+    pub flags: Flags,
+    /// Classes it counts in.
+    pub classes: ClassSet,
+    /// First sector (512 bytes).
+    pub sector: u64,
+    /// Length, bytes.
+    pub bytes: u32,
+    /// When what happened, CLOCK_MONOTONIC; in default detail Q, I and M are unknown.
+    pub times: Times,
+    /// Negative errno, 0 if none.
+    pub error: i32,
+    /// The sender's thread, where known.
+    pub pid: Option<u32>,
+    /// Its name, where known.
+    pub comm: Option<String>,
+    /// Its cgroup's id (v2), where known.
+    pub cgroup: Option<u64>,
+}
