@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor test build bench bench-flood install uninstall
+.PHONY: help doctor test build bench bench-flood bench-trace install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -12,6 +12,7 @@ help:
 	@echo "make test              every check and test there is; those that need root run where root"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
 	@echo "make bench-flood       a database beside a bulk copy, on a throttled loop device (root)"
+	@echo "make bench-trace       block-layer traces against blktrace's and bcc's tools, offline and live (root)"
 	@echo "make install           weir and its shell completions under PREFIX (default: /usr/local)"
 
 doctor:
@@ -28,6 +29,9 @@ bench:
 
 bench-flood:
 	@scripts/bench bench/flood $(ARGS)
+
+bench-trace:
+	@scripts/bench bench/trace/run $(ARGS)
 
 install:
 	@scripts/install "$(PREFIX)"
