@@ -46,6 +46,7 @@ impl Times {
             Stage::D2C => (Issue, Complete),
             Stage::Q2C => (Queue, Complete),
             Stage::Q2D => (Queue, Issue),
+            Stage::G2C => (GetRequest, Complete),
         };
         self.get(to)?.checked_sub(self.get(from)?)
     }

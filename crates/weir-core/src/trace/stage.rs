@@ -46,11 +46,14 @@ pub enum Stage {
     Q2D,
     /// From the request to the driver, inserted or not: G2I and I2D together, or G2D.
     G2DAll,
+    /// From the request to its end: Q2C less what came before the request was there. Live sessions in default detail
+    /// have it instead of Q2C.
+    G2C,
 }
 
 impl Stage {
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// In the order of an I/O's life; the totals last.
     pub const ALL: [Stage; Stage::COUNT] = [
@@ -64,6 +67,7 @@ impl Stage {
         Stage::Q2C,
         Stage::Q2D,
         Stage::G2DAll,
+        Stage::G2C,
     ];
 
     /// Short name, as in tables.
@@ -79,6 +83,7 @@ impl Stage {
             Stage::Q2C => "Q2C",
             Stage::Q2D => "Q2D",
             Stage::G2DAll => "G2D*",
+            Stage::G2C => "G2C",
         }
     }
 }
