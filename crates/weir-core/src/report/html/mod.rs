@@ -13,7 +13,7 @@ pub use run::run;
 
 use std::fmt::Display;
 
-use super::plot::{self, BarFigure, Figure, Form, escape};
+use super::plot::{self, BarFigure, Figure, Form, StackFigure, escape};
 use crate::result::record::Note;
 
 /// Everything the page needs stands in it; a browser must neither fetch nor run anything.
@@ -95,6 +95,12 @@ pub fn figure(figure: &Figure, table: &Table) -> String {
 /// Bars with their finding above and their numbers folded away beneath.
 pub fn bars(figure: &BarFigure, table: &Table) -> String {
     let drawings = [Form::Wide, Form::Narrow].map(|form| plot::bars_svg(figure, form)).concat();
+    framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
+}
+
+/// Stacked bars with their finding above and their numbers folded away beneath.
+pub fn stacks(figure: &StackFigure, table: &Table) -> String {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::stack_svg(figure, form)).concat();
     framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
 }
 

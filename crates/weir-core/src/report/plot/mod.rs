@@ -10,11 +10,13 @@ mod draw;
 mod heat;
 mod labels;
 pub mod scale;
+mod stack;
 mod svg;
 pub mod unit;
 
 pub use bars::{Bar, BarFigure};
 pub use scale::{Axis, Scale};
+pub use stack::{Stack, StackFigure};
 pub use svg::escape;
 pub use unit::Unit;
 
@@ -218,4 +220,9 @@ pub fn svg(figure: &Figure, form: Form) -> String {
 /// Draws bars for one form of page.
 pub fn bars_svg(figure: &BarFigure, form: Form) -> String {
     bars::svg(figure, form)
+}
+
+/// Draws stacked bars for one form of page.
+pub fn stack_svg(figure: &StackFigure, form: Form) -> String {
+    stack::svg(figure, form)
 }
