@@ -103,8 +103,13 @@ pub struct Event {
     pub detail: u64,
     /// Remap: the device it came from.
     pub from: DeviceNumber,
-    /// What tells this request (or, before G, this bio) from all others in flight, 0 where the recording cannot say.
+    /// What tells this bio (at Q, X, G, M, F, A and a bio's own C) or this request (at I, D, R, C and a request merge)
+    /// from all others in flight, 0 where the recording cannot say.
     pub identity: u64,
+    /// The other party's identity, 0 where the recording cannot say. At I, D, R and C the request's first bio; at X
+    /// the bio that was cut (`identity` is then its front piece); at A the bio above that this one serves; at G, M
+    /// and F the request that took the bio.
+    pub other: u64,
     /// The recorder's number of this event on its CPU, 0 where it has none.
     pub sequence: u32,
 }

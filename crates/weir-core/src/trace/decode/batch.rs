@@ -1,0 +1,84 @@
+//! Decoded items on their way from a decoder to the matcher.
+
+use crate::trace::{Event, Item};
+
+/// Items in the order of the recording: events side by side, and the few others with their places between them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Batch {
+    events: Vec<Event>,
+    /// Number of events before it, and the item.
+    others: Vec<(usize, Item)>,
+}
+
+impl Batch {
+    /// The events alone.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Items that are no events, each with the number of events before it.
+    pub fn others(&self) -> &[(usize, Item)] {
+        &self.others
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.others.is_empty()
+    }
+
+    /// Appends an event.
+    #[inline]
+    pub fn push_event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// Appends any item.
+    pub fn push(&mut self, item: Item) {
+        match item {
+            Item::Event(event) => self.events.push(event),
+            other => self.others.push((self.events.len(), other)),
+        }
+    }
+
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.others.clear();
+    }
+
+    /// All items in order.
+    pub fn items(&self) -> impl Iterator<Item = Item> + '_ {
+        let mut others = self.others.iter().peekable();
+        let mut events = self.events.iter().enumerate();
+        let mut held = events.next();
+        std::iter::from_fn(move || {
+            let place = held.map_or(usize::MAX, |(place, _)| place);
+            if let Some((_, item)) = others.next_if(|(before, _)| *before <= place) {
+                return Some(item.clone());
+            }
+            let (_, event) = held?;
+            held = events.next();
+            Some(Item::Event(*event))
+        })
+    }
+
+    /// Forgets the first `count` events.
+    pub(crate) fn drop_events(&mut self, count: usize) {
+        self.events.drain(..count);
+    }
+
+    /// Forgets all that are no events.
+    pub(crate) fn drop_others(&mut self) {
+        self.others.clear();
+    }
+
+    /// Puts the events in order of time, those of the same time in the order they have. Says whether they were so
+    /// already.
+    pub(crate) fn sort_by_time(&mut self) -> bool {
+        let sorted = self.events.is_sorted_by_key(|event| event.time_ns);
+        if !sorted {
+            self.events.sort_by_key(|event| event.time_ns);
+        }
+        sorted
+    }
+}

@@ -1,0 +1,323 @@
+//! blktrace's records, versions 7 and 8, either byte order.
+//!
+//! Layout: the kernel's include/uapi/linux/blktrace_api.h, `struct blk_io_trace` (48 bytes) and, in version 8,
+//! `struct blk_io_trace2` (64 bytes). Unplug, split and remap payloads are big-endian on every machine; cgroup ids and
+//! the wall clock are in the recording machine's order.
+
+use super::{Batch, Format, Stop};
+use crate::target::DeviceNumber;
+use crate::trace::{Act, Event, Flags, Item};
+
+const MAGIC: u32 = 0x6561_7400;
+const VERSION_MASK: u32 = 0xff;
+const HEADER_BYTES_7: usize = 48;
+const HEADER_BYTES_8: usize = 64;
+
+/// In the act: a cgroup id is at the start of the payload.
+const CGROUP: u32 = 0x100;
+const CATEGORY_SHIFT: u32 = 16;
+const CATEGORY_NOTIFY: u64 = 1 << 10;
+const NOTIFY_PROCESS: u32 = 0;
+const NOTIFY_WALL_CLOCK: u32 = 1;
+const NOTIFY_MESSAGE: u32 = 2;
+const MINOR_BITS: u32 = 20;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Categories that say what an I/O is, not what happened to it.
+const KINDS: u32 = Flags::READ.0
+    | Flags::WRITE.0
+    | Flags::FLUSH.0
+    | Flags::SYNC.0
+    | Flags::PASSTHROUGH.0
+    | Flags::AHEAD.0
+    | Flags::METADATA.0
+    | Flags::DISCARD.0
+    | Flags::FUA.0;
+
+/// Decoder of one file or stream.
+#[derive(Debug)]
+pub(super) struct Blktrace {
+    version: u8,
+    big_endian: bool,
+    /// The wall clock, until the first event shows whether it speaks of the same clock.
+    wall_clock: WallClock,
+}
+
+/// `blkparse -d` counts the time of events from the first of them and that of all else from the machine's start, so
+/// that its wall clock, which comes first, says nothing about its events. Then, and only then, it is later than they.
+#[derive(Debug, Default)]
+enum WallClock {
+    #[default]
+    Unseen,
+    Held {
+        time_ns: u64,
+        wall_ns: u64,
+    },
+    Usable,
+    Unusable,
+}
+
+/// The fixed part of a record, in this machine's order.
+struct Header {
+    sequence: u32,
+    time_ns: u64,
+    sector: u64,
+    bytes: u32,
+    act: u32,
+    categories: u64,
+    pid: u32,
+    device: u32,
+    cpu: u32,
+    error: u16,
+    payload_bytes: usize,
+}
+
+impl Blktrace {
+    /// The format of a file that starts like this, if it is blktrace's.
+    pub(super) fn recognise(head: &[u8]) -> Option<(Format, Blktrace)> {
+        let first = *head.first_chunk::<4>()?;
+        let (magic, big_endian) = match (u32::from_le_bytes(first), u32::from_be_bytes(first)) {
+            (little, _) if little & !VERSION_MASK == MAGIC => (little, false),
+            (_, big) if big & !VERSION_MASK == MAGIC => (big, true),
+            _ => return None,
+        };
+        let version = (magic & VERSION_MASK) as u8;
+        matches!(version, 7 | 8).then(|| {
+            (
+                Format::Blktrace { version, big_endian },
+                Blktrace { version, big_endian, wall_clock: WallClock::default() },
+            )
+        })
+    }
+
+    /// Decodes the whole records in `bytes`.
+    pub(super) fn decode(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Stop> {
+        // A loop of its own for each layout, so that neither is asked for at every field.
+        match (self.version, self.big_endian) {
+            (7, false) => self.decode_as::<HEADER_BYTES_7, false>(bytes, batch),
+            (7, true) => self.decode_as::<HEADER_BYTES_7, true>(bytes, batch),
+            (_, false) => self.decode_as::<HEADER_BYTES_8, false>(bytes, batch),
+            (_, true) => self.decode_as::<HEADER_BYTES_8, true>(bytes, batch),
+        }
+    }
+
+    fn decode_as<const HEADER: usize, const BIG: bool>(
+        &mut self,
+        bytes: &[u8],
+        batch: &mut Batch,
+    ) -> Result<usize, Stop> {
+        let mut used = 0;
+        while let Some(record) = bytes[used..].first_chunk::<HEADER>() {
+            let magic = u32_of::<BIG>(record, 0);
+            if magic != MAGIC | u32::from(self.version) {
+                return Err(Stop { at: used, reason: wrong_magic(magic, self.version) });
+            }
+            let header = Header::of::<HEADER, BIG>(record);
+            let end = used + HEADER + header.payload_bytes;
+            let Some(payload) = bytes.get(used + HEADER..end) else { break };
+            self.record::<BIG>(&header, payload, batch);
+            used = end;
+        }
+        Ok(used)
+    }
+
+    #[inline]
+    fn record<const BIG: bool>(&mut self, header: &Header, payload: &[u8], batch: &mut Batch) {
+        if header.categories & CATEGORY_NOTIFY == 0 {
+            if let WallClock::Held { time_ns, wall_ns } = self.wall_clock {
+                self.judge_wall_clock(time_ns, wall_ns, header.time_ns, batch);
+            }
+            batch.push_event(event::<BIG>(header, payload));
+        } else if let Some(item) = self.note::<BIG>(header, payload) {
+            batch.push(item);
+        }
+    }
+
+    #[cold]
+    fn judge_wall_clock(&mut self, time_ns: u64, wall_ns: u64, event_ns: u64, batch: &mut Batch) {
+        self.wall_clock = WallClock::Unusable;
+        if time_ns <= event_ns {
+            self.wall_clock = WallClock::Usable;
+            batch.push(Item::WallClock { time_ns, wall_ns });
+        }
+    }
+
+    /// The wall clock, where it is already known to be that of the events.
+    fn wall_clock(&mut self, time_ns: u64, wall_ns: u64) -> Option<Item> {
+        match self.wall_clock {
+            WallClock::Unseen | WallClock::Held { .. } => {
+                self.wall_clock = WallClock::Held { time_ns, wall_ns };
+                None
+            }
+            WallClock::Usable => Some(Item::WallClock { time_ns, wall_ns }),
+            WallClock::Unusable => None,
+        }
+    }
+
+    /// What a notify record says; nothing where it is too short for its kind, or of a kind unknown.
+    #[cold]
+    fn note<const BIG: bool>(&mut self, header: &Header, payload: &[u8]) -> Option<Item> {
+        // Linux 6.1 sets the cgroup bit on messages, with an id in front of the text.
+        let (_, text) = cgroup_of::<BIG>(header.act, payload);
+        match header.act & !CGROUP {
+            NOTIFY_PROCESS => Some(Item::Process { pid: header.pid, name: until_nul(text) }),
+            NOTIFY_WALL_CLOCK => {
+                let seconds = u64::from(u32_of::<BIG>(text.first_chunk::<8>()?, 0));
+                let ns = u64::from(u32_of::<BIG>(text.first_chunk::<8>()?, 4));
+                self.wall_clock(header.time_ns, seconds * NS_PER_S + ns)
+            }
+            NOTIFY_MESSAGE => Some(Item::Message {
+                time_ns: header.time_ns,
+                device: device(header.device),
+                pid: header.pid,
+                text: until_nul(text).trim_end_matches('\n').to_string(),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Why a file that is not recognised is not one of blktrace's.
+pub(super) fn why_not(head: &[u8]) -> &'static str {
+    let magic = head.first_chunk::<4>().map(|first| [u32::from_le_bytes(*first), u32::from_be_bytes(*first)]);
+    match magic {
+        None => "too short for a recording",
+        Some(orders) if orders.iter().any(|magic| magic & !VERSION_MASK == MAGIC) => {
+            "blktrace records of a version other than 7 and 8"
+        }
+        Some(_) => "not a recording of a kind known here: blktrace's magic is missing",
+    }
+}
+
+fn wrong_magic(magic: u32, version: u8) -> String {
+    let expected = MAGIC | u32::from(version);
+    format!("no record starts here: 0x{magic:08x} stands where 0x{expected:08x} should")
+}
+
+impl Header {
+    #[inline(always)]
+    fn of<const HEADER: usize, const BIG: bool>(record: &[u8; HEADER]) -> Header {
+        let version_7 = HEADER == HEADER_BYTES_7;
+        let at = |v7: usize, v8: usize| if version_7 { v7 } else { v8 };
+        let (act, categories) = if version_7 {
+            let action = u32_of::<BIG>(record, 28);
+            (action & 0xffff, u64::from(action >> CATEGORY_SHIFT))
+        } else {
+            let action = u64_of::<BIG>(record, 32);
+            (action as u32 & 0xffff, action >> CATEGORY_SHIFT)
+        };
+        Header {
+            sequence: u32_of::<BIG>(record, 4),
+            time_ns: u64_of::<BIG>(record, 8),
+            sector: u64_of::<BIG>(record, 16),
+            bytes: u32_of::<BIG>(record, 24),
+            act,
+            categories,
+            pid: u32_of::<BIG>(record, at(32, 28)),
+            device: u32_of::<BIG>(record, at(36, 40)),
+            cpu: u32_of::<BIG>(record, at(40, 44)),
+            error: u16_of::<BIG>(record, at(44, 48)),
+            payload_bytes: usize::from(u16_of::<BIG>(record, at(46, 50))),
+        }
+    }
+}
+
+#[inline(always)]
+fn event<const BIG: bool>(header: &Header, payload: &[u8]) -> Event {
+    let act = act_of(header.act & !CGROUP);
+    let (cgroup, payload) =
+        if payload.is_empty() { (0, payload) } else { cgroup_of::<BIG>(header.act, payload) };
+    let (detail, from) = if payload.is_empty() { (0, DeviceNumber::default()) } else { detail(act, payload) };
+    Event {
+        time_ns: header.time_ns,
+        sector: header.sector,
+        bytes: header.bytes,
+        act,
+        flags: Flags(header.categories as u32 & KINDS),
+        device: device(header.device),
+        pid: header.pid,
+        cpu: header.cpu,
+        // A negative errno in 16 bits.
+        error: i32::from(header.error as i16),
+        cgroup,
+        detail,
+        from,
+        identity: 0,
+        other: 0,
+        sequence: header.sequence,
+    }
+}
+
+/// What stands in the payload of an unplug, a split or a remap; zeros where it is too short.
+fn detail(act: Act, payload: &[u8]) -> (u64, DeviceNumber) {
+    let none = (0, DeviceNumber::default());
+    match act {
+        Act::Unplug | Act::UnplugTimer | Act::Split => {
+            payload.first_chunk::<8>().map_or(none, |bytes| (u64::from_be_bytes(*bytes), none.1))
+        }
+        Act::Remap => payload
+            .first_chunk::<16>()
+            .map_or(none, |bytes| (u64_of::<true>(bytes, 8), device(u32_of::<true>(bytes, 0)))),
+        _ => none,
+    }
+}
+
+/// The cgroup's id where the act says that there is one, and the payload behind it.
+fn cgroup_of<const BIG: bool>(act: u32, payload: &[u8]) -> (u64, &[u8]) {
+    match payload.split_first_chunk::<8>() {
+        Some((id, rest)) if act & CGROUP != 0 => (u64_of::<BIG>(id, 0), rest),
+        _ => (0, payload),
+    }
+}
+
+fn act_of(act: u32) -> Act {
+    // In the order of the numbers; 0 is none.
+    const ACTS: [Act; 18] = [
+        Act::Unknown,
+        Act::Queue,
+        Act::BackMerge,
+        Act::FrontMerge,
+        Act::GetRequest,
+        Act::SleepRequest,
+        Act::Requeue,
+        Act::Issue,
+        Act::Complete,
+        Act::Plug,
+        Act::Unplug,
+        Act::UnplugTimer,
+        Act::Insert,
+        Act::Split,
+        Act::Bounce,
+        Act::Remap,
+        Act::Abort,
+        Act::DriverData,
+    ];
+    ACTS.get(act as usize).copied().unwrap_or(Act::Unknown)
+}
+
+fn device(number: u32) -> DeviceNumber {
+    DeviceNumber { major: number >> MINOR_BITS, minor: number & ((1 << MINOR_BITS) - 1) }
+}
+
+fn until_nul(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[inline(always)]
+fn u16_of<const BIG: bool>(bytes: &[u8], at: usize) -> u16 {
+    let field = bytes[at..].first_chunk().copied().unwrap_or_default();
+    if BIG { u16::from_be_bytes(field) } else { u16::from_le_bytes(field) }
+}
+
+#[inline(always)]
+fn u32_of<const BIG: bool>(bytes: &[u8], at: usize) -> u32 {
+    let field = bytes[at..].first_chunk().copied().unwrap_or_default();
+    if BIG { u32::from_be_bytes(field) } else { u32::from_le_bytes(field) }
+}
+
+#[inline(always)]
+fn u64_of<const BIG: bool>(bytes: &[u8], at: usize) -> u64 {
+    let field = bytes[at..].first_chunk().copied().unwrap_or_default();
+    if BIG { u64::from_be_bytes(field) } else { u64::from_le_bytes(field) }
+}
