@@ -9,6 +9,7 @@ pub mod html;
 pub mod json;
 pub mod plot;
 pub mod text;
+pub mod trace;
 
 #[cfg(test)]
 mod tests;

@@ -4,18 +4,26 @@
 //! become a [`StageTable`]. Live sources (weir-trace) fill the same table, so that one set of reports and one
 //! comparison serves recordings and running machines.
 
+pub mod analysis;
 mod class;
+mod collect;
 pub mod decode;
 mod event;
+mod grid;
 mod life;
 mod matcher;
 pub mod merge;
+mod sketch;
 mod stage;
 mod table;
 
+pub use analysis::Analysis;
 pub use class::{Class, ClassSet};
+pub use collect::{Both, Collector};
 pub use event::{Act, Event, Flags, Item};
+pub use grid::{Fold, Grid};
 pub use life::{Bio, Kind, Piece, Request, Sink, Times};
 pub use matcher::{Account, Limits, Matcher, Reason, Unmatched};
+pub use sketch::Sketch;
 pub use stage::{Moment, Stage};
 pub use table::{Cell, Key, SizeClass, StageTable};

@@ -1,0 +1,97 @@
+//! How many are in flight, weighted by time.
+
+use crate::trace::analysis::Depth;
+
+/// Depths told apart; all above share the last place.
+const DEPTHS_MAX: usize = 4096;
+
+/// Keeps a [`Depth`] up to date.
+#[derive(Debug, Default)]
+pub struct DepthMeter {
+    now: u64,
+    since_ns: u64,
+    period_since_ns: u64,
+    started: bool,
+    out: Depth,
+}
+
+impl DepthMeter {
+    /// How many are in flight.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Lets time pass; returns since when, and the depth, so that the caller can put the area where it belongs.
+    #[inline]
+    pub fn pass(&mut self, time_ns: u64) -> (u64, u64) {
+        if !self.started {
+            self.started = true;
+            self.since_ns = time_ns;
+            self.period_since_ns = time_ns;
+        }
+        let since_ns = self.since_ns;
+        let ns = time_ns.saturating_sub(since_ns);
+        if ns > 0 {
+            let place = (self.now as usize).min(DEPTHS_MAX - 1);
+            if place >= self.out.time_ns.len() {
+                self.out.time_ns.resize(place + 1, 0);
+            }
+            self.out.time_ns[place] += ns;
+            self.out.area_ns += u128::from(self.now) * u128::from(ns);
+            self.since_ns = time_ns;
+        }
+        (since_ns, self.now)
+    }
+
+    /// One more, after [`DepthMeter::pass`].
+    #[inline]
+    pub fn enter(&mut self, time_ns: u64) {
+        self.out.seen_sum += self.now;
+        self.out.arrivals += 1;
+        if self.now == 0 {
+            self.out.active_periods += 1;
+            self.end_period(time_ns);
+        }
+        self.now += 1;
+        self.out.max = self.out.max.max(self.now);
+    }
+
+    /// One less, after [`DepthMeter::pass`]. What was in flight before the recording began is not counted, so there
+    /// is never less than none.
+    #[inline]
+    pub fn leave(&mut self, time_ns: u64) {
+        if self.now == 1 {
+            self.end_period(time_ns);
+        }
+        self.now = self.now.saturating_sub(1);
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, mut other: DepthMeter) {
+        other.close();
+        self.close();
+        self.out.merge(&other.out);
+        self.started = false;
+    }
+
+    /// The figures, up to the last time given.
+    pub fn finish(mut self) -> Depth {
+        self.close();
+        self.out
+    }
+
+    fn close(&mut self) {
+        if self.started {
+            self.end_period(self.since_ns);
+        }
+        self.now = 0;
+    }
+
+    fn end_period(&mut self, time_ns: u64) {
+        let ns = time_ns.saturating_sub(self.period_since_ns);
+        let longest = if self.now == 0 { &mut self.out.idle_ns_max } else { &mut self.out.active_ns_max };
+        *longest = (*longest).max(ns);
+        self.period_since_ns = time_ns;
+    }
+}

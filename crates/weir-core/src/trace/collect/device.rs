@@ -1,0 +1,312 @@
+//! Everything about one device.
+
+use super::cells::Cells;
+use super::depth::DepthMeter;
+use super::plugs::PlugMeter;
+use super::seeks::SeekMeter;
+use crate::target::DeviceNumber;
+use crate::trace::analysis::{Device, Direction, Slice};
+use crate::trace::class::ClassSet;
+use crate::trace::event::{Act, Event, Flags};
+use crate::trace::grid::{Fold, Grid};
+use crate::trace::life::{Bio, Piece, Request};
+use crate::trace::sketch::Sketch;
+use crate::trace::stage::{Moment, Stage};
+use crate::trace::table::StageTable;
+
+/// Slices of the timeline.
+pub const SLICES_MAX: usize = 240;
+/// Requests given back and not issued again that are remembered.
+const REQUEUED_MAX: usize = 256;
+
+/// Collects what happens on one device.
+#[derive(Debug)]
+pub struct DeviceCollector {
+    out: Device,
+    seen_any: bool,
+    cells: Cells,
+    slice: usize,
+    slice_start_ns: u64,
+    slice_end_ns: u64,
+    depth_queue: DepthMeter,
+    depth_issue: DepthMeter,
+    seeks_queue: SeekMeter,
+    seeks_issue: SeekMeter,
+    plugs: PlugMeter,
+    requeued: Vec<(u64, bool)>,
+}
+
+impl DeviceCollector {
+    pub fn new(device: DeviceNumber) -> DeviceCollector {
+        DeviceCollector {
+            out: Device { device, ..Device::default() },
+            seen_any: false,
+            cells: Cells::new(),
+            slice: 0,
+            slice_start_ns: 0,
+            slice_end_ns: 0,
+            depth_queue: DepthMeter::default(),
+            depth_issue: DepthMeter::default(),
+            seeks_queue: SeekMeter::default(),
+            seeks_issue: SeekMeter::default(),
+            plugs: PlugMeter::default(),
+            requeued: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub fn number(&self) -> DeviceNumber {
+        self.out.device
+    }
+
+    /// Counts an event.
+    #[inline]
+    pub fn event(&mut self, event: &Event) {
+        self.note_time(event.time_ns);
+        let events = &mut self.out.events;
+        let no_data = event.bytes == 0;
+        match event.act {
+            Act::Queue => {
+                events.queued += 1;
+                events.queued_flushes += u64::from(no_data);
+                self.out.issued_seen_by_queued_sum += self.depth_issue.now();
+                self.enter_queue(event.time_ns);
+                self.seeks_queue.next(event.sector, event.bytes);
+            }
+            Act::Issue => {
+                events.issued += 1;
+                events.issued_flushes += u64::from(no_data);
+                self.issue(event);
+            }
+            Act::Complete => events.completed += 1,
+            Act::GetRequest => events.allocated += 1,
+            Act::Insert => events.inserted += 1,
+            Act::BackMerge => events.back_merges += 1,
+            Act::FrontMerge => events.front_merges += 1,
+            Act::RequestMerge => events.request_merges += 1,
+            Act::Remap => events.remaps += 1,
+            Act::Split => {
+                events.splits += 1;
+                self.enter_queue(event.time_ns);
+            }
+            Act::Requeue => {
+                events.requeues += 1;
+                self.requeue(event);
+            }
+            Act::Plug => self.plugs.plug(event.pid, event.time_ns),
+            Act::Unplug => self.plugs.unplug(event.pid, event.time_ns, event.detail, false),
+            Act::UnplugTimer => self.plugs.unplug(event.pid, event.time_ns, event.detail, true),
+            Act::SleepRequest | Act::Bounce | Act::Abort | Act::DriverData | Act::Unknown => {
+                events.others += 1
+            }
+        }
+    }
+
+    /// Counts a piece; returns what it is.
+    #[inline]
+    pub fn piece(&mut self, piece: &Piece) -> ClassSet {
+        let end_ns = piece.times.get(Moment::Complete).unwrap_or(self.out.end_ns);
+        self.note_time(end_ns);
+        let classes = ClassSet::of(piece.flags, piece.bytes);
+        self.out.pieces += 1;
+        self.cells.piece(piece, classes, end_ns);
+        let direction = Direction::of(classes) as usize;
+        if let Some(slice) = self.out.timeline.slices.get_mut(self.slice) {
+            slice.pieces[direction] += 1;
+            slice.bytes[direction] += u64::from(piece.bytes);
+            if let Some(ns) = piece.times.stage(Stage::Q2C) {
+                slice.q2c_sum_ns[direction] = slice.q2c_sum_ns[direction].saturating_add(ns);
+                slice.q2c[direction].record(ns);
+            }
+        }
+        if piece.error != 0 {
+            *self.out.errors.entry(piece.error.saturating_neg().saturating_abs()).or_default() += 1;
+        }
+        if piece.times.get(Moment::Queue).is_some() {
+            self.pass_queue(end_ns);
+            self.depth_queue.leave(end_ns);
+        }
+        classes
+    }
+
+    /// Counts a request.
+    #[inline]
+    pub fn request(&mut self, request: &Request) {
+        let end_ns = request.times.get(Moment::Complete).unwrap_or(self.out.end_ns);
+        self.note_time(end_ns);
+        let direction = Direction::of(ClassSet::of(request.flags, request.bytes)) as usize;
+        self.out.requests += 1;
+        self.out.requests_requeued += u64::from(request.requeues > 0);
+        self.out.requests_completed_in_parts += u64::from(request.completions > 1);
+        let traffic = &mut self.out.traffic[direction];
+        traffic.requests += 1;
+        traffic.bytes += u64::from(request.bytes);
+        let latency = &mut self.out.request_latency[direction];
+        if let Some(ns) = request.times.stage(Stage::D2C) {
+            latency.d2c.record(ns);
+        }
+        if let Some(ns) = request.times.stage(Stage::Q2C) {
+            latency.q2c.record(ns);
+        }
+        if request.bytes > 0 {
+            let sectors = u64::from(request.bytes.div_ceil(512));
+            let (least, most) = self.out.request_sectors.unwrap_or((sectors, sectors));
+            self.out.request_sectors = Some((least.min(sectors), most.max(sectors)));
+        }
+        if request.times.get(Moment::Issue).is_some() {
+            self.pass_issue(end_ns);
+            self.depth_issue.leave(end_ns);
+        }
+    }
+
+    /// Counts a top-level bio.
+    #[inline]
+    pub fn bio(&mut self, bio: &Bio) {
+        self.out.bios += 1;
+        let direction = Direction::of(ClassSet::of(bio.flags, bio.bytes)) as usize;
+        if let Some(ns) = bio.times.stage(Stage::Q2C) {
+            self.out.bio_latency[direction].record(ns);
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, mut other: DeviceCollector) {
+        if !other.seen_any {
+            return;
+        }
+        let theirs = std::mem::take(&mut other.out);
+        self.note_time(theirs.start_ns);
+        self.out.start_ns = self.out.start_ns.min(theirs.start_ns);
+        self.out.end_ns = self.out.end_ns.max(theirs.end_ns);
+        self.cells.merge(other.cells);
+        self.depth_queue.merge(other.depth_queue);
+        self.depth_issue.merge(other.depth_issue);
+        self.seeks_queue.merge(&other.seeks_queue);
+        self.seeks_issue.merge(&other.seeks_issue);
+        self.plugs.merge(&other.plugs);
+        self.slice_end_ns = 0;
+        self.out.merge(theirs);
+    }
+
+    /// The figures; stage distributions go into `table`.
+    pub fn finish(mut self, table: &mut StageTable) -> Device {
+        self.pass_queue(self.out.end_ns);
+        self.pass_issue(self.out.end_ns);
+        let mut device = self.out;
+        self.cells.finish(device.device, table, &mut device);
+        device.depth_queue = self.depth_queue.finish();
+        device.depth_issue = self.depth_issue.finish();
+        device.seeks_queue = self.seeks_queue.finish();
+        device.seeks_issue = self.seeks_issue.finish();
+        device.plugs = self.plugs.finish();
+        device
+    }
+
+    #[inline]
+    fn note_time(&mut self, time_ns: u64) {
+        if time_ns >= self.slice_end_ns || time_ns < self.slice_start_ns {
+            self.next_slice(time_ns);
+        }
+        self.out.end_ns = self.out.end_ns.max(time_ns);
+    }
+
+    #[cold]
+    fn next_slice(&mut self, time_ns: u64) {
+        if !self.seen_any {
+            self.seen_any = true;
+            self.out.start_ns = time_ns;
+        }
+        self.out.start_ns = self.out.start_ns.min(time_ns);
+        self.slice = self.out.timeline.index(time_ns, SLICES_MAX);
+        self.slice_end_ns = self.out.timeline.end_ns(self.slice);
+        self.slice_start_ns = self.slice_end_ns.saturating_sub(self.out.timeline.width_ns);
+        self.pass_queue(time_ns);
+        self.pass_issue(time_ns);
+    }
+
+    #[inline]
+    fn enter_queue(&mut self, time_ns: u64) {
+        self.pass_queue(time_ns);
+        self.depth_queue.enter(time_ns);
+    }
+
+    #[inline]
+    fn issue(&mut self, event: &Event) {
+        self.seeks_issue.next(event.sector, event.bytes);
+        if !self.requeued.is_empty() {
+            let key = requeue_key(event);
+            self.requeued.retain(|k| *k != key);
+        }
+        self.pass_issue(event.time_ns);
+        self.depth_issue.enter(event.time_ns);
+    }
+
+    /// One request can leave several of these before it is issued again; only the first takes it from the driver.
+    fn requeue(&mut self, event: &Event) {
+        let key = requeue_key(event);
+        if self.requeued.contains(&key) || self.requeued.len() == REQUEUED_MAX {
+            return;
+        }
+        self.requeued.push(key);
+        self.pass_issue(event.time_ns);
+        self.depth_issue.leave(event.time_ns);
+    }
+
+    #[inline]
+    fn pass_queue(&mut self, time_ns: u64) {
+        let (since_ns, depth) = self.depth_queue.pass(time_ns);
+        add_area(&mut self.out.timeline, self.slice, since_ns, time_ns, depth, |s| {
+            &mut s.depth_queue_area_ns
+        });
+    }
+
+    #[inline]
+    fn pass_issue(&mut self, time_ns: u64) {
+        let (since_ns, depth) = self.depth_issue.pass(time_ns);
+        add_area(&mut self.out.timeline, self.slice, since_ns, time_ns, depth, |s| {
+            &mut s.depth_issue_area_ns
+        });
+    }
+}
+
+fn requeue_key(event: &Event) -> (u64, bool) {
+    (event.sector, event.flags.has(Flags::WRITE))
+}
+
+/// Adds depth × time to the slices it fell in; `now` is the slice of `time_ns`.
+#[inline]
+fn add_area(
+    timeline: &mut Grid<Slice>,
+    now: usize,
+    since_ns: u64,
+    time_ns: u64,
+    depth: u64,
+    area: impl Fn(&mut Slice) -> &mut u128,
+) {
+    if depth == 0 || time_ns <= since_ns {
+        return;
+    }
+    let (start_ns, width_ns) = (timeline.start_ns, timeline.width_ns);
+    let mut end_ns = time_ns;
+    for (index, slice) in timeline.slices.iter_mut().enumerate().take(now + 1).rev() {
+        let from_ns = since_ns.max(start_ns + index as u64 * width_ns);
+        *area(slice) += u128::from(depth) * u128::from(end_ns.saturating_sub(from_ns));
+        end_ns = from_ns;
+        if from_ns <= since_ns {
+            return;
+        }
+    }
+}
+
+impl Fold for Slice {
+    fn fold(&mut self, other: &Slice) {
+        for i in 0..Direction::COUNT {
+            self.pieces[i] += other.pieces[i];
+            self.bytes[i] += other.bytes[i];
+            self.q2c_sum_ns[i] = self.q2c_sum_ns[i].saturating_add(other.q2c_sum_ns[i]);
+            Sketch::merge(&mut self.q2c[i], &other.q2c[i]);
+        }
+        self.depth_queue_area_ns += other.depth_queue_area_ns;
+        self.depth_issue_area_ns += other.depth_issue_area_ns;
+    }
+}

@@ -1,0 +1,203 @@
+//! From lives and events to an [`Analysis`], in memory that does not grow with the recording.
+
+mod cells;
+mod depth;
+mod device;
+mod plugs;
+mod seeks;
+mod senders;
+
+use std::collections::HashMap;
+
+use super::analysis::{Analysis, WallClock};
+use super::event::{Event, Item};
+use super::life::{Bio, Piece, Request, Sink};
+use super::matcher::Unmatched;
+use super::table::StageTable;
+use crate::target::DeviceNumber;
+use device::DeviceCollector;
+pub(super) use device::SLICES_MAX;
+use senders::Senders;
+
+/// Devices kept apart; a recording that names more is damaged or hostile.
+const DEVICES_MAX: usize = 256;
+/// Thread names remembered.
+const NAMES_MAX: usize = 1 << 16;
+
+/// Collects what a [`super::Matcher`] finds. Several can work on different devices or recordings at once, and be
+/// [merged](Collector::merge) in the end.
+#[derive(Debug, Default)]
+pub struct Collector {
+    totals: Analysis,
+    devices: Vec<DeviceCollector>,
+    last: usize,
+    names: HashMap<u32, String>,
+    device_names: HashMap<DeviceNumber, String>,
+    threads: Senders,
+    cgroups: Senders,
+}
+
+/// Gives everything to two sinks: statistics and rows, say.
+#[derive(Debug)]
+pub struct Both<'a, A, B>(pub &'a mut A, pub &'a mut B);
+
+impl Collector {
+    /// One that has seen nothing.
+    pub fn new() -> Collector {
+        Collector::default()
+    }
+
+    /// Takes what a recording holds beside events: names of threads and the wall clock. Events and losses are not
+    /// counted here: the matcher hands them on.
+    pub fn item(&mut self, item: &Item) {
+        match item {
+            Item::Process { pid, name } => self.name_thread(*pid, name),
+            Item::WallClock { time_ns, wall_ns } => {
+                let clock = WallClock { time_ns: *time_ns, wall_ns: *wall_ns };
+                self.totals.wall_clock.get_or_insert(clock);
+            }
+            Item::Event(_) | Item::Message { .. } | Item::Dropped { .. } => {}
+        }
+    }
+
+    /// Says what a device is called.
+    pub fn name_device(&mut self, device: DeviceNumber, name: &str) {
+        self.device_names.insert(device, name.to_string());
+    }
+
+    /// Says what a thread is called from now on.
+    pub fn name_thread(&mut self, pid: u32, name: &str) {
+        if self.names.len() < NAMES_MAX || self.names.contains_key(&pid) {
+            self.names.insert(pid, name.to_string());
+        }
+        self.threads.name(u64::from(pid), name);
+    }
+
+    /// Adds all that `other` has seen. Time-weighted figures add up only where the two have seen different devices,
+    /// or different stretches of time.
+    pub fn merge(&mut self, other: Collector) {
+        let mut other = other;
+        if other.totals.events > 0 {
+            self.note_time(other.totals.start_ns);
+            self.totals.end_ns = self.totals.end_ns.max(other.totals.end_ns);
+        }
+        self.totals.events += other.totals.events;
+        self.totals.events_of_further_devices += other.totals.events_of_further_devices;
+        self.totals.wall_clock = self.totals.wall_clock.or(other.totals.wall_clock);
+        self.totals.merge_table(std::mem::take(&mut other.totals.table));
+        for device in other.devices {
+            match self.devices.iter_mut().find(|d| d.number() == device.number()) {
+                Some(mine) => mine.merge(device),
+                None => self.devices.push(device),
+            }
+        }
+        self.names.extend(other.names);
+        self.device_names.extend(other.device_names);
+        self.threads.merge(other.threads);
+        self.cgroups.merge(other.cgroups);
+    }
+
+    /// What was seen, with what the matcher says became of every event.
+    pub fn finish(self, unmatched: Unmatched) -> Analysis {
+        let mut analysis = self.totals;
+        let mut table = StageTable::default();
+        analysis.devices = self.devices.into_iter().map(|device| device.finish(&mut table)).collect();
+        analysis.take_accounts(unmatched);
+        for device in &mut analysis.devices {
+            device.name = self.device_names.get(&device.device).cloned();
+        }
+        analysis.devices.sort_by_key(|d| d.device);
+        analysis.merge_table(table);
+        analysis.threads = self.threads.finish();
+        analysis.cgroups = self.cgroups.finish();
+        analysis
+    }
+
+    #[inline]
+    fn note_time(&mut self, time_ns: u64) {
+        if self.totals.events == 0 {
+            self.totals.start_ns = time_ns;
+        }
+        self.totals.start_ns = self.totals.start_ns.min(time_ns);
+        self.totals.end_ns = self.totals.end_ns.max(time_ns);
+    }
+
+    #[inline]
+    fn device(&mut self, number: DeviceNumber) -> Option<&mut DeviceCollector> {
+        if self.devices.get(self.last).is_none_or(|d| d.number() != number) {
+            self.find(number)?;
+        }
+        self.devices.get_mut(self.last)
+    }
+
+    #[cold]
+    fn find(&mut self, number: DeviceNumber) -> Option<()> {
+        let found = self.devices.iter().position(|d| d.number() == number);
+        self.last = match found {
+            Some(at) => at,
+            None if self.devices.len() < DEVICES_MAX => {
+                self.devices.push(DeviceCollector::new(number));
+                self.devices.len() - 1
+            }
+            None => return None,
+        };
+        Some(())
+    }
+}
+
+impl Sink for Collector {
+    fn piece(&mut self, piece: &Piece) {
+        let Some(device) = self.device(piece.device) else { return };
+        let classes = device.piece(piece);
+        let names = &self.names;
+        self.threads.piece(u64::from(piece.pid), piece, classes, || {
+            names.get(&piece.pid).cloned().unwrap_or_default()
+        });
+        if piece.cgroup != 0 {
+            self.cgroups.piece(piece.cgroup, piece, classes, String::new);
+        }
+    }
+
+    fn request(&mut self, request: &Request) {
+        if let Some(device) = self.device(request.device) {
+            device.request(request);
+        }
+    }
+
+    fn bio(&mut self, bio: &Bio) {
+        if let Some(device) = self.device(bio.device) {
+            device.bio(bio);
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.note_time(event.time_ns);
+        self.totals.events += 1;
+        match self.device(event.device) {
+            Some(device) => device.event(event),
+            None => self.totals.events_of_further_devices += 1,
+        }
+    }
+}
+
+impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
+    fn piece(&mut self, piece: &Piece) {
+        self.0.piece(piece);
+        self.1.piece(piece);
+    }
+
+    fn request(&mut self, request: &Request) {
+        self.0.request(request);
+        self.1.request(request);
+    }
+
+    fn bio(&mut self, bio: &Bio) {
+        self.0.bio(bio);
+        self.1.bio(bio);
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+}

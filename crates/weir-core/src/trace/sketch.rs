@@ -1,0 +1,153 @@
+//! Counts of values in buckets an eighth of a power of two wide: small enough to keep hundreds of slices of time.
+
+use serde::{Deserialize, Serialize};
+
+/// log2 of the buckets per power of two.
+const PRECISION_BITS: u32 = 3;
+const PER_OCTAVE: usize = 1 << PRECISION_BITS;
+
+/// Buckets of at most 12.5 % of their value, kept only over the range where values fell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sketch {
+    first: u16,
+    counts: Vec<u32>,
+}
+
+impl Sketch {
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        let bucket = bucket_of(value);
+        match self.counts.get_mut(bucket.wrapping_sub(self.first as usize)) {
+            Some(count) => *count = count.saturating_add(1),
+            None => self.widen(bucket, 1),
+        }
+    }
+
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|&n| u64::from(n)).sum()
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Lowest value, highest value and count of each bucket that has any, in ascending order.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        let all = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
+        all.map(|(at, &n)| {
+            let (low, high) = bounds(self.first as usize + at);
+            (low, high, u64::from(n))
+        })
+    }
+
+    /// The value of a rank (from 0) in ascending order, to within its bucket: the bucket's middle. 0 if empty.
+    pub fn at_rank(&self, rank: u64) -> u64 {
+        let (mut passed, mut middle) = (0, 0);
+        for (low, high, n) in self.buckets() {
+            middle = low + (high - low) / 2;
+            passed += n;
+            if passed > rank {
+                break;
+            }
+        }
+        middle
+    }
+
+    /// The value of rank ⌊q·n⌋, to within its bucket. 0 if empty.
+    pub fn quantile(&self, quantile: f64) -> u64 {
+        self.at_rank((quantile * self.count() as f64) as u64)
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Sketch) {
+        for (at, &n) in other.counts.iter().enumerate().filter(|&(_, &n)| n > 0) {
+            let bucket = other.first as usize + at;
+            match self.counts.get_mut(bucket.wrapping_sub(self.first as usize)) {
+                Some(count) => *count = count.saturating_add(n),
+                None => self.widen(bucket, n),
+            }
+        }
+    }
+
+    /// Makes room for a bucket outside the range, in whole octaves so that it happens seldom.
+    #[cold]
+    fn widen(&mut self, bucket: usize, n: u32) {
+        let octave = bucket - bucket % PER_OCTAVE;
+        if self.counts.is_empty() {
+            self.first = octave as u16;
+        }
+        let first = self.first as usize;
+        if octave < first {
+            self.counts.splice(0..0, std::iter::repeat_n(0, first - octave));
+            self.first = octave as u16;
+        } else if octave + PER_OCTAVE > first + self.counts.len() {
+            self.counts.resize(octave + PER_OCTAVE - first, 0);
+        }
+        self.counts[bucket - self.first as usize] = n;
+    }
+}
+
+/// Bucket of a value: those below 8 one by one, then eight a power of two.
+#[inline]
+fn bucket_of(value: u64) -> usize {
+    let exponent = 63 - (value | 1).leading_zeros();
+    if exponent < PRECISION_BITS {
+        return value as usize;
+    }
+    let shift = exponent - PRECISION_BITS;
+    ((shift as usize + 1) << PRECISION_BITS) + ((value >> shift) as usize & (PER_OCTAVE - 1))
+}
+
+/// Lowest and highest value of a bucket.
+fn bounds(bucket: usize) -> (u64, u64) {
+    if bucket < PER_OCTAVE {
+        return (bucket as u64, bucket as u64);
+    }
+    let shift = bucket / PER_OCTAVE - 1;
+    let low = ((PER_OCTAVE + bucket % PER_OCTAVE) as u64) << shift;
+    (low, low + ((1_u64 << shift) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_counts_survive_any_order_and_merging() {
+        let values: Vec<u64> =
+            (0..64).flat_map(|e| [1_u64 << e, (3_u64 << e) >> 1, u64::MAX >> e]).chain([0]).collect();
+        for &value in &values {
+            let (low, high) = bounds(bucket_of(value));
+            assert!(low <= value && value <= high, "{value} in {low}..={high}");
+            assert!((high - low) as f64 <= low as f64 / 8.0, "{low}..={high}");
+        }
+        let of = |values: &[u64]| {
+            let mut sketch = Sketch::default();
+            values.iter().for_each(|&v| sketch.record(v));
+            sketch
+        };
+        let reversed: Vec<u64> = values.iter().rev().copied().collect();
+        assert_eq!(of(&values), of(&reversed));
+        let mut merged = of(&values[..50]);
+        merged.merge(&of(&values[50..]));
+        assert_eq!(merged, of(&values));
+        assert_eq!(merged.count(), values.len() as u64);
+        let stored = serde_json::to_string(&merged).unwrap();
+        assert_eq!(serde_json::from_str::<Sketch>(&stored).unwrap(), merged);
+    }
+
+    #[test]
+    fn quantiles_are_close() {
+        let mut sketch = Sketch::default();
+        (1..=10_000).for_each(|v| sketch.record(v));
+        for quantile in [0.01, 0.5, 0.99] {
+            let expected = quantile * 10_000.0;
+            let got = sketch.quantile(quantile) as f64;
+            assert!((got - expected).abs() <= expected * 0.07 + 1.0, "{quantile}: {got}");
+        }
+        assert_eq!(Sketch::default().quantile(0.5), 0);
+    }
+}
