@@ -21,7 +21,11 @@ pub(crate) struct Counters {
     pub in_flight: u64,
     pub busy_ms: u64,
     pub queue_ms: u64,
+    pub discards: u64,
+    pub discard_sectors: u64,
+    pub discard_ms: u64,
     pub flushes: u64,
+    pub flush_ms: u64,
 }
 
 pub(crate) fn parse(text: &str) -> Result<HashMap<DeviceNumber, Counters>, BadLine> {
@@ -36,6 +40,10 @@ fn parse_line(number: usize, line: &str) -> Result<(DeviceNumber, Counters), Bad
     };
     let device =
         DeviceNumber { major: field(0, "a major number")? as u32, minor: field(1, "a minor number")? as u32 };
+    // Linux 4.18 added four fields for discards, 5.5 two for flushes.
+    let later = |at: usize, name: &str, fields_min: usize| {
+        if fields.len() > fields_min { field(at, name) } else { Ok(0) }
+    };
     let counters = Counters {
         reads: field(3, "reads completed")?,
         read_sectors: field(5, "sectors read")?,
@@ -46,8 +54,11 @@ fn parse_line(number: usize, line: &str) -> Result<(DeviceNumber, Counters), Bad
         in_flight: field(11, "requests in flight")?,
         busy_ms: field(12, "milliseconds busy")?,
         queue_ms: field(13, "weighted milliseconds")?,
-        // Linux 4.18 added four fields for discards, 5.5 two for flushes.
-        flushes: if fields.len() > 18 { field(18, "flushes completed")? } else { 0 },
+        discards: later(14, "discards completed", 17)?,
+        discard_sectors: later(16, "sectors discarded", 17)?,
+        discard_ms: later(17, "milliseconds discarding", 17)?,
+        flushes: later(18, "flushes completed", 18)?,
+        flush_ms: later(19, "milliseconds flushing", 19)?,
     };
     Ok((device, counters))
 }
@@ -56,17 +67,22 @@ fn parse_line(number: usize, line: &str) -> Result<(DeviceNumber, Counters), Bad
 pub(crate) fn load(earlier: &Counters, later: &Counters, seconds: f64) -> DeviceLoad {
     let delta = |pick: fn(&Counters) -> u64| pick(later).wrapping_sub(pick(earlier)) as f64;
     let (reads, writes) = (delta(|c| c.reads), delta(|c| c.writes));
+    let (discards, flushes) = (delta(|c| c.discards), delta(|c| c.flushes));
     let mean = |total_ms: f64, count: f64| if count > 0.0 { total_ms / count } else { 0.0 };
     DeviceLoad {
         // The kernel's clock for this counter is coarse, so that short samples can exceed the whole.
         util_percent: (delta(|c| c.busy_ms) / seconds / 10.0).min(100.0),
         reads_per_second: reads / seconds,
         writes_per_second: writes / seconds,
-        flushes_per_second: delta(|c| c.flushes) / seconds,
+        flushes_per_second: flushes / seconds,
+        discards_per_second: discards / seconds,
         read_bytes_per_second: delta(|c| c.read_sectors) * SECTOR_BYTES / seconds,
         write_bytes_per_second: delta(|c| c.write_sectors) * SECTOR_BYTES / seconds,
+        discard_bytes_per_second: delta(|c| c.discard_sectors) * SECTOR_BYTES / seconds,
         read_wait_ms: mean(delta(|c| c.read_ms), reads),
         write_wait_ms: mean(delta(|c| c.write_ms), writes),
+        discard_wait_ms: mean(delta(|c| c.discard_ms), discards),
+        flush_wait_ms: mean(delta(|c| c.flush_ms), flushes),
         queue_mean: delta(|c| c.queue_ms) / (seconds * 1000.0),
         in_flight: later.in_flight,
     }
@@ -76,9 +92,9 @@ pub(crate) fn load(earlier: &Counters, later: &Counters, seconds: f64) -> Device
 mod tests {
     use super::*;
 
-    const EARLIER: &str = " 254       0 vda 100 0 800 50 200 0 16000 400 0 500 450 4544 35 496336 299 10 56";
+    const EARLIER: &str = " 254       0 vda 100 0 800 50 200 0 16000 400 0 500 450 4544 35 496336 299 10 50";
     const LATER: &str =
-        " 254       0 vda 300 0 2400 150 300 0 32000 900 7 2500 4450 4544 35 496336 299 30 56";
+        " 254       0 vda 300 0 2400 150 300 0 32000 900 7 2500 4450 4644 35 500336 499 30 150";
 
     #[test]
     fn two_readings_make_a_load() {
@@ -88,7 +104,9 @@ mod tests {
         assert_eq!((load.read_bytes_per_second, load.write_bytes_per_second), (409_600.0, 4_096_000.0));
         assert_eq!((load.read_wait_ms, load.write_wait_ms), (0.5, 5.0));
         assert_eq!((load.util_percent, load.queue_mean, load.in_flight), (100.0, 2.0, 7));
-        assert_eq!(load.flushes_per_second, 10.0);
+        assert_eq!((load.flushes_per_second, load.flush_wait_ms), (10.0, 5.0));
+        assert_eq!((load.discards_per_second, load.discard_wait_ms), (50.0, 2.0));
+        assert_eq!(load.discard_bytes_per_second, 1_024_000.0);
     }
 
     #[test]

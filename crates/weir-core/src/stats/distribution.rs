@@ -4,6 +4,8 @@
 //! kept as they are, so that quantiles of short recordings are exact; then values are counted in log-linear
 //! buckets of 1/128 of their value (0.8 %), in pages of one power of two that exist only where values fell.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 /// How many values are kept as they are.
@@ -124,6 +126,24 @@ impl Distribution {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.count += other.count;
         self.sum_ns += other.sum_ns;
+    }
+
+    /// What was counted since an earlier state of this same distribution. Count and sum are exact; minimum and maximum
+    /// are the bounds of the buckets where values are not kept.
+    pub fn since(&self, earlier: &Distribution) -> Distribution {
+        let mut since = Distribution::default();
+        if self.is_exact() && earlier.is_exact() {
+            self.values_ns.iter().skip(earlier.values_ns.len()).for_each(|&value_ns| since.record(value_ns));
+            return since;
+        }
+        let before: HashMap<u64, u64> =
+            earlier.buckets().into_iter().map(|(low_ns, _, n)| (low_ns, n)).collect();
+        for (low_ns, high_ns, n) in self.bucketed() {
+            let n = n.saturating_sub(before.get(&low_ns).copied().unwrap_or(0));
+            since.add_bucket(low_ns.max(self.min_ns), high_ns.min(self.max_ns), n);
+        }
+        since.sum_ns = self.sum_ns.saturating_sub(earlier.sum_ns);
+        since
     }
 
     /// How many durations were counted.
@@ -309,6 +329,23 @@ mod tests {
             );
             let stored = serde_json::to_string(&merged).unwrap();
             assert_eq!(serde_json::from_str::<Distribution>(&stored).unwrap(), merged, "{a} and {b}");
+        }
+    }
+
+    #[test]
+    fn the_difference_of_two_states_is_what_came_between() {
+        for (a, b) in [(0, 0), (0, 10), (10, 0), (10, 100), (10, 5000), (3000, 10), (3000, 4000)] {
+            let earlier = of((0..a).map(|v| v * 1000));
+            let mut later = earlier.clone();
+            (0..b).for_each(|v| later.record(v * 700 + 5));
+            let (since, expected) = (later.since(&earlier), of((0..b).map(|v| v * 700 + 5)));
+            assert_eq!((since.count(), since.sum_ns()), (expected.count(), expected.sum_ns()), "{a} and {b}");
+            assert_eq!(since.buckets(), expected.buckets(), "{a} and {b}");
+            let close = |x: u64, y: u64| x.abs_diff(y) as f64 <= y as f64 / 100.0 + 1.0;
+            assert!(
+                close(since.min_ns(), expected.min_ns()) && close(since.max_ns(), expected.max_ns()),
+                "{a}, {b}"
+            );
         }
     }
 }

@@ -38,14 +38,22 @@ pub struct DeviceLoad {
     pub writes_per_second: f64,
     /// Flushes per second (Linux 5.5 and later).
     pub flushes_per_second: f64,
+    /// Discards per second (Linux 4.18 and later).
+    pub discards_per_second: f64,
     /// Bytes read per second.
     pub read_bytes_per_second: f64,
     /// Bytes written per second.
     pub write_bytes_per_second: f64,
+    /// Bytes discarded per second.
+    pub discard_bytes_per_second: f64,
     /// Mean time of a read from queue to completion, ms (iostat's r_await); 0 without reads.
     pub read_wait_ms: f64,
     /// Mean time of a write from queue to completion, ms (iostat's w_await); 0 without writes.
     pub write_wait_ms: f64,
+    /// Mean time of a discard, ms; 0 without discards.
+    pub discard_wait_ms: f64,
+    /// Mean time of a flush, ms; 0 without flushes.
+    pub flush_wait_ms: f64,
     /// Mean number of requests queued or in flight (iostat's aqu-sz).
     pub queue_mean: f64,
     /// Requests in flight at the later sample.

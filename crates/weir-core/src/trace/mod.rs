@@ -16,6 +16,7 @@ pub mod merge;
 mod sketch;
 mod stage;
 mod table;
+mod view;
 
 pub use analysis::Analysis;
 pub use class::{Class, ClassSet};
@@ -27,3 +28,4 @@ pub use matcher::{Account, Limits, Matcher, Reason, Unmatched};
 pub use sketch::Sketch;
 pub use stage::{Moment, Stage};
 pub use table::{Cell, Key, SizeClass, StageTable};
+pub use view::{Cost, DeviceFrame, Frame, History, Point, Row, SlowIo, Source, Spread};

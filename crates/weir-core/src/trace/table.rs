@@ -62,6 +62,17 @@ impl Cell {
         &mut self.stages[stage as usize]
     }
 
+    /// What was counted since an earlier state of this cell.
+    pub fn since(&self, earlier: &Cell) -> Cell {
+        let stages = std::array::from_fn(|stage| self.stages[stage].since(&earlier.stages[stage]));
+        Cell {
+            stages,
+            ios: self.ios.saturating_sub(earlier.ios),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            errors: self.errors.saturating_sub(earlier.errors),
+        }
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Cell) {
         for (mine, theirs) in self.stages.iter_mut().zip(&other.stages) {
@@ -120,6 +131,16 @@ impl StageTable {
         let mut sum = Cell::default();
         self.cells.iter().filter(|(key, _)| takes(key)).for_each(|(_, cell)| sum.merge(cell));
         sum
+    }
+
+    /// What was counted since an earlier state of this table; cells in which nothing was are left out.
+    pub fn since(&self, earlier: &StageTable) -> StageTable {
+        let none = Cell::default();
+        let difference = |(key, cell): (&Key, &Cell)| {
+            let cell = cell.since(earlier.cells.get(key).unwrap_or(&none));
+            (cell.ios > 0).then_some((*key, cell))
+        };
+        StageTable { cells: self.cells.iter().filter_map(difference).collect() }
     }
 
     /// Adds all of `other`.

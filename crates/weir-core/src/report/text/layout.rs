@@ -29,7 +29,7 @@ fn is_unit(word: &str) -> bool {
 }
 
 /// Breaks at spaces; a word longer than a line (a path) keeps a line of its own.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words(text) {
         match lines.last_mut() {

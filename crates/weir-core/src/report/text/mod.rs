@@ -5,6 +5,8 @@ pub(super) mod conditions;
 pub(super) mod layout;
 mod list;
 pub(crate) mod run;
+pub mod trace_live;
+mod trace_live_table;
 mod workload;
 
 pub use compare::comparison;

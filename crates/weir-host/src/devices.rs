@@ -1,0 +1,75 @@
+//! The block devices that carry I/O of their own: whole disks and what is mapped over them, no partitions.
+
+use std::path::Path;
+
+use weir_core::target::{Layer, LayerKind, TargetFacts};
+
+use crate::block;
+use crate::error::HostError;
+use crate::host::Host;
+
+impl Host {
+    /// Names of all block devices, partitions included: cheap, to see whether anything has changed.
+    pub fn device_names(&self) -> Vec<String> {
+        self.tree.names("/sys/class/block")
+    }
+
+    /// All of them, by name. Those that vanish meanwhile are left out.
+    pub fn devices(&self) -> Vec<Layer> {
+        let whole = |layer: &Layer| !matches!(layer.kind, LayerKind::Partition { .. });
+        let read = |name: &String| block::layer(&self.tree, name, &mut Vec::new()).ok();
+        self.device_names().iter().filter_map(read).filter(whole).collect()
+    }
+
+    /// The device that somebody means by a kernel's name (`sda`), a path of a device, or any other path: the device
+    /// its I/O passes. A partition's I/O is counted on its disk, so the disk is meant.
+    ///
+    /// # Errors
+    /// When the path cannot be resolved; `Ok(None)` where no single block device stands behind it.
+    pub fn device_of(&self, text: &str) -> Result<Option<Layer>, HostError> {
+        let is_name = !text.contains('/') && self.tree.exists(&format!("/sys/class/block/{text}/dev"));
+        let node = format!("/dev/{}", text.replace('!', "/"));
+        let facts = self.target(Path::new(if is_name { node.as_str() } else { text }))?;
+        Ok(meant(&facts).cloned())
+    }
+}
+
+/// A file system's I/O is seen where all of it passes, a device's on that device.
+fn meant(facts: &TargetFacts) -> Option<&Layer> {
+    if facts.file_system.is_some() {
+        return facts.device_layer();
+    }
+    let top = facts.stack.first()?;
+    match &top.kind {
+        LayerKind::Partition { disk, .. } => facts.layer(disk),
+        _ => Some(top),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_means_its_disk_and_a_mapped_device_itself() {
+        let disk = Layer { name: "sda".into(), ..Layer::default() };
+        let over = |name: &str, kind| Layer {
+            name: name.into(),
+            over: vec!["sda".into()],
+            kind,
+            ..Layer::default()
+        };
+        let partition = LayerKind::Partition { disk: "sda".into(), number: 1, start_bytes: 0 };
+        let mapped = LayerKind::Dm { dm_name: "db".into(), dm_type: "LVM".into() };
+        for (top, expected) in [(over("sda1", partition), "sda"), (over("dm-0", mapped), "dm-0")] {
+            let facts = TargetFacts {
+                stack: vec![top, disk.clone()],
+                device: Some("sda".into()),
+                ..TargetFacts::default()
+            };
+            assert_eq!(meant(&facts).map(|layer| layer.name.as_str()), Some(expected));
+            let on_file_system = TargetFacts { file_system: Some(Default::default()), ..facts };
+            assert_eq!(meant(&on_file_system).map(|layer| layer.name.as_str()), Some("sda"));
+        }
+    }
+}

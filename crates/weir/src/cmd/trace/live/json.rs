@@ -1,0 +1,58 @@
+//! Intervals and the whole time as JSON, one object a line.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use weir_core::report::text::trace_live::About;
+use weir_core::trace::{SlowIo, Stage};
+
+use super::sampler::{Taken, Whole};
+
+/// One interval.
+pub fn interval(about: &About, taken: &Taken) -> anyhow::Result<String> {
+    let mut object = object(about, "interval", serde_json::to_value(&taken.frame)?);
+    object.insert("slow".to_string(), taken.slow.iter().map(slow).collect());
+    line(object)
+}
+
+/// The whole time.
+pub fn summary(about: &About, whole: &Whole) -> anyhow::Result<String> {
+    line(object(about, "summary", serde_json::to_value(&whole.frame)?))
+}
+
+fn object(about: &About, kind: &str, figures: Value) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("type".to_string(), kind.into());
+    object.insert("at".to_string(), Timestamp::now().to_string().into());
+    object.insert("source".to_string(), about.source.name().into());
+    if let Value::Object(figures) = figures {
+        object.extend(figures);
+    }
+    object
+}
+
+fn line(object: Map<String, Value>) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(&object)? + "\n")
+}
+
+fn slow(io: &SlowIo) -> Value {
+    let piece = &io.piece;
+    let stages: Map<String, Value> = Stage::ALL
+        .into_iter()
+        .filter_map(|stage| {
+            Some((format!("{}_ns", stage.name().to_lowercase()), piece.times.stage(stage)?.into()))
+        })
+        .collect();
+    json!({
+        "at_ns": io.at_ns,
+        "device": piece.device.to_string(),
+        "flags": piece.flags.0,
+        "sector": piece.sector,
+        "bytes": piece.bytes,
+        "pid": piece.pid,
+        "sender": io.sender,
+        "cgroup": piece.cgroup,
+        "error": piece.error,
+        "requeues": piece.requeues,
+        "stages": stages,
+    })
+}

@@ -1,0 +1,158 @@
+//! Cuts what a source counts, and the kernel's counters beside it, into intervals.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use weir_core::target::{Layer, Load, TargetFacts};
+use weir_core::trace::{Cost, DeviceFrame, Frame, SlowIo, StageTable};
+use weir_host::{Host, Sample, own_cpu_ns};
+
+use super::source::{Counted, Watch};
+use crate::failure::Usage;
+
+/// The devices that were named; each once.
+pub fn named(names: &[String]) -> anyhow::Result<Vec<Layer>> {
+    let host = Host::live();
+    let mut devices: Vec<Layer> = Vec::new();
+    for name in names {
+        let hint = Some(
+            "give a device (/dev/sda or sda), or a path on a file system that stands on one".to_string(),
+        );
+        let device =
+            host.device_of(name).map_err(|error| Usage { what: error.to_string(), hint: hint.clone() })?;
+        let device = device
+            .ok_or_else(|| Usage { what: format!("no single block device stands behind {name}"), hint })?;
+        if !devices.iter().any(|known| known.number == device.number) {
+            devices.push(device);
+        }
+    }
+    Ok(devices)
+}
+
+/// One interval and what was slow in it.
+pub struct Taken {
+    /// The figures.
+    pub frame: Frame,
+    /// Slow requests, in order of completion.
+    pub slow: Vec<SlowIo>,
+    /// Losses since the start.
+    pub lost_total: u64,
+}
+
+/// The whole time.
+pub struct Whole {
+    /// The figures.
+    pub frame: Frame,
+    /// Stages; absent where the source has none.
+    pub table: Option<StageTable>,
+    /// Losses since the start.
+    pub lost_total: u64,
+}
+
+/// State at one moment.
+struct Mark {
+    at: Instant,
+    sample: Sample,
+    counted: Counted,
+    cpu_ns: Option<u64>,
+}
+
+/// Takes an interval whenever it is asked to.
+pub struct Sampler {
+    host: Host,
+    watch: Box<dyn Watch>,
+    /// Only these, where any were named.
+    chosen: bool,
+    facts: TargetFacts,
+    names: Vec<String>,
+    first: Mark,
+    last: Mark,
+}
+
+impl Sampler {
+    /// Begins now.
+    pub fn new(devices: Vec<Layer>, mut watch: Box<dyn Watch>) -> anyhow::Result<Sampler> {
+        let host = Host::live();
+        let chosen = !devices.is_empty();
+        let names = host.device_names();
+        let stack = if chosen { devices } else { host.devices() };
+        let facts = TargetFacts { stack, ..TargetFacts::default() };
+        let first = mark(&host, &facts, watch.as_mut())?;
+        let last = mark(&host, &facts, watch.as_mut())?;
+        Ok(Sampler { host, watch, chosen, facts, names, first, last })
+    }
+
+    /// What happened since the last call.
+    pub fn take(&mut self) -> anyhow::Result<Taken> {
+        self.look_for_new_devices();
+        let now = mark(&self.host, &self.facts, self.watch.as_mut())?;
+        let frame = self.frame(&self.last, &now);
+        let lost_total = now.counted.lost.values().sum();
+        self.last = now;
+        Ok(Taken { frame, slow: self.watch.slow(), lost_total })
+    }
+
+    /// Takes in what the source has piled up.
+    pub fn drain(&mut self) -> anyhow::Result<()> {
+        self.watch.drain()
+    }
+
+    /// What happened since the start.
+    pub fn whole(&self) -> Whole {
+        let table = self.last.counted.table.clone();
+        let lost_total = self.last.counted.lost.values().sum();
+        Whole { frame: self.frame(&self.first, &self.last), table, lost_total }
+    }
+
+    fn look_for_new_devices(&mut self) {
+        let names = if self.chosen { return } else { self.host.device_names() };
+        if names != self.names {
+            self.facts.stack = self.host.devices();
+            self.names = names;
+        }
+    }
+
+    fn frame(&self, earlier: &Mark, later: &Mark) -> Frame {
+        let length_ns = later.at.duration_since(earlier.at).as_nanos() as u64;
+        let load = later.sample.since(&earlier.sample);
+        let none = StageTable::default();
+        let table = later
+            .counted
+            .table
+            .as_ref()
+            .map(|table| table.since(earlier.counted.table.as_ref().unwrap_or(&none)));
+        let devices = self.devices(&load, table.as_ref(), length_ns);
+        let lost = later.counted.lost.iter().map(|(reason, n)| {
+            (reason.clone(), n.saturating_sub(earlier.counted.lost.get(reason).copied().unwrap_or(0)))
+        });
+        let lost: BTreeMap<String, u64> = lost.filter(|(_, n)| *n > 0).collect();
+        let at_ns = later.at.duration_since(self.first.at).as_nanos() as u64;
+        Frame { at_ns, length_ns, devices, lost, cost: cost(earlier, later, length_ns) }
+    }
+
+    /// Devices that were named, or on which anything happened.
+    fn devices(&self, load: &Load, table: Option<&StageTable>, length_ns: u64) -> Vec<DeviceFrame> {
+        let frame = |device: &Layer| {
+            let load = load.devices.get(&device.name).cloned().unwrap_or_default();
+            DeviceFrame::new(device, load, table, length_ns)
+        };
+        let frames = self.facts.stack.iter().map(frame);
+        frames.filter(|frame| self.chosen || !frame.is_idle()).collect()
+    }
+}
+
+fn mark(host: &Host, facts: &TargetFacts, watch: &mut dyn Watch) -> anyhow::Result<Mark> {
+    let counted = watch.counted()?;
+    Ok(Mark { at: Instant::now(), sample: host.sample(facts), counted, cpu_ns: own_cpu_ns() })
+}
+
+fn cost(earlier: &Mark, later: &Mark, length_ns: u64) -> Cost {
+    let share = |earlier: Option<u64>, later: Option<u64>| {
+        let (earlier, later) = earlier.zip(later)?;
+        Some(later.saturating_sub(earlier) as f64 / length_ns.max(1) as f64)
+    };
+    Cost {
+        weir_cpu_share: share(earlier.cpu_ns, later.cpu_ns).unwrap_or(0.0),
+        kernel_cpu_share: share(earlier.counted.kernel_ns, later.counted.kernel_ns),
+    }
+}

@@ -1,0 +1,93 @@
+//! The terminal as a screen: keys without echo, frames without flicker, everything put back on every way out.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr,
+};
+
+/// Another screen, the cursor hidden, no line breaks of the terminal's own (ECMA-48 private modes of xterm).
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+/// The terminal while the view has it.
+pub struct Terminal {
+    /// Its modes before, where keys can be read.
+    before: Option<Termios>,
+}
+
+impl Terminal {
+    /// Takes the terminal.
+    pub fn enter() -> io::Result<Terminal> {
+        let stdin = io::stdin();
+        let before = if isatty(&stdin) { tcgetattr(&stdin).ok() } else { None };
+        if let Some(before) = &before {
+            let mut modes = before.clone();
+            modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            // Stopped by Ctrl-Z, the view would leave its screen to the shell.
+            modes.special_codes[SpecialCodeIndex::VSUSP] = 0;
+            tcsetattr(&stdin, OptionalActions::Now, &modes)?;
+        }
+        let terminal = Terminal { before };
+        write(ENTER)?;
+        Ok(terminal)
+    }
+
+    /// Columns and rows.
+    pub fn size(&self) -> (usize, usize) {
+        match tcgetwinsize(io::stdout()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+            _ => (80, 24),
+        }
+    }
+
+    /// Shows lines, which fit into so many columns, from the top.
+    pub fn draw(&self, lines: &[String], columns: usize) -> io::Result<()> {
+        // Each line clears its own rest, so that nothing is blank for even a moment; behind a full line the cursor
+        // still stands on its last character, which that would clear.
+        let clear = |line: &String| if line.chars().count() < columns { "\x1b[K" } else { "" };
+        let text: Vec<String> = lines.iter().map(|line| format!("{line}{}", clear(line))).collect();
+        write(&format!("\x1b[H{}\x1b[J", text.join("\r\n")))
+    }
+
+    /// Waits for a key, but not past a moment.
+    pub fn key(&self, until: Instant) -> Option<u8> {
+        let left = until.saturating_duration_since(Instant::now());
+        if self.before.is_none() {
+            std::thread::sleep(left);
+            return None;
+        }
+        let stdin = io::stdin();
+        let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        if !poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0) {
+            return None;
+        }
+        let mut byte = [0];
+        match rustix::io::read(&stdin, &mut byte) {
+            Ok(1) => Some(byte[0]),
+            _ => {
+                // A terminal that hung up is always ready and never has a key.
+                std::thread::sleep(left.min(Duration::from_millis(100)));
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = write(LEAVE);
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
