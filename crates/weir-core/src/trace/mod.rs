@@ -13,6 +13,7 @@ mod grid;
 mod life;
 mod matcher;
 pub mod merge;
+pub mod recording;
 mod sketch;
 mod stage;
 mod table;
