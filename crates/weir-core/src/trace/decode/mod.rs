@@ -5,9 +5,11 @@
 
 mod batch;
 mod blktrace;
+mod weir;
 
 pub use batch::Batch;
 use blktrace::Blktrace;
+use weir::Weir;
 
 /// Enough bytes to recognise any format.
 pub const HEAD_BYTES: usize = 64;
@@ -24,6 +26,11 @@ pub enum Format {
         /// The recording machine's byte order.
         big_endian: bool,
     },
+    /// weir's own, see [`crate::trace::recording`].
+    Weir {
+        /// The recording machine's byte order.
+        big_endian: bool,
+    },
 }
 
 impl std::fmt::Display for Format {
@@ -32,6 +39,10 @@ impl std::fmt::Display for Format {
             Format::Blktrace { version, big_endian } => {
                 let order = if *big_endian { "big" } else { "little" };
                 write!(f, "blktrace version {version}, {order}-endian")
+            }
+            Format::Weir { big_endian } => {
+                let order = if *big_endian { "big" } else { "little" };
+                write!(f, "weir, {order}-endian")
             }
         }
     }
@@ -61,6 +72,7 @@ pub struct Decoder {
 #[derive(Debug)]
 enum Kind {
     Blktrace(Blktrace),
+    Weir(Box<Weir>),
 }
 
 /// Why a format's decoder stopped: how many bytes after the start of the chunk, and the reason.
@@ -77,8 +89,9 @@ impl Decoder {
         if head.is_empty() {
             return Err(fault("it is empty"));
         }
-        let Some((format, kind)) = Blktrace::recognise(head).map(|(f, decoder)| (f, Kind::Blktrace(decoder)))
-        else {
+        let blktrace = || Blktrace::recognise(head).map(|(f, decoder)| (f, Kind::Blktrace(decoder)));
+        let weir = || Weir::recognise(head).map(|(f, decoder)| (f, Kind::Weir(Box::new(decoder))));
+        let Some((format, kind)) = weir().or_else(blktrace) else {
             return Err(fault(blktrace::why_not(head)));
         };
         Ok(Decoder { file: file.to_string(), offset: 0, format, kind })
@@ -99,6 +112,7 @@ impl Decoder {
     pub fn decode(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Fault> {
         let decoded = match &mut self.kind {
             Kind::Blktrace(decoder) => decoder.decode(bytes, batch),
+            Kind::Weir(decoder) => decoder.decode(bytes, batch),
         };
         match decoded {
             Ok(used) => {
@@ -115,6 +129,9 @@ impl Decoder {
     /// Says that nothing follows `rest`, what [`Decoder::decode`] has left over: part of a record is a fault.
     pub fn finish(&mut self, rest: &[u8], batch: &mut Batch) -> Result<(), Fault> {
         let used = self.decode(rest, batch)?;
+        if let Kind::Weir(decoder) = &mut self.kind {
+            return decoder.finish(&rest[used..], batch).map_err(|stop| self.fault(stop.reason));
+        }
         let left = rest.len() - used;
         if left == 0 {
             return Ok(());

@@ -51,6 +51,8 @@ pub struct Reader {
     swapped: bool,
     header: Header,
     offset: u64,
+    /// The beginning of a text whose rest has not come yet.
+    text: Vec<u8>,
     /// Records that wait for the end of their round, by CPU.
     pending: BTreeMap<u16, Run>,
     pending_words: usize,
@@ -62,10 +64,10 @@ pub struct Reader {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Preamble,
-    Header { bytes: usize },
+    Header { left: usize },
     Head,
     Events { cpu: u16, left: u64 },
-    Text { end: bool, bytes: usize },
+    Text { end: bool, left: usize },
 }
 
 /// Words of one CPU, and how many of them were given out.
@@ -90,6 +92,7 @@ impl Default for Reader {
             swapped: false,
             header: Header::default(),
             offset: 0,
+            text: Vec::new(),
             pending: BTreeMap::new(),
             pending_words: 0,
             dropped: HashMap::new(),
@@ -100,9 +103,10 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Whether a recording begins so.
-    pub fn knows(head: &[u8]) -> bool {
-        head.starts_with(&MAGIC)
+    /// The byte order of the recording that begins so, if one does.
+    pub fn big_endian(head: &[u8]) -> Option<bool> {
+        let order = head.strip_prefix(&MAGIC)?.first_chunk::<4>()?;
+        Some(u32::from_be_bytes(*order) == ORDER)
     }
 
     /// The header, once it was read.
@@ -158,25 +162,40 @@ impl Reader {
     fn step(&mut self, bytes: &[u8], out: &mut impl Out) -> Result<usize, Fault> {
         match self.state {
             State::Preamble if bytes.len() >= PREAMBLE_BYTES => self.preamble(bytes),
-            State::Header { bytes: length } if bytes.len() >= length => {
-                self.header = serde_json::from_slice(&bytes[..length])
-                    .map_err(|error| self.fault(format!("the header is no header: {error}")))?;
-                out.item(Item::WallClock { time_ns: self.header.base_ns, wall_ns: self.header.wall_ns });
-                self.state = State::Head;
-                Ok(length)
+            State::Header { left } => {
+                let (taken, whole) = self.gather(bytes, left);
+                self.state = State::Header { left: left - taken };
+                if let Some(text) = whole {
+                    self.header = serde_json::from_slice(&text)
+                        .map_err(|error| self.fault(format!("the header is no header: {error}")))?;
+                    out.item(Item::WallClock { time_ns: self.header.base_ns, wall_ns: self.header.wall_ns });
+                    self.state = State::Head;
+                }
+                Ok(taken)
             }
             State::Head if bytes.len() >= BLOCK_HEAD_BYTES => self.head(bytes, out),
             State::Events { cpu, left } => self.records(bytes, cpu, left, out),
-            State::Text { end, bytes: length } if bytes.len() >= length => {
-                self.text(&bytes[..length], end, out)?;
-                Ok(length)
+            State::Text { end, left } => {
+                let (taken, whole) = self.gather(bytes, left);
+                self.state = State::Text { end, left: left - taken };
+                if let Some(text) = whole {
+                    self.text(&text, end, out)?;
+                }
+                Ok(taken)
             }
             _ => Ok(0),
         }
     }
 
+    /// Takes what is there of a text of which so many bytes are missing; gives the text once it is whole.
+    fn gather(&mut self, bytes: &[u8], left: usize) -> (usize, Option<Vec<u8>>) {
+        let taken = left.min(bytes.len());
+        self.text.extend_from_slice(&bytes[..taken]);
+        (taken, (taken == left).then(|| std::mem::take(&mut self.text)))
+    }
+
     fn preamble(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
-        if !Reader::knows(bytes) {
+        if !bytes.starts_with(&MAGIC) {
             return Err(self.fault("this is no recording of weir"));
         }
         let number = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -193,7 +212,7 @@ impl Reader {
         if u64::from(length) > TEXT_BYTES_MAX {
             return Err(self.fault(format!("a header of {length} bytes")));
         }
-        self.state = State::Header { bytes: length as usize };
+        self.state = State::Header { left: length as usize };
         Ok(PREAMBLE_BYTES)
     }
 
@@ -218,8 +237,7 @@ impl Reader {
                 if payload_bytes > TEXT_BYTES_MAX {
                     return Err(self.fault(format!("a text of {payload_bytes} bytes")));
                 }
-                self.state =
-                    State::Text { end: kind == BlockKind::End as u16, bytes: payload_bytes as usize };
+                self.state = State::Text { end: kind == BlockKind::End as u16, left: payload_bytes as usize };
             }
             kind => return Err(self.fault(format!("a block of unknown kind {kind}"))),
         }

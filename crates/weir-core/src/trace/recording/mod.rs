@@ -27,7 +27,7 @@ const ORDER: u32 = 0x0102_0304;
 /// Low half of a block's first word.
 const BLOCK_MARK: u32 = 0x6b6c_4277;
 /// The largest header, and the largest payload of a block that is text.
-const TEXT_BYTES_MAX: u64 = 16 << 20;
+const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// Bits of a record's first word that are its time; the rest is its kind.
 const TIME_BITS: u32 = 56;
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::target::DeviceNumber;
+use crate::trace::decode::{Batch, Decoder, Format, HEAD_BYTES};
 use crate::trace::{Act, Event, Flags, Item};
 
 const BASE_NS: u64 = 1_000_000_000;
@@ -247,4 +248,19 @@ proptest! {
         }
         let _ = read(&whole, portion);
     }
+}
+
+#[test]
+fn it_is_one_of_the_formats_that_are_recognised() {
+    let whole = recording(&[events_block(0, &words(&every_kind()), 0), end(&End::default())]);
+    let mut decoder = Decoder::new("a.weirtrace", &whole[..HEAD_BYTES]).unwrap();
+    assert_eq!(decoder.format(), Format::Weir { big_endian: cfg!(target_endian = "big") });
+    let mut batch = Batch::default();
+    let used = decoder.decode(&whole, &mut batch).unwrap();
+    decoder.finish(&whole[used..], &mut batch).unwrap();
+    assert_eq!(batch.events(), every_kind());
+
+    let broken = [&whole[..], &[0; 64]].concat();
+    let fault = Decoder::new("b", &broken).unwrap().decode(&broken, &mut batch).unwrap_err();
+    assert_eq!((fault.file.as_str(), fault.offset), ("b", whole.len() as u64), "{fault}");
 }
