@@ -16,6 +16,7 @@ mod session;
 mod settings;
 mod signals;
 mod store;
+mod trace_input;
 
 use std::process::ExitCode;
 

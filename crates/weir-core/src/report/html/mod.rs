@@ -7,9 +7,11 @@ mod job;
 mod merge;
 mod run;
 mod timeline;
+mod trace;
 
 pub use doctor::doctor;
 pub use run::run;
+pub use trace::trace;
 
 use std::fmt::Display;
 

@@ -1,9 +1,184 @@
 //! `weir trace read`.
 
-use crate::cli::trace::read::Args;
-use crate::failure::Outcome;
+use std::cell::RefCell;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::Context;
+use weir_core::report::trace::{self as report, RowFormat, Rows};
+use weir_core::trace::Sink;
+
+use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};
+use crate::cmd::report as page;
+use crate::failure::{Outcome, Usage};
+use crate::output::print;
+use crate::progress::Progress;
+use crate::signals::stop_on_signals;
+use crate::trace_input::{self, Analysed, Filter, Reader, Recording};
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    if let Some(path) = &args.output.html {
+        page::check(path)?;
+    }
+    let recordings = trace_input::find(&args.files)?;
+    if args.output.html.is_some() && recordings.len() > 1 {
+        let what = format!("a page shows one recording, and these are {}", recordings.len());
+        let hint =
+            Some("per-CPU files of one folder are one recording; others are read one by one".to_string());
+        return Err(Usage { what, hint }.into());
+    }
+    let filter = filter_of(&args.filter)?;
+    let mut rows = open_rows(&args)?;
+    let mut analysed = Vec::new();
+    let stop = stop_on_signals()?;
+    for recording in &recordings {
+        let mut progress = Progress::new();
+        let failed = rows.as_ref().map(|rows| rows.failed.clone());
+        let mut reader = Reader {
+            filter: &filter,
+            keep_going: args.keep_going,
+            stop: &stop,
+            progress: &mut progress,
+            rows: rows.as_mut().map(|rows| &mut rows.rows as &mut dyn Sink),
+            give_up: &|| failed.as_ref().is_some_and(|failed| failed.borrow().is_some()),
+        };
+        let one = trace_input::analyse(recording, &mut reader)?;
+        progress.clear();
+        say_notes(&one, &recordings);
+        analysed.push(one);
+        if stop.requested().is_some() {
+            break;
+        }
+    }
+    let rows_on_stdout = rows.is_some() && args.output.out.is_none();
+    if let Some(rows) = rows {
+        rows.finish()?;
+    }
+    if !rows_on_stdout {
+        print(&rendered(&analysed, &args)?)?;
+    }
+    if let (Some(path), [one]) = (&args.output.html, analysed.as_slice()) {
+        page::write(path, &weir_core::report::html::trace(&one.analysis, &one.name, &one.notes))?;
+        say!("wrote {}", path.display());
+    }
+    Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+fn filter_of(args: &FilterArgs) -> anyhow::Result<Filter> {
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && from >= to
+    {
+        let what = format!("--from {from} is not before --to {to}");
+        return Err(Usage { what, hint: None }.into());
+    }
+    Ok(Filter {
+        from_ns: args.from.map(|t| t.0),
+        to_ns: args.to.map(|t| t.0),
+        devices: args.device.clone(),
+        processes: args.process.clone(),
+        classes: args.class.clone(),
+        bytes: args.size.map(|range| (range.0, range.1)),
+        sectors: args.sector.map(|range| (range.0, range.1)),
+    })
+}
+
+fn say_notes(one: &Analysed, recordings: &[Recording]) {
+    let several = if recordings.len() > 1 { format!("{}: ", one.name) } else { String::new() };
+    for note in &one.notes {
+        say!("note: {several}{note}");
+    }
+    if one.interrupted.is_some() {
+        say!("note: {several}interrupted; the figures are of what was read until then");
+    }
+}
+
+/// All recordings in the form asked for.
+fn rendered(analysed: &[Analysed], args: &Args) -> anyhow::Result<String> {
+    let mut out = String::new();
+    if args.output.format == Format::Json && analysed.len() > 1 {
+        let parts = analysed.iter().map(|one| {
+            let name = serde_json::to_string(&one.name)?;
+            Ok(format!("{{\"recording\":{name},\"analysis\":{}}}", report::json(&one.analysis)?.trim_end()))
+        });
+        return Ok(format!("[{}]\n", parts.collect::<anyhow::Result<Vec<_>>>()?.join(",\n")));
+    }
+    for (nth, one) in analysed.iter().enumerate() {
+        if analysed.len() > 1 {
+            let gap = if nth > 0 { "\n" } else { "" };
+            out.push_str(&format!(
+                "{gap}{}{}\n",
+                if args.output.format == Format::Csv { "# " } else { "" },
+                one.name
+            ));
+        }
+        out.push_str(&match args.output.format {
+            _ if args.output.btt => report::btt(&one.analysis),
+            Format::Text => report::text(&one.analysis),
+            Format::Json => report::json(&one.analysis)?,
+            Format::Csv => report::csv(&one.analysis),
+        });
+    }
+    Ok(out)
+}
+
+/// Rows on their way to a file or to standard output.
+struct RowsOut {
+    rows: Rows<Text>,
+    failed: Rc<RefCell<Option<io::Error>>>,
+}
+
+fn open_rows(args: &Args) -> anyhow::Result<Option<RowsOut>> {
+    let Some(form) = args.output.per_request else { return Ok(None) };
+    let out: Box<dyn Write> = match &args.output.out {
+        Some(path) if path.as_os_str() != "-" => Box::new(create(path)?),
+        _ => Box::new(io::stdout()),
+    };
+    let format = match form {
+        PerRequest::Csv => RowFormat::Csv,
+        PerRequest::Jsonl => RowFormat::JsonLines,
+    };
+    let unit = match args.output.unit {
+        RowUnit::Request => report::RowUnit::Request,
+        RowUnit::Piece => report::RowUnit::Piece,
+        RowUnit::Bio => report::RowUnit::Bio,
+    };
+    let failed = Rc::new(RefCell::new(None));
+    let text = Text { out: BufWriter::with_capacity(1 << 18, out), failed: failed.clone() };
+    Ok(Some(RowsOut { rows: Rows::new(text, format, unit), failed }))
+}
+
+/// Replaces nothing: a recording may be what was named by mistake.
+fn create(path: &Path) -> anyhow::Result<File> {
+    File::create_new(path).map_err(|error| {
+        let hint = (error.kind() == io::ErrorKind::AlreadyExists)
+            .then(|| "name another file for --out, or remove this one".to_string());
+        Usage { what: format!("cannot write {}: {error}", path.display()), hint }.into()
+    })
+}
+
+impl RowsOut {
+    fn finish(self) -> anyhow::Result<()> {
+        let flushed = self.rows.finish().map(|mut text| text.out.flush());
+        let failed = self.failed.take().map_or(Ok(()), Err);
+        failed.and(flushed.unwrap_or(Ok(()))).context("cannot write the rows")
+    }
+}
+
+/// Text to a writer of bytes, which remembers how it failed.
+struct Text {
+    out: BufWriter<Box<dyn Write>>,
+    failed: Rc<RefCell<Option<io::Error>>>,
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.out.write_all(text.as_bytes()).map_err(|error| {
+            *self.failed.borrow_mut() = Some(error);
+            fmt::Error
+        })
+    }
 }

@@ -1,0 +1,258 @@
+//! A recording from its files to an analysis.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_core::trace::decode::Batch;
+use weir_core::trace::{Analysis, Bio, Collector, Event, Item, Matcher, Piece, Request, Sink, Unmatched};
+use weir_core::units::{Bytes, significant};
+use weir_io::runner::Stop;
+
+use super::Problem;
+use super::ahead::Ahead;
+use super::filter::{Filter, Filtered};
+use super::find::{Recording, Source};
+use super::names::{DeviceNames, names_of};
+use super::open::Meter;
+use super::stream::{Broken, Stream};
+use crate::failure::Lacking;
+use crate::progress::Progress;
+
+/// Nothing is shown of what takes less than this.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How recordings are read.
+pub struct Reader<'a> {
+    /// Which I/Os count.
+    pub filter: &'a Filter,
+    /// Report what comes before the place where a file breaks.
+    pub keep_going: bool,
+    /// Raised by signals.
+    pub stop: &'a Stop,
+    /// Shows how far it is.
+    pub progress: &'a mut Progress,
+    /// Takes every I/O, too.
+    pub rows: Option<&'a mut dyn Sink>,
+    /// Whether nobody takes the rows any longer.
+    pub give_up: &'a dyn Fn() -> bool,
+}
+
+/// A recording, analysed.
+#[derive(Debug)]
+pub struct Analysed {
+    /// Where it came from, as shown.
+    pub name: String,
+    /// What is in it.
+    pub analysis: Analysis,
+    /// Sentences: what is missing, and why.
+    pub notes: Vec<String>,
+    /// The signal that ended reading early.
+    pub interrupted: Option<u8>,
+}
+
+/// Reads a recording to its end, or to where a signal stops it.
+pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result<Analysed> {
+    let meter = Meter::default();
+    let (streams, mut notes) = open_all(recording, &meter, reader.keep_going)?;
+    let names = names_of(&streams, Path::new("/"));
+    let mut sink = Everything { collector: Collector::new(), rows: reader.rows.take() };
+    let course = Course {
+        stop: reader.stop,
+        give_up: reader.give_up,
+        progress: reader.progress,
+        meter: &meter,
+        bytes: bytes_of(recording),
+        begun: Instant::now(),
+        events: 0,
+    };
+    let strict = !reader.keep_going;
+    let ran = if reader.filter.is_empty() {
+        run(streams, strict, &mut sink, course)?
+    } else {
+        let mut filtered = Filtered::new(reader.filter, &names, sink);
+        let ran = run(streams, strict, &mut filtered, course)?;
+        sink = filtered.finish();
+        ran
+    };
+    reader.rows = sink.rows.take();
+    for problem in ran.problems {
+        if strict {
+            return Err(Lacking::from(problem).into());
+        }
+        notes.push(format!("{}; what comes before it is in the figures", problem.what));
+    }
+    if ran.late > 0 {
+        notes.push(format!("{} events were far out of order in their files", ran.late));
+    }
+    let analysis = finished(sink.collector, &names, ran.unmatched);
+    Ok(Analysed { name: recording.name.clone(), analysis, notes, interrupted: reader.stop.requested() })
+}
+
+/// The streams of all files that hold anything. A file of one CPU may well be empty, but not all of them.
+fn open_all(
+    recording: &Recording,
+    meter: &Meter,
+    keep_going: bool,
+) -> anyhow::Result<(Vec<Stream>, Vec<String>)> {
+    let (mut streams, mut notes, mut first) = (Vec::new(), Vec::new(), None);
+    let broken = Broken::default();
+    for source in &recording.sources {
+        match Stream::open(source, recording.sources.len(), meter, &broken) {
+            Ok(Some(stream)) => streams.push(stream),
+            Ok(None) => {
+                let reason = if source.path.is_some() { "the file is empty" } else { "nothing came" };
+                first.get_or_insert(Problem::of_foreign(&source.name(), reason));
+            }
+            Err(problem) if keep_going => {
+                notes.push(format!("{}; nothing of this file is in the figures", problem.what));
+                first.get_or_insert(problem);
+            }
+            Err(problem) => return Err(Lacking::from(problem).into()),
+        }
+    }
+    match first {
+        Some(problem) if streams.is_empty() => Err(Lacking::from(problem).into()),
+        _ => Ok((streams, notes)),
+    }
+}
+
+/// Length of all files; nothing where standard input is among them.
+fn bytes_of(recording: &Recording) -> Option<u64> {
+    let length = |source: &Source| Some(std::fs::metadata(source.path.as_ref()?).ok()?.len());
+    recording.sources.iter().map(length).sum()
+}
+
+/// Statistics, and rows where they are asked for.
+struct Everything<'a> {
+    collector: Collector,
+    rows: Option<&'a mut dyn Sink>,
+}
+
+impl Sink for Everything<'_> {
+    #[inline]
+    fn piece(&mut self, piece: &Piece) {
+        self.collector.piece(piece);
+        if let Some(rows) = &mut self.rows {
+            rows.piece(piece);
+        }
+    }
+
+    #[inline]
+    fn request(&mut self, request: &Request) {
+        self.collector.request(request);
+        if let Some(rows) = &mut self.rows {
+            rows.request(request);
+        }
+    }
+
+    #[inline]
+    fn bio(&mut self, bio: &Bio) {
+        self.collector.bio(bio);
+        if let Some(rows) = &mut self.rows {
+            rows.bio(bio);
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event) {
+        self.collector.event(event);
+    }
+}
+
+/// A sink that also takes what is no event.
+trait Takes: Sink {
+    fn other(&mut self, item: &Item);
+}
+
+impl Takes for Everything<'_> {
+    fn other(&mut self, item: &Item) {
+        self.collector.item(item);
+    }
+}
+
+impl Takes for Filtered<'_, Everything<'_>> {
+    fn other(&mut self, item: &Item) {
+        self.item(item);
+        self.inner_mut().other(item);
+    }
+}
+
+/// What comes out of the files beside lives.
+struct Ran {
+    unmatched: Unmatched,
+    problems: Vec<Problem>,
+    late: u64,
+}
+
+/// Reads ahead in a thread, and matches here.
+fn run(streams: Vec<Stream>, strict: bool, sink: &mut impl Takes, mut course: Course) -> anyhow::Result<Ran> {
+    thread::scope(|scope| {
+        let ahead = Ahead::start(scope, streams, strict)?;
+        let mut matcher = Matcher::default();
+        while let Some(batch) = ahead.next() {
+            take(&batch, &mut matcher, sink);
+            let goes_on = course.goes_on(batch.events().len());
+            ahead.give_back(batch);
+            if !goes_on {
+                break;
+            }
+        }
+        let merged = ahead.stop().map_err(|_| anyhow::anyhow!("the thread that decodes ended in a panic"))?;
+        let problems = merged.sources.iter().filter_map(|stream| stream.problem().cloned()).collect();
+        Ok(Ran { unmatched: matcher.finish(sink), problems, late: merged.late })
+    })
+}
+
+fn take(batch: &Batch, matcher: &mut Matcher, sink: &mut impl Takes) {
+    let mut done = 0;
+    for (before, item) in batch.others() {
+        let until = (*before).clamp(done, batch.events().len());
+        batch.events()[done..until].iter().for_each(|event| matcher.event(event, sink));
+        done = until;
+        sink.other(item);
+        matcher.item(item, sink);
+    }
+    batch.events()[done..].iter().for_each(|event| matcher.event(event, sink));
+}
+
+/// How far it is, and whether to go on.
+struct Course<'a> {
+    stop: &'a Stop,
+    give_up: &'a dyn Fn() -> bool,
+    progress: &'a mut Progress,
+    meter: &'a Meter,
+    bytes: Option<u64>,
+    begun: Instant,
+    events: u64,
+}
+
+impl Course<'_> {
+    fn goes_on(&mut self, events: usize) -> bool {
+        self.events += events as u64;
+        if self.begun.elapsed() >= QUIET {
+            self.progress.show(&self.line());
+        }
+        self.stop.requested().is_none() && !(self.give_up)()
+    }
+
+    fn line(&self) -> String {
+        let millions = significant(self.events as f64 / 1e6);
+        let read = self.meter.bytes();
+        match self.bytes.filter(|all| *all > 0) {
+            Some(all) => {
+                let (percent, of) = (read.min(all) * 100 / all, Bytes(all));
+                format!("reading: {percent} % of {of}, {millions} million events")
+            }
+            None => format!("reading: {}, {millions} million events", Bytes(read >> 20 << 20)),
+        }
+    }
+}
+
+/// The analysis, with names and with what could not be matched.
+fn finished(mut collector: Collector, names: &DeviceNames, unmatched: Unmatched) -> Analysis {
+    for (device, name) in names {
+        collector.name_device(*device, name);
+    }
+    collector.finish(unmatched)
+}

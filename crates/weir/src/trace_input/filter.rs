@@ -1,0 +1,280 @@
+//! Which I/Os count: by when they began, device, process, class, length and place.
+//!
+//! An I/O is taken or left as a whole. So, where anything but the device decides, the events that statistics are made
+//! of are not the recording's but those of the I/Os taken, put back in their order in time.
+
+use std::collections::{BinaryHeap, HashSet};
+
+use weir_core::target::DeviceNumber;
+use weir_core::trace::{
+    Act, Bio, Class, ClassSet, Event, Flags, Item, Kind, Moment, Piece, Request, Sink, Times,
+};
+
+use super::names::DeviceNames;
+
+/// What is remembered to be put in order: enough for every I/O in flight and the events of each.
+const HELD_MAX: usize = 1 << 16;
+
+/// What is asked for; empty lists take everything.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Begun at this time after the first event or later, ns.
+    pub from_ns: Option<u64>,
+    /// Begun before this time, ns.
+    pub to_ns: Option<u64>,
+    /// Numbers or names.
+    pub devices: Vec<String>,
+    /// Thread ids or names.
+    pub processes: Vec<String>,
+    /// In any of these.
+    pub classes: Vec<Class>,
+    /// Length, both ends included.
+    pub bytes: Option<(u64, u64)>,
+    /// First sector, both ends included.
+    pub sectors: Option<(u64, u64)>,
+}
+
+impl Filter {
+    /// Whether everything is taken.
+    pub fn is_empty(&self) -> bool {
+        self.devices.is_empty() && self.only_devices()
+    }
+
+    /// Whether nothing but the device decides.
+    fn only_devices(&self) -> bool {
+        let times = self.from_ns.is_none() && self.to_ns.is_none();
+        let kinds = self.processes.is_empty() && self.classes.is_empty();
+        times && kinds && self.bytes.is_none() && self.sectors.is_none()
+    }
+}
+
+/// What decides about an I/O.
+struct Subject<'a> {
+    device: DeviceNumber,
+    flags: Flags,
+    sector: u64,
+    bytes: u32,
+    pid: u32,
+    times: &'a Times,
+}
+
+/// Passes on what a filter takes.
+pub struct Filtered<'a, S> {
+    filter: &'a Filter,
+    names: &'a DeviceNames,
+    pids: HashSet<u32>,
+    start_ns: Option<u64>,
+    held: BinaryHeap<Held>,
+    order: u64,
+    inner: S,
+}
+
+impl<'a, S: Sink> Filtered<'a, S> {
+    /// In front of a sink.
+    pub fn new(filter: &'a Filter, names: &'a DeviceNames, inner: S) -> Filtered<'a, S> {
+        let pids = filter.processes.iter().filter_map(|p| p.parse().ok()).collect();
+        Filtered { filter, names, pids, start_ns: None, held: BinaryHeap::new(), order: 0, inner }
+    }
+
+    /// Takes notice of names.
+    pub fn item(&mut self, item: &Item) {
+        if let Item::Process { pid, name } = item
+            && !self.filter.processes.is_empty()
+        {
+            if self.filter.processes.iter().any(|p| p == name || p.parse() == Ok(*pid)) {
+                self.pids.insert(*pid);
+            } else {
+                // The thread runs another program now.
+                self.pids.remove(pid);
+            }
+        }
+    }
+
+    /// Passes on what is held; the sink.
+    pub fn finish(mut self) -> S {
+        while self.pass_on() {}
+        self.inner
+    }
+
+    /// The sink.
+    pub fn inner_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    fn takes_device(&self, device: DeviceNumber) -> bool {
+        let devices = &self.filter.devices;
+        let number = device.to_string();
+        let name = self.names.get(&device);
+        devices.is_empty() || devices.iter().any(|d| *d == number || Some(d) == name)
+    }
+
+    fn takes_time(&self, time_ns: u64) -> bool {
+        let after_ns = time_ns.saturating_sub(self.start_ns.unwrap_or(time_ns));
+        self.filter.from_ns.is_none_or(|from| after_ns >= from)
+            && self.filter.to_ns.is_none_or(|to| after_ns < to)
+    }
+
+    fn takes(&self, subject: &Subject) -> bool {
+        let filter = self.filter;
+        let moments = [Moment::Queue, Moment::GetRequest, Moment::Insert, Moment::Merge, Moment::Issue];
+        let begun_ns = moments.into_iter().find_map(|m| subject.times.get(m));
+        let classes = ClassSet::of(subject.flags, subject.bytes);
+        let within = |range: Option<(u64, u64)>, value| range.is_none_or(|(a, b)| a <= value && value <= b);
+        (filter.classes.is_empty() || filter.classes.iter().any(|class| classes.has(*class)))
+            && within(filter.bytes, u64::from(subject.bytes))
+            && within(filter.sectors, subject.sector)
+            && (filter.processes.is_empty() || self.pids.contains(&subject.pid))
+            && begun_ns.or(subject.times.get(Moment::Complete)).is_none_or(|ns| self.takes_time(ns))
+            && self.takes_device(subject.device)
+    }
+
+    fn hold(&mut self, time_ns: u64, what: What) {
+        self.order += 1;
+        self.held.push(Held { time_ns, order: self.order, what });
+        if self.held.len() > HELD_MAX {
+            self.pass_on();
+        }
+    }
+
+    fn pass_on(&mut self) -> bool {
+        let Some(next) = self.held.pop() else { return false };
+        match next.what {
+            What::Event(event) => self.inner.event(&event),
+            What::Piece(piece) => self.inner.piece(&piece),
+            What::Request(request) => self.inner.request(&request),
+            What::Bio(bio) => self.inner.bio(&bio),
+        }
+        true
+    }
+
+    /// Holds the events that `times` tell of, each as an act.
+    fn hold_events(&mut self, like: Event, times: &Times, acts: &[(Moment, Act)]) {
+        for (moment, act) in acts {
+            if let Some(time_ns) = times.get(*moment) {
+                self.hold(time_ns, What::Event(Event { time_ns, act: *act, ..like }));
+            }
+        }
+    }
+}
+
+impl<S: Sink> Sink for Filtered<'_, S> {
+    fn piece(&mut self, piece: &Piece) {
+        let Piece { device, flags, sector, bytes, pid, ref times, .. } = *piece;
+        if !self.takes(&Subject { device, flags, sector, bytes, pid, times }) {
+            return;
+        }
+        if self.filter.only_devices() {
+            return self.inner.piece(piece);
+        }
+        let queued = if piece.kind == Kind::Split { Act::Split } else { Act::Queue };
+        let acts = [
+            (Moment::Queue, queued),
+            (Moment::GetRequest, Act::GetRequest),
+            (Moment::Insert, Act::Insert),
+            (Moment::Merge, Act::BackMerge),
+        ];
+        // A merged bio's request got its own G and I.
+        let merged = piece.kind == Kind::Merged;
+        let own = acts
+            .map(|(m, act)| (m, act))
+            .into_iter()
+            .filter(|(m, _)| !merged || matches!(m, Moment::Queue | Moment::Merge));
+        let like = event_like(device, flags, sector, bytes, pid, piece.cgroup);
+        self.hold_events(like, times, &own.collect::<Vec<_>>());
+        self.hold(times.get(Moment::Complete).unwrap_or(0), What::Piece(*piece));
+    }
+
+    fn request(&mut self, request: &Request) {
+        let Request { device, flags, sector, bytes, pid, ref times, .. } = *request;
+        if !self.takes(&Subject { device, flags, sector, bytes, pid, times }) {
+            return;
+        }
+        if self.filter.only_devices() {
+            return self.inner.request(request);
+        }
+        let like = event_like(device, flags, sector, bytes, pid, request.cgroup);
+        self.hold_events(like, times, &[(Moment::Issue, Act::Issue), (Moment::Complete, Act::Complete)]);
+        self.hold(times.get(Moment::Complete).unwrap_or(0), What::Request(*request));
+    }
+
+    fn bio(&mut self, bio: &Bio) {
+        let Bio { device, flags, sector, bytes, pid, ref times, .. } = *bio;
+        if !self.takes(&Subject { device, flags, sector, bytes, pid, times }) {
+            return;
+        }
+        if self.filter.only_devices() {
+            return self.inner.bio(bio);
+        }
+        self.hold(times.get(Moment::Complete).unwrap_or(0), What::Bio(*bio));
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.start_ns.get_or_insert(event.time_ns);
+        if self.filter.only_devices() {
+            if self.takes_device(event.device) {
+                self.inner.event(event);
+            }
+            return;
+        }
+        // Plugs belong to no I/O, but to a task and a time.
+        let plug = matches!(event.act, Act::Plug | Act::Unplug | Act::UnplugTimer);
+        let pid = self.filter.processes.is_empty() || self.pids.contains(&event.pid);
+        if plug && pid && self.takes_time(event.time_ns) && self.takes_device(event.device) {
+            self.hold(event.time_ns, What::Event(*event));
+        }
+    }
+}
+
+fn event_like(device: DeviceNumber, flags: Flags, sector: u64, bytes: u32, pid: u32, cgroup: u64) -> Event {
+    Event {
+        time_ns: 0,
+        sector,
+        bytes,
+        act: Act::Unknown,
+        flags,
+        device,
+        pid,
+        cpu: 0,
+        error: 0,
+        cgroup,
+        detail: 0,
+        from: DeviceNumber::default(),
+        identity: 0,
+        sequence: 0,
+        other: 0,
+    }
+}
+
+/// Waits for its turn: the earliest first, those of one time in the order they came.
+struct Held {
+    time_ns: u64,
+    order: u64,
+    what: What,
+}
+
+enum What {
+    Event(Event),
+    Piece(Piece),
+    Request(Request),
+    Bio(Bio),
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+        (other.time_ns, other.order).cmp(&(self.time_ns, self.order))
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Held {}

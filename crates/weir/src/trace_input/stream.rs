@@ -1,0 +1,203 @@
+//! One file under way: bytes to batches of events, with what went wrong kept for later.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use weir_core::target::DeviceNumber;
+use weir_core::trace::decode::{Batch, Decoder, HEAD_BYTES, RECORD_BYTES_MAX};
+use weir_core::trace::{Item, merge};
+
+use super::Problem;
+use super::find::Source;
+use super::open::{self, Meter, Opened};
+
+/// Most and least bytes decoded at once; all files together share [`CHUNKS_BYTES`].
+const CHUNK_BYTES_MAX: usize = 256 << 10;
+const CHUNK_BYTES_MIN: usize = 8 << 10;
+const CHUNKS_BYTES: usize = 8 << 20;
+
+/// Raised when any file breaks.
+#[derive(Debug, Clone, Default)]
+pub struct Broken(Arc<AtomicBool>);
+
+impl Broken {
+    /// Whether one broke.
+    pub fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A file that is being decoded. Its first chunk is decoded when it is opened, so that a file that is no recording is
+/// refused, and its device known, before anything is analysed.
+pub struct Stream {
+    source: Source,
+    opened: Opened,
+    decoder: Decoder,
+    /// Bytes read and not decoded yet: `buffer[from..to]`.
+    buffer: Vec<u8>,
+    from: usize,
+    to: usize,
+    chunk_bytes: usize,
+    first: Option<Batch>,
+    ended: bool,
+    device: Option<DeviceNumber>,
+    mixed: bool,
+    problem: Option<Problem>,
+    broken: Broken,
+}
+
+impl Stream {
+    /// Opens a source and decodes its first chunk; nothing if it is empty. `beside` says how many others are open.
+    pub fn open(
+        source: &Source,
+        beside: usize,
+        meter: &Meter,
+        broken: &Broken,
+    ) -> Result<Option<Stream>, Problem> {
+        let name = source.name();
+        let mut opened = open::open(source, meter).map_err(|error| Problem::of_io(&name, 0, error))?;
+        let chunk_bytes = (CHUNKS_BYTES / beside.max(1)).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let mut buffer = vec![0; chunk_bytes];
+        let to = open::fill(&mut opened.reader, &mut buffer[..HEAD_BYTES])
+            .map_err(|error| Problem::of_io(&name, 0, error))?;
+        if to == 0 {
+            return Ok(None);
+        }
+        let decoder = Decoder::new(&name, &buffer[..to]).map_err(|fault| Problem::of_fault(fault, false))?;
+        let mut stream = Stream {
+            source: source.clone(),
+            opened,
+            decoder,
+            buffer,
+            from: 0,
+            to,
+            chunk_bytes,
+            first: None,
+            ended: to < HEAD_BYTES,
+            device: None,
+            mixed: false,
+            problem: None,
+            broken: broken.clone(),
+        };
+        let mut first = Batch::default();
+        stream.next_chunk(&mut first);
+        match stream.problem.take() {
+            Some(problem) if first.is_empty() => return Err(problem),
+            problem => stream.problem = problem,
+        }
+        stream.first = Some(first);
+        Ok(Some(stream))
+    }
+
+    /// What was decoded when it was opened, and not taken yet.
+    pub fn first_items(&self) -> impl Iterator<Item = &Item> {
+        self.first.iter().flat_map(|batch| batch.others().iter().map(|(_, item)| item))
+    }
+
+    /// Devices of the first chunk.
+    pub fn devices(&self) -> BTreeSet<DeviceNumber> {
+        self.first.iter().flat_map(|batch| batch.events().iter().map(|event| event.device)).collect()
+    }
+
+    /// Raised when this or another file breaks.
+    pub fn broken(&self) -> &Broken {
+        &self.broken
+    }
+
+    /// What ended it before its end.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.problem.as_ref()
+    }
+
+    /// Its device and what its file is called after, where it holds the events of one device alone.
+    pub fn device_and_stem(&self) -> Option<(DeviceNumber, &str)> {
+        let device = self.device.filter(|_| !self.mixed)?;
+        Some((device, self.source.stem.as_deref()?))
+    }
+
+    /// Reads and decodes about a chunk; false at the end, or where the file breaks.
+    fn next_chunk(&mut self, batch: &mut Batch) -> bool {
+        let before = batch.events().len();
+        loop {
+            self.read();
+            let done = self.decode(batch);
+            if done || batch.events().len() > before {
+                break;
+            }
+        }
+        self.note_devices(&batch.events()[before..]);
+        !self.ended || self.from < self.to
+    }
+
+    /// Fills the buffer behind what is left in it.
+    fn read(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.buffer.copy_within(self.from..self.to, 0);
+        self.to -= self.from;
+        self.from = 0;
+        if self.to == self.buffer.len() {
+            // A record longer than a chunk: no record is longer than this.
+            self.buffer.resize(self.chunk_bytes.max(RECORD_BYTES_MAX) + self.to, 0);
+        }
+        loop {
+            match self.opened.reader.read(&mut self.buffer[self.to..]) {
+                Ok(0) => self.ended = true,
+                Ok(n) => self.to += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    let problem = Problem::of_io(&self.source.name(), self.decoder.offset(), error);
+                    self.break_off(problem);
+                }
+            }
+            return;
+        }
+    }
+
+    /// Decodes what is there; true at the end.
+    fn decode(&mut self, batch: &mut Batch) -> bool {
+        let bytes = &self.buffer[self.from..self.to];
+        let decoded = if self.ended && self.problem.is_none() {
+            self.decoder.finish(bytes, batch).map(|()| bytes.len())
+        } else {
+            self.decoder.decode(bytes, batch)
+        };
+        match decoded {
+            Ok(used) if !self.ended => self.from += used,
+            // After a failed read, part of a record is that failure's doing.
+            Ok(_) => self.from = self.to,
+            Err(fault) => {
+                self.break_off(Problem::of_fault(fault, self.opened.packed));
+                self.from = self.to;
+            }
+        }
+        self.ended
+    }
+
+    fn break_off(&mut self, problem: Problem) {
+        self.problem.get_or_insert(problem);
+        self.broken.0.store(true, Ordering::Relaxed);
+        self.ended = true;
+    }
+
+    fn note_devices(&mut self, events: &[weir_core::trace::Event]) {
+        for event in [events.first(), events.last()].into_iter().flatten() {
+            let device = *self.device.get_or_insert(event.device);
+            self.mixed |= device != event.device;
+        }
+    }
+}
+
+impl merge::Source for Stream {
+    fn refill(&mut self, batch: &mut Batch) -> bool {
+        match self.first.take() {
+            Some(first) if batch.is_empty() => *batch = first,
+            Some(first) => first.items().for_each(|item| batch.push(item)),
+            None => return self.next_chunk(batch),
+        }
+        !self.ended
+    }
+}
