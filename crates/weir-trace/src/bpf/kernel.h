@@ -38,6 +38,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_STACK_TRACE = 7,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -58,19 +59,79 @@ struct request_queue {
 	struct gendisk *disk;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+};
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
+};
+
+struct bio_vec;
+
+struct bvec_iter {
+	u64 bi_sector;
+	unsigned int bi_size;
+};
+
 struct bio {
 	struct bio *bi_next;
 	struct block_device *bi_bdev;
+	unsigned int bi_opf;
+	struct bvec_iter bi_iter;
+	void *bi_private;
+	struct blkcg_gq *bi_blkg;
+	struct bio_vec *bi_io_vec;
+};
+
+/* Since 6.9 a plug remembers its first time stamp, and requests made and issued under it take that one. */
+struct blk_plug {
+	u64 cur_ktime;
+};
+
+enum req_flag_bits {
+	__REQ_SYNC = 11,
+	__REQ_META = 12,
+	__REQ_FUA = 17,
+	__REQ_PREFLUSH = 18,
+	__REQ_RAHEAD = 19,
+};
+
+/* Since 6.10; before that RQF_FLUSH_SEQ was a macro, 1 << 4. */
+enum rqf_flags {
+	__RQF_FLUSH_SEQ = 1,
 };
 
 struct request {
 	struct request_queue *q;
 	u32 cmd_flags;
+	u32 rq_flags;
 	u32 __data_len;
 	u64 __sector;
 	u64 start_time_ns;
 	u64 io_start_time_ns;
 	struct bio *bio;
+};
+
+/* Before 5.17 a request named its disk itself. */
+struct request___5_16 {
+	struct gendisk *rq_disk;
 };
 
 #pragma clang attribute pop

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Distributions in the kernel, without hash maps and without atomics: each CPU writes cells of its own.
+ *
+ * A cell holds the stages of one kind of I/O (device, kind, size) on one CPU, and names what it holds, so that who reads
+ * needs no index. The CPU's directory finds a cell by device (hashed), kind and size. Cells come from one stack
+ * of free numbers, filled by the loader; when it is empty, completions are counted as lost.
+ *
+ * The includer defines STAGES first. Kernels from 6.0 on skip a program that would interrupt itself on its CPU, and count that.
+ */
+#ifndef WEIR_CELLS_H
+#define WEIR_CELLS_H
+
+#include "request.h"
+
+/* 32 buckets an octave, 3.1 % wide; below 256 ns they are 8 ns wide, and the last is open (17 s and more). */
+#define OCTAVE_BITS 5
+#define FIRST_EXPONENT 8
+#define LAST_EXPONENT 33
+#define BUCKETS ((LAST_EXPONENT - FIRST_EXPONENT + 2) << OCTAVE_BITS)
+
+#define SIZES 32
+#define DEVICE_HASHES 64
+#define PROBES 8
+
+struct duration_counts {
+	u64 sum_ns;
+	u64 min_ns;
+	u64 max_ns;
+	u64 buckets[BUCKETS];
+};
+
+struct cell {
+	u64 device;
+	u32 kind;
+	u32 size;
+	u64 ios;
+	u64 bytes;
+	u64 errors;
+	struct duration_counts stages[STAGES];
+};
+
+struct directory {
+	u16 cells[DEVICE_HASHES * KINDS * SIZES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cell);
+} cells SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct directory);
+} directories SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1);
+	__uint(value_size, sizeof(u32));
+} free_cells SEC(".maps");
+
+/* Counted together by all CPUs: seldom. live/losses.rs knows them by the same numbers. */
+enum { LOST_CELLS, LOST_BEFORE_START, LOST_STAMPS, LOST_UNTIMED, LOST_BIOS, LOST_SLOW, LOST_KINDS };
+
+/* What loader and programs tell each other while they run; as live/control.rs. */
+struct {
+	u64 started_ns; /* 0: nothing counts yet. */
+	u64 cells; /* Cells taken, in order from 1. */
+	u64 lost[LOST_KINDS];
+} control SEC(".data.control") = {};
+
+/* What the loader sets before it loads; as live/control.rs. */
+#define DEVICES_LISTED 256
+const volatile struct {
+	u64 slow_ns; /* 0: no request is slow. */
+	u32 only_listed;
+	u32 issue_is_stamped;
+	u64 devices[DEVICES_LISTED];
+} settings SEC(".rodata.settings") = {};
+
+static __always_inline void lose(u32 what)
+{
+	__sync_fetch_and_add(&control.lost[what], 1);
+}
+
+static __always_inline u32 device_hash(u64 device)
+{
+	return (device * 0x9E3779B97F4A7C15ULL) >> 32;
+}
+
+/* The loader puts each device at most PROBES places behind its hash. */
+static __always_inline bool is_watched(u64 device)
+{
+	u32 hash = device_hash(device);
+
+	if (!settings.only_listed)
+		return device != 0;
+	for (u32 probe = 0; probe < PROBES; probe++)
+		if (settings.devices[(hash + probe) % DEVICES_LISTED] == device)
+			return device != 0;
+	return false;
+}
+
+/*
+ * floor(log2), without a branch, which keeps the verifier's paths few: all bits below the highest are set, and a de Bruijn
+ * sequence maps each of the 64 values that leaves to a place of its own (Leiserson, Prokop, Randall 1998).
+ */
+static const u8 exponents[64] = {
+	0, 47, 1, 56, 48, 27, 2, 60, 57, 49, 41, 37, 28, 16, 3, 61, 54, 58, 35, 52, 50, 42, 21, 44, 38, 32, 29, 23, 17, 11, 4, 62,
+	46, 55, 26, 59, 40, 36, 15, 53, 34, 51, 20, 43, 31, 22, 10, 45, 25, 39, 14, 33, 19, 30, 9, 24, 13, 18, 8, 12, 7, 6, 5, 63,
+};
+
+static __always_inline u32 exponent_of(u64 value)
+{
+	value |= value >> 1;
+	value |= value >> 2;
+	value |= value >> 4;
+	value |= value >> 8;
+	value |= value >> 16;
+	value |= value >> 32;
+	return exponents[(value * 0x03f79d71b4cb0a89ULL) >> 58];
+}
+
+/* log2, rounded up, of a length: SizeClass of weir-core. */
+static __always_inline u32 size_of(u32 bytes)
+{
+	return bytes < 2 ? 0 : exponent_of(bytes - 1) + 1;
+}
+
+static __always_inline u32 bucket_of(u64 ns)
+{
+	u32 exponent = exponent_of(ns);
+
+	if (exponent < FIRST_EXPONENT)
+		return ns >> (FIRST_EXPONENT - OCTAVE_BITS);
+	if (exponent > LAST_EXPONENT)
+		return BUCKETS - 1;
+	return ((exponent - FIRST_EXPONENT + 1) << OCTAVE_BITS) + ((ns >> (exponent - OCTAVE_BITS)) & ((1 << OCTAVE_BITS) - 1));
+}
+
+static __always_inline void add_duration(struct duration_counts *stage, u64 ns)
+{
+	u32 bucket = bucket_of(ns);
+
+	if (bucket >= BUCKETS)
+		return;
+	stage->sum_ns += ns;
+	if (ns < stage->min_ns)
+		stage->min_ns = ns;
+	if (ns > stage->max_ns)
+		stage->max_ns = ns;
+	stage->buckets[bucket]++;
+}
+
+static __always_inline u32 new_cell(u64 device, u32 kind, u32 size)
+{
+	u32 number = 0;
+	struct cell *cell;
+
+	if (bpf_map_pop_elem(&free_cells, &number))
+		return 0;
+	cell = bpf_map_lookup_elem(&cells, &number);
+	if (!cell)
+		return 0;
+	cell->kind = kind;
+	cell->size = size;
+	for (u32 stage = 0; stage < STAGES; stage++)
+		cell->stages[stage].min_ns = ~0ULL;
+	cell->device = device;
+	__sync_fetch_and_add(&control.cells, 1);
+	return number;
+}
+
+/*
+ * The number of this CPU's cell for such an I/O; 0 where none is left, counted as lost. A global function, which the
+ * verifier walks once instead of with every path that leads here.
+ */
+__noinline u32 find_cell(u64 device, u32 kind, u32 size)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct directory *directory = bpf_map_lookup_elem(&directories, &cpu);
+	u32 hash = device_hash(device);
+
+	if (!directory)
+		return 0;
+	for (u32 probe = 0; probe < PROBES; probe++) {
+		u32 at = (((hash + probe) % DEVICE_HASHES) * KINDS + (kind & (KINDS - 1))) * SIZES + (size & (SIZES - 1));
+		u32 number = directory->cells[at];
+		struct cell *cell;
+
+		if (!number) {
+			number = new_cell(device, kind, size);
+			if (!number)
+				break;
+			directory->cells[at] = number;
+			return number;
+		}
+		cell = bpf_map_lookup_elem(&cells, &number);
+		if (cell && cell->device == device)
+			return number;
+	}
+	lose(LOST_CELLS);
+	return 0;
+}
+
+static __always_inline struct cell *cell_of(u64 device, u32 kind, u32 size)
+{
+	u32 number = find_cell(device, kind, size);
+
+	return number ? bpf_map_lookup_elem(&cells, &number) : 0;
+}
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Default detail: requests, from G (the request's own start_time_ns) over D to C.
+ *
+ * D is the request's io_start_time_ns where the loader knows it to be true (`settings.issue_is_stamped`): the kernel sets it for
+ * queues that keep statistics (write-back throttling, kyber), and since 6.9 it may be the plug's, older than the issue.
+ * Elsewhere on_issue stamps D itself. It does so without a map: requests come from a fixed set, so a table of buckets
+ * indexed by the request's address finds room for those in flight; who is pushed out is counted.
+ */
+#define STAGES 3
+#include "slow.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+enum { G2D, D2C, G2C };
+
+#define WAYS 4
+#define STAMP_BUCKETS 8192
+
+struct stamp {
+	u64 rq;
+	u64 issue_ns;
+};
+
+struct {
+	struct stamp ways[WAYS];
+} stamps[STAMP_BUCKETS] __attribute__((aligned(64)));
+
+/* Writes under way in a flush sequence: their length, which the last completion no longer tells. */
+#define SEQUENCES 1024
+struct sequence {
+	u64 rq;
+	u64 bytes;
+} sequences[SEQUENCES];
+
+static __always_inline u32 place_of(struct request *rq)
+{
+	u32 low;
+
+	/* The verifier takes a moved low half of a pointer for a number, and no other arithmetic on it. */
+	asm volatile("%0 = %1" : "=w"(low) : "w"((u32)(u64)rq));
+	return (low >> 6) * 0x9E3779B1U >> 16;
+}
+
+HOOK(block_rq_issue)
+int BPF_PROG(on_issue, struct request *rq)
+{
+	struct stamp *ways = stamps[place_of(rq) % STAMP_BUCKETS].ways;
+	u32 way = 0;
+
+	/* A stamp of the same request is stale: it was requeued, or ended unseen. */
+	for (u32 i = 0; i < WAYS; i++) {
+		if (ways[i].rq == (u64)rq || !ways[i].rq) {
+			way = i;
+			break;
+		}
+	}
+	ways[way & (WAYS - 1)].issue_ns = bpf_ktime_get_ns();
+	ways[way & (WAYS - 1)].rq = (u64)rq;
+	return 0;
+}
+
+static __always_inline u64 issued_at(struct request *rq)
+{
+	struct stamp *ways = stamps[place_of(rq) % STAMP_BUCKETS].ways;
+
+	if (settings.issue_is_stamped)
+		return READ(rq, io_start_time_ns);
+	for (u32 i = 0; i < WAYS; i++) {
+		if (ways[i].rq == (u64)rq) {
+			ways[i].rq = 0;
+			return ways[i].issue_ns;
+		}
+	}
+	return 0;
+}
+
+static __always_inline void tell_slow(struct request *rq, u64 device, u64 start_ns, u64 issue_ns, u64 now_ns, u32 bytes, int error)
+{
+	struct slow_request *slow = bpf_ringbuf_reserve(&slow_requests, sizeof(*slow), 0);
+
+	if (!slow) {
+		lose(LOST_SLOW);
+		return;
+	}
+	__builtin_memset(slow, 0, sizeof(*slow));
+	slow->device = device;
+	slow->sector = READ(rq, __sector);
+	slow->get_request_ns = start_ns;
+	slow->issue_ns = issue_ns;
+	slow->complete_ns = now_ns;
+	slow->cgroup = charged_cgroup(READ(rq, bio));
+	slow->flags = flags_of(READ(rq, cmd_flags));
+	slow->bytes = bytes;
+	slow->error = error;
+	bpf_ringbuf_submit(slow, 0);
+}
+
+/* Why a completed request has no D: its queue keeps no times, on_issue was not there yet, or others pushed it out. */
+static __always_inline void explain_no_issue(u64 start_ns)
+{
+	if (settings.issue_is_stamped)
+		lose(LOST_UNTIMED);
+	else
+		lose(start_ns && start_ns <= control.started_ns ? LOST_BEFORE_START : LOST_STAMPS);
+}
+
+static __always_inline void remember_sequence(struct request *rq, u32 bytes)
+{
+	struct sequence *sequence = &sequences[place_of(rq) % SEQUENCES];
+
+	sequence->rq = (u64)rq;
+	sequence->bytes = bytes;
+}
+
+static __always_inline u32 recall_sequence(struct request *rq, u64 start_ns)
+{
+	struct sequence *sequence = &sequences[place_of(rq) % SEQUENCES];
+
+	if (sequence->rq != (u64)rq) {
+		lose(start_ns > control.started_ns ? LOST_STAMPS : LOST_BEFORE_START);
+		return 0;
+	}
+	sequence->rq = 0;
+	return sequence->bytes;
+}
+
+/*
+ * Which completions there are (block/blk-flush.c):
+ * - of an ordinary request, with all its bytes, or with a part of them;
+ * - of the device's own flush, which may serve several senders: its D2C counts, but not as an I/O;
+ * - of the data of a write that is in a flush sequence: D2C and bytes count;
+ * - of no bytes, the end of a sequence: of a write, or of a sender's flush (whose bio has no vector of pages). G2C counts, and the I/O.
+ */
+HOOK(block_rq_complete)
+int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
+{
+	u64 device = device_of(rq);
+	u64 now_ns, start_ns, issue_ns = 0;
+	u32 flags, kind, op, bytes = nr_bytes;
+	bool is_device_flush, is_data, is_end, is_part;
+	struct cell *cell;
+
+	if (!control.started_ns || !is_watched(device))
+		return 0;
+	flags = READ(rq, cmd_flags);
+	op = flags & OP_MASK;
+	kind = kind_of(flags);
+	start_ns = READ(rq, start_time_ns);
+	is_part = nr_bytes < READ(rq, __data_len);
+	is_device_flush = op == OP_FLUSH;
+	is_data = !is_device_flush && in_flush_sequence(rq);
+	is_end = !is_data && !nr_bytes && op == OP_WRITE;
+
+	now_ns = bpf_ktime_get_ns();
+	if (is_data && !is_part)
+		remember_sequence(rq, bytes);
+	if (is_end) {
+		struct bio *bio = READ(rq, bio);
+
+		if (bio && READ(bio, bi_io_vec))
+			bytes = recall_sequence(rq, start_ns);
+		else
+			kind = KIND_FLUSH;
+	} else if (!is_part) {
+		issue_ns = issued_at(rq);
+		if (!issue_ns)
+			explain_no_issue(start_ns);
+	}
+
+	cell = cell_of(device, kind, size_of(bytes));
+	if (!cell)
+		return 0;
+	cell->bytes += nr_bytes;
+	if (is_part)
+		return 0;
+	if (issue_ns)
+		add_duration(&cell->stages[D2C], now_ns - issue_ns);
+	if (is_device_flush)
+		return 0;
+	if (start_ns && issue_ns >= start_ns)
+		add_duration(&cell->stages[G2D], issue_ns - start_ns);
+	if (is_data)
+		return 0;
+	cell->ios++;
+	if (error)
+		cell->errors++;
+	if (start_ns)
+		add_duration(&cell->stages[G2C], now_ns - start_ns);
+	else if (kind != KIND_PASSTHROUGH) /* Most kernels do not time it. */
+		lose(LOST_UNTIMED);
+	if (settings.slow_ns && start_ns && now_ns - start_ns >= settings.slow_ns)
+		tell_slow(rq, device, start_ns, issue_ns, now_ns, bytes, error);
+	return 0;
+}
