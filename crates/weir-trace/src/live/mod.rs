@@ -4,10 +4,17 @@
 //! when that was), and its unit is the request. [`Detail::Full`] follows every bio from its Q, and its unit is the
 //! piece, as in recordings.
 
+mod cells;
+mod control;
+mod in_flight;
 mod options;
+mod overhead;
+mod programs;
+mod ring;
 mod session;
 mod snapshot;
+mod stamps;
 
 pub use options::{Detail, LIMIT_DEVICES, LIMIT_PIDS, Options};
 pub use session::Session;
-pub use snapshot::{Losses, Overhead, Slow, Snapshot, Unit};
+pub use snapshot::{IssueStamp, Losses, Overhead, Slow, Snapshot, StartStamp, Unit};

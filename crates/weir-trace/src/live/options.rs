@@ -2,7 +2,7 @@
 
 use weir_core::target::DeviceNumber;
 
-/// How many devices a session tells apart; requests of further ones are counted as losses.
+/// How many devices can be asked for.
 pub const LIMIT_DEVICES: usize = 64;
 /// How many processes can be asked for.
 pub const LIMIT_PIDS: usize = 64;

@@ -1,11 +1,23 @@
 //! A running session.
 
-use super::{Options, Slow, Snapshot};
+use super::control::Settings;
+use super::overhead::{Sampler, monotonic_ns, process_ns};
+use super::programs::{DEFAULT, Programs};
+use super::ring::Ring;
+use super::{Detail, IssueStamp, Options, Overhead, Slow, Snapshot, StartStamp, Unit, in_flight, stamps};
 use crate::Error;
 
 /// Programs attached to the kernel; they go away when this is dropped.
 pub struct Session {
-    snapshot: Snapshot,
+    // Dropped before the programs whose ring it reads.
+    ring: Option<Ring>,
+    programs: Programs,
+    options: Options,
+    start_stamp: StartStamp,
+    issue_stamp: IssueStamp,
+    sampler: Sampler,
+    started_ns: u64,
+    process_before_ns: u64,
 }
 
 impl Session {
@@ -13,17 +25,66 @@ impl Session {
     ///
     /// # Errors
     /// What is missing: privilege, kernel support, or what the kernel refused.
-    pub fn start(_options: &Options) -> Result<Session, Error> {
-        Err(Error::Unsupported { lacking: "live sessions".into() })
+    pub fn start(options: &Options) -> Result<Session, Error> {
+        if options.needed() == Detail::Full {
+            return Err(Error::Unsupported { lacking: "full detail, which is not built yet".into() });
+        }
+        let process_before_ns = process_ns();
+        let (start_stamp, issue_stamp) = stamps::of_this_kernel(options);
+        let settings = Settings::new(options, issue_stamp == IssueStamp::Request)?;
+        let leave_out: &[&str] = if issue_stamp == IssueStamp::Request { &["on_issue"] } else { &[] };
+        let mut programs = Programs::load(&DEFAULT, &settings, leave_out)?;
+        let ring = options.slow_ns.map(|_| slow_ring(&programs)).transpose()?;
+        let started_ns = monotonic_ns();
+        programs.begin(started_ns)?;
+        Ok(Session {
+            ring,
+            programs,
+            options: options.clone(),
+            start_stamp,
+            issue_stamp,
+            sampler: Sampler::default(),
+            started_ns,
+            process_before_ns,
+        })
     }
 
-    /// All that was counted since the start.
+    /// All that was counted since the start. The first ones take 2 ms, in which the programs' cost is sampled.
     pub fn snapshot(&mut self) -> Snapshot {
-        self.snapshot.clone()
+        let programs = &self.programs;
+        self.sampler.sample(|| programs.figures(), || programs.figures_at_completion());
+        let control = self.programs.control();
+        let cells = self.programs.cells(control.cells);
+        Snapshot {
+            taken_ns: monotonic_ns(),
+            started_ns: self.started_ns,
+            table: cells.table(),
+            unit: Unit::Request,
+            losses: control.losses(self.programs.figures().skipped),
+            overhead: Overhead {
+                completions: cells.ios(),
+                ns_per_completion: self.sampler.ns_per_completion(),
+                process_ns: process_ns() - self.process_before_ns,
+                memory_bytes: self.programs.memory_bytes(),
+            },
+            in_flight: in_flight::by_device(&self.options.devices),
+            start_stamp: self.start_stamp,
+            issue_stamp: self.issue_stamp,
+        }
     }
 
     /// The slow requests since the last call, in order of completion.
     pub fn slow(&mut self) -> Vec<Slow> {
-        Vec::new()
+        self.ring.as_mut().map(Ring::take).unwrap_or_default()
     }
+
+    /// How many tracepoints the session hooks.
+    pub fn hooks(&self) -> usize {
+        self.programs.hooks()
+    }
+}
+
+fn slow_ring(programs: &Programs) -> Result<Ring, Error> {
+    let map = programs.map("slow_requests")?;
+    Ring::new(&map).map_err(|source| Error::Program { action: "read", program: "slow_requests", source })
 }

@@ -27,16 +27,53 @@ pub struct Snapshot {
     pub losses: Losses,
     /// What watching cost.
     pub overhead: Overhead,
-    /// Requests between D and C by device, as the kernel counts them; devices without any are left out.
+    /// Requests that the kernel counts as under way, by device; devices without any are left out.
     pub in_flight: Vec<(DeviceNumber, u64)>,
+    /// How true G is.
+    pub start_stamp: StartStamp,
+    /// Where D comes from.
+    pub issue_stamp: IssueStamp,
+}
+
+/// What a request's `start_time_ns`, the G of default detail, means on this kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartStamp {
+    /// When the request was taken for this I/O (5.15, 6.6 to 6.8), or a program's own stamp (full detail).
+    Exact,
+    /// When a batch of requests was allocated, of which this was one: up to a batch's submission early (5.16 to 6.5).
+    BatchAllocated,
+    /// The first time that the submitter's plug asked for: up to a batch's submission early (since 6.9).
+    PlugStarted,
+}
+
+impl StartStamp {
+    /// In words, for below a table; nothing if there is nothing to say.
+    pub fn caveat(self) -> Option<&'static str> {
+        match self {
+            StartStamp::Exact => None,
+            StartStamp::BatchAllocated => Some(
+                "this kernel stamps requests when it allocates a batch of them: G2D and G2C may include the submission of the batch",
+            ),
+            StartStamp::PlugStarted => Some(
+                "this kernel stamps a plugged batch of requests once: G2D and G2C may include the submission of the batch",
+            ),
+        }
+    }
+}
+
+/// Where D comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IssueStamp {
+    /// From the request's `io_start_time_ns`: no program runs at D.
+    Request,
+    /// From a program at D.
+    Program,
 }
 
 /// What could not be counted, or not in full, since the session's start; all zero if everything was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Completions on devices past [`super::LIMIT_DEVICES`]: not in the table.
-    pub devices: u64,
-    /// Completions for whose kind no histogram was left: not in the table.
+    /// Completions for whose device and kind no distributions were left: not in the table.
     pub cells: u64,
     /// Runs of a program that the kernel skipped because it interrupted itself: not in the table.
     pub skipped: u64,
@@ -62,11 +99,11 @@ impl Losses {
 /// What watching cost since the session's start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Overhead {
-    /// Runs of the session's programs.
-    pub runs: u64,
-    /// Mean time of a run, ns, sampled by the kernel's own BPF statistics; `None` where they are not allowed or there
-    /// were too few runs yet.
-    pub ns_per_run: Option<f64>,
+    /// Completions the programs ran for.
+    pub completions: u64,
+    /// Time in all programs of the session per completion, ns, from the kernel's own BPF statistics, which run for
+    /// instants only, as they cost time themselves; `None` where they are not allowed, or saw too few completions yet.
+    pub ns_per_completion: Option<f64>,
     /// CPU time of this process since the session's start, user and system, ns.
     pub process_ns: u64,
     /// Memory of the session's maps, bytes.
@@ -74,9 +111,9 @@ pub struct Overhead {
 }
 
 impl Overhead {
-    /// CPU time of the programs in the kernel, ns, estimated from a sample of their runs.
+    /// CPU time of the programs in the kernel, ns, estimated from the sample.
     pub fn programs_ns(&self) -> Option<f64> {
-        Some(self.ns_per_run? * self.runs as f64)
+        Some(self.ns_per_completion? * self.completions as f64)
     }
 }
 
