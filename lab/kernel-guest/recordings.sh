@@ -149,7 +149,7 @@ scenario_dm_linear() { # two halves in one: I/O across the border, over a device
   untrace
 }
 
-scenario_scsi_debug() { # discards, requeues, passthrough, medium errors
+scenario_scsi_debug() { # discards, requeues, passthrough, partial completions, medium errors
   scsi_disk dev_size_mb=64 ndelay=500000 lbpu=1 max_queue=8
   driver=/sys/bus/pseudo/drivers/scsi_debug
   trace scsi-debug sda
@@ -167,6 +167,13 @@ scenario_scsi_debug() { # discards, requeues, passthrough, medium errors
   echo 0 >$driver/opts
   phase sda passthrough
   echo 1 >/sys/block/sda/device/rescan
+  phase sda "short transfer"
+  # Every fifth read brings only half: the rest is issued again, a partial completion.
+  echo 0x100 >$driver/opts
+  echo 5 >$driver/every_nth
+  oplog direct /dev/sda read 20 16384 1 up 16777216 >$out/short.ops
+  echo 0 >$driver/every_nth
+  echo 0 >$driver/opts
   phase sda "medium error"
   echo 2 >$driver/opts
   # scsi_debug's bad sectors are 0x1234 to 0x123d.
