@@ -51,7 +51,7 @@ fn line(out: &mut String, job: &str, interval: &Interval, class: Class, cell: &I
 }
 
 /// A field as RFC 4180 wants it.
-fn field(text: &str) -> String {
+pub(super) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -83,6 +83,8 @@ pub struct Device {
     pub request_latency: [RequestLatency; Direction::COUNT],
     /// Q to the end of the last piece per top-level bio, through all devices below, by direction.
     pub bio_latency: [Distribution; Direction::COUNT],
+    /// Times between successive Qs.
+    pub queue_gaps: Summary,
     /// Distances between successive bios.
     pub seeks_queue: Seeks,
     /// Distances between successive requests, as they go to the driver.
@@ -317,6 +319,8 @@ pub struct Seeks {
     pub sum_sectors: u128,
     /// The distances other than 0, either way, sectors.
     pub sectors: Sketch,
+    /// The most frequent of these distances, and how often it occurred at least.
+    pub frequent: Option<(u64, u64)>,
 }
 
 /// How many were in flight.
@@ -529,6 +533,7 @@ impl Device {
         for (mine, theirs) in self.bio_latency.iter_mut().zip(&other.bio_latency) {
             mine.merge(theirs);
         }
+        self.queue_gaps.merge(&other.queue_gaps);
         self.issued_seen_by_queued_sum += other.issued_seen_by_queued_sum;
         for (mine, theirs) in self.traffic.iter_mut().zip(&other.traffic) {
             mine.merge(theirs);
@@ -552,11 +557,27 @@ impl Device {
     }
 }
 
+impl Slice {
+    /// Q2C of reads, writes and discards together, ns.
+    pub fn q2c_of_data(&self) -> Sketch {
+        let mut sum = Sketch::default();
+        for direction in [Direction::Read, Direction::Write, Direction::Discard] {
+            sum.merge(&self.q2c[direction as usize]);
+        }
+        sum
+    }
+}
+
 impl Seeks {
     /// The middle distance, sectors; 0 where most are sequential.
     pub fn median_sectors(&self) -> u64 {
         let rank = self.count / 2;
         if rank < self.sequential { 0 } else { self.sectors.at_rank(rank - self.sequential) }
+    }
+
+    /// The most frequent distance, and how often it occurred at least.
+    pub fn mode_sectors(&self) -> (u64, u64) {
+        self.frequent.filter(|(_, n)| *n > self.sequential).unwrap_or((0, self.sequential))
     }
 
     /// The mean distance, sectors.
@@ -570,6 +591,11 @@ impl Seeks {
         self.sequential += other.sequential;
         self.sum_sectors += other.sum_sectors;
         self.sectors.merge(&other.sectors);
+        self.frequent = match (self.frequent, other.frequent) {
+            (Some((distance, n)), Some((same, more))) if distance == same => Some((distance, n + more)),
+            (Some(mine), Some(theirs)) => Some(if mine.1 >= theirs.1 { mine } else { theirs }),
+            (mine, theirs) => mine.or(theirs),
+        };
     }
 }
 

@@ -2,7 +2,10 @@
 
 mod btt;
 mod csv;
+mod figures;
 mod json;
+mod json_time;
+mod phrases;
 mod rows;
 mod text;
 

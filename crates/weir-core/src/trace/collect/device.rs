@@ -28,6 +28,7 @@ pub struct DeviceCollector {
     slice: usize,
     slice_start_ns: u64,
     slice_end_ns: u64,
+    last_queue_ns: Option<u64>,
     depth_queue: DepthMeter,
     depth_issue: DepthMeter,
     seeks_queue: SeekMeter,
@@ -45,6 +46,7 @@ impl DeviceCollector {
             slice: 0,
             slice_start_ns: 0,
             slice_end_ns: 0,
+            last_queue_ns: None,
             depth_queue: DepthMeter::default(),
             depth_issue: DepthMeter::default(),
             seeks_queue: SeekMeter::default(),
@@ -70,6 +72,9 @@ impl DeviceCollector {
                 events.queued += 1;
                 events.queued_flushes += u64::from(no_data);
                 self.out.issued_seen_by_queued_sum += self.depth_issue.now();
+                if let Some(last_ns) = self.last_queue_ns.replace(event.time_ns) {
+                    self.out.queue_gaps.record(event.time_ns.saturating_sub(last_ns));
+                }
                 self.enter_queue(event.time_ns);
                 self.seeks_queue.next(event.sector, event.bytes);
             }
@@ -181,8 +186,8 @@ impl DeviceCollector {
         self.cells.merge(other.cells);
         self.depth_queue.merge(other.depth_queue);
         self.depth_issue.merge(other.depth_issue);
-        self.seeks_queue.merge(&other.seeks_queue);
-        self.seeks_issue.merge(&other.seeks_issue);
+        self.seeks_queue.merge(other.seeks_queue);
+        self.seeks_issue.merge(other.seeks_issue);
         self.plugs.merge(&other.plugs);
         self.slice_end_ns = 0;
         self.out.merge(theirs);

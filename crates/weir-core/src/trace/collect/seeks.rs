@@ -2,11 +2,23 @@
 
 use crate::trace::analysis::Seeks;
 
+/// Places for candidates of the most frequent distance.
+const CANDIDATES: usize = 256;
+
 /// Keeps [`Seeks`] up to date.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SeekMeter {
     end_sector: Option<u64>,
     out: Seeks,
+    /// Distance and count. Each place keeps the distance that has the majority of those that fall there (Boyer and
+    /// Moore's vote), so the count is the least that there were.
+    candidates: Box<[(u64, u64); CANDIDATES]>,
+}
+
+impl Default for SeekMeter {
+    fn default() -> Self {
+        SeekMeter { end_sector: None, out: Seeks::default(), candidates: Box::new([(0, 0); CANDIDATES]) }
+    }
 }
 
 impl SeekMeter {
@@ -24,18 +36,36 @@ impl SeekMeter {
             } else {
                 self.out.sum_sectors += u128::from(distance);
                 self.out.sectors.record(distance);
+                self.vote(distance);
             }
         }
         self.end_sector = Some(sector.saturating_add(u64::from(bytes.div_ceil(512))));
     }
 
     /// Adds all of `other`.
-    pub fn merge(&mut self, other: &SeekMeter) {
-        self.out.merge(&other.out);
+    pub fn merge(&mut self, other: SeekMeter) {
+        self.out.merge(&other.finish());
     }
 
     /// The figures.
-    pub fn finish(self) -> Seeks {
+    pub fn finish(mut self) -> Seeks {
+        let best = self.candidates.iter().max_by_key(|(distance, n)| (*n, std::cmp::Reverse(*distance)));
+        let own = Seeks { frequent: best.copied().filter(|(_, n)| *n > 0), ..Seeks::default() };
+        self.out.merge(&own);
         self.out
+    }
+
+    #[inline]
+    fn vote(&mut self, distance: u64) {
+        // Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): 2^64 divided by the golden ratio.
+        let place = distance.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        let (candidate, n) = &mut self.candidates[place as usize];
+        if *candidate == distance {
+            *n += 1;
+        } else if *n > 0 {
+            *n -= 1;
+        } else {
+            (*candidate, *n) = (distance, 1);
+        }
     }
 }
