@@ -88,7 +88,7 @@ pub struct Piece {
     pub error: i32,
     /// How often the driver gave its request back.
     pub requeues: u16,
-    /// The time until the data was written, where a flush followed it before the true end (POSTFLUSH).
+    /// When the data was done, where a flush, or only the end of its sequence, followed (POSTFLUSH).
     pub data_done_ns: Option<u64>,
 }
 

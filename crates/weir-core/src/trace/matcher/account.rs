@@ -25,11 +25,13 @@ pub enum Reason {
     NoRequest,
     /// An act this version does not know.
     UnknownAct,
+    /// Of a device beyond the number of devices followed; such events are counted under device 0:0.
+    TooManyDevices,
 }
 
 impl Reason {
     /// How many there are.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
 
     /// In the order of reports.
     pub const ALL: [Reason; Reason::COUNT] = [
@@ -40,6 +42,7 @@ impl Reason {
         Reason::AfterEnd,
         Reason::NoRequest,
         Reason::UnknownAct,
+        Reason::TooManyDevices,
     ];
 
     /// As in JSON.
@@ -52,6 +55,7 @@ impl Reason {
             Reason::AfterEnd => "after_end",
             Reason::NoRequest => "no_request",
             Reason::UnknownAct => "unknown_act",
+            Reason::TooManyDevices => "too_many_devices",
         }
     }
 }

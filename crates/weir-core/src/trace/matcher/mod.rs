@@ -1,17 +1,40 @@
 //! From events to the lives of I/Os.
+//!
+//! A bio waits, from its Q on, under its first sector (or its identity, where the recording has one). G takes it
+//! into a request, M and F into one that waits already; X cuts it, A leads it to a device below. A request is found by
+//! its start (I, D) or its end (M) until it is issued, then by the first sector not yet done (C, R). What fits several
+//! of the same sector and direction goes to the one that came first, but for G, M and F: a thread has one bio at a
+//! time between Q and G, so these belong to the latest of their thread.
+//!
+//! Nothing waits for ever: see [`Limits`].
 
 mod account;
+mod close;
+mod complete;
+mod device;
+mod index;
+mod life;
+mod queue;
+mod request;
+mod slab;
+
+use std::collections::HashMap;
 
 pub use account::{Account, Reason, Unmatched};
+use device::{DEVICES_MAX, Device};
+use index::{Index, Key};
+use life::{BioLife, Part, RequestLife};
+use slab::{Id, Slab};
 
-use super::{Event, Item, Sink};
+use super::{Act, Event, Item, Sink};
+use crate::target::DeviceNumber;
 
 /// When an I/O that does not end is given up, so that memory is bounded by what is in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Nothing happened to it for so long, ns: longer than the kernel's own time-out with all its retries.
     pub silent_ns: u64,
-    /// So many are in flight at once; the oldest go first.
+    /// So many parts and requests are in flight at once; the oldest go first.
     pub in_flight: usize,
 }
 
@@ -25,7 +48,20 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Matcher {
     limits: Limits,
-    accounts: Unmatched,
+    index: Index,
+    bios: Slab<BioLife>,
+    parts: Slab<Part>,
+    requests: Slab<RequestLife>,
+    devices: Vec<Device>,
+    numbers: HashMap<DeviceNumber, u16>,
+    /// The device of the last event: most often that of the next.
+    last: (DeviceNumber, u16),
+    /// What the recorder says it lost.
+    dropped: u64,
+    /// Events of devices beyond [`DEVICES_MAX`].
+    beyond: u64,
+    ticks: u32,
+    now_ns: u64,
 }
 
 impl Default for Matcher {
@@ -34,30 +70,164 @@ impl Default for Matcher {
     }
 }
 
+/// What was found under a key.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    id: Id,
+    /// Others fitted as well.
+    ambiguous: bool,
+}
+
 impl Matcher {
     /// A matcher that has seen nothing.
     pub fn new(limits: Limits) -> Self {
-        Matcher { limits, accounts: Unmatched::default() }
+        Matcher {
+            limits,
+            index: Index::new(),
+            bios: Slab::new(),
+            parts: Slab::new(),
+            requests: Slab::new(),
+            devices: Vec::new(),
+            numbers: HashMap::new(),
+            last: (DeviceNumber::default(), u16::MAX),
+            dropped: 0,
+            beyond: 0,
+            ticks: 0,
+            now_ns: 0,
+        }
     }
 
     /// Takes any item; those that are no events only count where they speak of losses.
     pub fn item(&mut self, item: &Item, sink: &mut impl Sink) {
         match item {
             Item::Event(event) => self.event(event, sink),
-            Item::Dropped { events } => self.accounts.dropped += events,
+            Item::Dropped { events } => {
+                self.dropped = self.dropped.saturating_add(*events);
+                self.devices.iter_mut().for_each(Device::has_gaps);
+            }
             Item::Process { .. } | Item::WallClock { .. } | Item::Message { .. } => {}
         }
     }
 
     /// Takes the next event, tells the sink of it, and of what it completes.
     pub fn event(&mut self, event: &Event, sink: &mut impl Sink) {
+        let Some(device) = self.device(event) else {
+            self.beyond += 1;
+            return;
+        };
         sink.event(event);
-        let _ = self.limits;
-        self.accounts.devices.entry(event.device).or_default().events += 1;
+        self.devices[usize::from(device)].count(event);
+        self.now_ns = self.now_ns.max(event.time_ns);
+        self.give_up_some(sink);
+        match event.act {
+            Act::Queue => self.queue(event, device, sink),
+            Act::GetRequest => self.get_request(event, device, sink),
+            Act::Insert => self.insert(event, device, sink),
+            Act::Issue => self.issue(event, device, sink),
+            Act::Complete => self.complete(event, device, sink),
+            Act::BackMerge | Act::FrontMerge => self.merge(event, device, sink),
+            Act::RequestMerge => self.merge_requests(event, device, sink),
+            Act::Split => self.split(event, device, sink),
+            Act::Remap => self.remap(event, device, sink),
+            Act::Requeue => self.requeue(event, device, sink),
+            Act::Unknown => self.devices[usize::from(device)].unmatched(Reason::UnknownAct, 1),
+            // They belong to no I/O.
+            Act::Plug
+            | Act::Unplug
+            | Act::UnplugTimer
+            | Act::SleepRequest
+            | Act::Bounce
+            | Act::Abort
+            | Act::DriverData => self.devices[usize::from(device)].matched += 1,
+        }
     }
 
     /// Says that no event follows: gives up what is still in flight, and says what became of every event.
-    pub fn finish(self, _sink: &mut impl Sink) -> Unmatched {
-        self.accounts
+    pub fn finish(mut self, sink: &mut impl Sink) -> Unmatched {
+        self.give_up_all(sink);
+        let mut unmatched = Unmatched { dropped: self.dropped, ..Unmatched::default() };
+        for device in &self.devices {
+            unmatched.devices.insert(device.number, device.account());
+        }
+        if self.beyond > 0 {
+            let beyond = Account {
+                events: self.beyond,
+                unmatched: [(Reason::TooManyDevices, self.beyond)].into(),
+                ..Account::default()
+            };
+            unmatched.devices.entry(DeviceNumber::default()).or_default().merge(&beyond);
+        }
+        unmatched
+    }
+
+    #[inline]
+    fn device(&mut self, event: &Event) -> Option<u16> {
+        if self.last.0 == event.device && self.last.1 != u16::MAX {
+            return Some(self.last.1);
+        }
+        let device = match self.numbers.get(&event.device) {
+            Some(&device) => device,
+            None if self.devices.len() < DEVICES_MAX => {
+                let device = self.devices.len() as u16;
+                self.devices.push(Device::new(event.device, event.time_ns));
+                self.numbers.insert(event.device, device);
+                device
+            }
+            None => return None,
+        };
+        self.last = (event.device, device);
+        Some(device)
+    }
+
+    /// Of all under `key` the one that fits best: the first of them, or the latest.
+    #[inline]
+    fn pick(&self, key: Key, fit: impl Fn(&Self, Id) -> Fit) -> Option<Found> {
+        let (first, more) = self.index.first(key)?;
+        if !more {
+            return fit(self, first).accepted().then_some(Found { id: first, ambiguous: false });
+        }
+        let mut best: Option<(Fit, Found)> = None;
+        for id in self.index.all(key) {
+            let candidate = fit(self, id);
+            if !candidate.accepted() {
+                continue;
+            }
+            match &mut best {
+                Some((fit, found)) if *fit == candidate => {
+                    found.ambiguous = true;
+                    if candidate.latest_wins {
+                        found.id = id;
+                    }
+                }
+                Some((fit, _)) if fit.score >= candidate.score => {}
+                _ => best = Some((candidate, Found { id, ambiguous: false })),
+            }
+        }
+        best.map(|(_, found)| found)
+    }
+
+    fn note_ambiguous(&mut self, device: u16, found: &Found) {
+        self.devices[usize::from(device)].ambiguous += u64::from(found.ambiguous);
+    }
+}
+
+/// How well something fits an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fit {
+    /// 0: not at all.
+    score: u8,
+    latest_wins: bool,
+}
+
+impl Fit {
+    const NO: Fit = Fit { score: 0, latest_wins: false };
+
+    /// The first that fits so well.
+    fn first(score: u8) -> Fit {
+        Fit { score, latest_wins: false }
+    }
+
+    fn accepted(self) -> bool {
+        self.score > 0
     }
 }
