@@ -177,5 +177,6 @@ fn why(reason: Reason) -> &'static str {
         Reason::AfterEnd => "of I/Os not done when the recording ended",
         Reason::NoRequest => "about a request not seen",
         Reason::UnknownAct => "of an unknown kind",
+        Reason::TooManyDevices => "of more devices than are followed",
     }
 }
