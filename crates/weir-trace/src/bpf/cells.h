@@ -40,8 +40,9 @@ struct cell {
 	struct duration_counts stages[STAGES];
 };
 
+#define DIRECTORY_CELLS (DEVICE_HASHES * KINDS * SIZES)
 struct directory {
-	u16 cells[DEVICE_HASHES * KINDS * SIZES];
+	u16 cells[DIRECTORY_CELLS];
 };
 
 struct {
@@ -190,9 +191,13 @@ __noinline u32 find_cell(u64 device, u32 kind, u32 size)
 		return 0;
 	for (u32 probe = 0; probe < PROBES; probe++) {
 		u32 at = (((hash + probe) % DEVICE_HASHES) * KINDS + (kind & (KINDS - 1))) * SIZES + (size & (SIZES - 1));
-		u32 number = directory->cells[at];
 		struct cell *cell;
+		u32 number;
 
+		/* The compiler makes the sum an "or", of whose result kernels around 6.1 know no bound. */
+		asm volatile("" : "+r"(at));
+		at %= DIRECTORY_CELLS;
+		number = directory->cells[at];
 		if (!number) {
 			number = new_cell(device, kind, size);
 			if (!number)
