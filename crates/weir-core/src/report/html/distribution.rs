@@ -55,20 +55,31 @@ pub fn coarse_curve(name: String, look: usize, buckets: &[(u64, u64, u64)], long
 }
 
 fn curve(sample: &Sample<'_>) -> Series {
-    let n = sample.latency.count() as f64;
+    let value = |q: f64| sample.latency.quantile(q).unwrap_or(0);
+    curve_of(sample.name.clone(), sample.look, sample.latency.count(), sample.latency.max(), value)
+}
+
+/// The curve of `count` durations whose quantiles `value` tells, dotted where fewer than three lie beyond.
+pub fn curve_of(
+    name: String,
+    look: usize,
+    count: u64,
+    longest_ns: Option<u64>,
+    value: impl Fn(f64) -> u64,
+) -> Series {
+    let n = count as f64;
     let nines_sure = (n / SAMPLES_BEYOND).log10().max(0.0);
-    let value = |q: f64| sample.latency.quantile(q).unwrap_or(0) as f64;
     let at = |nines: f64| 1.0 - 10f64.powf(-nines);
     let steps = (nines_sure * f64::from(STEPS_PER_NINE)).ceil() as u32;
     let mut points: Vec<(f64, f64)> = (0..=steps)
         .map(|i| at(nines_sure * f64::from(i) / f64::from(steps.max(1))))
-        .map(|q| (q, value(q)))
+        .map(|q| (q, value(q) as f64))
         .collect();
     let sure = points.len();
-    if let Some(longest) = sample.latency.max() {
-        points.push((1.0 - 1.0 / n.max(2.0), longest as f64));
+    if let Some(longest_ns) = longest_ns {
+        points.push((1.0 - 1.0 / n.max(2.0), longest_ns as f64));
     }
-    let mut series = Series::line(sample.name.clone(), sample.look, points);
+    let mut series = Series::line(name, look, points);
     series.doubtful_from = Some(sure);
     series
 }

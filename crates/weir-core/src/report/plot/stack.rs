@@ -49,7 +49,8 @@ pub fn svg(figure: &StackFigure, form: Form) -> String {
     let mut top = 2.0 + legend(&mut svg, &entries, left, 2.0, form);
     for stack in &figure.stacks {
         svg.text("lg strong", (left, top + font * 1.2), Anchor::Start, &stack.label);
-        let behind = left + bold_width(&stack.label, font) + font * 0.7;
+        // Names hold what letters are widest in bold: digits, brackets.
+        let behind = left + bold_width(&stack.label, font) * 1.06 + font * 0.8;
         svg.text("tk", (behind, top + font * 1.2), Anchor::Start, &stack.note);
         bar(&mut svg, figure, stack, (left, right), top + font * 1.6, font);
         top += font * ROW;
@@ -72,6 +73,15 @@ fn share(stack: &Stack, part: usize) -> f64 {
     stack.values.get(part).copied().filter(usable).map_or(0.0, |v| v / all)
 }
 
+/// Whole percents, but what is not all of it is not called 100 %.
+fn rounded(percent: f64) -> String {
+    if (99.5..100.0).contains(&percent) {
+        format!("{:.1}", percent.min(99.9))
+    } else {
+        format!("{percent:.0}")
+    }
+}
+
 fn bar(svg: &mut Svg, figure: &StackFigure, stack: &Stack, (left, right): (f64, f64), top: f64, font: f64) {
     let height = font * BAR;
     let mut from = left;
@@ -83,7 +93,7 @@ fn bar(svg: &mut Svg, figure: &StackFigure, stack: &Stack, (left, right): (f64, 
         }
         // A hair of paper between neighbours; a sliver keeps its colour.
         svg.rect(&format!("br s{}", look % LOOKS), from, top, (width - 1.0).max(width.min(0.8)), height);
-        let long = format!("{name} {:.0} %", share * 100.0);
+        let long = format!("{name} {} %", rounded(share * 100.0));
         let text = [long.as_str(), name.as_str()].into_iter().find(|t| bold_width(t, font) + 10.0 <= width);
         if let Some(text) = text {
             svg.text("in", (from + width / 2.0, top + height * 0.68), Anchor::Middle, text);

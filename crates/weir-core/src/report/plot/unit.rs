@@ -15,6 +15,8 @@ pub enum Unit {
     BytesPerSecond,
     /// Bytes, written in KB, MB or GB (10³…).
     Bytes,
+    /// Bytes over many powers of ten, written in B, KB, MB or GB at every tick.
+    Distance,
     /// 0 to 100.
     Percent,
     /// A number of the things named.
@@ -67,7 +69,7 @@ impl Unit {
     /// tick carries its own.
     pub fn caption(self, largest: f64) -> String {
         match self {
-            Unit::Latency | Unit::Percent | Unit::Quantile => String::new(),
+            Unit::Latency | Unit::Distance | Unit::Percent | Unit::Quantile => String::new(),
             Unit::Seconds => "s".to_string(),
             Unit::Iops => "operations/s".to_string(),
             Unit::BytesPerSecond => format!("{}/s", byte_unit(largest.max(1e6)).1),
@@ -83,6 +85,10 @@ impl Unit {
             Unit::Latency => {
                 let (divisor, unit) = time_unit(value * 1.000_001);
                 format!("{} {unit}", trimmed(value / divisor, 2))
+            }
+            Unit::Distance => {
+                let (divisor, unit) = byte_unit(value * 1.000_001);
+                format!("{} {unit}", compact(value / divisor, 0.0))
             }
             Unit::Seconds => trimmed(value, 2),
             Unit::Iops | Unit::Count(_) => compact(value, largest),
@@ -106,7 +112,7 @@ impl Unit {
                 let (divisor, unit) = byte_unit(value.max(1e6));
                 format!("{} {unit}/s", significant(value / divisor))
             }
-            Unit::Bytes => {
+            Unit::Bytes | Unit::Distance => {
                 let (divisor, unit) = byte_unit(value);
                 format!("{} {unit}", significant(value / divisor))
             }
@@ -144,6 +150,7 @@ mod tests {
             (Unit::Iops, 0.1, 80_000.0, "0.1", "0.10"),
             (Unit::BytesPerSecond, 2.5e8, 5e8, "250", "250 MB/s"),
             (Unit::Bytes, 15e6, 1e8, "15", "15.0 MB"),
+            (Unit::Distance, 1e6, 1e12, "1 MB", "1.00 MB"),
             (Unit::Quantile, 0.999, 1.0, "99.9 %", "99.9 %"),
         ] {
             assert_eq!((unit.tick(value, largest).as_str(), unit.value(value).as_str()), (tick, full));

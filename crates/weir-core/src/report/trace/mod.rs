@@ -5,7 +5,7 @@ mod csv;
 mod figures;
 mod json;
 mod json_time;
-mod phrases;
+pub(in crate::report) mod phrases;
 mod rows;
 mod text;
 
