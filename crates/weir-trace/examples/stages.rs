@@ -11,7 +11,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let slow = words.iter().position(|word| word == "slow").and_then(|at| words.get(at + 1));
     let slow_ns = slow.map(|word| word.parse()).transpose()?;
     let mut session = Session::start(&Options { detail, slow_ns, ..Options::default() })?;
-    std::thread::sleep(Duration::from_secs_f64(seconds));
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_secs_f64(seconds / 10.0));
+        session.snapshot();
+    }
     let snapshot = session.snapshot();
     println!(
         "{:?} {:?} {:?} {:?} {:?}",

@@ -23,13 +23,13 @@
 #define DEVICE_HASHES 64
 #define PROBES 8
 
-struct duration_counts {
+struct duration_sums {
 	u64 sum_ns;
 	u64 min_ns;
 	u64 max_ns;
-	u64 buckets[BUCKETS];
 };
 
+/* The sums of all stages stand together, in as few cache lines as they need. */
 struct cell {
 	u64 device;
 	u32 kind;
@@ -37,7 +37,8 @@ struct cell {
 	u64 ios;
 	u64 bytes;
 	u64 errors;
-	struct duration_counts stages[STAGES];
+	struct duration_sums sums[STAGES];
+	u64 buckets[STAGES][BUCKETS];
 };
 
 #define DIRECTORY_CELLS (DEVICE_HASHES * KINDS * SIZES)
@@ -144,18 +145,19 @@ static __always_inline u32 bucket_of(u64 ns)
 	return ((exponent - FIRST_EXPONENT + 1) << OCTAVE_BITS) + ((ns >> (exponent - OCTAVE_BITS)) & ((1 << OCTAVE_BITS) - 1));
 }
 
-static __always_inline void add_duration(struct duration_counts *stage, u64 ns)
+static __always_inline void add_duration(struct cell *cell, u32 stage, u64 ns)
 {
+	struct duration_sums *sums = &cell->sums[stage];
 	u32 bucket = bucket_of(ns);
 
 	if (bucket >= BUCKETS)
 		return;
-	stage->sum_ns += ns;
-	if (ns < stage->min_ns)
-		stage->min_ns = ns;
-	if (ns > stage->max_ns)
-		stage->max_ns = ns;
-	stage->buckets[bucket]++;
+	sums->sum_ns += ns;
+	if (ns < sums->min_ns)
+		sums->min_ns = ns;
+	if (ns > sums->max_ns)
+		sums->max_ns = ns;
+	cell->buckets[stage][bucket]++;
 }
 
 static __always_inline u32 new_cell(u64 device, u32 kind, u32 size)
@@ -171,7 +173,7 @@ static __always_inline u32 new_cell(u64 device, u32 kind, u32 size)
 	cell->kind = kind;
 	cell->size = size;
 	for (u32 stage = 0; stage < STAGES; stage++)
-		cell->stages[stage].min_ns = ~0ULL;
+		cell->sums[stage].min_ns = ~0ULL;
 	cell->device = device;
 	__sync_fetch_and_add(&control.cells, 1);
 	return number;

@@ -4,8 +4,8 @@
  *
  * D is the request's io_start_time_ns where the loader knows it to be true (`settings.issue_is_stamped`): the kernel sets it for
  * queues that keep statistics (write-back throttling, kyber), and since 6.9 it may be the plug's, older than the issue.
- * Elsewhere on_issue stamps D itself. It does so without a map: requests come from a fixed set, so a table of buckets
- * indexed by the request's address finds room for those in flight; who is pushed out is counted.
+ * Elsewhere on_issue stamps D itself. It does so without a map: requests come from a fixed set, whose addresses
+ * spread well over a large table; where two in flight share a place, the older one's D is lost, and that is counted.
  */
 #define STAGES 3
 #include "slow.h"
@@ -14,17 +14,11 @@ char LICENSE[] SEC("license") = "GPL";
 
 enum { G2D, D2C, G2C };
 
-#define WAYS 4
-#define STAMP_BUCKETS 8192
-
+#define STAMPS (1 << 16)
 struct stamp {
 	u64 rq;
 	u64 issue_ns;
-};
-
-struct {
-	struct stamp ways[WAYS];
-} stamps[STAMP_BUCKETS] __attribute__((aligned(64)));
+} stamps[STAMPS];
 
 /* Writes under way in a flush sequence: their length, which the last completion no longer tells. */
 #define SEQUENCES 1024
@@ -45,34 +39,21 @@ static __always_inline u32 place_of(struct request *rq)
 HOOK(block_rq_issue)
 int BPF_PROG(on_issue, struct request *rq)
 {
-	struct stamp *ways = stamps[place_of(rq) % STAMP_BUCKETS].ways;
-	u32 way = 0;
+	struct stamp *stamp = &stamps[place_of(rq) % STAMPS];
 
-	/* A stamp of the same request is stale: it was requeued, or ended unseen. */
-	for (u32 i = 0; i < WAYS; i++) {
-		if (ways[i].rq == (u64)rq || !ways[i].rq) {
-			way = i;
-			break;
-		}
-	}
-	ways[way & (WAYS - 1)].issue_ns = bpf_ktime_get_ns();
-	ways[way & (WAYS - 1)].rq = (u64)rq;
+	/* Nothing is read: the line was another CPU's, and stores need not wait for it. */
+	stamp->issue_ns = bpf_ktime_get_ns();
+	stamp->rq = (u64)rq;
 	return 0;
 }
 
 static __always_inline u64 issued_at(struct request *rq)
 {
-	struct stamp *ways = stamps[place_of(rq) % STAMP_BUCKETS].ways;
+	struct stamp *stamp = &stamps[place_of(rq) % STAMPS];
 
 	if (settings.issue_is_stamped)
 		return READ(rq, io_start_time_ns);
-	for (u32 i = 0; i < WAYS; i++) {
-		if (ways[i].rq == (u64)rq) {
-			ways[i].rq = 0;
-			return ways[i].issue_ns;
-		}
-	}
-	return 0;
+	return stamp->rq == (u64)rq ? stamp->issue_ns : 0;
 }
 
 static __always_inline void tell_slow(struct request *rq, u64 device, u64 start_ns, u64 issue_ns, u64 now_ns, u32 bytes, int error)
@@ -175,18 +156,18 @@ int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 	if (is_part)
 		return 0;
 	if (issue_ns)
-		add_duration(&cell->stages[D2C], now_ns - issue_ns);
+		add_duration(cell, D2C, now_ns - issue_ns);
 	if (is_device_flush)
 		return 0;
 	if (start_ns && issue_ns >= start_ns)
-		add_duration(&cell->stages[G2D], issue_ns - start_ns);
+		add_duration(cell, G2D, issue_ns - start_ns);
 	if (is_data)
 		return 0;
 	cell->ios++;
 	if (error)
 		cell->errors++;
 	if (start_ns)
-		add_duration(&cell->stages[G2C], now_ns - start_ns);
+		add_duration(cell, G2C, now_ns - start_ns);
 	else if (kind != KIND_PASSTHROUGH) /* Most kernels do not time it. */
 		lose(LOST_UNTIMED);
 	if (settings.slow_ns && start_ns && now_ns - start_ns >= settings.slow_ns)

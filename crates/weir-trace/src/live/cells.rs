@@ -11,13 +11,13 @@ const OCTAVE_BITS: u32 = 5;
 const FIRST_EXPONENT: u32 = 8;
 const LAST_EXPONENT: u32 = 33;
 const BUCKETS: usize = ((LAST_EXPONENT - FIRST_EXPONENT + 2) << OCTAVE_BITS) as usize;
-/// Words of a cell before its stages, and of a stage before its buckets.
+/// Words of a cell before its stages, and of a stage's sums; the buckets of all stages follow the sums of all stages.
 const HEAD_WORDS: usize = 5;
-const STAGE_HEAD_WORDS: usize = 3;
+const SUM_WORDS: usize = 3;
 
 /// Bytes of a cell of so many stages.
 pub fn cell_bytes(stages: usize) -> usize {
-    8 * (HEAD_WORDS + stages * (STAGE_HEAD_WORDS + BUCKETS))
+    8 * (HEAD_WORDS + stages * (SUM_WORDS + BUCKETS))
 }
 
 /// Cells of all CPUs, added up by what they hold.
@@ -60,11 +60,9 @@ impl Cells {
         sum.ios += words[2];
         sum.bytes += words[3];
         sum.errors += words[4];
-        for (stage, words) in
-            sum.stages.iter_mut().zip(words[HEAD_WORDS..].chunks_exact(STAGE_HEAD_WORDS + BUCKETS))
-        {
-            stage.add(words);
-        }
+        let (sums, buckets) = words[HEAD_WORDS..].split_at(SUM_WORDS * self.stages.len());
+        let stages = sum.stages.iter_mut().zip(sums.chunks_exact(SUM_WORDS)).zip(buckets.chunks_exact(BUCKETS));
+        stages.for_each(|((stage, sums), buckets)| stage.add(sums, buckets));
     }
 
     /// I/Os in all cells.
@@ -94,11 +92,10 @@ impl Sum {
 }
 
 impl StageSum {
-    fn add(&mut self, words: &[u64]) {
-        let (head, buckets) = words.split_at(STAGE_HEAD_WORDS);
-        self.sum_ns += u128::from(head[0]);
-        self.min_ns = self.min_ns.min(head[1]);
-        self.max_ns = self.max_ns.max(head[2]);
+    fn add(&mut self, sums: &[u64], buckets: &[u64]) {
+        self.sum_ns += u128::from(sums[0]);
+        self.min_ns = self.min_ns.min(sums[1]);
+        self.max_ns = self.max_ns.max(sums[2]);
         self.buckets.iter_mut().zip(buckets).for_each(|(mine, theirs)| *mine += theirs);
     }
 
