@@ -77,12 +77,16 @@ struct {
 } control SEC(".data.control") = {};
 
 /* What the loader sets before it loads; as live/control.rs. */
-#define DEVICES_LISTED 256
+#define PLACES_LISTED 256
 const volatile struct {
 	u64 slow_ns; /* 0: no request is slow. */
 	u32 only_listed;
 	u32 issue_is_stamped;
-	u64 devices[DEVICES_LISTED];
+	u64 cgroup; /* 0: all. */
+	u32 cgroup_level; /* How deep it lies below the root. */
+	u32 only_processes;
+	u64 devices[PLACES_LISTED];
+	u64 processes[PLACES_LISTED];
 } settings SEC(".rodata.settings") = {};
 
 static __always_inline void lose(u32 what)
@@ -90,22 +94,25 @@ static __always_inline void lose(u32 what)
 	__sync_fetch_and_add(&control.lost[what], 1);
 }
 
-static __always_inline u32 device_hash(u64 device)
+static __always_inline u32 hash_of(u64 number)
 {
-	return (device * 0x9E3779B97F4A7C15ULL) >> 32;
+	return (number * 0x9E3779B97F4A7C15ULL) >> 32;
 }
 
-/* The loader puts each device at most PROBES places behind its hash. */
+/* The loader puts each number at most PROBES places behind its hash; 0 is a free place. */
+static __always_inline bool is_listed(const volatile u64 *list, u64 number)
+{
+	u32 hash = hash_of(number);
+
+	for (u32 probe = 0; probe < PROBES; probe++)
+		if (list[(hash + probe) % PLACES_LISTED] == number)
+			return number != 0;
+	return false;
+}
+
 static __always_inline bool is_watched(u64 device)
 {
-	u32 hash = device_hash(device);
-
-	if (!settings.only_listed)
-		return device != 0;
-	for (u32 probe = 0; probe < PROBES; probe++)
-		if (settings.devices[(hash + probe) % DEVICES_LISTED] == device)
-			return device != 0;
-	return false;
+	return settings.only_listed ? is_listed(settings.devices, device) : device != 0;
 }
 
 /*
@@ -187,7 +194,7 @@ __noinline u32 find_cell(u64 device, u32 kind, u32 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct directory *directory = bpf_map_lookup_elem(&directories, &cpu);
-	u32 hash = device_hash(device);
+	u32 hash = hash_of(device);
 
 	if (!directory)
 		return 0;

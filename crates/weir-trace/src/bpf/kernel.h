@@ -94,6 +94,7 @@ struct bio {
 	struct bio *bi_next;
 	struct block_device *bi_bdev;
 	unsigned int bi_opf;
+	u8 bi_status;
 	struct bvec_iter bi_iter;
 	void *bi_private;
 	struct blkcg_gq *bi_blkg;

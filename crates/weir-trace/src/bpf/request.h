@@ -60,26 +60,25 @@ static __always_inline u64 device_of(struct request *rq)
 	return disk_number(READ(q, disk));
 }
 
-/* The cgroup that the block layer charges for the bio; 0 where it knows none. */
-static __always_inline u64 charged_cgroup(struct bio *bio)
+/* The cgroup that the block layer charges for the bio; none where it knows none. */
+static __always_inline struct cgroup *charged_cgroup(struct bio *bio)
 {
 	struct blkcg_gq *group;
 	struct blkcg *charged;
-	struct cgroup *cgroup;
-	struct kernfs_node *node;
 
-	if (!bio || !bpf_core_field_exists(bio->bi_blkg))
+	if (!bpf_core_field_exists(bio->bi_blkg))
 		return 0;
 	group = READ(bio, bi_blkg);
 	if (!group)
 		return 0;
 	charged = READ(group, blkcg);
-	if (!charged)
-		return 0;
-	cgroup = READ(charged, css.cgroup);
-	if (!cgroup)
-		return 0;
-	node = READ(cgroup, kn);
+	return charged ? READ(charged, css.cgroup) : 0;
+}
+
+static __always_inline u64 cgroup_id(struct cgroup *cgroup)
+{
+	struct kernfs_node *node = READ(cgroup, kn);
+
 	return node ? READ(node, id) : 0;
 }
 

@@ -59,6 +59,8 @@ static __always_inline u64 issued_at(struct request *rq)
 static __always_inline void tell_slow(struct request *rq, u64 device, u64 start_ns, u64 issue_ns, u64 now_ns, u32 bytes, int error)
 {
 	struct slow_request *slow = bpf_ringbuf_reserve(&slow_requests, sizeof(*slow), 0);
+	struct bio *bio = READ(rq, bio);
+	struct cgroup *cgroup = bio ? charged_cgroup(bio) : 0;
 
 	if (!slow) {
 		lose(LOST_SLOW);
@@ -70,7 +72,7 @@ static __always_inline void tell_slow(struct request *rq, u64 device, u64 start_
 	slow->get_request_ns = start_ns;
 	slow->issue_ns = issue_ns;
 	slow->complete_ns = now_ns;
-	slow->cgroup = charged_cgroup(READ(rq, bio));
+	slow->cgroup = cgroup ? cgroup_id(cgroup) : 0;
 	slow->flags = flags_of(READ(rq, cmd_flags));
 	slow->bytes = bytes;
 	slow->error = error;

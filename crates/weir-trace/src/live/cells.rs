@@ -61,7 +61,8 @@ impl Cells {
         sum.bytes += words[3];
         sum.errors += words[4];
         let (sums, buckets) = words[HEAD_WORDS..].split_at(SUM_WORDS * self.stages.len());
-        let stages = sum.stages.iter_mut().zip(sums.chunks_exact(SUM_WORDS)).zip(buckets.chunks_exact(BUCKETS));
+        let stages =
+            sum.stages.iter_mut().zip(sums.chunks_exact(SUM_WORDS)).zip(buckets.chunks_exact(BUCKETS));
         stages.for_each(|((stage, sums), buckets)| stage.add(sums, buckets));
     }
 

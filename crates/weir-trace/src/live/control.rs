@@ -2,11 +2,11 @@
 
 use weir_core::target::DeviceNumber;
 
-use super::{Losses, Options};
+use super::{LIMIT_DEVICES, LIMIT_PIDS, Losses, Options};
 use crate::Error;
 
-/// Places of the programs' device filter, and how far behind its hash a device may stand.
-const DEVICES_LISTED: usize = 256;
+/// Places of each of the programs' lists, and how far behind its hash a number may stand.
+const PLACES_LISTED: usize = 256;
 const PROBES: u32 = 8;
 const LOST_KINDS: usize = 6;
 
@@ -16,7 +16,11 @@ pub struct Settings {
     slow_ns: u64,
     only_listed: u32,
     issue_is_stamped: u32,
-    devices: [u64; DEVICES_LISTED],
+    cgroup: u64,
+    cgroup_level: u32,
+    only_processes: u32,
+    devices: [u64; PLACES_LISTED],
+    processes: [u64; PLACES_LISTED],
 }
 
 /// `control` in cells.h.
@@ -29,38 +33,47 @@ pub struct Control {
 }
 
 impl Settings {
-    pub fn new(options: &Options, issue_is_stamped: bool) -> Result<Settings, Error> {
-        let mut settings = Settings {
+    /// `cgroup_level` is how deep `options.cgroup` lies below the root.
+    pub fn new(options: &Options, issue_is_stamped: bool, cgroup_level: u32) -> Result<Settings, Error> {
+        Ok(Settings {
             slow_ns: options.slow_ns.map_or(0, |slow_ns| slow_ns.max(1)),
             only_listed: u32::from(!options.devices.is_empty()),
             issue_is_stamped: u32::from(issue_is_stamped),
-            devices: [0; DEVICES_LISTED],
-        };
-        for &device in &options.devices {
-            settings.list(device)?;
-        }
-        Ok(settings)
-    }
-
-    fn list(&mut self, device: DeviceNumber) -> Result<(), Error> {
-        let device = number(device);
-        let hash = (device.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32;
-        for probe in 0..PROBES {
-            let place = &mut self.devices[hash.wrapping_add(probe) as usize % DEVICES_LISTED];
-            if *place == 0 || *place == device {
-                *place = device;
-                return Ok(());
-            }
-        }
-        let asked = self.devices.iter().filter(|&&device| device != 0).count() + 1;
-        Err(Error::TooMany { what: "devices", asked, limit: asked - 1 })
+            cgroup: options.cgroup.unwrap_or(0),
+            cgroup_level,
+            only_processes: u32::from(!options.pids.is_empty()),
+            devices: places("devices", options.devices.iter().map(|&device| number(device)), LIMIT_DEVICES)?,
+            processes: places("processes", options.pids.iter().map(|&pid| u64::from(pid)), LIMIT_PIDS)?,
+        })
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: Settings is repr(C), of integers only and without padding (two u32 between u64s), so every byte of
+        // SAFETY: Settings is repr(C), of integers only and without padding (its u32s come in pairs), so every byte of
         // it is initialised; the slice borrows self.
         unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Settings>()) }
     }
+}
+
+fn hash(number: u64) -> u32 {
+    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
+}
+
+/// The numbers as a list that the programs search.
+fn places(
+    what: &'static str,
+    numbers: impl ExactSizeIterator<Item = u64>,
+    limit: usize,
+) -> Result<[u64; PLACES_LISTED], Error> {
+    let asked = numbers.len();
+    let mut list = [0; PLACES_LISTED];
+    for number in numbers {
+        let mut places = (0..PROBES).map(|probe| hash(number).wrapping_add(probe) as usize % PLACES_LISTED);
+        match places.find(|&place| list[place] == 0 || list[place] == number) {
+            Some(place) if asked <= limit => list[place] = number,
+            _ => return Err(Error::TooMany { what, asked, limit }),
+        }
+    }
+    Ok(list)
 }
 
 impl Control {
@@ -107,16 +120,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_listed_device_is_found_where_programs_look() {
-        let devices: Vec<_> = (0..64).map(|minor| DeviceNumber { major: 7, minor }).collect();
-        let settings =
-            Settings::new(&Options { devices: devices.clone(), ..Options::default() }, false).unwrap();
-        for device in devices {
-            let hash = (number(device).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32;
-            let places = (0..PROBES).map(|probe| hash.wrapping_add(probe) as usize % DEVICES_LISTED);
-            assert!(places.into_iter().any(|place| settings.devices[place] == number(device)), "{device}");
-        }
-        assert_eq!(settings.bytes().len(), 16 + 8 * DEVICES_LISTED);
+    fn every_listed_number_is_found_where_programs_look() {
+        let devices = (0..LIMIT_DEVICES as u32).map(|minor| DeviceNumber { major: 7, minor }).collect();
+        let pids = (1000..1000 + LIMIT_PIDS as u32).collect();
+        let options = Options { devices, pids, ..Options::default() };
+        let settings = Settings::new(&options, false, 0).unwrap();
+        let found = |list: &[u64], number| {
+            (0..PROBES).any(|probe| list[hash(number).wrapping_add(probe) as usize % PLACES_LISTED] == number)
+        };
+        assert!(options.devices.iter().all(|&device| found(&settings.devices, number(device))));
+        assert!(options.pids.iter().all(|&pid| found(&settings.processes, u64::from(pid))));
+        assert_eq!(settings.bytes().len(), 32 + 2 * 8 * PLACES_LISTED);
+        let too_many = Options { pids: (1..=LIMIT_PIDS as u32 + 1).collect(), ..Options::default() };
+        assert!(Settings::new(&too_many, false, 0).is_err());
     }
 
     #[test]

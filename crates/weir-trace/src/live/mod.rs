@@ -5,6 +5,7 @@
 //! piece, as in recordings.
 
 mod cells;
+mod cgroups;
 mod control;
 mod in_flight;
 mod options;

@@ -34,6 +34,14 @@ pub const DEFAULT: Kind = Kind {
     stages: &[Stage::G2DAll, Stage::D2C, Stage::G2C],
 };
 
+/// By piece, from Q.
+pub const FULL: Kind = Kind {
+    name: "pieces",
+    by_btf: include_bytes!(concat!(env!("OUT_DIR"), "/pieces.bpf.o")),
+    raw: include_bytes!(concat!(env!("OUT_DIR"), "/pieces_raw.bpf.o")),
+    stages: &[Stage::Q2G, Stage::G2I, Stage::G2D, Stage::I2D, Stage::Q2M, Stage::M2D, Stage::D2C, Stage::Q2C],
+};
+
 /// Programs in the kernel, attached.
 pub struct Programs {
     object: Object,

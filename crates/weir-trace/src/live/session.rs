@@ -2,9 +2,11 @@
 
 use super::control::Settings;
 use super::overhead::{Sampler, monotonic_ns, process_ns};
-use super::programs::{DEFAULT, Programs};
+use super::programs::{DEFAULT, FULL, Programs};
 use super::ring::Ring;
-use super::{Detail, IssueStamp, Options, Overhead, Slow, Snapshot, StartStamp, Unit, in_flight, stamps};
+use super::{
+    Detail, IssueStamp, Options, Overhead, Slow, Snapshot, StartStamp, Unit, cgroups, in_flight, stamps,
+};
 use crate::Error;
 
 /// Programs attached to the kernel; they go away when this is dropped.
@@ -26,14 +28,18 @@ impl Session {
     /// # Errors
     /// What is missing: privilege, kernel support, or what the kernel refused.
     pub fn start(options: &Options) -> Result<Session, Error> {
-        if options.needed() == Detail::Full {
-            return Err(Error::Unsupported { lacking: "full detail, which is not built yet".into() });
-        }
         let process_before_ns = process_ns();
-        let (start_stamp, issue_stamp) = stamps::of_this_kernel(options);
-        let settings = Settings::new(options, issue_stamp == IssueStamp::Request)?;
-        let leave_out: &[&str] = if issue_stamp == IssueStamp::Request { &["on_issue"] } else { &[] };
-        let mut programs = Programs::load(&DEFAULT, &settings, leave_out)?;
+        let detail = options.needed();
+        let (start_stamp, issue_stamp) = match detail {
+            Detail::Default => stamps::of_this_kernel(options),
+            Detail::Full => (StartStamp::Exact, IssueStamp::Program),
+        };
+        let issue_is_stamped = issue_stamp == IssueStamp::Request;
+        let level = options.cgroup.map(cgroups::level_of).transpose()?.unwrap_or(0);
+        let settings = Settings::new(options, issue_is_stamped, level)?;
+        let kind = if detail == Detail::Full { &FULL } else { &DEFAULT };
+        let mut programs =
+            Programs::load(kind, &settings, if issue_is_stamped { &["on_issue"] } else { &[] })?;
         let ring = options.slow_ns.map(|_| slow_ring(&programs)).transpose()?;
         let started_ns = monotonic_ns();
         programs.begin(started_ns)?;
@@ -59,7 +65,7 @@ impl Session {
             taken_ns: monotonic_ns(),
             started_ns: self.started_ns,
             table: cells.table(),
-            unit: Unit::Request,
+            unit: self.unit(),
             losses: control.losses(self.programs.figures().skipped),
             overhead: Overhead {
                 completions: cells.ios(),
@@ -76,6 +82,14 @@ impl Session {
     /// The slow requests since the last call, in order of completion.
     pub fn slow(&mut self) -> Vec<Slow> {
         self.ring.as_mut().map(Ring::take).unwrap_or_default()
+    }
+
+    /// What the counts of the tables are.
+    pub fn unit(&self) -> Unit {
+        match self.options.needed() {
+            Detail::Default => Unit::Request,
+            Detail::Full => Unit::Piece,
+        }
     }
 
     /// How many tracepoints the session hooks.

@@ -83,7 +83,7 @@ pub struct Losses {
     pub stamps: u64,
     /// Requests of queues that keep no times (`queue/iostats` is 0): counted, without stages that need them.
     pub untimed: u64,
-    /// Requests with more bios than a program may walk: the bios past the limit.
+    /// Requests with more bios than the program at C walks (512); those past it are not in the table.
     pub bios: u64,
     /// Slow requests that found the ring full.
     pub slow: u64,
