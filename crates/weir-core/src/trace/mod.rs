@@ -9,6 +9,7 @@ mod class;
 mod collect;
 pub mod decode;
 mod event;
+pub mod fsync;
 mod grid;
 mod life;
 mod matcher;

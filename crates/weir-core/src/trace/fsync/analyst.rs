@@ -1,0 +1,355 @@
+//! From parts of syncs and completions to sums.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use super::cause::{Completion, Owner, Piece, Relation, cut};
+use super::part::{Call, Io, Part, Wait};
+use super::phase::{self, Phase, SiteId};
+use super::report::{SlowSync, Stall};
+use super::tally::{Place, Tally};
+use crate::stats::Distribution;
+use crate::target::DeviceNumber;
+use crate::trace::SizeClass;
+
+/// Completions that are kept for syncs that have not ended.
+const IOS_MAX: usize = 1 << 18;
+/// Syncs under way that are followed.
+const OPEN_MAX: usize = 1 << 14;
+/// Slow syncs kept until somebody takes them.
+const SLOW_MAX: usize = 1000;
+/// Processes told apart in the report; the rest is one.
+const PROCESSES_MAX: usize = 1024;
+
+/// How stacks are sampled, and which syncs are worth a line of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// Waits at least this long always have their stack taken; shorter ones with probability length/this.
+    pub stack_every_ns: u64,
+    /// Syncs at least this long are kept for [`Analyst::slow`].
+    pub slow_ns: Option<u64>,
+}
+
+/// Sums of the syncs of a process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sums {
+    pub comm: String,
+    pub calls: BTreeMap<Call, u64>,
+    pub latency: Distribution,
+    pub wall_ns: u64,
+    pub tally: Tally,
+}
+
+#[derive(Debug)]
+struct Open {
+    accounted_ns: u64,
+    tally: Tally,
+    /// Ticks in which it was neither told of nor ended: one is a race, more are a loss.
+    missed: u32,
+}
+
+/// Adds up what syncs waited for. Memory is bounded by the syncs under way, a quarter of a million completions and a
+/// thousand processes; what does not fit is counted in [`super::Losses`].
+#[derive(Debug)]
+pub struct Analyst {
+    sampling: Sampling,
+    ios: HashMap<DeviceNumber, VecDeque<Io>>,
+    ios_held: usize,
+    ticked_ns: u64,
+    fastest_ns: HashMap<(DeviceNumber, u8, SizeClass), u64>,
+    leaves: HashMap<DeviceNumber, Vec<DeviceNumber>>,
+    open: HashMap<(u32, u64), Open>,
+    site_ids: HashMap<String, SiteId>,
+    slow: Vec<SlowSync>,
+    pub(super) sites: Vec<(String, Phase)>,
+    pub(super) sums: BTreeMap<u32, Sums>,
+    pub(super) names: HashMap<u32, String>,
+    pub(super) stalls: Vec<Stall>,
+    pub(super) still: usize,
+    pub(super) ios_forgotten: u64,
+    pub(super) syncs_forgotten: u64,
+    pub(super) stacks: u64,
+}
+
+impl Analyst {
+    /// One that has seen nothing.
+    pub fn new(sampling: Sampling) -> Analyst {
+        Analyst {
+            sampling,
+            ios: HashMap::new(),
+            ios_held: 0,
+            ticked_ns: 0,
+            fastest_ns: HashMap::new(),
+            leaves: HashMap::new(),
+            open: HashMap::new(),
+            site_ids: HashMap::new(),
+            slow: Vec::new(),
+            sites: Vec::new(),
+            sums: BTreeMap::new(),
+            names: HashMap::new(),
+            stalls: Vec::new(),
+            still: 0,
+            ios_forgotten: 0,
+            syncs_forgotten: 0,
+            stacks: 0,
+        }
+    }
+
+    /// The place of a stack, innermost function first.
+    pub fn site(&mut self, frames: &[&str]) -> SiteId {
+        self.stacks += 1;
+        let text = phase::describe(frames);
+        if let Some(&known) = self.site_ids.get(&text) {
+            return known;
+        }
+        let id = SiteId(self.sites.len() as u32);
+        self.sites.push((text.clone(), phase::classify(frames)));
+        self.site_ids.insert(text, id);
+        id
+    }
+
+    /// Says which devices serve a device's requests: itself, or what lies under a device-mapper or md device.
+    pub fn leaves(&mut self, device: DeviceNumber, leaves: Vec<DeviceNumber>) {
+        self.leaves.insert(device, leaves);
+    }
+
+    /// Whether [`Analyst::leaves`] was told of a device.
+    pub fn knows(&self, device: DeviceNumber) -> bool {
+        self.leaves.contains_key(&device)
+    }
+
+    /// Says what a process is called.
+    pub fn name(&mut self, tgid: u32, comm: &str) {
+        if self.names.len() < PROCESSES_MAX || self.names.contains_key(&tgid) {
+            self.names.insert(tgid, comm.to_string());
+        }
+    }
+
+    /// Whether a process has a name.
+    pub fn has_name(&self, tgid: u32) -> bool {
+        self.names.contains_key(&tgid)
+    }
+
+    /// A completion, before the parts of the syncs that it ended.
+    pub fn io(&mut self, io: Io) {
+        if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
+            let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
+            let took_ns = io.complete_ns - io.issue_ns;
+            self.fastest_ns.entry(key).and_modify(|least| *least = took_ns.min(*least)).or_insert(took_ns);
+        }
+        if self.ios_held >= IOS_MAX {
+            self.ios_forgotten += 1;
+            return;
+        }
+        let queue = self.ios.entry(io.device).or_default();
+        // Processors stamp on their own: a stamp may be a little older than the one before.
+        let at = queue.iter().rposition(|before| before.complete_ns <= io.complete_ns).map_or(0, |at| at + 1);
+        queue.insert(at, io);
+        self.ios_held += 1;
+    }
+
+    /// A sync that ended, or a stretch of it.
+    pub fn part(&mut self, part: &Part) {
+        let key = (part.tid, part.start_ns);
+        let Some(mut open) = self.opened(part) else { return };
+        let waits_end_ns = part.waits.last().map_or(open.accounted_ns, |wait| wait.end_ns);
+        let until_ns = part.end_ns.unwrap_or(waits_end_ns);
+        self.account(&mut open, part, until_ns);
+        match part.end_ns {
+            Some(end_ns) => self.close(part, end_ns, open),
+            None => _ = self.open.insert(key, open),
+        }
+    }
+
+    /// Takes the syncs under way at `now_ns` as far as they have come, each with all waits since its last part, the
+    /// last of them up to now. To be called about once a second: completions before the last call are forgotten.
+    pub fn under_way(&mut self, parts: &[Part], now_ns: u64) {
+        for part in parts {
+            let Some(mut open) = self.opened(part) else { continue };
+            self.account(&mut open, part, now_ns);
+            open.missed = 0;
+            self.open.insert((part.tid, part.start_ns), open);
+        }
+        let told: HashSet<(u32, u64)> = parts.iter().map(|part| (part.tid, part.start_ns)).collect();
+        self.open.retain(|key, open| {
+            open.missed += u32::from(!told.contains(key));
+            open.missed < 2
+        });
+        self.still = parts.len();
+        self.forget_ios(self.ticked_ns);
+        self.ticked_ns = now_ns;
+    }
+
+    /// Replaces what is known of pauses of buffered writers.
+    pub fn stalls(&mut self, stalls: Vec<Stall>) {
+        self.stalls = stalls;
+    }
+
+    /// The slow syncs since the last call.
+    pub fn slow(&mut self) -> Vec<SlowSync> {
+        std::mem::take(&mut self.slow)
+    }
+
+    /// Forgets all sums, for the next interval; what is under way goes on.
+    pub fn restart(&mut self) {
+        self.sums.clear();
+        self.stalls.clear();
+        self.stacks = 0;
+        self.ios_forgotten = 0;
+        self.syncs_forgotten = 0;
+        for open in self.open.values_mut() {
+            open.tally = Tally::default();
+        }
+    }
+
+    fn opened(&mut self, part: &Part) -> Option<Open> {
+        let known = self.open.remove(&(part.tid, part.start_ns));
+        if known.is_none() && self.open.len() >= OPEN_MAX {
+            self.syncs_forgotten += 1;
+            return None;
+        }
+        Some(known.unwrap_or_else(|| Open {
+            accounted_ns: part.start_ns,
+            tally: Tally::default(),
+            missed: 0,
+        }))
+    }
+
+    fn account(&mut self, open: &mut Open, part: &Part, until_ns: u64) {
+        let mut fresh = Tally::default();
+        let from_ns = open.accounted_ns;
+        let mut at_ns = from_ns;
+        for wait in &part.waits {
+            let (start_ns, end_ns) = (wait.start_ns.max(at_ns), wait.end_ns.min(until_ns));
+            if end_ns <= start_ns {
+                continue;
+            }
+            fresh.add_plain(Phase::Cpu, start_ns - at_ns);
+            self.wait(&mut fresh, part, wait, start_ns, end_ns);
+            at_ns = end_ns;
+        }
+        let end_ns = until_ns.max(at_ns);
+        fresh.add_plain(Phase::Cpu, end_ns - at_ns);
+        open.accounted_ns = end_ns;
+        open.tally.merge(&fresh);
+        let sums = self.sums_of(part);
+        sums.wall_ns += end_ns - from_ns;
+        sums.tally.merge(&fresh);
+    }
+
+    fn wait(&self, tally: &mut Tally, part: &Part, wait: &Wait, start_ns: u64, end_ns: u64) {
+        let woken_ns = wait.end_ns.saturating_sub(wait.runnable_ns).clamp(start_ns, end_ns);
+        tally.add_plain(Phase::RunQueue, end_ns - woken_ns);
+        let place = self.place(wait);
+        if let Some(site) = wait.site {
+            let sum = tally.sites.entry(site).or_default();
+            let asleep_ns = (woken_ns - start_ns) as f64;
+            match place {
+                Place::Sampled(_, weight) => {
+                    sum.sample_ns += asleep_ns * weight;
+                    sum.waits += weight;
+                }
+                _ => {
+                    sum.known_ns += asleep_ns;
+                    sum.waits += 1.0;
+                }
+            }
+        }
+        if place == Place::Known(Phase::DirtyPause) {
+            tally.add_plain(Phase::DirtyPause, woken_ns - start_ns);
+            return;
+        }
+        let completions = self.completions(part, start_ns, woken_ns);
+        for completion in &completions {
+            if let Relation::Other(owner) = completion.relation {
+                let blame = tally.blame.entry(owner).or_default();
+                blame.bytes += u64::from(completion.io.bytes);
+                blame.ios += 1;
+            }
+        }
+        cut(start_ns, woken_ns, &completions, |piece: Piece| tally.add(place, piece));
+    }
+
+    fn place(&self, wait: &Wait) -> Place {
+        let took_ns = wait.end_ns - wait.start_ns;
+        let certain = took_ns >= self.sampling.stack_every_ns;
+        match wait.site.and_then(|site| self.sites.get(site.0 as usize)) {
+            Some((_, phase)) if certain => Place::Known(*phase),
+            Some((_, phase)) => {
+                Place::Sampled(*phase, self.sampling.stack_every_ns as f64 / took_ns.max(1) as f64)
+            }
+            None if certain => Place::Known(Phase::Unknown),
+            None => Place::Unsampled,
+        }
+    }
+
+    /// The completions of a window on the devices under a sync, by time.
+    fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
+        let mut found = Vec::new();
+        let own = part.device.map(|device| self.leaves.get(&device).cloned().unwrap_or_else(|| vec![device]));
+        for (device, ios) in &self.ios {
+            if own.as_ref().is_some_and(|leaves| !leaves.contains(device)) {
+                continue;
+            }
+            let from = ios.partition_point(|io| io.complete_ns <= start_ns);
+            let inside = ios.iter().skip(from).take_while(|io| io.complete_ns <= end_ns);
+            found.extend(inside.map(|io| Completion {
+                io: *io,
+                relation: relation(part, io),
+                fastest_ns: self.fastest(io),
+            }));
+        }
+        found.sort_by_key(|completion| completion.io.complete_ns);
+        found
+    }
+
+    fn fastest(&self, io: &Io) -> u64 {
+        let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
+        let took_ns = if io.issue_ns == 0 { 0 } else { io.complete_ns.saturating_sub(io.issue_ns) };
+        self.fastest_ns.get(&key).copied().unwrap_or(0).min(took_ns)
+    }
+
+    fn close(&mut self, part: &Part, end_ns: u64, open: Open) {
+        let took_ns = end_ns.saturating_sub(part.start_ns);
+        let sums = self.sums_of(part);
+        sums.latency.record(took_ns);
+        *sums.calls.entry(part.call).or_default() += 1;
+        if self.sampling.slow_ns.is_some_and(|slow_ns| took_ns >= slow_ns) && self.slow.len() < SLOW_MAX {
+            let slow = self.describe_slow(part, took_ns, &open.tally);
+            self.slow.push(slow);
+        }
+    }
+
+    fn sums_of(&mut self, part: &Part) -> &mut Sums {
+        let full = self.sums.len() >= PROCESSES_MAX && !self.sums.contains_key(&part.tgid);
+        let sums = self.sums.entry(if full { 0 } else { part.tgid }).or_default();
+        if sums.comm.is_empty() {
+            sums.comm = if full { "all others".to_string() } else { part.comm.clone() };
+        }
+        sums
+    }
+
+    fn forget_ios(&mut self, until_ns: u64) {
+        for ios in self.ios.values_mut() {
+            let gone = ios.partition_point(|io| io.complete_ns <= until_ns);
+            ios.drain(..gone);
+        }
+        self.ios_held = self.ios.values().map(VecDeque::len).sum();
+    }
+}
+
+/// How a request stands to a sync.
+fn relation(part: &Part, io: &Io) -> Relation {
+    let own_file = io.file.is_some() && io.file == part.file;
+    if own_file || io.own_tid == part.tid || io.flags.is_flush() || io.flags.is_metadata() {
+        return Relation::Own;
+    }
+    if io.owner_tgid == part.tgid {
+        return Relation::OwnProcess;
+    }
+    Relation::Other(match io.owner_tgid {
+        _ if io.flags.is_read() => Owner::Reads,
+        0 if io.file.is_none() => Owner::DirectWrites,
+        0 => Owner::Unseen,
+        tgid => Owner::Process(tgid),
+    })
+}

@@ -1,0 +1,20 @@
+//! The anatomy of an fsync: what a task inside a sync waited for, and whose I/O made it wait.
+//!
+//! Input are [`Part`]s (a sync, or a stretch of one, with its waits), the requests that completed meanwhile
+//! ([`Io`]), and the stacks in which waits were slept. Each wait has a [`Phase`], from its stack, and is cut by the
+//! completions on the sync's devices into [`Cause`]s; see [`Analyst`] for the rule. Output is a [`Report`].
+
+mod analyst;
+mod cause;
+mod part;
+mod phase;
+mod report;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub use analyst::{Analyst, Sampling};
+pub use cause::{Cause, Owner};
+pub use part::{Call, FileId, Io, IoFlags, Part, Wait};
+pub use phase::{Phase, SiteId};
+pub use report::{Anatomy, Culprit, Losses, Process, Report, Row, Site, SlowSync, Stall};

@@ -1,0 +1,133 @@
+//! Sums of pieces: of one sync, and of all syncs of a process.
+
+use std::collections::BTreeMap;
+
+use super::cause::{Cause, Owner, Piece};
+use super::phase::{Phase, SiteId};
+
+/// Nanoseconds by phase and cause.
+pub(super) type Matrix = [[f64; Cause::COUNT]; Phase::COUNT];
+
+/// What a culprit did while somebody waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Blame {
+    pub wait_ns: f64,
+    pub bytes: u64,
+    pub ios: u64,
+}
+
+/// Sums of pieces.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Tally {
+    /// Of waits whose place is known.
+    pub known: Matrix,
+    /// Of short waits, whose places are known of a sample only.
+    pub short: [f64; Cause::COUNT],
+    /// That sample, each wait weighted by one over its chance to be in it.
+    pub sample: Matrix,
+    pub blame: BTreeMap<Owner, Blame>,
+    pub sites: BTreeMap<SiteId, SiteSum>,
+}
+
+/// Waits in one place.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct SiteSum {
+    pub known_ns: f64,
+    pub sample_ns: f64,
+    pub waits: f64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        let zero = [[0.0; Cause::COUNT]; Phase::COUNT];
+        Tally {
+            known: zero,
+            short: [0.0; Cause::COUNT],
+            sample: zero,
+            blame: BTreeMap::new(),
+            sites: BTreeMap::new(),
+        }
+    }
+}
+
+/// What is known of the place of a wait.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Place {
+    /// Its stack was certain to be taken.
+    Known(Phase),
+    /// It was short, and its stack was taken: it stands for `weight` of its kind.
+    Sampled(Phase, f64),
+    /// It was short, and its stack was not taken.
+    Unsampled,
+}
+
+impl Tally {
+    /// Adds a piece of a wait.
+    pub fn add(&mut self, place: Place, piece: Piece) {
+        let (cause, ns) = (piece.cause as usize, piece.length_ns as f64);
+        match place {
+            Place::Known(phase) => self.known[phase as usize][cause] += ns,
+            Place::Sampled(phase, weight) => {
+                self.short[cause] += ns;
+                self.sample[phase as usize][cause] += ns * weight;
+            }
+            Place::Unsampled => self.short[cause] += ns,
+        }
+        if let Some(owner) = piece.owner {
+            self.blame.entry(owner).or_default().wait_ns += ns;
+        }
+    }
+
+    /// Adds time that is no wait.
+    pub fn add_plain(&mut self, phase: Phase, length_ns: u64) {
+        self.known[phase as usize][Cause::Kernel as usize] += length_ns as f64;
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Tally) {
+        add_all(&mut self.known, &other.known);
+        add_all(&mut self.sample, &other.sample);
+        self.short.iter_mut().zip(&other.short).for_each(|(mine, theirs)| *mine += theirs);
+        for (owner, blame) in &other.blame {
+            let mine = self.blame.entry(*owner).or_default();
+            mine.wait_ns += blame.wait_ns;
+            mine.bytes += blame.bytes;
+            mine.ios += blame.ios;
+        }
+        for (site, sum) in &other.sites {
+            let mine = self.sites.entry(*site).or_default();
+            mine.known_ns += sum.known_ns;
+            mine.sample_ns += sum.sample_ns;
+            mine.waits += sum.waits;
+        }
+    }
+
+    /// All time, with short waits given to phases as their sample says: cause by cause where the sample holds the
+    /// cause, else as the sample is as a whole, else to [`Phase::Unknown`].
+    pub fn matrix(&self) -> Matrix {
+        let mut matrix = self.known;
+        let whole: Vec<f64> = self.sample.iter().map(|row| row.iter().sum()).collect();
+        for (cause, &ns) in self.short.iter().enumerate() {
+            let of_cause: Vec<f64> = self.sample.iter().map(|row| row[cause]).collect();
+            let weights = if of_cause.iter().sum::<f64>() > 0.0 { &of_cause } else { &whole };
+            let sum: f64 = weights.iter().sum();
+            if sum > 0.0 {
+                weights.iter().zip(&mut matrix).for_each(|(weight, row)| row[cause] += ns * weight / sum);
+            } else {
+                matrix[Phase::Unknown as usize][cause] += ns;
+            }
+        }
+        matrix
+    }
+
+    /// Time in a place, short waits included as their sample says.
+    pub fn site_ns(&self, sum: &SiteSum) -> f64 {
+        let sampled: f64 = self.sample.iter().flatten().sum();
+        let short: f64 = self.short.iter().sum();
+        sum.known_ns + if sampled > 0.0 { sum.sample_ns * short / sampled } else { 0.0 }
+    }
+}
+
+fn add_all(to: &mut Matrix, from: &Matrix) {
+    to.iter_mut().flatten().zip(from.iter().flatten()).for_each(|(mine, theirs)| *mine += theirs);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What fsync.bpf.c reads of the kernel beyond kernel.h. The suffix ___sync makes these views of their own: libbpf
+ * ignores it when it relocates (CO-RE "flavours").
+ */
+#ifndef WEIR_FSYNC_TYPES_H
+#define WEIR_FSYNC_TYPES_H
+
+/* The uapi's BPF_RB_NO_WAKEUP: user space looks into the ring by the clock. */
+enum { RING_NO_WAKEUP = 1 };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct gendisk___sync {
+	int major;
+	int first_minor;
+};
+
+struct block_device___sync {
+	struct gendisk___sync *bd_disk;
+};
+
+struct super_block___sync {
+	u32 s_dev;
+	struct block_device___sync *s_bdev;
+};
+
+struct inode___sync {
+	u16 i_mode;
+	u32 i_rdev;
+	unsigned long i_ino;
+	struct super_block___sync *i_sb;
+};
+
+struct address_space___sync {
+	struct inode___sync *host;
+};
+
+struct file___sync {
+	unsigned int f_flags;
+	struct address_space___sync *f_mapping;
+	struct inode___sync *f_inode;
+};
+
+struct fdtable___sync {
+	unsigned int max_fds;
+	struct file___sync **fd;
+};
+
+struct files_struct___sync {
+	struct fdtable___sync *fdt;
+};
+
+struct sched_info___sync {
+	unsigned long long run_delay;
+};
+
+struct task_struct___sync {
+	int pid;
+	int tgid;
+	char comm[16];
+	struct files_struct___sync *files;
+	struct sched_info___sync sched_info;
+	struct task_struct___sync *real_parent;
+};
+
+struct vm_area_struct___sync {
+	struct file___sync *vm_file;
+};
+
+/* A folio's first page; a tail points at it with the lowest bit set. */
+struct page___sync {
+	unsigned long compound_head;
+	struct address_space___sync *mapping;
+};
+
+struct folio___sync {
+	struct address_space___sync *mapping;
+};
+
+struct bio_vec___sync {
+	struct page___sync *bv_page;
+};
+
+struct bvec_iter___sync {
+	unsigned int bi_size;
+};
+
+struct bio___sync {
+	struct block_device___sync *bi_bdev;
+	struct bio_vec___sync *bi_io_vec;
+	struct bvec_iter___sync bi_iter;
+	u16 bi_vcnt;
+	u32 bi_opf;
+};
+
+struct request_queue___sync {
+	struct gendisk___sync *disk;
+};
+
+struct request___sync {
+	struct request_queue___sync *q;
+	struct gendisk___sync *rq_disk;
+	u32 cmd_flags;
+	u32 __data_len;
+	u64 start_time_ns;
+	u64 io_start_time_ns;
+	struct bio___sync *bio;
+};
+
+struct backing_dev_info___sync {
+	char dev_name[64];
+};
+
+struct bdi_writeback___sync {
+	struct backing_dev_info___sync *bdi;
+};
+
+/* Since 5.17. */
+enum bpf_func_id___sync { BPF_FUNC_find_vma___sync = 180 };
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs___sync {
+	unsigned long di, si, dx, r10, r8, r9;
+};
+#else
+struct pt_regs___sync {
+	u64 regs[31];
+};
+#endif
+
+#pragma clang attribute pop
+
+/* An argument of a system call, counted from 0. */
+#if defined(__TARGET_ARCH_x86)
+static __always_inline u64 argument(const struct pt_regs___sync *regs, int i)
+{
+	return i == 0 ? regs->di : i == 1 ? regs->si : i == 2 ? regs->dx : i == 3 ? regs->r10 : i == 4 ? regs->r8 : regs->r9;
+}
+#else
+#define argument(from, i) ((from)->regs[i])
+#endif
+
+#endif
