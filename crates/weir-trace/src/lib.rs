@@ -4,6 +4,7 @@
 //! weir-core's types. Where BPF is not allowed, the kernel's own tracers serve, and it is said what that loses.
 
 mod error;
+pub mod fsync;
 pub mod live;
 pub mod probe;
 

@@ -379,7 +379,8 @@ static __always_inline void settle_run_delay(struct sync *s, struct task_struct_
 	u64 delay = task->sched_info.run_delay;
 	u32 last = s->waits_held - 1;
 
-	if (last < WAITS)
+	/* 0: a task that was asleep in its call before the programs came. */
+	if (last < WAITS && s->run_delay_ns)
 		s->waits[last].runnable_ns = delay - s->run_delay_ns;
 	s->run_delay_ns = delay;
 }

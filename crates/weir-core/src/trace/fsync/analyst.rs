@@ -62,6 +62,8 @@ pub struct Analyst {
     slow: Vec<SlowSync>,
     pub(super) sites: Vec<(String, Phase)>,
     pub(super) sums: BTreeMap<u32, Sums>,
+    /// Of earlier intervals.
+    pub(super) past: BTreeMap<u32, Sums>,
     pub(super) names: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
     pub(super) still: usize,
@@ -85,6 +87,7 @@ impl Analyst {
             slow: Vec::new(),
             sites: Vec::new(),
             sums: BTreeMap::new(),
+            past: BTreeMap::new(),
             names: HashMap::new(),
             stalls: Vec::new(),
             still: 0,
@@ -189,15 +192,12 @@ impl Analyst {
         std::mem::take(&mut self.slow)
     }
 
-    /// Forgets all sums, for the next interval; what is under way goes on.
-    pub fn restart(&mut self) {
-        self.sums.clear();
-        self.stalls.clear();
-        self.stacks = 0;
-        self.ios_forgotten = 0;
-        self.syncs_forgotten = 0;
-        for open in self.open.values_mut() {
-            open.tally = Tally::default();
+    /// Begins the next interval; sums so far stay in [`Analyst::whole`], and what is under way goes on.
+    pub fn next_interval(&mut self) {
+        for (tgid, sums) in std::mem::take(&mut self.sums) {
+            let past =
+                self.past.entry(tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
+            past.merge(&sums);
         }
     }
 
@@ -320,7 +320,9 @@ impl Analyst {
     }
 
     fn sums_of(&mut self, part: &Part) -> &mut Sums {
-        let full = self.sums.len() >= PROCESSES_MAX && !self.sums.contains_key(&part.tgid);
+        let held = self.sums.len() + self.past.len();
+        let is_known = self.sums.contains_key(&part.tgid) || self.past.contains_key(&part.tgid);
+        let full = held >= PROCESSES_MAX && !is_known;
         let sums = self.sums.entry(if full { 0 } else { part.tgid }).or_default();
         if sums.comm.is_empty() {
             sums.comm = if full { "all others".to_string() } else { part.comm.clone() };

@@ -1,5 +1,7 @@
 //! What was found, as data.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::analyst::{Analyst, Sums};
@@ -176,14 +178,28 @@ pub struct SlowSync {
 }
 
 impl Analyst {
-    /// What has been found since the start, or the last [`Analyst::restart`].
+    /// What was found in the interval. `losses` are those of the programs since the start, as are the pauses.
     pub fn report(&self, elapsed_ns: u64, losses: Losses) -> Report {
+        self.report_on(&self.sums, elapsed_ns, losses)
+    }
+
+    /// What was found since the start.
+    pub fn whole(&self, elapsed_ns: u64, losses: Losses) -> Report {
+        let mut whole = self.past.clone();
+        for (tgid, sums) in &self.sums {
+            let known =
+                whole.entry(*tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
+            known.merge(sums);
+        }
+        self.report_on(&whole, elapsed_ns, losses)
+    }
+
+    fn report_on(&self, sums: &BTreeMap<u32, Sums>, elapsed_ns: u64, losses: Losses) -> Report {
         let mut all = Sums::default();
-        for sums in self.sums.values() {
+        for sums in sums.values() {
             all.merge(sums);
         }
-        let mut processes: Vec<Anatomy> = self
-            .sums
+        let mut processes: Vec<Anatomy> = sums
             .iter()
             .map(|(tgid, sums)| {
                 let pid = (*tgid != 0).then_some(*tgid);
@@ -287,7 +303,7 @@ impl Analyst {
 }
 
 impl Sums {
-    fn merge(&mut self, other: &Sums) {
+    pub(super) fn merge(&mut self, other: &Sums) {
         for (call, n) in &other.calls {
             *self.calls.entry(*call).or_default() += n;
         }

@@ -128,12 +128,13 @@ fn a_sync_is_counted_as_far_as_it_has_come_and_never_twice() {
     analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS);
     assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, 40 * MS);
     assert_eq!(analyst.still_waiting(), 1);
-    analyst.restart();
+    analyst.next_interval();
     analyst.part(&part(vec![wait(1, 70, Some(data))], None));
     analyst.part(&part(vec![wait(80, 90, Some(data))], Some(100 * MS)));
     let all = analyst.report(0, Losses::default()).all;
     check_sums(&all);
     assert_eq!((all.wall_ns, all.syncs, all.latency.max_ns), (60 * MS, 1, 100 * MS));
+    assert_eq!(analyst.whole(0, Losses::default()).all.wall_ns, 100 * MS);
     let cpu = all.phases.iter().find(|row| row.phase == Phase::Cpu).unwrap();
     assert!((cpu.share - 20.0 / 60.0).abs() < 1e-9, "{cpu:?}");
 }

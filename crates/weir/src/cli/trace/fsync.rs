@@ -1,5 +1,48 @@
 //! What can be typed after `weir trace fsync`.
 
+use std::path::PathBuf;
+
+use weir_core::units::Nanos;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir trace fsync --comm mysqld                  ten seconds of a server's syncs: what they waited for, and for whom
+  weir trace fsync --pid 4242 --slow 100ms        each sync of 100 ms or longer as well, as it returns
+  weir trace fsync --duration 1m --interval 5s    everybody's, a table every five seconds and one of the whole
+  weir trace fsync -- sysbench fileio … run       syncs of a command and what it starts, until it ends
+  weir trace fsync --json | jq .all.culprits
+
+docs/trace-fsync.md says how time is told apart, and how sure that is.";
+
 /// Arguments of `weir trace fsync`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Only syncs of this process
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Only syncs of threads with this name (15 characters at most, as in /proc/PID/comm)
+    #[arg(long, value_name = "NAME")]
+    pub comm: Option<String>,
+    /// Only syncs of this group of cgroup v2 and the groups below it
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Option<PathBuf>,
+    /// How long [default: 10s; with a command, until it ends]
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// Report so often, and on the whole at the end
+    #[arg(long, value_name = "TIME")]
+    pub interval: Option<Nanos>,
+    /// JSON instead of text: with --interval one object a line, the whole as the last
+    #[arg(long)]
+    pub json: bool,
+    /// Show each sync that takes this long or longer
+    #[arg(long, value_name = "TIME")]
+    pub slow: Option<Nanos>,
+    /// Waits at least this long always have their stack taken, shorter ones with probability length/TIME
+    #[arg(long, value_name = "TIME", default_value = "500us", hide_short_help = true)]
+    pub stack_every: Nanos,
+    /// Run a command and follow its syncs; its standard output goes to standard error
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pid", "comm", "cgroup"])]
+    pub command: Vec<String>,
+}

@@ -1,9 +1,196 @@
 //! `weir trace fsync`.
 
+use std::io::stderr;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use weir_core::report::text;
+use weir_core::trace::fsync::{Analyst, Report, Sampling, SlowSync};
+use weir_core::units::Nanos;
+use weir_io::runner::Stop;
+use weir_trace::Error;
+use weir_trace::fsync::{Options, Session, Storage};
+
 use crate::cli::trace::fsync::Args;
-use crate::failure::Outcome;
+use crate::failure::{Lacking, Outcome, Usage};
+use crate::output::print;
+use crate::signals::stop_on_signals;
+
+/// Without a command and without --duration.
+const DURATION: Nanos = Nanos(10_000_000_000);
+/// How often the programs' ring is emptied.
+const DRAIN: Duration = Duration::from_millis(50);
+/// How often syncs under way are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// The kernel cuts names here.
+const COMM_MAX: usize = 15;
+const INTERVAL_MIN: Nanos = Nanos(100_000_000);
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    check(&args)?;
+    let stop = stop_on_signals()?;
+    let mut storage = Storage::default();
+    let session = Session::start(&mut storage, &options(&args)).map_err(explain)?;
+    let sampling = Sampling { stack_every_ns: args.stack_every.0, slow_ns: args.slow.map(|slow| slow.0) };
+    let child = start(&args.command)?;
+    let mut watch = Watch { session, analyst: Analyst::new(sampling), begun: Instant::now(), child };
+    watch.run(&args, &stop)?;
+    watch.end_child(&stop)?;
+    Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+/// A trace under way.
+struct Watch<'a> {
+    session: Session<'a>,
+    analyst: Analyst,
+    begun: Instant,
+    child: Option<Child>,
+}
+
+impl Watch<'_> {
+    /// Until the time is up, the command ends or a signal comes; reports on the way and at the end.
+    fn run(&mut self, args: &Args, stop: &Stop) -> anyhow::Result<()> {
+        let duration = args.duration.or(self.child.is_none().then_some(DURATION));
+        let end = duration.map(|duration| self.begun + Duration::from_nanos(duration.0));
+        let interval = args.interval.map(|interval| Duration::from_nanos(interval.0));
+        let (mut tick, mut since) = (self.begun + TICK, self.begun);
+        loop {
+            let now = Instant::now();
+            let over =
+                end.is_some_and(|end| now >= end) || stop.requested().is_some() || self.child_ended()?;
+            let interval_over = interval.is_some_and(|interval| now >= since + interval);
+            if over || interval_over || now >= tick {
+                self.session.tick(&mut self.analyst).map_err(explain)?;
+                tick = now + TICK;
+            } else {
+                self.session.drain(&mut self.analyst).map_err(explain)?;
+            }
+            let slow = self.analyst.slow();
+            if !args.json {
+                slow.iter().try_for_each(|slow| print(&text::trace_fsync_slow(slow)))?;
+            }
+            if interval_over || (over && interval.is_some()) {
+                let report = self.analyst.report(nanos(since.elapsed()), self.session.losses());
+                self.show(args, "interval", &report, &slow)?;
+                self.analyst.next_interval();
+                since = now;
+            }
+            if over {
+                let report = self.analyst.whole(nanos(self.begun.elapsed()), self.session.losses());
+                let slow = if interval.is_some() { &[] } else { slow.as_slice() };
+                return self.show(args, "whole", &report, slow);
+            }
+            std::thread::sleep(DRAIN);
+        }
+    }
+
+    fn show(&self, args: &Args, kind: &str, report: &Report, slow: &[SlowSync]) -> anyhow::Result<()> {
+        let still = self.analyst.still_waiting();
+        if args.json {
+            return print(&json(kind, report, still, slow, args.interval.is_some())?);
+        }
+        let title = match (args.interval, kind) {
+            (None, _) => String::new(),
+            (Some(_), "whole") => "the whole time\n".to_string(),
+            (Some(_), _) => {
+                format!("until {}\n", Nanos(nanos(self.begun.elapsed()) / 100_000_000 * 100_000_000))
+            }
+        };
+        let gap = if kind == "interval" { "\n" } else { "" };
+        print(&format!("{title}{}{gap}", text::trace_fsync(report, still)))
+    }
+
+    fn child_ended(&mut self) -> anyhow::Result<bool> {
+        let Some(child) = &mut self.child else { return Ok(false) };
+        Ok(child.try_wait().context("cannot wait for the command")?.is_some())
+    }
+
+    /// A signal ends the command too; the end of --duration lets it finish.
+    fn end_child(&mut self, stop: &Stop) -> anyhow::Result<()> {
+        let Some(child) = &mut self.child else { return Ok(()) };
+        if stop.requested().is_some() {
+            let _ = child.kill();
+        }
+        let status = child.wait().context("cannot wait for the command")?;
+        if !status.success() {
+            say!("weir: the command ended with {status}");
+        }
+        Ok(())
+    }
+}
+
+fn json(
+    kind: &str,
+    report: &Report,
+    still: usize,
+    slow: &[SlowSync],
+    in_lines: bool,
+) -> anyhow::Result<String> {
+    let mut object = Map::new();
+    object.insert("type".to_string(), kind.into());
+    object.insert("at".to_string(), Timestamp::now().to_string().into());
+    object.insert("still_waiting".to_string(), still.into());
+    if let Value::Object(figures) = serde_json::to_value(report)? {
+        object.extend(figures);
+    }
+    object.insert("slow".to_string(), serde_json::to_value(slow)?);
+    let text =
+        if in_lines { serde_json::to_string(&object)? } else { serde_json::to_string_pretty(&object)? };
+    Ok(text + "\n")
+}
+
+fn check(args: &Args) -> anyhow::Result<()> {
+    let complain = |what: String, hint: &str| Err(Usage { what, hint: Some(hint.to_string()) }.into());
+    if let Some(comm) = args.comm.as_ref().filter(|comm| comm.len() > COMM_MAX || comm.is_empty()) {
+        let hint = "the kernel keeps 15 characters of a name; /proc/PID/comm shows them";
+        return complain(format!("--comm `{comm}`: no thread has such a name"), hint);
+    }
+    if let Some(interval) = args.interval.filter(|interval| *interval < INTERVAL_MIN) {
+        return complain(format!("--interval {interval} is too short"), "the shortest is 100 ms");
+    }
+    Ok(())
+}
+
+fn options(args: &Args) -> Options {
+    Options {
+        pid: args.pid,
+        comm: args.comm.clone(),
+        cgroup: args.cgroup.clone(),
+        // The command does not exist yet; weir itself syncs nothing.
+        descendants_of: (!args.command.is_empty()).then(std::process::id),
+        stack_every_ns: args.stack_every.0,
+    }
+}
+
+/// Starts the command, if there is one; stdout is for the report alone.
+fn start(command: &[String]) -> anyhow::Result<Option<Child>> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
+    let child = Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::from(stderr()))
+        .spawn()
+        .with_context(|| format!("cannot start `{program}`"))?;
+    Ok(Some(child))
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What the machine lacks, in words.
+fn explain(error: Error) -> anyhow::Error {
+    let probed = weir_trace::probe::report();
+    let hint = if !probed.lacking.is_empty() {
+        format!("missing: {}; run it as root", probed.lacking.join(", "))
+    } else if let Some(mode) = &probed.lockdown {
+        format!("the kernel is locked down ({mode}), which forbids programs that read its memory")
+    } else {
+        "it needs root (CAP_SYS_ADMIN), a kernel from 5.15 on with CONFIG_DEBUG_INFO_BTF, and no other option"
+            .to_string()
+    };
+    Lacking { what: error.to_string(), hint: Some(hint) }.into()
 }

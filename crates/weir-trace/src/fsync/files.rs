@@ -1,0 +1,120 @@
+//! What /proc and /sys say about tasks and devices.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use weir_core::target::DeviceNumber;
+
+use super::symbols::plain;
+
+/// A task that sleeps inside a system call.
+pub(super) struct Inside {
+    pub tid: u32,
+    pub tgid: u32,
+    pub comm: String,
+    pub number: u64,
+    pub arguments: [u64; 3],
+}
+
+/// Tasks asleep inside system calls at this moment; those that run say no number.
+pub(super) fn tasks_inside_calls() -> Vec<Inside> {
+    let mut found = Vec::new();
+    for tgid in numbers("/proc") {
+        for tid in numbers(&format!("/proc/{tgid}/task")) {
+            found.extend(inside(tgid, tid));
+        }
+    }
+    found
+}
+
+/// The call a task sleeps in.
+pub(super) fn inside(tgid: u32, tid: u32) -> Option<Inside> {
+    let line = fs::read_to_string(format!("/proc/{tgid}/task/{tid}/syscall")).ok()?;
+    let mut words = line.split_ascii_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let arguments = [argument()?, argument()?, argument()?];
+    Some(Inside { tid, tgid, comm: comm(tgid)?, number, arguments })
+}
+
+/// A process's name.
+pub(super) fn comm(tgid: u32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{tgid}/comm")).ok()?.trim_end().to_string())
+}
+
+/// The device number of the file system of an open file, or of the device that is open.
+pub(super) fn device_of_descriptor(tgid: u32, descriptor: u64) -> Option<DeviceNumber> {
+    let facts = fs::metadata(format!("/proc/{tgid}/fd/{descriptor}")).ok()?;
+    let is_device = facts.mode() & libc::S_IFMT == libc::S_IFBLK;
+    let number = if is_device { facts.rdev() } else { facts.dev() };
+    let number = DeviceNumber { major: libc::major(number), minor: libc::minor(number) };
+    (!number.is_anonymous()).then(|| whole(number))
+}
+
+/// The functions on the stack of a sleeping task, innermost first.
+pub(super) fn kernel_stack(tid: u32) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{tid}/stack")).unwrap_or_default();
+    let name = |line: &str| Some(plain(line.split_ascii_whitespace().nth(1)?.split('+').next()?).to_string());
+    text.lines().filter_map(name).collect()
+}
+
+/// The devices whose requests serve a device: itself, or those beneath a device-mapper or md device.
+pub(super) fn leaves(device: DeviceNumber) -> Vec<DeviceNumber> {
+    const LAYERS_MAX: usize = 8;
+    let mut found = Vec::new();
+    let mut layer = vec![whole(device)];
+    for _ in 0..LAYERS_MAX {
+        let mut beneath = Vec::new();
+        for device in layer {
+            let under = slaves(device);
+            if under.is_empty() { found.push(device) } else { beneath.extend(under) }
+        }
+        layer = beneath;
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The disk of a partition; any other device itself.
+fn whole(device: DeviceNumber) -> DeviceNumber {
+    let folder = format!("/sys/dev/block/{device}");
+    if !Path::new(&folder).join("partition").exists() {
+        return device;
+    }
+    let disk = fs::canonicalize(&folder).ok().and_then(|path| number_in(path.parent()?));
+    disk.unwrap_or(device)
+}
+
+fn slaves(device: DeviceNumber) -> Vec<DeviceNumber> {
+    let entries = fs::read_dir(format!("/sys/dev/block/{device}/slaves"));
+    let entries = entries.into_iter().flatten().flatten();
+    entries.filter_map(|entry| number_in(&entry.path())).map(whole).collect()
+}
+
+fn number_in(folder: &Path) -> Option<DeviceNumber> {
+    let text = fs::read_to_string(folder.join("dev")).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
+fn numbers(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A group of cgroup v2 as the programs know it: its id, and how deep it lies.
+pub(super) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
+    let path = fs::canonicalize(path)?;
+    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let root = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (_, at, kind) = (words.next()?, words.next()?, words.next()?);
+        (kind == "cgroup2" && path.starts_with(at)).then(|| at.to_string())
+    });
+    let root = root.last().ok_or_else(|| io::Error::other("no cgroup v2 is mounted there"))?;
+    let below = path.strip_prefix(&root).map_err(io::Error::other)?;
+    Ok((fs::metadata(&path)?.ino(), below.components().count() as u32))
+}
