@@ -8,7 +8,7 @@ pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES;
 const HEAD_BYTES: usize = 112;
 const WAIT_BYTES: usize = 32;
 const WAITS: usize = 8;
-const IO_BYTES: usize = 80;
+const IO_BYTES: usize = 72;
 const FRAMES_AT: usize = 24;
 const COMM_BYTES: usize = 16;
 

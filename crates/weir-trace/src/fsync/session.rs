@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
-use weir_core::target::DeviceNumber;
 use weir_core::trace::fsync::{Analyst, FileId, Io, Losses, Part, Process, SiteId, Stall, Wait};
 
 use super::files;
@@ -40,11 +39,18 @@ pub struct Options {
 #[derive(Default)]
 pub struct Storage(Option<MaybeUninit<OpenObject>>);
 
+/// Records as they came, and how many were none that the programs write: a bug, which must show.
+#[derive(Default)]
+struct Inbox {
+    records: Vec<Record>,
+    foreign: u64,
+}
+
 /// Programs attached to the kernel; they go away when this is dropped.
 pub struct Session<'a> {
     skeleton: FsyncSkel<'a>,
     ring: RingBuffer<'static>,
-    inbox: Rc<RefCell<Vec<Record>>>,
+    inbox: Rc<RefCell<Inbox>>,
     symbols: Symbols,
     stacks: HashMap<(u32, u64), SiteId>,
     stack_every_ns: u64,
@@ -62,7 +68,7 @@ impl<'a> Session<'a> {
             source,
         })?;
         let mut skeleton = kernel::load(storage.0.insert(MaybeUninit::uninit()), options)?;
-        let inbox = Rc::new(RefCell::new(Vec::new()));
+        let inbox = Rc::new(RefCell::new(Inbox::default()));
         let ring = ring(&skeleton, Rc::clone(&inbox)).map_err(failed("read the ring of"))?;
         let before = adopt(&mut skeleton, options);
         skeleton.attach().map_err(failed("attach"))?;
@@ -78,7 +84,7 @@ impl<'a> Session<'a> {
     /// What libbpf said.
     pub fn drain(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
         self.ring.consume().map_err(failed("read the ring of"))?;
-        let records = std::mem::take(&mut *self.inbox.borrow_mut());
+        let records = std::mem::take(&mut self.inbox.borrow_mut().records);
         for record in records {
             match record {
                 Record::Io(io) => self.io(io, analyst),
@@ -127,7 +133,7 @@ impl<'a> Session<'a> {
     pub fn losses(&self) -> Losses {
         let Some(data) = self.skeleton.maps.bss_data.as_deref() else { return Losses::default() };
         let [tasks, syncs, ios, stacks, stalls] = data.lost;
-        Losses { tasks, syncs, ios, stacks, stalls }
+        Losses { tasks, syncs: syncs + self.inbox.borrow().foreign, ios, stacks, stalls }
     }
 
     fn io(&self, io: Io, analyst: &mut Analyst) {
@@ -261,7 +267,11 @@ fn ring(
 ) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
     let mut builder = RingBufferBuilder::new();
     builder.add(&skeleton.maps.events, move |bytes| {
-        inbox.borrow_mut().extend(record::record(bytes));
+        let mut inbox = inbox.borrow_mut();
+        match record::record(bytes) {
+            Some(record) => inbox.records.push(record),
+            None => inbox.foreign += 1,
+        }
         0
     })?;
     builder.build()
@@ -292,14 +302,4 @@ fn now_ns() -> u64 {
     // SAFETY: `time` is valid for writing; this clock exists on every Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn devices_are_packed_as_the_kernel_does() {
-        assert_eq!(record::packed(DeviceNumber { major: 7, minor: 3 }), 7 << 20 | 3);
-    }
 }

@@ -1,8 +1,8 @@
 //! The anatomy of syncs for people.
 
 use super::layout::{labelled, table};
-use crate::trace::fsync::{Anatomy, Cause, Culprit, Process, Report, Row, SlowSync};
-use crate::units::{Bytes, Nanos, grouped, significant};
+use crate::trace::fsync::{Anatomy, Cause, Culprit, Phase, Process, Report, Row, SlowSync};
+use crate::units::{Bytes, Nanos, grouped};
 
 /// Shares below this are not worth a place in a sentence.
 const WORTH_A_WORD: f64 = 0.02;
@@ -83,7 +83,7 @@ fn latency(all: &Anatomy) -> String {
 
 /// What the time went for, in a sentence: the largest culprit first, then what else is worth a word.
 fn verdict(all: &Anatomy, who: Option<&str>) -> String {
-    let whose = who.map_or(String::new(), |who| format!(" of {who}'s syncs"));
+    let whose = who.map_or("syncs".to_string(), |who| format!("the syncs of {who}"));
     let mut said = Vec::new();
     for culprit in all.culprits.iter().filter(|c| c.share >= WORTH_A_WORD).take(2) {
         said.push((culprit.share, behind(culprit)));
@@ -92,14 +92,14 @@ fn verdict(all: &Anatomy, who: Option<&str>) -> String {
         said.push((*share, in_words(*cause).to_string()));
     }
     let plain = all.phases.iter().filter(|row| row.causes.is_empty());
-    said.extend(plain.map(|row| (row.share, row.phase.name().to_string())));
+    said.extend(plain.map(|row| (row.share, plain_words(row.phase).to_string())));
     said.retain(|(share, _)| *share >= WORTH_A_WORD);
     said.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut said = said.iter().take(4).map(|(share, what)| (percent(*share), what));
     let Some((share, what)) = said.next() else { return "nothing stands out".to_string() };
     let rest: Vec<String> = said.map(|(share, what)| format!("{share} {what}")).collect();
-    let rest = if rest.is_empty() { String::new() } else { format!("; then {}", rest.join(", ")) };
-    format!("{share} of the time{whose} {what}{rest}")
+    let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+    format!("{whose} spent {share} of their time {what}{rest}")
 }
 
 fn behind(culprit: &Culprit) -> String {
@@ -119,6 +119,14 @@ fn in_words(cause: Cause) -> &'static str {
         Cause::Device => "in the device",
         Cause::DeviceFlush => "in flushes of the device's cache",
         Cause::Kernel => "in the kernel with no I/O to wait for",
+    }
+}
+
+fn plain_words(phase: Phase) -> &'static str {
+    match phase {
+        Phase::RunQueue => "ready to run, with no CPU free",
+        Phase::DirtyPause => "in pauses for dirtying too much",
+        phase => phase.name(),
     }
 }
 
@@ -187,7 +195,7 @@ fn sites(out: &mut String, all: &Anatomy, stacks: u64) {
         table(out, &rows, 2);
         let explained =
             format!("{} of the time, from {} stacks", percent_floor(all.explained), grouped(stacks));
-        labelled(out, "explained", &format!(" {explained}"));
+        out.push_str(&format!("explained: {explained}\n"));
     }
 }
 
@@ -262,11 +270,7 @@ fn name(process: &Process) -> String {
 
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent >= 9.95 {
-        format!("{percent:.0} %")
-    } else {
-        format!("{} %", significant((percent * 10.0).round() / 10.0))
-    }
+    if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
 
 /// Never rounded up to a bar that was not reached.
@@ -281,7 +285,7 @@ fn tenths(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::fsync::{Call, Latency, Losses, Phase};
+    use crate::trace::fsync::{Call, Latency, Losses};
 
     #[test]
     fn the_report_names_the_culprit_first() {
@@ -313,11 +317,11 @@ mod tests {
         };
         let text = trace_fsync(&report, 1);
         for expected in [
-            "syncs    34 in 12 s: 34 fsync, by sysbench (42); one had not returned\n",
-            "91 % of the time of sysbench (42)'s syncs behind dd (77)'s writeback in the device's queue;",
-            "then 5.00 % in the device",
-            "own data             98.0 %        91.0 %   5.0 %   2.0 %\n",
-            "sum                 100.0 %        91.0 %   5.0 %   2.0 %\n",
+            "syncs    34 in 12.0 s: 34 fsync, by sysbench (42); one had not returned\n",
+            "the syncs of sysbench (42) spent 91 % of their time behind dd (77)'s writeback in",
+            "5.0 % in the device",
+            "own data              98.0 %       91.0 %   5.0 %   2.0 %\n",
+            "sum                  100.0 %       91.0 %   5.0 %   2.0 %\n",
             "dd (77)                         91.0 %  2 GiB    14,200\n",
             "warning  not seen for lack of room: 3 requests\n",
         ] {

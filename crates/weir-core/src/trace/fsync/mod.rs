@@ -17,4 +17,4 @@ pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
 pub use part::{Call, FileId, Io, IoFlags, Part, Wait};
 pub use phase::{Phase, SiteId};
-pub use report::{Anatomy, Culprit, Losses, Process, Report, Row, Site, SlowSync, Stall};
+pub use report::{Anatomy, Culprit, Latency, Losses, Process, Report, Row, Site, SlowSync, Stall};
