@@ -263,7 +263,7 @@ fn add_inside(skeleton: &mut FsyncSkel<'_>, count: u64) {
 
 fn ring(
     skeleton: &FsyncSkel<'_>,
-    inbox: Rc<RefCell<Vec<Record>>>,
+    inbox: Rc<RefCell<Inbox>>,
 ) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
     let mut builder = RingBufferBuilder::new();
     builder.add(&skeleton.maps.events, move |bytes| {
