@@ -85,6 +85,28 @@ impl Distribution {
         self.count_in_bucket(value_ns, 1);
     }
 
+    /// Counts many durations at once, faster than one by one.
+    pub fn record_all(&mut self, values_ns: &[u64]) {
+        let Some(&first_ns) = values_ns.first() else { return };
+        if self.pages.is_empty() {
+            if self.values_ns.len() + values_ns.len() > EXACT {
+                self.spill();
+            } else {
+                self.values_ns.extend_from_slice(values_ns);
+            }
+        }
+        if !self.pages.is_empty() {
+            values_ns.iter().for_each(|&value_ns| self.count_in_bucket(value_ns, 1));
+        }
+        let fold =
+            |(min, max, sum): (u64, u64, u128), &ns: &u64| (min.min(ns), max.max(ns), sum + u128::from(ns));
+        let (min_ns, max_ns, sum_ns) = values_ns.iter().fold((first_ns, first_ns, 0), fold);
+        self.min_ns = if self.count == 0 { min_ns } else { self.min_ns.min(min_ns) };
+        self.max_ns = self.max_ns.max(max_ns);
+        self.count += values_ns.len() as u64;
+        self.sum_ns += sum_ns;
+    }
+
     /// Counts `n` durations between `low_ns` and `high_ns` that were counted elsewhere: sum, minimum and maximum are
     /// taken from the bounds until [`Distribution::set_exact`] says better.
     pub fn add_bucket(&mut self, low_ns: u64, high_ns: u64, n: u64) {
@@ -305,6 +327,13 @@ mod tests {
         assert_eq!(few.quantiles([0.0, 0.5, 1.0]), [1, 5, 9]);
         let many = of((1..=100_000).rev());
         assert!(!many.is_exact());
+        let mut at_once = Distribution::default();
+        (1..=100_000)
+            .rev()
+            .collect::<Vec<_>>()
+            .chunks(300)
+            .for_each(|values_ns| at_once.record_all(values_ns));
+        assert_eq!(at_once, many);
         assert_eq!(
             (many.count(), many.sum_ns(), many.min_ns(), many.max_ns()),
             (100_000, 5_000_050_000, 1, 100_000)

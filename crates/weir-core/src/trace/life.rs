@@ -34,21 +34,18 @@ impl Times {
     /// exclude each other.
     #[inline]
     pub fn stage(&self, stage: Stage) -> Option<u64> {
-        use Moment::{Complete, GetRequest, Insert, Issue, Merge, Queue};
-        let (from, to) = match stage {
-            Stage::Q2G => (Queue, GetRequest),
-            Stage::G2I => (GetRequest, Insert),
-            Stage::G2D if self.get(Insert).is_some() => return None,
-            Stage::G2D | Stage::G2DAll => (GetRequest, Issue),
-            Stage::I2D => (Insert, Issue),
-            Stage::Q2M => (Queue, Merge),
-            Stage::M2D => (Merge, Issue),
-            Stage::D2C => (Issue, Complete),
-            Stage::Q2C => (Queue, Complete),
-            Stage::Q2D => (Queue, Issue),
-            Stage::G2C => (GetRequest, Complete),
-        };
+        if stage == Stage::G2D && self.get(Moment::Insert).is_some() {
+            return None;
+        }
+        let (from, to) = stage.ends();
         self.get(to)?.checked_sub(self.get(from)?)
+    }
+
+    /// Which moments are known: bit `moment as u8` for each.
+    #[inline]
+    pub fn known(&self) -> u8 {
+        let bits = self.0.iter().enumerate();
+        bits.fold(0, |known, (moment, &time_ns)| known | (u8::from(time_ns != ABSENT) << moment))
     }
 }
 

@@ -24,6 +24,11 @@ impl Sketch {
         }
     }
 
+    /// Counts many values.
+    pub fn record_all(&mut self, values: &[u64]) {
+        values.iter().for_each(|&value| self.record(value));
+    }
+
     /// How many values were counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|&n| u64::from(n)).sum()

@@ -70,6 +70,24 @@ impl Stage {
         Stage::G2C,
     ];
 
+    /// The moments it lies between. G2D is only where nothing was inserted; see [`super::Times::stage`].
+    #[inline]
+    pub fn ends(self) -> (Moment, Moment) {
+        use Moment::{Complete, GetRequest, Insert, Issue, Merge, Queue};
+        match self {
+            Stage::Q2G => (Queue, GetRequest),
+            Stage::G2I => (GetRequest, Insert),
+            Stage::G2D | Stage::G2DAll => (GetRequest, Issue),
+            Stage::I2D => (Insert, Issue),
+            Stage::Q2M => (Queue, Merge),
+            Stage::M2D => (Merge, Issue),
+            Stage::D2C => (Issue, Complete),
+            Stage::Q2C => (Queue, Complete),
+            Stage::Q2D => (Queue, Issue),
+            Stage::G2C => (GetRequest, Complete),
+        }
+    }
+
     /// Short name, as in tables.
     pub fn name(self) -> &'static str {
         match self {

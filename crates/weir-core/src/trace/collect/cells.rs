@@ -130,19 +130,60 @@ impl Open {
             Some(block) => block.cell_mut(self.key),
             None => &mut unkept,
         };
-        for stage in Stage::ALL {
-            let (distribution, sketch) = (self.cell.stage_mut(stage), &mut sketches[stage as usize]);
-            for ns in self.waiting.iter().filter_map(|times| times.stage(stage)) {
-                distribution.record(ns);
-                sketch.counts.record(ns);
-                sketch.sum_ns = sketch.sum_ns.saturating_add(ns);
-            }
+        let mut values = Values::default();
+        for stage in stages_in(&self.waiting) {
+            let values_ns = values.of(stage, &self.waiting);
+            self.cell.stage_mut(stage).record_all(values_ns);
+            let sketch = &mut sketches[stage as usize];
+            sketch.counts.record_all(values_ns);
+            sketch.sum_ns = sketch.sum_ns.saturating_add(sum(values_ns));
         }
         for times in &self.waiting {
             self.parts.add(times);
         }
         self.waiting.clear();
     }
+}
+
+/// The durations of one stage of a batch.
+pub struct Values([u64; BATCH], usize);
+
+impl Default for Values {
+    fn default() -> Self {
+        Values([0; BATCH], 0)
+    }
+}
+
+impl Values {
+    /// Of at most [`BATCH`] pieces.
+    pub fn of(&mut self, stage: Stage, waiting: &[Times]) -> &[u64] {
+        let (from, to) = stage.ends();
+        let not_inserted = stage == Stage::G2D;
+        self.1 = 0;
+        for times in waiting.iter().take(BATCH) {
+            let (Some(from_ns), Some(to_ns)) = (times.get(from), times.get(to)) else { continue };
+            if to_ns >= from_ns && !(not_inserted && times.get(Moment::Insert).is_some()) {
+                self.0[self.1] = to_ns - from_ns;
+                self.1 += 1;
+            }
+        }
+        &self.0[..self.1]
+    }
+}
+
+/// The stages whose moments occur in a batch.
+pub fn stages_in(waiting: &[Times]) -> impl Iterator<Item = Stage> + use<> {
+    let known = waiting.iter().fold(0, |known, times| known | times.known());
+    let occurs = move |moment: Moment| known & (1 << moment as u8) != 0;
+    Stage::ALL.into_iter().filter(move |stage| {
+        let (from, to) = stage.ends();
+        occurs(from) && occurs(to)
+    })
+}
+
+/// A sum that does not overflow.
+pub fn sum(values_ns: &[u64]) -> u64 {
+    values_ns.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns))
 }
 
 impl Block {

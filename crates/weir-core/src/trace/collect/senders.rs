@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::cells::{Values, stages_in};
 use crate::trace::analysis::{Direction, Sender};
 use crate::trace::class::{Class, ClassSet};
 use crate::trace::life::{Piece, Times};
@@ -146,20 +147,18 @@ impl Senders {
 
 impl Open {
     fn flush(&mut self) {
-        for stage in Stage::ALL {
-            let summary = &mut self.sender.stages[stage as usize];
-            for ns in self.waiting.iter().filter_map(|times| times.stage(stage)) {
-                summary.record(ns);
+        let mut values = Values::default();
+        for stage in stages_in(&self.waiting) {
+            let values_ns = values.of(stage, &self.waiting);
+            self.sender.stages[stage as usize].record_all(values_ns);
+            match stage {
+                Stage::Q2C => self.sender.q2c.record_all(values_ns),
+                Stage::D2C => self.sender.d2c.record_all(values_ns),
+                _ => {}
             }
         }
         for times in &self.waiting {
             self.sender.parts.add(times);
-            if let Some(ns) = times.stage(Stage::Q2C) {
-                self.sender.q2c.record(ns);
-            }
-            if let Some(ns) = times.stage(Stage::D2C) {
-                self.sender.d2c.record(ns);
-            }
         }
         self.waiting.clear();
     }
