@@ -277,11 +277,11 @@ impl Parts {
         self.each().iter().map(|(_, ns)| ns).sum()
     }
 
-    /// The share of a stage in Q2C, 0 to 1; nothing for stages that overlap others, or where no time was counted.
+    /// The share of a stage in Q2C, 0 to 1; nothing for stages that overlap others, and where no time was counted.
     pub fn share(&self, stage: Stage) -> Option<f64> {
         let total_ns = self.total_ns();
         let (_, ns) = self.each().into_iter().find(|(part, _)| *part == Some(stage))?;
-        (total_ns > 0).then(|| ns as f64 / total_ns as f64)
+        (ns > 0).then(|| ns as f64 / total_ns as f64)
     }
 
     /// Adds all of `other`.

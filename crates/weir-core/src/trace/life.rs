@@ -1,6 +1,6 @@
 //! Lives of I/Os, as the matcher puts them together from events.
 
-use super::event::{Event, Flags};
+use super::event::{Event, Flags, Item};
 use super::stage::{Moment, Stage};
 use crate::target::DeviceNumber;
 
@@ -152,4 +152,6 @@ pub trait Sink {
     fn bio(&mut self, bio: &Bio);
     /// Something happened.
     fn event(&mut self, event: &Event);
+    /// The recording holds something beside events: a thread's name, say. Whoever reads the recording says so.
+    fn item(&mut self, _item: &Item) {}
 }

@@ -168,6 +168,9 @@ trait Takes: Sink {
 impl Takes for Everything<'_> {
     fn other(&mut self, item: &Item) {
         self.collector.item(item);
+        if let Some(rows) = &mut self.rows {
+            rows.item(item);
+        }
     }
 }
 

@@ -8,6 +8,15 @@ use crate::units::{Bytes, Nanos, grouped, significant};
 /// Shares below this are left out of the sentence.
 const SHARE_MIN: f64 = 0.005;
 
+/// Where the latency of a device goes.
+pub fn where_on(device: &Device, parts: &Parts) -> String {
+    if device.events.queued > 0 && device.events.issued == 0 {
+        return "a device without requests of its own (device-mapper, md): its Q2C is all that happens below"
+            .to_string();
+    }
+    where_time_goes(parts)
+}
+
 /// Where the latency of a kind of I/O goes, the largest part first.
 pub fn where_time_goes(parts: &Parts) -> String {
     let total_ns = parts.total_ns();
@@ -29,7 +38,9 @@ fn place(stage: Option<Stage>) -> &'static str {
     match stage {
         Some(Stage::Q2G) => "passes before there is a request (Q2G)",
         Some(Stage::G2I) => "passes before insertion (G2I)",
-        Some(Stage::G2D) => "passes from request to driver without a scheduler (G2D)",
+        Some(Stage::G2D) => {
+            "passes from request to driver without insertion (G2D: no scheduler, or a flush goes first)"
+        }
         Some(Stage::I2D) => "waits in the scheduler (I2D)",
         Some(Stage::Q2M) => "passes before a merge (Q2M)",
         Some(Stage::M2D) => "waits after a merge (M2D)",
@@ -59,14 +70,10 @@ pub fn merges(device: &Device) -> String {
             "; requests of {} to {}, mean {}",
             Bytes(least * 512),
             Bytes(most * 512),
-            kibibytes(bytes as f64 / requests.max(1) as f64)
+            Bytes((bytes as f64 / requests.max(1) as f64) as u64)
         );
     }
     text
-}
-
-fn kibibytes(bytes: f64) -> String {
-    format!("{} KiB", significant(bytes / 1024.0))
 }
 
 /// Errors, requeues, partial completions.
@@ -90,8 +97,9 @@ pub fn seeks(device: &Device) -> String {
     let at = |name: &str, seeks: &Seeks| {
         let sequential = share(seeks.sequential, seeks.count) * 100.0;
         let (median, mean) = (seeks.median_sectors(), seeks.mean_sectors());
-        let kib = |sectors: f64| kibibytes(sectors * 512.0);
-        format!("at {name} {sequential:.0} % sequential, median {}, mean {}", kib(median as f64), kib(mean))
+        let distance = |sectors: f64| Bytes((sectors * 512.0) as u64);
+        let (median, mean) = (distance(median as f64), distance(mean));
+        format!("at {name} {sequential:.0} % sequential, median distance {median}, mean {mean}")
     };
     let both = [("Q", &device.seeks_queue), ("D", &device.seeks_issue)];
     let told: Vec<String> = both.iter().filter(|(_, s)| s.count > 0).map(|(name, s)| at(name, s)).collect();
@@ -102,7 +110,8 @@ pub fn seeks(device: &Device) -> String {
 pub fn depth(device: &Device) -> String {
     let at = |name: &str, depth: &Depth| {
         let (mean, p90) = (significant(depth.mean()), depth.quantile(0.9));
-        format!("{name} mean {mean}, up to {p90} in 90 % of the time, at most {}", depth.max)
+        let most = if p90 == 0 { "none".to_string() } else { format!("{p90} or less") };
+        format!("{name} mean {mean}, {most} for 90 % of the time, at most {}", depth.max)
     };
     let queue = at("from Q (pieces)", &device.depth_queue);
     let issue = at("from D (requests)", &device.depth_issue);

@@ -100,15 +100,6 @@ impl<W: Write> Rows<W> {
         rows
     }
 
-    /// Takes the names of threads that a recording holds.
-    pub fn item(&mut self, item: &Item) {
-        if let Item::Process { pid, name } = item
-            && (self.names.len() < NAMES_MAX || self.names.contains_key(pid))
-        {
-            self.names.insert(*pid, name.clone());
-        }
-    }
-
     /// Whether writing failed; nothing is written after that.
     pub fn failed(&self) -> bool {
         self.failed.is_err()
@@ -292,4 +283,13 @@ impl<W: Write> Sink for Rows<W> {
     }
 
     fn event(&mut self, _event: &Event) {}
+
+    /// Takes the names of threads.
+    fn item(&mut self, item: &Item) {
+        if let Item::Process { pid, name } = item
+            && (self.names.len() < NAMES_MAX || self.names.contains_key(pid))
+        {
+            self.names.insert(*pid, name.clone());
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! The report for people, at most 100 columns wide: where the time goes first, then what stands behind it.
 
 use super::figures::{Figures, Kind, classes, rate, share, sizes};
-use super::phrases::{account, activity, depth, faults, merges, plugs, seeks, where_time_goes};
+use super::phrases::{account, activity, depth, faults, merges, plugs, seeks, where_on, where_time_goes};
 use crate::report::text::layout::{labelled, table};
 use crate::stats::Distribution;
 use crate::stats::quantile::needed;
-use crate::trace::analysis::{Device, Direction, Sender, Traffic};
+use crate::trace::analysis::{Device, Direction, Parts, Sender, Traffic};
 use crate::trace::{Analysis, Class, Stage};
 use crate::units::{Bytes, Nanos, grouped, per_second, significant};
 
@@ -63,10 +63,10 @@ fn append_device(out: &mut String, analysis: &Analysis, device: &Device) {
     let counts = counts.map(|(n, what)| format!("{} {what}", grouped(n))).join(", ");
     labelled(out, "device", &format!("{}: {counts} in {}", device.label(), Nanos(device.span_ns())));
     let all = Kind::class(analysis, device, Class::All);
-    labelled(out, "where", &where_time_goes(&all.parts));
+    labelled(out, "where", &where_on(device, &all.parts));
     for class in [Class::Read, Class::Write] {
         let kind = Kind::class(analysis, device, class);
-        if kind.cell.ios > 0 && kind.cell.ios < all.cell.ios {
+        if kind.cell.ios > 0 && differ(&kind.parts, &all.parts) {
             labelled(out, "", &format!("{}s: {}", class.name(), where_time_goes(&kind.parts)));
         }
     }
@@ -88,17 +88,35 @@ fn append_device(out: &mut String, analysis: &Analysis, device: &Device) {
     }
 }
 
+/// Whether it is worth saying where the time of one goes when that of the other is said.
+fn differ(a: &Parts, b: &Parts) -> bool {
+    let of = |parts: &Parts| parts.each().map(|(_, ns)| share(ns, parts.total_ns()));
+    of(a).iter().zip(of(b)).any(|(a, b)| (a - b).abs() >= 0.05)
+}
+
 /// One table for all classes, so that their columns stand under each other.
 fn append_stages(out: &mut String, analysis: &Analysis, device: &Device) {
     let header = ["class", "stage", "count", "share", "min", "mean", "p50", "p90", "p99", "p99.9", "max"];
     let mut rows = vec![header.map(String::from).to_vec()];
+    let mut told: Vec<(Class, Kind)> = Vec::new();
     for class in classes(analysis, device.device) {
         let kind = Kind::class(analysis, device, class);
+        // Classes overlap; one with the same I/Os as another says nothing new.
+        if let Some((same, _)) = told.iter().rev().find(|(_, other)| other.cell == kind.cell) {
+            rows.push([short_name(class), &format!("as {}", short_name(*same))].map(String::from).to_vec());
+            continue;
+        }
         let shown = kind.stages().into_iter().filter(|(stage, _)| is_shown(*stage, &kind));
         for (n, (stage, figures)) in shown.enumerate() {
             let name = if n == 0 { short_name(class) } else { "" };
             rows.push(stage_row(name, stage.name(), &figures));
         }
+        // What no stage stands for, so that shares add up; a stacked device's own time is all of that.
+        let elsewhere = share(kind.parts.elsewhere_ns, kind.parts.total_ns());
+        if (0.0005..1.0).contains(&elsewhere) {
+            rows.push(["", "rest", "", &percent(elsewhere)].map(String::from).to_vec());
+        }
+        told.push((class, kind));
     }
     if rows.len() > 1 {
         out.push('\n');
@@ -124,12 +142,16 @@ fn short_name(class: Class) -> &'static str {
 }
 
 fn stage_row(class: &str, stage: &str, f: &Figures) -> Vec<String> {
-    let share = f.share.map_or(String::new(), |share| format!("{:.1} %", share * 100.0));
+    let share = f.share.map_or(String::new(), percent);
     let mut row = vec![class.to_string(), stage.to_string(), grouped(f.count), share];
     row.extend([Nanos(f.min_ns), Nanos(f.mean_ns.round() as u64)].map(|ns| ns.to_string()));
     row.extend(quantiles(f));
     row.push(Nanos(f.max_ns).to_string());
     row
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
 }
 
 fn quantiles(f: &Figures) -> [String; 4] {
@@ -151,7 +173,8 @@ fn append_units(out: &mut String, device: &Device) {
         if traffic.requests == 0 {
             continue;
         }
-        for (stage, distribution) in [("D2C", &latency.d2c), ("Q2C", &latency.q2c)] {
+        let known = [("D2C", &latency.d2c), ("Q2C", &latency.q2c)].into_iter().filter(|(_, d)| !d.is_empty());
+        for (stage, distribution) in known {
             rows.push(unit_row("request", stage, direction, distribution, Some(traffic), device.span_ns()));
         }
     }
@@ -176,7 +199,8 @@ fn unit_row(
     span_ns: u64,
 ) -> Vec<String> {
     let mut row = [unit, stage, direction.name()].map(String::from).to_vec();
-    let mb_per_s = traffic.map_or(String::new(), |t| significant(rate(t.bytes, span_ns) / 1e6));
+    let mb_per_s = traffic.filter(|t| t.bytes > 0);
+    let mb_per_s = mb_per_s.map_or(String::new(), |t| significant(rate(t.bytes, span_ns) / 1e6));
     row.extend([grouped(d.count()), per_second(rate(d.count(), span_ns)), mb_per_s]);
     row.push(Nanos(d.mean_ns().round() as u64).to_string());
     row.extend([0.5, 0.99].map(|q| quantile_or_dash(d.count(), q, d.quantile(q))));
@@ -193,7 +217,7 @@ fn append_sizes(out: &mut String, analysis: &Analysis, device: &Device) {
         for (n, size) in sizes.iter().take(SIZES_MAX).enumerate() {
             let kind = Kind::sized(analysis, device, class, *size);
             let name = if n == 0 { class.name() } else { "" };
-            let of_data = format!("{:.1} %", share(kind.cell.bytes, of_class) * 100.0);
+            let of_data = percent(share(kind.cell.bytes, of_class));
             let size = Bytes(size.bytes_max()).to_string();
             let mut row = vec![name.to_string(), size, grouped(kind.cell.ios), of_data];
             for stage in [Stage::Q2C, Stage::D2C] {
@@ -238,14 +262,17 @@ fn append_senders(out: &mut String, what: &str, senders: &[Sender]) {
 }
 
 fn sender_row(sender: &Sender) -> Vec<String> {
-    let name = if sender.name.is_empty() { sender.id.to_string() } else { printable(&sender.name) };
+    let name = if sender.name.is_empty() { format!("no. {}", sender.id) } else { printable(&sender.name) };
     let megabytes = |direction: Direction| significant(sender.traffic[direction as usize].bytes as f64 / 1e6);
-    let mut row = vec![name, sender.members.to_string(), grouped(sender.pieces)];
+    let members = if sender.members == 0 { TOO_FEW.to_string() } else { sender.members.to_string() };
+    let mut row = vec![name, members, grouped(sender.pieces)];
     row.extend([Direction::Read, Direction::Write].map(megabytes));
     row.extend(latency_cells(&sender.q2c));
-    row.push(Nanos(sender.q2c.max_ns()).to_string());
+    let max =
+        if sender.q2c.is_empty() { TOO_FEW.to_string() } else { Nanos(sender.q2c.max_ns()).to_string() };
+    row.push(max);
     let in_device = sender.parts.share(Stage::D2C);
-    row.push(in_device.map_or(TOO_FEW.to_string(), |share| format!("{:.1} %", share * 100.0)));
+    row.push(in_device.map_or(TOO_FEW.to_string(), percent));
     row
 }
 

@@ -9,10 +9,12 @@ mod senders;
 
 use std::collections::HashMap;
 
-use super::analysis::{Analysis, WallClock};
+use super::analysis::{Analysis, Sender, WallClock};
+use super::class::{Class, ClassSet};
 use super::event::{Event, Item};
 use super::life::{Bio, Piece, Request, Sink};
 use super::matcher::Unmatched;
+use super::stage::Moment;
 use super::table::StageTable;
 use crate::target::DeviceNumber;
 use device::DeviceCollector;
@@ -35,6 +37,7 @@ pub struct Collector {
     device_names: HashMap<DeviceNumber, String>,
     threads: Senders,
     cgroups: Senders,
+    unsent: Senders,
 }
 
 /// Gives everything to two sinks: statistics and rows, say.
@@ -45,19 +48,6 @@ impl Collector {
     /// One that has seen nothing.
     pub fn new() -> Collector {
         Collector::default()
-    }
-
-    /// Takes what a recording holds beside events: names of threads and the wall clock. Events and losses are not
-    /// counted here: the matcher hands them on.
-    pub fn item(&mut self, item: &Item) {
-        match item {
-            Item::Process { pid, name } => self.name_thread(*pid, name),
-            Item::WallClock { time_ns, wall_ns } => {
-                let clock = WallClock { time_ns: *time_ns, wall_ns: *wall_ns };
-                self.totals.wall_clock.get_or_insert(clock);
-            }
-            Item::Event(_) | Item::Message { .. } | Item::Dropped { .. } => {}
-        }
     }
 
     /// Says what a device is called.
@@ -95,6 +85,7 @@ impl Collector {
         self.device_names.extend(other.device_names);
         self.threads.merge(other.threads);
         self.cgroups.merge(other.cgroups);
+        self.unsent.merge(other.unsent);
     }
 
     /// What was seen, with what the matcher says became of every event.
@@ -109,6 +100,9 @@ impl Collector {
         analysis.devices.sort_by_key(|d| d.device);
         analysis.merge_table(table);
         analysis.threads = self.threads.finish();
+        // Nobody in particular.
+        let unsent = self.unsent.finish().into_iter();
+        analysis.threads.extend(unsent.map(|sender| Sender { id: 0, members: 0, ..sender }));
         analysis.cgroups = self.cgroups.finish();
         analysis
     }
@@ -145,10 +139,21 @@ impl Collector {
     }
 }
 
+/// In place of the sender of a piece whose Q was not seen.
+fn unsent_name(classes: ClassSet) -> String {
+    let name = if classes.has(Class::Flush) { "(flushes for others)" } else { "(sent before)" };
+    name.to_string()
+}
+
 impl Sink for Collector {
     fn piece(&mut self, piece: &Piece) {
         let Some(device) = self.device(piece.device) else { return };
         let classes = device.piece(piece);
+        if piece.times.get(Moment::Queue).is_none() {
+            // Whoever issued it need not be who sent it: workers issue flushes, and other tasks' requests.
+            self.unsent.piece(u64::from(classes.has(Class::Flush)), piece, classes, || unsent_name(classes));
+            return;
+        }
         let names = &self.names;
         self.threads.piece(u64::from(piece.pid), piece, classes, || {
             names.get(&piece.pid).cloned().unwrap_or_default()
@@ -178,6 +183,18 @@ impl Sink for Collector {
             None => self.totals.events_of_further_devices += 1,
         }
     }
+
+    /// Takes names of threads and the wall clock. Events and losses are not counted here: the matcher hands them on.
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Process { pid, name } => self.name_thread(*pid, name),
+            Item::WallClock { time_ns, wall_ns } => {
+                let clock = WallClock { time_ns: *time_ns, wall_ns: *wall_ns };
+                self.totals.wall_clock.get_or_insert(clock);
+            }
+            Item::Event(_) | Item::Message { .. } | Item::Dropped { .. } => {}
+        }
+    }
 }
 
 impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
@@ -199,5 +216,10 @@ impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
     fn event(&mut self, event: &Event) {
         self.0.event(event);
         self.1.event(event);
+    }
+
+    fn item(&mut self, item: &Item) {
+        self.0.item(item);
+        self.1.item(item);
     }
 }
