@@ -196,21 +196,31 @@ scenario_drops() { # a recorder that stands still while its small buffers fill
   untrace
 }
 
-scenario_ftrace() { # the kernel's own blk tracer in bin mode, one stream of all CPUs
+scenario_ftrace() { # the kernel's own blk tracer in bin mode, one stream of all CPUs: with ftrace's context, and without
   scheduler vda mq-deadline
   mkdir -p /out/ftrace
   facts vda >/out/ftrace/facts.txt
   cd /sys/kernel/tracing || exit 3
+  # The clock of oplog.
+  echo mono >trace_clock
   echo blk >current_tracer
   echo bin >trace_options
-  echo 1 >/sys/block/vda/trace/enable
-  cat trace_pipe >/out/ftrace/vda.ftrace.bin &
+  ftraced vda read context-info oplog direct /dev/vda read 100 4096 4 random 67108864
+  ftraced vda write nocontext-info oplog direct /dev/vda write 100 16384 4 random 67108864
+  cd /tmp || exit 3
+}
+
+# ftraced DEVICE NAME OPTION COMMAND… : what the tracer says of it to NAME.bin, what oplog says to NAME.ops.
+ftraced() {
+  device=$1 name=$2
+  echo "$3" >trace_options
+  shift 3
+  echo 1 >"/sys/block/$device/trace/enable"
+  cat trace_pipe >"/out/ftrace/$name.bin" &
   reader=$!
-  oplog direct /dev/vda read 100 4096 4 random 67108864 >/out/ftrace/read.ops
-  oplog direct /dev/vda write 100 16384 4 random 67108864 >/out/ftrace/write.ops
+  "$@" >"/out/ftrace/$name.ops"
   sleep 1
-  echo 0 >/sys/block/vda/trace/enable
+  echo 0 >"/sys/block/$device/trace/enable"
   sleep 1
   kill $reader
-  echo nop >current_tracer
 }

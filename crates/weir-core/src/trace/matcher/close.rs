@@ -72,7 +72,8 @@ impl Matcher {
             times,
             error: life.error,
             requeues: life.requeues,
-            data_done_ns: (life.data_done_ns != NEVER).then_some(life.data_done_ns),
+            data_done_ns: (life.data_done_ns != NEVER && life.is_flushed_after())
+                .then_some(life.data_done_ns),
         });
     }
 

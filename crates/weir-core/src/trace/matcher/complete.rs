@@ -151,6 +151,10 @@ impl Matcher {
             life.error = event.error;
         }
         if life.state == State::Issued {
+            // A driver that has done nothing of it yet says so, too (SCSI before it looks at an error).
+            if event.bytes == 0 && life.rest_bytes > 0 && !life.has_flush_sequence() {
+                return self.file_rest(id, By::Issued, sink);
+            }
             life.completions = life.completions.saturating_add(1);
             if event.bytes > 0 && event.bytes < life.rest_bytes {
                 life.rest_bytes -= event.bytes;

@@ -188,8 +188,12 @@ impl RequestLife {
     /// way through the flush machinery, which completes it once more; one that is only to be durable does where the
     /// driver was not asked for that (Linux block/blk-flush.c, `blk_flush_complete_seq`).
     pub(super) fn has_flush_sequence(&self) -> bool {
-        let emulated = self.asked.has(Flags::FUA) && !self.flags.has(Flags::FUA);
-        self.bytes > 0 && (self.asked.has(Flags::FLUSH) || emulated)
+        self.bytes > 0 && (self.asked.has(Flags::FLUSH) || self.is_flushed_after())
+    }
+
+    /// Whether a flush after its data makes it durable.
+    pub(super) fn is_flushed_after(&self) -> bool {
+        self.asked.has(Flags::FUA) && !self.flags.has(Flags::FUA)
     }
 }
 
