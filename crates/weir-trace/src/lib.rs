@@ -7,5 +7,6 @@ mod error;
 pub mod fsync;
 pub mod live;
 pub mod probe;
+pub mod tracefs;
 
 pub use error::Error;

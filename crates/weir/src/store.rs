@@ -136,7 +136,7 @@ impl Store {
     }
 
     /// Names in order of time.
-    fn ids(&self) -> anyhow::Result<Vec<String>> {
+    pub fn ids(&self) -> anyhow::Result<Vec<String>> {
         let mut ids: Vec<String> = self
             .names()
             .with_context(|| format!("cannot list the store {}", self.dir.display()))?

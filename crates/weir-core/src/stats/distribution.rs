@@ -162,7 +162,9 @@ impl Distribution {
             earlier.buckets().into_iter().map(|(low_ns, _, n)| (low_ns, n)).collect();
         for (low_ns, high_ns, n) in self.bucketed() {
             let n = n.saturating_sub(before.get(&low_ns).copied().unwrap_or(0));
-            since.add_bucket(low_ns.max(self.min_ns), high_ns.min(self.max_ns), n);
+            // Counted from buckets of others' bounds, a distribution's extremes may lie outside of its own buckets.
+            let within = |ns: u64| ns.max(self.min_ns).min(self.max_ns);
+            since.add_bucket(within(low_ns), within(high_ns), n);
         }
         since.sum_ns = self.sum_ns.saturating_sub(earlier.sum_ns);
         since
@@ -370,6 +372,9 @@ mod tests {
             let (since, expected) = (later.since(&earlier), of((0..b).map(|v| v * 700 + 5)));
             assert_eq!((since.count(), since.sum_ns()), (expected.count(), expected.sum_ns()), "{a} and {b}");
             assert_eq!(since.buckets(), expected.buckets(), "{a} and {b}");
+            let mut foreign = later.clone();
+            foreign.set_exact(0, later.max_ns() + 5000, later.max_ns() + 6000);
+            assert_eq!(foreign.since(&earlier).count(), expected.count());
             let close = |x: u64, y: u64| x.abs_diff(y) as f64 <= y as f64 / 100.0 + 1.0;
             assert!(
                 close(since.min_ns(), expected.min_ns()) && close(since.max_ns(), expected.max_ns()),

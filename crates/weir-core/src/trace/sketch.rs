@@ -29,6 +29,15 @@ impl Sketch {
         values.iter().for_each(|&value| self.record(value));
     }
 
+    /// Counts `n` values that are alike.
+    pub fn add(&mut self, value: u64, n: u32) {
+        let bucket = bucket_of(value);
+        match self.counts.get_mut(bucket.wrapping_sub(self.first as usize)) {
+            Some(count) => *count = count.saturating_add(n),
+            None => self.widen(bucket, n),
+        }
+    }
+
     /// How many values were counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|&n| u64::from(n)).sum()

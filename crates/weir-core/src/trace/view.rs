@@ -104,9 +104,10 @@ pub struct Row {
 
 impl Row {
     fn of_cell(class: Class, cell: &Cell, seconds: f64) -> Row {
-        let [total, device] = [Stage::Q2C, Stage::D2C].map(|stage| Spread::of(cell.stage(stage)));
-        let before = [Stage::Q2D, Stage::G2DAll].into_iter().find(|&stage| !cell.stage(stage).is_empty());
-        let queue = before.and_then(|stage| Spread::of(cell.stage(stage)));
+        // Without Q, a request's own time stands for all of it.
+        let first = |stages: [Stage; 2]| stages.into_iter().find_map(|stage| Spread::of(cell.stage(stage)));
+        let (total, queue) = (first([Stage::Q2C, Stage::G2C]), first([Stage::Q2D, Stage::G2DAll]));
+        let device = Spread::of(cell.stage(Stage::D2C));
         let means = queue.zip(device).map(|(queue, device)| (queue.mean_ns, device.mean_ns));
         let total = total
             .or_else(|| means.map(|(queue_ns, device_ns)| Spread::of_mean(cell.ios, queue_ns + device_ns)));
@@ -310,8 +311,8 @@ mod tests {
     #[test]
     fn a_table_becomes_rows_whatever_stages_it_has() {
         let full = [(Stage::Q2D, 300), (Stage::D2C, 100), (Stage::Q2C, 400)];
-        let cheap = [(Stage::G2DAll, 300), (Stage::D2C, 100)];
-        for (stages, p99_ns) in [(&full[..], Some(400)), (&cheap[..], None)] {
+        let cheap = [(Stage::G2DAll, 300), (Stage::D2C, 100), (Stage::G2C, 400)];
+        for (stages, p99_ns) in [(&full[..], Some(400)), (&cheap[..], Some(400)), (&cheap[..2], None)] {
             let frame =
                 DeviceFrame::new(&device(), DeviceLoad::default(), Some(&table(stages)), 2_000_000_000);
             let classes: Vec<_> = frame.rows.iter().map(|row| (row.class, row.ios)).collect();

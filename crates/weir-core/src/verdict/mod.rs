@@ -7,6 +7,7 @@ pub mod facts;
 pub mod measurement;
 pub mod notes;
 pub mod rules;
+pub mod saturation;
 pub mod story;
 pub mod view;
 

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::doctor::{FloodPhase, FloodSample, PhaseKind};
+use crate::trace::StageTable;
 use crate::units::{Bytes, Nanos};
 
 /// Value of [`DoctorNotes::schema`] that this version writes.
@@ -35,6 +36,8 @@ pub struct DoctorNotes {
     pub skipped: Vec<Skipped>,
     /// Bars the user stated.
     pub bars: Vec<Bar>,
+    /// Why stages could not be seen, where they could not.
+    pub stages_unseen: Option<String>,
 }
 
 /// What others did to machine and device before anything was measured.
@@ -65,6 +68,9 @@ pub struct StepNote {
     /// Share of the time the device had a request in flight, 0..1 (iostat's %util); absent where not seen.
     #[serde(default)]
     pub utilization: Option<f64>,
+    /// Stages of the I/O on the target's device while the step ran, others' included; absent where not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<StageTable>,
 }
 
 /// What a step is for.

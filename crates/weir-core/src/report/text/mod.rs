@@ -8,6 +8,7 @@ pub(crate) mod run;
 mod trace_fsync;
 pub mod trace_live;
 mod trace_live_table;
+pub mod trace_util;
 mod workload;
 
 pub use compare::comparison;

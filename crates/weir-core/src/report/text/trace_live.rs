@@ -1,8 +1,8 @@
 //! The live view: a screen that fits the terminal it is given, and plain lines where there is none.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::trace_live_table::{duration, table};
+use super::trace_live_table::{duration, shown, table};
 use crate::trace::{DeviceFrame, Flags, Frame, History, Kind, Piece, Point, SlowIo, Source, Stage};
 use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
 
@@ -38,7 +38,7 @@ pub struct Screen<'a> {
     /// The last slow requests, oldest first.
     pub slow: &'a VecDeque<SlowIo>,
     /// Losses since the start, by reason.
-    pub lost_total: u64,
+    pub lost: &'a BTreeMap<String, u64>,
 }
 
 /// The lines of a screen of this size: at most `rows` lines of at most `columns` characters. Devices come first, then
@@ -87,28 +87,37 @@ fn seconds(ns: u64) -> String {
 
 /// Source, cost, losses, and what cannot be seen.
 fn foot(screen: &Screen<'_>, columns: usize) -> Vec<String> {
-    let mut lines = vec!["─".repeat(columns), status(screen.about, screen.frame, screen.lost_total)];
-    for remark in &screen.about.remarks {
+    let mut lines = vec!["─".repeat(columns)];
+    let status = status(screen.about, screen.frame, screen.lost);
+    for remark in std::iter::once(&status).chain(&screen.about.remarks) {
         lines.extend(super::layout::wrap(remark, columns));
     }
     lines
 }
 
 /// One line: what the figures come from, what getting them costs, and what got lost.
-pub fn status(about: &About, frame: &Frame, lost_total: u64) -> String {
+pub fn status(about: &About, frame: &Frame, lost: &BTreeMap<String, u64>) -> String {
     let how = if about.how.is_empty() { String::new() } else { format!(" ({})", about.how) };
     let percent = |share: f64| format!("{} %", significant(share * 100.0));
     let kernel = match frame.cost.kernel_cpu_share {
-        Some(share) => format!(" + {} in the kernel", percent(share)),
+        Some(share) => format!(" and {} in the kernel", percent(share)),
         None => String::new(),
     };
-    let lost =
-        if lost_total == 0 { "nothing lost".to_string() } else { format!("{} LOST", grouped(lost_total)) };
+    let lost = if lost.is_empty() {
+        "nothing lost".to_string()
+    } else {
+        format!("lost or incomplete: {}", losses(lost))
+    };
     format!(
-        "source {}{how}; costs {}{kernel} of a processor; {lost}",
+        "source {}{how}; costs {} of a processor here{kernel}; {lost}",
         about.source.name(),
         percent(frame.cost.weir_cpu_share)
     )
+}
+
+/// What got lost, with the reasons.
+fn losses(lost: &BTreeMap<String, u64>) -> String {
+    lost.iter().map(|(reason, n)| format!("{} {reason}", grouped(*n))).collect::<Vec<_>>().join(", ")
 }
 
 /// The devices' blocks, as many as fit, the busiest first; those left out are counted.
@@ -198,7 +207,7 @@ fn spark(name: &str, values: &[Option<f64>], length: usize, most_text: impl Fn(f
 /// Slow requests, the latest that fit.
 fn slow(screen: &Screen<'_>, columns: usize, room: usize) -> Vec<String> {
     let Some(limit) = screen.about.slow.filter(|_| room >= 2) else { return Vec::new() };
-    let mut lines = vec![format!("{} and slower", duration(limit.0 as f64))];
+    let mut lines = vec![format!("{} ms and slower", limit.as_millis_f64())];
     if screen.slow.is_empty() {
         lines.push("  none yet".to_string());
     }
@@ -225,8 +234,8 @@ fn slow(screen: &Screen<'_>, columns: usize, room: usize) -> Vec<String> {
 pub fn slow_line(io: &SlowIo, device: Option<&str>) -> String {
     let piece = &io.piece;
     let device = device.map_or_else(|| piece.device.to_string(), str::to_string);
-    let total =
-        piece.times.stage(Stage::Q2C).map(|ns| format!(" {}", duration(ns as f64))).unwrap_or_default();
+    let whole = [Stage::Q2C, Stage::G2C].into_iter().find_map(|stage| piece.times.stage(stage));
+    let total = whole.map(|ns| format!(" {}", duration(ns as f64))).unwrap_or_default();
     let stages: Vec<String> = stages_of(piece)
         .into_iter()
         .map(|(stage, ns)| format!("{} {}", stage.name(), duration(ns as f64)))
@@ -276,24 +285,24 @@ fn what(piece: &Piece) -> String {
 }
 
 /// An interval as plain lines, one a device, for logs and pipes.
-pub fn lines(frame: &Frame, lost: u64) -> String {
+pub fn lines(frame: &Frame) -> String {
     let at = format!("{:.1} s", frame.at_ns as f64 / 1e9);
     let mut out = String::new();
     for device in &frame.devices {
         out.push_str(&format!("{at} {} {}", device.name, figures(device)));
-        for row in &device.rows {
+        for row in shown(&device.rows) {
             out.push_str(&format!("; {}", super::trace_live_table::words(row)));
         }
         out.push('\n');
     }
-    if lost > 0 {
-        out.push_str(&format!("{at} LOST {}\n", grouped(lost)));
+    if !frame.lost.is_empty() {
+        out.push_str(&format!("{at} lost or incomplete: {}\n", losses(&frame.lost)));
     }
     out
 }
 
 /// The whole time as text: what stands on stdout when the view is over.
-pub fn summary(about: &About, frame: &Frame, lost_total: u64) -> String {
+pub fn summary(about: &About, frame: &Frame) -> String {
     let mut out = format!("Over {:.1} s\n", frame.length_ns as f64 / 1e9);
     for device in &frame.devices {
         out.push('\n');
@@ -307,7 +316,7 @@ pub fn summary(about: &About, frame: &Frame, lost_total: u64) -> String {
         out.push_str("No device did any I/O.\n");
     }
     out.push('\n');
-    for line in std::iter::once(&status(about, frame, lost_total)).chain(&about.remarks) {
+    for line in std::iter::once(&status(about, frame, &frame.lost)).chain(&about.remarks) {
         super::layout::wrap(line, super::layout::COLUMNS).iter().for_each(|line| {
             out.push_str(line);
             out.push('\n');

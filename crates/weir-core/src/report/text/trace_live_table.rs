@@ -88,7 +88,7 @@ pub fn table(rows: &[Row], columns: usize) -> Vec<String> {
 }
 
 /// The rows worth a line: `all` where there is more than one kind, and no class twice.
-fn shown(rows: &[Row]) -> Vec<&Row> {
+pub fn shown(rows: &[Row]) -> Vec<&Row> {
     let of = |class| rows.iter().find(|row| row.class == class);
     let same = |a, b| of(a).zip(of(b)).is_some_and(|(a, b)| a.ios == b.ios);
     let kinds = [Class::Read, Class::Write, Class::Discard].into_iter().filter(|&class| of(class).is_some());
@@ -154,17 +154,14 @@ fn groups(cells: &[(&Column, Vec<String>)]) -> String {
 /// A class in one line of words and figures.
 pub fn words(row: &Row) -> String {
     let mut out = format!("{} {}/s", row.class.name().replace('_', " "), per_second(row.iops));
-    let part = |name: &str, spread: Option<Spread>| {
-        let Some(spread) = spread else { return String::new() };
-        let quantile = |name: &str, ns: Option<u64>| {
-            ns.map_or(String::new(), |ns| format!(" {name} {}", duration(ns as f64)))
-        };
-        let quantiles = quantile("p50", spread.p50_ns) + &quantile("p99", spread.p99_ns);
-        format!(" {name} mean {}{quantiles}", duration(spread.mean_ns))
-    };
-    out.push_str(&part("total", row.total));
-    out.push_str(&part("queue", row.queue));
-    out.push_str(&part("device", row.device));
+    if let Some(total) = row.total {
+        out.push_str(&format!(" mean {}", duration(total.mean_ns)));
+        let quantiles = [("p50", total.p50_ns), ("p99", total.p99_ns)];
+        for (name, ns) in quantiles.into_iter().filter_map(|(name, ns)| Some((name, ns?))) {
+            out.push_str(&format!(" {name} {}", duration(ns as f64)));
+        }
+    }
+    out.extend(row.queue_share.map(|share| format!(" {:.0} % in queue", share * 100.0)));
     if row.errors > 0 {
         out.push_str(&format!(" {} FAILED", row.errors));
     }

@@ -188,7 +188,7 @@ pub fn sum(values_ns: &[u64]) -> u64 {
 
 impl Block {
     /// The stages of one kind, made if they are not there.
-    fn cell_mut(&mut self, key: CellKey) -> &mut [StageSketch; Stage::COUNT] {
+    pub fn cell_mut(&mut self, key: CellKey) -> &mut [StageSketch; Stage::COUNT] {
         let at = self.cells.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
             self.cells.push((key, Default::default()));
             self.cells.len() - 1

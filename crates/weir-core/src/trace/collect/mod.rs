@@ -17,6 +17,7 @@ use super::matcher::Unmatched;
 use super::stage::Moment;
 use super::table::StageTable;
 use crate::target::DeviceNumber;
+pub use cells::BLOCKS_MAX;
 use device::DeviceCollector;
 pub(super) use device::SLICES_MAX;
 use senders::Senders;

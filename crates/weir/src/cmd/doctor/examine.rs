@@ -239,7 +239,7 @@ impl<'a> Examination<'a> {
         let load = self.host.sample(&self.target).since(&before);
         let device = self.target.device.as_ref().and_then(|name| load.devices.get(name));
         let utilization = device.map(|d| d.util_percent / 100.0);
-        self.notes.steps.push(StepNote { id: id.to_string(), kind, utilization });
+        self.notes.steps.push(StepNote { id: id.to_string(), kind, utilization, stages: None });
         self.jobs.extend(records.into_iter().take(1));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! `weir trace live`: a source of figures, a sampler that cuts them into intervals, and somebody who shows them.
 
 mod json;
+mod kernel;
 mod sampler;
 mod show;
 mod source;
@@ -16,6 +17,7 @@ use weir_io::runner::Stop;
 use self::sampler::Sampler;
 use self::show::Show;
 use self::source::Wanted;
+use super::devices::named;
 use crate::cli::trace::live::Args;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::signals::stop_on_signals;
@@ -29,7 +31,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         let what = format!("--interval {} is too short", args.interval);
         return Err(Usage { what, hint: Some(format!("the shortest is {INTERVAL_MIN}")) }.into());
     }
-    let devices = sampler::named(&args.device)?;
+    let devices = named(&args.device)?;
     let stop = stop_on_signals()?;
     let wanted = Wanted::of(&args, &devices)?;
     let opened = source::open(args.source, &wanted)?;

@@ -1,5 +1,6 @@
 //! `weir trace`: one file a command.
 
+mod devices;
 pub mod diff;
 #[cfg(feature = "trace")]
 pub mod fsync;

@@ -1,9 +1,150 @@
-//! `weir trace util`.
+//! `weir trace util`: a device's counters for a while, its stages where they can be seen, and the curve in the store.
 
-use crate::cli::trace::util::Args;
-use crate::failure::Outcome;
+use std::time::{Duration, Instant};
+
+use weir_core::report::text::trace_util;
+use weir_core::target::{Layer, TargetFacts};
+use weir_core::trace::Row;
+use weir_core::units::Nanos;
+use weir_core::verdict::saturation::{self, Known};
+use weir_host::Host;
+use weir_io::runner::Stop;
+
+use super::devices::named;
+use crate::cli::trace::util::{Args, Format};
+use crate::failure::{Outcome, Usage};
+use crate::output::print;
+use crate::signals::stop_on_signals;
+use crate::store::Store;
+
+/// Below this, ticks of the kernel's clock are too coarse for %util.
+const DURATION_MIN: Nanos = Nanos(500_000_000);
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    if args.duration < DURATION_MIN {
+        let what = format!("--duration {} is too short for %util", args.duration);
+        return Err(Usage { what, hint: Some(format!("the shortest is {DURATION_MIN}")) }.into());
+    }
+    let device = named(std::slice::from_ref(&args.device))?.remove(0);
+    let known = match &args.against {
+        Some(run) => Some(stated(run, &device)?),
+        None => newest(&device),
+    };
+    let stop = stop_on_signals()?;
+    let watched = watch(&device, args.duration, &stop);
+    let load = watched.load.devices.get(&device.name).cloned().unwrap_or_default();
+    let utilization =
+        saturation::judge(&device, &load, watched.load.elapsed_ns, watched.stages, known.as_ref());
+    print(&match args.format {
+        Format::Text => trace_util::utilization(&utilization),
+        Format::Json => serde_json::to_string_pretty(&utilization)? + "\n",
+    })?;
+    Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+/// What was seen.
+struct Watched {
+    load: weir_core::target::Load,
+    stages: Option<Row>,
+}
+
+fn watch(device: &Layer, duration: Nanos, stop: &Stop) -> Watched {
+    let host = Host::live();
+    let facts = TargetFacts { stack: vec![device.clone()], ..TargetFacts::default() };
+    let mut stages = stages::Stages::of(device);
+    let before = host.sample(&facts);
+    let until = Instant::now() + Duration::from_nanos(duration.0);
+    while Instant::now() < until && stop.requested().is_none() {
+        let left = until.saturating_duration_since(Instant::now());
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+    let load = host.sample(&facts).since(&before);
+    Watched { stages: stages.row(&load), load }
+}
+
+/// The curves of a run that was named; that it was another device's is said.
+fn stated(run: &str, device: &Layer) -> anyhow::Result<Known> {
+    let store = Store::open()?;
+    let record = store.load(&store.resolve(run)?)?;
+    if !saturation::is_about(&record, device) {
+        say!("warning: run {} was measured on another device than {}", record.id, device.name);
+    }
+    Known::of(&record).ok_or_else(|| {
+        let what = format!("run {} holds no depth curve", record.id);
+        let hint = "`weir doctor` measures curves, and so does `weir bench` with O_DIRECT and random access";
+        Usage { what, hint: Some(hint.to_string()) }.into()
+    })
+}
+
+/// The newest run with a curve of this device, one of several depths first. A store that cannot be read is as good as
+/// an empty one.
+fn newest(device: &Layer) -> Option<Known> {
+    let store = Store::open().ok()?;
+    let ids = store.ids().ok()?;
+    let mut single = None;
+    for id in ids.iter().rev() {
+        let record =
+            store.load(&store.path_of(id)).ok().filter(|record| saturation::is_about(record, device));
+        let Some(known) = record.as_ref().and_then(Known::of) else { continue };
+        if known.curves.iter().any(|curve| curve.points.len() > 1) {
+            return Some(known);
+        }
+        single = single.or(Some(known));
+    }
+    single
+}
+
+#[cfg(feature = "trace")]
+mod stages {
+    //! Stages by programs in the kernel, where they are allowed.
+
+    use weir_core::target::{Layer, Load};
+    use weir_core::trace::{Class, DeviceFrame, Row};
+    use weir_trace::live::{Options, Session};
+
+    /// A session, or none.
+    pub struct Stages(Option<Session>, Layer);
+
+    impl Stages {
+        /// Watches a device from now on.
+        pub fn of(device: &Layer) -> Stages {
+            let options = Options { devices: vec![device.number], ..Options::default() };
+            let session = Session::start(&options);
+            if let Err(why) = &session {
+                say!("weir: the counters only, no stages: {why}");
+            }
+            Stages(session.ok(), device.clone())
+        }
+
+        /// All I/O so far.
+        pub fn row(&mut self, load: &Load) -> Option<Row> {
+            let table = self.0.as_mut()?.snapshot().table;
+            let frame = DeviceFrame::new(&self.1, Default::default(), Some(&table), load.elapsed_ns);
+            frame.row(Class::All).cloned()
+        }
+    }
+}
+
+#[cfg(not(feature = "trace"))]
+mod stages {
+    //! Built without programs for the kernel: no stages.
+
+    use weir_core::target::{Layer, Load};
+    use weir_core::trace::Row;
+
+    /// Nothing.
+    pub struct Stages;
+
+    impl Stages {
+        /// Nothing to watch with.
+        pub fn of(_device: &Layer) -> Stages {
+            Stages
+        }
+
+        /// Nothing was seen.
+        pub fn row(&mut self, _load: &Load) -> Option<Row> {
+            None
+        }
+    }
 }

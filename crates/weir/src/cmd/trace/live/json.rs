@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use weir_core::report;
 use weir_core::report::text::trace_live::About;
 use weir_core::trace::{SlowIo, Stage};
 
@@ -14,9 +15,11 @@ pub fn interval(about: &About, taken: &Taken) -> anyhow::Result<String> {
     line(object)
 }
 
-/// The whole time.
+/// The whole time: the object of a recording's analysis, and what the source cost and lost.
 pub fn summary(about: &About, whole: &Whole) -> anyhow::Result<String> {
-    line(object(about, "summary", serde_json::to_value(&whole.frame)?))
+    let mut analysis: Value = serde_json::from_str(&report::trace::json(&whole.analysis)?)?;
+    analysis["live"] = serde_json::to_value(&whole.frame)?;
+    line(object(about, "summary", analysis))
 }
 
 fn object(about: &About, kind: &str, figures: Value) -> Map<String, Value> {

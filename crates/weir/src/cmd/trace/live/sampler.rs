@@ -4,30 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use weir_core::target::{Layer, Load, TargetFacts};
-use weir_core::trace::{Cost, DeviceFrame, Frame, SlowIo, StageTable};
+use weir_core::trace::{Analysis, Cost, DeviceFrame, Frame, Intervals, SlowIo, StageTable};
 use weir_host::{Host, Sample, own_cpu_ns};
 
 use super::source::{Counted, Watch};
-use crate::failure::Usage;
-
-/// The devices that were named; each once.
-pub fn named(names: &[String]) -> anyhow::Result<Vec<Layer>> {
-    let host = Host::live();
-    let mut devices: Vec<Layer> = Vec::new();
-    for name in names {
-        let hint = Some(
-            "give a device (/dev/sda or sda), or a path on a file system that stands on one".to_string(),
-        );
-        let device =
-            host.device_of(name).map_err(|error| Usage { what: error.to_string(), hint: hint.clone() })?;
-        let device = device
-            .ok_or_else(|| Usage { what: format!("no single block device stands behind {name}"), hint })?;
-        if !devices.iter().any(|known| known.number == device.number) {
-            devices.push(device);
-        }
-    }
-    Ok(devices)
-}
 
 /// One interval and what was slow in it.
 pub struct Taken {
@@ -35,18 +15,16 @@ pub struct Taken {
     pub frame: Frame,
     /// Slow requests, in order of completion.
     pub slow: Vec<SlowIo>,
-    /// Losses since the start.
-    pub lost_total: u64,
+    /// Losses since the start, by reason.
+    pub lost: BTreeMap<String, u64>,
 }
 
 /// The whole time.
 pub struct Whole {
     /// The figures.
     pub frame: Frame,
-    /// Stages; absent where the source has none.
-    pub table: Option<StageTable>,
-    /// Losses since the start.
-    pub lost_total: u64,
+    /// The same as a recording's; without stages where the source has none.
+    pub analysis: Analysis,
 }
 
 /// State at one moment.
@@ -67,6 +45,7 @@ pub struct Sampler {
     names: Vec<String>,
     first: Mark,
     last: Mark,
+    intervals: Intervals,
 }
 
 impl Sampler {
@@ -79,17 +58,20 @@ impl Sampler {
         let facts = TargetFacts { stack, ..TargetFacts::default() };
         let first = mark(&host, &facts, watch.as_mut())?;
         let last = mark(&host, &facts, watch.as_mut())?;
-        Ok(Sampler { host, watch, chosen, facts, names, first, last })
+        Ok(Sampler { host, watch, chosen, facts, names, first, last, intervals: Intervals::default() })
     }
 
     /// What happened since the last call.
     pub fn take(&mut self) -> anyhow::Result<Taken> {
         self.look_for_new_devices();
         let now = mark(&self.host, &self.facts, self.watch.as_mut())?;
-        let frame = self.frame(&self.last, &now);
-        let lost_total = now.counted.lost.values().sum();
+        let (frame, table) = self.frame(&self.last, &now);
+        if let Some(table) = &table {
+            self.intervals.push(frame.at_ns, table);
+        }
+        let lost = now.counted.lost.clone();
         self.last = now;
-        Ok(Taken { frame, slow: self.watch.slow(), lost_total })
+        Ok(Taken { frame, slow: self.watch.slow(), lost })
     }
 
     /// Takes in what the source has piled up.
@@ -98,10 +80,11 @@ impl Sampler {
     }
 
     /// What happened since the start.
-    pub fn whole(&self) -> Whole {
-        let table = self.last.counted.table.clone();
-        let lost_total = self.last.counted.lost.values().sum();
-        Whole { frame: self.frame(&self.first, &self.last), table, lost_total }
+    pub fn whole(self) -> Whole {
+        let (frame, table) = self.frame(&self.first, &self.last);
+        let names = self.facts.stack.iter().map(|device| (device.number, device.name.clone())).collect();
+        let analysis = self.intervals.finish(frame.length_ns, table.unwrap_or_default(), &names);
+        Whole { frame, analysis }
     }
 
     fn look_for_new_devices(&mut self) {
@@ -112,7 +95,7 @@ impl Sampler {
         }
     }
 
-    fn frame(&self, earlier: &Mark, later: &Mark) -> Frame {
+    fn frame(&self, earlier: &Mark, later: &Mark) -> (Frame, Option<StageTable>) {
         let length_ns = later.at.duration_since(earlier.at).as_nanos() as u64;
         let load = later.sample.since(&earlier.sample);
         let none = StageTable::default();
@@ -127,7 +110,7 @@ impl Sampler {
         });
         let lost: BTreeMap<String, u64> = lost.filter(|(_, n)| *n > 0).collect();
         let at_ns = later.at.duration_since(self.first.at).as_nanos() as u64;
-        Frame { at_ns, length_ns, devices, lost, cost: cost(earlier, later, length_ns) }
+        (Frame { at_ns, length_ns, devices, lost, cost: cost(earlier, later, length_ns) }, table)
     }
 
     /// Devices that were named, or on which anything happened.

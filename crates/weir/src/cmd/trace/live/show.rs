@@ -1,6 +1,6 @@
 //! Who shows the intervals: a screen, plain lines, or JSON Lines.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use weir_core::report::text::trace_live::{self, About, Screen};
@@ -35,7 +35,7 @@ struct OnScreen {
     terminal: Terminal,
     history: History,
     slow: VecDeque<SlowIo>,
-    last: Option<(Frame, u64)>,
+    last: Option<(Frame, BTreeMap<String, u64>)>,
     size: (usize, usize),
 }
 
@@ -95,7 +95,7 @@ impl Show {
         match &mut self.form {
             Form::Screen(screen) => screen.interval(taken, &self.about),
             Form::Lines => {
-                let mut text = trace_live::lines(&taken.frame, taken.frame.lost.values().sum());
+                let mut text = trace_live::lines(&taken.frame);
                 for io in &taken.slow {
                     let name = taken.frame.devices.iter().find(|d| d.number == io.piece.device);
                     text.push_str(&trace_live::slow_line(io, name.map(|d| d.name.as_str())));
@@ -114,11 +114,9 @@ impl Show {
             Form::Json => print(&json::summary(&about, whole)?),
             Form::Screen(screen) => {
                 drop(screen);
-                print(&trace_live::summary(&about, &whole.frame, whole.lost_total))
+                print(&trace_live::summary(&about, &whole.frame))
             }
-            Form::Lines => {
-                print(&format!("\n{}", trace_live::summary(&about, &whole.frame, whole.lost_total)))
-            }
+            Form::Lines => print(&format!("\n{}", trace_live::summary(&about, &whole.frame))),
         }
     }
 }
@@ -139,15 +137,14 @@ impl OnScreen {
         self.slow.extend(taken.slow.iter().cloned());
         let surplus = self.slow.len().saturating_sub(SLOW_MAX);
         self.slow.drain(..surplus);
-        self.last = Some((taken.frame.clone(), taken.lost_total));
+        self.last = Some((taken.frame.clone(), taken.lost.clone()));
         self.draw(about)
     }
 
     fn draw(&self, about: &About) -> anyhow::Result<()> {
-        let Some((frame, lost_total)) = &self.last else { return Ok(()) };
+        let Some((frame, lost)) = &self.last else { return Ok(()) };
         let (columns, rows) = self.size;
-        let screen =
-            Screen { about, frame, history: &self.history, slow: &self.slow, lost_total: *lost_total };
+        let screen = Screen { about, frame, history: &self.history, slow: &self.slow, lost };
         self.terminal.draw(&trace_live::screen(&screen, columns, rows), columns)?;
         Ok(())
     }

@@ -7,9 +7,9 @@ use weir_core::target::Layer;
 use weir_core::trace::{SlowIo, Source, StageTable};
 use weir_core::units::Nanos;
 
-use super::lacking;
+use super::{kernel, lacking};
 use crate::cli::trace::live::{Args, Choice};
-use crate::failure::Usage;
+use crate::failure::{Lacking, Usage};
 
 /// What a source has counted since it was opened.
 #[derive(Default)]
@@ -98,6 +98,17 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// A source under way, and what it cannot show.
+    pub fn new(watch: Box<dyn Watch>, source: Source, how: &str, remarks: Vec<String>) -> Opened {
+        Opened { watch, source, how: how.to_string(), remarks }
+    }
+
+    /// The same, after better ones were tried in vain.
+    fn after(mut self, tried: Vec<String>) -> Opened {
+        self.remarks = tried.into_iter().chain(self.remarks).collect();
+        self
+    }
+
     /// What stays the same while watching.
     pub fn about(&self, args: &Args) -> About {
         About {
@@ -110,13 +121,34 @@ impl Opened {
     }
 }
 
-/// Opens the source that was asked for, or the best there is.
+/// Opens the source that was asked for, or the best there is; what was given up on the way down is said.
 pub fn open(choice: Choice, wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
     match choice {
+        Choice::Bpf => kernel::bpf(wanted).map_err(|why| lacking(Source::Bpf, &why.to_string())),
+        Choice::Tracefs => kernel::tracer(wanted).map_err(|why| lacking(Source::Tracefs, &why.to_string())),
         Choice::Diskstats => diskstats(wanted),
-        Choice::Auto => diskstats(wanted),
-        Choice::Bpf => Err(lacking(Source::Bpf, "it is not built in")),
-        Choice::Tracefs => Err(lacking(Source::Tracefs, "it is not built in")),
+        Choice::Auto => best(wanted),
+    }
+}
+
+fn best(wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
+    let no_bpf = match kernel::bpf(wanted) {
+        Ok(opened) => return Ok(opened),
+        Err(why) => format!("no programs in the kernel: {why}"),
+    };
+    let no_tracer = match kernel::tracer(wanted) {
+        Ok(opened) => return Ok(opened.after(vec![no_bpf])),
+        Err(why) => format!("no tracer: {why}"),
+    };
+    match wanted.beyond_counters() {
+        None => Ok(diskstats(wanted)?.after(vec![no_bpf, no_tracer])),
+        Some(option) => {
+            let what = format!(
+                "{option} needs to look at single requests, which is not possible here: {no_bpf}; {no_tracer}"
+            );
+            let hint = Some(format!("run it as root, or leave {option} out"));
+            Err(Lacking { what, hint }.into())
+        }
     }
 }
 
@@ -134,10 +166,6 @@ fn diskstats(wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
         let why = format!("{option} needs to look at single requests, and counters do not");
         return Err(lacking(Source::Diskstats, &why));
     }
-    Ok(Opened {
-        watch: Box::new(Counters),
-        source: Source::Diskstats,
-        how: "the kernel's counters".to_string(),
-        remarks: Source::Diskstats.loses().map(|what| format!("not shown: {what}")).into_iter().collect(),
-    })
+    let remarks = Source::Diskstats.loses().map(|what| format!("not shown: {what}")).into_iter().collect();
+    Ok(Opened::new(Box::new(Counters), Source::Diskstats, "the kernel's counters", remarks))
 }

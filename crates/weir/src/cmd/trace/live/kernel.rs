@@ -1,0 +1,125 @@
+//! The sources that look at single requests: weir's programs in the kernel, and the kernel's own tracer.
+
+use std::collections::BTreeMap;
+
+use weir_core::target::DeviceNumber;
+use weir_core::trace::{Kind, Moment, Piece, SlowIo, Source};
+use weir_trace::live::{Detail, Options, Session, Slow, Snapshot};
+use weir_trace::tracefs;
+
+use super::source::{Counted, Opened, Wanted, Watch};
+
+fn numbers(wanted: &Wanted<'_>) -> Vec<DeviceNumber> {
+    wanted.devices.iter().map(|device| device.number).collect()
+}
+
+/// Programs in the kernel.
+pub fn bpf(wanted: &Wanted<'_>) -> Result<Opened, weir_trace::Error> {
+    let options = Options {
+        devices: numbers(wanted),
+        pids: wanted.pids.clone(),
+        cgroup: wanted.cgroup,
+        detail: if wanted.detail { Detail::Full } else { Detail::Default },
+        slow_ns: wanted.slow.map(|slow| slow.0),
+    };
+    let mut session = Session::start(&options)?;
+    let hooks = session.hooks();
+    let (what, remark) = match options.needed() {
+        Detail::Full => ("every bio from its Q", "not shown: waits before Q, as in cgroup throttling"),
+        Detail::Default => (
+            "requests from their G",
+            "not shown without --detail: what lies before G, single stages in the queue, merged bios, senders",
+        ),
+    };
+    let Snapshot { started_ns, start_stamp, .. } = session.snapshot();
+    let remarks = [Some(remark), start_stamp.caveat()].into_iter().flatten().map(str::to_string).collect();
+    let how = format!("{what}; {hooks} hook{}", if hooks == 1 { "" } else { "s" });
+    Ok(Opened::new(Box::new(Programs { session, started_ns }), Source::Bpf, &how, remarks))
+}
+
+struct Programs {
+    session: Session,
+    started_ns: u64,
+}
+
+impl Watch for Programs {
+    fn counted(&mut self) -> anyhow::Result<Counted> {
+        let Snapshot { table, losses, overhead, .. } = self.session.snapshot();
+        let all = [
+            ("of devices and kinds beyond the limit", losses.cells),
+            ("program runs skipped", losses.skipped),
+            ("under way at the start, whose earlier stages are unknown", losses.before_start),
+            ("stamps pushed out by others", losses.stamps),
+            ("on devices that keep no times", losses.untimed),
+            ("bios beyond those a program may walk", losses.bios),
+            ("slow requests that found no room", losses.slow),
+        ];
+        Ok(Counted {
+            table: Some(table),
+            lost: all
+                .into_iter()
+                .filter(|(_, n)| *n > 0)
+                .map(|(reason, n)| (reason.to_string(), n))
+                .collect(),
+            kernel_ns: overhead.programs_ns().map(|ns| ns as u64),
+        })
+    }
+
+    fn slow(&mut self) -> Vec<SlowIo> {
+        self.session.slow().into_iter().map(|slow| slow_io(slow, self.started_ns)).collect()
+    }
+}
+
+fn slow_io(slow: Slow, started_ns: u64) -> SlowIo {
+    let merged = slow.times.get(Moment::Merge).is_some();
+    let piece = Piece {
+        device: slow.device,
+        flags: slow.flags,
+        sector: slow.sector,
+        bytes: slow.bytes,
+        request_bytes: slow.bytes,
+        pid: slow.pid.unwrap_or(0),
+        cgroup: slow.cgroup.unwrap_or(0),
+        kind: if merged { Kind::Merged } else { Kind::Whole },
+        times: slow.times,
+        error: slow.error,
+        requeues: 0,
+        data_done_ns: None,
+    };
+    let end_ns = slow.times.get(Moment::Complete).unwrap_or(started_ns);
+    SlowIo { at_ns: end_ns.saturating_sub(started_ns), piece, sender: slow.comm.unwrap_or_default() }
+}
+
+/// The kernel's tracer.
+pub fn tracer(wanted: &Wanted<'_>) -> Result<Opened, weir_trace::Error> {
+    if wanted.cgroup.is_some() {
+        let lacking = "cgroups in the tracer's events, which --cgroup needs".to_string();
+        return Err(weir_trace::Error::Unsupported { lacking });
+    }
+    let options = tracefs::Options {
+        devices: numbers(wanted),
+        pids: wanted.pids.clone(),
+        slow_ns: wanted.slow.map(|slow| slow.0),
+    };
+    let watch = Tracer(tracefs::Session::start(&options)?);
+    let remarks = Source::Tracefs.loses().map(|what| format!("not shown, and at what price: {what}"));
+    Ok(Opened::new(Box::new(watch), Source::Tracefs, "every bio, from its Q", remarks.into_iter().collect()))
+}
+
+struct Tracer(tracefs::Session);
+
+impl Watch for Tracer {
+    fn counted(&mut self) -> anyhow::Result<Counted> {
+        self.0.drain()?;
+        let lost: BTreeMap<String, u64> = self.0.losses();
+        Ok(Counted { table: Some(self.0.table().clone()), lost, kernel_ns: None })
+    }
+
+    fn slow(&mut self) -> Vec<SlowIo> {
+        self.0.slow()
+    }
+
+    fn drain(&mut self) -> anyhow::Result<()> {
+        Ok(self.0.drain()?)
+    }
+}
