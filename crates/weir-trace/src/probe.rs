@@ -1,40 +1,105 @@
-//! Whether this kernel and this user can run weir's BPF programs.
+//! What the kernel offers to weir's BPF programs, and what this user may use of it.
 
-use std::mem::MaybeUninit;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::ObjectBuilder;
+use libbpf_rs::btf::{Btf, types};
 
-mod skeleton {
-    #![allow(
-        missing_docs,
-        clippy::all,
-        clippy::undocumented_unsafe_blocks,
-        clippy::unwrap_used,
-        reason = "generated"
-    )]
-    include!(concat!(env!("OUT_DIR"), "/probe.skel.rs"));
-}
+use crate::Error;
 
-/// Loads and attaches the smallest program there is, and takes it away again.
-///
-/// # Errors
-/// What the kernel or libbpf said.
-pub fn bpf_works() -> Result<(), libbpf_rs::Error> {
-    let mut object = MaybeUninit::uninit();
-    let mut loaded = skeleton::ProbeSkelBuilder::default().open(&mut object)?.load()?;
-    loaded.attach()
-}
+const BY_BTF: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o"));
+const RAW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe_raw.bpf.o"));
 
-/// The capabilities for which the kernel admits weir's programs: CAP_SYS_ADMIN alone, or the two others together
+/// Tracepoints that live sessions hook; the first two are the default detail's.
+const TRACEPOINTS: [&str; 10] = [
+    "block_rq_complete",
+    "block_rq_issue",
+    "block_bio_queue",
+    "block_getrq",
+    "block_split",
+    "block_bio_backmerge",
+    "block_bio_frontmerge",
+    "block_rq_insert",
+    "block_bio_complete",
+    "block_rq_requeue",
+];
+/// The capabilities for which the kernel admits weir's programs: CAP_SYS_ADMIN alone, or these together
 /// (capabilities(7)).
 const CAPABILITIES: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
 const CAP_SYS_ADMIN: u32 = 21;
+const TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// What the kernel offers to live sessions, and what this user may use of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The kernel's release.
+    pub kernel: String,
+    /// Whether it describes its own types (/sys/kernel/btf/vmlinux), without which no program finds its fields.
+    pub btf: bool,
+    /// How programs can be attached: "tp_btf" or "raw_tp"; `None` where they cannot.
+    pub attach: Option<&'static str>,
+    /// Why not, in libbpf's words.
+    pub refusal: Option<String>,
+    /// Capabilities that are missing: these together are enough, and so is CAP_SYS_ADMIN alone.
+    pub lacking: Vec<String>,
+    /// Block tracepoints that live sessions hook and the kernel has.
+    pub tracepoints: Vec<String>,
+    /// Those it lacks, as far as its types can be read.
+    pub missing_tracepoints: Vec<String>,
+    /// Where tracefs is mounted and can be read.
+    pub tracefs: Option<PathBuf>,
+    /// Lockdown mode, where it is not "none".
+    pub lockdown: Option<String>,
+}
+
+/// Asks the kernel; attaches a program for an instant.
+pub fn report() -> Report {
+    let (tracepoints, missing_tracepoints) = tracepoints();
+    let attached = attach();
+    Report {
+        kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string(),
+        btf: Path::new(TYPES).exists(),
+        attach: attached.as_ref().ok().copied(),
+        refusal: attached.err().map(|refused| format!("{refused:#}")),
+        lacking: lacking(),
+        tracepoints,
+        missing_tracepoints,
+        tracefs: tracefs(),
+        lockdown: lockdown(),
+    }
+}
+
+/// Attaches the smallest program there is, and takes it away again.
+fn attach() -> libbpf_rs::Result<&'static str> {
+    let quiet = libbpf_rs::set_print(None);
+    let attached = attach_object(BY_BTF)
+        .map(|()| "tp_btf")
+        .or_else(|refused| attach_object(RAW).map(|()| "raw_tp").map_err(|_| refused));
+    libbpf_rs::set_print(quiet);
+    attached
+}
+
+fn attach_object(object: &[u8]) -> libbpf_rs::Result<()> {
+    let object = ObjectBuilder::default().open_memory(object)?.load()?;
+    object.progs_mut().try_for_each(|program| program.attach().map(drop))
+}
+
+/// Those the kernel has, and those it lacks: each has a type of its own, `btf_trace_NAME`.
+fn tracepoints() -> (Vec<String>, Vec<String>) {
+    let Ok(types) = Btf::from_vmlinux() else { return (Vec::new(), Vec::new()) };
+    let names = TRACEPOINTS.iter().map(|name| name.to_string());
+    names.partition(|name| types.type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}")).is_some())
+}
 
 /// Capabilities that this process lacks to run programs.
 fn lacking() -> Vec<String> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    lacking_of(effective.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0))
+}
+
+fn lacking_of(effective: u64) -> Vec<String> {
     let has = |capability: u32| effective & (1 << capability) != 0;
     if has(CAP_SYS_ADMIN) {
         return Vec::new();
@@ -47,48 +112,63 @@ fn lacking() -> Vec<String> {
 }
 
 /// The error to say at once where `what` cannot work, instead of what libbpf makes of it.
-pub(crate) fn denial(what: &'static str) -> Option<crate::Error> {
+pub(crate) fn denial(what: &'static str) -> Option<Error> {
     let lacking = lacking();
     if !lacking.is_empty() {
-        return Some(crate::Error::Denied { what, lacking });
+        return Some(Error::Denied { what, lacking });
     }
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        let lacking = "a description of its types, /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF)".into();
-        return Some(crate::Error::Unsupported { lacking });
+    if !Path::new(TYPES).exists() {
+        let lacking = format!("a description of its types, {TYPES} (CONFIG_DEBUG_INFO_BTF)");
+        return Some(Error::Unsupported { lacking });
     }
     None
 }
 
-/// What the kernel offers to live sessions, and what this user may use of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The kernel's release.
-    pub kernel: String,
-    /// Whether it describes its own types (/sys/kernel/btf/vmlinux), without which no program finds its fields.
-    pub btf: bool,
-    /// How programs can be attached: "tp_btf" or "raw_tp"; `None` where they cannot.
-    pub attach: Option<&'static str>,
-    /// Why not, in the kernel's words.
-    pub refusal: Option<String>,
-    /// Capabilities that are missing; CAP_SYS_ADMIN stands for all.
-    pub lacking: Vec<String>,
-    /// Block tracepoints that are there, by name.
-    pub tracepoints: Vec<String>,
-    /// Where tracefs is mounted and readable.
-    pub tracefs: Option<std::path::PathBuf>,
-    /// Lockdown mode, where it is not "none".
-    pub lockdown: Option<String>,
+/// Where tracefs is mounted and can be read.
+fn tracefs() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    mounts.find_map(|fields| match fields[..] {
+        [_, place, "tracefs", ..] if fs::read_dir(place).is_ok() => Some(PathBuf::from(place)),
+        _ => None,
+    })
 }
 
-/// Asks the kernel; attaches a program for an instant.
-pub fn report() -> Report {
-    Report { attach: bpf_works().is_ok().then_some("tp_btf"), ..Report::default() }
+/// The mode in brackets of `none [integrity] confidentiality`; only the last forbids reading the kernel's memory.
+fn lockdown() -> Option<String> {
+    let modes = fs::read_to_string("/sys/kernel/security/lockdown").ok()?;
+    lockdown_of(&modes)
+}
+
+fn lockdown_of(modes: &str) -> Option<String> {
+    let (_, mode) = modes.split_once('[')?;
+    let (mode, _) = mode.split_once(']')?;
+    (mode != "none").then(|| mode.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn loads() {
-        println!("{:?}", super::bpf_works());
+    fn what_is_missing_is_named() {
+        let lacks = |effective, names: &[&str]| assert_eq!(lacking_of(effective), names, "{effective:x}");
+        lacks(0, &["CAP_PERFMON", "CAP_BPF"]);
+        lacks(1 << 39, &["CAP_PERFMON"]);
+        lacks(1 << 38 | 1 << 39, &[]);
+        lacks(1 << 21, &[]);
+        assert_eq!(lockdown_of("[none] integrity confidentiality\n"), None);
+        assert_eq!(lockdown_of("none integrity [confidentiality]\n").as_deref(), Some("confidentiality"));
+    }
+
+    #[test]
+    fn a_report_is_consistent() {
+        let report = report();
+        assert_eq!(report.attach.is_some(), report.refusal.is_none(), "{report:?}");
+        assert!(
+            report.attach.is_none()
+                || (report.btf && report.tracepoints.contains(&"block_rq_complete".to_string()))
+        );
+        println!("{report:?}");
     }
 }
