@@ -27,6 +27,12 @@ pub enum Error {
         /// What libbpf said.
         source: libbpf_rs::Error,
     },
+    /// Somebody else uses it.
+    #[error("{what}")]
+    Busy {
+        /// What, and by whom if that is known.
+        what: String,
+    },
     /// A system call failed.
     #[error("{what}: {source}")]
     System {

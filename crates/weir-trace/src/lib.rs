@@ -7,6 +7,7 @@ mod error;
 pub mod fsync;
 pub mod live;
 pub mod probe;
+pub mod record;
 pub mod tracefs;
 
 pub use error::Error;

@@ -21,6 +21,15 @@ pub fn preamble(header: &Header) -> Result<Vec<u8>, serde_json::Error> {
     Ok(bytes)
 }
 
+/// A block that is text.
+///
+/// # Errors
+/// serde_json's, for values that are no JSON.
+pub fn text_block(kind: BlockKind, text: &impl serde::Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let text = padded(serde_json::to_vec(text)?);
+    Ok([&block(kind, 0, text.len(), 0, 0)[..], &text].concat())
+}
+
 /// Text to a multiple of eight bytes, with spaces, as the words after it are aligned.
 pub fn padded(mut text: Vec<u8>) -> Vec<u8> {
     text.resize(text.len().next_multiple_of(8), b' ');
@@ -67,6 +76,20 @@ pub fn encode(event: &Event, base_ns: u64, words: &mut Vec<u64>) -> bool {
         _ => {}
     }
     true
+}
+
+/// Appends a thread's name, seen at `time_ns` after `base_ns`; its cgroup is not known.
+pub fn encode_process(pid: u32, name: &str, time_ns: u64, words: &mut Vec<u64>) {
+    let mut bytes = [0; 16];
+    for (place, byte) in bytes[..15].iter_mut().zip(name.bytes()) {
+        *place = byte;
+    }
+    let [first, second] = [0, 8].map(|at| {
+        let mut half = [0; 8];
+        half.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_ne_bytes(half)
+    });
+    words.extend([(Kind::Process as u64) << TIME_BITS | time_ns, 0, first, second, u64::from(pid)]);
 }
 
 fn kind_of(event: &Event) -> Option<Kind> {

@@ -4,14 +4,16 @@
 //! the byte order of the machine, so that the recorder copies and never converts. Rounds say up to which time all CPUs'
 //! events are there; a reader that sorts what lies between two rounds has everything in order of time.
 
+mod blktrace;
 mod decode;
 mod encode;
 mod header;
 #[cfg(test)]
 mod tests;
 
+pub use blktrace::BlktraceWriter;
 pub use decode::{Fault, Out, Reader};
-pub use encode::{block, encode, preamble};
+pub use encode::{block, encode, encode_process, preamble, text_block};
 pub use header::{End, FlagBits, Header, NamedDevice};
 
 /// The first bytes of every recording.
@@ -105,9 +107,15 @@ impl Kind {
         Kind::Process,
     ];
 
-    /// Of a record's first word.
-    fn of(word: u64) -> Option<Kind> {
+    /// Of a record's first word; a 0 there means that there is no record.
+    #[inline]
+    pub fn of(word: u64) -> Option<Kind> {
         Kind::ALL.get(usize::from((word >> TIME_BITS) as u8).wrapping_sub(1)).copied()
+    }
+
+    /// The time in a record's first word, ns since `base_ns`, if that is one.
+    pub fn time_of(word: u64) -> Option<u64> {
+        Kind::of(word).map(|_| word & ((1 << TIME_BITS) - 1))
     }
 
     /// Length of a record, words.

@@ -1,9 +1,205 @@
 //! `weir trace record`.
 
-use crate::cli::trace::record::Args;
-use crate::failure::Outcome;
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use jiff::Zoned;
+use weir_core::target::DeviceNumber;
+use weir_core::units::{Bytes, Nanos};
+use weir_host::Host;
+use weir_io::runner::Stop;
+use weir_trace::record::{self, DEVICES_MAX, Options, RING_BYTES, Session, Source, Summary};
+
+use crate::cli::trace::record::{Args, Choice, Events};
+use crate::failure::{Lacking, Outcome, Usage};
+use crate::output::print;
+use crate::signals::stop_on_signals;
+
+/// After a signal to all, a command gets this long to end by itself.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not built yet")
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    let options = options(&args)?;
+    let stop = stop_on_signals()?;
+    let session = Session::start(&options).map_err(|error| refused(error, args.source))?;
+    for sentence in session.passed_over() {
+        say!("not used: {sentence}");
+    }
+    let source = session.source();
+    let mut child = match started(&args.command) {
+        Ok(child) => child,
+        Err(error) => {
+            session.run(|_| Some("the command could not be started".to_string()));
+            return Err(error);
+        }
+    };
+    if child.is_none() && args.duration.is_none() {
+        say!("recording to {}; Ctrl-C ends it", options.out.display());
+    }
+    let end = args.duration.map(|duration| Instant::now() + Duration::from_nanos(duration.0));
+    let summary = session.run(|_| reason_to_end(&stop, end, child.as_mut()));
+    let code = child.map(|child| code_of(child, &stop)).transpose()?;
+    print(&told(&summary, source))?;
+    complain(&summary)?;
+    Ok(match (stop.requested(), code) {
+        (_, Some(code)) if code != 0 => Outcome::Code(code),
+        (Some(signal), _) => Outcome::Interrupted(signal),
+        _ => Outcome::Done,
+    })
+}
+
+fn options(args: &Args) -> anyhow::Result<Options> {
+    if !args.ring_bytes.0.is_power_of_two() || !RING_BYTES.contains(&(args.ring_bytes.0 as usize)) {
+        let what = format!("--ring-bytes {}: not a power of two", args.ring_bytes);
+        let what = if args.ring_bytes.0.is_power_of_two() {
+            what.replace("not a power of two", "out of range")
+        } else {
+            what
+        };
+        let (least, most) = (Bytes(*RING_BYTES.start() as u64), Bytes(*RING_BYTES.end() as u64));
+        return Err(Usage { what, hint: Some(format!("a power of two from {least} to {most}")) }.into());
+    }
+    let out = args.out.clone().unwrap_or_else(|| default_out(args.blktrace));
+    if let Ok(there) = fs::metadata(&out)
+        && !args.blktrace
+        && (there.is_dir() || there.file_type().is_block_device())
+    {
+        let what = format!("--out {} is no file", out.display());
+        return Err(Usage { what, hint: Some("name the file to write".to_string()) }.into());
+    }
+    Ok(Options {
+        devices: devices(&args.device)?,
+        events: match args.events {
+            Events::Requests => record::Events::Requests,
+            Events::Bios => record::Events::Bios,
+            Events::All => record::Events::All,
+        },
+        ring_bytes: args.ring_bytes.0 as usize,
+        out,
+        size_max_bytes: args.size_max.0,
+        blktrace: args.blktrace,
+        source: match args.source {
+            Choice::Auto => None,
+            Choice::Bpf => Some(Source::Bpf),
+            Choice::Ftrace => Some(Source::Ftrace),
+            Choice::Relay => Some(Source::Relay),
+        },
+        command: args.command.clone(),
+    })
+}
+
+fn default_out(blktrace: bool) -> PathBuf {
+    let end = if blktrace { "" } else { ".weirtrace" };
+    PathBuf::from(format!("weir-{}{end}", Zoned::now().strftime("%Y%m%d-%H%M%S")))
+}
+
+/// Numbers of the devices that were named.
+fn devices(names: &[String]) -> anyhow::Result<Vec<DeviceNumber>> {
+    let host = Host::live();
+    let mut found = Vec::new();
+    for name in names {
+        let hint = "give a device (/dev/sda or sda), or a path on a file system that stands on one";
+        let usage = |what: String| Usage { what, hint: Some(hint.to_string()) };
+        let device = host.device_of(name).map_err(|error| usage(error.to_string()))?;
+        let device = device.map(|device| device.number);
+        let device = device.ok_or_else(|| usage(format!("no single block device stands behind {name}")))?;
+        if !found.contains(&device) {
+            found.push(device);
+        }
+    }
+    if found.len() > DEVICES_MAX {
+        let what = format!("{} devices: a recording takes {DEVICES_MAX}, or all", found.len());
+        return Err(
+            Usage { what, hint: Some("leave --device out to record every device".to_string()) }.into()
+        );
+    }
+    Ok(found)
+}
+
+/// What the kernel does not allow or offer, with the way out.
+fn refused(error: weir_trace::Error, source: Choice) -> anyhow::Error {
+    let hint = match &error {
+        weir_trace::Error::Denied { .. } => "run it as root",
+        weir_trace::Error::Busy { .. } => "end the other trace first; --source bpf disturbs none",
+        weir_trace::Error::System { .. } => return anyhow::Error::new(error).context("cannot record"),
+        _ if source == Choice::Auto => {
+            "weir trace live --source diskstats needs neither privilege nor tracer"
+        }
+        _ => "--source auto takes the best there is",
+    };
+    Lacking { what: format!("cannot record: {error}"), hint: Some(hint.to_string()) }.into()
+}
+
+fn started(command: &[String]) -> anyhow::Result<Option<Child>> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
+    let child = Command::new(program).args(arguments).spawn();
+    child.map(Some).with_context(|| format!("cannot run {program}"))
+}
+
+fn reason_to_end(stop: &Stop, end: Option<Instant>, child: Option<&mut Child>) -> Option<String> {
+    if let Some(signal) = stop.requested() {
+        return Some(format!("signal {signal}"));
+    }
+    if end.is_some_and(|end| Instant::now() >= end) {
+        return Some("the time was up".to_string());
+    }
+    child?.try_wait().ok()?.map(|status| format!("the command ended: {status}"))
+}
+
+/// How the command ended. One that a signal did not end, or that outlives the recording, is waited for, and after a
+/// signal only for a while.
+fn code_of(mut child: Child, stop: &Stop) -> anyhow::Result<u8> {
+    let mut patience = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+            return Ok(code.unwrap_or(1) as u8);
+        }
+        if stop.requested().is_some()
+            && *patience.get_or_insert_with(|| Instant::now() + GRACE) < Instant::now()
+        {
+            child.kill()?;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn told(summary: &Summary, source: Source) -> String {
+    let files: Vec<String> = summary.paths.iter().map(|path| path.display().to_string()).collect();
+    let per_second = summary.events as f64 / (summary.elapsed_ns.max(1) as f64 / 1e9);
+    format!(
+        "recorded   {} events in {} ({per_second:.0}/s) by {}\nto         {} ({})\nended      {}\ndropped    {}\n",
+        summary.events,
+        Nanos(summary.elapsed_ns),
+        source.name(),
+        files.join(" "),
+        Bytes(summary.bytes),
+        summary.reason,
+        summary.dropped + summary.lost,
+    )
+}
+
+/// Says what is missing from the recording, and fails if the disk did.
+fn complain(summary: &Summary) -> anyhow::Result<()> {
+    if summary.dropped > 0 {
+        say!(
+            "warning: {} events were dropped; a larger --ring-bytes or fewer --events may help",
+            summary.dropped
+        );
+    }
+    let Some(error) = &summary.write_error else { return Ok(()) };
+    let place = summary.paths.first().map_or(Path::new(""), |path| path);
+    let what = format!(
+        "{}: {error}; {} events before that are kept, {} are lost",
+        place.display(),
+        summary.events,
+        summary.lost
+    );
+    Err(Lacking { what, hint: Some("give it room, or name another place with --out".to_string()) }.into())
 }

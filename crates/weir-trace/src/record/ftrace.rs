@@ -1,0 +1,206 @@
+//! The kernel's tracer `blk` in its binary mode (kernel/trace/blktrace.c): blktrace's records through tracefs, where
+//! the relay's files are locked. It is one for the whole machine, so it is only taken where nobody uses it.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use weir_core::trace::recording::BlktraceWriter;
+use weir_core::trace::{Event, Item};
+
+use super::journal::{Journal, Setting};
+use super::mount::Mount;
+use super::records::Record;
+use super::session::Progress;
+use super::sink::{Sink, no_event};
+use super::tracer::{in_use, opened, settings_of};
+use crate::Error;
+
+/// Threads whose names are told; Linux knows no more.
+const THREADS_MAX: usize = 1 << 22;
+/// One round takes so much of a CPU at most, so that `until` is asked in time.
+const ROUND_BYTES_MAX: usize = 4 << 20;
+
+/// The tracer, ours.
+pub struct Ftrace {
+    // Dropped in this order: pipes are closed before settings go back, and the mount goes last.
+    pipes: Vec<File>,
+    journal: Journal,
+    disks: Vec<String>,
+    named: HashSet<u32>,
+    buffer: Vec<u8>,
+    /// Events that found a buffer full.
+    pub dropped_by_cpu: Vec<u64>,
+    mount: Mount,
+}
+
+impl Ftrace {
+    /// Takes the tracer and sets it up.
+    pub fn open(disks: &[String], ring_bytes: usize, cpus: usize) -> Result<Ftrace, Error> {
+        let journal = opened(Journal::open())?;
+        let mount = Mount::open("tracefs")?;
+        let mut ftrace = Ftrace {
+            pipes: Vec::new(),
+            journal,
+            disks: disks.to_vec(),
+            named: HashSet::new(),
+            buffer: vec![0; 64 << 10],
+            dropped_by_cpu: vec![0; cpus],
+            mount,
+        };
+        ftrace.refuse_if_used()?;
+        let kilobytes = (ring_bytes >> 10).to_string();
+        let settings = [
+            ("current_tracer", "blk"),
+            // Its own text comes before the binary mode.
+            ("options/blk_classic", "0"),
+            ("options/bin", "1"),
+            ("options/context-info", "0"),
+            // The application's clock, and that of all other recordings.
+            ("trace_clock", "mono"),
+            ("buffer_size_kb", &kilobytes),
+            ("tracing_on", "1"),
+        ];
+        for (setting, value) in settings {
+            ftrace.set(Setting::Tracefs(setting.to_string()), value)?;
+        }
+        for cpu in 0..cpus {
+            let path = ftrace.mount.root().join(format!("per_cpu/cpu{cpu}/trace_pipe"));
+            let pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+            ftrace.pipes.push(pipe.map_err(|source| system("the tracer's pipe", source))?);
+        }
+        Ok(ftrace)
+    }
+
+    /// Somebody else's tracer, or events in the same buffers, would be disturbed.
+    fn refuse_if_used(&self) -> Result<(), Error> {
+        let read = |name: &str| fs::read_to_string(self.mount.root().join(name)).unwrap_or_default();
+        let tracer = read("current_tracer");
+        if tracer.trim() != "nop" {
+            return Err(in_use(format!(
+                "the kernel's tracer is in use: current_tracer is {}",
+                tracer.trim()
+            )));
+        }
+        let events = read("set_event");
+        if let Some(event) = events.lines().next() {
+            return Err(in_use(format!(
+                "the kernel's tracer is in use: {event} is switched on in set_event"
+            )));
+        }
+        for disk in &self.disks {
+            let enabled = fs::read_to_string(settings_of(disk).join("enable")).unwrap_or_default();
+            if enabled.trim() == "1" {
+                return Err(in_use(format!("{disk} is being traced already")));
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, setting: Setting, value: &str) -> Result<(), Error> {
+        let what = setting.to_string();
+        self.journal.set(setting, value).map_err(|source| system(&what, source))
+    }
+
+    /// Switches the devices on.
+    pub fn begin(&mut self) -> Result<(), Error> {
+        for disk in self.disks.clone() {
+            self.set(Setting::File(settings_of(&disk).join("enable")), "1")?;
+        }
+        Ok(())
+    }
+
+    /// Switches the devices off.
+    pub fn end(&mut self) {
+        for disk in &self.disks {
+            // The journal tries it again.
+            let _ = fs::write(settings_of(disk).join("enable"), "0");
+        }
+    }
+
+    /// Takes what the buffers hold.
+    pub fn round(&mut self, sink: &mut Sink, progress: &mut Progress) -> f64 {
+        let mut fullest = 0;
+        for cpu in 0..self.pipes.len() {
+            let mut taken = 0;
+            while taken < ROUND_BYTES_MAX {
+                // At the end of the buffer the read says EAGAIN, or nothing.
+                let Ok(length @ 1..) = self.pipes[cpu].read(&mut self.buffer) else { break };
+                taken += length;
+                progress.events += self.records(cpu, length, sink);
+            }
+            fullest = fullest.max(taken);
+        }
+        progress.dropped = self.dropped_by_cpu.iter().sum();
+        fullest as f64 / ROUND_BYTES_MAX as f64
+    }
+
+    /// Passes on the records in the buffer; between them the tracer tells in words what it lost.
+    fn records(&mut self, cpu: usize, length: usize, sink: &mut Sink) -> u64 {
+        let bytes = &self.buffer[..length];
+        let (mut from, mut at, mut names) = (0, 0, Vec::new());
+        let mut events = 0;
+        while at < length {
+            if let Some(record) = Record::of(&bytes[at..]) {
+                if self.named.len() < THREADS_MAX && self.named.insert(record.pid) {
+                    name(record.pid, cpu, &mut names);
+                }
+                at += record.bytes;
+                continue;
+            }
+            events += sink.blktrace_records(cpu, &bytes[from..at]);
+            let (skipped, lost) = lost(&bytes[at..]);
+            self.dropped_by_cpu[cpu] += lost;
+            at += skipped;
+            from = at;
+        }
+        events += sink.blktrace_records(cpu, &bytes[from..at]);
+        sink.blktrace_records(cpu, &names);
+        events
+    }
+}
+
+/// What stands between records: `CPU:1 [LOST 123 EVENTS]` and a new line. Length of the line, and events lost (one if
+/// their number is not told).
+fn lost(bytes: &[u8]) -> (usize, u64) {
+    let length = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |at| at + 1);
+    let line = String::from_utf8_lossy(&bytes[..length]);
+    let number = line.split_once("[LOST ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    (length, number.unwrap_or(1))
+}
+
+/// Appends blktrace's record of a thread's name; the tracer has none.
+fn name(pid: u32, cpu: usize, out: &mut Vec<u8>) {
+    if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
+        let item = Item::Process { pid, name: name.trim_end().to_string() };
+        BlktraceWriter::default().item(&item, &Event { cpu: cpu as u32, ..no_event() }, out);
+    }
+}
+
+fn system(what: &str, source: io::Error) -> Error {
+    Error::System { what: PathBuf::from(what).display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_and_losses_are_told_apart() {
+        let mut bytes = Vec::new();
+        let event = Event { act: weir_core::trace::Act::Split, pid: 77, detail: 9, ..no_event() };
+        BlktraceWriter::default().event(&event, &mut bytes);
+        let record = Record { bytes: 56, time_ns: 0, pid: 77, notify: false };
+        assert_eq!(Record::of(&bytes), Some(record));
+        assert_eq!(Record::of(&bytes[..55]), None);
+        for (text, expected) in [
+            (&b"CPU:1 [LOST 123 EVENTS]\nrest"[..], (24, 123)),
+            (b"CPU:1 [LOST EVENTS]\n", (20, 1)),
+            (b"what is this", (12, 1)),
+        ] {
+            assert_eq!((Record::of(text), lost(text)), (None, expected));
+        }
+    }
+}
