@@ -13,6 +13,7 @@ use weir_core::trace::recording::FlagBits;
 use super::ring::{Rings, SPILL_BYTES};
 use super::{Events, Options};
 use crate::Error;
+use crate::probe::denial;
 
 mod skeleton {
     #![allow(
@@ -42,6 +43,9 @@ pub struct Programs {
 impl Programs {
     /// Loads what `options` ask for. Nothing is attached yet.
     pub fn load(options: &Options, base_ns: u64, cpus: usize) -> Result<Programs, Error> {
+        if let Some(denial) = denial("recording by programs in the kernel") {
+            return Err(denial);
+        }
         let failed = |action| move |source| Error::Program { action, program: PROGRAM, source };
         // The object lives as long as the process may need it, which is one small allocation a recording.
         let place = Box::leak(Box::new(MaybeUninit::uninit()));

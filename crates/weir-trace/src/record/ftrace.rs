@@ -11,12 +11,12 @@ use weir_core::trace::recording::BlktraceWriter;
 use weir_core::trace::{Event, Item};
 
 use super::journal::{Journal, Setting};
-use super::mount::Mount;
 use super::records::Record;
 use super::session::Progress;
 use super::sink::{Sink, no_event};
 use super::tracer::{in_use, opened, settings_of};
 use crate::Error;
+use crate::tracefs::Tracefs;
 
 /// Threads whose names are told; Linux knows no more.
 const THREADS_MAX: usize = 1 << 22;
@@ -33,14 +33,14 @@ pub struct Ftrace {
     buffer: Vec<u8>,
     /// Events that found a buffer full.
     pub dropped_by_cpu: Vec<u64>,
-    mount: Mount,
+    mount: Tracefs,
 }
 
 impl Ftrace {
     /// Takes the tracer and sets it up.
     pub fn open(disks: &[String], ring_bytes: usize, cpus: usize) -> Result<Ftrace, Error> {
         let journal = opened(Journal::open())?;
-        let mount = Mount::open("tracefs")?;
+        let mount = Tracefs::open()?;
         let mut ftrace = Ftrace {
             pipes: Vec::new(),
             journal,

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::mount::Mount;
+use crate::tracefs::Tracefs;
 
 /// /run does not outlive the boot, and neither do the tracers' settings.
 const PATH: &str = "/run/weir-trace-record";
@@ -54,7 +54,7 @@ impl Setting {
         match self {
             Setting::File(path) => act(path),
             Setting::Tracefs(name) => {
-                let mount = Mount::open("tracefs").map_err(|error| io::Error::other(error.to_string()))?;
+                let mount = Tracefs::open().map_err(|error| io::Error::other(error.to_string()))?;
                 act(&mount.root().join(name))
             }
         }

@@ -6,8 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::debugfs::Debugfs;
 use super::journal::Journal;
-use super::mount::Mount;
 use super::records::records;
 use super::session::Progress;
 use super::sink::Sink;
@@ -40,7 +40,7 @@ struct Setup {
 pub struct Relay {
     files: Vec<Disk>,
     _journal: Journal,
-    _mount: Mount,
+    _mount: Debugfs,
 }
 
 struct Disk {
@@ -56,7 +56,7 @@ impl Relay {
     /// Sets up a trace of each disk.
     pub fn open(disks: &[String], ring_bytes: usize, cpus: usize) -> Result<Relay, Error> {
         let mut journal = opened(Journal::open())?;
-        let mount = Mount::open("debugfs")?;
+        let mount = Debugfs::open()?;
         let mut files = Vec::new();
         for disk in disks {
             files.push(set_up(disk, ring_bytes, cpus, &mut journal, &mount)?);
@@ -116,7 +116,7 @@ fn set_up(
     ring_bytes: usize,
     cpus: usize,
     journal: &mut Journal,
-    mount: &Mount,
+    mount: &Debugfs,
 ) -> Result<Disk, Error> {
     let path = Path::new("/dev").join(disk);
     let system = |what: String| move |source| Error::System { what, source };

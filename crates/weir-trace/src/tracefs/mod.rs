@@ -21,6 +21,7 @@ use weir_core::trace::{Act, Event, Limits, Matcher, SlowIo, StageTable};
 use self::format::{ESSENTIAL, EVENTS, Format};
 pub use self::instance::Instance;
 pub use self::mount::Tracefs;
+pub(crate) use self::mount::detached;
 use self::sink::Stages;
 use crate::Error;
 

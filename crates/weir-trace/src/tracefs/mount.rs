@@ -32,7 +32,7 @@ impl Tracefs {
             std::fs::read_dir(root.join("instances")).map_err(|source| denied(source, root))?;
             return Ok(Tracefs { root: root.to_path_buf(), _mount: None });
         }
-        let mount = detached().map_err(|source| match source.raw_os_error() {
+        let mount = detached(c"tracefs").map_err(|source| match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
                 Error::Denied { what: "mounting tracefs", lacking: vec!["CAP_SYS_ADMIN".to_string()] }
             }
@@ -68,9 +68,8 @@ fn is_tracefs(place: &Path) -> bool {
     done == 0 && answer.f_type as libc::c_long == MAGIC
 }
 
-/// A mount that is attached nowhere (fsopen(2), Linux 5.2).
-fn detached() -> io::Result<OwnedFd> {
-    let kind: &CStr = c"tracefs";
+/// A mount that is attached nowhere (fsopen(2), Linux 5.2), of this kind of file system.
+pub(crate) fn detached(kind: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: `kind` ends with a zero byte; the kernel reads no further.
     let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), 1) })?;
     let null = std::ptr::null::<libc::c_char>();
