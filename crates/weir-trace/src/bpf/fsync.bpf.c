@@ -659,12 +659,19 @@ int BPF_PROG(on_dirty_page, void *page, struct address_space___sync *mapping)
 /* The inode whose page the first part of a bio holds; none for direct I/O and for buffers of a file system's own. */
 static __always_inline struct inode___sync *inode_of(struct bio___sync *bio)
 {
+	struct bio_vec___sync *vector;
 	struct page___sync *page;
 	unsigned long head, mapping;
+	u64 at;
 
-	if (!bio || !BPF_CORE_READ(bio, bi_vcnt))
+	if (!bio || !BPF_CORE_READ(bio, bi_iter.bi_size))
 		return 0;
-	page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
+	/* A piece of a split bio shares its parent's vector, and bi_vcnt is 0 there. */
+	vector = BPF_CORE_READ(bio, bi_io_vec);
+	if (!vector)
+		return 0;
+	at = bpf_core_type_size(struct bio_vec___sync) * BPF_CORE_READ(bio, bi_iter.bi_idx);
+	page = BPF_CORE_READ((struct bio_vec___sync *)((u64)vector + at), bv_page);
 	if (!page)
 		return 0;
 	head = BPF_CORE_READ(page, compound_head);

@@ -84,13 +84,13 @@ struct bio_vec___sync {
 
 struct bvec_iter___sync {
 	unsigned int bi_size;
+	unsigned int bi_idx;
 };
 
 struct bio___sync {
 	struct block_device___sync *bi_bdev;
 	struct bio_vec___sync *bi_io_vec;
 	struct bvec_iter___sync bi_iter;
-	u16 bi_vcnt;
 	u32 bi_opf;
 };
 
