@@ -81,7 +81,8 @@ struct io {
 	u32 own_tid;
 	u32 bytes;
 	u32 flags;
-	u32 pad;
+	/* The device whose own pages these are: metadata of the file system on it, or its writer's. */
+	u32 raw_device;
 };
 
 struct stack {
@@ -763,6 +764,8 @@ static __always_inline void name_owner(struct io *io, struct bio___sync *bio)
 	if (host) {
 		io->inode = key.inode = BPF_CORE_READ(host, i_ino);
 		io->file_system = key.file_system = BPF_CORE_READ(host, i_sb, s_dev);
+		if ((BPF_CORE_READ(host, i_mode) & S_IFMT_BITS) == S_IFBLK_BIT)
+			io->raw_device = BPF_CORE_READ(host, i_rdev);
 		who = bpf_map_lookup_elem(&dirtiers, &key);
 		if (who)
 			io->owner_tgid = who->tgid;

@@ -129,6 +129,7 @@ fn io(bytes: &[u8]) -> Option<Io> {
         own_tid: u32_at(bytes, 56)?,
         bytes: u32_at(bytes, 60)?,
         flags: IoFlags(u32_at(bytes, 64)?),
+        raw_device: device(u32_at(bytes, 68)?),
     })
 }
 
@@ -147,7 +148,7 @@ fn call(number: u8) -> Option<Call> {
 }
 
 /// The kernel's own packing of a device number (include/linux/kdev_t.h).
-fn number(packed: u32) -> DeviceNumber {
+pub(super) fn number(packed: u32) -> DeviceNumber {
     DeviceNumber { major: packed >> 20, minor: packed & 0xf_ffff }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
-use weir_core::trace::fsync::{Analyst, FileId, Io, Losses, Part, Process, SiteId, Stall, Wait};
+use weir_core::trace::fsync::{Analyst, FileId, Io, Losses, Part, Process, Sender, SiteId, Stall, Wait, Way};
 
 use super::files;
 use super::kernel::{self, FsyncSkel};
@@ -126,6 +126,7 @@ impl<'a> Session<'a> {
         }
         analyst.under_way(&parts, now_ns);
         analyst.stalls(self.stalls());
+        analyst.senders(self.senders());
         Ok(())
     }
 
@@ -206,6 +207,11 @@ impl<'a> Session<'a> {
             map.keys().filter_map(|key| stall(&key, &map.lookup(&key, MapFlags::ANY).ok()??)).collect();
         stalls.sort_by_key(|stall| std::cmp::Reverse(stall.slept_ns));
         stalls
+    }
+
+    fn senders(&self) -> Vec<Sender> {
+        let map = &self.skeleton.maps.submitters;
+        map.keys().filter_map(|key| sender(&key, &map.lookup(&key, MapFlags::ANY).ok()??)).collect()
     }
 
     /// Syncs found asleep before the programs were attached may have returned just then: they must not count for ever.
@@ -289,6 +295,16 @@ fn stall(key: &[u8], value: &[u8]) -> Option<Stall> {
         count: record::u64_at(value, 0)?,
         slept_ns: record::u64_at(value, 8)?,
         slept_ns_max: record::u64_at(value, 16)?,
+    })
+}
+
+/// `struct submitter_key` and `struct submitter`.
+fn sender(key: &[u8], value: &[u8]) -> Option<Sender> {
+    Some(Sender {
+        process: Process { pid: record::u32_at(key, 0), comm: record::text(value.get(16..32)?) },
+        device: record::number(record::u32_at(key, 4)?),
+        way: if record::u32_at(key, 8)? == 0 { Way::Reads } else { Way::DirectWrites },
+        bytes: record::u64_at(value, 0)?,
     })
 }
 

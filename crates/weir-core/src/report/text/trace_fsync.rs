@@ -1,7 +1,7 @@
 //! The anatomy of syncs for people.
 
 use super::layout::{labelled, table};
-use crate::trace::fsync::{Anatomy, Cause, Culprit, Phase, Process, Report, Row, SlowSync};
+use crate::trace::fsync::{Anatomy, Cause, Culprit, Phase, Process, Report, Row, SlowSync, Way};
 use crate::units::{Bytes, Nanos, grouped};
 
 /// Shares below this are not worth a place in a sentence.
@@ -104,9 +104,11 @@ fn verdict(all: &Anatomy, who: Option<&str>) -> String {
 
 fn behind(culprit: &Culprit) -> String {
     let whose = name(&culprit.process);
-    match culprit.process.pid {
-        Some(_) => format!("behind {whose}'s writeback in the device's queue"),
-        None => format!("behind {whose} in the device's queue"),
+    match (culprit.process.pid, culprit.way) {
+        (None, _) => format!("behind {whose} in the device's queue"),
+        (Some(_), Way::Writeback) => format!("behind {whose}'s writeback in the device's queue"),
+        (Some(_), Way::Reads) => format!("behind {whose}'s reads in the device's queue"),
+        (Some(_), Way::DirectWrites) => format!("behind {whose}'s direct writes in the device's queue"),
     }
 }
 
@@ -161,18 +163,28 @@ fn culprits(out: &mut String, all: &Anatomy) {
     if shown.is_empty() {
         return;
     }
-    let mut rows =
-        vec![["whose I/O was served meanwhile", "share", "data", "requests"].map(str::to_string).to_vec()];
+    let mut rows = vec![
+        ["whose I/O was served meanwhile", "", "share", "data", "requests"].map(str::to_string).to_vec(),
+    ];
     for culprit in shown {
         rows.push(vec![
             name(&culprit.process),
+            way(culprit.way).to_string(),
             tenths(culprit.share),
             Bytes(culprit.bytes).to_string(),
             grouped(culprit.ios),
         ]);
     }
-    table(out, &rows, 1);
+    table(out, &rows, 2);
     out.push('\n');
+}
+
+fn way(way: Way) -> &'static str {
+    match way {
+        Way::Writeback => "writeback",
+        Way::Reads => "reads",
+        Way::DirectWrites => "direct writes",
+    }
 }
 
 fn sites(out: &mut String, all: &Anatomy, stacks: u64) {
@@ -302,7 +314,13 @@ mod tests {
             explained: 0.999,
             phases: vec![row, cpu],
             causes,
-            culprits: vec![Culprit { process: process(77, "dd"), share: 0.91, bytes: 2 << 30, ios: 14_200 }],
+            culprits: vec![Culprit {
+                process: process(77, "dd"),
+                way: Way::Writeback,
+                share: 0.91,
+                bytes: 2 << 30,
+                ios: 14_200,
+            }],
             sites: Vec::new(),
         };
         let all = Anatomy { process: None, ..anatomy.clone() };
@@ -322,7 +340,7 @@ mod tests {
             "5.0 % in the device",
             "own data              98.0 %       91.0 %   5.0 %   2.0 %\n",
             "sum                  100.0 %       91.0 %   5.0 %   2.0 %\n",
-            "dd (77)                         91.0 %  2 GiB    14,200\n",
+            "dd (77)                         writeback  91.0 %  2 GiB    14,200\n",
             "warning  not seen for lack of room: 3 requests\n",
         ] {
             assert!(text.contains(expected), "lacks {expected:?}:\n{text}");

@@ -1,11 +1,11 @@
 //! From parts of syncs and completions to sums.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::cause::{Completion, Owner, Piece, Relation, cut};
-use super::part::{Call, Io, Part, Wait};
+use super::part::{Call, FileId, Io, Part, Wait};
 use super::phase::{self, Phase, SiteId};
-use super::report::{SlowSync, Stall};
+use super::report::{Sender, SlowSync, Stall};
 use super::tally::{Place, Tally};
 use crate::stats::Distribution;
 use crate::target::DeviceNumber;
@@ -57,6 +57,8 @@ pub struct Analyst {
     ticked_ns: u64,
     fastest_ns: HashMap<(DeviceNumber, u8, SizeClass), u64>,
     leaves: HashMap<DeviceNumber, Vec<DeviceNumber>>,
+    /// Devices that data of a file system without a single device (btrfs) was seen on.
+    seen_on: HashMap<DeviceNumber, BTreeSet<DeviceNumber>>,
     open: HashMap<(u32, u64), Open>,
     site_ids: HashMap<String, SiteId>,
     slow: Vec<SlowSync>,
@@ -66,6 +68,7 @@ pub struct Analyst {
     pub(super) past: BTreeMap<u32, Sums>,
     pub(super) names: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
+    pub(super) senders: Vec<Sender>,
     pub(super) still: usize,
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
@@ -82,6 +85,7 @@ impl Analyst {
             ticked_ns: 0,
             fastest_ns: HashMap::new(),
             leaves: HashMap::new(),
+            seen_on: HashMap::new(),
             open: HashMap::new(),
             site_ids: HashMap::new(),
             slow: Vec::new(),
@@ -90,6 +94,7 @@ impl Analyst {
             past: BTreeMap::new(),
             names: HashMap::new(),
             stalls: Vec::new(),
+            senders: Vec::new(),
             still: 0,
             ios_forgotten: 0,
             syncs_forgotten: 0,
@@ -139,6 +144,9 @@ impl Analyst {
             let took_ns = io.complete_ns - io.issue_ns;
             self.fastest_ns.entry(key).and_modify(|least| *least = took_ns.min(*least)).or_insert(took_ns);
         }
+        if let Some(file) = io.file.filter(|file| file.file_system.is_anonymous()) {
+            self.seen_on.entry(file.file_system).or_default().insert(io.device);
+        }
         if self.ios_held >= IOS_MAX {
             self.ios_forgotten += 1;
             return;
@@ -185,6 +193,17 @@ impl Analyst {
     /// Replaces what is known of pauses of buffered writers.
     pub fn stalls(&mut self, stalls: Vec<Stall>) {
         self.stalls = stalls;
+    }
+
+    /// Replaces what is known of who reads and who writes past the page cache.
+    pub fn senders(&mut self, senders: Vec<Sender>) {
+        self.senders = senders.into_iter().filter(|sender| self.is_watched(sender.device)).collect();
+    }
+
+    /// Whether a device serves any sync that was seen.
+    fn is_watched(&self, device: DeviceNumber) -> bool {
+        self.leaves.iter().any(|(top, leaves)| *top == device || leaves.contains(&device))
+            || self.seen_on.values().any(|devices| devices.contains(&device))
     }
 
     /// The slow syncs since the last call.
@@ -285,9 +304,8 @@ impl Analyst {
     /// The completions of a window on the devices under a sync, by time.
     fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
         let mut found = Vec::new();
-        let own = part.device.map(|device| self.leaves.get(&device).cloned().unwrap_or_else(|| vec![device]));
         for (device, ios) in &self.ios {
-            if own.as_ref().is_some_and(|leaves| !leaves.contains(device)) {
+            if !self.serves(*device, part) {
                 continue;
             }
             let from = ios.partition_point(|io| io.complete_ns <= start_ns);
@@ -300,6 +318,15 @@ impl Analyst {
         }
         found.sort_by_key(|completion| completion.io.complete_ns);
         found
+    }
+
+    /// Whether requests of a device serve a sync; where the kernel did not say, each device might.
+    fn serves(&self, device: DeviceNumber, part: &Part) -> bool {
+        if let Some(top) = part.device {
+            return self.leaves.get(&top).map_or(top == device, |leaves| leaves.contains(&device));
+        }
+        let seen = part.file.and_then(|file| self.seen_on.get(&file.file_system));
+        seen.is_none_or(|devices| devices.contains(&device))
     }
 
     fn fastest(&self, io: &Io) -> u64 {
@@ -339,10 +366,23 @@ impl Analyst {
     }
 }
 
+/// btrfs keeps its trees in the pages of an inode of this number (BTRFS_BTREE_INODE_OBJECTID).
+const BTRFS_TREES: u64 = 1;
+
+/// Whether a request holds metadata of the sync's file system; btrfs does not flag its own.
+fn is_metadata(part: &Part, io: &Io) -> bool {
+    let Some(file) = part.file else { return io.flags.is_metadata() || io.raw_device.is_some() };
+    let on_no_device = file.file_system.is_anonymous();
+    let on_its_device = io.raw_device.is_some_and(|raw| on_no_device || raw == file.file_system);
+    let in_its_trees =
+        on_no_device && io.file == Some(FileId { file_system: file.file_system, inode: BTRFS_TREES });
+    io.flags.is_metadata() || on_its_device || in_its_trees
+}
+
 /// How a request stands to a sync.
 fn relation(part: &Part, io: &Io) -> Relation {
     let own_file = io.file.is_some() && io.file == part.file;
-    if own_file || io.own_tid == part.tid || io.flags.is_flush() || io.flags.is_metadata() {
+    if own_file || io.own_tid == part.tid || io.flags.is_flush() || is_metadata(part, io) {
         return Relation::Own;
     }
     if io.owner_tgid == part.tgid {

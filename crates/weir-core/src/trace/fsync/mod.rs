@@ -17,4 +17,6 @@ pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
 pub use part::{Call, FileId, Io, IoFlags, Part, Wait};
 pub use phase::{Phase, SiteId};
-pub use report::{Anatomy, Culprit, Latency, Losses, Process, Report, Row, Site, SlowSync, Stall};
+pub use report::{
+    Anatomy, Culprit, Latency, Losses, Process, Report, Row, Sender, Site, SlowSync, Stall, Way,
+};

@@ -136,4 +136,6 @@ pub struct Io {
     pub bytes: u32,
     /// Operation and flags.
     pub flags: IoFlags,
+    /// The device (a partition, say) whose own pages it wrote: metadata of the file system there, as a rule.
+    pub raw_device: Option<DeviceNumber>,
 }

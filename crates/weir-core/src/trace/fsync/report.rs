@@ -93,12 +93,40 @@ pub struct Row {
     pub causes: Vec<(Cause, f64)>,
 }
 
+/// How somebody's I/O reached a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Pages it dirtied were written back, by whom ever.
+    Writeback,
+    /// It read.
+    Reads,
+    /// It wrote past the page cache.
+    DirectWrites,
+}
+
+/// Who reads, or writes past the page cache, on a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sender {
+    /// Who.
+    pub process: Process,
+    /// Where.
+    pub device: DeviceNumber,
+    /// Reads or direct writes.
+    pub way: Way,
+    /// How much, bytes; what counts is the proportion.
+    pub bytes: u64,
+}
+
 /// Somebody whose I/O was served while syncs waited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Culprit {
     /// Who.
     pub process: Process,
-    /// Share of wall time spent behind it.
+    /// How.
+    pub way: Way,
+    /// Share of wall time spent behind it. Readers and direct writers share what was spent behind all of
+    /// them by the bytes each sent.
     pub share: f64,
     /// What the device moved for it while syncs waited, bytes; syncs that wait at the same time each count it.
     pub bytes: u64,
@@ -262,29 +290,42 @@ impl Analyst {
     }
 
     fn culprits(&self, tally: &Tally, wall_ns: f64) -> Vec<Culprit> {
-        let culprit = |(owner, blame): (&Owner, &super::tally::Blame)| Culprit {
-            process: self.process(*owner),
-            share: blame.wait_ns / wall_ns,
-            bytes: blame.bytes,
-            ios: blame.ios,
-        };
-        let mut culprits: Vec<Culprit> = tally.blame.iter().map(culprit).collect();
+        let mut culprits: Vec<Culprit> = Vec::new();
+        for (owner, blame) in &tally.blame {
+            culprits.extend(self.who(*owner).into_iter().map(|(process, way, part)| Culprit {
+                process,
+                way,
+                share: blame.wait_ns / wall_ns * part,
+                bytes: (blame.bytes as f64 * part).round() as u64,
+                ios: (blame.ios as f64 * part).round() as u64,
+            }));
+        }
         culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
         culprits.truncate(LISTED_MAX);
         culprits
     }
 
-    fn process(&self, owner: Owner) -> Process {
+    /// The processes behind an owner, each with its part of it.
+    fn who(&self, owner: Owner) -> Vec<(Process, Way, f64)> {
         let group = |comm: &str| Process { pid: None, comm: comm.to_string() };
         match owner {
             Owner::Process(tgid) => {
                 let comm = self.names.get(&tgid).cloned().unwrap_or_else(|| "?".to_string());
-                Process { pid: Some(tgid), comm }
+                vec![(Process { pid: Some(tgid), comm }, Way::Writeback, 1.0)]
             }
-            Owner::Reads => group("reads"),
-            Owner::DirectWrites => group("direct writes"),
-            Owner::Unseen => group("pages dirtied before the trace began"),
+            Owner::Reads => self.senders_of(Way::Reads, group("readers")),
+            Owner::DirectWrites => self.senders_of(Way::DirectWrites, group("direct writers")),
+            Owner::Unseen => vec![(group("pages dirtied before the trace began"), Way::Writeback, 1.0)],
         }
+    }
+
+    fn senders_of(&self, way: Way, unknown: Process) -> Vec<(Process, Way, f64)> {
+        let senders: Vec<&Sender> = self.senders.iter().filter(|sender| sender.way == way).collect();
+        let all: u64 = senders.iter().map(|sender| sender.bytes).sum();
+        if all == 0 {
+            return vec![(unknown, way, 1.0)];
+        }
+        senders.iter().map(|s| (s.process.clone(), way, s.bytes as f64 / all as f64)).collect()
     }
 
     fn places(&self, tally: &Tally, wall_ns: f64) -> Vec<Site> {

@@ -51,6 +51,7 @@ fn write(complete_ms: u64, file: FileId, owner_tgid: u32) -> Io {
         own_tid: 0,
         bytes: 4096,
         flags: IoFlags(1),
+        raw_device: None,
     }
 }
 
