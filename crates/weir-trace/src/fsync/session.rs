@@ -105,11 +105,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Hands over how far the syncs have come that are under way, and the pauses so far. About once a second.
+    /// Hands over how far the syncs have come that are under way, and the pauses so far. About once a second,
+    /// and as the `last` at the end.
     ///
     /// # Errors
     /// What libbpf said.
-    pub fn tick(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
+    pub fn tick(&mut self, analyst: &mut Analyst, last: bool) -> Result<(), Error> {
         let now_ns = now_ns();
         self.drain(analyst)?;
         let mut parts = Vec::new();
@@ -124,7 +125,7 @@ impl<'a> Session<'a> {
             self.meet(&part, analyst);
             parts.push(part);
         }
-        analyst.under_way(&parts, now_ns);
+        analyst.under_way(&parts, now_ns, last);
         analyst.stalls(self.stalls());
         analyst.senders(self.senders());
         Ok(())

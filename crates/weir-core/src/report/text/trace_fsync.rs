@@ -120,7 +120,7 @@ fn in_words(cause: Cause) -> &'static str {
         Cause::Queue => "in the block layer's queue",
         Cause::Device => "in the device",
         Cause::DeviceFlush => "in flushes of the device's cache",
-        Cause::Kernel => "in the kernel with no I/O to wait for",
+        Cause::Kernel => "with no I/O completing (wake-ups, kernel threads, locks)",
     }
 }
 

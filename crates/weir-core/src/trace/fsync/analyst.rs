@@ -147,6 +147,10 @@ impl Analyst {
         if let Some(file) = io.file.filter(|file| file.file_system.is_anonymous()) {
             self.seen_on.entry(file.file_system).or_default().insert(io.device);
         }
+        // The end of a flush sequence comes again, without data: it was told with the flush.
+        if io.bytes == 0 && !io.flags.is_flush() {
+            return;
+        }
         if self.ios_held >= IOS_MAX {
             self.ios_forgotten += 1;
             return;
@@ -173,10 +177,14 @@ impl Analyst {
 
     /// Takes the syncs under way at `now_ns` as far as they have come, each with all waits since its last part, the
     /// last of them up to now. To be called about once a second: completions before the last call are forgotten.
-    pub fn under_way(&mut self, parts: &[Part], now_ns: u64) {
+    ///
+    /// Whose a piece of a wait was is known when a request completes at its end; so what a sync has waited since
+    /// the last completion stays open until the next call, unless this is the `last`.
+    pub fn under_way(&mut self, parts: &[Part], now_ns: u64, last: bool) {
         for part in parts {
             let Some(mut open) = self.opened(part) else { continue };
-            self.account(&mut open, part, now_ns);
+            let until_ns = if last { now_ns } else { self.settled(part, &open, now_ns) };
+            self.account(&mut open, part, until_ns);
             open.missed = 0;
             self.open.insert((part.tid, part.start_ns), open);
         }
@@ -218,6 +226,13 @@ impl Analyst {
                 self.past.entry(tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
             past.merge(&sums);
         }
+    }
+
+    /// Until when it is known whose the time of a sync under way was.
+    fn settled(&self, part: &Part, open: &Open, now_ns: u64) -> u64 {
+        let Some(wait) = part.waits.last().filter(|wait| wait.end_ns >= now_ns) else { return now_ns };
+        let from_ns = wait.start_ns.max(open.accounted_ns);
+        self.completions(part, from_ns, now_ns).last().map_or(from_ns, |last| last.io.complete_ns)
     }
 
     fn opened(&mut self, part: &Part) -> Option<Open> {
@@ -320,13 +335,13 @@ impl Analyst {
         found
     }
 
-    /// Whether requests of a device serve a sync; where the kernel did not say, each device might.
+    /// Whether requests of a device serve a sync; those of sync(2) may go to any.
     fn serves(&self, device: DeviceNumber, part: &Part) -> bool {
         if let Some(top) = part.device {
             return self.leaves.get(&top).map_or(top == device, |leaves| leaves.contains(&device));
         }
-        let seen = part.file.and_then(|file| self.seen_on.get(&file.file_system));
-        seen.is_none_or(|devices| devices.contains(&device))
+        let Some(file) = part.file else { return true };
+        self.seen_on.get(&file.file_system).is_some_and(|devices| devices.contains(&device))
     }
 
     fn fastest(&self, io: &Io) -> u64 {

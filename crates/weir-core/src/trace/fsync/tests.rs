@@ -126,7 +126,13 @@ fn a_device_that_serves_many_at_once_is_no_queue() {
 fn a_sync_is_counted_as_far_as_it_has_come_and_never_twice() {
     let mut analyst = analyst();
     let data = analyst.site(&DATA);
-    analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS);
+    analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, false);
+    // Nothing has completed: whose the wait is, is not known yet.
+    assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, MS);
+    analyst.io(write(30, DUMP, 77));
+    analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, false);
+    assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, 30 * MS);
+    analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, true);
     assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, 40 * MS);
     assert_eq!(analyst.still_waiting(), 1);
     analyst.next_interval();

@@ -64,7 +64,7 @@ impl Watch<'_> {
                 end.is_some_and(|end| now >= end) || stop.requested().is_some() || self.child_ended()?;
             let interval_over = interval.is_some_and(|interval| now >= since + interval);
             if over || interval_over || now >= tick {
-                self.session.tick(&mut self.analyst).map_err(explain)?;
+                self.session.tick(&mut self.analyst, over).map_err(explain)?;
                 tick = now + TICK;
             } else {
                 self.session.drain(&mut self.analyst).map_err(explain)?;

@@ -1,0 +1,225 @@
+//! `weir trace fsync` on devices whose state is known: idle, flooded, and watched through filters.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::lab::{LoopDevice, root_or_say};
+use crate::weir::{Ended, Weir};
+
+/// Programs that trace the whole machine take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// `dd` writing zeros for as long as the value lives.
+struct Flood(Child);
+
+impl Flood {
+    fn start(folder: &Path, megabytes: u64) -> Flood {
+        let dd = Command::new("dd")
+            .args(["if=/dev/zero", "bs=1M", "status=none"])
+            .arg(format!("of={}", folder.join("dump").display()))
+            .arg(format!("count={megabytes}"))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Flood(dd)
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether programs can be loaded here at all; where not, `weir` must say why.
+fn can_trace(test: &str) -> bool {
+    root_or_say(test, &["dd", "mkfs.ext4"]) && Path::new("/sys/kernel/btf/vmlinux").exists()
+}
+
+/// A trace of `dd` writing blocks that are to be durable, as JSON; dd's flags say how.
+fn trace_of_dd(weir: &Weir, folder: &Path, options: &[&str], dd: &[&str]) -> Value {
+    let mut arguments = vec!["trace", "fsync", "--json"];
+    arguments.extend(options);
+    arguments.extend(["--", "dd", "if=/dev/zero", "of=data", "status=none"]);
+    arguments.extend(dd);
+    report(&weir.run(folder, &arguments))
+}
+
+fn report(ended: &Ended) -> Value {
+    assert_eq!(ended.code, 0, "{ended:?}");
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+}
+
+/// What holds of every anatomy: shares add up, nothing exceeds the whole, nearly all is explained, nothing is lost.
+fn check_shape(report: &Value) {
+    let all = &report["all"];
+    let phases = all["phases"].as_array().unwrap();
+    let sum: f64 = phases.iter().map(|row| row["share"].as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-6, "phases add up to {sum}: {all}");
+    for row in phases {
+        let causes = row["causes"].as_array().unwrap();
+        let sum: f64 = causes.iter().map(|cause| cause[1].as_f64().unwrap()).sum();
+        assert!(causes.is_empty() || (sum - row["share"].as_f64().unwrap()).abs() < 1e-6, "{row}");
+    }
+    let culprits: f64 =
+        all["culprits"].as_array().unwrap().iter().map(|c| c["share"].as_f64().unwrap()).sum();
+    assert!(culprits <= 1.0 + 1e-6, "{all}");
+    assert!(all["explained"].as_f64().unwrap() >= 0.9, "{all}");
+    assert_eq!(report["losses"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>(), 0);
+}
+
+fn share_of(report: &Value, cause: &str) -> f64 {
+    let causes = report["all"]["causes"].as_array().unwrap();
+    causes.iter().find(|c| c[0] == cause).map_or(0.0, |c| c[1].as_f64().unwrap())
+}
+
+fn calls(report: &Value) -> Vec<(String, u64)> {
+    let calls = report["all"]["calls"].as_array().unwrap();
+    calls.iter().map(|c| (c[0].as_str().unwrap().to_string(), c[1].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn root_an_idle_device_s_syncs_wait_for_itself() {
+    let test = "root_an_idle_device_s_syncs_wait_for_itself";
+    if !can_trace(test) || !root_or_say(test, &["mkfs.xfs", "mkfs.btrfs"]) {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    for (fs, size) in [("ext4", "64M"), ("xfs", "320M"), ("btrfs", "256M")] {
+        let device = LoopDevice::create(&[&format!("fs={fs}"), &format!("size={size}"), "write_iops=300"]);
+        // conv=fsync: one fsync at the end; oflag=dsync: each write is durable when it returns.
+        for (flags, call, n) in
+            [(["bs=1M", "count=4", "conv=fsync"], "fsync", 1), (["bs=4k", "count=50", "oflag=dsync"], "sync_write", 50)]
+        {
+            let report = trace_of_dd(&weir, &device.mount(), &[], &flags);
+            check_shape(&report);
+            assert_eq!(calls(&report), [(call.to_string(), n)], "{fs}: {report}");
+            let process = &report["processes"][0]["process"];
+            assert_eq!(process["comm"], "dd", "{fs}: {report}");
+            // Another file's pages may still be on their way (mkfs, an earlier dd), but they are not the rule.
+            assert!(share_of(&report, "others") < 0.5, "{fs}: {report}");
+            let in_its_own = ["device", "device_flush", "held", "queue"].map(|cause| share_of(&report, cause));
+            assert!(in_its_own.iter().sum::<f64>() > 0.3, "{fs}: {report}");
+        }
+    }
+}
+
+#[test]
+fn root_a_flood_is_named_with_its_share() {
+    let test = "root_a_flood_is_named_with_its_share";
+    if !can_trace(test) {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    let rate = 40_000_000_u64;
+    let device =
+        LoopDevice::create(&["fs=ext4", "size=700M", "write_iops=300", &format!("write_bps={rate}")]);
+    let folder = device.mount();
+    let mut file = File::create(folder.join("data")).unwrap();
+    file.write_all(&[1; 65536]).unwrap();
+    file.sync_all().unwrap();
+    let flood = Flood::start(&folder, 500);
+    wait_until(|| fs::metadata(folder.join("dump")).is_ok_and(|dump| dump.len() >= 400 << 20));
+    // Writeback of what is dirty begins, and goes on while the trace looks at one fsync behind it.
+    let mut sync = Command::new("sync").arg("-f").arg(folder.join("dump")).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let report = trace_of_dd(&weir, &folder, &["--duration", "8s"], &["bs=16k", "count=5", "conv=notrunc,fsync"]);
+    drop(flood);
+    let _ = sync.kill();
+    let _ = sync.wait();
+    check_shape(&report);
+    let first = &report["all"]["culprits"][0];
+    assert_eq!((&first["process"]["comm"], &first["way"]), (&"dd".into(), &"writeback".into()), "{report}");
+    assert_ne!(first["process"]["pid"], report["processes"][0]["process"]["pid"], "{report}");
+    let share = first["share"].as_f64().unwrap();
+    assert!(share > 0.5, "{report}");
+    // The truth: the throttle lets so many bytes pass a second, so that much of the wait was the flood's.
+    let wall_s = report["all"]["wall_ns"].as_f64().unwrap() / 1e9;
+    let truth = first["bytes"].as_f64().unwrap() / (rate as f64 * wall_s);
+    assert!((share - truth).abs() < 0.25, "share {share}, by the throttle {truth}: {report}");
+}
+
+#[test]
+fn root_filters_keep_others_out_and_slow_syncs_are_shown() {
+    let test = "root_filters_keep_others_out_and_slow_syncs_are_shown";
+    if !can_trace(test) {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    let device = LoopDevice::create(&["fs=ext4", "size=64M", "write_iops=200"]);
+    let folder = device.mount();
+    let script = "while :; do dd if=/dev/zero of=other bs=4k count=20 oflag=dsync status=none; done";
+    let other = Command::new("sh").args(["-c", script]).current_dir(&folder).spawn().unwrap();
+    let _other = Flood(other);
+    let path = folder.join("mine");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let options = File::options().create(true).write(true).custom_flags(libc::O_DSYNC).open(&path);
+            let mut file = options.unwrap();
+            while !done.load(order) {
+                file.write_all(&[0; 4096]).unwrap();
+            }
+        });
+        let pid = std::process::id().to_string();
+        let command = ["trace", "fsync", "--pid", &pid, "--duration", "2s", "--slow", "1ns", "--json"];
+        let ended = weir.run(&folder, &command);
+        done.store(true, order);
+        ended
+    });
+    let report = report(&ended);
+    check_shape(&report);
+    let processes = report["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 1, "{report}");
+    assert_eq!(processes[0]["process"]["pid"], std::process::id(), "{report}");
+    let slow = report["slow"].as_array().unwrap();
+    assert!(!slow.is_empty() && slow.iter().all(|s| s["call"] == "sync_write"), "{report}");
+}
+
+#[test]
+fn without_privilege_it_says_what_is_missing() {
+    let weir = Weir::new();
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let arguments = ["trace", "fsync", "--duration", "1s"];
+    let nobody = ["setpriv", "--reuid", "65534", "--clear-groups", "--bounding-set", "-all"];
+    let wrapper: &[&str] = if root_or_say("without_privilege_it_says_what_is_missing (as nobody)", &["setpriv"]) {
+        &nobody
+    } else {
+        &[]
+    };
+    let ended = crate::weir::ended(weir.wrapped(wrapper, folder.path(), &arguments));
+    if wrapper.is_empty() && ended.code == 0 {
+        return;
+    }
+    assert_eq!((ended.code, ended.stdout.as_str()), (3, ""), "{ended:?}");
+    assert!(ended.stderr.contains("error: ") && ended.stderr.contains("hint: "), "{ended:?}");
+    for (arguments, expected) in [
+        (vec!["trace", "fsync", "--comm", "a name longer than fifteen"], "no thread has such a name"),
+        (vec!["trace", "fsync", "--interval", "1us"], "too short"),
+        (vec!["trace", "fsync", "--pid", "1", "--", "true"], "cannot be used with"),
+    ] {
+        let ended = weir.run(folder.path(), &arguments);
+        assert!(ended.code == 2 && ended.stderr.contains(expected), "{arguments:?}: {ended:?}");
+    }
+}
+
+fn wait_until(is_there: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !is_there() {
+        assert!(Instant::now() < patience, "it never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
