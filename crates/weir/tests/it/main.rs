@@ -12,5 +12,6 @@ mod report;
 mod results;
 mod signals;
 mod sysbench;
+mod trace_fsync;
 mod usage;
 mod weir;

@@ -13,7 +13,8 @@ pub struct SiteId(pub(super) u32);
 pub enum Phase {
     /// The file's own data: writeback of its pages, or direct I/O.
     OwnData,
-    /// The file system's journal or log: jbd2, fast commit, xfs' log, btrfs' log tree or transaction.
+    /// The file system's journal or log: jbd2, fast commit, xfs' log, btrfs' log tree or transaction; metadata
+    /// written at once where there is none.
     Journal,
     /// A flush of the device's cache that the task asked for itself.
     Flush,
@@ -104,6 +105,9 @@ const RULES: [(Phase, &[&str]); 8] = [
             "btrfs_join_transaction",
             "start_transaction",
             "wait_current_trans",
+            "__sync_dirty_buffer",
+            "sync_mapping_buffers",
+            "ext4_write_inode",
             "wait_log_commit",
             "wait_for_writer",
             "write_all_supers",
@@ -123,6 +127,20 @@ const RULES: [(Phase, &[&str]); 8] = [
             "__bio_queue_enter",
             "__blk_mq_alloc_requests",
             "blk_mq_alloc_request",
+        ],
+    ),
+    (
+        Phase::Read,
+        &[
+            "xfs_buf_read",
+            "xfs_buf_iowait",
+            "ext4_read_bh",
+            "ext4_read_block_bitmap",
+            "ext4_mb_init_cache",
+            "ext4_wait_block_bitmap",
+            "filemap_read",
+            "read_extent_buffer",
+            "read_tree_block",
         ],
     ),
     (
@@ -164,18 +182,6 @@ const RULES: [(Phase, &[&str]); 8] = [
             "xfs_iflock",
             "__xfs_iunpin_wait",
             "xfs_iunpin",
-        ],
-    ),
-    (
-        Phase::Read,
-        &[
-            "xfs_buf_read",
-            "xfs_buf_iowait",
-            "ext4_read_bh",
-            "__wait_on_buffer",
-            "filemap_read",
-            "read_extent_buffer",
-            "read_tree_block",
         ],
     ),
     (Phase::OwnData, &["folio_wait_bit", "wait_on_page_bit"]),

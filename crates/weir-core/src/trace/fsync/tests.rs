@@ -169,7 +169,7 @@ fn short_waits_are_told_by_their_sample() {
 
 #[test]
 fn stacks_have_phases() {
-    let cases: [(&[&str], Phase); 12] = [
+    let cases: [(&[&str], Phase); 14] = [
         (&DATA, Phase::OwnData),
         (&LOG, Phase::Journal),
         (&["schedule", "jbd2_log_wait_commit", "ext4_sync_file"], Phase::Journal),
@@ -187,6 +187,8 @@ fn stacks_have_phases() {
         (&["io_schedule_timeout", "balance_dirty_pages", "generic_perform_write"], Phase::DirtyPause),
         (&["io_schedule", "folio_wait_bit_common", "btrfs_wait_ordered_range"], Phase::OwnData),
         (&["io_schedule", "__iomap_dio_rw", "ext4_file_write_iter"], Phase::OwnData),
+        (&["schedule", "__wait_on_buffer", "ext4_mb_init_cache", "do_writepages"], Phase::Read),
+        (&["io_schedule", "__sync_dirty_buffer", "ext4_write_inode", "ext4_sync_file"], Phase::Journal),
         (&["schedule", "pipe_write", "vfs_write"], Phase::Other),
     ];
     for (frames, phase) in cases {
