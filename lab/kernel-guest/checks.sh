@@ -11,22 +11,80 @@ run() {
   echo $? >"/out/$name.code"
 }
 
-# load PREFIX DEVICE SECONDS : direct random reads and writes, one at a time and eight at a time, until it is over.
-load() {
-  until=$(($(cut -d. -f1 /proc/uptime) + $3))
-  while [ "$(cut -d. -f1 /proc/uptime)" -lt $until ]; do
-    oplog direct "/dev/$2" read 64 4096 1 random 67108864 >>"/out/$1.ops"
-    oplog direct "/dev/$2" write 64 16384 8 random 67108864 >>"/out/$1.ops"
+# beside NAME COMMAND… : runs it in the background and waits until it has said something: then it measures.
+beside() {
+  run "$@" &
+  running=$!
+  tries=0
+  while [ ! -s "/out/$1.out" ] && [ $tries -lt 300 ] && kill -0 $running 2>/dev/null; do
+    sleep 0.1
+    tries=$((tries + 1))
   done
 }
 
-scenario_check_live() { # weir trace live from all of its sources
-  scheduler vda mq-deadline
+# load NAME DEVICE : reads one at a time, then writes eight at a time.
+load() {
+  oplog direct "/dev/$2" read 200 4096 1 random 67108864 >"/out/$1.ops"
+  oplog direct "/dev/$2" write 400 16384 8 random 67108864 >>"/out/$1.ops"
+}
+
+# The block layer's counts are then those of the application.
+without_merges() {
+  scheduler "$1" mq-deadline
+  echo 2 >"/sys/block/$1/queue/nomerges"
+}
+
+scenario_check_live() { # weir trace live from all of its sources; load begins and ends while it measures
+  without_merges vda
   for source in bpf tracefs diskstats; do
-    load live-$source vda 8 &
-    sleep 2
-    run live-$source weir trace live -d vda --source $source --interval 1s --duration 4s --json
-    wait $!
+    beside live-$source weir trace live -d vda --source $source --interval 1s --duration 7s --json
+    load live-$source vda
+    wait $running
+  done
+  beside live-detail weir trace live -d vda --source bpf --detail --slow 1us --interval 1s --duration 7s --json
+  load live-detail vda
+  wait $running
+  beside live-text weir trace live -d vda --interval 1s --duration 4s
+  load live-text vda
+  wait $running
+}
+
+mounted() {
+  modprobe "$1"
+  case $1 in
+    ext4) mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$2" ;;
+    xfs) mkfs.xfs -q -f "$2" ;;
+    btrfs) mkfs.btrfs -q -f "$2" ;;
+  esac
+  mount -t "$1" "$2" /mnt
+  sync
+}
+
+scenario_check_fsync() { # weir trace fsync on ext4, xfs and btrfs: every sync, all of its time
+  for fs in ext4 xfs btrfs; do
+    mounted $fs /dev/vda
+    for how in fsync fdatasync dsync; do
+      run fsync-$fs-$how weir trace fsync --json -- \
+        sh -c "exec oplog commit /mnt/data 30 4096 4194304 $how >/out/fsync-$fs-$how.ops"
+    done
+    run fsync-$fs-text weir trace fsync -- oplog commit /mnt/data 10 4096 4194304 fsync
+    umount /mnt
+  done
+}
+
+scenario_check_flood() { # who causes the wait: commits beside a flood, on a disk throttled by the host
+  echo 4194304 >/proc/sys/vm/dirty_background_bytes
+  echo 33554432 >/proc/sys/vm/dirty_bytes
+  for fs in ext4 xfs; do
+    mounted $fs /dev/vda
+    oplog flood /mnt/flood 30 >/tmp/flood &
+    flood=$!
+    sleep 5
+    run flood-$fs weir trace fsync --json -- \
+      sh -c "exec oplog commit /mnt/data 8 4096 4194304 fdatasync >/out/flood-$fs.ops"
+    wait $flood
+    run flood-$fs-text weir trace fsync --duration 1s
+    umount /mnt
   done
 }
 
