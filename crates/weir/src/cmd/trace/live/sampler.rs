@@ -96,8 +96,9 @@ impl Sampler {
     }
 
     fn frame(&self, earlier: &Mark, later: &Mark) -> (Frame, Option<StageTable>) {
-        let length_ns = later.at.duration_since(earlier.at).as_nanos() as u64;
         let load = later.sample.since(&earlier.sample);
+        // Of the sample, not of the mark: numbers of I/Os are made of its rates again.
+        let length_ns = load.elapsed_ns;
         let none = StageTable::default();
         let table = later
             .counted
