@@ -6,6 +6,8 @@ mod device;
 mod plugs;
 mod seeks;
 mod senders;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
