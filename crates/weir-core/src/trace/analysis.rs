@@ -144,6 +144,21 @@ pub struct Events {
 }
 
 impl Events {
+    /// All of them; plugs are counted by [`Plugs`].
+    pub fn all(&self) -> u64 {
+        self.queued
+            + self.allocated
+            + self.inserted
+            + self.issued
+            + self.completed
+            + self.merges()
+            + self.request_merges
+            + self.splits
+            + self.remaps
+            + self.requeues
+            + self.others
+    }
+
     /// Bios that share another's request.
     pub fn merges(&self) -> u64 {
         self.back_merges + self.front_merges
@@ -425,12 +440,13 @@ pub struct Slice {
     /// Q2C by direction, ns.
     pub q2c: [Sketch; Direction::COUNT],
     /// Sum over time of pieces between Q and C × ns.
-    pub depth_queue_area_ns: u128,
+    pub depth_queue_area_ns: u64,
     /// Sum over time of requests between D and C × ns.
-    pub depth_issue_area_ns: u128,
+    pub depth_issue_area_ns: u64,
 }
 
-/// A block of time, for resampling: what ended in it, by kind of I/O.
+/// A block of time, for resampling: what ended in it, by kind of I/O. Stages that are sums of others (Q2D, G2D*, G2C) are
+/// left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Block {
@@ -526,13 +542,6 @@ impl Device {
         }
         self.requests_requeued += other.requests_requeued;
         self.requests_completed_in_parts += other.requests_completed_in_parts;
-        for (mine, theirs) in self.request_latency.iter_mut().zip(&other.request_latency) {
-            mine.d2c.merge(&theirs.d2c);
-            mine.q2c.merge(&theirs.q2c);
-        }
-        for (mine, theirs) in self.bio_latency.iter_mut().zip(&other.bio_latency) {
-            mine.merge(theirs);
-        }
         self.queue_gaps.merge(&other.queue_gaps);
         self.issued_seen_by_queued_sum += other.issued_seen_by_queued_sum;
         for (mine, theirs) in self.traffic.iter_mut().zip(&other.traffic) {
@@ -713,6 +722,11 @@ impl Traffic {
 }
 
 impl Plugs {
+    /// Events of plugs.
+    pub fn all(&self) -> u64 {
+        self.plugs + self.unplugs + self.unplugs_by_schedule
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Plugs) {
         self.plugs += other.plugs;

@@ -13,5 +13,6 @@ mod results;
 mod signals;
 mod sysbench;
 mod trace_fsync;
+mod trace_reports;
 mod usage;
 mod weir;

@@ -134,6 +134,9 @@ impl Open {
         for stage in stages_in(&self.waiting) {
             let values_ns = values.of(stage, &self.waiting);
             self.cell.stage_mut(stage).record_all(values_ns);
+            if matches!(stage, Stage::Q2D | Stage::G2DAll | Stage::G2C) {
+                continue;
+            }
             let sketch = &mut sketches[stage as usize];
             sketch.counts.record_all(values_ns);
             sketch.sum_ns = sketch.sum_ns.saturating_add(sum(values_ns));

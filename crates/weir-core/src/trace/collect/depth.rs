@@ -12,6 +12,8 @@ pub struct DepthMeter {
     since_ns: u64,
     period_since_ns: u64,
     started: bool,
+    /// Depth × time in the last place, whose depths differ.
+    area_above_ns: u128,
     out: Depth,
 }
 
@@ -38,7 +40,9 @@ impl DepthMeter {
                 self.out.time_ns.resize(place + 1, 0);
             }
             self.out.time_ns[place] += ns;
-            self.out.area_ns += u128::from(self.now) * u128::from(ns);
+            if place == DEPTHS_MAX - 1 {
+                self.area_above_ns += u128::from(self.now) * u128::from(ns);
+            }
             self.since_ns = time_ns;
         }
         (since_ns, self.now)
@@ -72,12 +76,16 @@ impl DepthMeter {
         other.close();
         self.close();
         self.out.merge(&other.out);
+        self.area_above_ns += other.area_above_ns;
         self.started = false;
     }
 
     /// The figures, up to the last time given.
     pub fn finish(mut self) -> Depth {
         self.close();
+        let below = self.out.time_ns.iter().enumerate().take(DEPTHS_MAX - 1);
+        let area_ns: u128 = below.map(|(depth, ns)| depth as u128 * u128::from(*ns)).sum();
+        self.out.area_ns = area_ns + self.area_above_ns;
         self.out
     }
 

@@ -1,5 +1,6 @@
 //! From lives and events to an [`Analysis`], in memory that does not grow with the recording.
 
+mod batch;
 mod cells;
 mod depth;
 mod device;
@@ -70,11 +71,6 @@ impl Collector {
     /// or different stretches of time.
     pub fn merge(&mut self, other: Collector) {
         let mut other = other;
-        if other.totals.events > 0 {
-            self.note_time(other.totals.start_ns);
-            self.totals.end_ns = self.totals.end_ns.max(other.totals.end_ns);
-        }
-        self.totals.events += other.totals.events;
         self.totals.events_of_further_devices += other.totals.events_of_further_devices;
         self.totals.wall_clock = self.totals.wall_clock.or(other.totals.wall_clock);
         self.totals.merge_table(std::mem::take(&mut other.totals.table));
@@ -96,6 +92,10 @@ impl Collector {
         let mut analysis = self.totals;
         let mut table = StageTable::default();
         analysis.devices = self.devices.into_iter().map(|device| device.finish(&mut table)).collect();
+        analysis.start_ns = analysis.devices.iter().map(|d| d.start_ns).min().unwrap_or(0);
+        analysis.end_ns = analysis.devices.iter().map(|d| d.end_ns).max().unwrap_or(0);
+        let of_devices: u64 = analysis.devices.iter().map(|d| d.events.all() + d.plugs.all()).sum();
+        analysis.events = of_devices + analysis.events_of_further_devices;
         analysis.take_accounts(unmatched);
         for device in &mut analysis.devices {
             device.name = self.device_names.get(&device.device).cloned();
@@ -108,15 +108,6 @@ impl Collector {
         analysis.threads.extend(unsent.map(|sender| Sender { id: 0, members: 0, ..sender }));
         analysis.cgroups = self.cgroups.finish();
         analysis
-    }
-
-    #[inline]
-    fn note_time(&mut self, time_ns: u64) {
-        if self.totals.events == 0 {
-            self.totals.start_ns = time_ns;
-        }
-        self.totals.start_ns = self.totals.start_ns.min(time_ns);
-        self.totals.end_ns = self.totals.end_ns.max(time_ns);
     }
 
     #[inline]
@@ -144,7 +135,7 @@ impl Collector {
 
 /// In place of the sender of a piece whose Q was not seen.
 fn unsent_name(classes: ClassSet) -> String {
-    let name = if classes.has(Class::Flush) { "(flushes for others)" } else { "(sent before)" };
+    let name = if classes.has(Class::Flush) { "(flushes)" } else { "(sent before)" };
     name.to_string()
 }
 
@@ -179,8 +170,6 @@ impl Sink for Collector {
     }
 
     fn event(&mut self, event: &Event) {
-        self.note_time(event.time_ns);
-        self.totals.events += 1;
         match self.device(event.device) {
             Some(device) => device.event(event),
             None => self.totals.events_of_further_devices += 1,

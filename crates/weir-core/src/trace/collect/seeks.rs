@@ -60,12 +60,9 @@ impl SeekMeter {
         // Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): 2^64 divided by the golden ratio.
         let place = distance.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
         let (candidate, n) = &mut self.candidates[place as usize];
-        if *candidate == distance {
-            *n += 1;
-        } else if *n > 0 {
-            *n -= 1;
-        } else {
-            (*candidate, *n) = (distance, 1);
-        }
+        // Without branches: random distances would mispredict each of them.
+        let free = *n == 0;
+        *candidate = if free { distance } else { *candidate };
+        *n = if *candidate == distance { *n + 1 } else { *n - 1 };
     }
 }

@@ -13,7 +13,7 @@ const SENDERS_MAX: usize = 1024;
 /// Pieces of one sender that wait to be counted.
 const BATCH: usize = 64;
 /// Places that spare the hash table.
-const RECENT: usize = 64;
+const RECENT: usize = 256;
 /// The name of the lesser half.
 pub const OTHERS: &str = "(others)";
 

@@ -72,7 +72,7 @@ fn over_time(id: &str, columns: &[Column<'_>], shown: &[Direction]) -> Figure {
         let series = vec![median_and_p99(*direction, columns)];
         panels.push(Panel::of(Axis::y(title, Unit::Latency, Scale::Log), series, 0.5));
     }
-    let area = |c: &Column<'_>, area: u128| area as f64 / 1e9 / c.seconds();
+    let area = |c: &Column<'_>, area: u64| area as f64 / 1e9 / c.seconds();
     let depths = vec![
         stepped("queued", 1, columns, |c| area(c, c.slice.depth_queue_area_ns)),
         stepped("at the device", 0, columns, |c| area(c, c.slice.depth_issue_area_ns)),
