@@ -1,7 +1,8 @@
 //! Reads ahead: a thread decodes and merges while the caller's thread uses what came before.
 
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::{self, ScopedJoinHandle};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use weir_core::trace::decode::Batch;
 use weir_core::trace::merge::{self, Merged, Turn};
@@ -9,34 +10,46 @@ use weir_core::trace::merge::{self, Merged, Turn};
 use super::stream::{Broken, Stream};
 
 /// Events handed over at once: enough to make the handing over cheap, few enough to stay in a cache.
-const EVENTS_AT_ONCE: usize = 4096;
+const EVENTS_AT_ONCE: usize = 2048;
 /// Batches read ahead.
 const AHEAD: usize = 4;
+/// How long a wait for input may keep a signal waiting.
+pub const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Batches in order of time.
-pub struct Ahead<'scope> {
-    batches: Receiver<Batch>,
-    used: SyncSender<Batch>,
-    thread: ScopedJoinHandle<'scope, Merged<Stream>>,
+/// What became of waiting for the next batch.
+pub enum Next {
+    /// It is here.
+    Batch(Batch),
+    /// Nothing came yet.
+    Wait,
+    /// There is no more.
+    End,
 }
 
-impl<'scope> Ahead<'scope> {
+/// Batches in order of time.
+pub struct Ahead {
+    batches: Receiver<Batch>,
+    used: SyncSender<Batch>,
+    thread: JoinHandle<Merged<Stream>>,
+}
+
+impl Ahead {
     /// Starts reading. Where `strict`, a file that breaks ends everything.
-    pub fn start<'env>(
-        scope: &'scope thread::Scope<'scope, 'env>,
-        streams: Vec<Stream>,
-        strict: bool,
-    ) -> std::io::Result<Ahead<'scope>> {
+    pub fn start(streams: Vec<Stream>, strict: bool) -> std::io::Result<Ahead> {
         let (to, batches) = sync_channel(AHEAD);
         let (used, reusable) = sync_channel(AHEAD + 2);
         let read = move || read(streams, strict, &to, &reusable);
-        let thread = thread::Builder::new().name("decode".to_string()).spawn_scoped(scope, read)?;
+        let thread = thread::Builder::new().name("decode".to_string()).spawn(read)?;
         Ok(Ahead { batches, used, thread })
     }
 
-    /// The next batch; nothing at the end.
-    pub fn next(&self) -> Option<Batch> {
-        self.batches.recv().ok()
+    /// The next batch.
+    pub fn next(&self) -> Next {
+        match self.batches.recv_timeout(PATIENCE) {
+            Ok(batch) => Next::Batch(batch),
+            Err(RecvTimeoutError::Timeout) => Next::Wait,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
+        }
     }
 
     /// Gives a batch back, so that its memory is used again.
@@ -46,9 +59,8 @@ impl<'scope> Ahead<'scope> {
         }
     }
 
-    /// Ends reading, however far it is.
-    pub fn stop(self) -> thread::Result<Merged<Stream>> {
-        drop(self.batches);
+    /// What came of reading, after the end.
+    pub fn finish(self) -> thread::Result<Merged<Stream>> {
         self.thread.join()
     }
 }

@@ -1,6 +1,7 @@
 //! A recording from its files to an analysis.
 
 use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use weir_core::units::{Bytes, significant};
 use weir_io::runner::Stop;
 
 use super::Problem;
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Next, PATIENCE};
 use super::filter::{Filter, Filtered};
 use super::find::{Recording, Source};
 use super::names::{DeviceNames, names_of};
@@ -54,10 +55,7 @@ pub struct Analysed {
 /// Reads a recording to its end, or to where a signal stops it.
 pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result<Analysed> {
     let meter = Meter::default();
-    let (streams, mut notes) = open_all(recording, &meter, reader.keep_going)?;
-    let names = names_of(&streams, Path::new("/"));
-    let mut sink = Everything { collector: Collector::new(), rows: reader.rows.take() };
-    let course = Course {
+    let mut course = Course {
         stop: reader.stop,
         give_up: reader.give_up,
         progress: reader.progress,
@@ -66,12 +64,16 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
         begun: Instant::now(),
         events: 0,
     };
+    let opened = open_while(recording, &meter, reader.keep_going, &mut course)?;
+    let (streams, mut notes) = opened.unwrap_or_default();
+    let names = names_of(&streams, Path::new("/"));
+    let mut sink = Everything { collector: Collector::new(), rows: reader.rows.take() };
     let strict = !reader.keep_going;
     let ran = if reader.filter.is_empty() {
-        run(streams, strict, &mut sink, course)?
+        run(streams, strict, &mut sink, &mut course)?
     } else {
         let mut filtered = Filtered::new(reader.filter, &names, sink);
-        let ran = run(streams, strict, &mut filtered, course)?;
+        let ran = run(streams, strict, &mut filtered, &mut course)?;
         sink = filtered.finish();
         ran
     };
@@ -85,8 +87,33 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
     if ran.late > 0 {
         notes.push(format!("{} events were far out of order in their files", ran.late));
     }
-    let analysis = finished(sink.collector, &names, ran.unmatched);
+    let mut unmatched = ran.unmatched;
+    unmatched.devices.retain(|device, _| reader.filter.takes_device(*device, &names));
+    let analysis = finished(sink.collector, &names, unmatched);
     Ok(Analysed { name: recording.name.clone(), analysis, notes, interrupted: reader.stop.requested() })
+}
+
+/// Opens all files in a thread, since a pipe may have nothing to say for long; nothing if a signal came first.
+fn open_while(
+    recording: &Recording,
+    meter: &Meter,
+    keep_going: bool,
+    course: &mut Course<'_>,
+) -> anyhow::Result<Option<(Vec<Stream>, Vec<String>)>> {
+    let (recording, meter) = (recording.clone(), meter.clone());
+    let (to, opened) = sync_channel(1);
+    let open = move || to.send(open_all(&recording, &meter, keep_going));
+    thread::Builder::new().name("open".to_string()).spawn(open)?;
+    while course.goes_on() {
+        match opened.recv_timeout(PATIENCE) {
+            Ok(result) => return result.map(Some),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                anyhow::bail!("the thread that opens files ended in a panic")
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The streams of all files that hold anything. A file of one CPU may well be empty, but not all of them.
@@ -158,26 +185,12 @@ impl Sink for Everything<'_> {
     fn event(&mut self, event: &Event) {
         self.collector.event(event);
     }
-}
 
-/// A sink that also takes what is no event.
-trait Takes: Sink {
-    fn other(&mut self, item: &Item);
-}
-
-impl Takes for Everything<'_> {
-    fn other(&mut self, item: &Item) {
+    fn item(&mut self, item: &Item) {
         self.collector.item(item);
         if let Some(rows) = &mut self.rows {
             rows.item(item);
         }
-    }
-}
-
-impl Takes for Filtered<'_, Everything<'_>> {
-    fn other(&mut self, item: &Item) {
-        self.item(item);
-        self.inner_mut().other(item);
     }
 }
 
@@ -189,31 +202,43 @@ struct Ran {
 }
 
 /// Reads ahead in a thread, and matches here.
-fn run(streams: Vec<Stream>, strict: bool, sink: &mut impl Takes, mut course: Course) -> anyhow::Result<Ran> {
-    thread::scope(|scope| {
-        let ahead = Ahead::start(scope, streams, strict)?;
-        let mut matcher = Matcher::default();
-        while let Some(batch) = ahead.next() {
-            take(&batch, &mut matcher, sink);
-            let goes_on = course.goes_on(batch.events().len());
-            ahead.give_back(batch);
-            if !goes_on {
+fn run(
+    streams: Vec<Stream>,
+    strict: bool,
+    sink: &mut impl Sink,
+    course: &mut Course<'_>,
+) -> anyhow::Result<Ran> {
+    let ahead = Ahead::start(streams, strict)?;
+    let mut matcher = Matcher::default();
+    let (mut problems, mut late) = (Vec::new(), 0);
+    while course.goes_on() {
+        match ahead.next() {
+            Next::Batch(batch) => {
+                take(&batch, &mut matcher, sink);
+                course.events += batch.events().len() as u64;
+                ahead.give_back(batch);
+            }
+            Next::Wait => {}
+            Next::End => {
+                let panicked = |_| anyhow::anyhow!("the thread that decodes ended in a panic");
+                let merged = ahead.finish().map_err(panicked)?;
+                problems = merged.sources.iter().filter_map(|stream| stream.problem().cloned()).collect();
+                late = merged.late;
                 break;
             }
         }
-        let merged = ahead.stop().map_err(|_| anyhow::anyhow!("the thread that decodes ended in a panic"))?;
-        let problems = merged.sources.iter().filter_map(|stream| stream.problem().cloned()).collect();
-        Ok(Ran { unmatched: matcher.finish(sink), problems, late: merged.late })
-    })
+    }
+    // A thread that still waits for input ends with the process.
+    Ok(Ran { unmatched: matcher.finish(sink), problems, late })
 }
 
-fn take(batch: &Batch, matcher: &mut Matcher, sink: &mut impl Takes) {
+fn take(batch: &Batch, matcher: &mut Matcher, sink: &mut impl Sink) {
     let mut done = 0;
     for (before, item) in batch.others() {
         let until = (*before).clamp(done, batch.events().len());
         batch.events()[done..until].iter().for_each(|event| matcher.event(event, sink));
         done = until;
-        sink.other(item);
+        sink.item(item);
         matcher.item(item, sink);
     }
     batch.events()[done..].iter().for_each(|event| matcher.event(event, sink));
@@ -231,8 +256,7 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    fn goes_on(&mut self, events: usize) -> bool {
-        self.events += events as u64;
+    fn goes_on(&mut self) -> bool {
         if self.begun.elapsed() >= QUIET {
             self.progress.show(&self.line());
         }

@@ -40,6 +40,12 @@ impl Filter {
         self.devices.is_empty() && self.only_devices()
     }
 
+    /// Whether I/O of a device may count.
+    pub fn takes_device(&self, device: DeviceNumber, names: &DeviceNames) -> bool {
+        let (number, name) = (device.to_string(), names.get(&device));
+        self.devices.is_empty() || self.devices.iter().any(|d| *d == number || Some(d) == name)
+    }
+
     /// Whether nothing but the device decides.
     fn only_devices(&self) -> bool {
         let times = self.from_ns.is_none() && self.to_ns.is_none();
@@ -76,36 +82,14 @@ impl<'a, S: Sink> Filtered<'a, S> {
         Filtered { filter, names, pids, start_ns: None, held: BinaryHeap::new(), order: 0, inner }
     }
 
-    /// Takes notice of names.
-    pub fn item(&mut self, item: &Item) {
-        if let Item::Process { pid, name } = item
-            && !self.filter.processes.is_empty()
-        {
-            if self.filter.processes.iter().any(|p| p == name || p.parse() == Ok(*pid)) {
-                self.pids.insert(*pid);
-            } else {
-                // The thread runs another program now.
-                self.pids.remove(pid);
-            }
-        }
-    }
-
     /// Passes on what is held; the sink.
     pub fn finish(mut self) -> S {
         while self.pass_on() {}
         self.inner
     }
 
-    /// The sink.
-    pub fn inner_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
     fn takes_device(&self, device: DeviceNumber) -> bool {
-        let devices = &self.filter.devices;
-        let number = device.to_string();
-        let name = self.names.get(&device);
-        devices.is_empty() || devices.iter().any(|d| *d == number || Some(d) == name)
+        self.filter.takes_device(device, self.names)
     }
 
     fn takes_time(&self, time_ns: u64) -> bool {
@@ -222,6 +206,20 @@ impl<S: Sink> Sink for Filtered<'_, S> {
         if plug && pid && self.takes_time(event.time_ns) && self.takes_device(event.device) {
             self.hold(event.time_ns, What::Event(*event));
         }
+    }
+
+    fn item(&mut self, item: &Item) {
+        if let Item::Process { pid, name } = item
+            && !self.filter.processes.is_empty()
+        {
+            if self.filter.processes.iter().any(|p| p == name || p.parse() == Ok(*pid)) {
+                self.pids.insert(*pid);
+            } else {
+                // The thread runs another program now.
+                self.pids.remove(pid);
+            }
+        }
+        self.inner.item(item);
     }
 }
 

@@ -14,5 +14,6 @@ mod signals;
 mod sysbench;
 mod trace_fsync;
 mod trace_reports;
+mod trace_read;
 mod usage;
 mod weir;
