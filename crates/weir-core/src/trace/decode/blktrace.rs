@@ -1,7 +1,8 @@
 //! blktrace's records, versions 7 and 8, either byte order.
 //!
 //! Layout: the kernel's include/uapi/linux/blktrace_api.h, `struct blk_io_trace` (48 bytes) and, in version 8,
-//! `struct blk_io_trace2` (64 bytes). Unplug, split and remap payloads are big-endian on every machine; cgroup ids and
+//! `struct blk_io_trace2` (64 bytes). ftrace's `blk` tracer writes the same in its `bin` mode, each record behind 16
+//! bytes of context unless `nocontext-info` is set, and says in a line of text where it lost events. Unplug, split and remap payloads are big-endian on every machine; cgroup ids and
 //! the wall clock are in the recording machine's order.
 
 use super::{Batch, Format, Stop};
@@ -12,6 +13,11 @@ const MAGIC: u32 = 0x6561_7400;
 const VERSION_MASK: u32 = 0xff;
 const HEADER_BYTES_7: usize = 48;
 const HEADER_BYTES_8: usize = 64;
+/// ftrace's context: thread, CPU and time, which the record has, too.
+const CONTEXT_BYTES: usize = 16;
+/// What ftrace says of losses: `CPU:1 [LOST 12 EVENTS]`, or without a number.
+const LOST: &[u8] = b"CPU:";
+const LOST_BYTES_MAX: usize = 64;
 
 /// In the act: a cgroup id is at the start of the payload.
 const CGROUP: u32 = 0x100;
@@ -39,6 +45,8 @@ const KINDS: u32 = Flags::READ.0
 pub(super) struct Blktrace {
     version: u8,
     big_endian: bool,
+    /// Each record stands behind ftrace's context.
+    has_context: bool,
     /// The wall clock, until the first event shows whether it speaks of the same clock.
     wall_clock: WallClock,
 }
@@ -75,24 +83,15 @@ struct Header {
 impl Blktrace {
     /// The format of a file that starts like this, if it is blktrace's.
     pub(super) fn recognise(head: &[u8]) -> Option<(Format, Blktrace)> {
-        let first = *head.first_chunk::<4>()?;
-        let (magic, big_endian) = match (u32::from_le_bytes(first), u32::from_be_bytes(first)) {
-            (little, _) if little & !VERSION_MASK == MAGIC => (little, false),
-            (_, big) if big & !VERSION_MASK == MAGIC => (big, true),
-            _ => return None,
-        };
-        let version = (magic & VERSION_MASK) as u8;
-        matches!(version, 7 | 8).then(|| {
-            (
-                Format::Blktrace { version, big_endian },
-                Blktrace { version, big_endian, wall_clock: WallClock::default() },
-            )
-        })
+        let at = |offset: usize| head.get(offset..).and_then(version_of).map(|found| (found, offset > 0));
+        let ((version, big_endian), has_context) = at(0).or_else(|| at(CONTEXT_BYTES))?;
+        let decoder = Blktrace { version, big_endian, has_context, wall_clock: WallClock::default() };
+        Some((Format::Blktrace { version, big_endian }, decoder))
     }
 
     /// Decodes the whole records in `bytes`.
     pub(super) fn decode(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Stop> {
-        // A loop of its own for each layout, so that neither is asked for at every field.
+        // A loop of its own for each layout, so that none is asked for at every field.
         match (self.version, self.big_endian) {
             (7, false) => self.decode_as::<HEADER_BYTES_7, false>(bytes, batch),
             (7, true) => self.decode_as::<HEADER_BYTES_7, true>(bytes, batch),
@@ -106,17 +105,25 @@ impl Blktrace {
         bytes: &[u8],
         batch: &mut Batch,
     ) -> Result<usize, Stop> {
+        let context = if self.has_context { CONTEXT_BYTES } else { 0 };
         let mut used = 0;
-        while let Some(record) = bytes[used..].first_chunk::<HEADER>() {
+        while let Some(record) = bytes.get(used + context..).and_then(<[u8]>::first_chunk::<HEADER>) {
             let magic = u32_of::<BIG>(record, 0);
             if magic != MAGIC | u32::from(self.version) {
-                return Err(Stop { at: used, reason: wrong_magic(magic, self.version) });
+                match lost_events(&bytes[used..]) {
+                    Some((events, length)) => {
+                        batch.push(Item::Dropped { events });
+                        used += length;
+                        continue;
+                    }
+                    None => return Err(Stop { at: used, reason: wrong_magic(magic, self.version) }),
+                }
             }
             let header = Header::of::<HEADER, BIG>(record);
-            let end = used + HEADER + header.payload_bytes;
-            let Some(payload) = bytes.get(used + HEADER..end) else { break };
+            let start = used + context + HEADER;
+            let Some(payload) = bytes.get(start..start + header.payload_bytes) else { break };
             self.record::<BIG>(&header, payload, batch);
-            used = end;
+            used = start + header.payload_bytes;
         }
         Ok(used)
     }
@@ -187,6 +194,28 @@ pub(super) fn why_not(head: &[u8]) -> &'static str {
         }
         Some(_) => "not a recording of a kind known here: blktrace's magic is missing",
     }
+}
+
+/// Version and byte order of the record that starts here, if one does.
+fn version_of(head: &[u8]) -> Option<(u8, bool)> {
+    let first = *head.first_chunk::<4>()?;
+    let orders = [(u32::from_le_bytes(first), false), (u32::from_be_bytes(first), true)];
+    orders.into_iter().find_map(|(magic, big_endian)| {
+        let version = (magic & VERSION_MASK) as u8;
+        (magic & !VERSION_MASK == MAGIC && matches!(version, 7 | 8)).then_some((version, big_endian))
+    })
+}
+
+/// What ftrace's line about losses says, and the line's length. One without a number speaks of one event at least.
+#[cold]
+fn lost_events(bytes: &[u8]) -> Option<(u64, usize)> {
+    let line = &bytes[..bytes.len().min(LOST_BYTES_MAX)];
+    let length = line.iter().position(|&byte| byte == b'\n')? + 1;
+    let line = std::str::from_utf8(line.strip_prefix(LOST)?.get(..length - 1 - LOST.len())?).ok()?;
+    let (_, lost) = line.split_once("[LOST ")?;
+    let events = lost.strip_suffix("EVENTS]")?.trim();
+    let events = if events.is_empty() { 1 } else { events.parse().ok()? };
+    Some((events, length))
 }
 
 fn wrong_magic(magic: u32, version: u8) -> String {

@@ -83,15 +83,18 @@ impl Matcher {
         let part = self.parts.remove(id);
         let bio = &self.bios[part.bio];
         let error = bio.error;
+        // Where device-mapper has it end under the sector of its rest, it is a whole all the same.
+        let (sector, bytes) =
+            if bio.parts == 1 { (bio.sector, bio.bytes) } else { (part.sector, part.bytes) };
         let mut times = Times::default();
         set(&mut times, Moment::Queue, bio.queued_ns);
         set(&mut times, Moment::Complete, end_ns);
         sink.piece(&Piece {
             device: self.devices[usize::from(bio.device)].number,
             flags: bio.flags,
-            sector: part.sector,
-            bytes: part.bytes,
-            request_bytes: part.bytes,
+            sector,
+            bytes,
+            request_bytes: bytes,
             pid: bio.pid,
             cgroup: bio.cgroup,
             kind: part.kind,

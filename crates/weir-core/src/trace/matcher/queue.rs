@@ -144,6 +144,9 @@ impl Matcher {
     /// X: the front of a bio goes its own way, the rest starts at sector `detail`.
     pub(super) fn split(&mut self, event: &Event, device: u16, sink: &mut impl Sink) {
         let direction = direction_of_bio(event.flags, event.bytes);
+        if event.detail == event.sector {
+            return self.advance(event, device, direction, sink);
+        }
         let Some(id) = self.find_waiting(event, device, direction) else {
             return self.orphan(event, device, Reason::NoRequest);
         };
@@ -152,6 +155,25 @@ impl Matcher {
             return self.orphan(event, device, Reason::NoRequest);
         }
         self.bios[bio].events += 1;
+    }
+
+    /// X as device-mapper says it: the event is about the rest, and the bio, whose front is already on its way below,
+    /// goes on under the rest's sector. It ends once, as a whole.
+    fn advance(&mut self, event: &Event, device: u16, direction: Direction, sink: &mut impl Sink) {
+        let key = Key::of_sector(By::Cursor, device, direction, event.sector);
+        let end = end_of(event.sector, event.bytes);
+        let Some(found) = self.pick(key, |this, id| Fit::first(u8::from(this.parts[id].end() == end))) else {
+            return self.orphan(event, device, Reason::NoRequest);
+        };
+        self.note_ambiguous(device, &found);
+        let waiting = waiting_key(device, &self.parts[found.id]);
+        self.index.remove(waiting, found.id);
+        self.index.remove(key, found.id);
+        let part = &mut self.parts[found.id];
+        (part.sector, part.bytes, part.cursor, part.last_ns) = (event.sector, event.bytes, NEVER, event.time_ns);
+        let bio = part.bio;
+        self.bios[bio].events += 1;
+        self.file_waiting(found.id, device, sink);
     }
 
     /// Cuts a waiting part at `sector`, if that lies within it. The front, which may have an identity of its own,

@@ -26,6 +26,11 @@ impl Matcher {
         let mut life = RequestLife::of(event, device, direction);
         life.identity = event.other;
         life.first_bio = event.identity;
+        if self.parts[part].bytes < event.bytes {
+            // A recorder that knows G only from D says how long the request became.
+            let Part { sector, bytes, .. } = self.parts[part];
+            (life.sector, life.rest_sector, life.bytes, life.rest_bytes) = (sector, sector, bytes, bytes);
+        }
         self.open_request(life, part, sink);
     }
 
