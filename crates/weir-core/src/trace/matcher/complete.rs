@@ -51,7 +51,7 @@ impl Matcher {
         if let Some(id) = self.by_request_identity(event.identity)
             && self.requests[id].device == device
         {
-            return Some(Ends::Request(Found { id, ambiguous: false }));
+            return Some(Ends::Request(Found { id, ambiguous: false, alone: true }));
         }
         let (part, _) = self.index.first(Key::of_identity(By::BioIdentity, event.identity))?;
         (self.bios[self.parts[part].bio].device == device).then_some(Ends::Bio(part))
@@ -79,7 +79,7 @@ impl Matcher {
         if let Some(id) = self.by_request_identity(event.identity)
             && self.requests[id].state == State::Issued
         {
-            return Some(Found { id, ambiguous: false });
+            return Some(Found { id, ambiguous: false, alone: true });
         }
         let key = Key::of_sector(By::Issued, device, direction, place_of(direction, event.sector));
         self.lose_stale(key, device, sink);
@@ -89,7 +89,7 @@ impl Matcher {
         })
     }
 
-    /// Where others fit as well, what has been in flight for far too long has lost its end.
+    /// Of several under one key, what has been in flight for far too long has lost its end.
     #[inline]
     pub(super) fn lose_stale(&mut self, key: Key, device: u16, sink: &mut impl Sink) {
         while let Some((first, true)) = self.index.first(key) {

@@ -44,6 +44,8 @@ impl Default for Limits {
     }
 }
 
+const RECENT: usize = 16;
+
 /// Puts the lives of I/Os together from events in order of time; see [`super::merge`].
 #[derive(Debug)]
 pub struct Matcher {
@@ -54,8 +56,8 @@ pub struct Matcher {
     requests: Slab<RequestLife>,
     devices: Vec<Device>,
     numbers: HashMap<DeviceNumber, u16>,
-    /// The device of the last event: most often that of the next.
-    last: (DeviceNumber, u16),
+    /// Devices of late, by some bits of their numbers, so that the map is rarely asked.
+    recent: [(DeviceNumber, u16); RECENT],
     /// What the recorder says it lost.
     dropped: u64,
     /// Events of devices beyond [`DEVICES_MAX`].
@@ -76,6 +78,8 @@ struct Found {
     id: Id,
     /// Others fitted as well.
     ambiguous: bool,
+    /// Nothing else is under the key.
+    alone: bool,
 }
 
 impl Matcher {
@@ -89,7 +93,7 @@ impl Matcher {
             requests: Slab::new(),
             devices: Vec::new(),
             numbers: HashMap::new(),
-            last: (DeviceNumber::default(), u16::MAX),
+            recent: [(DeviceNumber::default(), u16::MAX); RECENT],
             dropped: 0,
             beyond: 0,
             ticks: 0,
@@ -162,8 +166,10 @@ impl Matcher {
 
     #[inline]
     fn device(&mut self, event: &Event) -> Option<u16> {
-        if self.last.0 == event.device && self.last.1 != u16::MAX {
-            return Some(self.last.1);
+        let place = event.device.major.wrapping_mul(7).wrapping_add(event.device.minor) as usize % RECENT;
+        let (number, device) = self.recent[place];
+        if number == event.device && device != u16::MAX {
+            return Some(device);
         }
         let device = match self.numbers.get(&event.device) {
             Some(&device) => device,
@@ -175,7 +181,7 @@ impl Matcher {
             }
             None => return None,
         };
-        self.last = (event.device, device);
+        self.recent[place] = (event.device, device);
         Some(device)
     }
 
@@ -184,8 +190,14 @@ impl Matcher {
     fn pick(&self, key: Key, fit: impl Fn(&Self, Id) -> Fit) -> Option<Found> {
         let (first, more) = self.index.first(key)?;
         if !more {
-            return fit(self, first).accepted().then_some(Found { id: first, ambiguous: false });
+            let found = Found { id: first, ambiguous: false, alone: true };
+            return fit(self, first).accepted().then_some(found);
         }
+        self.pick_of_many(key, fit)
+    }
+
+    #[cold]
+    fn pick_of_many(&self, key: Key, fit: impl Fn(&Self, Id) -> Fit) -> Option<Found> {
         let mut best: Option<(Fit, Found)> = None;
         for id in self.index.all(key) {
             let candidate = fit(self, id);
@@ -200,12 +212,13 @@ impl Matcher {
                     }
                 }
                 Some((fit, _)) if fit.score >= candidate.score => {}
-                _ => best = Some((candidate, Found { id, ambiguous: false })),
+                _ => best = Some((candidate, Found { id, ambiguous: false, alone: false })),
             }
         }
         best.map(|(_, found)| found)
     }
 
+    #[inline]
     fn note_ambiguous(&mut self, device: u16, found: &Found) {
         self.devices[usize::from(device)].ambiguous += u64::from(found.ambiguous);
     }

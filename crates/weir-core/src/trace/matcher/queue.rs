@@ -98,18 +98,18 @@ impl Matcher {
 
     /// The waiting part that an event of its submission (G, M, F, X) is about; not taken.
     #[inline]
-    pub(super) fn find_waiting(&mut self, event: &Event, device: u16, direction: Direction) -> Option<Id> {
+    pub(super) fn find_waiting(&mut self, event: &Event, device: u16, direction: Direction) -> Option<Found> {
         let identity = if event.act == crate::trace::Act::Split { event.other } else { event.identity };
         if identity != 0
             && let Some((id, _)) = self.index.first(Key::of_identity(By::BioIdentity, identity))
             && self.bios[self.parts[id].bio].device == device
         {
-            return Some(id);
+            return Some(Found { id, ambiguous: false, alone: true });
         }
         let key = Key::of_sector(By::Waiting, device, direction, place_of(direction, event.sector));
         let found = self.pick(key, |this, id| this.fit_submission(id, event))?;
         self.note_ambiguous(device, &found);
-        Some(found.id)
+        Some(found)
     }
 
     /// The submitter's own, and of equal length: then the latest, since a thread has one bio at a time on its way.
@@ -123,19 +123,24 @@ impl Matcher {
         Fit { score, latest_wins: same_thread }
     }
 
-    /// What the thread of `id` had waiting at the same place before it: their further events were lost.
-    pub(super) fn give_up_earlier(&mut self, id: Id, device: u16, sink: &mut impl Sink) {
-        let part = self.parts[id];
-        let key = waiting_key(device, &part);
-        if !self.index.first(key).is_some_and(|(first, more)| more && first != id) {
-            return;
+    /// What the thread of `found` had waiting at the same place before it: their further events were lost.
+    #[inline]
+    pub(super) fn give_up_earlier(&mut self, found: Found, device: u16, sink: &mut impl Sink) {
+        if !found.alone {
+            self.give_up_before(found.id, device, sink);
         }
-        let pid = self.bios[part.bio].pid;
+    }
+
+    #[cold]
+    fn give_up_before(&mut self, id: Id, device: u16, sink: &mut impl Sink) {
+        let part = &self.parts[id];
+        let (key, pid) = (waiting_key(device, part), self.bios[part.bio].pid);
         let earlier: Vec<Id> = self.index.all(key).take_while(|&other| other != id).collect();
         for other in earlier {
             // What is remapped here may wait long for a Q of its own, and what is known by identity is no mistake.
-            let bio = &self.bios[self.parts[other].bio];
-            if bio.pid == pid && !bio.awaits_queue && self.parts[other].identity == 0 {
+            let part = &self.parts[other];
+            let bio = &self.bios[part.bio];
+            if bio.pid == pid && !bio.awaits_queue && part.identity == 0 {
                 self.lose_part(other, Reason::NoC, sink);
             }
         }
@@ -147,7 +152,7 @@ impl Matcher {
         if event.detail == event.sector {
             return self.advance(event, device, direction, sink);
         }
-        let Some(id) = self.find_waiting(event, device, direction) else {
+        let Some(Found { id, .. }) = self.find_waiting(event, device, direction) else {
             return self.orphan(event, device, Reason::NoRequest);
         };
         let bio = self.parts[id].bio;
@@ -170,7 +175,8 @@ impl Matcher {
         self.index.remove(waiting, found.id);
         self.index.remove(key, found.id);
         let part = &mut self.parts[found.id];
-        (part.sector, part.bytes, part.cursor, part.last_ns) = (event.sector, event.bytes, NEVER, event.time_ns);
+        (part.sector, part.bytes, part.cursor, part.last_ns) =
+            (event.sector, event.bytes, NEVER, event.time_ns);
         let bio = part.bio;
         self.bios[bio].events += 1;
         self.file_waiting(found.id, device, sink);

@@ -14,9 +14,9 @@ impl Matcher {
     pub(super) fn get_request(&mut self, event: &Event, device: u16, sink: &mut impl Sink) {
         let direction = direction_of_bio(event.flags, event.bytes);
         let part = match self.find_waiting(event, device, direction) {
-            Some(part) => {
-                self.give_up_earlier(part, device, sink);
-                let part = self.front_of(part, event, sink);
+            Some(found) => {
+                self.give_up_earlier(found, device, sink);
+                let part = self.front_of(found.id, event, sink);
                 self.unwait(part);
                 part
             }
@@ -150,7 +150,7 @@ impl Matcher {
     /// M and F: a bio joins a request that waits. Recordings without an act of its own say M for two requests, too.
     pub(super) fn merge(&mut self, event: &Event, device: u16, sink: &mut impl Sink) {
         let direction = direction_of_bio(event.flags, event.bytes);
-        let Some(part) = self.find_waiting(event, device, direction) else {
+        let Some(found) = self.find_waiting(event, device, direction) else {
             return self.merge_requests(event, device, sink);
         };
         let Some(request) = self.find_container(event, device, direction) else {
@@ -158,11 +158,11 @@ impl Matcher {
             self.orphan(event, device, Reason::NoRequest);
             let reason =
                 self.devices[usize::from(device)].unless_before_start(Reason::NoRequest, event.time_ns);
-            return self.lose_part(part, reason, sink);
+            return self.lose_part(found.id, reason, sink);
         };
         self.note_ambiguous(device, &request);
-        self.give_up_earlier(part, device, sink);
-        let part = self.front_of(part, event, sink);
+        self.give_up_earlier(found, device, sink);
+        let part = self.front_of(found.id, event, sink);
         self.unwait(part);
         self.join(part, request.id, event, sink);
     }
@@ -173,7 +173,7 @@ impl Matcher {
         if event.other != 0
             && let Some((id, _)) = by_identity
         {
-            return Some(Found { id, ambiguous: false });
+            return Some(Found { id, ambiguous: false, alone: true });
         }
         let fit = |this: &Self, id: Id| {
             let same_thread = this.requests[id].pid == event.pid;
@@ -218,7 +218,9 @@ impl Matcher {
         let direction = direction_of_bio(event.flags, event.bytes);
         let start = Key::of_sector(By::Start, device, direction, event.sector);
         let joining = match self.by_request_identity(event.identity) {
-            Some(id) if self.requests[id].state == State::Got => Some(Found { id, ambiguous: false }),
+            Some(id) if self.requests[id].state == State::Got => {
+                Some(Found { id, ambiguous: false, alone: true })
+            }
             _ => self.pick(start, |this, id| Fit::first(u8::from(this.requests[id].bytes == event.bytes))),
         };
         let end = Key::of_sector(By::End, device, direction, event.sector);
@@ -320,11 +322,9 @@ impl Matcher {
         let part = match direction {
             // A command of the flush machinery, which serves many: it has no Q.
             Direction::FlushCommand => None,
-            _ => self
-                .find_waiting(event, device, direction)
-                .filter(|&part| self.parts[part].bytes == event.bytes),
+            _ => self.find_waiting(event, device, direction).map(|found| found.id),
         };
-        let part = match part {
+        let part = match part.filter(|&part| self.parts[part].bytes == event.bytes) {
             Some(part) => {
                 self.unwait(part);
                 part
