@@ -8,6 +8,7 @@ pub mod analysis;
 mod class;
 mod collect;
 pub mod decode;
+pub mod diff;
 mod event;
 pub mod fsync;
 mod grid;

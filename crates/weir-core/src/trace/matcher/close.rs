@@ -237,7 +237,7 @@ impl Matcher {
     /// Keeps memory bounded: what has been silent for too long goes, and the oldest where there are too many.
     #[inline]
     pub(super) fn give_up_some(&mut self, sink: &mut impl Sink) {
-        if self.parts.len() + self.requests.len() > self.limits.in_flight {
+        if self.in_flight() > self.limits.in_flight {
             self.give_up_oldest(Reason::NoC, sink);
             self.give_up_oldest(Reason::NoC, sink);
         }

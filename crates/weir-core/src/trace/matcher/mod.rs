@@ -146,6 +146,11 @@ impl Matcher {
         }
     }
 
+    /// Parts and requests in flight: what memory grows with.
+    pub fn in_flight(&self) -> usize {
+        self.parts.len() + self.requests.len()
+    }
+
     /// Says that no event follows: gives up what is still in flight, and says what became of every event.
     pub fn finish(mut self, sink: &mut impl Sink) -> Unmatched {
         self.give_up_all(sink);
