@@ -12,6 +12,7 @@ mod report;
 mod results;
 mod signals;
 mod sysbench;
+mod trace_diff;
 mod trace_fsync;
 mod trace_reports;
 mod trace_read;

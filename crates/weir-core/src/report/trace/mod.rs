@@ -2,6 +2,7 @@
 
 mod btt;
 mod csv;
+mod diff;
 mod figures;
 mod json;
 mod json_time;
@@ -11,6 +12,7 @@ mod text;
 
 pub use btt::report as btt;
 pub use csv::stages as csv;
+pub use diff::{json as diff_json, text as diff};
 pub use json::{analysis as json, read as read_json};
 pub use rows::{RowFormat, RowUnit, Rows};
 pub use text::report as text;

@@ -80,7 +80,9 @@ fn matters(part: &StageDiff, total: &Effect) -> bool {
 }
 
 fn total(class: &ClassDiff) -> Option<&StageDiff> {
-    [Stage::Q2C, Stage::G2C, Stage::D2C].iter().find_map(|&stage| class.stage(stage).filter(|s| s.mean.is_some()))
+    [Stage::Q2C, Stage::G2C, Stage::D2C]
+        .iter()
+        .find_map(|&stage| class.stage(stage).filter(|s| s.mean.is_some()))
 }
 
 fn device(diff: &Diff, class: &ClassDiff) -> Option<String> {
@@ -140,7 +142,8 @@ fn scheduler_matters(effect: &Effect, total: &Effect) -> String {
 
 fn before_driver(class: &ClassDiff) -> Option<String> {
     let total = total(class)?.mean?;
-    let stage = [Stage::I2D, Stage::Q2D].iter().find_map(|&stage| class.stage(stage).filter(|s| s.mean.is_some()))?;
+    let stage =
+        [Stage::I2D, Stage::Q2D].iter().find_map(|&stage| class.stage(stage).filter(|s| s.mean.is_some()))?;
     let effect = stage.mean?;
     let name = match stage.stage {
         Stage::I2D => "I2D (the scheduler)",
@@ -172,7 +175,8 @@ fn other_classes(diff: &Diff, main: &ClassDiff) -> Vec<String> {
     let d2c = |class: &ClassDiff| class.stage(Stage::D2C).map(|d2c| (d2c.judgement, d2c.mean));
     let whole = d2c(main);
     let wanted = [Class::Read, Class::Write, Class::Discard, Class::Flush];
-    let classes = diff.classes.iter().filter(|class| class.class != main.class && wanted.contains(&class.class));
+    let classes =
+        diff.classes.iter().filter(|class| class.class != main.class && wanted.contains(&class.class));
     let told = classes.filter_map(|class| {
         let (judgement, Some(effect)) = d2c(class)? else { return None };
         let tells = match judgement {
@@ -206,8 +210,11 @@ fn change(effect: &Effect) -> String {
     } else {
         format!("{} as long in A as in B", times(1.0 / effect.ratio))
     };
-    let interval = effect.interval.map(|[low, high]| if effect.ratio >= 1.0 { [low, high] } else { [1.0 / high, 1.0 / low] });
-    let interval = interval.map_or(String::new(), |[low, high]| format!(" ({} .. {})", ratio(low), ratio(high)));
+    let interval = effect
+        .interval
+        .map(|[low, high]| if effect.ratio >= 1.0 { [low, high] } else { [1.0 / high, 1.0 / low] });
+    let interval =
+        interval.map_or(String::new(), |[low, high]| format!(" ({} .. {})", ratio(low), ratio(high)));
     format!("{how}{interval}: A {}, B {}", milliseconds(effect.a_ns), milliseconds(effect.b_ns))
 }
 
@@ -231,7 +238,13 @@ fn times(of: f64) -> String {
 
 /// Two decimals near 1, where they matter, else what is significant.
 fn ratio(of: f64) -> String {
-    if of < 2.0 { format!("{of:.2}") } else if of < 10.0 { format!("{of:.1}") } else { format!("{of:.0}") }
+    if of < 2.0 {
+        format!("{of:.2}")
+    } else if of < 10.0 {
+        format!("{of:.1}")
+    } else {
+        format!("{of:.0}")
+    }
 }
 
 fn milliseconds(ns: f64) -> String {

@@ -45,6 +45,12 @@ impl<'a> Mix<'a> {
         Mix { cells, ios, ios_common }
     }
 
+    /// Whether the two are of the same I/Os.
+    pub(super) fn has_same_cells(&self, other: &Mix<'_>) -> bool {
+        let keys = |mix: &Mix<'_>| mix.cells.iter().map(|cell| cell.key).collect::<Vec<_>>();
+        (self.ios, self.ios_common) == (other.ios, other.ios_common) && keys(self) == keys(other)
+    }
+
     /// How often a stage occurs on each side, in the cells of the mix.
     pub(super) fn counts(&self, stage: Stage) -> [u64; 2] {
         [0, 1].map(|side| self.cells.iter().map(|cell| cell.sides[side].stage(stage).count()).sum())
@@ -125,7 +131,9 @@ impl Weighted<'_> {
         let blocks = side.device.blocks.slices.iter().map(|block| {
             let sketch = |cell: &&Common<'_>| {
                 let found = block.cells.iter().find(|(key, _)| *key == cell.key);
-                found.map(|(_, stages)| &stages[self.stage as usize]).filter(|sketch| !sketch.counts.is_empty())
+                found
+                    .map(|(_, stages)| &stages[self.stage as usize])
+                    .filter(|sketch| !sketch.counts.is_empty())
             };
             self.cells.iter().map(sketch).collect::<Vec<_>>()
         });
@@ -186,8 +194,12 @@ impl Resample for Sums {
     fn statistic(&self, chosen: &[usize]) -> Option<f64> {
         let (mut mean, mut weight_seen) = (0.0, 0.0);
         for (cell, weight) in self.weights.iter().enumerate() {
-            let of_cell = chosen.iter().map(|&block| self.blocks[block][cell]);
-            let (sum, count) = of_cell.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+            let (mut sum, mut count) = (0.0, 0.0);
+            for &block in chosen {
+                let (more, n) = self.blocks[block][cell];
+                sum += more;
+                count += n;
+            }
             if count > 0.0 {
                 mean += weight * sum / count;
                 weight_seen += weight;
@@ -202,7 +214,7 @@ struct Steps {
     quantile: f64,
     /// Lowest and highest value of each bucket, ns.
     bounds: Vec<(u64, u64)>,
-    /// By block: what lies in this bucket and those below.
+    /// By bucket, by block: what lies in this bucket and those below.
     cumulated: Vec<Vec<f64>>,
 }
 
@@ -218,7 +230,8 @@ impl Steps {
                 bounds.extend(sketch.counts.buckets().map(|(low, high, _)| (low, high)));
             }
         }
-        let places: BTreeMap<u64, usize> = bounds.keys().enumerate().map(|(place, low)| (*low, place)).collect();
+        let places: BTreeMap<u64, usize> =
+            bounds.keys().enumerate().map(|(place, low)| (*low, place)).collect();
         let cumulate = |block: Vec<Option<&StageSketch>>| {
             let mut row = vec![0.0; places.len()];
             for (cell, sketch) in block.iter().enumerate() {
@@ -234,18 +247,24 @@ impl Steps {
             });
             row
         };
-        let cumulated = blocks.into_iter().map(cumulate).collect();
+        let by_block: Vec<Vec<f64>> = blocks.into_iter().map(cumulate).collect();
+        let of_bucket = |bucket: usize| by_block.iter().map(|block| block[bucket]).collect();
+        let cumulated = (0..places.len()).map(of_bucket).collect();
         Steps { quantile, bounds: bounds.into_iter().collect(), cumulated }
     }
 
     fn below(&self, chosen: &[usize], bucket: usize) -> f64 {
-        chosen.iter().map(|&block| self.cumulated[block][bucket]).sum()
+        let (of_bucket, mut sum) = (&self.cumulated[bucket], 0.0);
+        for &block in chosen {
+            sum += of_bucket[block];
+        }
+        sum
     }
 }
 
 impl Resample for Steps {
     fn blocks(&self) -> usize {
-        self.cumulated.len()
+        self.cumulated.first().map_or(0, Vec::len)
     }
 
     fn statistic(&self, chosen: &[usize]) -> Option<f64> {

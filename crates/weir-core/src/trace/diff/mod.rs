@@ -101,6 +101,7 @@ pub struct ClassDiff {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StageDiff {
     /// The stage.
+    #[serde(serialize_with = "key_of_stage")]
     pub stage: Stage,
     /// How often it occurs in what is compared, in A and B.
     pub counts: [u64; 2],
@@ -151,13 +152,21 @@ pub enum Judgement {
 pub fn diff(a: &Analysis, b: &Analysis, options: &Options) -> Result<Diff, Error> {
     let [a, b] = sides(a, b, options.devices)?;
     let sides = [&a, &b];
-    let classes = Class::ALL.into_iter().filter_map(|class| class_diff(sides, class, options)).collect();
-    let mut diff = Diff {
-        verdict: Vec::new(),
-        margin: options.margin,
-        devices: sides.map(device_side),
-        classes,
-    };
+    let mut classes: Vec<ClassDiff> = Vec::new();
+    let mut mixes: Vec<Mix<'_>> = Vec::new();
+    for class in Class::ALL {
+        let mix = Mix::of(sides, class);
+        // Classes overlap: where one has the I/Os of another, it has its figures, too.
+        let twin = mixes.iter().position(|other| other.has_same_cells(&mix)).map(|at| classes[at].clone());
+        let found =
+            twin.map(|twin| ClassDiff { class, ..twin }).or_else(|| class_diff(&mix, sides, class, options));
+        if let Some(found) = found {
+            classes.push(found);
+            mixes.push(mix);
+        }
+    }
+    let mut diff =
+        Diff { verdict: Vec::new(), margin: options.margin, devices: sides.map(device_side), classes };
     diff.verdict = judge::verdict(&diff);
     Ok(diff)
 }
@@ -205,14 +214,13 @@ fn device_side(side: &Side<'_>) -> DeviceSide {
     }
 }
 
-fn class_diff(sides: [&Side<'_>; 2], class: Class, options: &Options) -> Option<ClassDiff> {
-    let mix = Mix::of(sides, class);
+fn class_diff(mix: &Mix<'_>, sides: [&Side<'_>; 2], class: Class, options: &Options) -> Option<ClassDiff> {
     if mix.ios.contains(&0) {
         return None;
     }
     let common = [0, 1].map(|side| mix.ios_common[side] as f64 / mix.ios[side] as f64);
     let comparable = common.iter().all(|&share| share >= COMMON_MIN);
-    let stages = Stage::ALL.into_iter().filter_map(|stage| stage_diff(&mix, sides, stage, options));
+    let stages = Stage::ALL.into_iter().filter_map(|stage| stage_diff(mix, sides, stage, options));
     let stages = if comparable { stages.collect() } else { Vec::new() };
     Some(ClassDiff { class, ios: mix.ios, common, comparable, stages })
 }
@@ -261,6 +269,11 @@ impl Effect {
             Judgement::Undecided
         }
     }
+}
+
+/// As in an analysis' JSON: `d2c`, `g2d_all`.
+fn key_of_stage<S: serde::Serializer>(stage: &Stage, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&stage.name().to_ascii_lowercase().replace('*', "_all"))
 }
 
 impl Diff {
