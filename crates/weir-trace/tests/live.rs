@@ -1,5 +1,7 @@
 //! Sessions against the truth: what this process did to a loop device of its own, and what the kernel counted of it.
 
+#![allow(clippy::unwrap_used)] // test code throughout; clippy knows that only of functions under #[test]
+
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -9,7 +11,7 @@ use std::time::Instant;
 
 use weir_core::target::DeviceNumber;
 use weir_core::trace::{Cell, Class, Moment, Stage};
-use weir_trace::live::{Detail, Options, Session, Snapshot};
+use weir_trace::live::{Detail, IssueStamp, Options, Session, Snapshot};
 use weir_trace::probe;
 
 const BOTH: [Detail; 2] = [Detail::Default, Detail::Full];
@@ -99,38 +101,47 @@ fn root_counts_and_bytes_are_those_of_the_load_and_of_the_kernel() {
         return;
     };
     for detail in BOTH {
-        let mut session = Session::start(&device.options(detail)).unwrap();
-        let before = device.counted();
-        let elapsed_ns = load(&device, 3000, 500, 20);
-        let after = device.counted();
-        let snapshot = session.snapshot();
-        let [reads, sectors_read, writes, sectors_written, flushes] =
-            std::array::from_fn(|at| after[at] - before[at]);
-        let [read, write, flush] =
-            [Class::Read, Class::SyncWrite, Class::Flush].map(|class| device.class(&snapshot, class));
-
-        assert!(snapshot.losses.is_none(), "{detail:?}: {:?}", snapshot.losses);
-        assert_eq!((read.ios, read.bytes), (3000, 3000 * 4096), "{detail:?}");
-        assert_eq!((read.ios, read.bytes), (reads, sectors_read * 512), "{detail:?}");
-        assert_eq!((write.ios, write.bytes), (500, 500 * 16384), "{detail:?}");
-        assert_eq!(write.bytes, sectors_written * 512, "{detail:?}");
-        assert!(writes == write.ios || writes == write.ios + flush.ios, "{detail:?}: {writes}");
-        assert_eq!((flush.ios, flush.bytes, flushes), (20, 0, 20), "{detail:?}");
-        let total = if detail == Detail::Full { Stage::Q2C } else { Stage::G2C };
-        let mut sum_ns = 0;
-        for (cell, class) in [(&read, "read"), (&write, "write"), (&flush, "flush")] {
-            for stage in [Stage::D2C, total] {
-                assert_eq!(cell.stage(stage).count(), cell.ios, "{detail:?} {class} {}", stage.name());
-            }
-            assert!(cell.stage(Stage::D2C).sum_ns() <= cell.stage(total).sum_ns(), "{detail:?} {class}");
-            assert_eq!(cell.errors, 0);
-            sum_ns += cell.stage(total).sum_ns();
-        }
-        assert!(
-            sum_ns > 0 && sum_ns <= elapsed_ns,
-            "{detail:?}: {sum_ns} ns in {elapsed_ns} ns, one at a time"
-        );
+        // The kernel may leave out a session for single events while another tracer comes or goes, and tells nobody.
+        // Anybody may trace here, so one of a few attempts has to be exact, and none may count too much.
+        let is_exact = (0..5).any(|_| counts_as_the_kernel_does(&device, detail));
+        assert!(is_exact, "{detail:?}: five times something was missing");
     }
+}
+
+/// Whether nothing was missing; what is there agrees in any case.
+fn counts_as_the_kernel_does(device: &Device, detail: Detail) -> bool {
+    let mut session = Session::start(&device.options(detail)).unwrap();
+    let before = device.counted();
+    let elapsed_ns = load(device, 3000, 500, 20);
+    let after = device.counted();
+    let snapshot = session.snapshot();
+    let [reads, sectors_read, writes, sectors_written, flushes] =
+        std::array::from_fn(|at| after[at] - before[at]);
+    let [read, write, flush] =
+        [Class::Read, Class::SyncWrite, Class::Flush].map(|class| device.class(&snapshot, class));
+    assert_eq!((reads, sectors_read, sectors_written, flushes), (3000, 3000 * 8, 500 * 32, 20));
+    // Some kernels count the senders' flushes as writes too.
+    assert!([500, 520].contains(&writes), "{writes}");
+
+    let mut sum_ns = 0;
+    let total = if detail == Detail::Full { Stage::Q2C } else { Stage::G2C };
+    for (cell, ios, bytes) in [(&read, 3000, 4096), (&write, 500, 16384), (&flush, 20, 0)] {
+        assert!(cell.ios <= ios && cell.ios + 10 >= ios, "{detail:?}: {} of {ios} I/Os", cell.ios);
+        assert_eq!((cell.bytes, cell.errors), (cell.ios * bytes, 0), "{detail:?}");
+        assert!(
+            cell.stage(Stage::D2C).sum_ns() <= cell.stage(total).sum_ns() || cell.ios < ios,
+            "{detail:?}"
+        );
+        sum_ns += cell.stage(total).sum_ns();
+    }
+    assert!(sum_ns > 0 && sum_ns <= elapsed_ns, "{detail:?}: {sum_ns} ns in {elapsed_ns} ns, one at a time");
+    let is_complete = |cell: &Cell, ios| {
+        cell.ios == ios && [Stage::D2C, total].iter().all(|stage| cell.stage(*stage).count() == ios)
+    };
+    snapshot.losses.is_none()
+        && is_complete(&read, 3000)
+        && is_complete(&write, 500)
+        && is_complete(&flush, 20)
 }
 
 #[test]
@@ -138,18 +149,21 @@ fn root_pieces_of_a_split_keep_their_queue_time_and_all_bytes() {
     let Some(device) = Device::create("root_pieces_of_a_split_keep_their_queue_time_and_all_bytes") else {
         return;
     };
-    let mut session = Session::start(&device.options(Detail::Full)).unwrap();
-    let before = device.counted();
-    (0..4).for_each(|n| read(&device.node, 8 << 20, n * (8 << 20)).unwrap());
-    let requests = device.counted()[0] - before[0];
-    let snapshot = session.snapshot();
-    let read = device.class(&snapshot, Class::Read);
-    assert!(snapshot.losses.is_none(), "{:?}", snapshot.losses);
-    assert_eq!(read.bytes, 4 * (8 << 20));
-    assert!(requests >= 8, "{requests}: nothing was split");
-    let merged = read.stage(Stage::Q2M).count();
-    assert_eq!((read.ios, read.stage(Stage::Q2C).count()), (requests + merged, requests + merged));
-    assert_eq!(read.stage(Stage::Q2G).count() + merged, read.ios);
+    let is_exact = (0..5).any(|_| {
+        let mut session = Session::start(&device.options(Detail::Full)).unwrap();
+        let before = device.counted();
+        (0..4).for_each(|n| read(&device.node, 8 << 20, n * (8 << 20)).unwrap());
+        let requests = device.counted()[0] - before[0];
+        assert!(requests >= 8, "{requests}: nothing was split");
+        let snapshot = session.snapshot();
+        let read = device.class(&snapshot, Class::Read);
+        let [merged, got, done] = [Stage::Q2M, Stage::Q2G, Stage::Q2C].map(|stage| read.stage(stage).count());
+        assert!(read.bytes <= 4 * (8 << 20) && read.ios <= requests + merged, "{} bytes", read.bytes);
+        snapshot.losses.is_none()
+            && (read.bytes, read.ios, done, got + merged)
+                == (4 * (8 << 20), requests + merged, read.ios, read.ios)
+    });
+    assert!(is_exact, "five times something was missing");
 }
 
 #[test]
@@ -207,6 +221,42 @@ fn root_only_what_was_asked_for_counts() {
     }
     let nowhere = Options { cgroup: Some(u64::MAX), ..all };
     assert!(Session::start(&nowhere).is_err());
+}
+
+/// Sets a value of the device's queue until dropped.
+struct Setting {
+    path: PathBuf,
+    before: String,
+}
+
+impl Setting {
+    fn new(device: &Device, name: &str, value: &str) -> Setting {
+        let path = device.counters.with_file_name("queue").join(name);
+        let before = fs::read_to_string(&path).unwrap();
+        fs::write(&path, value).unwrap();
+        Setting { path, before }
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        fs::write(&self.path, &self.before).unwrap();
+    }
+}
+
+#[test]
+fn root_queues_that_keep_no_times_are_told_of() {
+    let Some(device) = Device::create("root_queues_that_keep_no_times_are_told_of") else { return };
+    let _without = Setting::new(&device, "iostats", "0");
+    let mut session = Session::start(&device.options(Detail::Default)).unwrap();
+    load(&device, 50, 0, 0);
+    let snapshot = session.snapshot();
+    let read = device.class(&snapshot, Class::Read);
+    // Some kernels stamp requests for other reasons too.
+    assert_eq!((read.ios, read.stage(Stage::G2C).count() + snapshot.losses.untimed), (50, 50));
+    if snapshot.issue_stamp == IssueStamp::Program {
+        assert_eq!(read.stage(Stage::D2C).count(), 50);
+    }
 }
 
 /// The id of the root of cgroup v2, if it is mounted; `None` asks for everything, which is the same.

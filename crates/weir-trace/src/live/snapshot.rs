@@ -71,6 +71,9 @@ pub enum IssueStamp {
 }
 
 /// What could not be counted, or not in full, since the session's start; all zero if everything was.
+///
+/// One thing nobody counts: at the instant another tracer attaches to a tracepoint or leaves it, the kernel may call only
+/// some of the programs there. Up to a few completions at each such instant were seen to be missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Completions for whose device and kind no distributions were left: not in the table.
