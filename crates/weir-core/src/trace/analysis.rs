@@ -99,7 +99,7 @@ pub struct Device {
     pub plugs: Plugs,
     /// Requests by direction, and their data.
     pub traffic: [Traffic; Direction::COUNT],
-    /// Length of requests at D, sectors: smallest, largest.
+    /// Length of reads and writes at D, sectors: smallest, largest.
     pub request_sectors: Option<(u64, u64)>,
     /// The course of time, at most 240 slices.
     pub timeline: Grid<Slice>,

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::figures::{Kind, share};
 use crate::stats::Distribution;
 use crate::target::DeviceNumber;
-use crate::trace::analysis::{Depth, Device, Parts, Seeks, Summary};
+use crate::trace::analysis::{Depth, Device, Direction, Parts, Seeks, Summary};
 use crate::trace::{Analysis, Cell, Class, Stage};
 
 /// btt's tables by stage, and the two it lacks.
@@ -187,7 +187,8 @@ fn merges(out: &mut String, rows: &[Row]) {
         .iter()
         .filter_map(|Row { device, .. }| {
             let (least, most) = device.request_sectors?;
-            let sectors: u64 = device.traffic.iter().map(|t| t.bytes / 512).sum();
+            let moved = [Direction::Read, Direction::Write].map(|d| device.traffic[d as usize].bytes / 512);
+            let sectors: u64 = moved.iter().sum();
             let queued = device.events.queued - device.events.queued_flushes;
             let issued = device.events.issued - device.events.issued_flushes;
             Some((device.device, (queued, issued, least, most, sectors)))
@@ -291,7 +292,9 @@ fn active_periods(out: &mut String, rows: &[Row]) {
     let mut sum = Depth::default();
     for row in rows {
         active_line(out, &number(row.device.device), &row.device.depth_issue);
-        sum.merge(&row.device.depth_issue);
+        if !row.mapped {
+            sum.merge(&row.device.depth_issue);
+        }
     }
     line!(out, "{dashes}");
     active_line(out, "Total Sys", &sum);

@@ -6,13 +6,15 @@ use crate::report::text::layout::{labelled, table};
 use crate::stats::Distribution;
 use crate::stats::quantile::needed;
 use crate::trace::analysis::{Device, Direction, Parts, Sender, Traffic};
-use crate::trace::{Analysis, Class, Stage};
+use crate::trace::{Analysis, Class, Reason, Stage};
 use crate::units::{Bytes, Nanos, grouped, per_second, significant};
 
 /// Processes and cgroups listed.
 const SENDERS_MAX: usize = 12;
 /// Sizes listed for each class.
 const SIZES_MAX: usize = 12;
+/// The stage of time that no stage stands for.
+const REST: &str = "rest";
 /// In place of a quantile that too few I/Os stand behind.
 const TOO_FEW: &str = "-";
 
@@ -48,6 +50,15 @@ fn append_recording(out: &mut String, analysis: &Analysis) {
     let events = grouped(analysis.events);
     let text = format!("{} with {events} events of {devices}; {dropped}", Nanos(analysis.span_ns()));
     labelled(out, "trace", &text);
+    let unmatched = analysis.unmatched();
+    let lone: u64 =
+        [Reason::NoQ, Reason::NoD, Reason::NoC].iter().filter_map(|reason| unmatched.get(reason)).sum();
+    if analysis.events_dropped() == 0 && lone > 0 {
+        let n = grouped(lone);
+        let text =
+            format!("{n} events lack the other end of their I/O: the recorder lost events without saying so");
+        labelled(out, "warning", &text);
+    }
     if analysis.events_dropped() > 0 {
         let text = "events are missing: counts are too low, and I/Os whose events are missing are among the unmatched";
         labelled(out, "warning", text);
@@ -114,13 +125,19 @@ fn append_stages(out: &mut String, analysis: &Analysis, device: &Device) {
         // What no stage stands for, so that shares add up; a stacked device's own time is all of that.
         let elsewhere = share(kind.parts.elsewhere_ns, kind.parts.total_ns());
         if (0.0005..1.0).contains(&elsewhere) {
-            rows.push(["", "rest", "", &percent(elsewhere)].map(String::from).to_vec());
+            rows.push(["", REST, "", &percent(elsewhere)].map(String::from).to_vec());
         }
         told.push((class, kind));
     }
     if rows.len() > 1 {
         out.push('\n');
         table(out, &rows, 2);
+    }
+    if rows.iter().any(|row| row[1] == REST) {
+        let text = "time between moments that are not recorded; a flush spends it waiting for a flush command, which \
+                    may serve several";
+        out.push('\n');
+        labelled(out, REST, text);
     }
 }
 

@@ -181,7 +181,7 @@ impl DeviceCollector {
         if let Some(ns) = request.times.stage(Stage::Q2C) {
             self.request_q2c[direction].record(ns);
         }
-        if request.bytes > 0 {
+        if direction <= Direction::Write as usize {
             let sectors = u64::from(request.bytes.div_ceil(512));
             let (least, most) = self.out.request_sectors.unwrap_or((sectors, sectors));
             self.out.request_sectors = Some((least.min(sectors), most.max(sectors)));

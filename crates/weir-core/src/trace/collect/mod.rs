@@ -135,7 +135,13 @@ impl Collector {
 
 /// In place of the sender of a piece whose Q was not seen.
 fn unsent_name(classes: ClassSet) -> String {
-    let name = if classes.has(Class::Flush) { "(flushes)" } else { "(sent before)" };
+    let name = if classes.has(Class::Flush) {
+        "(flushes)"
+    } else if classes.has(Class::Passthrough) {
+        "(passthrough)"
+    } else {
+        "(Q not seen)"
+    };
     name.to_string()
 }
 
@@ -145,7 +151,7 @@ impl Sink for Collector {
         let classes = device.piece(piece);
         if piece.times.get(Moment::Queue).is_none() {
             // Whoever issued it need not be who sent it: workers issue flushes, and other tasks' requests.
-            self.unsent.piece(u64::from(classes.has(Class::Flush)), piece, classes, || unsent_name(classes));
+            self.unsent.piece(u64::from(classes.0), piece, classes, || unsent_name(classes));
             return;
         }
         let names = &self.names;

@@ -217,7 +217,7 @@ fn senders_are_named_added_up_and_bounded() {
     let told = |senders: Vec<Sender>| -> Vec<(String, u64, u64)> {
         senders.into_iter().map(|s| (s.name, s.members, s.pieces)).collect()
     };
-    let expected = [("mysqld", 2, 2), ("(sent before)", 0, 1), ("bash", 1, 1)];
+    let expected = [("mysqld", 2, 2), ("(Q not seen)", 0, 1), ("bash", 1, 1)];
     assert_eq!(told(analysis.processes_by_name()), expected.map(|(name, n, m)| (name.to_string(), n, m)));
 
     let mut collector = Collector::new();
