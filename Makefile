@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor test build bench bench-flood bench-trace install uninstall
+.PHONY: help doctor test test-guest build bench bench-flood bench-trace install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -10,6 +10,7 @@ ARGS ?=
 help:
 	@echo "make doctor            examine the storage under DIR (default: here); report in weir-doctor-report.html"
 	@echo "make test              every check and test there is; those that need root run where root"
+	@echo "make test-guest        weir trace on Debian's 6.1 kernel, in a virtual machine (about 10 minutes)"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
 	@echo "make bench-flood       a database beside a bulk copy, on a throttled loop device (root)"
 	@echo "make bench-trace       block-layer traces against blktrace's and bcc's tools, offline and live (root)"
@@ -20,6 +21,9 @@ doctor:
 
 test:
 	@scripts/test
+
+test-guest:
+	@scripts/test-guest
 
 build:
 	@scripts/build

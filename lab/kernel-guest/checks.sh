@@ -44,9 +44,26 @@ scenario_check_live() { # weir trace live from all of its sources; load begins a
   beside live-detail weir trace live -d vda --source bpf --detail --slow 1us --interval 1s --duration 7s --json
   load live-detail vda
   wait $running
+  # Somebody must keep it busy for a %util.
+  oplog direct /dev/vda read 4000 4096 4 random 67108864 >/out/util.ops &
+  run util weir trace util vda --duration 2s --format json
+  wait $!
   beside live-text weir trace live -d vda --interval 1s --duration 4s
   load live-text vda
   wait $running
+}
+
+scenario_check_record() { # weir trace record from all of its sources, read back by weir and by blkparse
+  without_merges vda
+  for source in bpf ftrace relay; do
+    run record-$source weir trace record -d vda --source $source --out /out/record-$source.weirtrace -- \
+      sh -c ". /checks.sh; load record-$source vda"
+    run record-$source-read weir trace read /out/record-$source.weirtrace --format json
+    run record-$source-blktrace weir trace record -d vda --source $source --blktrace --out /out/genuine-$source -- \
+      sh -c ". /checks.sh; load record-$source-blktrace vda"
+    run record-$source-blktrace-read weir trace read /out/genuine-$source --format json
+    run blkparse-$source blkparse -q -a complete -f '%d %S %n\n' -i /out/genuine-$source
+  done
 }
 
 mounted() {
