@@ -100,7 +100,6 @@ scenario_check_flood() { # who causes the wait: commits beside a flood, on a dis
     run flood-$fs weir trace fsync --json -- \
       sh -c "exec oplog commit /mnt/data 8 4096 4194304 fdatasync >/out/flood-$fs.ops"
     wait $flood
-    run flood-$fs-text weir trace fsync --duration 1s
     umount /mnt
   done
 }
