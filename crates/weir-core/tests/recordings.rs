@@ -502,3 +502,31 @@ fn what_the_recorder_lost_is_said_and_the_rest_is_right() {
         assert!(op.is_some(), "no operation of {bio:?}");
     }
 }
+
+#[test]
+fn bios_across_two_targets_end_with_their_last_part() {
+    let seen = read("dm-linear", "blktrace");
+    all_is_matched(&seen);
+    let border = 4 << 20;
+    let (mut across, mut pieces) = (0, 0);
+    for (op, bio) in bio_of_each(&seen, MAPPED, "read").into_iter().chain(bio_of_each(&seen, MAPPED, "write"))
+    {
+        let is_across = op.offset < border && op.offset + op.bytes > border;
+        across += usize::from(is_across);
+        pieces += seen.pieces.iter().filter(|p| p.device == VIRTIO && op.holds(span(&p.times))).count();
+        assert_eq!(bio.remaps, 1 + u32::from(is_across), "{op:?}: {bio:?}");
+    }
+    assert_eq!(across, seen.count(MAPPED, Act::Split, Flags::READ), "the log says which cross the border");
+    assert!(pieces > 0);
+    // 64 writes of 256 KiB and 80 reads of 416 KiB, in parts of 128 KiB and cut where a target ends.
+    let legs = seen.pieces.iter().filter(|piece| piece.device == VIRTIO).count();
+    assert_eq!(legs, seen.count(VIRTIO, Act::GetRequest, Flags(0)));
+}
+
+#[test]
+fn the_kernels_own_tracer_says_the_same() {
+    let seen = read("ftrace", ".bin");
+    for name in ["read", "write"] {
+        assert_eq!(bio_of_each(&seen, VIRTIO, name).len(), 100);
+    }
+}

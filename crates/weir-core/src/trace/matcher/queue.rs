@@ -239,8 +239,11 @@ impl Matcher {
         let by = |by| Key::of_sector(by, from, direction, event.detail);
         let fit = |this: &Self, id: Id| {
             let part = &this.parts[id];
-            let (same_thread, fits) = (this.bios[part.bio].pid == event.pid, part.bytes == event.bytes);
-            Fit::first(1 + u8::from(same_thread) + 2 * u8::from(fits))
+            let bio = &this.bios[part.bio];
+            let (same_thread, fits) = (bio.pid == event.pid, part.bytes == event.bytes);
+            // Of equal bios in flight together, each goes on once.
+            let stays = bio.remaps == 0;
+            Fit::first(1 + u8::from(same_thread) + 2 * u8::from(fits) + 4 * u8::from(stays))
         };
         let found = self.pick(by(By::Waiting), fit).or_else(|| self.pick(by(By::Cursor), fit))?;
         self.expect_next_piece(found, event, from);
