@@ -45,6 +45,9 @@ pub struct DoctorReport {
     pub measurements: Vec<Measurement>,
     /// The flood and the rescue, where they were tried.
     pub flood: Option<FloodStory>,
+    /// Where the time of commits went, where stages could be seen.
+    #[serde(default)]
+    pub commit_stages: Vec<CommitStages>,
     /// Bars the user stated, and whether they were met.
     pub bars: Vec<BarResult>,
     /// Why the examination ended early, if it did.
@@ -117,6 +120,8 @@ pub enum Topic {
     Sequential,
     /// Survival under a bulk writer.
     Flood,
+    /// Where the time of commits goes.
+    Stages,
     /// Settings that need no measurement to be wrong.
     Settings,
 }
@@ -133,6 +138,7 @@ impl Topic {
             Topic::SyncPath => "Sync path",
             Topic::Sequential => "Bulk",
             Topic::Flood => "Flood",
+            Topic::Stages => "Stages",
             Topic::Settings => "Settings",
         }
     }
@@ -436,6 +442,41 @@ pub struct EffectSide {
     pub flood_bytes_per_second: Option<f64>,
     /// What the device wrote meanwhile, commits and flood together; absent where not seen.
     pub device_bytes_per_second: Option<f64>,
+}
+
+/// Where the mean time of a step's commits went. The parts are means of the device's requests while the step ran; what
+/// a commit does at the same time as its writes or its flush makes them overlap.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommitStages {
+    /// Id of the measurement.
+    pub measurement: String,
+    /// Its title.
+    pub title: String,
+    /// Commits.
+    pub commits: u64,
+    /// Mean latency.
+    pub mean_ns: f64,
+    /// Synchronous writes on the device per commit, the file system's own included.
+    pub writes_per_commit: f64,
+    /// Flushes per commit; group commit shares them.
+    pub flushes_per_commit: f64,
+    /// Its writes between request and driver: waiting in the queue.
+    pub queue_ns: f64,
+    /// Its writes in driver and device.
+    pub device_ns: f64,
+    /// A flush, the wait for another's flush included.
+    pub flush_ns: f64,
+    /// The rest: page cache, file system and journal, throttling before the queue, processors.
+    pub elsewhere_ns: f64,
+}
+
+impl CommitStages {
+    /// Queue, device, flush, elsewhere as shares of their sum.
+    pub fn shares(&self) -> [f64; 4] {
+        let parts = [self.queue_ns, self.device_ns, self.flush_ns, self.elsewhere_ns];
+        let sum: f64 = parts.iter().sum();
+        parts.map(|part| if sum > 0.0 { part / sum } else { 0.0 })
+    }
 }
 
 /// A bar the user stated, and whether it was met.

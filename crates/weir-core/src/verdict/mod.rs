@@ -8,6 +8,7 @@ pub mod measurement;
 pub mod notes;
 pub mod rules;
 pub mod saturation;
+pub mod stages;
 pub mod story;
 pub mod view;
 
@@ -74,6 +75,7 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
     };
     let caveats = rules::caveats::list(&view, ended_early);
     let bars = rules::bars::judge(&view);
+    let commit_stages = stages::of_commits(notes, &measurements);
     DoctorReport {
         schema: doctor::SCHEMA.to_string(),
         record_id: record.id.clone(),
@@ -91,6 +93,7 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
         curves,
         measurements,
         flood,
+        commit_stages,
         bars,
         ended_early: record.ended_early.clone(),
     }

@@ -35,6 +35,9 @@ pub struct Args {
     /// Change no kernel setting, not even for the trial
     #[arg(long)]
     pub no_knobs: bool,
+    /// Do not watch the stages of the I/O (as root, weir's programs in the kernel do so beside the measuring)
+    #[arg(long)]
+    pub no_trace: bool,
     /// Try a lower dirty limit though others are writing; they are held back for those seconds
     #[arg(long, conflicts_with_all = ["no_knobs", "no_flood"])]
     pub even_if_busy: bool,

@@ -7,6 +7,7 @@ mod jobs;
 mod plan;
 mod progress;
 mod room;
+mod stages;
 mod survey;
 mod timeline;
 
@@ -125,12 +126,14 @@ fn examination<'a>(
     let progress = Steps::new(2 + plan.steps.len() + phases, expected);
     let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress);
     exam.deadline = Instant::now() + budget;
+    exam.watch_stages(!args.no_trace);
     exam.notes = DoctorNotes {
         schema: notes::SCHEMA.to_string(),
         path: survey.path.display().to_string(),
         mode: plan.mode.name.to_string(),
         budget_ns: plan.mode.budget_ns,
         bars: args.require.clone(),
+        stages_unseen: exam.stages.unseen(),
         ..DoctorNotes::default()
     };
     exam

@@ -30,7 +30,9 @@ fn rows(u: &Utilization) -> Vec<Vec<String>> {
         row("mean depth", format!("{}  (rate × mean wait)", significant(load.queue_mean))),
     ];
     rows.extend(u.await_ms.map(|ms| row("await", waits(u, ms))));
-    rows.extend(u.stages.as_ref().and_then(stages).map(|text| row("stages", text)));
+    for (name, text) in u.stages.as_ref().map(stages).unwrap_or_default() {
+        rows.push(row(name, text));
+    }
     rows
 }
 
@@ -74,13 +76,15 @@ fn waits(u: &Utilization, ms: f64) -> String {
     format!("{}{}", duration(ms * 1e6), if both { kinds } else { String::new() })
 }
 
-fn stages(row: &Row) -> Option<String> {
-    let (queue, device) = (row.queue?, row.device?);
+/// What the I/O waited for, where stages could be seen.
+fn stages(row: &Row) -> Vec<(&'static str, String)> {
     let spread = |s: Spread| {
         let quantile = |name: &str, ns: Option<u64>| ns.map(|ns| format!(", {name} {}", duration(ns as f64)));
         let quantiles = [quantile("p50", s.p50_ns), quantile("p99", s.p99_ns)];
         format!("mean {}{}", duration(s.mean_ns), quantiles.into_iter().flatten().collect::<String>())
     };
-    let share = row.queue_share.unwrap_or(0.0) * 100.0;
-    Some(format!("in queue {}; in device {}; {share:.0} % in queue", spread(queue), spread(device)))
+    let share = row.queue_share.map(|share| format!("  ({:.0} % of the time)", share * 100.0));
+    let queue = row.queue.map(|queue| ("in queue", spread(queue) + &share.unwrap_or_default()));
+    let device = row.device.map(|device| ("in device", spread(device)));
+    queue.into_iter().chain(device).collect()
 }

@@ -28,7 +28,18 @@ pub fn list(view: &View, ended_early: Option<&str>) -> Vec<Statement> {
     all.extend(flood_remarks(view));
     all.extend(skipped(view));
     all.extend(notes(view));
+    all.extend(stages_unseen(view));
     all
+}
+
+/// What watching stages would have added.
+fn stages_unseen(view: &View) -> Option<Statement> {
+    let why = view.notes.stages_unseen.as_ref()?;
+    let text = format!(
+        "Stages of the I/O were not seen ({why}). With them, this report says how a commit's time divides into the \
+         device's queue, the device and its flush."
+    );
+    Some(Statement::new(text, Vec::new()))
 }
 
 fn others(view: &View) -> Option<Statement> {

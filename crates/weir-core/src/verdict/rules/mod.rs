@@ -14,11 +14,12 @@ pub mod tails;
 pub mod utilization;
 
 use super::doctor::Finding;
+use super::stages;
 use super::view::View;
 
 /// All findings, in reading order.
 pub fn findings(view: &View) -> Vec<Finding> {
-    let rules: [fn(&View) -> Option<Finding>; 8] = [
+    let rules: [fn(&View) -> Option<Finding>; 9] = [
         class::judge,
         utilization::judge,
         commit::judge,
@@ -27,6 +28,7 @@ pub fn findings(view: &View) -> Vec<Finding> {
         tails::judge,
         sequential::judge,
         flood::judge,
+        stages::judge,
     ];
     rules.iter().filter_map(|rule| rule(view)).collect()
 }

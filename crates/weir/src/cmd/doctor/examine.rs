@@ -20,6 +20,7 @@ use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
 use super::jobs;
 use super::plan::{Plan, Step, What};
 use super::progress::Steps;
+use super::stages::StageWatch;
 use crate::session;
 
 /// Engines for depth, best first.
@@ -55,6 +56,8 @@ pub struct Examination<'a> {
     pub notes: DoctorNotes,
     /// When it must be over.
     pub deadline: Instant,
+    /// Stages of the target's I/O.
+    pub stages: StageWatch,
     engine: Option<EngineKind>,
     direct_refused: Option<String>,
 }
@@ -62,6 +65,7 @@ pub struct Examination<'a> {
 impl<'a> Examination<'a> {
     /// Nothing measured yet.
     pub fn new(host: Host, target: TargetFacts, folder: &'a Path, stop: &'a Stop, progress: Steps) -> Self {
+        let stages = StageWatch::begin(&target, false);
         Examination {
             host,
             target,
@@ -74,9 +78,15 @@ impl<'a> Examination<'a> {
             floods: Vec::new(),
             notes: DoctorNotes::default(),
             deadline: Instant::now(),
+            stages,
             engine: None,
             direct_refused: None,
         }
+    }
+
+    /// From now on, stages are watched too, where that is wanted and possible.
+    pub fn watch_stages(&mut self, wanted: bool) {
+        self.stages = StageWatch::begin(&self.target, wanted);
     }
 
     /// Whether the user has asked to end.
@@ -231,15 +241,17 @@ impl<'a> Examination<'a> {
         let source = JobStream::new(&job, &layout).map_err(|e| IoError::usage(e.to_string()))?;
         let plan = JobPlan { job, source: Box::new(source), paths: vec![self.file.clone()] };
         let options = RunOptions { tick_ns, ..session::run_options() };
+        self.stages.step();
         let before = self.host.sample(&self.target);
         let records = match observer {
             Some(observer) => run(vec![plan], &options, observer, self.stop)?,
             None => run(vec![plan], &options, &mut self.progress, self.stop)?,
         };
         let load = self.host.sample(&self.target).since(&before);
+        let stages = self.stages.taken();
         let device = self.target.device.as_ref().and_then(|name| load.devices.get(name));
         let utilization = device.map(|d| d.util_percent / 100.0);
-        self.notes.steps.push(StepNote { id: id.to_string(), kind, utilization, stages: None });
+        self.notes.steps.push(StepNote { id: id.to_string(), kind, utilization, stages });
         self.jobs.extend(records.into_iter().take(1));
         Ok(())
     }

@@ -4,6 +4,7 @@ mod flood;
 mod measured;
 mod plots;
 mod signs;
+mod stages;
 mod verdict;
 
 use super::{Page, date, facts_table, note, page, paragraph, section, slug};
@@ -24,7 +25,7 @@ pub fn doctor(report: &DoctorReport) -> String {
     let flood = report.flood.as_ref().map_or(String::new(), |story| flood::html(story, report));
     let parts = [
         ("under-flood", "Under a flood", flood),
-        ("commits", "What a commit costs", plots::commits(report)),
+        ("commits", "What a commit costs", plots::commits(report) + &stages::html(report)),
         ("depth", "How deep a queue it takes", plots::depth(report)),
         ("bulk", "Bulk throughput", plots::bulk(report)),
         ("facts", "The storage and the machine", facts(report)),

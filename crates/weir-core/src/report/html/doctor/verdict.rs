@@ -13,7 +13,7 @@ const EVIDENCE_MOST: usize = 6;
 fn section_of(topic: Topic) -> &'static str {
     match topic {
         Topic::Class | Topic::Utilization => "depth",
-        Topic::Commit | Topic::GroupCommit | Topic::SyncPath | Topic::Tail => "commits",
+        Topic::Commit | Topic::GroupCommit | Topic::SyncPath | Topic::Tail | Topic::Stages => "commits",
         Topic::Sequential => "bulk",
         Topic::Flood => "under-flood",
         Topic::Settings => "facts",

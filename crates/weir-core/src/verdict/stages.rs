@@ -1,0 +1,141 @@
+//! Where a commit's time went: in the device's queue, in the device, in its flush, or before the block layer.
+
+use super::doctor::{CommitStages, Finding, Measurement, Statement, Topic};
+use super::notes::{DoctorNotes, StepKind};
+use super::view::{View, latency_of, mean_time, percent, threads};
+use crate::trace::{Cell, Class, Stage, StageTable};
+
+/// Flushes per commit from which a flush counts as part of one; group commit shares them.
+const FLUSHES_MIN: f64 = 0.02;
+
+/// The commits whose stages were seen, in the order they were measured.
+pub fn of_commits(notes: &DoctorNotes, measurements: &[Measurement]) -> Vec<CommitStages> {
+    let steps = notes.steps.iter().zip(measurements);
+    let commits = steps
+        .filter(|(step, m)| matches!(step.kind, StepKind::Commit(_) | StepKind::Flood(_)) && m.latency.n > 0);
+    commits.filter_map(|(step, m)| of_commit(m, step.stages.as_ref()?)).collect()
+}
+
+/// A commit waits for its writes one after the other, as far as it has several, and for a flush. Its writes are the
+/// synchronous ones: write-back of a flood is not (REQ_SYNC is set where somebody waits).
+fn of_commit(m: &Measurement, table: &StageTable) -> Option<CommitStages> {
+    let of = |class: Class| table.sum(|key| key.classes.has(class));
+    let (writes, flushes) = (of(Class::SyncWrite), of(Class::Flush));
+    let per_commit = |cell: &Cell| cell.ios as f64 / m.latency.n as f64;
+    let mean = |cell: &Cell, stage: Stage| cell.stage(stage).mean_ns();
+    if writes.stage(Stage::D2C).is_empty() {
+        return None;
+    }
+    let times = per_commit(&writes).max(1.0);
+    let queue_ns = times * mean(&writes, Stage::G2DAll);
+    let device_ns = times * mean(&writes, Stage::D2C);
+    let flush_ns = if per_commit(&flushes) < FLUSHES_MIN { 0.0 } else { whole(&flushes) };
+    let mean_ns = m.latency.mean_ns;
+    Some(CommitStages {
+        measurement: m.id.clone(),
+        title: m.title.clone(),
+        commits: m.latency.n,
+        mean_ns,
+        writes_per_commit: per_commit(&writes),
+        flushes_per_commit: per_commit(&flushes),
+        queue_ns,
+        device_ns,
+        flush_ns,
+        elsewhere_ns: (mean_ns - queue_ns - device_ns - flush_ns).max(0.0),
+    })
+}
+
+/// A flush's whole time, the wait for others' included.
+fn whole(flushes: &Cell) -> f64 {
+    let stage = if flushes.stage(Stage::G2C).is_empty() { Stage::D2C } else { Stage::G2C };
+    flushes.stage(stage).mean_ns()
+}
+
+/// Idle, and under the flood where there was one.
+pub fn judge(view: &View) -> Option<Finding> {
+    let all = of_commits(view.notes, view.measurements);
+    let found = |id: &str| all.iter().find(|stages| stages.measurement == id);
+    let effect = view.flood.and_then(|flood| flood.effects.first());
+    let pairs = match effect {
+        Some(effect) => {
+            vec![("Idle", &effect.idle.measurement), ("Under the bulk writer", &effect.flood.measurement)]
+        }
+        None => vec![("Idle", &view.typical_commit()?.id)],
+    };
+    let statements: Vec<Statement> = pairs
+        .into_iter()
+        .filter_map(|(when, id)| {
+            let m = view.measurements.iter().find(|m| m.id == *id)?;
+            Some(statement(when, found(id)?, m))
+        })
+        .collect();
+    let summary = statements.first()?.text.clone();
+    Some(Finding { topic: Topic::Stages, grade: None, summary, statements })
+}
+
+fn statement(when: &str, s: &CommitStages, m: &Measurement) -> Statement {
+    let [queue, device, flush, elsewhere] = s.shares().map(percent);
+    let text = format!(
+        "{when}, a commit of {} takes {} on average: {queue} in the device's queue, {device} in the device, {flush} in its flush, and {elsewhere} outside of the block layer (page cache, file system, throttling, processors).",
+        threads(m.threads),
+        mean_time(s.mean_ns),
+    );
+    Statement::new(text, vec![latency_of(m, "mean", s.mean_ns.round() as u64)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::trace::{Cell, ClassSet, Flags, Key, SizeClass, Stage, StageTable};
+    use crate::verdict::doctor::Topic;
+    use crate::verdict::from_record;
+    use crate::verdict::synthetic::throttled_and_flooded;
+
+    fn count(table: &mut StageTable, flags: Flags, bytes: u32, ios: u64, stages: [(Stage, u64); 3]) {
+        let classes = ClassSet::of(flags, bytes);
+        let key = Key { device: Default::default(), classes, size: SizeClass::of(bytes) };
+        let cell: &mut Cell = table.cell_mut(key);
+        for _ in 0..ios {
+            stages.iter().for_each(|&(stage, ns)| cell.stage_mut(stage).record(ns));
+            cell.ios += 1;
+        }
+    }
+
+    #[test]
+    fn a_commits_time_is_divided_and_a_floods_writes_are_not_its_own() {
+        let mut record = throttled_and_flooded().record(Vec::new());
+        let report = from_record(&record).unwrap();
+        assert!(report.commit_stages.is_empty());
+        let idle = report.flood.as_ref().unwrap().effects[0].idle.clone();
+        let mut table = StageTable::default();
+        let (n, part) = (idle.n, (idle.mean_ns / 10.0) as u64);
+        let sync_write = Flags(Flags::WRITE.0 | Flags::SYNC.0);
+        count(
+            &mut table,
+            sync_write,
+            16 << 10,
+            n,
+            [(Stage::G2DAll, 2 * part), (Stage::D2C, 3 * part), (Stage::G2C, 5 * part)],
+        );
+        count(&mut table, Flags::FLUSH, 0, n, [(Stage::G2DAll, 0), (Stage::D2C, part), (Stage::G2C, part)]);
+        count(
+            &mut table,
+            Flags::WRITE,
+            1 << 20,
+            n,
+            [(Stage::G2DAll, 1 << 40), (Stage::D2C, 1 << 40), (Stage::G2C, 1 << 41)],
+        );
+        let steps = record.extra["steps"].as_array_mut().unwrap();
+        let step = steps.iter_mut().find(|step| step["id"] == idle.measurement.as_str()).unwrap();
+        step["stages"] = serde_json::to_value(&table).unwrap();
+        let report = from_record(&record).unwrap();
+        let [stages] = &report.commit_stages[..] else { panic!("{:?}", report.commit_stages) };
+        let shares = stages.shares().map(|share| (share * 100.0).round());
+        assert_eq!(shares, [20.0, 30.0, 10.0, 40.0], "{stages:?}");
+        let finding = report.findings.iter().find(|f| f.topic == Topic::Stages).unwrap();
+        assert!(finding.summary.contains("30 % in the device, 10 % in its flush"), "{}", finding.summary);
+        let text = crate::report::doctor_text::doctor(&report);
+        assert!(text.contains("\nStages "), "{text}");
+        let page = crate::report::html::doctor(&report);
+        assert!(page.contains("id=\"commit-stages\"") && page.contains("Where a commit"), "no bars");
+    }
+}
