@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use weir_core::target::{Layer, LayerKind, TargetFacts};
+use weir_core::target::{Layer, LayerKind, TargetFacts, Throttle};
 
 use crate::block;
+use crate::cgroup;
 use crate::error::HostError;
 use crate::host::Host;
 
@@ -21,6 +22,13 @@ impl Host {
         self.device_names().iter().filter_map(read).filter(whole).collect()
     }
 
+    /// Limits that cgroups put on these devices, for this process or for write-back.
+    pub fn throttles(&self, devices: &[Layer]) -> Vec<Throttle> {
+        let mounts = self.mounts().unwrap_or_default();
+        let members = cgroup::memberships(&self.tree, &mounts, &mut Vec::new());
+        cgroup::throttles(&self.tree, &members, devices).0
+    }
+
     /// The device that somebody means by a kernel's name (`sda`), a path of a device, or any other path: the device
     /// its I/O passes. A partition's I/O is counted on its disk, so the disk is meant.
     ///
@@ -29,6 +37,10 @@ impl Host {
     pub fn device_of(&self, text: &str) -> Result<Option<Layer>, HostError> {
         let is_name = !text.contains('/') && self.tree.exists(&format!("/sys/class/block/{text}/dev"));
         let node = format!("/dev/{}", text.replace('!', "/"));
+        // A path that does not exist would stand for the folder above it, but a device cannot be meant that way.
+        if !is_name && self.live {
+            Path::new(text).metadata().map_err(|error| HostError::io(Path::new(text), error))?;
+        }
         let facts = self.target(Path::new(if is_name { node.as_str() } else { text }))?;
         Ok(meant(&facts).cloned())
     }

@@ -33,4 +33,4 @@ pub use matcher::{Account, Limits, Matcher, Reason, Unmatched};
 pub use sketch::Sketch;
 pub use stage::{Moment, Stage};
 pub use table::{Cell, Key, SizeClass, StageTable};
-pub use view::{Cost, DeviceFrame, Frame, History, Point, Row, SlowIo, Source, Spread};
+pub use view::{Cost, DeviceFrame, Frame, History, LimitUse, Point, Row, SlowIo, Source, Spread};

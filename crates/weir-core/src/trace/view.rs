@@ -9,7 +9,7 @@ use super::life::Piece;
 use super::stage::Stage;
 use super::table::{Cell, StageTable};
 use crate::stats::Distribution;
-use crate::target::{DeviceLoad, DeviceNumber, Layer};
+use crate::target::{DeviceLoad, DeviceNumber, Layer, MemoryLoad, Throttle};
 
 /// Where live figures come from, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +100,8 @@ pub struct Row {
     pub device: Option<Spread>,
     /// Share of the time that was spent before the driver, 0..1.
     pub queue_share: Option<f64>,
+    /// Every single stage that was seen, in the order of an I/O's life.
+    pub stages: Vec<(Stage, Spread)>,
 }
 
 impl Row {
@@ -108,7 +110,12 @@ impl Row {
         let first = |stages: [Stage; 2]| stages.into_iter().find_map(|stage| Spread::of(cell.stage(stage)));
         let (total, queue) = (first([Stage::Q2C, Stage::G2C]), first([Stage::Q2D, Stage::G2DAll]));
         let device = Spread::of(cell.stage(Stage::D2C));
+        // Where the time before the driver has no distribution of its own, it is what the device did not take.
+        let rest = total.zip(device).filter(|(total, device)| total.count == device.count);
+        let rest = rest.map(|(t, d)| Spread::of_mean(t.count, (t.mean_ns - d.mean_ns).max(0.0)));
+        let queue = queue.or(rest);
         let means = queue.zip(device).map(|(queue, device)| (queue.mean_ns, device.mean_ns));
+        let single = [Stage::Q2G, Stage::G2I, Stage::G2D, Stage::I2D, Stage::Q2M, Stage::M2D, Stage::D2C];
         let total = total
             .or_else(|| means.map(|(queue_ns, device_ns)| Spread::of_mean(cell.ios, queue_ns + device_ns)));
         let share = |(queue_ns, device_ns): (f64, f64)| queue_ns / (queue_ns + device_ns).max(1.0);
@@ -122,6 +129,10 @@ impl Row {
             queue,
             device,
             queue_share: means.map(share),
+            stages: single
+                .into_iter()
+                .filter_map(|stage| Some((stage, Spread::of(cell.stage(stage))?)))
+                .collect(),
         }
     }
 
@@ -137,6 +148,7 @@ impl Row {
             queue: None,
             device: None,
             queue_share: None,
+            stages: Vec::new(),
         }
     }
 }
@@ -150,8 +162,43 @@ pub struct DeviceFrame {
     pub name: String,
     /// The kernel's counters: %util, mean depth.
     pub load: DeviceLoad,
+    /// Limits in force on it.
+    pub limits: Vec<LimitUse>,
     /// Classes that had any I/O, in the order of reports.
     pub rows: Vec<Row>,
+}
+
+/// A cgroup's limit on a device, and what was done of it. What waits for a limit waits before Q: no stage holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LimitUse {
+    /// The cgroup.
+    pub cgroup: String,
+    /// In the words of cgroup v2: `rbps`, `wbps` (bytes/s), `riops`, `wiops` (operations/s).
+    pub what: String,
+    /// The limit.
+    pub limit: u64,
+    /// What the whole device did, per second.
+    pub done: f64,
+}
+
+impl LimitUse {
+    /// Rates of a device against the limits on it; targets of latency are no limits.
+    fn of(device: &str, load: &DeviceLoad, throttles: &[Throttle]) -> Vec<LimitUse> {
+        let done = |what: &str| match what {
+            "rbps" => Some(load.read_bytes_per_second),
+            "wbps" => Some(load.write_bytes_per_second),
+            "riops" => Some(load.reads_per_second),
+            "wiops" => Some(load.writes_per_second),
+            _ => None,
+        };
+        let of_device = throttles.iter().filter(|throttle| throttle.device == device);
+        let each =
+            of_device.flat_map(|t| t.limits.iter().map(move |(what, limit)| (&t.cgroup, what, *limit)));
+        each.filter_map(|(cgroup, what, limit)| {
+            Some(LimitUse { cgroup: cgroup.clone(), what: what.clone(), limit, done: done(what)? })
+        })
+        .collect()
+    }
 }
 
 impl DeviceFrame {
@@ -162,7 +209,12 @@ impl DeviceFrame {
             Some(table) => rows_of_table(table, device.number, seconds),
             None => rows_of_counters(&load, seconds),
         };
-        DeviceFrame { number: device.number, name: device.name.clone(), load, rows }
+        DeviceFrame { number: device.number, name: device.name.clone(), load, limits: Vec::new(), rows }
+    }
+
+    /// The same with the limits among `throttles` that are on it.
+    pub fn limited(self, throttles: &[Throttle]) -> DeviceFrame {
+        DeviceFrame { limits: LimitUse::of(&self.name, &self.load, throttles), ..self }
     }
 
     /// A class's row, where it had any I/O.
@@ -225,6 +277,8 @@ pub struct Frame {
     pub length_ns: u64,
     /// Devices with any I/O, and those that were named.
     pub devices: Vec<DeviceFrame>,
+    /// Dirty pages and pages in write-back at its end.
+    pub memory: MemoryLoad,
     /// Events, requests or samples that the source lost in it, by reason.
     pub lost: BTreeMap<String, u64>,
     /// What watching cost.
@@ -311,8 +365,11 @@ mod tests {
     #[test]
     fn a_table_becomes_rows_whatever_stages_it_has() {
         let full = [(Stage::Q2D, 300), (Stage::D2C, 100), (Stage::Q2C, 400)];
+        let whole = [(Stage::Q2C, 400), (Stage::D2C, 100)];
         let cheap = [(Stage::G2DAll, 300), (Stage::D2C, 100), (Stage::G2C, 400)];
-        for (stages, p99_ns) in [(&full[..], Some(400)), (&cheap[..], Some(400)), (&cheap[..2], None)] {
+        for (stages, p99_ns) in
+            [(&full[..], Some(400)), (&whole[..], Some(400)), (&cheap[..], Some(400)), (&cheap[..2], None)]
+        {
             let frame =
                 DeviceFrame::new(&device(), DeviceLoad::default(), Some(&table(stages)), 2_000_000_000);
             let classes: Vec<_> = frame.rows.iter().map(|row| (row.class, row.ios)).collect();
@@ -347,13 +404,31 @@ mod tests {
     }
 
     #[test]
+    fn limits_are_held_against_what_was_done() {
+        let load =
+            DeviceLoad { writes_per_second: 1490.0, write_bytes_per_second: 2e6, ..DeviceLoad::default() };
+        let limits = [("wiops", 1500), ("wbps", 4_000_000), ("latency_us", 10)];
+        let throttle = |device: &str| Throttle {
+            cgroup: "/".into(),
+            version: 1,
+            device: device.into(),
+            limits: limits.iter().map(|(what, limit)| (what.to_string(), *limit)).collect(),
+        };
+        let frame = DeviceFrame::new(&device(), load, None, 1_000_000_000);
+        let frame = frame.limited(&[throttle("sda"), throttle("sdb")]);
+        let used: Vec<_> = frame.limits.iter().map(|l| (l.what.as_str(), l.limit, l.done)).collect();
+        assert_eq!(used, [("wbps", 4_000_000, 2e6), ("wiops", 1500, 1490.0)]);
+    }
+
+    #[test]
     fn history_is_bounded_and_in_order() {
         let mut history = History::new(3);
         for n in 0..5 {
             let load = DeviceLoad { reads_per_second: f64::from(n), ..DeviceLoad::default() };
             let devices = vec![DeviceFrame::new(&device(), load, None, 1_000_000_000)];
             let (lost, cost) = (BTreeMap::new(), Cost::default());
-            history.push(&Frame { at_ns: 0, length_ns: 1, devices, lost, cost });
+            let memory = MemoryLoad::default();
+            history.push(&Frame { at_ns: 0, length_ns: 1, devices, memory, lost, cost });
         }
         let iops: Vec<f64> = history.of(device().number).map(|point| point.iops).collect();
         assert_eq!(iops, [2.0, 3.0, 4.0]);

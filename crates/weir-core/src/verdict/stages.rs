@@ -62,21 +62,24 @@ pub fn judge(view: &View) -> Option<Finding> {
         }
         None => vec![("Idle", &view.typical_commit()?.id)],
     };
+    let limited = view.target().is_some_and(|target| !target.throttles.is_empty());
     let statements: Vec<Statement> = pairs
         .into_iter()
         .filter_map(|(when, id)| {
             let m = view.measurements.iter().find(|m| m.id == *id)?;
-            Some(statement(when, found(id)?, m))
+            Some(statement(when, found(id)?, m, limited))
         })
         .collect();
     let summary = statements.first()?.text.clone();
     Some(Finding { topic: Topic::Stages, grade: None, summary, statements })
 }
 
-fn statement(when: &str, s: &CommitStages, m: &Measurement) -> Statement {
+fn statement(when: &str, s: &CommitStages, m: &Measurement, limited: bool) -> Statement {
+    // A cgroup holds I/O back before it enters the queue.
+    let outside = if limited { "the cgroup's limit, " } else { "" };
     let [queue, device, flush, elsewhere] = s.shares().map(percent);
     let text = format!(
-        "{when}, a commit of {} takes {} on average: {queue} in the device's queue, {device} in the device, {flush} in its flush, and {elsewhere} outside of the block layer (page cache, file system, throttling, processors).",
+        "{when}, a commit of {} takes {} on average: {queue} in the device's queue, {device} in the device, {flush} in its flush, and {elsewhere} outside of the block layer ({outside}page cache, file system, throttled writers, processors).",
         threads(m.threads),
         mean_time(s.mean_ns),
     );

@@ -102,16 +102,31 @@ fn is_abandoned(name: &str) -> bool {
     pid.zip(started).is_some_and(|(pid, started)| start_time(pid) != Some(started))
 }
 
-/// When a process started, in ticks since boot (proc_pid_stat(5), field 22); `None` where there is no such process.
+/// When a process started, in ticks since boot; `None` where there is no such process.
 fn start_time(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    started_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Fields 3 and 22 of proc_pid_stat(5). A process that has ended and that nobody has asked about is none any more.
+fn started_in(stat: &str) -> Option<u64> {
     // The name, in brackets, may hold spaces and brackets itself.
-    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let ended = matches!(fields.next()?, "Z" | "X");
+    fields.nth(18)?.parse().ok().filter(|_| !ended)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_that_have_ended_have_no_start() {
+        let stat = |state: &str| format!("7 (a) b) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 159 1 2");
+        assert_eq!(
+            (started_in(&stat("S")), started_in(&stat("Z")), started_in("7 (a")),
+            (Some(159), None, None)
+        );
+    }
 
     #[test]
     fn only_instances_of_dead_processes_are_abandoned() {

@@ -16,5 +16,6 @@ mod trace_diff;
 mod trace_fsync;
 mod trace_reports;
 mod trace_read;
+mod trace_live;
 mod usage;
 mod weir;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::trace_live_table::{duration, shown, table};
+use super::trace_live_table::{duration, shown, stages, table};
 use crate::trace::{DeviceFrame, Flags, Frame, History, Kind, Piece, Point, SlowIo, Source, Stage};
 use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
 
@@ -77,7 +77,18 @@ fn edges(left: &str, right: &str, columns: usize) -> String {
 fn head(screen: &Screen<'_>, columns: usize) -> Vec<String> {
     let left = format!("weir trace live, every {}", seconds(screen.about.interval.0));
     let right = format!("{} s so far; q ends", screen.frame.at_ns / 1_000_000_000);
-    vec![edges(&left, &right, columns), String::new()]
+    vec![edges(&left, &right, columns), dirty(screen.frame), String::new()]
+}
+
+/// What buffered writers have left to write-back.
+fn dirty(frame: &Frame) -> String {
+    let [dirty, writeback] = [frame.memory.dirty_bytes, frame.memory.writeback_bytes].map(mebibytes);
+    format!("page cache: {dirty} dirty, {writeback} being written")
+}
+
+/// Whole MiB: what is less is nobody's flood.
+fn mebibytes(bytes: u64) -> String {
+    Bytes(bytes >> 20 << 20).to_string()
 }
 
 /// Seconds with as many decimals as they need.
@@ -144,14 +155,40 @@ fn devices(screen: &Screen<'_>, columns: usize, room: usize) -> Vec<String> {
 
 fn block(device: &DeviceFrame, history: &History, columns: usize) -> Vec<String> {
     let mut lines = vec![headline(device, columns)];
+    if let Some(limits) = limits(device) {
+        lines
+            .extend(super::layout::wrap(&limits, columns.saturating_sub(4)).iter().map(|l| format!("  {l}")));
+    }
     if device.rows.is_empty() {
         lines.push("  nothing finished in this interval".to_string());
     } else {
         lines.extend(table(&device.rows, columns));
+        lines.extend(stages(&device.rows, columns));
     }
     lines.extend(sparklines(device, history, columns));
     lines.push(String::new());
     lines
+}
+
+/// The limits on a device, how much of them was used, and where what they hold back waits.
+fn limits(device: &DeviceFrame) -> Option<String> {
+    let each = device.limits.iter().map(|limit| {
+        let (kind, rate) = match limit.what.as_str() {
+            "rbps" => ("reads", megabytes_per_second(limit.limit as f64)),
+            "wbps" => ("writes", megabytes_per_second(limit.limit as f64)),
+            "riops" => ("reads", format!("{}/s", grouped(limit.limit))),
+            _ => ("writes", format!("{}/s", grouped(limit.limit))),
+        };
+        let used = limit.done / (limit.limit as f64).max(1.0) * 100.0;
+        format!("{kind} to {rate} ({used:.0} % used)")
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "a cgroup limits {}; what waits for that waits before Q, and no stage holds it",
+            each.join(", ")
+        )
+    })
 }
 
 fn headline(device: &DeviceFrame, columns: usize) -> String {
@@ -307,7 +344,10 @@ pub fn summary(about: &About, frame: &Frame) -> String {
     for device in &frame.devices {
         out.push('\n');
         out.push_str(&format!("{}  {}\n", device.name, figures(device)));
-        table(&device.rows, super::layout::COLUMNS).iter().for_each(|line| {
+        limits(device).iter().for_each(|text| super::layout::labelled_at(&mut out, "", 2, text));
+        let mut rows = table(&device.rows, super::layout::COLUMNS);
+        rows.extend(stages(&device.rows, super::layout::COLUMNS));
+        rows.iter().for_each(|line| {
             out.push_str(line.trim_end());
             out.push('\n');
         });

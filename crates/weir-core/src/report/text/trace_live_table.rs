@@ -1,6 +1,6 @@
 //! The classes of a device as a table that drops columns where a terminal is narrow.
 
-use crate::trace::{Class, Row, Spread};
+use crate::trace::{Class, Row, Spread, Stage};
 use crate::units::{per_second, significant};
 
 /// A duration in few characters: `142µs`, `1.23ms`.
@@ -71,6 +71,9 @@ fn share(row: &Row) -> String {
 /// Two lines of heading and a line a class, at most so wide, as far as the most important columns allow.
 pub fn table(rows: &[Row], columns: usize) -> Vec<String> {
     let rows = shown(rows);
+    if rows.is_empty() {
+        return vec!["  nothing of what was asked for".to_string()];
+    }
     let mut cells: Vec<(&Column, Vec<String>)> = COLUMNS
         .iter()
         .map(|column| (column, rows.iter().map(|row| (column.cell)(row)).collect()))
@@ -151,6 +154,31 @@ fn groups(cells: &[(&Column, Vec<String>)]) -> String {
     out
 }
 
+/// The single stages of each class, where more than the device's is known: mean and 99th percentile.
+pub fn stages(rows: &[Row], columns: usize) -> Vec<String> {
+    let known = |row: &&&Row| row.stages.iter().any(|(stage, _)| *stage != Stage::D2C);
+    let rows = shown(rows);
+    let mut lines = Vec::new();
+    for row in rows.iter().filter(known) {
+        let each: Vec<String> = row
+            .stages
+            .iter()
+            .map(|(stage, spread)| {
+                let p99 = spread.p99_ns.map_or(String::new(), |ns| format!("/{}", duration(ns as f64)));
+                format!("{} {}{p99}", stage.name(), duration(spread.mean_ns))
+            })
+            .collect();
+        let text = format!("{}: {}", row.class.name().replace('_', " "), each.join(", "));
+        lines.extend(
+            super::layout::wrap(&text, columns.saturating_sub(2)).iter().map(|line| format!("  {line}")),
+        );
+    }
+    if !lines.is_empty() {
+        lines.insert(0, "  stages, mean/p99".to_string());
+    }
+    lines
+}
+
 /// A class in one line of words and figures.
 pub fn words(row: &Row) -> String {
     let mut out = format!("{} {}/s", row.class.name().replace('_', " "), per_second(row.iops));
@@ -191,6 +219,7 @@ mod tests {
             queue: staged,
             device: staged,
             queue_share,
+            stages: vec![(Stage::Q2G, spread), (Stage::D2C, spread)],
         }
     }
 
@@ -213,6 +242,17 @@ mod tests {
             assert_eq!(text.contains("70%"), columns >= 80, "{columns}:\n{text}");
             assert_eq!(text.contains("45.0ms"), columns >= 40, "{columns}:\n{text}");
         }
+    }
+
+    #[test]
+    fn single_stages_are_told_where_they_are_known() {
+        let mut known = row(Class::Read, 5.0, None);
+        assert_eq!(
+            stages(&[known.clone()], 80),
+            ["  stages, mean/p99", "  read: Q2G 1.50ms/45.0ms, D2C 1.50ms/45.0ms"]
+        );
+        known.stages.remove(0);
+        assert!(stages(&[known], 80).is_empty());
     }
 
     #[test]

@@ -111,14 +111,25 @@ impl Sampler {
         });
         let lost: BTreeMap<String, u64> = lost.filter(|(_, n)| *n > 0).collect();
         let at_ns = later.at.duration_since(self.first.at).as_nanos() as u64;
-        (Frame { at_ns, length_ns, devices, lost, cost: cost(earlier, later, length_ns) }, table)
+        (
+            Frame {
+                at_ns,
+                length_ns,
+                devices,
+                memory: load.memory,
+                lost,
+                cost: cost(earlier, later, length_ns),
+            },
+            table,
+        )
     }
 
     /// Devices that were named, or on which anything happened.
     fn devices(&self, load: &Load, table: Option<&StageTable>, length_ns: u64) -> Vec<DeviceFrame> {
+        let throttles = self.host.throttles(&self.facts.stack);
         let frame = |device: &Layer| {
             let load = load.devices.get(&device.name).cloned().unwrap_or_default();
-            DeviceFrame::new(device, load, table, length_ns)
+            DeviceFrame::new(device, load, table, length_ns).limited(&throttles)
         };
         let frames = self.facts.stack.iter().map(frame);
         frames.filter(|frame| self.chosen || !frame.is_idle()).collect()
