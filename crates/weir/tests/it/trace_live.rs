@@ -87,7 +87,7 @@ fn root_every_source_counts_the_same_load() {
         return;
     }
     let weir = Weir::alone();
-    let device = LoopDevice::create(&["fs=ext4", "size=64M", "direct=on"]);
+    let device = LoopDevice::create(&["fs=ext4", "size=256M", "direct=on"]);
     let node = device.device().display().to_string();
     for (source, stages) in [("bpf", true), ("tracefs", true), ("diskstats", false)] {
         let arguments = ["-d", &node, "--json", "--interval", "0.3s", "--source", source];
@@ -122,7 +122,7 @@ fn root_slow_requests_come_with_stages_and_sender() {
         return;
     }
     let weir = Weir::alone();
-    let device = LoopDevice::create(&["fs=ext4", "size=64M", "direct=on"]);
+    let device = LoopDevice::create(&["fs=ext4", "size=256M", "direct=on"]);
     let node = device.device().display().to_string();
     for source in ["bpf", "tracefs"] {
         let arguments =
@@ -165,7 +165,7 @@ fn a_terminal_is_given_back() {
     assert!(screens.matches("\u{1b}[H").count() >= 2, "{screens:?}");
     for line in screens.split("\u{1b}[H").last().unwrap().split("\r\n") {
         let plain = line.replace("\u{1b}[K", "");
-        let shown: String = plain.split("\u{1b}").next().unwrap().to_string();
+        let shown = plain.split('\u{1b}').next().unwrap().trim_end_matches('\r');
         assert!(shown.chars().count() <= 60, "{shown:?}");
     }
     assert!(ended.stdout[until..].contains("Over 0."), "{ended:?}");
@@ -177,7 +177,7 @@ fn root_util_is_held_against_the_stored_curve() {
         return;
     }
     let weir = Weir::alone();
-    let device = LoopDevice::create(&["fs=ext4", "size=64M", "direct=on"]);
+    let device = LoopDevice::create(&["fs=ext4", "size=256M", "direct=on"]);
     let folder = device.mount();
     let node = device.device().display().to_string();
     let util = |more: &[&str]| {
