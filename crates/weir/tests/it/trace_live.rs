@@ -103,7 +103,8 @@ fn root_every_source_counts_the_same_load() {
             rows.into_iter().find(|row| row["class"] == "read").unwrap_or_default()
         };
         let reads: u64 = intervals.iter().filter_map(|interval| row(interval)["ios"].as_u64()).sum();
-        assert!((READS..READS + 200).contains(&reads), "{source}: {reads} reads");
+        // Neighbours that are sent together may be merged; the file system reads some blocks of its own.
+        assert!((READS - 50..READS + 200).contains(&reads), "{source}: {reads} reads");
         let whole = row(&summary["live"]);
         assert_eq!(whole["ios"].as_u64(), Some(reads), "{source}: {whole}");
         assert_eq!(whole["device"]["p99_ns"].is_u64(), stages, "{source}: {whole}");
