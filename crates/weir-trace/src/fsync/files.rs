@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use weir_core::target::DeviceNumber;
+use weir_core::trace::fsync::FileId;
 
 use super::symbols::plain;
 
@@ -51,6 +52,28 @@ pub(super) fn device_of_descriptor(tgid: u32, descriptor: u64) -> Option<DeviceN
     let number = if is_device { facts.rdev() } else { facts.dev() };
     let number = DeviceNumber { major: libc::major(number), minor: libc::minor(number) };
     (!number.is_anonymous()).then(|| whole(number))
+}
+
+/// A process that has a file open for writing.
+pub(super) fn writer_of(file: FileId) -> Option<u32> {
+    numbers("/proc").into_iter().find(|tgid| {
+        let folder = format!("/proc/{tgid}/fd");
+        numbers(&folder).into_iter().any(|descriptor| is_open_for_writing(*tgid, descriptor, file))
+    })
+}
+
+fn is_open_for_writing(tgid: u32, descriptor: u32, file: FileId) -> bool {
+    let Ok(facts) = fs::metadata(format!("/proc/{tgid}/fd/{descriptor}")) else { return false };
+    let number = DeviceNumber { major: libc::major(facts.dev()), minor: libc::minor(facts.dev()) };
+    // btrfs shows each subvolume under a number of its own.
+    let same = number == file.file_system || (number.is_anonymous() && file.file_system.is_anonymous());
+    if facts.ino() != file.inode || !same {
+        return false;
+    }
+    let info = fs::read_to_string(format!("/proc/{tgid}/fdinfo/{descriptor}")).unwrap_or_default();
+    let flags =
+        info.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
 /// The functions on the stack of a sleeping task, innermost first.

@@ -20,6 +20,9 @@ use crate::Error;
 /// Stacks that wait for the sync they belong to.
 const STACKS_MAX: usize = 1 << 16;
 
+/// Files whose writers are looked for in /proc.
+const LOOKED_FOR_MAX: usize = 64;
+
 /// Which syncs to follow; `None` is everybody's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
@@ -54,6 +57,7 @@ pub struct Session<'a> {
     symbols: Symbols,
     stacks: HashMap<(u32, u64), SiteId>,
     stack_every_ns: u64,
+    looked_for: HashMap<FileId, u32>,
 }
 
 impl<'a> Session<'a> {
@@ -73,7 +77,15 @@ impl<'a> Session<'a> {
         let before = adopt(&mut skeleton, options);
         skeleton.attach().map_err(failed("attach"))?;
         let stack_every_ns = options.stack_every_ns;
-        let mut session = Session { skeleton, ring, inbox, symbols, stacks: HashMap::new(), stack_every_ns };
+        let mut session = Session {
+            skeleton,
+            ring,
+            inbox,
+            symbols,
+            stacks: HashMap::new(),
+            stack_every_ns,
+            looked_for: HashMap::new(),
+        };
         session.release_those_that_left(&before);
         Ok(session)
     }
@@ -138,7 +150,10 @@ impl<'a> Session<'a> {
         Losses { tasks, syncs: syncs + self.inbox.borrow().foreign, ios, stacks, stalls }
     }
 
-    fn io(&self, io: Io, analyst: &mut Analyst) {
+    fn io(&mut self, mut io: Io, analyst: &mut Analyst) {
+        if let (Some(file), 0, false) = (io.file, io.owner_tgid, io.flags.is_read()) {
+            io.owner_tgid = self.writer_at_hand(file);
+        }
         if let (Some(file), tgid) = (io.file, io.owner_tgid)
             && tgid != 0
             && !analyst.has_name(tgid)
@@ -147,6 +162,20 @@ impl<'a> Session<'a> {
             analyst.name(tgid, &name);
         }
         analyst.io(io);
+    }
+
+    /// A process that has a file open for writing, for files dirtied before the programs came; 0 if none has. Each
+    /// file is looked for once, and no more than [`LOOKED_FOR_MAX`] are: it takes a walk through /proc.
+    fn writer_at_hand(&mut self, file: FileId) -> u32 {
+        if let Some(known) = self.looked_for.get(&file) {
+            return *known;
+        }
+        if self.looked_for.len() >= LOOKED_FOR_MAX {
+            return 0;
+        }
+        let found = files::writer_of(file).unwrap_or(0);
+        self.looked_for.insert(file, found);
+        found
     }
 
     /// The name of who dirtied a file last.

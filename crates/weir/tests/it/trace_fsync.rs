@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -16,23 +16,10 @@ use crate::weir::{Ended, Weir};
 /// Programs that trace the whole machine take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// `dd` writing zeros for as long as the value lives.
-struct Flood(Child);
+/// A process that ends with the value.
+struct Running(Child);
 
-impl Flood {
-    fn start(folder: &Path, megabytes: u64) -> Flood {
-        let dd = Command::new("dd")
-            .args(["if=/dev/zero", "bs=1M", "status=none"])
-            .arg(format!("of={}", folder.join("dump").display()))
-            .arg(format!("count={megabytes}"))
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Flood(dd)
-    }
-}
-
-impl Drop for Flood {
+impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -129,19 +116,19 @@ fn root_a_flood_is_named_with_its_share() {
     let device =
         LoopDevice::create(&["fs=ext4", "size=700M", "write_iops=300", &format!("write_bps={rate}")]);
     let folder = device.mount();
-    let mut file = File::create(folder.join("data")).unwrap();
-    file.write_all(&[1; 65536]).unwrap();
-    file.sync_all().unwrap();
-    let flood = Flood::start(&folder, 500);
-    wait_until(|| fs::metadata(folder.join("dump")).is_ok_and(|dump| dump.len() >= 400 << 20));
-    // Writeback of what is dirty begins, and goes on while the trace looks at one fsync behind it.
-    let mut sync = Command::new("sync").arg("-f").arg(folder.join("dump")).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    let report =
-        trace_of_dd(&weir, &folder, &["--duration", "8s"], &["bs=16k", "count=5", "conv=notrunc,fsync"]);
-    drop(flood);
-    let _ = sync.kill();
-    let _ = sync.wait();
+    // A flood, and once much of it is dirty, an fsync: both within the trace. That the flood's writeback has begun by
+    // then is the doing of a syncfs from outside.
+    let script = "dd if=/dev/zero of=dump bs=1M count=500 status=none & \
+        while [ $(stat -c %s dump 2>/dev/null || echo 0) -lt 400000000 ]; do sleep 0.02; done; touch ready; \
+        sleep 0.5; dd if=/dev/zero of=data bs=16k count=5 conv=fsync status=none & wait $!";
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_until(|| folder.join("ready").exists());
+            let _ = Command::new("sync").arg("-f").arg(folder.join("dump")).status();
+        });
+        weir.run(&folder, &["trace", "fsync", "--json", "--", "sh", "-c", script])
+    });
+    let report = report(&done);
     check_shape(&report);
     let first = &report["all"]["culprits"][0];
     assert_eq!((&first["process"]["comm"], &first["way"]), (&"dd".into(), &"writeback".into()), "{report}");
@@ -166,7 +153,7 @@ fn root_filters_keep_others_out_and_slow_syncs_are_shown() {
     let folder = device.mount();
     let script = "while :; do dd if=/dev/zero of=other bs=4k count=20 oflag=dsync status=none; done";
     let other = Command::new("sh").args(["-c", script]).current_dir(&folder).spawn().unwrap();
-    let _other = Flood(other);
+    let _other = Running(other);
     let path = folder.join("mine");
     let done = std::sync::atomic::AtomicBool::new(false);
     let order = std::sync::atomic::Ordering::Relaxed;

@@ -27,6 +27,8 @@ const DRAIN: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_secs(1);
 /// The kernel cuts names here.
 const COMM_MAX: usize = 15;
+/// Slow syncs in one JSON object.
+const SLOW_MAX: usize = 10_000;
 const INTERVAL_MIN: Nanos = Nanos(100_000_000);
 
 /// Runs the command.
@@ -58,6 +60,7 @@ impl Watch<'_> {
         let end = duration.map(|duration| self.begun + Duration::from_nanos(duration.0));
         let interval = args.interval.map(|interval| Duration::from_nanos(interval.0));
         let (mut tick, mut since) = (self.begun + TICK, self.begun);
+        let mut slow = Vec::new();
         loop {
             let now = Instant::now();
             let over =
@@ -69,20 +72,22 @@ impl Watch<'_> {
             } else {
                 self.session.drain(&mut self.analyst).map_err(explain)?;
             }
-            let slow = self.analyst.slow();
-            if !args.json {
-                slow.iter().try_for_each(|slow| print(&text::trace_fsync_slow(slow)))?;
+            let fresh = self.analyst.slow();
+            if args.json {
+                slow.extend(fresh.into_iter().take(SLOW_MAX - slow.len().min(SLOW_MAX)));
+            } else {
+                fresh.iter().try_for_each(|slow| print(&text::trace_fsync_slow(slow)))?;
             }
             if interval_over || (over && interval.is_some()) {
                 let report = self.analyst.report(nanos(since.elapsed()), self.session.losses());
                 self.show(args, "interval", &report, &slow)?;
+                slow.clear();
                 self.analyst.next_interval();
                 since = now;
             }
             if over {
                 let report = self.analyst.whole(nanos(self.begun.elapsed()), self.session.losses());
-                let slow = if interval.is_some() { &[] } else { slow.as_slice() };
-                return self.show(args, "whole", &report, slow);
+                return self.show(args, "whole", &report, &slow);
             }
             std::thread::sleep(DRAIN);
         }
