@@ -32,10 +32,13 @@ const volatile u64 only_cgroup;
 const volatile u32 only_cgroup_level;
 const volatile char only_comm[COMM];
 /* Waits at least this long always have their stack taken, shorter ones with probability wait/this. */
-const volatile u64 stack_every_ns = 500000;
+const volatile u64 stack_every_ns = 1000000;
 
 u64 inside;
 u64 stalling;
+/* Tasks that are watched, by the low bits of their ids: a look here spares most switches two searches of the table. */
+enum { WATCHED = 8192 };
+u32 watched[WATCHED];
 u64 issue_wanted;
 u64 lost[LOSSES];
 
@@ -66,6 +69,9 @@ struct sync {
 	char comm[COMM];
 	char bdi[BDI];
 	struct wait waits[WAITS];
+	/* What the last call was on: the next is mostly on the same, and need not be identified again. */
+	u64 last_file;
+	u64 last_host;
 };
 
 struct io {
@@ -132,6 +138,7 @@ struct submitter {
 };
 
 struct mine {
+	u64 bio;
 	u64 queue_ns;
 	u32 tid;
 	u32 pad;
@@ -183,21 +190,39 @@ struct {
 	__type(value, struct submitter);
 } submitters SEC(".maps");
 
+/*
+ * What is remembered of bios and requests in flight lies in tables with one place for each hash of a sector: a hash map's
+ * insertion and deletion cost more than all the rest. A place that two share keeps the later one; the other's Q, or D,
+ * is then not known.
+ */
+enum { PLACES = 4096 };
+
 /* Bios that a task inside a sync submitted itself. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
-	__type(key, u64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, u32);
 	__type(value, struct mine);
 } own_bios SEC(".maps");
 
 /* When requests went to the driver, where the kernel does not keep it itself. */
+struct issue {
+	u64 request;
+	u64 ns;
+};
+
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u64);
-	__type(value, u64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, u32);
+	__type(value, struct issue);
 } issued SEC(".maps");
+
+/* Fibonacci hashing (Knuth, TAOCP 3, 6.4). */
+static __always_inline u32 place_of(u64 sector)
+{
+	return (u32)((sector * 0x9e3779b97f4a7c15ULL) >> 52);
+}
 
 static const struct sync blank_sync;
 
@@ -208,12 +233,16 @@ static const struct sync blank_sync;
 static __always_inline struct file___sync *file_of(u64 fd)
 {
 	struct task_struct___sync *task = (void *)bpf_get_current_task_btf();
-	struct fdtable___sync *table = BPF_CORE_READ(task, files, fdt);
 	struct file___sync **open, *file = 0;
+	struct files_struct___sync *files = task->files;
+	struct fdtable___sync *table;
 
-	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+	if (!files)
 		return 0;
-	open = BPF_CORE_READ(table, fd);
+	table = files->fdt;
+	if (!table || fd >= table->max_fds)
+		return 0;
+	open = table->fd;
 	bpf_probe_read_kernel(&file, sizeof(file), open + fd);
 	return file;
 }
@@ -246,10 +275,8 @@ static __always_inline bool descends(void)
 	return false;
 }
 
-static __always_inline bool is_wanted(u32 tgid)
+static __always_inline bool is_wanted(void)
 {
-	if (only_tgid && tgid != only_tgid)
-		return false;
 	if (only_cgroup && bpf_get_current_ancestor_cgroup_id(only_cgroup_level) != only_cgroup)
 		return false;
 	if (only_descendants_of && !descends())
@@ -276,15 +303,20 @@ static __always_inline u32 disk_number(struct gendisk___sync *disk)
 
 static __always_inline void identify(struct sync *s, struct file___sync *file)
 {
-	struct inode___sync *named, *host;
 	struct block_device___sync *device;
+	struct inode___sync *named, *host;
 
+	host = file ? BPF_CORE_READ(file, f_mapping, host) : 0;
+	if (host && s->last_file == (u64)file && s->last_host == (u64)host && s->inode == BPF_CORE_READ(host, i_ino))
+		return;
+	s->last_file = (u64)file;
+	s->last_host = (u64)host;
+	bpf_get_current_comm(s->comm, sizeof(s->comm));
 	s->inode = 0;
 	s->file_system = 0;
 	s->device = 0;
 	if (!file)
 		return;
-	host = BPF_CORE_READ(file, f_mapping, host);
 	named = BPF_CORE_READ(file, f_inode);
 	if (!host || !named)
 		return;
@@ -329,6 +361,19 @@ static __always_inline struct sync *state_of(u32 tid)
 
 /* ---- brackets ---- */
 
+static __always_inline void watch(u32 tid, int by)
+{
+	__sync_fetch_and_add(&watched[tid % WATCHED], by);
+}
+
+static __always_inline void stall_over(struct sync *s)
+{
+	s->stall_ns = 0;
+	s->stall_slept_ns = 0;
+	__sync_fetch_and_add(&stalling, -1);
+	watch(s->tid, -1);
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
 {
@@ -343,12 +388,12 @@ int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
 	call = calls[number];
 	if (!call)
 		return 0;
+	both = bpf_get_current_pid_tgid();
+	if (only_tgid && both >> 32 != only_tgid)
+		return 0;
 	if (call != MSYNC && call != SYNC)
 		file = file_of(argument(regs, 0));
-	if (!makes_durable(call, file, regs))
-		return 0;
-	both = bpf_get_current_pid_tgid();
-	if (!is_wanted(both >> 32))
+	if (!makes_durable(call, file, regs) || !is_wanted())
 		return 0;
 	if (call == MSYNC)
 		file = mapped_file(argument(regs, 0));
@@ -364,12 +409,13 @@ int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
 	s->done = 0;
 	s->end_ns = 0;
 	s->waiting_since_ns = 0;
-	bpf_get_current_comm(s->comm, sizeof(s->comm));
 	identify(s, file);
 	s->run_delay_ns = task->sched_info.run_delay;
 	s->start_ns = bpf_ktime_get_ns();
-	if (!s->under_way)
+	if (!s->under_way) {
 		__sync_fetch_and_add(&inside, 1);
+		watch(s->tid, 1);
+	}
 	s->under_way = 1;
 	return 0;
 }
@@ -406,6 +452,7 @@ static __always_inline void finish(struct sync *s, struct task_struct___sync *ta
 	s->done = 1;
 	s->under_way = 0;
 	__sync_fetch_and_add(&inside, -1);
+	watch(s->tid, -1);
 	emit(s);
 }
 
@@ -419,6 +466,8 @@ int BPF_PROG(on_exit, struct pt_regs___sync *regs, long result)
 	if (!inside)
 		return 0;
 	tid = (u32)bpf_get_current_pid_tgid();
+	if (!watched[tid % WATCHED])
+		return 0;
 	s = bpf_map_lookup_elem(&tasks, &tid);
 	if (!s || !s->under_way)
 		return 0;
@@ -438,7 +487,7 @@ int BPF_PROG(on_task_gone, struct task_struct___sync *task)
 	if (s->under_way)
 		finish(s, task);
 	if (s->stall_ns)
-		__sync_fetch_and_add(&stalling, -1);
+		stall_over(s);
 	bpf_map_delete_elem(&tasks, &tid);
 	return 0;
 }
@@ -518,9 +567,7 @@ static __always_inline void stall_ends(struct sync *s, u64 now_ns)
 	} else {
 		LOSE(LOST_STALL);
 	}
-	s->stall_ns = 0;
-	s->stall_slept_ns = 0;
-	__sync_fetch_and_add(&stalling, -1);
+	stall_over(s);
 }
 
 /* The pause follows its tracepoint at once; a switch that comes later is another matter. */
@@ -539,8 +586,7 @@ static __always_inline void leaves(struct task_struct___sync *task, u64 now_ns)
 		if (now_ns - s->stall_ns < PAUSE_FOLLOWS_NS) {
 			s->stall_slept_ns = now_ns;
 		} else {
-			s->stall_ns = 0;
-			__sync_fetch_and_add(&stalling, -1);
+			stall_over(s);
 		}
 	}
 }
@@ -561,14 +607,19 @@ static __always_inline void comes_back(struct task_struct___sync *task, u64 now_
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct___sync *prev, struct task_struct___sync *next)
 {
+	u32 from, to;
 	u64 now_ns;
 
 	if (!inside && !stalling)
 		return 0;
+	from = watched[(u32)prev->pid % WATCHED];
+	to = watched[(u32)next->pid % WATCHED];
+	if (!from && !to)
+		return 0;
 	now_ns = bpf_ktime_get_ns();
-	if (prev->pid)
+	if (from)
 		leaves(prev, now_ns);
-	if (next->pid)
+	if (to)
 		comes_back(next, now_ns);
 	return 0;
 }
@@ -585,9 +636,11 @@ static __always_inline void pauses(struct bdi_writeback___sync *wb, long pause)
 	s = state_of((u32)both);
 	if (!s || s->under_way)
 		return;
-	if (!s->stall_ns)
-		__sync_fetch_and_add(&stalling, 1);
 	s->tid = (u32)both;
+	if (!s->stall_ns) {
+		__sync_fetch_and_add(&stalling, 1);
+		watch(s->tid, 1);
+	}
 	s->tgid = both >> 32;
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
 	bpf_probe_read_kernel_str(s->bdi, sizeof(s->bdi), &wb->bdi->dev_name);
@@ -665,13 +718,13 @@ static __always_inline struct inode___sync *inode_of(struct bio___sync *bio)
 	unsigned long head, mapping;
 	u64 at;
 
-	if (!bio || !BPF_CORE_READ(bio, bi_iter.bi_size))
+	if (!bio || !bio->bi_iter.bi_size)
 		return 0;
 	/* A piece of a split bio shares its parent's vector, and bi_vcnt is 0 there. */
-	vector = BPF_CORE_READ(bio, bi_io_vec);
+	vector = bio->bi_io_vec;
 	if (!vector)
 		return 0;
-	at = bpf_core_type_size(struct bio_vec___sync) * BPF_CORE_READ(bio, bi_iter.bi_idx);
+	at = bpf_core_type_size(struct bio_vec___sync) * bio->bi_iter.bi_idx;
 	page = BPF_CORE_READ((struct bio_vec___sync *)((u64)vector + at), bv_page);
 	if (!page)
 		return 0;
@@ -687,9 +740,13 @@ static __always_inline struct inode___sync *inode_of(struct bio___sync *bio)
 
 static __always_inline u32 device_of(struct request___sync *rq)
 {
+	struct gendisk___sync *disk;
+
 	if (bpf_core_field_exists(rq->rq_disk))
-		return disk_number(BPF_CORE_READ(rq, rq_disk));
-	return disk_number(BPF_CORE_READ(rq, q, disk));
+		disk = rq->rq_disk;
+	else
+		disk = rq->q->disk;
+	return disk ? (u32)disk->major << 20 | (u32)disk->first_minor : 0;
 }
 
 /* One in 8 of the bios that no inode explains says who sends such; user space scales by the same factor. */
@@ -719,21 +776,24 @@ static __always_inline void sample_submitter(struct bio___sync *bio, u32 device,
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(on_queue, struct bio___sync *bio)
 {
-	struct mine mine = {};
+	struct mine *mine;
 	struct sync *s;
-	u64 both, key;
-	u32 tid;
+	u32 tid, place;
+	u64 both;
 
 	if (!inside)
 		return 0;
 	both = bpf_get_current_pid_tgid();
 	tid = (u32)both;
-	s = bpf_map_lookup_elem(&tasks, &tid);
+	s = watched[tid % WATCHED] ? bpf_map_lookup_elem(&tasks, &tid) : 0;
 	if (s && s->under_way) {
-		key = (u64)bio;
-		mine.queue_ns = bpf_ktime_get_ns();
-		mine.tid = tid;
-		bpf_map_update_elem(&own_bios, &key, &mine, BPF_ANY);
+		place = place_of(bio->bi_iter.bi_sector);
+		mine = bpf_map_lookup_elem(&own_bios, &place);
+		if (mine) {
+			mine->bio = (u64)bio;
+			mine->queue_ns = bpf_ktime_get_ns();
+			mine->tid = tid;
+		}
 		return 0;
 	}
 	if ((bio->bi_opf & OP_MASK) <= OP_WRITE)
@@ -744,22 +804,27 @@ int BPF_PROG(on_queue, struct bio___sync *bio)
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request___sync *rq)
 {
-	u64 key = (u64)rq, now_ns;
+	struct issue *issue;
+	u32 place;
 
 	if (!inside || !issue_wanted)
 		return 0;
-	now_ns = bpf_ktime_get_ns();
-	bpf_map_update_elem(&issued, &key, &now_ns, BPF_ANY);
+	place = place_of(rq->__sector);
+	issue = bpf_map_lookup_elem(&issued, &place);
+	if (issue) {
+		issue->request = (u64)rq;
+		issue->ns = bpf_ktime_get_ns();
+	}
 	return 0;
 }
 
-static __always_inline void name_owner(struct io *io, struct bio___sync *bio)
+static __always_inline void name_owner(struct io *io, struct bio___sync *bio, u64 sector)
 {
 	struct inode___sync *host = inode_of(bio);
 	struct inode_key key = {};
 	struct dirtier *who;
 	struct mine *mine;
-	u64 address = (u64)bio;
+	u32 place = place_of(sector);
 
 	if (host) {
 		io->inode = key.inode = BPF_CORE_READ(host, i_ino);
@@ -770,11 +835,11 @@ static __always_inline void name_owner(struct io *io, struct bio___sync *bio)
 		if (who)
 			io->owner_tgid = who->tgid;
 	}
-	mine = bpf_map_lookup_elem(&own_bios, &address);
-	if (mine) {
+	mine = bpf_map_lookup_elem(&own_bios, &place);
+	if (mine && bio && mine->bio == (u64)bio) {
 		io->own_tid = mine->tid;
 		io->queue_ns = mine->queue_ns;
-		bpf_map_delete_elem(&own_bios, &address);
+		mine->bio = 0;
 	}
 }
 
@@ -782,7 +847,8 @@ SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete, struct request___sync *rq, int error, unsigned int bytes)
 {
 	struct io io = {.type = RECORD_IO};
-	u64 key = (u64)rq, *issue_ns;
+	u32 place = place_of(rq->__sector);
+	struct issue *issue;
 
 	if (!inside)
 		return 0;
@@ -794,14 +860,12 @@ int BPF_PROG(on_complete, struct request___sync *rq, int error, unsigned int byt
 	io.flags = rq->cmd_flags;
 	if (!io.issue_ns) {
 		issue_wanted = 1;
-		issue_ns = bpf_map_lookup_elem(&issued, &key);
-		if (issue_ns) {
-			io.issue_ns = *issue_ns;
-			bpf_map_delete_elem(&issued, &key);
-		}
+		issue = bpf_map_lookup_elem(&issued, &place);
+		if (issue && issue->request == (u64)rq && issue->ns >= io.get_ns)
+			io.issue_ns = issue->ns;
 	}
 	if ((io.flags & OP_MASK) == OP_WRITE || (io.flags & OP_MASK) == OP_READ)
-		name_owner(&io, rq->bio);
+		name_owner(&io, rq->bio, rq->__sector);
 	if (bpf_ringbuf_output(&events, &io, sizeof(io), RING_NO_WAKEUP))
 		LOSE(LOST_IO);
 	return 0;

@@ -83,6 +83,7 @@ struct bio_vec___sync {
 };
 
 struct bvec_iter___sync {
+	u64 bi_sector;
 	unsigned int bi_size;
 	unsigned int bi_idx;
 };
@@ -103,6 +104,7 @@ struct request___sync {
 	struct gendisk___sync *rq_disk;
 	u32 cmd_flags;
 	u32 __data_len;
+	u64 __sector;
 	u64 start_time_ns;
 	u64 io_start_time_ns;
 	struct bio___sync *bio;

@@ -4,7 +4,7 @@ use weir_core::target::DeviceNumber;
 use weir_core::trace::fsync::{Call, FileId, Io, IoFlags};
 
 /// Length of `struct sync`.
-pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES;
+pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 16;
 const HEAD_BYTES: usize = 112;
 const WAIT_BYTES: usize = 32;
 const WAITS: usize = 8;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
@@ -255,6 +255,7 @@ impl<'a> Session<'a> {
             let held = self.skeleton.maps.tasks.lookup(&key, MapFlags::ANY).ok().flatten();
             let stands = held.and_then(|bytes| record::sync(&bytes)).is_some_and(|sync| sync.under_way);
             if stands && self.skeleton.maps.tasks.delete(&key).is_ok() {
+                watch(&mut self.skeleton, *tid, -1);
                 left += 1;
             }
         }
@@ -281,6 +282,7 @@ fn adopt(skeleton: &mut FsyncSkel<'_>, options: &Options) -> Vec<(u32, u32, u64)
         let disk = files::device_of_descriptor(task.tgid, task.arguments[0]).map_or(0, record::packed);
         let bytes = record::begun_before(task.tid, task.tgid, &task.comm, call, disk, now_ns());
         if skeleton.maps.tasks.update(&task.tid.to_ne_bytes(), &bytes, MapFlags::ANY).is_ok() {
+            watch(skeleton, task.tid, 1);
             adopted.push((task.tgid, task.tid, task.number));
         }
     }
@@ -294,6 +296,15 @@ fn add_inside(skeleton: &mut FsyncSkel<'_>, count: u64) {
         // SAFETY: the field is an aligned u64 of a mapping that lives as long as the skeleton, and the programs change
         // it by atomic instructions only.
         unsafe { AtomicU64::from_ptr(&raw mut data.inside) }.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Adds to the programs' count of watched tasks of an id, as `watch()` there does.
+fn watch(skeleton: &mut FsyncSkel<'_>, tid: u32, by: i32) {
+    if let Some(data) = skeleton.maps.bss_data.as_deref_mut() {
+        let place = tid as usize % data.watched.len();
+        // SAFETY: as in `add_inside`; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut data.watched[place]) }.fetch_add(by as u32, Ordering::Relaxed);
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     pub slow: Option<Nanos>,
     /// Waits at least this long always have their stack taken, shorter ones with probability length/TIME
-    #[arg(long, value_name = "TIME", default_value = "500us", hide_short_help = true)]
+    #[arg(long, value_name = "TIME", default_value = "1ms", hide_short_help = true)]
     pub stack_every: Nanos,
     /// Run a command and follow its syncs; its standard output goes to standard error
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pid", "comm", "cgroup"])]
