@@ -132,12 +132,12 @@ fn numbers(folder: &str) -> Vec<u32> {
 pub(super) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
     let path = fs::canonicalize(path)?;
     let mounts = fs::read_to_string("/proc/self/mounts")?;
-    let root = mounts.lines().filter_map(|line| {
+    let mut root = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ');
         let (_, at, kind) = (words.next()?, words.next()?, words.next()?);
         (kind == "cgroup2" && path.starts_with(at)).then(|| at.to_string())
     });
-    let root = root.last().ok_or_else(|| io::Error::other("no cgroup v2 is mounted there"))?;
+    let root = root.next_back().ok_or_else(|| io::Error::other("no cgroup v2 is mounted there"))?;
     let below = path.strip_prefix(&root).map_err(io::Error::other)?;
     Ok((fs::metadata(&path)?.ino(), below.components().count() as u32))
 }

@@ -315,7 +315,9 @@ impl Analyst {
             }
             Owner::Reads => self.senders_of(Way::Reads, group("readers")),
             Owner::DirectWrites => self.senders_of(Way::DirectWrites, group("direct writers")),
-            Owner::Unseen => vec![(group("somebody who is gone (dirtied before the trace)"), Way::Writeback, 1.0)],
+            Owner::Unseen => {
+                vec![(group("somebody who is gone (dirtied before the trace)"), Way::Writeback, 1.0)]
+            }
         }
     }
 
