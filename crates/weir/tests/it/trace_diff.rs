@@ -2,10 +2,13 @@
 //! devices made for it.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
+use crate::lab::{LoopDevice, lab, root_or_say};
 use crate::weir::{Ended, Weir};
 
 const READ: u32 = 1 << 16;
@@ -218,4 +221,88 @@ fn what_cannot_be_compared_is_refused_with_a_reason() {
         assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
         assert!(ended.stderr.contains(said) && ended.stdout.is_empty(), "{arguments:?}: {ended:?}");
     }
+}
+
+/// A loop device over another one, so that what throttles the lower is, for the upper, its hardware.
+struct Drive {
+    node: String,
+    below: LoopDevice,
+}
+
+impl Drive {
+    fn create(options: &[&str]) -> Drive {
+        let below = LoopDevice::create(&[&["fs=none", "size=64M"], options].concat());
+        let arguments = ["--find", "--show", "--direct-io=on"];
+        let output = Command::new("losetup").args(arguments).arg(below.device()).output().unwrap();
+        assert!(output.status.success(), "losetup: {}", String::from_utf8_lossy(&output.stderr));
+        Drive { node: String::from_utf8(output.stdout).unwrap().trim().to_string(), below }
+    }
+
+    fn set_scheduler(&self, name: &str) {
+        let block = Path::new("/sys/block").join(Path::new(&self.node).file_name().unwrap());
+        fs::write(block.join("queue/scheduler"), name).unwrap();
+    }
+
+    /// Records random reads; where events cannot be recorded here, what is lacking.
+    fn record(&self, folder: &Path, name: &str) -> Result<PathBuf, String> {
+        let (lab, base) = (lab().join("loop-device"), self.below.mount());
+        let wrapper = [lab.to_str().unwrap(), "run", base.parent().unwrap().to_str().unwrap()];
+        let weir = assert_cmd::cargo::cargo_bin!("weir").display().to_string();
+        let path = folder.join(name);
+        let recorder =
+            ["trace", "record", "--device", &self.node, "--events", "all", "--out", path.to_str().unwrap()];
+        let load = ["--", &weir, "bench", "--device", &self.node, "--rw", "randread", "--block", "4k"];
+        let how = ["--direct", "--engine", "psync", "--duration", "2s"];
+        let output =
+            Weir::new().wrapped(&wrapper, folder, &[&recorder[..], &load, &how].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        match output.status.code() {
+            Some(0) => Ok(path),
+            Some(3) => Err(said.lines().next().unwrap_or_default().to_string()),
+            _ => panic!("{}: {said}", self.node),
+        }
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.node).status();
+    }
+}
+
+#[test]
+fn root_a_slowed_drive_a_scheduler_and_a_twin_are_told_apart() {
+    let test = "root_a_slowed_drive_a_scheduler_and_a_twin_are_told_apart";
+    if !root_or_say(test, &["losetup"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (drive, twin, slow) = (Drive::create(&[]), Drive::create(&[]), Drive::create(&["read_iops=200"]));
+    [&drive, &twin, &slow].iter().for_each(|drive| drive.set_scheduler("none"));
+    let here = match drive.record(folder.path(), "here") {
+        Ok(path) => path,
+        Err(lacking) => {
+            let _ = writeln!(io::stderr(), "not run: {test} lacks a way to record: {lacking}");
+            return;
+        }
+    };
+    let compare = |other: &PathBuf| json(&[here.to_str().unwrap(), other.to_str().unwrap()]);
+
+    // 200 reads a second, one at a time, take 5 ms each.
+    let slowed = compare(&slow.record(folder.path(), "slow").unwrap());
+    assert_eq!(stage(&slowed, "all", "d2c")["judgement"], "longer", "{slowed}");
+    let words = verdict(&slowed);
+    assert!(words.contains("as long in B as in A") && words.contains("the hardware or its cache"), "{words}");
+
+    drive.set_scheduler("mq-deadline");
+    let deadline = compare(&drive.record(folder.path(), "deadline").unwrap());
+    assert_eq!(stage(&deadline, "all", "i2d")["judgement"], "only_b", "{deadline}");
+    assert!(verdict(&deadline).contains("B's I/Os go through a scheduler"), "{}", verdict(&deadline));
+    assert!(stage(&deadline, "all", "g2d_all")["mean"]["interval"].is_array(), "{deadline}");
+
+    let peer = compare(&twin.record(folder.path(), "twin").unwrap());
+    let all = peer["classes"].as_array().unwrap().iter().find(|class| class["class"] == "all").unwrap();
+    assert_eq!(all["common"], serde_json::json!([1.0, 1.0]), "{peer}");
+    assert!(stage(&peer, "all", "q2c")["mean"]["interval"].is_array(), "{peer}");
+    assert!(!verdict(&peer).contains("scheduler,"), "{}", verdict(&peer));
 }

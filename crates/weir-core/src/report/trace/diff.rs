@@ -18,8 +18,14 @@ pub fn text(diff: &Diff, names: [&str; 2]) -> String {
         labelled(&mut out, label, &format!("{}: {}", names[nth], side(&diff.devices[nth])));
     }
     let mut rows = vec![header()];
-    for class in &diff.classes {
-        append_class(&mut rows, class);
+    let mut told: Vec<&ClassDiff> = Vec::new();
+    for class in diff.classes.iter().filter(|class| class.comparable) {
+        // Classes overlap; one with the same I/Os as another says nothing new.
+        match told.iter().find(|other| other.stages == class.stages) {
+            Some(same) => rows.push([spoken(class), format!("as {}", spoken(same))].to_vec()),
+            None => append_class(&mut rows, class),
+        }
+        told.push(class);
     }
     if rows.len() > 1 {
         out.push('\n');
@@ -29,7 +35,7 @@ pub fn text(diff: &Diff, names: [&str; 2]) -> String {
     out.push('\n');
     let margin = diff.margin * 100.0;
     let note = format!(
-        "times are ms, over the kinds and sizes that both have, weighted to a common mix; B/A has a 95 % interval from \
+        "figures are over the kinds and sizes that both have, weighted to a common mix; B/A has a 95 % interval from \
          stretches of time drawn again; within {margin:.0} % is the same (--margin); {NONE}: too few I/Os, or none"
     );
     labelled(&mut out, "note", &note);
@@ -71,10 +77,14 @@ fn header() -> Vec<String> {
         .to_vec()
 }
 
+fn spoken(class: &ClassDiff) -> String {
+    class.class.name().replace('_', " ")
+}
+
 fn append_class(rows: &mut Vec<Vec<String>>, class: &ClassDiff) {
     let shown = class.stages.iter().filter(|stage| is_shown(stage, class));
     for (nth, stage) in shown.enumerate() {
-        let name = if nth == 0 { class.class.name().replace('_', " ") } else { String::new() };
+        let name = if nth == 0 { spoken(class) } else { String::new() };
         rows.push(stage_row(name, stage));
     }
 }
@@ -92,8 +102,9 @@ fn is_shown(stage: &StageDiff, class: &ClassDiff) -> bool {
 }
 
 fn stage_row(class: String, diff: &StageDiff) -> Vec<String> {
-    let mean =
-        |of: fn(&Effect) -> f64| diff.mean.as_ref().map_or(NONE.to_string(), |e| significant(of(e) / 1e6));
+    let mean = |of: fn(&Effect) -> f64| {
+        diff.mean.as_ref().map_or(NONE.to_string(), |e| Nanos(of(e).round() as u64).to_string())
+    };
     let ratio = |effect: &Option<Effect>| effect.map_or(NONE.to_string(), |e| format!("{:.2}", e.ratio));
     let interval = |effect: &Option<Effect>| {
         let interval = effect.and_then(|effect| effect.interval);
@@ -129,7 +140,7 @@ fn append_uncompared(out: &mut String, diff: &Diff) {
     for class in diff.classes.iter().filter(|class| !class.comparable) {
         let text = format!(
             "{}: {} I/Os in A, {} in B, of which only {:.0} % and {:.0} % are of a kind and size that both have",
-            class.class.name().replace('_', " "),
+            spoken(class),
             grouped(class.ios[0]),
             grouped(class.ios[1]),
             class.common[0] * 100.0,

@@ -131,10 +131,12 @@ impl Open {
             None => &mut unkept,
         };
         let mut values = Values::default();
+        let has_whole = self.waiting.iter().any(|times| times.get(Moment::Queue).is_some());
         for stage in stages_in(&self.waiting) {
             let values_ns = values.of(stage, &self.waiting);
             self.cell.stage_mut(stage).record_all(values_ns);
-            if matches!(stage, Stage::Q2D | Stage::G2DAll | Stage::G2C) {
+            // What blocks serve compares Q2C, and G2C only for want of it.
+            if stage == Stage::G2C && has_whole {
                 continue;
             }
             let sketch = &mut sketches[stage as usize];

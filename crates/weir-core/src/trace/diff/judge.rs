@@ -2,7 +2,7 @@
 
 use super::{ClassDiff, Diff, Effect, Judgement, StageDiff};
 use crate::trace::{Class, Stage};
-use crate::units::significant;
+use crate::units::{Nanos, significant};
 
 /// Depths at the driver that differ by this factor may explain another D2C by themselves.
 const DEPTH_FACTOR: f64 = 1.25;
@@ -54,10 +54,10 @@ fn whole(diff: &Diff, class: &ClassDiff) -> Option<String> {
         Judgement::Same if all_same => Some(format!(
             "the same within {}: {name} {} against {} on average, D2C {}: B is as healthy as A",
             percent_around(&effect),
-            milliseconds(effect.a_ns),
-            milliseconds(effect.b_ns),
+            time(effect.a_ns),
+            time(effect.b_ns),
             class.stage(Stage::D2C).and_then(|d2c| d2c.mean).map_or("not known".to_string(), |d2c| {
-                format!("{} against {}", milliseconds(d2c.a_ns), milliseconds(d2c.b_ns))
+                format!("{} against {}", time(d2c.a_ns), time(d2c.b_ns))
             }),
         )),
         Judgement::Undecided => Some(format!(
@@ -122,8 +122,8 @@ fn scheduler(diff: &Diff, class: &ClassDiff) -> Option<String> {
     Some(format!(
         "{with}'s I/Os go through a scheduler (G2I and I2D), {without}'s go straight to the driver (G2D): from request to \
          driver {} against {}, {:.1} % of the latency against {:.1} %: {}",
-        milliseconds(effect.a_ns),
-        milliseconds(effect.b_ns),
+        time(effect.a_ns),
+        time(effect.b_ns),
         share(effect.a_ns, total.a_ns),
         share(effect.b_ns, total.b_ns),
         scheduler_matters(&effect, &total)
@@ -137,7 +137,7 @@ fn scheduler_matters(effect: &Effect, total: &Effect) -> String {
         return "the scheduler makes next to no difference".to_string();
     }
     let (side, what) = if costs_ns > 0.0 { ("B", "longer") } else { ("B", "less") };
-    format!("{side} takes {} {what}, {:.0} % of A's latency", milliseconds(costs_ns.abs()), of_total * 100.0)
+    format!("{side} takes {} {what}, {:.0} % of A's latency", time(costs_ns.abs()), of_total * 100.0)
 }
 
 fn before_driver(class: &ClassDiff) -> Option<String> {
@@ -164,6 +164,15 @@ fn before_driver(class: &ClassDiff) -> Option<String> {
 /// The slowest, where they say something else than the mean.
 fn tail(diff: &Diff, class: &ClassDiff) -> Option<String> {
     let total = total(class)?;
+    let (name, differs) =
+        (total.stage.name(), matches!(total.judgement, Judgement::Longer | Judgement::Shorter));
+    if let Some(p50) = total.p50
+        && total.judgement != Judgement::Same
+        && p50.judgement(diff.margin) == Judgement::Same
+    {
+        let rest = if differs { ": it is the slow ones that differ" } else { "" };
+        return Some(format!("the median of {name} is the same within {}{rest}", percent_around(&p50)));
+    }
     let p99 = total.p99?;
     let judgement = p99.judgement(diff.margin);
     let told = matches!(judgement, Judgement::Longer | Judgement::Shorter) && judgement != total.judgement;
@@ -215,7 +224,7 @@ fn change(effect: &Effect) -> String {
         .map(|[low, high]| if effect.ratio >= 1.0 { [low, high] } else { [1.0 / high, 1.0 / low] });
     let interval =
         interval.map_or(String::new(), |[low, high]| format!(" ({} .. {})", ratio(low), ratio(high)));
-    format!("{how}{interval}: A {}, B {}", milliseconds(effect.a_ns), milliseconds(effect.b_ns))
+    format!("{how}{interval}: A {}, B {}", time(effect.a_ns), time(effect.b_ns))
 }
 
 fn interval_of(effect: &Effect) -> String {
@@ -247,6 +256,6 @@ fn ratio(of: f64) -> String {
     }
 }
 
-fn milliseconds(ns: f64) -> String {
-    format!("{} ms", significant(ns / 1e6))
+fn time(ns: f64) -> String {
+    Nanos(ns.round() as u64).to_string()
 }
