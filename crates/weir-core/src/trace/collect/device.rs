@@ -92,7 +92,7 @@ impl DeviceCollector {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn act(&mut self, event: &Event) {
         match event.act {
             Act::Queue => {
