@@ -35,7 +35,7 @@ needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs m
 needs_of_guest=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static blktrace:blktrace blkparse:blktrace dmsetup:dmsetup
   mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs depmod:kmod dpkg-deb:dpkg python3:python3 cc:gcc /usr/include/stdio.h:libc6-dev strip:binutils)
 # shellcheck disable=SC2034
-needs_of_bench=(fio:fio sysbench:sysbench python3:python3 mkfs.xfs:xfsprogs losetup:mount btt:blktrace)
+needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbench python3:python3 mkfs.xfs:xfsprogs losetup:mount btt:blktrace)
 
 is_here() { case $1 in /*) [ -e "$1" ] ;; *) command -v "$1" >/dev/null ;; esac; }
 
