@@ -63,7 +63,7 @@ const volatile u64 base_ns;
 const volatile u64 ring_mask = (1 << 20) - 1;
 const volatile u32 devices_len;
 const volatile u32 devices[DEVICES];
-/* G has no program of its own: D tells when it was. */
+/* Bios are not recorded: D tells when its G was. */
 const volatile bool issue_tells_g;
 
 struct lane {

@@ -58,7 +58,7 @@ impl Programs {
             for (place, device) in constants.devices.iter_mut().zip(&options.devices) {
                 *place = kernel_number(*device);
             }
-            constants.issue_tells_g = !options.events.has_getrq();
+            constants.issue_tells_g = !options.events.has_bios();
         }
         let maps = &mut open.maps;
         maps.lanes.set_max_entries(cpus as u32).map_err(failed("size the maps of"))?;
@@ -101,10 +101,10 @@ fn wanted<'a, 'o>(
     programs: &'a mut skeleton::OpenRecordProgs<'o>,
     events: Events,
 ) -> Vec<(&'a mut OpenProgramMut<'o>, bool)> {
-    let (bios, all) = (events.has_bios(), events == Events::All);
+    let (bios, plugs) = (events.has_bios(), events.has_plugs());
     vec![
         (&mut programs.on_queue, bios),
-        (&mut programs.on_getrq, events.has_getrq()),
+        (&mut programs.on_getrq, bios),
         (&mut programs.on_backmerge, bios),
         (&mut programs.on_frontmerge, bios),
         (&mut programs.on_split, bios),
@@ -115,8 +115,8 @@ fn wanted<'a, 'o>(
         (&mut programs.on_requeue, true),
         (&mut programs.on_rq_merge, true),
         (&mut programs.on_complete, true),
-        (&mut programs.on_plug, all),
-        (&mut programs.on_unplug, all),
+        (&mut programs.on_plug, plugs),
+        (&mut programs.on_unplug, plugs),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weir_core::trace::recording::BlktraceWriter;
 use weir_core::trace::{Event, Item};
@@ -145,7 +145,7 @@ impl Ftrace {
         while at < length {
             if let Some(record) = Record::of(&bytes[at..]) {
                 if self.named.len() < THREADS_MAX && self.named.insert(record.pid) {
-                    name(record.pid, cpu, &mut names);
+                    name(record.pid, cpu, self.mount.root(), &mut names);
                 }
                 at += record.bytes;
                 continue;
@@ -171,9 +171,15 @@ fn lost(bytes: &[u8]) -> (usize, u64) {
     (length, number.unwrap_or(1))
 }
 
-/// Appends blktrace's record of a thread's name; the tracer has none.
-fn name(pid: u32, cpu: usize, out: &mut Vec<u8>) {
-    if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
+/// Appends blktrace's record of a thread's name, which the tracer's stream does not have. A thread that has ended is
+/// among those whose names the tracer keeps (`saved_cmdlines`: lines of thread and name), unless many came after it.
+fn name(pid: u32, cpu: usize, tracefs: &Path, out: &mut Vec<u8>) {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().or_else(|| {
+        let kept = fs::read_to_string(tracefs.join("saved_cmdlines")).ok()?;
+        let mut lines = kept.lines().filter_map(|line| line.trim_start().split_once(' '));
+        lines.find(|(thread, _)| *thread == pid.to_string()).map(|(_, name)| name.to_string())
+    });
+    if let Some(name) = name {
         let item = Item::Process { pid, name: name.trim_end().to_string() };
         BlktraceWriter::default().item(&item, &Event { cpu: cpu as u32, ..no_event() }, out);
     }

@@ -47,9 +47,9 @@ pub struct Options {
 pub enum Events {
     /// Requests: G (as the request remembers it), I, D, R, C.
     Requests,
-    /// Bios and requests: Q, X, A, M, F, G (as the request remembers it), I, D, R, C.
+    /// Bios and requests: A, Q, X, M, F, G, I, D, R, C.
     Bios,
-    /// The same with G as it happens, and plugs.
+    /// The same and plugs: P, U, UT.
     All,
 }
 
@@ -58,7 +58,7 @@ impl Events {
         self != Events::Requests
     }
 
-    fn has_getrq(self) -> bool {
+    fn has_plugs(self) -> bool {
         self == Events::All
     }
 }

@@ -168,7 +168,12 @@ impl Stream {
         match decoded {
             Ok(used) if !self.ended => self.from += used,
             // After a failed read, part of a record is that failure's doing.
-            Ok(_) => self.from = self.to,
+            Ok(_) => {
+                self.from = self.to;
+                if let Some(note) = self.decoder.note() {
+                    say!("note: {}: {note}", self.source.name());
+                }
+            }
             Err(fault) => {
                 self.break_off(Problem::of_fault(fault, self.opened.packed));
                 self.from = self.to;

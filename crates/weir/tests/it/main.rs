@@ -17,5 +17,6 @@ mod trace_fsync;
 mod trace_live;
 mod trace_read;
 mod trace_reports;
+mod trace_record;
 mod usage;
 mod weir;

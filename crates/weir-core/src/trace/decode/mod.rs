@@ -139,6 +139,14 @@ impl Decoder {
         Err(self.fault(format!("the last record is cut off: {left} bytes of it are there")))
     }
 
+    /// What is to be said of a file that was read to its end, though it is no fault: that its recorder was killed.
+    pub fn note(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Weir(decoder) => decoder.note(),
+            _ => None,
+        }
+    }
+
     fn fault(&self, reason: String) -> Fault {
         Fault { file: self.file.clone(), offset: self.offset, reason }
     }

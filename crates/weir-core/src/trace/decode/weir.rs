@@ -30,6 +30,11 @@ impl Weir {
         self.reader.finish(rest, batch).map_err(|fault| self.stop(fault))
     }
 
+    /// As [`super::Decoder::note`].
+    pub fn note(&self) -> Option<&str> {
+        self.reader.note()
+    }
+
     fn stop(&self, fault: recording::Fault) -> Stop {
         Stop { at: fault.offset.saturating_sub(self.taken) as usize, reason: fault.reason }
     }

@@ -59,6 +59,7 @@ pub struct Reader {
     dropped: HashMap<u16, u64>,
     cgroups: HashMap<u32, u64>,
     end: Option<End>,
+    note: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +99,7 @@ impl Default for Reader {
             dropped: HashMap::new(),
             cgroups: HashMap::new(),
             end: None,
+            note: None,
         }
     }
 }
@@ -119,6 +121,11 @@ impl Reader {
         self.end.as_ref()
     }
 
+    /// What is to be said of the recording once it was read to its end: that it was cut off.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
     /// Takes what it can of `bytes`; returns how many bytes it took. The caller hands in the rest again, with more.
     ///
     /// # Errors
@@ -136,7 +143,7 @@ impl Reader {
     }
 
     /// Gives out what still waits. `rest` is what [`Reader::decode`] left. A recording without its last block was cut
-    /// off: that is said in a message.
+    /// off: [`Reader::note`] says so.
     ///
     /// # Errors
     /// There was not even a header.
@@ -147,14 +154,9 @@ impl Reader {
         self.give_out(u64::MAX, out);
         if self.end.is_none() {
             let at = self.offset + rest.len() as u64;
-            out.item(Item::Message {
-                time_ns: self.header.base_ns,
-                device: DeviceNumber::default(),
-                pid: 0,
-                text: format!(
-                    "the recording was cut off at byte {at}: its recorder was killed or the machine stopped"
-                ),
-            });
+            self.note = Some(format!(
+                "cut off at byte {at}: its recorder was killed or the machine stopped; what is before that is read"
+            ));
         }
         Ok(())
     }

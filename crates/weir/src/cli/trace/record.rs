@@ -62,10 +62,10 @@ pub enum Choice {
 /// Which events are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Events {
-    /// Requests only, G as the request remembers it: no Q, no merges, no sender
+    /// Requests from G, as the request remembers it, to C: no Q, no merges, no sender
     Requests,
-    /// Bios and requests; G as the request remembers it
+    /// Bios and requests: from Q to C, splits, remaps and merges, and who sent them
     Bios,
-    /// The same, with G as it happens, and plugs
+    /// The same, and plugs
     All,
 }

@@ -106,6 +106,10 @@ fn devices(names: &[String]) -> anyhow::Result<Vec<DeviceNumber>> {
     for name in names {
         let hint = "give a device (/dev/sda or sda), or a path on a file system that stands on one";
         let usage = |what: String| Usage { what, hint: Some(hint.to_string()) };
+        // A path that is not there yet has a device too: its folder's. Here it is a slip of the pen.
+        if !Path::new(name).exists() && !Path::new("/sys/class/block").join(name).exists() {
+            return Err(usage(format!("there is no device and no path {name}")).into());
+        }
         let device = host.device_of(name).map_err(|error| usage(error.to_string()))?;
         let device = device.map(|device| device.number);
         let device = device.ok_or_else(|| usage(format!("no single block device stands behind {name}")))?;

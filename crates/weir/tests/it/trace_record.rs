@@ -1,0 +1,288 @@
+//! `weir trace record`: what it records is what a load of known size did, by every source and in every form, and it
+//! is there to be read whatever ends the recording.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::lab::{LoopDevice, root_or_say};
+use crate::weir::{Ended, Weir, ended};
+
+/// The kernel has one tracer `blk`.
+static TRACER: Mutex<()> = Mutex::new(());
+
+/// A device without a file system, a folder for recordings, and weir.
+struct Setting {
+    weir: Weir,
+    device: LoopDevice,
+    folder: TempDir,
+}
+
+impl Setting {
+    fn new(options: &[&str]) -> Setting {
+        let options = [&["fs=none", "size=64M"], options].concat();
+        Setting {
+            weir: Weir::new(),
+            device: LoopDevice::create(&options),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn node(&self) -> String {
+        self.device.device().display().to_string()
+    }
+
+    /// Reads the device so often, 4 KiB at a time, past the page cache.
+    fn load(&self, reads: u32) -> String {
+        format!("dd if={} of=/dev/null bs=4k count={reads} iflag=direct status=none", self.node())
+    }
+
+    fn record(&self, options: &[&str], command: &str) -> Ended {
+        let node = self.node();
+        let start = ["trace", "record", "--device", &node];
+        let arguments = [&start[..], options, &["--", "sh", "-c", command]].concat();
+        self.weir.run(self.folder.path(), &arguments)
+    }
+
+    /// The analysis of all recordings in the folder.
+    fn read(&self, options: &[&str]) -> Value {
+        let ended = self
+            .weir
+            .run(self.folder.path(), &[&["trace", "read", ".", "--format", "json"], options].concat());
+        assert_eq!(ended.code, 0, "{ended:?}");
+        serde_json::from_str(&ended.stdout).unwrap()
+    }
+}
+
+/// Reads that `dd` sent, from Q to C, on the first device.
+fn reads(analysis: &Value) -> u64 {
+    analysis["devices"][0]["classes"]["read"]["stages"]["q2c"]["count"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn root_every_source_and_form_records_what_a_load_did() {
+    if !root_or_say("root_every_source_and_form_records_what_a_load_did", &["dd", "blkparse"]) {
+        return;
+    }
+    let _tracer = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
+    for (source, blktrace) in
+        [("bpf", false), ("bpf", true), ("ftrace", false), ("ftrace", true), ("auto", true)]
+    {
+        let setting = Setting::new(&[]);
+        let form: &[&str] = if blktrace { &["--out", "a", "--blktrace"] } else { &["--out", "a.weirtrace"] };
+        let options = [form, &["--source", source]].concat();
+        let command = format!("{}; exit 7", setting.load(300));
+        let ended = setting.record(&options, &command);
+        let context = format!("{source}, blktrace {blktrace}: {ended:?}");
+        assert_eq!(ended.code, 7, "the command's own: {context}");
+        assert!(ended.stdout.contains("dropped    0\n"), "{context}");
+        let analysis = setting.read(&["--process", "dd"]);
+        assert_eq!(reads(&analysis), 300, "{context}: {analysis}");
+        assert_eq!(analysis["devices"][0]["classes"]["read"]["stages"]["d2c"]["count"], 300, "{context}");
+        assert_eq!(analysis["unmatched"], serde_json::json!({}), "{context}");
+        if blktrace {
+            assert_eq!(blkparse(setting.folder.path()), 300, "{context}");
+        }
+    }
+}
+
+/// Completed reads by Debian's blkparse.
+fn blkparse(folder: &Path) -> u32 {
+    let mut command = Command::new("blkparse");
+    command.args(["-i", "a", "-a", "complete", "-f", "%a %d %C\\n", "-q"]).current_dir(folder);
+    let text = ended(command).stdout;
+    text.lines().filter(|line| line.starts_with("C R")).count() as u32
+}
+
+/// The live session and the recording watch the same I/Os: the same are in both, throttle and all.
+#[test]
+fn root_live_and_recording_agree() {
+    if !root_or_say("root_live_and_recording_agree", &["dd"]) {
+        return;
+    }
+    let setting = Setting::new(&["read_iops=400"]);
+    let node = setting.node();
+    let arguments =
+        ["trace", "live", "--device", &node, "--detail", "--source", "bpf", "--json", "--duration", "30s"];
+    let live = setting.weir.command(setting.folder.path(), &arguments).spawn().unwrap();
+    // Its source is attached once it has told of it; the first line of results comes after.
+    std::thread::sleep(Duration::from_secs(2));
+    let ended = setting.record(&["--out", "a"], &setting.load(500));
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let line = format!("kill -INT {}", live.id());
+    assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
+    let output = live.wait_with_output().unwrap();
+    let last = String::from_utf8(output.stdout).unwrap();
+    let live: Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
+    let recorded = setting.read(&[]);
+    for stage in ["q2c", "d2c", "g2d"] {
+        let count =
+            |analysis: &Value| analysis["devices"][0]["classes"]["read"]["stages"][stage]["count"].clone();
+        assert_eq!(count(&recorded), 500, "{stage}: {recorded}");
+        assert_eq!(count(&live), 500, "{stage}: {live}");
+    }
+}
+
+#[test]
+fn root_what_was_recorded_is_there_however_it_ended() {
+    if !root_or_say("root_what_was_recorded_is_there_however_it_ended", &["dd"]) {
+        return;
+    }
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("KILL", 137)] {
+        let setting = Setting::new(&[]);
+        let out = setting.folder.path().join("a");
+        let node = setting.node();
+        let mut recorder = setting
+            .weir
+            .command(setting.folder.path(), &["trace", "record", "--device", &node, "--out", "a"])
+            .spawn()
+            .unwrap();
+        let load = format!("while :; do {}; done", setting.load(100));
+        let mut load = Command::new("sh").arg("-c").arg(load).stdin(Stdio::null()).spawn().unwrap();
+        let patience = Instant::now() + Duration::from_secs(60);
+        while fs::metadata(&out).map_or(0, |data| data.len()) < 300_000 && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let line = format!("kill -{signal} {}", recorder.id());
+        assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
+        use std::os::unix::process::ExitStatusExt;
+        let status = recorder.wait().unwrap();
+        assert_eq!(status.code().unwrap_or(128 + status.signal().unwrap_or(0)), code, "SIG{signal}");
+        load.kill().unwrap();
+        load.wait().unwrap();
+        let analysis = setting.weir.run(setting.folder.path(), &["trace", "read", "a", "--format", "json"]);
+        let found = reads(&serde_json::from_str(&analysis.stdout).unwrap());
+        assert!(found > 1000, "SIG{signal}: {found} reads");
+        let said = format!("{}{}", analysis.stderr, analysis.stdout).contains("cut off");
+        assert_eq!(said, signal == "KILL", "SIG{signal}: {}", analysis.stderr);
+    }
+}
+
+#[test]
+fn root_a_full_disk_and_a_reached_size_end_a_recording_in_order() {
+    if !root_or_say("root_a_full_disk_and_a_reached_size_end_a_recording_in_order", &["dd"]) {
+        return;
+    }
+    let setting = Setting::new(&[]);
+    let small = setting.folder.path().join("small");
+    fs::create_dir(&small).unwrap();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=3M", "none"]).arg(&small).status().unwrap();
+    assert!(mounted.success());
+    // 30,000 I/Os are about 5 MB of events; the device has 16,384 blocks.
+    let load = format!("{0}; {0}", setting.load(15_000));
+    let ended = setting.record(&["--out", "small/a"], &load);
+    let kept = setting.weir.run(&small, &["trace", "read", "a", "--format", "json"]);
+    assert!(Command::new("umount").arg(&small).status().unwrap().success());
+    assert_eq!(ended.code, 3, "{ended:?}");
+    assert!(
+        ended.stderr.contains("No space left on device") && ended.stderr.contains("are lost"),
+        "{ended:?}"
+    );
+    let kept: Value = serde_json::from_str(&kept.stdout).unwrap();
+    assert!(reads(&kept) > 1000, "{kept}");
+
+    let ended = setting.record(&["--out", "b", "--size-max", "2MiB"], &load);
+    assert!(ended.code == 0 && ended.stdout.contains("largest size"), "{ended:?}");
+    let length = fs::metadata(setting.folder.path().join("b")).unwrap().len();
+    assert!((1 << 20..=2 << 20).contains(&length), "{length} bytes");
+    let kept = setting.weir.run(setting.folder.path(), &["trace", "read", "b", "--format", "json"]);
+    assert!(kept.code == 0 && reads(&serde_json::from_str(&kept.stdout).unwrap()) > 1000, "{kept:?}");
+}
+
+#[test]
+fn root_drops_are_counted_in_the_recording() {
+    if !root_or_say("root_drops_are_counted_in_the_recording", &["dd"]) {
+        return;
+    }
+    let setting = Setting::new(&[]);
+    let ended =
+        setting.record(&["--out", "a", "--ring-bytes", "4KiB", "--events", "all"], &setting.load(16_000));
+    let dropped = ended.stdout.lines().find_map(|line| line.strip_prefix("dropped")).unwrap().trim();
+    let dropped: u64 = dropped.parse().unwrap();
+    assert!(dropped > 0 && ended.stderr.contains(&format!("{dropped} events were dropped")), "{ended:?}");
+    let analysis = setting.read(&[]);
+    assert_eq!(analysis["events_dropped"], dropped, "{analysis}");
+}
+
+/// A killed run leaves the kernel's tracer set up; the next run puts it back as it was, and somebody else's is left alone.
+#[test]
+fn root_the_tracer_is_put_back_and_never_taken_from_others() {
+    if !root_or_say("root_the_tracer_is_put_back_and_never_taken_from_others", &["dd", "unshare"]) {
+        return;
+    }
+    let _tracer = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
+    let setting = Setting::new(&[]);
+    let before = tracer("");
+    let node = setting.node();
+    let killed = ["trace", "record", "--device", &node, "--source", "ftrace", "--out", "a"];
+    let mut run = setting.weir.command(setting.folder.path(), &killed).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !tracer("").starts_with("blk") && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let held = setting.record(&["--source", "ftrace", "--out", "b"], "true");
+    assert!(held.code == 3 && held.stderr.contains("a weir too, has the kernel's tracer"), "{held:?}");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_ne!(tracer(""), before, "nothing was left: this test looks at nothing");
+    let next = setting.record(&["--source", "ftrace", "--out", "b"], &setting.load(10));
+    assert_eq!(next.code, 0, "{next:?}");
+    assert_eq!(tracer(""), before);
+
+    tracer("echo function >current_tracer 2>/dev/null || echo blk >current_tracer");
+    let refused = setting.record(&["--source", "ftrace", "--out", "b"], "true");
+    tracer("echo nop >current_tracer");
+    assert!(refused.code == 3 && refused.stderr.contains("is in use: current_tracer is"), "{refused:?}");
+    assert_eq!(tracer(""), before);
+}
+
+/// Runs a command in tracefs, and returns the state of all that a recording changes.
+fn tracer(act: &str) -> String {
+    let state = "cat current_tracer trace_clock buffer_size_kb tracing_on options/bin options/context-info";
+    let place = "/mnt";
+    let script = format!(
+        "mount -t tracefs none {place} && cd {place} && {{ {act}\n{state}; cat /sys/block/*/trace/enable; }}"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script]);
+    ended(command).stdout
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_with_its_reason() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["--device", "nosuchdevice"], 2, "nosuchdevice"),
+        (&["--device", "/proc"], 2, "/proc"),
+        (&["--ring-bytes", "5000"], 2, "not a power of two"),
+        (&["--ring-bytes", "1GiB"], 2, "out of range"),
+        (&["--out", "."], 2, "is no file"),
+    ];
+    for (options, code, reason) in cases {
+        let arguments = [&["trace", "record", "--duration", "1s"], options].concat();
+        let ended = weir.run(folder.path(), &arguments);
+        assert!(ended.code == code && ended.stderr.contains(reason), "{options:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn root_without_privileges_it_names_what_is_missing() {
+    if !root_or_say("root_without_privileges_it_names_what_is_missing", &["setpriv"]) {
+        return;
+    }
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    let wrapper = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"];
+    for (source, missing) in [("bpf", "CAP_BPF"), ("ftrace", "CAP_SYS_ADMIN"), ("relay", "CAP_SYS_ADMIN")] {
+        let arguments = ["trace", "record", "--duration", "1s", "--source", source, "--out", "a"];
+        let ended = ended(weir.wrapped(&wrapper, folder.path(), &arguments));
+        assert!(ended.code == 3 && ended.stderr.contains(missing), "{source}: {ended:?}");
+        assert!(!folder.path().join("a").exists(), "{source} left a file");
+    }
+}
