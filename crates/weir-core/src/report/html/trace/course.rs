@@ -15,12 +15,15 @@ const HEAT_ROWS_PER_OCTAVE: u64 = 4;
 struct Column<'a> {
     from: f64,
     to: f64,
+    /// Of a whole slice, s.
+    width: f64,
     slice: &'a Slice,
 }
 
 impl Column<'_> {
+    /// What rates are over: a sliver at either end would make a peak of a single I/O.
     fn seconds(&self) -> f64 {
-        (self.to - self.from).max(1e-9)
+        (self.to - self.from).max(self.width / 2.0)
     }
 
     fn middle(&self) -> f64 {
@@ -34,7 +37,8 @@ fn columns<'a>(analysis: &Analysis, device: &'a Device) -> Vec<Column<'a>> {
     let column = |(at, slice): (usize, &'a Slice)| {
         let start_ns = grid.start_ns + at as u64 * grid.width_ns;
         let from = since_start(start_ns.max(device.start_ns));
-        Column { from, to: since_start(grid.end_ns(at).min(device.end_ns)).max(from), slice }
+        let to = since_start(grid.end_ns(at).min(device.end_ns)).max(from);
+        Column { from, to, width: grid.width_ns as f64 / 1e9, slice }
     };
     grid.slices.iter().enumerate().map(column).filter(|c| c.to > c.from).collect()
 }
@@ -102,10 +106,7 @@ fn finding(columns: &[Column<'_>]) -> String {
         .iter()
         .max_by(|a, b| (count(a) as f64 / a.seconds()).total_cmp(&(count(b) as f64 / b.seconds())));
     let idle = columns.iter().filter(|c| c.slice.depth_queue_area_ns == 0).count();
-    let width = Unit::Latency.value(columns.first().map_or(0.0, |_| {
-        let widest = columns.iter().map(Column::seconds).fold(0.0, f64::max);
-        widest * 1e9
-    }));
+    let width = Unit::Latency.value(columns.first().map_or(0.0, |column| column.width * 1e9));
     let busiest = busiest.map_or(String::new(), |c| {
         format!(
             " The busiest is at {}, with {} I/Os a second.",

@@ -79,7 +79,7 @@ fn in_words(stage: Option<Stage>) -> &'static str {
         Some(Stage::Q2M) => "before merging (Q2M)",
         Some(Stage::M2D) => "merged, before the driver (M2D)",
         Some(Stage::D2C) => "in driver and device (D2C)",
-        _ => "in layers that were not recorded",
+        _ => "between moments that were not recorded",
     }
 }
 
@@ -103,6 +103,7 @@ fn opening(analysis: &Analysis, devices: &[&Device]) -> String {
         );
     };
     let headline = match largest(&device.parts_of(|key| key.classes.has(Class::All))) {
+        _ if on_others(device) => through(analysis, device, devices),
         Some((place, share)) => format!("{} of the time was spent {place}", percent(share)),
         None => "Where the I/Os spent their time is not known".to_string(),
     };
@@ -146,6 +147,22 @@ fn doubts(analysis: &Analysis) -> String {
         out.push_str(&note("Much is unmatched", &text, true));
     }
     out
+}
+
+/// Whether a device has no requests of its own, as device mapper and md.
+fn on_others(device: &Device) -> bool {
+    device.requests == 0 && device.bios > 0
+}
+
+/// Means on a device that stands on others, and on those.
+fn through(analysis: &Analysis, device: &Device, devices: &[&Device]) -> String {
+    let took = |device: &Device| {
+        let cell = analysis.table.of_class(device.device, Class::All);
+        format!("{} on {}", mean(cell.stage(Stage::Q2C)), device.label())
+    };
+    let below: Vec<String> = devices.iter().filter(|d| d.bios == 0).take(3).map(|d| took(d)).collect();
+    let below = if below.is_empty() { String::new() } else { format!(", below it {}", below.join(", ")) };
+    format!("I/Os took {}{below}", took(device))
 }
 
 fn side_by_side(analysis: &Analysis, devices: &[&Device]) -> String {
@@ -214,21 +231,23 @@ fn head(analysis: &Analysis, device: &Device) -> Vec<Tile> {
     let (q2c, d2c) = (cell.stage(Stage::Q2C), cell.stage(Stage::D2C));
     let median = |d: &Distribution| format!("median {}, longest {}", quantile(d, 0.5), Nanos(d.max_ns()));
     let seconds = device.span_ns().max(1) as f64 / 1e9;
-    let requests: u64 = device.traffic.iter().map(|t| t.requests).sum();
-    let mut out = vec![
-        tile(
-            "requests a second",
-            per_second(requests as f64 / seconds),
-            format!("{}, n = {}", megabytes_per_second(cell.bytes as f64 / seconds), grouped(requests)),
-        ),
-        tile("Q2C, p99", quantile(q2c, 0.99), median(q2c)),
-        tile("D2C, p99", quantile(d2c, 0.99), median(d2c)),
-        tile(
-            "in flight at the device",
-            significant(device.depth_issue.mean()),
-            format!("most {}, busy {}", device.depth_issue.max, percent(active_share(&device.depth_issue))),
-        ),
-    ];
+    let (what, n) = match device.traffic.iter().map(|t| t.requests).sum() {
+        0 => ("I/Os a second", device.pieces),
+        requests => ("requests a second", requests),
+    };
+    let moved = megabytes_per_second(cell.bytes as f64 / seconds);
+    let mut out = vec![tile(what, per_second(n as f64 / seconds), format!("{moved}, n = {}", grouped(n)))];
+    for (name, d) in [("Q2C, p99", q2c), ("D2C, p99", d2c)] {
+        if !d.is_empty() {
+            out.push(tile(name, quantile(d, 0.99), median(d)));
+        }
+    }
+    let (place, depth) = match device.depth_issue.max {
+        0 => ("in flight", &device.depth_queue),
+        _ => ("in flight at the device", &device.depth_issue),
+    };
+    let most = format!("most {}, busy {}", depth.max, percent(active_share(depth)));
+    out.push(tile(place, significant(depth.mean()), most));
     if cell.errors > 0 {
         out.push(tile("errors", grouped(cell.errors), errors(device)));
     }

@@ -4,6 +4,7 @@ use super::{active_share, percent, quantile};
 use crate::report::html::{Table, bars, facts_table, figure};
 use crate::report::plot::{Axis, Bar, BarFigure, Figure, Join, Panel, Scale, Series, Unit};
 use crate::report::trace::phrases;
+use crate::stats::quantile::needed;
 use crate::trace::analysis::{Depth, Device, Seeks};
 use crate::trace::{Analysis, Cell, Class, SizeClass, Stage};
 use crate::units::{Bytes, grouped, significant};
@@ -69,12 +70,13 @@ fn label(size: SizeClass) -> String {
 
 fn bar(size: SizeClass, cell: &Cell, look: usize) -> Bar {
     let q2c = cell.stage(Stage::Q2C);
-    let took = format!("Q2C p50 {}, p99 {}", quantile(q2c, 0.5), quantile(q2c, 0.99));
+    let known = [(0.5, "p50"), (0.99, "p99")].into_iter().filter(|(q, _)| q2c.count() >= needed(*q));
+    let took: Vec<String> = known.map(|(q, name)| format!("{name} {}", quantile(q2c, q))).collect();
     Bar {
         label: label(size),
         value: cell.ios as f64,
         interval: None,
-        note: if q2c.is_empty() { String::new() } else { took },
+        note: if took.is_empty() { String::new() } else { format!("Q2C {}", took.join(", ")) },
         look,
     }
 }
