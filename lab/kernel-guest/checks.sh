@@ -44,6 +44,11 @@ scenario_check_live() { # weir trace live from all of its sources; load begins a
   beside live-detail weir trace live -d vda --source bpf --detail --slow 1us --interval 1s --duration 7s --json
   load live-detail vda
   wait $running
+  mkdir /sys/fs/cgroup/load
+  beside live-cgroup weir trace live -d vda --source bpf --cgroup /sys/fs/cgroup/load --duration 7s --json
+  oplog direct /dev/vda write 100 4096 1 random 67108864 >/dev/null
+  sh -c 'echo $$ >/sys/fs/cgroup/load/cgroup.procs; exec oplog direct /dev/vda read 200 4096 1 random 67108864' >/out/live-cgroup.ops
+  wait $running
   # Somebody must keep it busy for a %util.
   oplog direct /dev/vda read 4000 4096 4 random 67108864 >/out/util.ops &
   run util weir trace util vda --duration 2s --format json
