@@ -309,10 +309,10 @@ fn what(piece: &Piece) -> String {
         "command"
     } else if has(Flags::DISCARD) {
         "discard"
-    } else if has(Flags::WRITE) {
-        if has(Flags::SYNC) { "sync write" } else { "write" }
     } else if piece.bytes == 0 {
         "flush"
+    } else if has(Flags::WRITE) {
+        if has(Flags::SYNC) { "sync write" } else { "write" }
     } else {
         "read"
     };
@@ -339,14 +339,17 @@ pub fn lines(frame: &Frame) -> String {
 }
 
 /// The whole time as text: what stands on stdout when the view is over.
-pub fn summary(about: &About, frame: &Frame) -> String {
+pub fn summary(about: &About, frame: &Frame, columns: usize) -> String {
+    let columns = columns.clamp(COLUMNS_MIN, super::layout::COLUMNS);
     let mut out = format!("Over {:.1} s\n", frame.length_ns as f64 / 1e9);
     for device in &frame.devices {
         out.push('\n');
         out.push_str(&format!("{}  {}\n", device.name, figures(device)));
-        limits(device).iter().for_each(|text| super::layout::labelled_at(&mut out, "", 2, text));
-        let mut rows = table(&device.rows, super::layout::COLUMNS);
-        rows.extend(stages(&device.rows, super::layout::COLUMNS));
+        for text in limits(device).iter().flat_map(|text| super::layout::wrap(text, columns - 2)) {
+            out.push_str(&format!("  {text}\n"));
+        }
+        let mut rows = table(&device.rows, columns);
+        rows.extend(stages(&device.rows, columns));
         rows.iter().for_each(|line| {
             out.push_str(line.trim_end());
             out.push('\n');
@@ -357,7 +360,7 @@ pub fn summary(about: &About, frame: &Frame) -> String {
     }
     out.push('\n');
     for line in std::iter::once(&status(about, frame, &frame.lost)).chain(&about.remarks) {
-        super::layout::wrap(line, super::layout::COLUMNS).iter().for_each(|line| {
+        super::layout::wrap(line, columns).iter().for_each(|line| {
             out.push_str(line);
             out.push('\n');
         });

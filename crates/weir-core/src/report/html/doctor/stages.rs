@@ -47,3 +47,22 @@ fn table(all: &[CommitStages]) -> Table {
     };
     Table { head: head.map(str::to_string).to_vec(), rows: all.iter().map(row).collect(), ..Table::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::report::{doctor_text, html};
+    use crate::verdict::from_record;
+    use crate::verdict::stages::tests::with_stages;
+
+    #[test]
+    fn page_and_text_show_where_a_commits_time_went() {
+        let report = from_record(&with_stages()).unwrap();
+        let page = html::doctor(&report);
+        assert!(
+            page.contains("id=\"commit-stages\"") && page.contains("outside of the block layer"),
+            "no bars"
+        );
+        let text = doctor_text::doctor(&report);
+        assert!(text.contains("\nStages "), "{text}");
+    }
+}

@@ -113,10 +113,11 @@ impl Show {
         match form {
             Form::Json => print(&json::summary(&about, whole)?),
             Form::Screen(screen) => {
+                let (columns, _) = screen.size;
                 drop(screen);
-                print(&trace_live::summary(&about, &whole.frame))
+                print(&trace_live::summary(&about, &whole.frame, columns))
             }
-            Form::Lines => print(&format!("\n{}", trace_live::summary(&about, &whole.frame))),
+            Form::Lines => print(&format!("\n{}", trace_live::summary(&about, &whole.frame, usize::MAX))),
         }
     }
 }
