@@ -56,7 +56,7 @@ fn piece(n: u64, all: u64, minor: u32) -> Piece {
     Piece {
         device: device(minor),
         flags: if write { Flags(Flags::WRITE.0 | Flags::SYNC.0) } else { Flags::READ },
-        sector: if write { 1 << 20 | n * 8 } else { (r * 2e9) as u64 },
+        sector: if write { (1 << 20) | (n * 8) } else { (r * 2e9) as u64 },
         bytes,
         request_bytes: bytes,
         pid: if write { 99 } else { 100 + (n % 4) as u32 },
