@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use weir_core::target::DeviceNumber;
-use weir_core::trace::{Act, Bio, Event, Flags, Kind, Matcher, Moment, Piece, Request, Sink};
+use weir_core::trace::{Act, Bio, Event, Flags, Kind, Matcher, Moment, Piece, Reason, Request, Sink};
 
 const NONE: DeviceNumber = DeviceNumber { major: 259, minor: 0 };
 const SCHEDULED: DeviceNumber = DeviceNumber { major: 8, minor: 16 };
@@ -398,6 +398,25 @@ fn check(plans: &[Plan], identified: bool) {
         assert_eq!(account.events, account.matched, "{device}: {account:?}");
         assert!(!identified || account.ambiguous == 0, "{device}: {account:?}");
     }
+}
+
+/// A merge into a request that is with the driver already is damage; it must not be in two places from then on.
+#[test]
+fn a_merge_into_an_issued_request_is_counted_as_one_without_a_request() {
+    let mut kernel = Kernel::new(true);
+    let mut life =
+        Life { device: NONE, flags: Flags::WRITE, pid: 1, now_ns: 1, gaps_ns: vec![2_000_000_000], nth: 0 };
+    kernel.event(&mut life, Act::Queue, (0, 8), 64, 0);
+    kernel.event(&mut life, Act::GetRequest, (0, 8), 64, 128);
+    kernel.event(&mut life, Act::Issue, (0, 8), 128, 64);
+    kernel.event(&mut life, Act::Queue, (8, 8), 192, 0);
+    kernel.event(&mut life, Act::BackMerge, (8, 8), 192, 128);
+    kernel.event(&mut life, Act::Complete, (0, 8), 128, 64);
+    let (mut matcher, mut found) = (Matcher::default(), Lives::default());
+    kernel.events.iter().for_each(|event| matcher.event(event, &mut found));
+    let account = matcher.finish(&mut found).devices.remove(&NONE).unwrap();
+    assert_eq!((account.events, account.matched, account.unmatched), (6, 4, [(Reason::NoRequest, 2)].into()));
+    assert_eq!(found.pieces.len(), 1);
 }
 
 proptest! {

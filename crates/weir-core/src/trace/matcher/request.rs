@@ -169,10 +169,7 @@ impl Matcher {
 
     /// The request whose end, or start for F, is where the bio starts, or ends; of several the submitter's latest.
     fn find_container(&self, event: &Event, device: u16, direction: Direction) -> Option<Found> {
-        let by_identity = self.index.first(Key::of_identity(By::RequestIdentity, event.other));
-        if event.other != 0
-            && let Some((id, _)) = by_identity
-        {
+        if let Some(id) = self.by_request_identity(event.other).filter(|&id| self.is_open_on(id, device)) {
             return Some(Found { id, ambiguous: false, alone: true });
         }
         let fit = |this: &Self, id: Id| {
@@ -218,9 +215,7 @@ impl Matcher {
         let direction = direction_of_bio(event.flags, event.bytes);
         let start = Key::of_sector(By::Start, device, direction, event.sector);
         let joining = match self.by_request_identity(event.identity) {
-            Some(id) if self.requests[id].state == State::Got => {
-                Some(Found { id, ambiguous: false, alone: true })
-            }
+            Some(id) if self.is_open_on(id, device) => Some(Found { id, ambiguous: false, alone: true }),
             _ => self.pick(start, |this, id| Fit::first(u8::from(this.requests[id].bytes == event.bytes))),
         };
         let end = Key::of_sector(By::End, device, direction, event.sector);
@@ -345,8 +340,7 @@ impl Matcher {
             let of_bio = || self.index.first(Key::of_identity(By::BioOfRequest, event.other));
             let found = self.by_request_identity(event.identity).or_else(|| of_bio().map(|(id, _)| id));
             if let Some(id) = found
-                && self.requests[id].state == State::Got
-                && self.requests[id].device == device
+                && self.is_open_on(id, device)
             {
                 return Some(id);
             }
@@ -382,6 +376,12 @@ impl Matcher {
         let inserted = life.inserted_ns != NEVER;
         let in_turn = inserted == (event.act == Act::Issue);
         Fit::first(1 + 2 * u8::from(life.rest_bytes == event.bytes) + u8::from(in_turn))
+    }
+
+    /// Whether a request waits, on this device.
+    fn is_open_on(&self, id: Id, device: u16) -> bool {
+        let life = &self.requests[id];
+        life.state == State::Got && life.device == device
     }
 
     pub(super) fn by_request_identity(&self, identity: u64) -> Option<Id> {
