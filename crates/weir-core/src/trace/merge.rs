@@ -130,7 +130,7 @@ impl Heads {
         (self.keys[nth] != NEVER).then_some(nth)
     }
 
-    #[inline]
+    #[inline(always)]
     fn replace(&mut self, nth: usize, key: Key) {
         self.keys[nth] = key;
         // At the bottom, the players are neighbours; above, winners of matches. Ties go to the lane given first.

@@ -22,8 +22,12 @@ impl Layout {
     /// Fields in the order of version 8: sequence, time, sector, bytes, pid, action, device, CPU, error.
     fn record(self, fields: [u64; 9], payload: &[u8]) -> Vec<u8> {
         let (length, places) = match self.version {
-            7 => (48, [(4, 4), (8, 8), (16, 8), (24, 4), (32, 4), (28, 4), (36, 4), (40, 4), (44, 2), (46, 2)]),
-            _ => (64, [(4, 4), (8, 8), (16, 8), (24, 4), (28, 4), (32, 8), (40, 4), (44, 4), (48, 2), (50, 2)]),
+            7 => {
+                (48, [(4, 4), (8, 8), (16, 8), (24, 4), (32, 4), (28, 4), (36, 4), (40, 4), (44, 2), (46, 2)])
+            }
+            _ => {
+                (64, [(4, 4), (8, 8), (16, 8), (24, 4), (28, 4), (32, 8), (40, 4), (44, 4), (48, 2), (50, 2)])
+            }
         };
         let mut record = vec![0; length];
         self.put(&mut record, 0, 0x6561_7400 | u64::from(self.version), 4);
@@ -54,7 +58,8 @@ const CGROUP: u64 = 0x0000_0001_0000_2a2a;
 fn recording(layout: Layout) -> (Vec<u8>, Vec<Item>) {
     let action = |act: u64, categories: u64| categories << 16 | act;
     let notify = |kind: u64| action(kind, 1 << 10);
-    let number = |device: u64| DeviceNumber { major: (device >> 20) as u32, minor: (device & 0xf_ffff) as u32 };
+    let number =
+        |device: u64| DeviceNumber { major: (device >> 20) as u32, minor: (device & 0xf_ffff) as u32 };
     let base = Event {
         time_ns: 0,
         sector: 0x0123_4567_89ab,
