@@ -82,15 +82,14 @@ impl Matcher {
             return Some(Found { id, ambiguous: false, alone: true });
         }
         let key = Key::of_sector(By::Issued, device, direction, place_of(direction, event.sector));
-        self.lose_stale(key, device, sink);
-        self.pick(key, |this, id| {
+        self.pick_fresh(key, device, sink, |this, id| {
             let rest_bytes = this.requests[id].rest_bytes;
             Fit::first(1 + u8::from(rest_bytes >= event.bytes) + u8::from(rest_bytes == event.bytes))
         })
     }
 
     /// Of several under one key, what has been in flight for far too long has lost its end.
-    #[inline]
+    #[cold]
     pub(super) fn lose_stale(&mut self, key: Key, device: u16, sink: &mut impl Sink) {
         while let Some((first, true)) = self.index.first(key) {
             let age_ns = self.now_ns.saturating_sub(self.requests[first].last_ns);

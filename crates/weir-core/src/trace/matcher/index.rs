@@ -67,6 +67,8 @@ pub(super) const SAME_KEY_MAX: usize = 1024;
 
 const EMPTY: Entry = Entry { key: Key { at: 0, tag: 0 }, id: 0 };
 const SLOTS_MIN: usize = 256;
+/// The bits of a tag that say by what.
+const BY: u32 = 0xf;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -89,8 +91,9 @@ impl Index {
 
     #[inline]
     fn home(&self, key: Key) -> usize {
-        // Fibonacci hashing: neighbouring sectors spread over the whole table.
-        let mixed = (key.at ^ u64::from(key.tag) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Fibonacci hashing: neighbouring sectors spread over the whole table. By what something is found does not
+        // matter, so that what goes on at its sector keeps its place.
+        let mixed = (key.at ^ u64::from(key.tag & !BY) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((mixed ^ mixed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
@@ -164,6 +167,32 @@ impl Index {
         true
     }
 
+    /// Takes `old` out and puts `new` behind those of its key: in the same place where both belong there. Gives back
+    /// what [`Index::insert`] does.
+    #[inline]
+    pub(super) fn replace(&mut self, old: (Key, Id), new: (Key, Id)) -> Option<Id> {
+        if (old.0.at, old.0.tag & !BY) != (new.0.at, new.0.tag & !BY) {
+            self.remove(old.0, old.1);
+            return self.insert(new.0, new.1);
+        }
+        let (mut slot, mut place) = (self.home(old.0), None);
+        while self.entries[slot].key.tag != 0 {
+            let entry = &self.entries[slot];
+            if entry.key == new.0 {
+                // They keep their turns.
+                self.remove(old.0, old.1);
+                return self.insert(new.0, new.1);
+            }
+            if entry.key == old.0 && entry.id == old.1 {
+                place = Some(slot);
+            }
+            slot = self.next(slot);
+        }
+        let Some(place) = place else { return self.insert(new.0, new.1) };
+        self.entries[place] = Entry { key: new.0, id: new.1 };
+        None
+    }
+
     /// Moves up what follows a freed slot, so that every entry stays reachable from its home and keeps its turn.
     #[inline]
     fn close_gap(&mut self, mut gap: usize) {
@@ -211,6 +240,7 @@ mod tests {
         fn keeps_what_a_map_of_queues_keeps(steps in prop::collection::vec((0_u64..40, prop::bool::weighted(0.6), 0_usize..8), 1..2000)) {
             let mut index = Index::new();
             let mut model: std::collections::BTreeMap<u64, VecDeque<Id>> = Default::default();
+            let mut replaced = model.clone();
             for (id, (sector, inserts, nth)) in steps.into_iter().enumerate() {
                 let key = Key::of_sector(By::Start, 1, Direction::Write, sector);
                 let queue = model.entry(sector).or_default();
@@ -218,14 +248,23 @@ mod tests {
                     prop_assert_eq!(index.insert(key, id as Id), None);
                     queue.push_back(id as Id);
                 } else if let Some(gone) = queue.remove(nth) {
-                    prop_assert!(index.remove(key, gone));
+                    // Some go on at once, under the same sector or the one behind it.
+                    if nth % 2 == 0 {
+                        let issued = Key::of_sector(By::Issued, 1, Direction::Write, sector + nth as u64 / 4);
+                        prop_assert_eq!(index.replace((key, gone), (issued, id as Id)), None);
+                        replaced.entry(sector + nth as u64 / 4).or_default().push_back(id as Id);
+                    } else {
+                        prop_assert!(index.remove(key, gone));
+                    }
                 } else {
                     prop_assert!(!index.remove(key, Id::MAX - 1));
                 }
             }
-            for (sector, queue) in model {
-                let key = Key::of_sector(By::Start, 1, Direction::Write, sector);
-                prop_assert_eq!(index.all(key).collect::<VecDeque<_>>(), queue);
+            for (by, model) in [(By::Start, model), (By::Issued, replaced)] {
+                for (sector, queue) in model {
+                    let key = Key::of_sector(by, 1, Direction::Write, sector);
+                    prop_assert_eq!(index.all(key).collect::<VecDeque<_>>(), queue);
+                }
             }
         }
     }

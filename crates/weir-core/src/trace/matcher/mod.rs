@@ -51,7 +51,7 @@ const RECENT: usize = 16;
 pub struct Matcher {
     limits: Limits,
     index: Index,
-    bios: Slab<BioLife>,
+    bios: Slab<BioLife, false>,
     parts: Slab<Part>,
     requests: Slab<RequestLife>,
     devices: Vec<Device>,
@@ -199,6 +199,24 @@ impl Matcher {
             return fit(self, first).accepted().then_some(found);
         }
         self.pick_of_many(key, fit)
+    }
+
+    /// The same among requests, once those are given up that have been in flight for far too long.
+    #[inline]
+    fn pick_fresh(
+        &mut self,
+        key: Key,
+        device: u16,
+        sink: &mut impl Sink,
+        fit: impl Fn(&Self, Id) -> Fit,
+    ) -> Option<Found> {
+        match self.index.first(key)? {
+            (id, false) => fit(self, id).accepted().then_some(Found { id, ambiguous: false, alone: true }),
+            (_, true) => {
+                self.lose_stale(key, device, sink);
+                self.pick(key, fit)
+            }
+        }
     }
 
     #[cold]

@@ -76,9 +76,15 @@ impl Matcher {
     /// Takes a part from those that wait; it stays open for its bio.
     #[inline]
     pub(super) fn unwait(&mut self, id: Id) {
+        let key = self.unlist(id);
+        self.index.remove(key, id);
+    }
+
+    /// The same, but that it is still found under the key given back: the caller puts another in its place.
+    #[inline]
+    pub(super) fn unlist(&mut self, id: Id) -> Key {
         let part = self.parts[id];
         let device = self.bios[part.bio].device;
-        self.index.remove(waiting_key(device, &part), id);
         if part.identity != 0 {
             self.index.remove(Key::of_identity(By::BioIdentity, part.identity), id);
         }
@@ -94,6 +100,7 @@ impl Matcher {
         }
         self.parts[id].next = NONE;
         self.parts[id].before = NONE;
+        waiting_key(device, &part)
     }
 
     /// The waiting part that an event of its submission (G, M, F, X) is about; not taken.

@@ -13,14 +13,13 @@ impl Matcher {
     #[inline]
     pub(super) fn get_request(&mut self, event: &Event, device: u16, sink: &mut impl Sink) {
         let direction = direction_of_bio(event.flags, event.bytes);
-        let part = match self.find_waiting(event, device, direction) {
+        let (part, waited) = match self.find_waiting(event, device, direction) {
             Some(found) => {
                 self.give_up_earlier(found, device, sink);
                 let part = self.front_of(found.id, event, sink);
-                self.unwait(part);
-                part
+                (part, Some(self.unlist(part)))
             }
-            None => self.unseen_part(event, device, direction),
+            None => (self.unseen_part(event, device, direction), None),
         };
         self.parts[part].got_ns = event.time_ns;
         let mut life = RequestLife::of(event, device, direction);
@@ -31,7 +30,7 @@ impl Matcher {
             let Part { sector, bytes, .. } = self.parts[part];
             (life.sector, life.rest_sector, life.bytes, life.rest_bytes) = (sector, sector, bytes, bytes);
         }
-        self.open_request(life, part, sink);
+        self.open_request(life, part, waited, sink);
     }
 
     /// The part itself, or so much of it as the event speaks of: its split was not seen.
@@ -67,8 +66,15 @@ impl Matcher {
         })
     }
 
-    /// A request begins, with its first part.
-    fn open_request(&mut self, mut life: RequestLife, part: Id, sink: &mut impl Sink) -> Id {
+    /// A request begins, with its first part; `waited` is where that is still found.
+    #[inline]
+    fn open_request(
+        &mut self,
+        mut life: RequestLife,
+        part: Id,
+        waited: Option<Key>,
+        sink: &mut impl Sink,
+    ) -> Id {
         let bio = &self.bios[self.parts[part].bio];
         life.asked = Flags(life.asked.0 | bio.flags.0);
         life.first = part;
@@ -77,8 +83,17 @@ impl Matcher {
         life.events = 1;
         let id = self.requests.insert(life);
         self.parts[part].request = id;
-        self.file_identities(id, sink);
-        self.file_got(id, sink);
+        // The part goes before anything else is given up: it waits no more.
+        let life = &self.requests[id];
+        if life.identity | life.first_bio != 0 {
+            if let Some(key) = waited {
+                self.index.remove(key, part);
+            }
+            self.file_identities(id, sink);
+            self.file_got(id, None, sink);
+        } else {
+            self.file_got(id, waited.map(|key| (key, part)), sink);
+        }
         id
     }
 
@@ -111,12 +126,19 @@ impl Matcher {
         }
     }
 
+    /// Puts a request that waits under its keys, in the place of `from` where something goes for it.
     #[inline]
-    fn file_got(&mut self, id: Id, sink: &mut impl Sink) {
-        for key in got_keys(&self.requests[id]).into_iter().flatten() {
-            if let Some(surplus) = self.index.insert(key, id) {
-                self.lose_request(surplus, Reason::NoC, sink);
-            }
+    fn file_got(&mut self, id: Id, from: Option<(Key, Id)>, sink: &mut impl Sink) {
+        let (start, end) = got_keys(&self.requests[id]);
+        let surplus = match from {
+            Some(from) => self.index.replace(from, (start, id)),
+            None => self.index.insert(start, id),
+        };
+        if let Some(surplus) = surplus {
+            self.lose_request(surplus, Reason::NoC, sink);
+        }
+        if let Some(surplus) = end.and_then(|end| self.index.insert(end, id)) {
+            self.lose_request(surplus, Reason::NoC, sink);
         }
     }
 
@@ -126,8 +148,10 @@ impl Matcher {
         let life = &self.requests[id];
         match life.state {
             State::Got => {
-                for key in got_keys(life).into_iter().flatten() {
-                    self.index.remove(key, id);
+                let (start, end) = got_keys(life);
+                self.index.remove(start, id);
+                if let Some(end) = end {
+                    self.index.remove(end, id);
                 }
             }
             State::Issued => {
@@ -207,7 +231,7 @@ impl Matcher {
         life.rest_bytes = life.rest_bytes.wrapping_add(bytes);
         life.events += 1;
         life.last_ns = event.time_ns;
-        self.file_got(request, sink);
+        self.file_got(request, None, sink);
     }
 
     /// A request joins the one that ends where it starts.
@@ -254,7 +278,7 @@ impl Matcher {
         life.rest_bytes = life.rest_bytes.wrapping_add(gone.rest_bytes);
         life.events += gone.events + 1;
         life.last_ns = event.time_ns;
-        self.file_got(taking, sink);
+        self.file_got(taking, None, sink);
     }
 
     /// I: a request goes into the scheduler.
@@ -275,8 +299,8 @@ impl Matcher {
     pub(super) fn issue(&mut self, event: &Event, device: u16, sink: &mut impl Sink) {
         let direction = direction_of_request(event.flags, event.bytes);
         let id = self.find_or_open(event, device, direction, sink);
-        self.unfile(id);
         let life = &mut self.requests[id];
+        let (start, end) = got_keys(life);
         life.direction = direction;
         life.flags = event.flags;
         life.state = State::Issued;
@@ -288,7 +312,13 @@ impl Matcher {
         }
         life.rest_sector = event.sector;
         life.rest_bytes = event.bytes;
-        self.file_rest(id, By::Issued, sink);
+        let issued = rest_key(By::Issued, life);
+        if let Some(end) = end {
+            self.index.remove(end, id);
+        }
+        if let Some(surplus) = self.index.replace((start, id), (issued, id)) {
+            self.lose_request(surplus, Reason::NoC, sink);
+        }
         self.know_identities(id, event, sink);
     }
 
@@ -326,7 +356,7 @@ impl Matcher {
             }
             None => self.unseen_part(event, device, direction),
         };
-        self.open_request(RequestLife::of(event, device, direction), part, sink)
+        self.open_request(RequestLife::of(event, device, direction), part, None, sink)
     }
 
     fn find_got(
@@ -359,8 +389,7 @@ impl Matcher {
     ) -> Option<Found> {
         let fit = |this: &Self, id: Id| this.fit_got(id, event);
         let key = Key::of_sector(By::Start, device, direction, place_of(direction, event.sector));
-        self.lose_stale(key, device, sink);
-        if let Some(found) = self.pick(key, fit) {
+        if let Some(found) = self.pick_fresh(key, device, sink, fit) {
             return Some(found);
         }
         // Old kernels issue the very request of the flush's sender.
@@ -403,7 +432,7 @@ impl Matcher {
             life.requeues = life.requeues.saturating_add(1);
             life.events += 1;
             life.last_ns = event.time_ns;
-            return self.file_got(found.id, sink);
+            return self.file_got(found.id, None, sink);
         }
         let waiting = Key::of_sector(By::Start, device, direction, place_of(direction, event.sector));
         match self.pick(waiting, |this, id| this.fit_got(id, event)) {
@@ -422,12 +451,12 @@ impl Matcher {
 
 /// Where a request that waits is found; one that nothing can be merged into is not found by its end.
 #[inline]
-fn got_keys(life: &RequestLife) -> [Option<Key>; 2] {
+fn got_keys(life: &RequestLife) -> (Key, Option<Key>) {
     let RequestLife { device, direction, rest_sector: sector, rest_bytes: bytes, .. } = *life;
     let start = Key::of_sector(By::Start, device, direction, place_of(direction, sector));
     let mergeable = matches!(direction, Direction::Read | Direction::Write | Direction::Discard);
     let end = || Key::of_sector(By::End, device, direction, end_of(sector, bytes));
-    [Some(start), mergeable.then(end)]
+    (start, mergeable.then(end))
 }
 
 #[inline]

@@ -6,9 +6,10 @@ pub(super) type Id = u32;
 /// No place.
 pub(super) const NONE: Id = Id::MAX;
 
-/// Values by [`Id`], with the one taken longest ago at hand, so that what never ends can be given up.
+/// Values by [`Id`]; where they are `ORDERED`, with the one taken longest ago at hand, so that what never ends can be
+/// given up.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(super) struct Slab<T, const ORDERED: bool = true> {
     slots: Vec<Slot<T>>,
     free: Id,
     oldest: Id,
@@ -26,7 +27,7 @@ struct Slot<T> {
     generation: u32,
 }
 
-impl<T: Copy> Slab<T> {
+impl<T: Copy, const ORDERED: bool> Slab<T, ORDERED> {
     pub(super) fn new() -> Self {
         Slab { slots: Vec::new(), free: NONE, oldest: NONE, newest: NONE, len: 0 }
     }
@@ -49,13 +50,17 @@ impl<T: Copy> Slab<T> {
             id
         };
         self.len += 1;
-        self.link(id);
+        if ORDERED {
+            self.link(id);
+        }
         id
     }
 
     #[inline]
     pub(super) fn remove(&mut self, id: Id) -> T {
-        self.unlink(id);
+        if ORDERED {
+            self.unlink(id);
+        }
         self.len -= 1;
         let free = self.free;
         let slot = &mut self.slots[id as usize];
@@ -107,7 +112,7 @@ impl<T: Copy> Slab<T> {
     }
 }
 
-impl<T> std::ops::Index<Id> for Slab<T> {
+impl<T, const ORDERED: bool> std::ops::Index<Id> for Slab<T, ORDERED> {
     type Output = T;
 
     #[inline]
@@ -116,7 +121,7 @@ impl<T> std::ops::Index<Id> for Slab<T> {
     }
 }
 
-impl<T> std::ops::IndexMut<Id> for Slab<T> {
+impl<T, const ORDERED: bool> std::ops::IndexMut<Id> for Slab<T, ORDERED> {
     #[inline]
     fn index_mut(&mut self, id: Id) -> &mut T {
         &mut self.slots[id as usize].value
