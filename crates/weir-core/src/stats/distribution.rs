@@ -2,7 +2,7 @@
 //!
 //! A trace has hundreds of these (device × class × size × stage), most of them small. The first [`EXACT`] values are
 //! kept as they are, so that quantiles of short recordings are exact; then values are counted in log-linear
-//! buckets of 1/128 of their value (0.8 %), in pages of one power of two that exist only where values fell.
+//! buckets of 1/128 of their value (0.8 %), over the powers of two between the least and the greatest.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,33 @@ pub struct Distribution {
     min_ns: u64,
     max_ns: u64,
     values_ns: Vec<u64>,
-    pages: Vec<Option<Box<[u64; PAGE]>>>,
+    /// Values are counted in buckets, no longer kept.
+    is_bucketed: bool,
+    /// The first bucket kept, and the counts from there on, in whole powers of two.
+    first: usize,
+    counts: Vec<u64>,
+}
+
+/// Durations with their figures, so that several can count them with one look at each.
+#[derive(Debug, Clone, Copy)]
+pub struct Durations<'a> {
+    /// The durations.
+    pub values_ns: &'a [u64],
+    /// Their sum.
+    pub sum_ns: u128,
+    /// The smallest; of any value where there is none.
+    pub min_ns: u64,
+    /// The largest, likewise.
+    pub max_ns: u64,
+}
+
+impl<'a> From<&'a [u64]> for Durations<'a> {
+    fn from(values_ns: &'a [u64]) -> Self {
+        let fold =
+            |(min, max, sum): (u64, u64, u128), &ns: &u64| (min.min(ns), max.max(ns), sum + u128::from(ns));
+        let (min_ns, max_ns, sum_ns) = values_ns.iter().fold((u64::MAX, 0, 0), fold);
+        Durations { values_ns, sum_ns, min_ns, max_ns }
+    }
 }
 
 /// The stored form: the values while they are few, then `[lowest value of the bucket, count]`.
@@ -75,7 +101,7 @@ impl Distribution {
         self.max_ns = self.max_ns.max(value_ns);
         self.count += 1;
         self.sum_ns += u128::from(value_ns);
-        if self.pages.is_empty() {
+        if !self.is_bucketed {
             if self.values_ns.len() < EXACT {
                 self.values_ns.push(value_ns);
                 return;
@@ -87,24 +113,29 @@ impl Distribution {
 
     /// Counts many durations at once, faster than one by one.
     pub fn record_all(&mut self, values_ns: &[u64]) {
-        let Some(&first_ns) = values_ns.first() else { return };
-        if self.pages.is_empty() {
+        self.record_known(&Durations::from(values_ns));
+    }
+
+    /// The same, where their sum and extremes are known already.
+    pub fn record_known(&mut self, durations: &Durations<'_>) {
+        let values_ns = durations.values_ns;
+        if values_ns.is_empty() {
+            return;
+        }
+        if !self.is_bucketed {
             if self.values_ns.len() + values_ns.len() > EXACT {
                 self.spill();
             } else {
                 self.values_ns.extend_from_slice(values_ns);
             }
         }
-        if !self.pages.is_empty() {
+        if self.is_bucketed {
             values_ns.iter().for_each(|&value_ns| self.count_in_bucket(value_ns, 1));
         }
-        let fold =
-            |(min, max, sum): (u64, u64, u128), &ns: &u64| (min.min(ns), max.max(ns), sum + u128::from(ns));
-        let (min_ns, max_ns, sum_ns) = values_ns.iter().fold((first_ns, first_ns, 0), fold);
-        self.min_ns = if self.count == 0 { min_ns } else { self.min_ns.min(min_ns) };
-        self.max_ns = self.max_ns.max(max_ns);
+        self.min_ns = if self.count == 0 { durations.min_ns } else { self.min_ns.min(durations.min_ns) };
+        self.max_ns = self.max_ns.max(durations.max_ns);
         self.count += values_ns.len() as u64;
-        self.sum_ns += sum_ns;
+        self.sum_ns += durations.sum_ns;
     }
 
     /// Counts `n` durations between `low_ns` and `high_ns` that were counted elsewhere: sum, minimum and maximum are
@@ -134,7 +165,7 @@ impl Distribution {
         if other.count == 0 {
             return;
         }
-        if other.pages.is_empty() {
+        if !other.is_bucketed {
             for &value_ns in &other.values_ns {
                 self.record(value_ns);
             }
@@ -202,7 +233,7 @@ impl Distribution {
 
     /// Whether quantiles are exact rather than to within a bucket.
     pub fn is_exact(&self) -> bool {
-        self.pages.is_empty()
+        !self.is_bucketed
     }
 
     /// The value at each of `quantiles` (0 to 1, ascending), ns: the value of rank ⌊q·n⌋ of the sorted values
@@ -251,10 +282,7 @@ impl Distribution {
 
     /// From kept values to buckets.
     fn spill(&mut self) {
-        if !self.pages.is_empty() {
-            return;
-        }
-        self.pages.resize_with(64, || None);
+        self.is_bucketed = true;
         for value_ns in std::mem::take(&mut self.values_ns) {
             self.count_in_bucket(value_ns, 1);
         }
@@ -262,40 +290,53 @@ impl Distribution {
 
     #[inline]
     fn count_in_bucket(&mut self, value_ns: u64, n: u64) {
-        let (page, slot) = place(value_ns);
-        let page = self.pages[page].get_or_insert_with(|| Box::new([0; PAGE]));
-        page[slot] += n;
+        let bucket = bucket_of(value_ns);
+        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(count) => *count += n,
+            None => self.widen(bucket, n),
+        }
+    }
+
+    /// Makes room for a bucket outside the range.
+    #[cold]
+    fn widen(&mut self, bucket: usize, n: u64) {
+        let page = bucket - bucket % PAGE;
+        if self.counts.is_empty() {
+            self.first = page;
+        }
+        if page < self.first {
+            self.counts.splice(0..0, std::iter::repeat_n(0, self.first - page));
+            self.first = page;
+        } else if page + PAGE > self.first + self.counts.len() {
+            self.counts.resize(page + PAGE - self.first, 0);
+        }
+        self.counts[bucket - self.first] += n;
     }
 
     fn bucketed(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.pages.iter().enumerate().flat_map(|(page, counts)| {
-            let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
-            counts.filter(|&(_, &n)| n > 0).map(move |(slot, &n)| {
-                let (low_ns, high_ns) = bounds(page, slot);
-                (low_ns, high_ns, n)
-            })
+        let all = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
+        all.map(|(at, &n)| {
+            let (low_ns, high_ns) = bounds(self.first + at);
+            (low_ns, high_ns, n)
         })
     }
 }
 
-/// Page and slot of a value: page 0 holds the values below 128 one by one, page p those from 2^(p+6) on.
+/// Bucket of a value: those below 128 one by one, then 128 a power of two.
 #[inline]
-fn place(value_ns: u64) -> (usize, usize) {
-    let exponent = 63 - (value_ns | 1).leading_zeros();
-    if exponent < PRECISION_BITS {
-        return (0, value_ns as usize);
-    }
+fn bucket_of(value_ns: u64) -> usize {
+    let exponent = 63 - (value_ns | PAGE as u64).leading_zeros();
     let shift = exponent - PRECISION_BITS;
-    (shift as usize + 1, (value_ns >> shift) as usize & (PAGE - 1))
+    ((shift as usize) << PRECISION_BITS) + (value_ns >> shift) as usize
 }
 
-/// Lowest and highest value of a slot.
-fn bounds(page: usize, slot: usize) -> (u64, u64) {
-    if page == 0 {
-        return (slot as u64, slot as u64);
+/// Lowest and highest value of a bucket.
+fn bounds(bucket: usize) -> (u64, u64) {
+    if bucket < PAGE {
+        return (bucket as u64, bucket as u64);
     }
-    let shift = page - 1;
-    let low_ns = ((PAGE + slot) as u64) << shift;
+    let shift = bucket / PAGE - 1;
+    let low_ns = ((PAGE + bucket % PAGE) as u64) << shift;
     (low_ns, low_ns + ((1_u64 << shift) - 1))
 }
 
@@ -315,8 +356,7 @@ mod tests {
             for value_ns in
                 [1_u64 << exponent, (1 << exponent) + (1_u64 << exponent) / 3, u64::MAX >> exponent]
             {
-                let (page, slot) = place(value_ns);
-                let (low_ns, high_ns) = bounds(page, slot);
+                let (low_ns, high_ns) = bounds(bucket_of(value_ns));
                 assert!(low_ns <= value_ns && value_ns <= high_ns, "{value_ns} in {low_ns}..={high_ns}");
                 assert!((high_ns - low_ns) as f64 <= low_ns as f64 / 128.0, "{low_ns}..={high_ns}");
             }

@@ -15,6 +15,6 @@ pub mod random;
 pub mod steady;
 pub mod warmup;
 
-pub use distribution::Distribution;
+pub use distribution::{Distribution, Durations};
 pub use histogram::Histogram;
 pub use quantile::Quantile;

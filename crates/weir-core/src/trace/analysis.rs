@@ -657,15 +657,6 @@ impl Depth {
 }
 
 impl Summary {
-    /// Counts many durations at once.
-    pub fn record_all(&mut self, values_ns: &[u64]) {
-        let Some(&first_ns) = values_ns.first() else { return };
-        let fold =
-            |(min, max, sum): (u64, u64, u64), &ns: &u64| (min.min(ns), max.max(ns), sum.saturating_add(ns));
-        let (min_ns, max_ns, sum_ns) = values_ns.iter().fold((first_ns, first_ns, 0), fold);
-        self.merge(&Summary { count: values_ns.len() as u64, sum_ns, min_ns, max_ns });
-    }
-
     /// Counts one duration.
     #[inline]
     pub fn record(&mut self, ns: u64) {

@@ -41,6 +41,12 @@ impl Times {
         self.get(to)?.checked_sub(self.get(from)?)
     }
 
+    /// When it was, where that is known to be known.
+    #[inline]
+    pub(super) fn raw(&self, moment: Moment) -> u64 {
+        self.0[moment as usize]
+    }
+
     /// Which moments are known: bit `moment as u8` for each.
     #[inline]
     pub fn known(&self) -> u8 {

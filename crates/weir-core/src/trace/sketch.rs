@@ -107,12 +107,9 @@ impl Sketch {
 /// Bucket of a value: those below 8 one by one, then eight a power of two.
 #[inline]
 fn bucket_of(value: u64) -> usize {
-    let exponent = 63 - (value | 1).leading_zeros();
-    if exponent < PRECISION_BITS {
-        return value as usize;
-    }
+    let exponent = 63 - (value | PER_OCTAVE as u64).leading_zeros();
     let shift = exponent - PRECISION_BITS;
-    ((shift as usize + 1) << PRECISION_BITS) + ((value >> shift) as usize & (PER_OCTAVE - 1))
+    ((shift as usize) << PRECISION_BITS) + (value >> shift) as usize
 }
 
 /// Lowest and highest value of a bucket.

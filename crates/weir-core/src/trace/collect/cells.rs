@@ -1,8 +1,11 @@
 //! Stage distributions and parts of a device's pieces, gathered in batches.
 //!
 //! Pieces wait as bare [`Times`] until a batch is full or a block of time ends; then one stage after the other is
-//! counted, so that each distribution's memory is fetched once a batch and not once a piece.
+//! counted, so that each distribution's memory is fetched once a batch and not once a piece. G2D* of pieces that were
+//! not inserted is their G2D: it is added only in the end.
 
+use super::waiting::{List, Waiting};
+use crate::stats::Durations;
 use crate::target::DeviceNumber;
 use crate::trace::analysis::{Block, CellKey, Device, Parts, StageSketch};
 use crate::trace::class::ClassSet;
@@ -11,7 +14,7 @@ use crate::trace::life::{Piece, Times};
 use crate::trace::stage::{Moment, Stage};
 use crate::trace::table::{Cell, Key, SizeClass, StageTable};
 
-/// Pieces of one kind that wait: 12 KiB of times.
+/// Pieces of one kind and with the same moments that wait: 12 KiB of times.
 const BATCH: usize = 256;
 /// Blocks of time kept for resampling.
 pub const BLOCKS_MAX: usize = 64;
@@ -34,7 +37,9 @@ struct Open {
     key: CellKey,
     cell: Box<Cell>,
     parts: Parts,
-    waiting: Vec<Times>,
+    waiting: Waiting,
+    /// The Q of one in this block is known.
+    has_whole: bool,
 }
 
 impl Cells {
@@ -50,7 +55,7 @@ impl Cells {
 
     /// Counts a piece that ended at `end_ns`.
     #[inline]
-    pub fn piece(&mut self, piece: &Piece, classes: ClassSet, end_ns: u64) {
+    pub fn piece(&mut self, piece: &Piece, classes: ClassSet, known: u8, end_ns: u64) {
         if end_ns >= self.block_end_ns {
             self.next_block(end_ns);
         }
@@ -65,9 +70,10 @@ impl Cells {
         open.cell.ios += 1;
         open.cell.bytes += u64::from(piece.bytes);
         open.cell.errors += u64::from(piece.error != 0);
-        open.waiting.push(piece.times);
-        if open.waiting.len() == BATCH {
-            open.flush(self.blocks.slices.get_mut(self.block));
+        open.has_whole |= known & 1 << Moment::Queue as u8 != 0;
+        if let Some(list) = open.waiting.push(&piece.times, known, BATCH) {
+            let block = self.blocks.slices.get_mut(self.block);
+            count(list, &mut open.cell, &mut open.parts, open.has_whole, block.map(|b| b.cell_mut(open.key)));
         }
     }
 
@@ -91,18 +97,31 @@ impl Cells {
     /// Everything into the table and the device.
     pub fn finish(mut self, number: DeviceNumber, table: &mut StageTable, device: &mut Device) {
         self.flush();
-        for open in self.open {
+        for mut open in self.open {
+            let not_inserted = std::mem::take(open.cell.stage_mut(Stage::G2D));
+            open.cell.stage_mut(Stage::G2DAll).merge(&not_inserted);
+            *open.cell.stage_mut(Stage::G2D) = not_inserted;
             let CellKey { classes, size } = open.key;
             table.cell_mut(Key { device: number, classes, size }).merge(&open.cell);
             device.parts.push((open.key, open.parts));
         }
         device.parts.sort_by_key(|(key, _)| *key);
+        for (_, stages) in self.blocks.slices.iter_mut().flat_map(|block| &mut block.cells) {
+            let not_inserted = stages[Stage::G2D as usize].clone();
+            stages[Stage::G2DAll as usize].merge(&not_inserted);
+        }
         device.blocks = self.blocks;
     }
 
     fn open(&mut self, key: CellKey) -> u16 {
-        let waiting = Vec::with_capacity(BATCH);
-        self.open.push(Open { key, cell: Box::default(), parts: Parts::default(), waiting });
+        let waiting = Waiting::default();
+        self.open.push(Open {
+            key,
+            cell: Box::default(),
+            parts: Parts::default(),
+            waiting,
+            has_whole: false,
+        });
         (self.open.len() - 1) as u16
     }
 
@@ -121,75 +140,43 @@ impl Cells {
 }
 
 impl Open {
-    fn flush(&mut self, block: Option<&mut Block>) {
-        if self.waiting.is_empty() {
-            return;
+    fn flush(&mut self, mut block: Option<&mut Block>) {
+        for list in self.waiting.lists() {
+            let sketches = block.as_mut().map(|block| block.cell_mut(self.key));
+            count(list, &mut self.cell, &mut self.parts, self.has_whole, sketches);
         }
-        let mut unkept = Default::default();
-        let sketches = match block {
-            Some(block) => block.cell_mut(self.key),
-            None => &mut unkept,
-        };
-        let mut values = Values::default();
-        let has_whole = self.waiting.iter().any(|times| times.get(Moment::Queue).is_some());
-        for stage in stages_in(&self.waiting) {
-            let values_ns = values.of(stage, &self.waiting);
-            self.cell.stage_mut(stage).record_all(values_ns);
-            // What blocks serve compares Q2C, and G2C only for want of it.
-            if stage == Stage::G2C && has_whole {
-                continue;
-            }
-            let sketch = &mut sketches[stage as usize];
-            sketch.counts.record_all(values_ns);
-            sketch.sum_ns = sketch.sum_ns.saturating_add(sum(values_ns));
-        }
-        for times in &self.waiting {
-            self.parts.add(times);
-        }
-        self.waiting.clear();
+        self.has_whole = false;
     }
 }
 
-/// The durations of one stage of a batch.
-pub struct Values([u64; BATCH], usize);
-
-impl Default for Values {
-    fn default() -> Self {
-        Values([0; BATCH], 0)
-    }
-}
-
-impl Values {
-    /// Of at most [`BATCH`] pieces.
-    pub fn of(&mut self, stage: Stage, waiting: &[Times]) -> &[u64] {
-        let (from, to) = stage.ends();
-        let not_inserted = stage == Stage::G2D;
-        self.1 = 0;
-        for times in waiting.iter().take(BATCH) {
-            let (from_ns, to_ns) = (times.get(from), times.get(to));
-            let (Some(from_ns), Some(to_ns)) = (from_ns, to_ns) else { continue };
-            // Written in any case and kept if it counts: a branch less.
-            self.0[self.1] = to_ns.wrapping_sub(from_ns);
-            let counts = to_ns >= from_ns && !(not_inserted && times.get(Moment::Insert).is_some());
-            self.1 += usize::from(counts);
+fn count(
+    list: &mut List,
+    cell: &mut Cell,
+    parts: &mut Parts,
+    has_whole: bool,
+    sketches: Option<&mut [StageSketch; Stage::COUNT]>,
+) {
+    let mut unkept = Default::default();
+    let sketches = sketches.unwrap_or(&mut unkept);
+    list.count(parts, |stage, durations| {
+        cell.stage_mut(stage).record_known(durations);
+        // What blocks serve compares Q2C, and G2C only for want of it.
+        if stage != Stage::G2C || !has_whole {
+            sketches[stage as usize].record_known(durations);
         }
-        &self.0[..self.1]
+    });
+}
+
+impl StageSketch {
+    fn record_known(&mut self, durations: &Durations<'_>) {
+        self.counts.record_all(durations.values_ns);
+        self.sum_ns = self.sum_ns.saturating_add(u64::try_from(durations.sum_ns).unwrap_or(u64::MAX));
     }
-}
 
-/// The stages whose moments occur in a batch.
-pub fn stages_in(waiting: &[Times]) -> impl Iterator<Item = Stage> + use<> {
-    let known = waiting.iter().fold(0, |known, times| known | times.known());
-    let occurs = move |moment: Moment| known & (1 << moment as u8) != 0;
-    Stage::ALL.into_iter().filter(move |stage| {
-        let (from, to) = stage.ends();
-        occurs(from) && occurs(to)
-    })
-}
-
-/// A sum that does not overflow.
-pub fn sum(values_ns: &[u64]) -> u64 {
-    values_ns.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns))
+    fn merge(&mut self, other: &StageSketch) {
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.counts.merge(&other.counts);
+    }
 }
 
 impl Block {
@@ -207,8 +194,7 @@ impl Fold for Block {
     fn fold(&mut self, other: &Block) {
         for (key, theirs) in &other.cells {
             for (mine, theirs) in self.cell_mut(*key).iter_mut().zip(theirs) {
-                mine.sum_ns = mine.sum_ns.saturating_add(theirs.sum_ns);
-                mine.counts.merge(&theirs.counts);
+                mine.merge(theirs);
             }
         }
     }

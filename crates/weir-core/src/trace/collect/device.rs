@@ -136,14 +136,14 @@ impl DeviceCollector {
         self.counts = [0; ACTS];
     }
 
-    /// Counts a piece; returns what it is.
+    /// Counts a piece that knows the moments `known`; returns what it is.
     #[inline]
-    pub fn piece(&mut self, piece: &Piece) -> ClassSet {
+    pub fn piece(&mut self, piece: &Piece, known: u8) -> ClassSet {
         let end_ns = piece.times.get(Moment::Complete).unwrap_or(self.out.end_ns);
         self.note_time(end_ns);
         let classes = ClassSet::of(piece.flags, piece.bytes);
         self.out.pieces += 1;
-        self.cells.piece(piece, classes, end_ns);
+        self.cells.piece(piece, classes, known, end_ns);
         let direction = Direction::of(classes) as usize;
         if let Some(slice) = self.out.timeline.slices.get_mut(self.slice) {
             slice.pieces[direction] += 1;
@@ -300,6 +300,13 @@ impl DeviceCollector {
     #[inline]
     fn pass_queue(&mut self, time_ns: u64) {
         let (since_ns, depth) = self.depth_queue.pass(time_ns);
+        if since_ns >= self.slice_start_ns
+            && time_ns < self.slice_end_ns
+            && let Some(slice) = self.out.timeline.slices.get_mut(self.slice)
+        {
+            add_within(&mut slice.depth_queue_area_ns, since_ns, time_ns, depth);
+            return;
+        }
         add_area(&mut self.out.timeline, self.slice, since_ns, time_ns, depth, |s| {
             &mut s.depth_queue_area_ns
         });
@@ -308,6 +315,13 @@ impl DeviceCollector {
     #[inline]
     fn pass_issue(&mut self, time_ns: u64) {
         let (since_ns, depth) = self.depth_issue.pass(time_ns);
+        if since_ns >= self.slice_start_ns
+            && time_ns < self.slice_end_ns
+            && let Some(slice) = self.out.timeline.slices.get_mut(self.slice)
+        {
+            add_within(&mut slice.depth_issue_area_ns, since_ns, time_ns, depth);
+            return;
+        }
         add_area(&mut self.out.timeline, self.slice, since_ns, time_ns, depth, |s| {
             &mut s.depth_issue_area_ns
         });
@@ -320,6 +334,12 @@ fn merge_each(mine: &mut [Batched], theirs: [Batched; Direction::COUNT]) {
 
 fn requeue_key(event: &Event) -> (u64, bool) {
     (event.sector, event.flags.has(Flags::WRITE))
+}
+
+/// Adds depth × time to the slice it fell in.
+#[inline]
+fn add_within(area_ns: &mut u64, since_ns: u64, time_ns: u64, depth: u64) {
+    *area_ns = area_ns.saturating_add(depth.saturating_mul(time_ns.saturating_sub(since_ns)));
 }
 
 /// Adds depth × time to the slices it fell in; `now` is the slice of `time_ns`.

@@ -9,6 +9,7 @@ mod seeks;
 mod senders;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::HashMap;
 
@@ -27,6 +28,8 @@ use senders::Senders;
 
 /// Devices kept apart; a recording that names more is damaged or hostile.
 const DEVICES_MAX: usize = 256;
+/// Places that spare the search for a device.
+const RECENT: usize = 16;
 /// Thread names remembered.
 const NAMES_MAX: usize = 1 << 16;
 
@@ -37,6 +40,8 @@ pub struct Collector {
     totals: Analysis,
     devices: Vec<DeviceCollector>,
     last: usize,
+    /// Devices of late, by some bits of their numbers.
+    recent: [usize; RECENT],
     names: HashMap<u32, String>,
     device_names: HashMap<DeviceNumber, String>,
     threads: Senders,
@@ -113,7 +118,14 @@ impl Collector {
     #[inline]
     fn device(&mut self, number: DeviceNumber) -> Option<&mut DeviceCollector> {
         if self.devices.get(self.last).is_none_or(|d| d.number() != number) {
-            self.find(number)?;
+            let place = place_of(number);
+            match self.devices.get(self.recent[place]) {
+                Some(device) if device.number() == number => self.last = self.recent[place],
+                _ => {
+                    self.find(number)?;
+                    self.recent[place] = self.last;
+                }
+            }
         }
         self.devices.get_mut(self.last)
     }
@@ -133,6 +145,11 @@ impl Collector {
     }
 }
 
+#[inline]
+fn place_of(number: DeviceNumber) -> usize {
+    number.major.wrapping_mul(7).wrapping_add(number.minor) as usize % RECENT
+}
+
 /// In place of the sender of a piece whose Q was not seen.
 fn unsent_name(classes: ClassSet) -> String {
     let name = if classes.has(Class::Flush) {
@@ -148,18 +165,19 @@ fn unsent_name(classes: ClassSet) -> String {
 impl Sink for Collector {
     fn piece(&mut self, piece: &Piece) {
         let Some(device) = self.device(piece.device) else { return };
-        let classes = device.piece(piece);
+        let known = piece.times.known();
+        let classes = device.piece(piece, known);
         if piece.times.get(Moment::Queue).is_none() {
             // Whoever issued it need not be who sent it: workers issue flushes, and other tasks' requests.
-            self.unsent.piece(u64::from(classes.0), piece, classes, || unsent_name(classes));
+            self.unsent.piece(u64::from(classes.0), piece, classes, known, || unsent_name(classes));
             return;
         }
         let names = &self.names;
-        self.threads.piece(u64::from(piece.pid), piece, classes, || {
+        self.threads.piece(u64::from(piece.pid), piece, classes, known, || {
             names.get(&piece.pid).cloned().unwrap_or_default()
         });
         if piece.cgroup != 0 {
-            self.cgroups.piece(piece.cgroup, piece, classes, String::new);
+            self.cgroups.piece(piece.cgroup, piece, classes, known, String::new);
         }
     }
 

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::cells::{Values, stages_in};
-use crate::trace::analysis::{Direction, Sender};
+use super::waiting::{List, Waiting};
+use crate::trace::analysis::{Direction, Sender, Summary};
 use crate::trace::class::{Class, ClassSet};
-use crate::trace::life::{Piece, Times};
+use crate::trace::life::Piece;
 use crate::trace::stage::Stage;
 
 /// Senders kept apart. When there are more, the lesser half is added up as one.
 const SENDERS_MAX: usize = 1024;
-/// Pieces of one sender that wait to be counted.
-const BATCH: usize = 64;
+/// Pieces of one sender with the same moments that wait to be counted.
+const BATCH: usize = 128;
 /// Places that spare the hash table.
 const RECENT: usize = 256;
 /// The name of the lesser half.
@@ -29,7 +29,7 @@ pub struct Senders {
 #[derive(Debug)]
 struct Open {
     sender: Sender,
-    waiting: Vec<Times>,
+    waiting: Waiting,
 }
 
 const NOBODY: (u64, u32) = (u64::MAX, 0);
@@ -48,7 +48,14 @@ impl Default for Senders {
 impl Senders {
     /// Counts a piece; `name` is asked when the sender is new.
     #[inline]
-    pub fn piece(&mut self, id: u64, piece: &Piece, classes: ClassSet, name: impl FnOnce() -> String) {
+    pub fn piece(
+        &mut self,
+        id: u64,
+        piece: &Piece,
+        classes: ClassSet,
+        known: u8,
+        name: impl FnOnce() -> String,
+    ) {
         let recent = self.recent[id as usize % RECENT];
         let at = if recent.0 == id { recent.1 } else { self.find(id, name) };
         let open = &mut self.open[at as usize];
@@ -58,9 +65,8 @@ impl Senders {
         traffic.requests += 1;
         traffic.bytes += u64::from(piece.bytes);
         if classes.has(Class::All) {
-            open.waiting.push(piece.times);
-            if open.waiting.len() == BATCH {
-                open.flush();
+            if let Some(list) = open.waiting.push(&piece.times, known, BATCH) {
+                count(list, &mut open.sender);
             }
         }
     }
@@ -126,7 +132,7 @@ impl Senders {
         }
         let at = self.open.len() as u32;
         let sender = Sender { id, name, members: 1, ..Sender::default() };
-        self.open.push(Open { sender, waiting: Vec::new() });
+        self.open.push(Open { sender, waiting: Waiting::default() });
         self.index.insert(id, at);
         at
     }
@@ -147,24 +153,30 @@ impl Senders {
 
 impl Open {
     fn flush(&mut self) {
-        let mut values = Values::default();
-        for stage in stages_in(&self.waiting) {
-            let values_ns = values.of(stage, &self.waiting);
-            self.sender.stages[stage as usize].record_all(values_ns);
-            match stage {
-                Stage::Q2C => self.sender.q2c.record_all(values_ns),
-                Stage::D2C => self.sender.d2c.record_all(values_ns),
-                _ => {}
-            }
-        }
-        for times in &self.waiting {
-            self.sender.parts.add(times);
-        }
-        self.waiting.clear();
+        self.waiting.lists().for_each(|list| count(list, &mut self.sender));
     }
 
     fn finish(mut self) -> Sender {
         self.flush();
         self.sender
     }
+}
+
+fn count(list: &mut List, sender: &mut Sender) {
+    let Sender { stages, parts, q2c, d2c, .. } = sender;
+    list.count(parts, |stage, durations| {
+        let summary = Summary {
+            count: durations.values_ns.len() as u64,
+            sum_ns: u64::try_from(durations.sum_ns).unwrap_or(u64::MAX),
+            min_ns: durations.min_ns,
+            max_ns: durations.max_ns,
+        };
+        stages[stage as usize].merge(&summary);
+        match stage {
+            Stage::Q2C => q2c.record_known(durations),
+            Stage::D2C => d2c.record_known(durations),
+            Stage::G2D => stages[Stage::G2DAll as usize].merge(&summary),
+            _ => {}
+        }
+    });
 }

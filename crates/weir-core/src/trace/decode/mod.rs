@@ -5,8 +5,6 @@
 
 mod batch;
 mod blktrace;
-#[cfg(test)]
-mod tests;
 mod weir;
 
 pub use batch::Batch;

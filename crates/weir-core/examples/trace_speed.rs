@@ -1,0 +1,110 @@
+//! What each step of reading a blktrace recording costs, in nanoseconds per event: the best of several rounds, from
+//! memory. Prints a checksum of the analysis, which no change of speed may change.
+//!
+//!     trace_speed FOLDER [ROUNDS]
+#![allow(clippy::disallowed_methods, reason = "a tool that reads files and clocks; the library does neither")]
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use weir_core::trace::decode::{Batch, Decoder};
+use weir_core::trace::merge::{Source, Turn, merge};
+use weir_core::trace::{Bio, Collector, Event, Limits, Matcher, Piece, Request, Sink};
+
+fn main() -> std::io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(folder) = arguments.first() else {
+        eprintln!("trace_speed FOLDER [ROUNDS]");
+        std::process::exit(2);
+    };
+    let rounds = arguments.get(1).and_then(|n| n.parse().ok()).unwrap_or(5);
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
+    paths.sort();
+    let files = paths.iter().map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
+    let mut events = Vec::new();
+    merged(&files, |event| events.push(*event));
+    let step = |name: &str, work: &mut dyn FnMut()| {
+        let of_round = |_| {
+            let start = Instant::now();
+            work();
+            start.elapsed().as_nanos()
+        };
+        let best_ns = (0..rounds).map(of_round).min().unwrap_or(0);
+        println!("{name:24} {:7.1} ns/event", best_ns as f64 / events.len().max(1) as f64);
+    };
+    step("decode and merge", &mut || merged(&files, |event| _ = black_box(event)));
+    step("match", &mut || {
+        let mut count = Count::default();
+        let mut matcher = Matcher::new(Limits::default());
+        events.iter().for_each(|event| matcher.event(event, &mut count));
+        black_box((matcher.finish(&mut count), count.0));
+    });
+    let mut analysis = None;
+    step("match and collect", &mut || {
+        let mut collector = Collector::new();
+        let mut matcher = Matcher::new(Limits::default());
+        events.iter().for_each(|event| matcher.event(event, &mut collector));
+        let unmatched = matcher.finish(&mut collector);
+        analysis = Some(collector.finish(unmatched));
+    });
+    let json = serde_json::to_string(&analysis)?;
+    let mut hasher = DefaultHasher::new();
+    json.hash(&mut hasher);
+    println!("{} events, analysis {:016x}", events.len(), hasher.finish());
+    if let Some(path) = arguments.get(2) {
+        std::fs::write(path, json)?;
+    }
+    Ok(())
+}
+
+/// Counts and touches what comes, so that the matcher's own work is what remains.
+#[derive(Default)]
+struct Count(u64);
+
+impl Sink for Count {
+    fn piece(&mut self, piece: &Piece) {
+        self.0 += u64::from(black_box(piece).bytes);
+    }
+
+    fn request(&mut self, request: &Request) {
+        self.0 += u64::from(black_box(request).bytes);
+    }
+
+    fn bio(&mut self, bio: &Bio) {
+        self.0 += u64::from(black_box(bio).bytes);
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.0 += u64::from(event.bytes);
+    }
+}
+
+/// A file in memory, a piece at a time.
+struct File<'a> {
+    decoder: Decoder,
+    rest: &'a [u8],
+}
+
+impl Source for File<'_> {
+    fn refill(&mut self, batch: &mut Batch) -> bool {
+        let some = &self.rest[..self.rest.len().min(1 << 18)];
+        let used = self.decoder.decode(some, batch).unwrap_or(0);
+        self.rest = &self.rest[used..];
+        used > 0
+    }
+}
+
+fn merged(files: &[Vec<u8>], mut take: impl FnMut(&Event)) {
+    let file = |bytes: &'_ Vec<u8>| Decoder::new("", bytes).ok();
+    let sources =
+        files.iter().filter_map(|bytes| Some(File { decoder: file(bytes)?, rest: bytes })).collect();
+    merge(sources, |turn| {
+        if let Turn::Event(event) = turn {
+            take(event);
+        }
+        true
+    });
+}
