@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Requests: when they completed, and whose they were. */
+#ifndef WEIR_FSYNC_REQUESTS_H
+#define WEIR_FSYNC_REQUESTS_H
+
+#include "fsync_state.h"
+
+/* The inode whose page the first part of a bio holds; none for direct I/O and for buffers of a file system's own. */
+static __always_inline struct inode___sync *inode_of(struct bio___sync *bio)
+{
+	struct bio_vec___sync *vector;
+	struct page___sync *page;
+	unsigned long head, mapping;
+	u64 at;
+
+	if (!bio || !bio->bi_iter.bi_size)
+		return 0;
+	/* A piece of a split bio shares its parent's vector, and bi_vcnt is 0 there. */
+	vector = bio->bi_io_vec;
+	if (!vector)
+		return 0;
+	at = bpf_core_type_size(struct bio_vec___sync) * bio->bi_iter.bi_idx;
+	page = BPF_CORE_READ((struct bio_vec___sync *)((u64)vector + at), bv_page);
+	if (!page)
+		return 0;
+	head = BPF_CORE_READ(page, compound_head);
+	if (head & 1)
+		page = (void *)(head - 1);
+	mapping = (unsigned long)BPF_CORE_READ(page, mapping);
+	/* The two low bits say that it is no file's (page-flags.h, PAGE_MAPPING_FLAGS). */
+	if (!mapping || (mapping & 3))
+		return 0;
+	return BPF_CORE_READ((struct address_space___sync *)mapping, host);
+}
+
+static __always_inline u32 device_of(struct request___sync *rq)
+{
+	struct gendisk___sync *disk;
+
+	if (bpf_core_field_exists(rq->rq_disk))
+		disk = rq->rq_disk;
+	else
+		disk = rq->q->disk;
+	return disk ? (u32)disk->major << 20 | (u32)disk->first_minor : 0;
+}
+
+/* One in 8 of the bios that no inode explains says who sends such; user space scales by the same factor. */
+enum { SUBMITTER_SAMPLE = 8 };
+
+static __always_inline void sample_submitter(struct bio___sync *bio, u32 device, u32 tgid, u32 bytes)
+{
+	struct submitter_key key = {.tgid = tgid, .device = device, .op = bio->bi_opf & OP_MASK};
+	struct submitter *known, first = {};
+
+	if (bpf_get_prandom_u32() % SUBMITTER_SAMPLE)
+		return;
+	if (key.op == OP_WRITE && inode_of(bio))
+		return;
+	known = bpf_map_lookup_elem(&submitters, &key);
+	if (!known) {
+		bpf_get_current_comm(first.comm, sizeof(first.comm));
+		bpf_map_update_elem(&submitters, &key, &first, BPF_ANY);
+		known = bpf_map_lookup_elem(&submitters, &key);
+	}
+	if (!known)
+		return;
+	__sync_fetch_and_add(&known->bytes, bytes);
+	__sync_fetch_and_add(&known->ios, 1);
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(on_queue, struct bio___sync *bio)
+{
+	struct mine *mine;
+	struct sync *s;
+	u32 tid, place;
+	u64 both;
+
+	if (!inside)
+		return 0;
+	both = bpf_get_current_pid_tgid();
+	tid = (u32)both;
+	s = watched[tid % WATCHED] ? bpf_map_lookup_elem(&tasks, &tid) : 0;
+	if (s && s->under_way) {
+		place = place_of(bio->bi_iter.bi_sector);
+		mine = bpf_map_lookup_elem(&own_bios, &place);
+		if (mine) {
+			mine->bio = (u64)bio;
+			mine->queue_ns = bpf_ktime_get_ns();
+			mine->tid = tid;
+		}
+		return 0;
+	}
+	if ((bio->bi_opf & OP_MASK) <= OP_WRITE)
+		sample_submitter(bio, disk_number(bio->bi_bdev->bd_disk), both >> 32, bio->bi_iter.bi_size);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_issue, struct request___sync *rq)
+{
+	struct issue *issue;
+	u32 place;
+
+	if (!inside || !issue_wanted)
+		return 0;
+	place = place_of(rq->__sector);
+	issue = bpf_map_lookup_elem(&issued, &place);
+	if (issue) {
+		issue->request = (u64)rq;
+		issue->ns = bpf_ktime_get_ns();
+	}
+	return 0;
+}
+
+static __always_inline void name_owner(struct io *io, struct bio___sync *bio, u64 sector)
+{
+	struct inode___sync *host = inode_of(bio);
+	struct inode_key key = {};
+	struct dirtier *who;
+	struct mine *mine;
+	u32 place = place_of(sector);
+
+	if (host) {
+		io->inode = key.inode = BPF_CORE_READ(host, i_ino);
+		io->file_system = key.file_system = BPF_CORE_READ(host, i_sb, s_dev);
+		if ((BPF_CORE_READ(host, i_mode) & S_IFMT_BITS) == S_IFBLK_BIT)
+			io->raw_device = BPF_CORE_READ(host, i_rdev);
+		who = bpf_map_lookup_elem(&dirtiers, &key);
+		if (who)
+			io->owner_tgid = who->tgid;
+	}
+	mine = bpf_map_lookup_elem(&own_bios, &place);
+	if (mine && bio && mine->bio == (u64)bio) {
+		io->own_tid = mine->tid;
+		io->queue_ns = mine->queue_ns;
+		mine->bio = 0;
+	}
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(on_complete, struct request___sync *rq, int error, unsigned int bytes)
+{
+	struct io io = {.type = RECORD_IO};
+	u32 place = place_of(rq->__sector);
+	struct issue *issue;
+
+	if (!inside)
+		return 0;
+	io.device = device_of(rq);
+	io.complete_ns = bpf_ktime_get_ns();
+	io.get_ns = rq->start_time_ns;
+	io.issue_ns = rq->io_start_time_ns;
+	io.bytes = bytes;
+	io.flags = rq->cmd_flags;
+	if (!io.issue_ns) {
+		issue_wanted = 1;
+		issue = bpf_map_lookup_elem(&issued, &place);
+		if (issue && issue->request == (u64)rq && issue->ns >= io.get_ns)
+			io.issue_ns = issue->ns;
+	}
+	if ((io.flags & OP_MASK) == OP_WRITE || (io.flags & OP_MASK) == OP_READ)
+		name_owner(&io, rq->bio, rq->__sector);
+	if (bpf_ringbuf_output(&events, &io, sizeof(io), RING_NO_WAKEUP))
+		LOSE(LOST_IO);
+	return 0;
+}
+
+#endif

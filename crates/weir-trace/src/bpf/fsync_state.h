@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the programs of the fsync trace remember: settings, counters, tables, and the records they write. */
+#ifndef WEIR_FSYNC_STATE_H
+#define WEIR_FSYNC_STATE_H
+
+#include "kernel.h"
+#include "fsync_types.h"
+
+enum { CALLS = 512, WAITS = 8, FRAMES = 24, COMM = 16, BDI = 16, ANCESTORS = 8 };
+/* What a call is; the same numbers in src/fsync/record.rs. */
+enum { FSYNC = 1, FDATASYNC, WRITE, PWRITEV2, SYNC_FILE_RANGE, MSYNC, SYNCFS, SYNC };
+enum { RECORD_SYNC = 1, RECORD_IO = 2, RECORD_STACK = 3 };
+enum { LOST_TASK, LOST_SYNC, LOST_IO, LOST_STACK, LOST_STALL, LOSSES };
+
+/* open(2): O_DSYNC and its stronger form share this bit on every architecture that runs this. */
+#define O_DSYNC_BIT 010000
+/* pwritev2(2): RWF_DSYNC and RWF_SYNC; msync(2): MS_SYNC. */
+enum { RWF_SYNCS = 0x2 | 0x4, MS_SYNC_BIT = 4 };
+enum { S_IFMT_BITS = 0170000, S_IFBLK_BIT = 0060000 };
+/* blk_types.h: operations are the low 8 bits; these have not moved since 4.10. */
+enum { OP_MASK = 0xff, OP_READ = 0, OP_WRITE = 1, OP_FLUSH = 2 };
+
+const volatile u8 calls[CALLS];
+const volatile u32 only_tgid;
+const volatile u32 only_descendants_of;
+const volatile u64 only_cgroup;
+const volatile u32 only_cgroup_level;
+const volatile char only_comm[COMM];
+/* Waits at least this long always have their stack taken, shorter ones with probability wait/this. */
+const volatile u64 stack_every_ns = 1000000;
+
+u64 inside;
+u64 stalling;
+/* Tasks that are watched, by the low bits of their ids: a look here spares most switches two searches of the table. */
+enum { WATCHED = 8192 };
+u32 watched[WATCHED];
+u64 issue_wanted;
+u64 lost[LOSSES];
+
+struct wait {
+	u64 start_ns;
+	u64 end_ns;
+	u64 runnable_ns;
+	u64 has_stack;
+};
+
+struct sync {
+	u32 type;
+	u32 tid;
+	u32 tgid;
+	u32 device;
+	u32 file_system;
+	u8 call;
+	u8 waits_held;
+	u8 under_way;
+	u8 done;
+	u64 inode;
+	u64 start_ns;
+	u64 end_ns;
+	u64 waiting_since_ns;
+	u64 run_delay_ns;
+	u64 stall_ns;
+	u64 stall_slept_ns;
+	char comm[COMM];
+	char bdi[BDI];
+	struct wait waits[WAITS];
+	/* What the last call was on: the next is mostly on the same, and need not be identified again. */
+	u64 last_file;
+	u64 last_host;
+};
+
+struct io {
+	u32 type;
+	u32 device;
+	u64 complete_ns;
+	u64 issue_ns;
+	u64 get_ns;
+	u64 queue_ns;
+	u64 inode;
+	u32 file_system;
+	u32 owner_tgid;
+	u32 own_tid;
+	u32 bytes;
+	u32 flags;
+	/* The device whose own pages these are: metadata of the file system on it, or its writer's. */
+	u32 raw_device;
+};
+
+struct stack {
+	u32 type;
+	u32 tid;
+	u64 wait_start_ns;
+	u64 frames_held;
+	u64 frames[FRAMES];
+};
+
+struct inode_key {
+	u64 inode;
+	u32 file_system;
+	u32 pad;
+};
+
+struct dirtier {
+	u32 tgid;
+	u32 pad;
+	char comm[COMM];
+};
+
+struct stall_key {
+	u32 tgid;
+	u32 pad;
+	char bdi[BDI];
+};
+
+struct stall {
+	u64 count;
+	u64 slept_ns;
+	u64 slept_ns_max;
+	char comm[COMM];
+};
+
+struct submitter_key {
+	u32 tgid;
+	u32 device;
+	u32 op;
+	u32 pad;
+};
+
+struct submitter {
+	u64 bytes;
+	u64 ios;
+	char comm[COMM];
+};
+
+struct mine {
+	u64 bio;
+	u64 queue_ns;
+	u32 tid;
+	u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u32);
+	__type(value, struct sync);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct inode_key);
+	__type(value, struct dirtier);
+} dirtiers SEC(".maps");
+
+/* Per CPU: the last inode that was dirtied, and by whom, so that a stream of writes to one file costs next to nothing. */
+struct last_dirty {
+	u64 inode;
+	u64 file_system_and_tgid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct last_dirty);
+} last_dirties SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct stall_key);
+	__type(value, struct stall);
+} stalls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct submitter_key);
+	__type(value, struct submitter);
+} submitters SEC(".maps");
+
+/*
+ * What is remembered of bios and requests in flight lies in tables with one place for each hash of a sector: a hash map's
+ * insertion and deletion cost more than all the rest. A place that two share keeps the later one; the other's Q, or D,
+ * is then not known.
+ */
+enum { PLACES = 4096 };
+
+/* Bios that a task inside a sync submitted itself. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, u32);
+	__type(value, struct mine);
+} own_bios SEC(".maps");
+
+/* When requests went to the driver, where the kernel does not keep it itself. */
+struct issue {
+	u64 request;
+	u64 ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, u32);
+	__type(value, struct issue);
+} issued SEC(".maps");
+
+/* Fibonacci hashing (Knuth, TAOCP 3, 6.4). */
+static __always_inline u32 place_of(u64 sector)
+{
+	return (u32)((sector * 0x9e3779b97f4a7c15ULL) >> 52);
+}
+
+static const struct sync blank_sync;
+
+#define LOSE(what) __sync_fetch_and_add(&lost[what], 1)
+
+static __always_inline void watch(u32 tid, int by)
+{
+	__sync_fetch_and_add(&watched[tid % WATCHED], by);
+}
+
+#endif
