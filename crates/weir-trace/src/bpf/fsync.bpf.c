@@ -3,8 +3,10 @@
  * What tasks inside fsync and its kin wait for. The programs only bracket, stamp and count; what a wait was is
  * judged in user space, from the stack it was slept in and from the requests that completed meanwhile.
  *
- * Nearly every hook leaves at once while no sync is under way (`inside`). Everything is bounded: a table of tasks, a
- * ring, tables of last dirtiers, stalls and submitters; each way to lose something has its counter in `lost`.
+ * Nearly every hook leaves at once while no sync is looked into (`inside`). Where syncs are short and many, only some
+ * are: of the rest the ends are stamped and their lengths counted. One that turns out long is looked into from then on.
+ * Everything is bounded: a table of tasks, a ring, tables of lengths, last dirtiers, stalls and submitters; each way to
+ * lose something has its counter in `lost`.
  */
 #include "fsync_state.h"
 #include "fsync_calls.h"
@@ -21,6 +23,27 @@ static __always_inline void stall_over(struct sync *s)
 	s->stall_slept_ns = 0;
 	__sync_fetch_and_add(&stalling, -1);
 	watch(s->tid, -1);
+}
+
+/* Whether the sync that begins is to be looked into: all of tasks whose syncs are long on average, else one of some. */
+static __always_inline bool is_looked_into(struct sync *s, u64 now_ns)
+{
+	u32 one_of;
+
+	if (following && now_ns >= following_until_ns)
+		following = 0;
+	if (following || !s->mean_ns || s->mean_ns >= SKIM_BELOW_NS)
+		return true;
+	if (s->skim_left) {
+		s->skim_left--;
+		return false;
+	}
+	/* Drawn anew each time: two kinds of syncs in turns must both have their share. */
+	one_of = SKIM_BELOW_NS / (u32)s->mean_ns;
+	if (one_of > SKIM_MAX)
+		one_of = SKIM_MAX;
+	s->skim_left = bpf_get_prandom_u32() % (2 * one_of + 1);
+	return true;
 }
 
 SEC("tp_btf/sys_enter")
@@ -58,14 +81,25 @@ int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
 	s->done = 0;
 	s->end_ns = 0;
 	s->waiting_since_ns = 0;
+	if (s->under_way) {
+		__sync_fetch_and_add(s->under_way == LOOKED_INTO ? &inside : &skimmed, -1);
+		watch(s->tid, -1);
+	}
+	s->seen_from_ns = 0;
+	s->start_ns = bpf_ktime_get_ns();
+	watch(s->tid, 1);
+	if (!is_looked_into(s, s->start_ns)) {
+		s->under_way = SKIMMED;
+		s->file = (u64)file;
+		skimmed_ns = s->start_ns;
+		__sync_fetch_and_add(&skimmed, 1);
+		return 0;
+	}
+	bpf_get_current_comm(s->comm, sizeof(s->comm));
 	identify(s, file);
 	s->run_delay_ns = task->sched_info.run_delay;
-	s->start_ns = bpf_ktime_get_ns();
-	if (!s->under_way) {
-		__sync_fetch_and_add(&inside, 1);
-		watch(s->tid, 1);
-	}
-	s->under_way = 1;
+	s->under_way = LOOKED_INTO;
+	__sync_fetch_and_add(&inside, 1);
 	return 0;
 }
 
@@ -94,14 +128,59 @@ static __always_inline void emit(struct sync *s)
 	s->waits_held = 0;
 }
 
+/* Four to a power of two, below 2^20: 4 * exponent + the two bits that follow the first. */
+static __always_inline u8 length_class(u32 ns)
+{
+	u32 exponent = 0, rest = ns;
+
+	if (rest >> 16) { rest >>= 16; exponent += 16; }
+	if (rest >> 8) { rest >>= 8; exponent += 8; }
+	if (rest >> 4) { rest >>= 4; exponent += 4; }
+	if (rest >> 2) { rest >>= 2; exponent += 2; }
+	if (rest >> 1) { exponent += 1; }
+	return exponent < 2 ? exponent * 4 : exponent * 4 + (ns >> (exponent - 2) & 3);
+}
+
+static __always_inline void count_skimmed(struct sync *s, u64 took_ns)
+{
+	struct skim_key key = {.tgid = s->tgid, .call = s->call, .length_class = length_class((u32)took_ns)};
+	struct skim *skim = bpf_map_lookup_elem(&skims, &key), first = {.count = 1, .took_ns = took_ns};
+
+	if (skim) {
+		skim->count++;
+		skim->took_ns += took_ns;
+	} else if (bpf_map_update_elem(&skims, &key, &first, BPF_ANY)) {
+		LOSE(LOST_SYNC);
+	}
+}
+
 static __always_inline void finish(struct sync *s, struct task_struct___sync *task)
 {
-	settle_run_delay(s, task);
-	s->end_ns = bpf_ktime_get_ns();
-	s->done = 1;
-	s->under_way = 0;
-	__sync_fetch_and_add(&inside, -1);
+	u64 now_ns = bpf_ktime_get_ns(), took_ns = now_ns - s->start_ns, short_ns;
+	bool was_skimmed = s->under_way == SKIMMED;
+
+	s->under_way = AWAY;
+	/* A single long one must not make short ones look long; it is looked into in any case. */
+	short_ns = took_ns < LONG_NS ? took_ns : LONG_NS;
+	s->mean_ns = s->mean_ns ? s->mean_ns - s->mean_ns / 16 + short_ns / 16 : short_ns | 1;
+	if (took_ns >= LONG_NS)
+		follow_all(now_ns, took_ns);
 	watch(s->tid, -1);
+	if (was_skimmed) {
+		skimmed_ns = now_ns;
+		__sync_fetch_and_add(&skimmed, -1);
+		if (took_ns < LONG_NS) {
+			count_skimmed(s, took_ns);
+			return;
+		}
+		identify(s, (void *)s->file);
+		s->seen_from_ns = now_ns;
+	} else {
+		__sync_fetch_and_add(&inside, -1);
+		settle_run_delay(s, task);
+	}
+	s->end_ns = now_ns;
+	s->done = 1;
 	emit(s);
 }
 
@@ -112,7 +191,7 @@ int BPF_PROG(on_exit, struct pt_regs___sync *regs, long result)
 	struct sync *s;
 	u32 tid;
 
-	if (!inside)
+	if (!inside && !skimmed)
 		return 0;
 	tid = (u32)bpf_get_current_pid_tgid();
 	if (!watched[tid % WATCHED])
@@ -222,6 +301,19 @@ static __always_inline void stall_ends(struct sync *s, u64 now_ns)
 /* The pause follows its tracepoint at once; a switch that comes later is another matter. */
 #define PAUSE_FOLLOWS_NS 100000
 
+/* A sync that was not to be looked into has become long: it is from now on. What it slept in began before. */
+static __always_inline void promote(struct sync *s, struct task_struct___sync *task, bool was_asleep)
+{
+	s->seen_from_ns = s->start_ns > following_since_ns ? s->start_ns : following_since_ns;
+	if (was_asleep)
+		s->waiting_since_ns = s->seen_from_ns;
+	identify(s, (void *)s->file);
+	s->run_delay_ns = task->sched_info.run_delay;
+	s->under_way = LOOKED_INTO;
+	__sync_fetch_and_add(&inside, 1);
+	__sync_fetch_and_add(&skimmed, -1);
+}
+
 static __always_inline void leaves(struct task_struct___sync *task, u64 now_ns)
 {
 	u32 tid = task->pid;
@@ -229,8 +321,11 @@ static __always_inline void leaves(struct task_struct___sync *task, u64 now_ns)
 
 	if (!s)
 		return;
+	if (s->under_way == SKIMMED && following)
+		promote(s, task, false);
 	if (s->under_way) {
-		wait_begins(s, task, now_ns);
+		if (s->under_way == LOOKED_INTO)
+			wait_begins(s, task, now_ns);
 	} else if (s->stall_ns && !s->stall_slept_ns) {
 		if (now_ns - s->stall_ns < PAUSE_FOLLOWS_NS) {
 			s->stall_slept_ns = now_ns;
@@ -247,9 +342,11 @@ static __always_inline void comes_back(struct task_struct___sync *task, u64 now_
 
 	if (!s)
 		return;
-	if (s->under_way)
+	if (s->under_way == SKIMMED && following)
+		promote(s, task, true);
+	if (s->under_way == LOOKED_INTO)
 		wait_ends(s, task, now_ns);
-	else if (s->stall_slept_ns)
+	else if (!s->under_way && s->stall_slept_ns)
 		stall_ends(s, now_ns);
 }
 
@@ -259,7 +356,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct___sync *prev, struct 
 	u32 from, to;
 	u64 now_ns;
 
-	if (!inside && !stalling)
+	if (!inside && !stalling && !(skimmed && following))
 		return 0;
 	from = watched[(u32)prev->pid % WATCHED];
 	to = watched[(u32)next->pid % WATCHED];

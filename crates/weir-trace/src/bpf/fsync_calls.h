@@ -86,7 +86,6 @@ static __always_inline void identify(struct sync *s, struct file___sync *file)
 		return;
 	s->last_file = (u64)file;
 	s->last_host = (u64)host;
-	bpf_get_current_comm(s->comm, sizeof(s->comm));
 	s->inode = 0;
 	s->file_system = 0;
 	s->device = 0;

@@ -76,12 +76,12 @@ int BPF_PROG(on_queue, struct bio___sync *bio)
 	u32 tid, place;
 	u64 both;
 
-	if (!inside)
+	if (!inside && !(skimmed && following))
 		return 0;
 	both = bpf_get_current_pid_tgid();
 	tid = (u32)both;
 	s = watched[tid % WATCHED] ? bpf_map_lookup_elem(&tasks, &tid) : 0;
-	if (s && s->under_way) {
+	if (s && s->under_way == LOOKED_INTO) {
 		place = place_of(bio->bi_iter.bi_sector);
 		mine = bpf_map_lookup_elem(&own_bios, &place);
 		if (mine) {
@@ -102,7 +102,7 @@ int BPF_PROG(on_issue, struct request___sync *rq)
 	struct issue *issue;
 	u32 place;
 
-	if (!inside || !issue_wanted)
+	if (!issue_wanted || !(inside || (skimmed && following)))
 		return 0;
 	place = place_of(rq->__sector);
 	issue = bpf_map_lookup_elem(&issued, &place);
@@ -142,11 +142,12 @@ SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_complete, struct request___sync *rq, int error, unsigned int bytes)
 {
 	struct io io = {.type = RECORD_IO};
-	u32 place = place_of(rq->__sector);
+	u32 place, op;
 	struct issue *issue;
 
-	if (!inside)
+	if (!is_watched_now())
 		return 0;
+	place = place_of(rq->__sector);
 	io.device = device_of(rq);
 	io.complete_ns = bpf_ktime_get_ns();
 	io.get_ns = rq->start_time_ns;
@@ -159,7 +160,8 @@ int BPF_PROG(on_complete, struct request___sync *rq, int error, unsigned int byt
 		if (issue && issue->request == (u64)rq && issue->ns >= io.get_ns)
 			io.issue_ns = issue->ns;
 	}
-	if ((io.flags & OP_MASK) == OP_WRITE || (io.flags & OP_MASK) == OP_READ)
+	op = io.flags & OP_MASK;
+	if (op == OP_WRITE || op == OP_READ)
 		name_owner(&io, rq->bio, rq->__sector);
 	if (bpf_ringbuf_output(&events, &io, sizeof(io), RING_NO_WAKEUP))
 		LOSE(LOST_IO);

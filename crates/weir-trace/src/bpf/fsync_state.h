@@ -29,8 +29,27 @@ const volatile char only_comm[COMM];
 /* Waits at least this long always have their stack taken, shorter ones with probability wait/this. */
 const volatile u64 stack_every_ns = 1000000;
 
+/* What a task does: nothing that counts, a sync that is looked into, or a short one whose ends alone are stamped. */
+enum { AWAY, LOOKED_INTO, SKIMMED };
+/* A sync this long is always looked into, from here on at the latest. */
+#define LONG_NS 1000000ULL
+/* All syncs are looked into for so many times the length of a long one, and no longer than that. */
+enum { FOLLOW_TIMES = 2 };
+#define FOLLOW_MAX_NS 2000000000ULL
+/* One of this/mean syncs of a task is looked into: a look takes some 4 microseconds, to be spread to 1 % of the time. */
+#define SKIM_BELOW_NS 400000
+enum { SKIM_MAX = 32 };
+
+/* Syncs under way that are looked into; those that are not; tasks in a pause. */
 u64 inside;
+u64 skimmed;
 u64 stalling;
+/* When a sync that is not looked into last began or ended. */
+u64 skimmed_ns;
+/* While syncs are long, all are looked into: since when, and until when. */
+u64 following;
+u64 following_since_ns;
+u64 following_until_ns;
 /* Tasks that are watched, by the low bits of their ids: a look here spares most switches two searches of the table. */
 enum { WATCHED = 8192 };
 u32 watched[WATCHED];
@@ -63,10 +82,30 @@ struct sync {
 	u64 stall_slept_ns;
 	char comm[COMM];
 	char bdi[BDI];
+	/* What was before that was not looked into. */
+	u64 seen_from_ns;
 	struct wait waits[WAITS];
 	/* What the last call was on: the next is mostly on the same, and need not be identified again. */
 	u64 last_file;
 	u64 last_host;
+	u64 mean_ns;
+	u32 skim_left;
+	u32 pad;
+	/* What a skimmed sync is on. */
+	u64 file;
+};
+
+/* Short syncs that were not looked into, by length. */
+struct skim_key {
+	u32 tgid;
+	u8 call;
+	u8 length_class;
+	u16 pad;
+};
+
+struct skim {
+	u64 count;
+	u64 took_ns;
 };
 
 struct io {
@@ -147,6 +186,13 @@ struct {
 } tasks SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 2048);
+	__type(key, struct skim_key);
+	__type(value, struct skim);
+} skims SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20);
 } events SEC(".maps");
@@ -222,6 +268,39 @@ static __always_inline u32 place_of(u64 sector)
 static const struct sync blank_sync;
 
 #define LOSE(what) __sync_fetch_and_add(&lost[what], 1)
+
+static __always_inline void follow_all(u64 now_ns, u64 took_ns)
+{
+	u64 follow_ns = took_ns * FOLLOW_TIMES;
+
+	if (follow_ns > FOLLOW_MAX_NS)
+		follow_ns = FOLLOW_MAX_NS;
+	if (!following) {
+		following_since_ns = now_ns;
+		following = 1;
+	}
+	if (now_ns + follow_ns > following_until_ns)
+		following_until_ns = now_ns + follow_ns;
+}
+
+/* Whether what the devices do matters to some sync: one is looked into, or one that is not becomes long. */
+static __always_inline bool is_watched_now(void)
+{
+	u64 now_ns, idle_ns;
+
+	if (inside)
+		return true;
+	if (!skimmed)
+		return false;
+	if (following)
+		return true;
+	now_ns = bpf_ktime_get_ns();
+	idle_ns = now_ns - skimmed_ns;
+	if (now_ns < skimmed_ns || idle_ns < LONG_NS)
+		return false;
+	follow_all(now_ns, idle_ns);
+	return true;
+}
 
 static __always_inline void watch(u32 tid, int by)
 {

@@ -1,11 +1,11 @@
-//! What the programs write into the ring and the tables, as bytes; the structures are in `src/bpf/fsync.bpf.c`.
+//! What the programs write into the ring and the tables, as bytes; the structures are in `src/bpf/fsync_state.h`.
 
 use weir_core::target::DeviceNumber;
 use weir_core::trace::fsync::{Call, FileId, Io, IoFlags};
 
 /// Length of `struct sync`.
-pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 16;
-const HEAD_BYTES: usize = 112;
+pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 40;
+const HEAD_BYTES: usize = 120;
 const WAIT_BYTES: usize = 32;
 const WAITS: usize = 8;
 const IO_BYTES: usize = 72;
@@ -15,6 +15,8 @@ const COMM_BYTES: usize = 16;
 const RECORD_SYNC: u32 = 1;
 const RECORD_IO: u32 = 2;
 const RECORD_STACK: u32 = 3;
+const LOOKED_INTO: u8 = 1;
+const SKIMMED: u8 = 2;
 
 /// A wait as the kernel stamped it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +39,12 @@ pub(super) struct RawSync {
     pub start_ns: u64,
     pub end_ns: Option<u64>,
     pub waiting_since_ns: Option<u64>,
+    /// And looked into.
     pub under_way: bool,
+    /// Under way, but only its ends are stamped.
+    pub skimmed: bool,
+    /// 0 where all of it was looked into.
+    pub seen_from_ns: u64,
     pub waits: Vec<RawWait>,
 }
 
@@ -91,7 +98,9 @@ pub(super) fn sync(bytes: &[u8]) -> Option<RawSync> {
         start_ns: u64_at(bytes, 32)?,
         end_ns: (*bytes.get(23)? != 0).then_some(u64_at(bytes, 40)?),
         waiting_since_ns: Some(u64_at(bytes, 48)?).filter(|ns| *ns != 0),
-        under_way: *bytes.get(22)? != 0,
+        under_way: *bytes.get(22)? == LOOKED_INTO,
+        skimmed: *bytes.get(22)? == SKIMMED,
+        seen_from_ns: u64_at(bytes, 112)?,
         waits: (0..held).map(wait).collect::<Option<Vec<RawWait>>>()?,
     })
 }
@@ -104,7 +113,7 @@ pub(super) fn begun_before(tid: u32, tgid: u32, comm: &str, call: u8, disk: u32,
     put(4, &tid.to_ne_bytes());
     put(8, &tgid.to_ne_bytes());
     put(12, &disk.to_ne_bytes());
-    put(20, &[call, 0, 1, 0]);
+    put(20, &[call, 0, LOOKED_INTO, 0]);
     put(32, &now_ns.to_ne_bytes());
     put(48, &now_ns.to_ne_bytes());
     let comm = comm.as_bytes();
@@ -133,8 +142,8 @@ fn io(bytes: &[u8]) -> Option<Io> {
     })
 }
 
-/// The numbers of the enumeration in `fsync.bpf.c`.
-fn call(number: u8) -> Option<Call> {
+/// The numbers of the enumeration in `fsync_state.h`.
+pub(super) fn call(number: u8) -> Option<Call> {
     Some(match number {
         1 => Call::Fsync,
         2 => Call::Fdatasync,

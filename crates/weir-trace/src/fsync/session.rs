@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libbpf_rs::skel::Skel;
 use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
-use weir_core::trace::fsync::{Analyst, FileId, Io, Losses, Part, Process, Sender, SiteId, Stall, Wait, Way};
+use weir_core::trace::fsync::{
+    Analyst, FileId, Io, Losses, Part, Process, Sender, SiteId, Skimmed, Stall, Wait, Way,
+};
 
 use super::files;
 use super::kernel::{self, FsyncSkel};
@@ -22,6 +24,11 @@ const STACKS_MAX: usize = 1 << 16;
 
 /// Files whose writers are looked for in /proc.
 const LOOKED_FOR_MAX: usize = 64;
+
+/// A sync this long is looked into from here on at the latest, as in `src/bpf/fsync_state.h`.
+const LONG_NS: u64 = 1_000_000;
+/// For how long all syncs are looked into where one was found to be long: until after the next look.
+const FOLLOW_NS: u64 = 2_000_000_000;
 
 /// Which syncs to follow; `None` is everybody's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +65,8 @@ pub struct Session<'a> {
     stacks: HashMap<(u32, u64), SiteId>,
     stack_every_ns: u64,
     looked_for: HashMap<FileId, u32>,
+    /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
+    skims: HashMap<Vec<u8>, (u64, u64)>,
 }
 
 impl<'a> Session<'a> {
@@ -85,6 +94,7 @@ impl<'a> Session<'a> {
             stacks: HashMap::new(),
             stack_every_ns,
             looked_for: HashMap::new(),
+            skims: HashMap::new(),
         };
         session.release_those_that_left(&before);
         Ok(session)
@@ -127,7 +137,12 @@ impl<'a> Session<'a> {
         self.drain(analyst)?;
         let mut parts = Vec::new();
         for bytes in values(&self.skeleton.maps.tasks) {
-            let Some(sync) = record::sync(&bytes).filter(|sync| sync.under_way) else { continue };
+            let Some(mut sync) = record::sync(&bytes) else { continue };
+            if sync.skimmed && now_ns.saturating_sub(sync.start_ns) >= LONG_NS {
+                self.follow(&mut sync, now_ns);
+            } else if !sync.under_way {
+                continue;
+            }
             let open = sync.waiting_since_ns.filter(|since_ns| *since_ns < now_ns);
             let tid = sync.tid;
             let mut part = self.part(sync);
@@ -138,6 +153,7 @@ impl<'a> Session<'a> {
             parts.push(part);
         }
         analyst.under_way(&parts, now_ns, last);
+        analyst.skimmed(&self.skimmed(analyst));
         analyst.stalls(self.stalls());
         analyst.senders(self.senders());
         Ok(())
@@ -198,6 +214,7 @@ impl<'a> Session<'a> {
             file: sync.file,
             start_ns: sync.start_ns,
             end_ns: sync.end_ns,
+            seen_from_ns: sync.seen_from_ns,
             waits,
         }
     }
@@ -229,6 +246,47 @@ impl<'a> Session<'a> {
             let name = files::comm(part.tgid).unwrap_or_else(|| part.comm.clone());
             analyst.name(part.tgid, &name);
         }
+    }
+
+    /// A sync that is not looked into has become long: from now on all are, and it sleeps where it slept.
+    fn follow(&mut self, sync: &mut RawSync, now_ns: u64) {
+        let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
+        let store = |field: *mut u64, value| {
+            // SAFETY: the fields are aligned u64 of a mapping that lives as long as the skeleton; the programs read and
+            // write them whole.
+            unsafe { AtomicU64::from_ptr(field) }.store(value, Ordering::Relaxed);
+        };
+        if data.following == 0 {
+            store(&raw mut data.following_since_ns, now_ns);
+        }
+        store(&raw mut data.following_until_ns, now_ns + FOLLOW_NS);
+        store(&raw mut data.following, 1);
+        sync.seen_from_ns = data.following_since_ns.max(sync.start_ns);
+        sync.waiting_since_ns = Some(sync.seen_from_ns);
+        sync.waits.clear();
+    }
+
+    /// Short syncs that were only counted since the last call.
+    fn skimmed(&mut self, analyst: &Analyst) -> Vec<Skimmed> {
+        let map = &self.skeleton.maps.skims;
+        let mut found = Vec::new();
+        for key in map.keys() {
+            let Ok(Some(by_cpu)) = map.lookup_percpu(&key, MapFlags::ANY) else { continue };
+            let sum = |at| by_cpu.iter().filter_map(|value| record::u64_at(value, at)).sum::<u64>();
+            let so_far = (sum(0), sum(8));
+            let (tgid, call) = (record::u32_at(&key, 0), key.get(4).and_then(|call| record::call(*call)));
+            let (Some(tgid), Some(call)) = (tgid, call) else { continue };
+            let before = self.skims.insert(key, so_far).unwrap_or_default();
+            let comm = analyst.name_of(tgid).map(str::to_string).or_else(|| files::comm(tgid));
+            found.push(Skimmed {
+                tgid,
+                comm: comm.unwrap_or_else(|| "?".to_string()),
+                call,
+                count: so_far.0.saturating_sub(before.0),
+                took_ns: so_far.1.saturating_sub(before.1),
+            });
+        }
+        found
     }
 
     fn stalls(&self) -> Vec<Stall> {

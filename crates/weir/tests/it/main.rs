@@ -16,7 +16,7 @@ mod trace_diff;
 mod trace_fsync;
 mod trace_live;
 mod trace_read;
-mod trace_reports;
 mod trace_record;
+mod trace_reports;
 mod usage;
 mod weir;

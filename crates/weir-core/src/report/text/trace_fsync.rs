@@ -19,6 +19,9 @@ pub fn trace_fsync(report: &Report, still: usize) -> String {
             labelled(&mut out, "latency", &latency(all));
         }
         labelled(&mut out, "verdict", &verdict(all, who(report).as_deref()));
+        if all.skimmed > 0 {
+            labelled(&mut out, "sample", &sample(all));
+        }
         out.push('\n');
         matrix(&mut out, all);
         culprits(&mut out, all);
@@ -79,6 +82,17 @@ fn latency(all: &Anatomy) -> String {
     let times = [l.mean_ns as u64, l.p50_ns, l.p95_ns, l.p99_ns, l.max_ns].map(|ns| Nanos(ns).to_string());
     let [mean, p50, p95, p99, max] = times;
     format!("mean {mean}, p50 {p50}, p95 {p95}, p99 {p99}, max {max}")
+}
+
+/// How many were looked into, where not all were.
+fn sample(all: &Anatomy) -> String {
+    let looked_into = all.short - all.skimmed;
+    let one_of = all.short as f64 / looked_into.max(1) as f64;
+    let which = if looked_into == 0 { "none".to_string() } else { format!("1 of {one_of:.1}") };
+    let (looked_into, short) = (grouped(looked_into), grouped(all.short));
+    format!(
+        "{which} syncs shorter than 1 ms looked into ({looked_into} of {short}); they stand for the rest of like length"
+    )
 }
 
 /// What the time went for, in a sentence: the largest culprit first, then what else is worth a word.
@@ -309,6 +323,8 @@ mod tests {
             process: Some(process(42, "sysbench")),
             calls: vec![(Call::Fsync, 34)],
             syncs: 34,
+            short: 33,
+            skimmed: 30,
             latency: Latency { mean_ns: 3.5e8, p50_ns: 3, p95_ns: 4, p99_ns: 5, max_ns: 6 },
             wall_ns: 12_000_000_000,
             explained: 0.999,
@@ -338,6 +354,7 @@ mod tests {
             "syncs    34 in 12.0 s: 34 fsync, by sysbench (42); one had not returned\n",
             "the syncs of sysbench (42) spent 91 % of their time behind dd (77)'s writeback in",
             "5.0 % in the device",
+            "sample   1 of 11.0 syncs shorter than 1 ms looked into (3 of 33)",
             "own data              98.0 %       91.0 %   5.0 %   2.0 %\n",
             "sum                  100.0 %       91.0 %   5.0 %   2.0 %\n",
             "dd (77)                         writeback  91.0 %  2 GiB    14,200\n",

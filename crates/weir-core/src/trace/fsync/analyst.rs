@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::cause::{Completion, Owner, Piece, Relation, cut};
-use super::part::{Call, FileId, Io, Part, Wait};
+use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
 use super::report::{Sender, SlowSync, Stall};
 use super::tally::{Place, Tally};
@@ -19,6 +19,9 @@ const OPEN_MAX: usize = 1 << 14;
 const SLOW_MAX: usize = 1000;
 /// Processes told apart in the report; the rest is one.
 const PROCESSES_MAX: usize = 1024;
+
+/// Below this a sync may be counted without being looked into.
+const SHORT_NS: u64 = 1_000_000;
 
 /// How stacks are sampled, and which syncs are worth a line of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,18 @@ pub(super) struct Sums {
     pub latency: Distribution,
     pub wall_ns: u64,
     pub tally: Tally,
+    /// Syncs shorter than [`SHORT_NS`], by length class.
+    pub short: BTreeMap<u32, Short>,
+}
+
+/// Short syncs of a length class (a power of two): those looked into stand for those that were only counted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Short {
+    pub looked_into: u64,
+    pub looked_into_ns: u64,
+    pub tally: Tally,
+    pub skimmed: u64,
+    pub skimmed_ns: u64,
 }
 
 #[derive(Debug)]
@@ -137,6 +152,11 @@ impl Analyst {
         self.names.contains_key(&tgid)
     }
 
+    /// What a process is called, if that is known.
+    pub fn name_of(&self, tgid: u32) -> Option<&str> {
+        self.names.get(&tgid).map(String::as_str)
+    }
+
     /// A completion, before the parts of the syncs that it ended.
     pub fn io(&mut self, io: Io) {
         if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
@@ -198,6 +218,20 @@ impl Analyst {
         self.ticked_ns = now_ns;
     }
 
+    /// Short syncs that were only counted since the last call.
+    pub fn skimmed(&mut self, skimmed: &[Skimmed]) {
+        for of in skimmed.iter().filter(|of| of.count > 0) {
+            let mean_ns = of.took_ns / of.count;
+            let sums = self.sums_of(of.tgid, &of.comm);
+            sums.latency.add_bucket(mean_ns, mean_ns, of.count);
+            *sums.calls.entry(of.call).or_default() += of.count;
+            sums.wall_ns += of.took_ns;
+            let short = sums.short.entry(length_class(mean_ns)).or_default();
+            short.skimmed += of.count;
+            short.skimmed_ns += of.took_ns;
+        }
+    }
+
     /// Replaces what is known of pauses of buffered writers.
     pub fn stalls(&mut self, stalls: Vec<Stall>) {
         self.stalls = stalls;
@@ -251,7 +285,9 @@ impl Analyst {
     fn account(&mut self, open: &mut Open, part: &Part, until_ns: u64) {
         let mut fresh = Tally::default();
         let from_ns = open.accounted_ns;
-        let mut at_ns = from_ns;
+        // What was not seen is not explained.
+        let mut at_ns = part.seen_from_ns.min(until_ns).max(from_ns);
+        fresh.add_plain(Phase::Unknown, at_ns - from_ns);
         for wait in &part.waits {
             let (start_ns, end_ns) = (wait.start_ns.max(at_ns), wait.end_ns.min(until_ns));
             if end_ns <= start_ns {
@@ -265,7 +301,7 @@ impl Analyst {
         fresh.add_plain(Phase::Cpu, end_ns - at_ns);
         open.accounted_ns = end_ns;
         open.tally.merge(&fresh);
-        let sums = self.sums_of(part);
+        let sums = self.sums_of(part.tgid, &part.comm);
         sums.wall_ns += end_ns - from_ns;
         sums.tally.merge(&fresh);
     }
@@ -352,22 +388,28 @@ impl Analyst {
 
     fn close(&mut self, part: &Part, end_ns: u64, open: Open) {
         let took_ns = end_ns.saturating_sub(part.start_ns);
-        let sums = self.sums_of(part);
+        let sums = self.sums_of(part.tgid, &part.comm);
         sums.latency.record(took_ns);
         *sums.calls.entry(part.call).or_default() += 1;
+        if took_ns < SHORT_NS {
+            let short = sums.short.entry(length_class(took_ns)).or_default();
+            short.looked_into += 1;
+            short.looked_into_ns += took_ns;
+            short.tally.merge(&open.tally);
+        }
         if self.sampling.slow_ns.is_some_and(|slow_ns| took_ns >= slow_ns) && self.slow.len() < SLOW_MAX {
             let slow = self.describe_slow(part, took_ns, &open.tally);
             self.slow.push(slow);
         }
     }
 
-    fn sums_of(&mut self, part: &Part) -> &mut Sums {
+    fn sums_of(&mut self, tgid: u32, comm: &str) -> &mut Sums {
         let held = self.sums.len() + self.past.len();
-        let is_known = self.sums.contains_key(&part.tgid) || self.past.contains_key(&part.tgid);
+        let is_known = self.sums.contains_key(&tgid) || self.past.contains_key(&tgid);
         let full = held >= PROCESSES_MAX && !is_known;
-        let sums = self.sums.entry(if full { 0 } else { part.tgid }).or_default();
+        let sums = self.sums.entry(if full { 0 } else { tgid }).or_default();
         if sums.comm.is_empty() {
-            sums.comm = if full { "all others".to_string() } else { part.comm.clone() };
+            sums.comm = if full { "all others".to_string() } else { comm.to_string() };
         }
         sums
     }
@@ -379,6 +421,10 @@ impl Analyst {
         }
         self.ios_held = self.ios.values().map(VecDeque::len).sum();
     }
+}
+
+fn length_class(took_ns: u64) -> u32 {
+    took_ns.max(1).ilog2()
 }
 
 /// btrfs keeps its trees in the pages of an inode of this number (BTRFS_BTREE_INODE_OBJECTID).

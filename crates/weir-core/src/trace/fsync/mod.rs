@@ -15,7 +15,7 @@ mod tests;
 
 pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
-pub use part::{Call, FileId, Io, IoFlags, Part, Wait};
+pub use part::{Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
 pub use report::{
     Anatomy, Culprit, Latency, Losses, Process, Report, Row, Sender, Site, SlowSync, Stall, Way,

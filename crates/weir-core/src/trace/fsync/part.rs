@@ -81,8 +81,25 @@ pub struct Part {
     pub start_ns: u64,
     /// When it returned; `None` while it is under way.
     pub end_ns: Option<u64>,
+    /// What it did before this was not looked at; 0 where all was.
+    pub seen_from_ns: u64,
     /// Its waits, in order; those of earlier parts need not be repeated.
     pub waits: Vec<Wait>,
+}
+
+/// Short syncs of a process that were counted only: of one call, and of one length class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skimmed {
+    /// The process.
+    pub tgid: u32,
+    /// Its name.
+    pub comm: String,
+    /// What was called.
+    pub call: Call,
+    /// How many.
+    pub count: u64,
+    /// How long they took together.
+    pub took_ns: u64,
 }
 
 /// A request's `cmd_flags` (include/linux/blk_types.h; unchanged from 5.15 to 6.18).

@@ -51,6 +51,10 @@ pub struct Anatomy {
     pub calls: Vec<(Call, u64)>,
     /// Their sum.
     pub syncs: u64,
+    /// How many of them were shorter than 1 ms.
+    pub short: u64,
+    /// How many of those were only counted; what their time went for is told by the others of like length.
+    pub skimmed: u64,
     /// Their latency; all 0 where none returned.
     pub latency: Latency,
     /// Wall time inside syncs, those that have not returned included.
@@ -270,8 +274,10 @@ impl Analyst {
 
     fn anatomy(&self, sums: &Sums, process: Option<Process>) -> Anatomy {
         let wall_ns = sums.wall_ns.max(1) as f64;
-        let matrix = sums.tally.matrix();
+        let tally = sums.with_skimmed();
+        let matrix = tally.matrix();
         let phases = rows(&matrix, wall_ns);
+        let skimmed = sums.short.values().map(|short| short.skimmed).sum();
         let [p50_ns, p95_ns, p99_ns] = sums.latency.quantiles([0.5, 0.95, 0.99]);
         let max_ns = sums.latency.max_ns();
         let mean_ns = if sums.latency.is_empty() { 0.0 } else { sums.latency.mean_ns() };
@@ -279,13 +285,15 @@ impl Analyst {
             process,
             calls: sums.calls.iter().map(|(call, n)| (*call, *n)).collect(),
             syncs: sums.latency.count(),
+            short: skimmed + sums.short.values().map(|short| short.looked_into).sum::<u64>(),
+            skimmed,
             latency: Latency { mean_ns, p50_ns, p95_ns, p99_ns, max_ns },
             wall_ns: sums.wall_ns,
             explained: explained(&matrix, wall_ns),
             causes: causes(&phases),
             phases,
-            culprits: self.culprits(&sums.tally, wall_ns),
-            sites: self.places(&sums.tally, wall_ns),
+            culprits: self.culprits(&tally, wall_ns),
+            sites: self.places(&tally, wall_ns),
         }
     }
 
@@ -353,6 +361,29 @@ impl Sums {
         self.latency.merge(&other.latency);
         self.wall_ns += other.wall_ns;
         self.tally.merge(&other.tally);
+        for (class, theirs) in &other.short {
+            let mine = self.short.entry(*class).or_default();
+            mine.looked_into += theirs.looked_into;
+            mine.looked_into_ns += theirs.looked_into_ns;
+            mine.tally.merge(&theirs.tally);
+            mine.skimmed += theirs.skimmed;
+            mine.skimmed_ns += theirs.skimmed_ns;
+        }
+    }
+
+    /// The time of all syncs: that of those only counted is as that of the others of their length; where there
+    /// are none, it is not explained.
+    fn with_skimmed(&self) -> Tally {
+        let mut tally = self.tally.clone();
+        for short in self.short.values().filter(|short| short.skimmed_ns > 0) {
+            if short.looked_into_ns > 0 {
+                let times = short.skimmed_ns as f64 / short.looked_into_ns as f64;
+                tally.merge_times(&short.tally, times);
+            } else {
+                tally.add_plain(Phase::Unknown, short.skimmed_ns);
+            }
+        }
+        tally
     }
 }
 

@@ -85,20 +85,26 @@ impl Tally {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Tally) {
-        add_all(&mut self.known, &other.known);
-        add_all(&mut self.sample, &other.sample);
-        self.short.iter_mut().zip(&other.short).for_each(|(mine, theirs)| *mine += theirs);
+        self.merge_times(other, 1.0);
+    }
+
+    /// Adds `times` as much as `other` holds: the syncs it is of stand for others like them.
+    pub fn merge_times(&mut self, other: &Tally, times: f64) {
+        add_all(&mut self.known, &other.known, times);
+        add_all(&mut self.sample, &other.sample, times);
+        self.short.iter_mut().zip(&other.short).for_each(|(mine, theirs)| *mine += theirs * times);
+        let counted = |n: u64| (n as f64 * times).round() as u64;
         for (owner, blame) in &other.blame {
             let mine = self.blame.entry(*owner).or_default();
-            mine.wait_ns += blame.wait_ns;
-            mine.bytes += blame.bytes;
-            mine.ios += blame.ios;
+            mine.wait_ns += blame.wait_ns * times;
+            mine.bytes += counted(blame.bytes);
+            mine.ios += counted(blame.ios);
         }
         for (site, sum) in &other.sites {
             let mine = self.sites.entry(*site).or_default();
-            mine.known_ns += sum.known_ns;
-            mine.sample_ns += sum.sample_ns;
-            mine.waits += sum.waits;
+            mine.known_ns += sum.known_ns * times;
+            mine.sample_ns += sum.sample_ns * times;
+            mine.waits += sum.waits * times;
         }
     }
 
@@ -128,6 +134,6 @@ impl Tally {
     }
 }
 
-fn add_all(to: &mut Matrix, from: &Matrix) {
-    to.iter_mut().flatten().zip(from.iter().flatten()).for_each(|(mine, theirs)| *mine += theirs);
+fn add_all(to: &mut Matrix, from: &Matrix, times: f64) {
+    to.iter_mut().flatten().zip(from.iter().flatten()).for_each(|(mine, theirs)| *mine += theirs * times);
 }

@@ -35,6 +35,7 @@ fn part(waits: Vec<Wait>, end_ns: Option<u64>) -> Part {
         file: Some(FILE),
         start_ns: 0,
         end_ns,
+        seen_from_ns: 0,
         waits,
     }
 }
@@ -165,6 +166,41 @@ fn short_waits_are_told_by_their_sample() {
         "{all:?}"
     );
     assert!((all.sites[0].share - 0.75).abs() < 1e-9 && (all.sites[0].waits - 750.0).abs() < 1e-6, "{all:?}");
+}
+
+#[test]
+fn short_syncs_stand_for_those_only_counted_and_unseen_time_is_unexplained() {
+    let mut analyst = analyst();
+    let data = analyst.site(&DATA);
+    // 100 µs, of which 75 asleep; 15 like it were only counted, and 5 of 400 µs, of which none was looked into.
+    let us = MS / 1000;
+    let asleep = Wait { start_ns: 25 * us, end_ns: 100 * us, runnable_ns: 0, site: Some(data) };
+    analyst.part(&part(vec![asleep], Some(100 * us)));
+    let counted = |count, each_us| Skimmed {
+        tgid: 5,
+        comm: "sysbench".to_string(),
+        call: Call::Fsync,
+        count,
+        took_ns: count * each_us * us,
+    };
+    analyst.skimmed(&[counted(15, 100), counted(5, 400)]);
+    let share =
+        |all: &Anatomy, phase| all.phases.iter().find(|row| row.phase == phase).map_or(0.0, |r| r.share);
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    assert_eq!((all.syncs, all.short, all.skimmed, all.wall_ns), (21, 21, 20, 3600 * us));
+    assert!((share(&all, Phase::OwnData) - 1.2 / 3.6).abs() < 1e-9, "{all:?}");
+    assert!((share(&all, Phase::Unknown) - 2.0 / 3.6).abs() < 1e-9, "{all:?}");
+    assert!((all.explained - 1.6 / 3.6).abs() < 1e-9, "{all:?}");
+    assert!((all.sites[0].waits - 160.0 / 7.5 * 10.0).abs() < 1e-6, "{all:?}");
+    // A long one that was not looked into until it had taken 2 ms of its 10.
+    let late =
+        Part { start_ns: MS, seen_from_ns: 3 * MS, ..part(vec![wait(2, 11, Some(data))], Some(11 * MS)) };
+    analyst.next_interval();
+    analyst.part(&late);
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    assert!((all.explained - 0.8).abs() < 1e-9, "{all:?}");
 }
 
 #[test]
