@@ -1,17 +1,18 @@
 //! A recording from its files to an analysis.
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_core::trace::decode::Batch;
+use weir_core::trace::merge::{self, Turn};
 use weir_core::trace::{Analysis, Bio, Collector, Event, Item, Matcher, Piece, Request, Sink, Unmatched};
 use weir_core::units::{Bytes, significant};
 use weir_io::runner::Stop;
 
 use super::Problem;
-use super::ahead::{Ahead, Next, PATIENCE};
+use super::ahead::{self, PATIENCE, Waiting};
 use super::filter::{Filter, Filtered};
 use super::find::{Recording, Source};
 use super::names::{DeviceNames, names_of};
@@ -22,6 +23,8 @@ use crate::progress::Progress;
 
 /// Nothing is shown of what takes less than this.
 const QUIET: Duration = Duration::from_secs(1);
+/// How often signals, faults and progress are looked at.
+const EVENTS_BETWEEN_LOOKS: u32 = 4096;
 
 /// How recordings are read.
 pub struct Reader<'a> {
@@ -201,47 +204,50 @@ struct Ran {
     late: u64,
 }
 
-/// Reads ahead in a thread, and matches here.
+/// Reads ahead in a thread; merges and matches here.
 fn run(
     streams: Vec<Stream>,
     strict: bool,
     sink: &mut impl Sink,
     course: &mut Course<'_>,
 ) -> anyhow::Result<Ran> {
-    let ahead = Ahead::start(streams, strict)?;
+    let broken = streams.first().map(|stream| stream.broken().clone());
+    let course = RefCell::new(course);
+    let goes_on = || course.borrow_mut().goes_on();
+    let waiting = Waiting { goes_on: &goes_on, given_up: Cell::new(false) };
+    let (aheads, reading) = ahead::start(streams, &waiting)?;
     let mut matcher = Matcher::default();
-    let (mut problems, mut late) = (Vec::new(), 0);
-    while course.goes_on() {
-        match ahead.next() {
-            Next::Batch(batch) => {
-                take(&batch, &mut matcher, sink);
-                course.events += batch.events().len() as u64;
-                ahead.give_back(batch);
-            }
-            Next::Wait => {}
-            Next::End => {
-                let panicked = |_| anyhow::anyhow!("the thread that decodes ended in a panic");
-                let merged = ahead.finish().map_err(panicked)?;
-                problems = merged.sources.iter().filter_map(|stream| stream.problem().cloned()).collect();
-                late = merged.late;
-                break;
+    let mut until_look = EVENTS_BETWEEN_LOOKS;
+    let merged = merge::merge_sorted(aheads, |turn| {
+        match turn {
+            Turn::Event(event) => matcher.event(event, sink),
+            Turn::Other(item) => {
+                sink.item(item);
+                matcher.item(item, sink);
             }
         }
-    }
+        until_look -= 1;
+        if until_look == 0 {
+            until_look = EVENTS_BETWEEN_LOOKS;
+            course.borrow_mut().events += u64::from(EVENTS_BETWEEN_LOOKS);
+            let is_broken = strict && broken.as_ref().is_some_and(Broken::is_raised);
+            if is_broken || !goes_on() {
+                waiting.given_up.set(true);
+            }
+        }
+        !waiting.given_up.get()
+    });
+    drop(merged.sources);
+    let (mut problems, mut late) = (Vec::new(), 0);
     // A thread that still waits for input ends with the process.
-    Ok(Ran { unmatched: matcher.finish(sink), problems, late })
-}
-
-fn take(batch: &Batch, matcher: &mut Matcher, sink: &mut impl Sink) {
-    let mut done = 0;
-    for (before, item) in batch.others() {
-        let until = (*before).clamp(done, batch.events().len());
-        batch.events()[done..until].iter().for_each(|event| matcher.event(event, sink));
-        done = until;
-        sink.item(item);
-        matcher.item(item, sink);
+    let interrupted = course.borrow().stop.requested().is_some() || (course.borrow().give_up)();
+    if !interrupted {
+        let panicked = |_| anyhow::anyhow!("the thread that decodes ended in a panic");
+        let streams = reading.join().map_err(panicked)?;
+        problems = streams.iter().filter_map(|stream| stream.problem().cloned()).collect();
+        late = merged.late;
     }
-    batch.events()[done..].iter().for_each(|event| matcher.event(event, sink));
+    Ok(Ran { unmatched: matcher.finish(sink), problems, late })
 }
 
 /// How far it is, and whether to go on.

@@ -14,7 +14,7 @@ use super::find::Source;
 use super::open::{self, Meter, Opened};
 
 /// Most and least bytes decoded at once; all files together share [`CHUNKS_BYTES`].
-const CHUNK_BYTES_MAX: usize = 256 << 10;
+const CHUNK_BYTES_MAX: usize = 128 << 10;
 const CHUNK_BYTES_MIN: usize = 8 << 10;
 const CHUNKS_BYTES: usize = 8 << 20;
 

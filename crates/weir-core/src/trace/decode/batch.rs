@@ -62,14 +62,14 @@ impl Batch {
         })
     }
 
-    /// Forgets the first `count` events.
-    pub(crate) fn drop_events(&mut self, count: usize) {
-        self.events.drain(..count);
+    /// Appends all of `events`.
+    pub(crate) fn append_events(&mut self, events: &mut Vec<Event>) {
+        self.events.append(events);
     }
 
-    /// Forgets all that are no events.
-    pub(crate) fn drop_others(&mut self) {
-        self.others.clear();
+    /// Moves the last `count` events, or all there are, to `kept`.
+    pub(crate) fn keep_back(&mut self, count: usize, kept: &mut Vec<Event>) {
+        kept.extend(self.events.drain(self.events.len().saturating_sub(count)..));
     }
 
     /// Puts the events in order of time, those of the same time in the order they have. Says whether they were so

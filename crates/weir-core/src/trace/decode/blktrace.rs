@@ -128,7 +128,7 @@ impl Blktrace {
         Ok(used)
     }
 
-    #[inline]
+    #[inline(always)]
     fn record<const BIG: bool>(&mut self, header: &Header, payload: &[u8], batch: &mut Batch) {
         if header.categories & CATEGORY_NOTIFY == 0 {
             if let WallClock::Held { time_ns, wall_ns } = self.wall_clock {

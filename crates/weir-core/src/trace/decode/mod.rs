@@ -5,6 +5,8 @@
 
 mod batch;
 mod blktrace;
+#[cfg(test)]
+mod tests;
 mod weir;
 
 pub use batch::Batch;
