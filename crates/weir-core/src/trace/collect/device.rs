@@ -45,6 +45,8 @@ pub struct DeviceCollector {
     request_d2c: [Batched; Direction::COUNT],
     request_q2c: [Batched; Direction::COUNT],
     bio_q2c: [Batched; Direction::COUNT],
+    /// Whether a split here makes no piece more; see [`DeviceCollector::stands_on_others`].
+    has_parts_below: bool,
     depth_queue: DepthMeter,
     depth_issue: DepthMeter,
     seeks_queue: SeekMeter,
@@ -67,6 +69,7 @@ impl DeviceCollector {
             request_d2c: Default::default(),
             request_q2c: Default::default(),
             bio_q2c: Default::default(),
+            has_parts_below: false,
             depth_queue: DepthMeter::default(),
             depth_issue: DepthMeter::default(),
             seeks_queue: SeekMeter::default(),
@@ -108,13 +111,24 @@ impl DeviceCollector {
                 self.out.events.issued_flushes += u64::from(event.bytes == 0);
                 self.issue(event);
             }
-            Act::Split => self.enter_queue(event.time_ns),
+            Act::Split if !self.has_parts_below => self.enter_queue(event.time_ns),
             Act::Requeue => self.requeue(event),
             Act::Plug => self.plugs.plug(event.pid, event.time_ns),
             Act::Unplug => self.plugs.unplug(event.pid, event.time_ns, event.detail, false),
             Act::UnplugTimer => self.plugs.unplug(event.pid, event.time_ns, event.detail, true),
             _ => {}
         }
+    }
+
+    /// What a device without requests splits comes back whole: the parts are pieces of the devices below.
+    pub fn stands_on_others(&mut self, time_ns: u64) {
+        self.count_events();
+        if self.has_parts_below || self.out.events.allocated + self.out.events.issued > 0 {
+            return;
+        }
+        self.has_parts_below = true;
+        self.pass_queue(time_ns);
+        (0..self.out.events.splits).for_each(|_| self.depth_queue.leave(time_ns));
     }
 
     fn count_events(&mut self) {

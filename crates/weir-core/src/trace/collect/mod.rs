@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use super::analysis::{Analysis, Sender, WallClock};
 use super::class::{Class, ClassSet};
-use super::event::{Event, Item};
+use super::event::{Act, Event, Item};
 use super::life::{Bio, Piece, Request, Sink};
 use super::matcher::Unmatched;
 use super::stage::Moment;
@@ -40,6 +40,8 @@ pub struct Collector {
     totals: Analysis,
     devices: Vec<DeviceCollector>,
     last: usize,
+    /// Where the last remap came from.
+    last_above: DeviceNumber,
     /// Devices of late, by some bits of their numbers.
     recent: [usize; RECENT],
     names: HashMap<u32, String>,
@@ -113,6 +115,15 @@ impl Collector {
         analysis.threads.extend(unsent.map(|sender| Sender { id: 0, members: 0, ..sender }));
         analysis.cgroups = self.cgroups.finish();
         analysis
+    }
+
+    /// A device's bios go on to another device.
+    #[cold]
+    fn stands_on_others(&mut self, number: DeviceNumber, time_ns: u64) {
+        self.last_above = number;
+        if let Some(device) = self.devices.iter_mut().find(|d| d.number() == number) {
+            device.stands_on_others(time_ns);
+        }
     }
 
     #[inline]
@@ -194,6 +205,9 @@ impl Sink for Collector {
     }
 
     fn event(&mut self, event: &Event) {
+        if event.act == Act::Remap && event.from != self.last_above {
+            self.stands_on_others(event.from, event.time_ns);
+        }
         match self.device(event.device) {
             Some(device) => device.event(event),
             None => self.totals.events_of_further_devices += 1,
