@@ -64,10 +64,10 @@ impl Senders {
         let traffic = &mut open.sender.traffic[Direction::of(classes) as usize];
         traffic.requests += 1;
         traffic.bytes += u64::from(piece.bytes);
-        if classes.has(Class::All) {
-            if let Some(list) = open.waiting.push(&piece.times, known, BATCH) {
-                count(list, &mut open.sender);
-            }
+        if classes.has(Class::All)
+            && let Some(list) = open.waiting.push(&piece.times, known, BATCH)
+        {
+            count(list, &mut open.sender);
         }
     }
 
