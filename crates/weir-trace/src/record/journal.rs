@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::tracefs::Tracefs;
 
-/// /run does not outlive the boot, and neither do the tracers' settings.
-const PATH: &str = "/run/weir-trace-record";
+/// Where it is. /run does not outlive the boot, and neither do the tracers' settings.
+pub(super) const PATH: &str = "/run/weir-trace-record";
 /// Of a line that names a device whose relay was set up.
 const RELAY: &str = "relay";
 /// Before a setting whose path is in tracefs.

@@ -131,7 +131,9 @@ fn set_up(
         end_lba: 0,
         pid: 0,
     };
-    journal.relay(&path).map_err(system("the journal of what to put back".to_string()))?;
+    journal
+        .relay(&path)
+        .map_err(system(format!("the journal of what to put back, {}", super::journal::PATH)))?;
     // SAFETY: the kernel reads and writes one structure of this layout.
     let done = unsafe { libc::ioctl(node.as_raw_fd(), BLKTRACESETUP as _, &raw mut setup) };
     if done < 0 {

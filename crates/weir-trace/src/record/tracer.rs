@@ -101,9 +101,10 @@ pub fn opened(journal: Result<Journal, Refusal>) -> Result<Journal, Error> {
         Refusal::Failed(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Error::Denied { what: "the kernel's tracer", lacking: vec!["root".to_string()] }
         }
-        Refusal::Failed(source) => {
-            Error::System { what: "the journal of what to put back".to_string(), source }
-        }
+        Refusal::Failed(source) => Error::System {
+            what: format!("the journal of what to put back, {}", super::journal::PATH),
+            source,
+        },
     })
 }
 

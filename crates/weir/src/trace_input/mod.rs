@@ -1,7 +1,7 @@
 //! Recordings from what was typed to one stream of events in order of time, in bounded memory.
 //!
 //! A thread reads, unpacks, decodes and merges ahead; the caller's thread matches and counts. Recordings are found by
-//! [`find`], and [`analyse`] does what `weir trace read` and `weir trace diff` both need.
+//! [`mod@find`], and [`mod@analyse`] does what `weir trace read` and `weir trace diff` both need.
 
 mod ahead;
 mod analyse;

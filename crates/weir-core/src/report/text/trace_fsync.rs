@@ -86,12 +86,13 @@ fn latency(all: &Anatomy) -> String {
 
 /// How many were looked into, where not all were.
 fn sample(all: &Anatomy) -> String {
-    let looked_into = all.short - all.skimmed;
-    let one_of = all.short as f64 / looked_into.max(1) as f64;
-    let which = if looked_into == 0 { "none".to_string() } else { format!("1 of {one_of:.1}") };
-    let (looked_into, short) = (grouped(looked_into), grouped(all.short));
+    let looked_into = match all.short - all.skimmed {
+        0 => "none".to_string(),
+        some => grouped(some),
+    };
+    let short = grouped(all.short);
     format!(
-        "{which} syncs shorter than 1 ms looked into ({looked_into} of {short}); they stand for the rest of like length"
+        "{looked_into} of {short} syncs shorter than 1 ms looked into; they stand for the rest of like length"
     )
 }
 
@@ -354,7 +355,7 @@ mod tests {
             "syncs    34 in 12.0 s: 34 fsync, by sysbench (42); one had not returned\n",
             "the syncs of sysbench (42) spent 91 % of their time behind dd (77)'s writeback in",
             "5.0 % in the device",
-            "sample   1 of 11.0 syncs shorter than 1 ms looked into (3 of 33)",
+            "sample   3 of 33 syncs shorter than 1 ms looked into; they stand",
             "own data              98.0 %       91.0 %   5.0 %   2.0 %\n",
             "sum                  100.0 %       91.0 %   5.0 %   2.0 %\n",
             "dd (77)                         writeback  91.0 %  2 GiB    14,200\n",

@@ -20,7 +20,7 @@ pub use header::{End, FlagBits, Header, NamedDevice};
 pub const MAGIC: [u8; 8] = *b"weirtrc\n";
 /// Version of the format that this code writes, and the last that it reads.
 pub const VERSION: u32 = 1;
-/// Bytes before the header: the magic, [`ORDER`], [`VERSION`], the header's length, and four bytes 0.
+/// Bytes before the header: the magic, the order mark, [`VERSION`], the header's length, and four bytes 0.
 pub const PREAMBLE_BYTES: usize = 24;
 /// Bytes before the payload of a block.
 pub const BLOCK_HEAD_BYTES: usize = 32;
