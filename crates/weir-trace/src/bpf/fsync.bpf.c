@@ -39,7 +39,7 @@ static __always_inline bool is_looked_into(struct sync *s, u64 now_ns)
 		return false;
 	}
 	/* Drawn anew each time: two kinds of syncs in turns must both have their share. */
-	one_of = SKIM_BELOW_NS / (u32)s->mean_ns;
+	one_of = LOOK_EVERY_NS / (u32)s->mean_ns;
 	if (one_of > SKIM_MAX)
 		one_of = SKIM_MAX;
 	s->skim_left = bpf_get_prandom_u32() % (2 * one_of + 1);

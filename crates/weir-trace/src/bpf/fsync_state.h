@@ -36,8 +36,10 @@ enum { AWAY, LOOKED_INTO, SKIMMED };
 /* All syncs are looked into for so many times the length of a long one, and no longer than that. */
 enum { FOLLOW_TIMES = 2 };
 #define FOLLOW_MAX_NS 2000000000ULL
-/* One of this/mean syncs of a task is looked into: a look takes some 4 microseconds, to be spread to 1 % of the time. */
+/* Of a task whose syncs are shorter than this on average, not all are looked into ... */
 #define SKIM_BELOW_NS 400000
+/* ... but one in so much time of syncing: a look takes 4 to 8 microseconds, so that is half a percent of the time. */
+#define LOOK_EVERY_NS 1600000
 enum { SKIM_MAX = 32 };
 
 /* Syncs under way that are looked into; those that are not; tasks in a pause. */
