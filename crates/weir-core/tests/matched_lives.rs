@@ -149,13 +149,9 @@ impl Kernel {
             device: life.device,
             pid: life.pid,
             cpu: life.pid % 4,
-            error: 0,
-            cgroup: 0,
-            detail: 0,
-            from: DeviceNumber::default(),
             identity,
             other,
-            sequence: 0,
+            ..Event::default()
         });
         life.now_ns
     }

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::buckets;
+
 /// How many values are kept as they are.
 pub const EXACT: usize = 2048;
 /// log2 of the buckets per power of two.
 const PRECISION_BITS: u32 = 7;
-const PAGE: usize = 1 << PRECISION_BITS;
 
 /// Durations in nanoseconds; see the module's text. Count, sum, minimum and maximum are always exact, except where
 /// buckets came from outside ([`Distribution::add_bucket`]).
@@ -290,54 +291,27 @@ impl Distribution {
 
     #[inline]
     fn count_in_bucket(&mut self, value_ns: u64, n: u64) {
-        let bucket = bucket_of(value_ns);
+        let bucket = buckets::bucket_of::<PRECISION_BITS>(value_ns);
         match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
             Some(count) => *count += n,
             None => self.widen(bucket, n),
         }
     }
 
-    /// Makes room for a bucket outside the range.
+    /// Counts in a bucket outside the range.
     #[cold]
     fn widen(&mut self, bucket: usize, n: u64) {
-        let page = bucket - bucket % PAGE;
-        if self.counts.is_empty() {
-            self.first = page;
-        }
-        if page < self.first {
-            self.counts.splice(0..0, std::iter::repeat_n(0, self.first - page));
-            self.first = page;
-        } else if page + PAGE > self.first + self.counts.len() {
-            self.counts.resize(page + PAGE - self.first, 0);
-        }
+        self.first = buckets::widen::<PRECISION_BITS, _>(self.first, &mut self.counts, bucket);
         self.counts[bucket - self.first] += n;
     }
 
     fn bucketed(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let all = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
         all.map(|(at, &n)| {
-            let (low_ns, high_ns) = bounds(self.first + at);
+            let (low_ns, high_ns) = buckets::bounds::<PRECISION_BITS>(self.first + at);
             (low_ns, high_ns, n)
         })
     }
-}
-
-/// Bucket of a value: those below 128 one by one, then 128 a power of two.
-#[inline]
-fn bucket_of(value_ns: u64) -> usize {
-    let exponent = 63 - (value_ns | PAGE as u64).leading_zeros();
-    let shift = exponent - PRECISION_BITS;
-    ((shift as usize) << PRECISION_BITS) + (value_ns >> shift) as usize
-}
-
-/// Lowest and highest value of a bucket.
-fn bounds(bucket: usize) -> (u64, u64) {
-    if bucket < PAGE {
-        return (bucket as u64, bucket as u64);
-    }
-    let shift = bucket / PAGE - 1;
-    let low_ns = ((PAGE + bucket % PAGE) as u64) << shift;
-    (low_ns, low_ns + ((1_u64 << shift) - 1))
 }
 
 #[cfg(test)]
@@ -356,7 +330,8 @@ mod tests {
             for value_ns in
                 [1_u64 << exponent, (1 << exponent) + (1_u64 << exponent) / 3, u64::MAX >> exponent]
             {
-                let (low_ns, high_ns) = bounds(bucket_of(value_ns));
+                let (low_ns, high_ns) =
+                    buckets::bounds::<PRECISION_BITS>(buckets::bucket_of::<PRECISION_BITS>(value_ns));
                 assert!(low_ns <= value_ns && value_ns <= high_ns, "{value_ns} in {low_ns}..={high_ns}");
                 assert!((high_ns - low_ns) as f64 <= low_ns as f64 / 128.0, "{low_ns}..={high_ns}");
             }

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::buckets;
+
 /// log2 of the buckets per power of two.
 pub const PRECISION_BITS: u32 = 10;
 const LINEAR: u64 = 2 << PRECISION_BITS;
@@ -14,23 +16,17 @@ pub const BUCKETS: usize = ((64 - PRECISION_BITS as usize - 1) << PRECISION_BITS
 /// The bucket a value falls into.
 #[inline(always)]
 pub fn bucket_of(value: u64) -> usize {
-    let exponent = 63 - (value | (LINEAR - 1)).leading_zeros();
-    let shift = exponent - PRECISION_BITS;
-    ((shift as usize) << PRECISION_BITS) + (value >> shift) as usize
+    buckets::bucket_of::<PRECISION_BITS>(value)
 }
 
 /// The smallest value of a bucket.
 pub fn bucket_low(bucket: usize) -> u64 {
-    if bucket < LINEAR as usize {
-        return bucket as u64;
-    }
-    let shift = (bucket >> PRECISION_BITS) - 1;
-    ((bucket - (shift << PRECISION_BITS)) as u64) << shift
+    buckets::bounds::<PRECISION_BITS>(bucket).0
 }
 
 /// The largest value of a bucket.
 pub fn bucket_high(bucket: usize) -> u64 {
-    if bucket + 1 >= BUCKETS { u64::MAX } else { bucket_low(bucket + 1) - 1 }
+    if bucket >= BUCKETS { u64::MAX } else { buckets::bounds::<PRECISION_BITS>(bucket).1 }
 }
 
 /// Counts of values by bucket, with exact count, sum, minimum and maximum. Serialises sparsely.

@@ -5,6 +5,7 @@
 //! other, so counting them as independent would make every difference look certain.
 
 pub mod bootstrap;
+pub mod buckets;
 pub mod change;
 pub mod distribution;
 pub mod histogram;

@@ -3,7 +3,7 @@
 use crate::target::DeviceNumber;
 
 /// What happened; the letters are blktrace's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Act {
     /// Q: a bio enters the block layer.
@@ -43,6 +43,7 @@ pub enum Act {
     /// A request was merged into another request.
     RequestMerge,
     /// An act this version does not know.
+    #[default]
     Unknown,
 }
 
@@ -77,7 +78,7 @@ impl Flags {
 }
 
 /// One event. Times are nanoseconds of the recording's clock (CLOCK_MONOTONIC for blktrace), sectors 512 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Event {
     /// When, ns.
     pub time_ns: u64,

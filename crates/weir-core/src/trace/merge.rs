@@ -214,7 +214,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::target::DeviceNumber;
     use crate::trace::{Act, Flags};
 
     fn event(time_ns: u64, act: Act, cpu: usize, nth: usize) -> Event {
@@ -224,16 +223,9 @@ mod tests {
             bytes: 4096,
             act,
             flags: Flags::READ,
-            device: DeviceNumber::default(),
             pid: 1,
             cpu: cpu as u32,
-            error: 0,
-            cgroup: 0,
-            detail: 0,
-            from: DeviceNumber::default(),
-            identity: 0,
-            other: 0,
-            sequence: 0,
+            ..Event::default()
         }
     }
 

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::buckets;
+
 /// log2 of the buckets per power of two.
 const PRECISION_BITS: u32 = 3;
-const PER_OCTAVE: usize = 1 << PRECISION_BITS;
 
 /// Buckets of at most 12.5 % of their value, kept only over the range where values fell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +18,7 @@ impl Sketch {
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        let bucket = bucket_of(value);
+        let bucket = buckets::bucket_of::<PRECISION_BITS>(value);
         match self.counts.get_mut(bucket.wrapping_sub(self.first as usize)) {
             Some(count) => *count = count.saturating_add(1),
             None => self.widen(bucket, 1),
@@ -31,7 +32,7 @@ impl Sketch {
 
     /// Counts `n` values that are alike.
     pub fn add(&mut self, value: u64, n: u32) {
-        let bucket = bucket_of(value);
+        let bucket = buckets::bucket_of::<PRECISION_BITS>(value);
         match self.counts.get_mut(bucket.wrapping_sub(self.first as usize)) {
             Some(count) => *count = count.saturating_add(n),
             None => self.widen(bucket, n),
@@ -52,7 +53,7 @@ impl Sketch {
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let all = self.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
         all.map(|(at, &n)| {
-            let (low, high) = bounds(self.first as usize + at);
+            let (low, high) = buckets::bounds::<PRECISION_BITS>(self.first as usize + at);
             (low, high, u64::from(n))
         })
     }
@@ -86,40 +87,13 @@ impl Sketch {
         }
     }
 
-    /// Makes room for a bucket outside the range, in whole octaves so that it happens seldom.
+    /// Counts in a bucket outside the range.
     #[cold]
     fn widen(&mut self, bucket: usize, n: u32) {
-        let octave = bucket - bucket % PER_OCTAVE;
-        if self.counts.is_empty() {
-            self.first = octave as u16;
-        }
-        let first = self.first as usize;
-        if octave < first {
-            self.counts.splice(0..0, std::iter::repeat_n(0, first - octave));
-            self.first = octave as u16;
-        } else if octave + PER_OCTAVE > first + self.counts.len() {
-            self.counts.resize(octave + PER_OCTAVE - first, 0);
-        }
-        self.counts[bucket - self.first as usize] = n;
+        let first = buckets::widen::<PRECISION_BITS, _>(self.first as usize, &mut self.counts, bucket);
+        self.first = first as u16;
+        self.counts[bucket - first] = n;
     }
-}
-
-/// Bucket of a value: those below 8 one by one, then eight a power of two.
-#[inline]
-fn bucket_of(value: u64) -> usize {
-    let exponent = 63 - (value | PER_OCTAVE as u64).leading_zeros();
-    let shift = exponent - PRECISION_BITS;
-    ((shift as usize) << PRECISION_BITS) + (value >> shift) as usize
-}
-
-/// Lowest and highest value of a bucket.
-fn bounds(bucket: usize) -> (u64, u64) {
-    if bucket < PER_OCTAVE {
-        return (bucket as u64, bucket as u64);
-    }
-    let shift = bucket / PER_OCTAVE - 1;
-    let low = ((PER_OCTAVE + bucket % PER_OCTAVE) as u64) << shift;
-    (low, low + ((1_u64 << shift) - 1))
 }
 
 #[cfg(test)]
@@ -131,7 +105,7 @@ mod tests {
         let values: Vec<u64> =
             (0..64).flat_map(|e| [1_u64 << e, (3_u64 << e) >> 1, u64::MAX >> e]).chain([0]).collect();
         for &value in &values {
-            let (low, high) = bounds(bucket_of(value));
+            let (low, high) = buckets::bounds::<PRECISION_BITS>(buckets::bucket_of::<PRECISION_BITS>(value));
             assert!(low <= value && value <= high, "{value} in {low}..={high}");
             assert!((high - low) as f64 <= low as f64 / 8.0, "{low}..={high}");
         }

@@ -12,16 +12,7 @@ use super::files;
 use super::session::Options;
 use crate::Error;
 
-mod skeleton {
-    #![allow(
-        missing_docs,
-        clippy::all,
-        clippy::undocumented_unsafe_blocks,
-        clippy::unwrap_used,
-        reason = "generated"
-    )]
-    include!(concat!(env!("OUT_DIR"), "/fsync.skel.rs"));
-}
+skeleton!("fsync");
 
 pub(super) use skeleton::FsyncSkel;
 #[cfg(test)]

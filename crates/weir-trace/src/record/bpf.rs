@@ -15,16 +15,7 @@ use super::{Events, Options};
 use crate::Error;
 use crate::probe::denial;
 
-mod skeleton {
-    #![allow(
-        missing_docs,
-        clippy::all,
-        clippy::undocumented_unsafe_blocks,
-        clippy::unwrap_used,
-        reason = "generated"
-    )]
-    include!(concat!(env!("OUT_DIR"), "/record.skel.rs"));
-}
+skeleton!("record");
 
 /// As the program's `devices` can hold.
 pub const DEVICES_MAX: usize = 16;

@@ -13,7 +13,7 @@ use weir_core::trace::{Event, Item};
 use super::journal::{Journal, Setting};
 use super::records::Record;
 use super::session::Progress;
-use super::sink::{Sink, no_event};
+use super::sink::Sink;
 use super::tracer::{in_use, opened, settings_of};
 use crate::Error;
 use crate::tracefs::Tracefs;
@@ -181,7 +181,7 @@ fn name(pid: u32, cpu: usize, tracefs: &Path, out: &mut Vec<u8>) {
     });
     if let Some(name) = name {
         let item = Item::Process { pid, name: name.trim_end().to_string() };
-        BlktraceWriter::default().item(&item, &Event { cpu: cpu as u32, ..no_event() }, out);
+        BlktraceWriter::default().item(&item, &Event { cpu: cpu as u32, ..Event::default() }, out);
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn records_and_losses_are_told_apart() {
         let mut bytes = Vec::new();
-        let event = Event { act: weir_core::trace::Act::Split, pid: 77, detail: 9, ..no_event() };
+        let event = Event { act: weir_core::trace::Act::Split, pid: 77, detail: 9, ..Event::default() };
         BlktraceWriter::default().event(&event, &mut bytes);
         let record = Record { bytes: 56, time_ns: 0, pid: 77, notify: false };
         assert_eq!(Record::of(&bytes), Some(record));

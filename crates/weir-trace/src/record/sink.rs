@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use weir_core::target::DeviceNumber;
 use weir_core::trace::decode::{Batch, Decoder};
 use weir_core::trace::recording::{
     BLOCK_HEAD_BYTES, BlktraceWriter, BlockKind, End, Header, Out, Reader, block, encode, encode_process,
     preamble, text_block,
 };
-use weir_core::trace::{Act, Event, Flags, Item};
+use weir_core::trace::{Event, Item};
 
 use super::background::{Background, Portion};
 use super::clock;
@@ -92,7 +91,7 @@ impl Sink {
         let form = Form::Blktrace { reader, writers: vec![BlktraceWriter::default(); files.len()] };
         let mut sink = Sink::new(files, paths, form, size_max_bytes, 0)?;
         let wall_clock = Item::WallClock { time_ns: header.base_ns, wall_ns: header.wall_ns };
-        BlktraceWriter::default().item(&wall_clock, &no_event(), &mut sink.portions[0].bytes);
+        BlktraceWriter::default().item(&wall_clock, &Event::default(), &mut sink.portions[0].bytes);
         Ok(sink)
     }
 
@@ -229,7 +228,7 @@ impl Out for ToBlktrace<'_> {
         if let (Item::Process { .. }, Some(portion), Some(writer)) =
             (&item, self.portions.first_mut(), self.writers.first_mut())
         {
-            writer.item(&item, &no_event(), &mut portion.bytes);
+            writer.item(&item, &Event::default(), &mut portion.bytes);
         }
     }
 }
@@ -278,25 +277,4 @@ fn decoded(
         words.iter().for_each(|word| out.extend_from_slice(&word.to_ne_bytes()));
     }
     events
-}
-
-/// An event of nothing, to fill in.
-pub fn no_event() -> Event {
-    Event {
-        time_ns: 0,
-        sector: 0,
-        bytes: 0,
-        act: Act::Unknown,
-        flags: Flags::default(),
-        device: DeviceNumber::default(),
-        pid: 0,
-        cpu: 0,
-        error: 0,
-        cgroup: 0,
-        detail: 0,
-        from: DeviceNumber::default(),
-        identity: 0,
-        other: 0,
-        sequence: 0,
-    }
 }

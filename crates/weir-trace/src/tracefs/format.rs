@@ -85,12 +85,9 @@ impl Format {
             pid: self.number(record, "common_pid") as u32,
             cpu,
             error: self.number(record, "error") as u32 as i32,
-            cgroup: 0,
             detail: if self.act == Act::Remap { self.number(record, "old_sector") } else { new_sector },
             from: device(self.number(record, "old_dev")),
-            identity: 0,
-            other: 0,
-            sequence: 0,
+            ..Event::default()
         }
     }
 }

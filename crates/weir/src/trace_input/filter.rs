@@ -224,23 +224,7 @@ impl<S: Sink> Sink for Filtered<'_, S> {
 }
 
 fn event_like(device: DeviceNumber, flags: Flags, sector: u64, bytes: u32, pid: u32, cgroup: u64) -> Event {
-    Event {
-        time_ns: 0,
-        sector,
-        bytes,
-        act: Act::Unknown,
-        flags,
-        device,
-        pid,
-        cpu: 0,
-        error: 0,
-        cgroup,
-        detail: 0,
-        from: DeviceNumber::default(),
-        identity: 0,
-        sequence: 0,
-        other: 0,
-    }
+    Event { sector, bytes, flags, device, pid, cgroup, ..Event::default() }
 }
 
 /// Waits for its turn: the earliest first, those of one time in the order they came.

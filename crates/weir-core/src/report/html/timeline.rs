@@ -1,15 +1,10 @@
 //! What happened when: rates, latencies and the age of the oldest operation in flight, and a heat map.
 
-use std::collections::BTreeMap;
-
 use super::Table;
 use super::job::look_of;
-use crate::report::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit};
+use crate::report::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit, heat};
 use crate::result::record::{Class, FloodRecord, Interval, JobRecord};
 
-/// Rows of a heat map for each doubling of latency: a divisor of the stored buckets, or rows would alternate between
-/// holding more and fewer of them.
-const HEAT_ROWS_PER_OCTAVE: u64 = 4;
 /// A rate that varies by more than this factor is drawn on a log scale, so that a collapse shows its depth.
 const COLLAPSE: f64 = 30.0;
 
@@ -156,24 +151,10 @@ pub fn heat_map(id: &str, finding: &str, job: &JobRecord, class: Class) -> Figur
 }
 
 fn cells(intervals: &[Interval], class: Class) -> Vec<HeatCell> {
-    let mut out = Vec::new();
-    for column in intervals {
-        let x = (seconds(column.start_ns), seconds(column.start_ns + column.len_ns));
-        let mut rows: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        for (low, high, count) in column.classes.get(&class).into_iter().flat_map(|c| &c.coarse) {
-            let (bottom, top) = heat_row(low.midpoint(*high));
-            rows.entry(bottom).or_insert((top, 0)).1 += count;
-        }
-        let cell = |(bottom, (top, count))| HeatCell { x, y: (bottom as f64, top as f64), count };
-        out.extend(rows.into_iter().map(cell));
-    }
-    out
-}
-
-/// The row of a heat map that a latency lies in: its lower and upper edge in ns.
-fn heat_row(ns: u64) -> (u64, u64) {
-    let octave = 1u64 << ns.max(HEAT_ROWS_PER_OCTAVE).ilog2();
-    let width = octave / HEAT_ROWS_PER_OCTAVE;
-    let bottom = octave + (ns.max(octave) - octave) / width * width;
-    (bottom, bottom.saturating_add(width))
+    let cells = |interval: &Interval| {
+        let x = (seconds(interval.start_ns), seconds(interval.start_ns + interval.len_ns));
+        let buckets = interval.classes.get(&class).into_iter().flat_map(|c| c.coarse.iter().copied());
+        heat::column(x, buckets)
+    };
+    intervals.iter().flat_map(cells).collect()
 }

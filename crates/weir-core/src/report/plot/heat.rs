@@ -1,5 +1,7 @@
 //! Heat maps: counts over time and latency as shades.
 
+use std::collections::BTreeMap;
+
 use super::scale::Placed;
 use super::svg::{Svg, number};
 use super::{HeatCell, LOOKS};
@@ -12,6 +14,29 @@ pub const SHADES: usize = LOOKS;
 pub fn shade(count: u64, largest: u64) -> usize {
     let share = (count.max(1) as f64).ln() / (largest.max(2) as f64).ln();
     ((share * SHADES as f64).floor() as usize + 1).min(SHADES)
+}
+
+/// Rows for each doubling of latency: a divisor of what records and sketches have, or rows would alternate between holding
+/// more and fewer of their buckets.
+const ROWS_PER_OCTAVE: u64 = 4;
+
+/// The cells of one column: `buckets` are lowest latency, highest latency (ns) and count.
+pub fn column(x: (f64, f64), buckets: impl Iterator<Item = (u64, u64, u64)>) -> Vec<HeatCell> {
+    let mut rows: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for (low, high, count) in buckets {
+        let (bottom, top) = row(low.midpoint(high));
+        rows.entry(bottom).or_insert((top, 0)).1 += count;
+    }
+    let cell = |(bottom, (top, count))| HeatCell { x, y: (bottom as f64, top as f64), count };
+    rows.into_iter().map(cell).collect()
+}
+
+/// The row that a latency lies in: its lower and upper edge in ns.
+fn row(ns: u64) -> (u64, u64) {
+    let octave = 1u64 << ns.max(ROWS_PER_OCTAVE).ilog2();
+    let width = octave / ROWS_PER_OCTAVE;
+    let bottom = octave + (ns.max(octave) - octave) / width * width;
+    (bottom, bottom.saturating_add(width))
 }
 
 /// Draws all cells of one shade as one path, which keeps hours of them small.

@@ -7,7 +7,7 @@
 
 mod bars;
 mod draw;
-mod heat;
+pub mod heat;
 mod labels;
 pub mod scale;
 mod stack;

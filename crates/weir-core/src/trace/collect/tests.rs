@@ -58,20 +58,12 @@ fn request(piece: &Piece) -> Request {
 fn event(act: Act, time_us: u64) -> Event {
     Event {
         time_ns: time_us * 1000,
-        sector: 0,
         bytes: 4096,
         act,
         flags: Flags::READ,
         device: DEVICE,
         pid: 7,
-        cpu: 0,
-        error: 0,
-        cgroup: 0,
-        detail: 0,
-        from: DeviceNumber::default(),
-        identity: 0,
-        other: 0,
-        sequence: 0,
+        ..Event::default()
     }
 }
 

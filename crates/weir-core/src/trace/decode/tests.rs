@@ -61,21 +61,12 @@ fn recording(layout: Layout) -> (Vec<u8>, Vec<Item>) {
     let number =
         |device: u64| DeviceNumber { major: (device >> 20) as u32, minor: (device & 0xf_ffff) as u32 };
     let base = Event {
-        time_ns: 0,
         sector: 0x0123_4567_89ab,
         bytes: 0x2_0000,
-        act: Act::Unknown,
-        flags: Flags::default(),
         device: number(DISK),
         pid: 4_000_001,
         cpu: 300,
-        error: 0,
-        cgroup: 0,
-        detail: 0,
-        from: DeviceNumber::default(),
-        identity: 0,
-        other: 0,
-        sequence: 0,
+        ..Event::default()
     };
     let fields = |sequence: u64, time_ns: u64, action: u64, error: u64| {
         [sequence, time_ns, base.sector, u64::from(base.bytes), 4_000_001, action, DISK, 300, error]

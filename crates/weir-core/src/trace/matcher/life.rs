@@ -105,6 +105,27 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// All of a bio, as the event says it; nothing has happened to it yet.
+    #[inline]
+    pub(super) fn whole(bio: Id, event: &Event, direction: Direction) -> Part {
+        Part {
+            bio,
+            sector: event.sector,
+            bytes: event.bytes,
+            kind: Kind::Whole,
+            direction,
+            identity: 0,
+            request: NONE,
+            next: NONE,
+            before: NONE,
+            got_ns: NEVER,
+            merged_ns: NEVER,
+            inserted_ns: NEVER,
+            cursor: NEVER,
+            last_ns: event.time_ns,
+        }
+    }
+
     #[inline]
     pub(super) fn end(&self) -> u64 {
         end_of(self.sector, self.bytes)

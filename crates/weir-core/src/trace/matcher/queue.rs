@@ -21,25 +21,9 @@ impl Matcher {
 
     /// The whole of a new bio waits.
     fn add_part(&mut self, bio: Id, event: &Event, sink: &mut impl Sink) {
-        self.wait(
-            Part {
-                bio,
-                sector: event.sector,
-                bytes: event.bytes,
-                kind: Kind::Whole,
-                direction: direction_of_bio(event.flags, event.bytes),
-                identity: event.identity,
-                request: NONE,
-                next: NONE,
-                before: NONE,
-                got_ns: NEVER,
-                merged_ns: NEVER,
-                inserted_ns: NEVER,
-                cursor: NEVER,
-                last_ns: event.time_ns,
-            },
-            sink,
-        );
+        let direction = direction_of_bio(event.flags, event.bytes);
+        let part = Part { identity: event.identity, ..Part::whole(bio, event, direction) };
+        self.wait(part, sink);
     }
 
     /// Puts a part among those that wait, for its bio and under its keys.

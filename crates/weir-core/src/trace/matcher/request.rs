@@ -48,22 +48,7 @@ impl Matcher {
         bio.parts = 1;
         bio.open = 1;
         let bio = self.bios.insert(bio);
-        self.parts.insert(Part {
-            bio,
-            sector: event.sector,
-            bytes: event.bytes,
-            kind: Kind::Whole,
-            direction,
-            identity: 0,
-            request: NONE,
-            next: NONE,
-            before: NONE,
-            got_ns: NEVER,
-            merged_ns: NEVER,
-            inserted_ns: NEVER,
-            cursor: NEVER,
-            last_ns: event.time_ns,
-        })
+        self.parts.insert(Part::whole(bio, event, direction))
     }
 
     /// A request begins, with its first part; `waited` is where that is still found.

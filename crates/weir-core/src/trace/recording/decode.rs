@@ -401,15 +401,9 @@ impl Records<'_> {
             act: act_of(kind),
             flags: self.flag_bits.map_or(Flags(flags), |bits| bits.categories(flags)),
             device: device(words[3] >> 32),
-            pid: 0,
             cpu,
-            error: 0,
-            cgroup: 0,
-            detail: 0,
-            from: DeviceNumber::default(),
             identity: words[1],
-            other: 0,
-            sequence: 0,
+            ..Event::default()
         };
         match kind {
             Kind::Insert | Kind::Requeue | Kind::RequestMerge => {}

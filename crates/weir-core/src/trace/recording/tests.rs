@@ -17,15 +17,9 @@ fn event(act: Act, time_ns: u64, cpu: u32) -> Event {
         act,
         flags: Flags::READ,
         device: DeviceNumber { major: 259, minor: 70_000 },
-        pid: 0,
         cpu,
-        error: 0,
-        cgroup: 0,
-        detail: 0,
-        from: DeviceNumber::default(),
         identity: 0xffff_8880_0000_0000 + time_ns,
-        other: 0,
-        sequence: 0,
+        ..Event::default()
     }
 }
 

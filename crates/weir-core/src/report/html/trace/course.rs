@@ -1,15 +1,10 @@
 //! Rates, latencies and depth over time, and a heat map.
 
-use std::collections::BTreeMap;
-
 use super::directions;
 use crate::report::html::{Table, figure};
-use crate::report::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit};
+use crate::report::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit, heat};
 use crate::trace::analysis::{Device, Direction, Slice};
 use crate::trace::{Analysis, Sketch};
-
-/// Rows of the heat map for each doubling of latency; the sketches have twice as many.
-const HEAT_ROWS_PER_OCTAVE: u64 = 4;
 
 /// A slice of the timeline within what was recorded, s from the recording's start.
 struct Column<'a> {
@@ -154,27 +149,8 @@ fn heat_map(id: &str, columns: &[Column<'_>]) -> Figure {
 }
 
 fn cells(columns: &[Column<'_>]) -> Vec<HeatCell> {
-    let mut out = Vec::new();
-    for column in columns {
-        let mut rows: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        for (low, high, count) in column.slice.q2c.iter().flat_map(Sketch::buckets) {
-            let (bottom, top) = heat_row(low.midpoint(high));
-            rows.entry(bottom).or_insert((top, 0)).1 += count;
-        }
-        let cell = |(bottom, (top, count))| HeatCell {
-            x: (column.from, column.to),
-            y: (bottom as f64, top as f64),
-            count,
-        };
-        out.extend(rows.into_iter().map(cell));
-    }
-    out
-}
-
-/// The row that a latency lies in: its lower and upper edge, ns.
-fn heat_row(ns: u64) -> (u64, u64) {
-    let octave = 1u64 << ns.max(HEAT_ROWS_PER_OCTAVE).ilog2();
-    let width = octave / HEAT_ROWS_PER_OCTAVE;
-    let bottom = octave + (ns.max(octave) - octave) / width * width;
-    (bottom, bottom.saturating_add(width))
+    let cells = |column: &Column<'_>| {
+        heat::column((column.from, column.to), column.slice.q2c.iter().flat_map(Sketch::buckets))
+    };
+    columns.iter().flat_map(cells).collect()
 }

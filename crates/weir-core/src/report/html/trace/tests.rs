@@ -27,14 +27,8 @@ fn event(time_ns: u64, act: Act, piece: &Piece) -> Event {
         flags: piece.flags,
         device: piece.device,
         pid: piece.pid,
-        cpu: 0,
-        error: 0,
-        cgroup: 0,
-        detail: 0,
         from: device(0),
-        identity: 0,
-        other: 0,
-        sequence: 0,
+        ..Event::default()
     }
 }
 
