@@ -4,6 +4,8 @@
 //! randomness come in as arguments, so that every decision can be tested and every old record studied again.
 #![forbid(unsafe_code)]
 
+pub mod experiment;
+pub mod knob;
 pub mod report;
 pub mod result;
 pub mod stats;

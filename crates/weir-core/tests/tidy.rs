@@ -11,20 +11,32 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which modules of weir-core may use which others. `report` stands on all of them and nothing stands on it.
-const MODULE_EDGES: [(&str, &[&str]); 11] = [
+const MODULE_EDGES: [(&str, &[&str]); 12] = [
     ("units", &[]),
     ("stats", &["units"]),
     ("workload", &["units"]),
     ("target", &["units"]),
     ("trace", &["stats", "target", "units"]),
     ("result", &["stats", "target", "trace", "units", "workload"]),
-    ("experiment", &["result", "stats", "units", "workload"]),
+    ("knob", &["target", "units"]),
+    ("experiment", &["knob", "result", "stats", "target", "trace", "units", "workload"]),
     ("control", &["stats", "units"]),
     ("sysbench", &["result", "stats", "units", "workload"]),
-    ("verdict", &["result", "stats", "target", "trace", "units", "workload"]),
+    ("verdict", &["experiment", "knob", "result", "stats", "target", "trace", "units", "workload"]),
     (
         "report",
-        &["experiment", "result", "stats", "sysbench", "target", "trace", "units", "verdict", "workload"],
+        &[
+            "experiment",
+            "knob",
+            "result",
+            "stats",
+            "sysbench",
+            "target",
+            "trace",
+            "units",
+            "verdict",
+            "workload",
+        ],
     ),
 ];
 

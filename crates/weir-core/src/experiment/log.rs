@@ -1,0 +1,74 @@
+//! The log of an experiment: the part `extra` of its record, enough to go on after a kill and to judge anew.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::experiment::design::{Observation, Proposal};
+use crate::experiment::goal::Goal;
+use crate::knob::Setting;
+use crate::trace::StageTable;
+
+/// Value of [`Experiment::schema`] that this version writes.
+pub const SCHEMA: &str = "weir.experiment/1";
+
+/// An experiment as planned and as far as it came.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
+    /// `sweep`, `ladder`, `ab` or `race`.
+    pub design: String,
+    /// The design's own plan, from which it is made again: arms or candidates, repeats, seed.
+    pub plan: Value,
+    /// What it is to improve.
+    pub goal: Goal,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Time it may take, washouts included.
+    pub budget_ns: u64,
+    /// Values found before the first trial, of every knob that any arm sets.
+    pub found: Vec<Setting>,
+    /// The trials, in the order they were made.
+    pub trials: Vec<TrialLog>,
+    /// Sentences: what a reader must know of how it ran (interruptions, others' load, settings found changed).
+    pub remarks: Vec<String>,
+}
+
+/// One trial.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrialLog {
+    /// What the design was told of the time left; replaying needs it.
+    pub left_ns: u64,
+    /// Start, since the start of the experiment (of all its sittings together).
+    pub start_ns: u64,
+    /// The whole trial: settings, flood's build-up, measuring, leading back; the washout is apart.
+    pub took_ns: u64,
+    /// The wait before it.
+    pub washout: Washout,
+    /// What was proposed and what came of it.
+    pub observation: Observation,
+    /// Index of its job in the record, if it has one.
+    pub job: Option<usize>,
+    /// Stages of the device's requests while it measured, where they are watched.
+    pub stages: Option<StageTable>,
+    /// What the trial noticed: others' writes, settings not taken, a command's complaints.
+    pub remarks: Vec<String>,
+}
+
+/// The wait for a clean start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Washout {
+    /// How long it took.
+    pub took_ns: u64,
+    /// Dirty and under writeback when it ended.
+    pub left_bytes: u64,
+    /// Whether it gave up waiting.
+    pub timed_out: bool,
+}
+
+impl TrialLog {
+    /// What was proposed.
+    pub fn proposal(&self) -> &Proposal {
+        &self.observation.proposal
+    }
+}

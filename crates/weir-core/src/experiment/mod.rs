@@ -1,0 +1,19 @@
+//! Experiments: which trials to make, in which order, and what follows from them.
+//!
+//! A [`Design`] proposes one trial at a time, is told what came of it, and states a [`Finding`] at any moment. It is
+//! pure: the same plan and the same outcomes give the same proposals, so that an experiment that was killed goes on
+//! from its record, and an old one can be judged anew.
+
+pub mod arm;
+pub mod design;
+pub mod finding;
+pub mod goal;
+pub mod log;
+pub mod measures;
+
+pub use arm::{Arm, CommandSpec, Workload};
+pub use design::{Design, Observation, Outcome, Phase, Proposal};
+pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
+pub use goal::{Bound, Goal};
+pub use log::{Experiment, TrialLog, Washout};
+pub use measures::{Measures, Metric, Second};
