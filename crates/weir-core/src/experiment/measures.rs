@@ -106,11 +106,14 @@ impl FromStr for Metric {
     }
 }
 
+/// Figures with their values, each in its own unit: per second, ns, bytes per second.
+pub type Figures = BTreeMap<Metric, f64>;
+
 /// What a trial measured, as a whole and second by second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measures {
     /// The whole trial after warm-up. A percentile without samples enough is absent.
-    pub values: BTreeMap<Metric, f64>,
+    pub values: Figures,
     /// The trial's course; the unit that intervals are resampled from.
     pub seconds: Vec<Second>,
     /// Operations counted.

@@ -14,6 +14,6 @@ pub mod measures;
 pub use arm::{Arm, CommandSpec, Workload};
 pub use design::{Design, Observation, Outcome, Phase, Proposal};
 pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
-pub use goal::{Bound, Goal};
+pub use goal::{BadGoal, Base, Bases, Bound, Goal, Limit};
 pub use log::{Experiment, TrialLog, Washout};
-pub use measures::{Measures, Metric, Second};
+pub use measures::{Figures, Measures, Metric, Second};
