@@ -26,12 +26,33 @@ pub struct Experiment {
     pub seed: u64,
     /// Time it may take, washouts included.
     pub budget_ns: u64,
+    /// How each trial is made.
+    #[serde(default)]
+    pub conduct: Conduct,
     /// Values found before the first trial, of every knob that any arm sets.
     pub found: Vec<Setting>,
     /// The trials, in the order they were made.
     pub trials: Vec<TrialLog>,
     /// Sentences: what a reader must know of how it ran (interruptions, others' load, settings found changed).
     pub remarks: Vec<String>,
+}
+
+/// How each trial is made, whatever its arm.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conduct {
+    /// The folder or file whose file system and device are watched, and where floods write.
+    pub place: String,
+    /// Run before measuring, uncounted.
+    pub warmup_ns: u64,
+    /// Longest time for a flood's dirty pages to build up.
+    pub build_up_ns: u64,
+    /// Longest wait for a clean start.
+    pub washout_ns: u64,
+    /// Watch the stages of the device's requests.
+    pub stages: bool,
+    /// Go on beside others who write much.
+    pub even_if_busy: bool,
 }
 
 /// One trial.

@@ -5,6 +5,7 @@
 //! from its record, and an old one can be judged anew.
 
 pub mod arm;
+pub mod derive;
 pub mod design;
 pub mod finding;
 pub mod goal;
@@ -15,5 +16,5 @@ pub use arm::{Arm, CommandSpec, Workload};
 pub use design::{Design, Observation, Outcome, Phase, Proposal};
 pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
 pub use goal::{BadGoal, Base, Bases, Bound, Goal, Limit};
-pub use log::{Experiment, TrialLog, Washout};
+pub use log::{Conduct, Experiment, TrialLog, Washout};
 pub use measures::{Figures, Measures, Metric, Second};

@@ -124,6 +124,10 @@ pub struct EngineRecord {
     pub in_flight_max: u32,
     /// Time-weighted mean of operations in flight, all threads, measured independently of the latencies.
     pub in_flight_mean: f64,
+    /// How long the call took that handed a step to the kernel, for each step, warm-up included; only where that was
+    /// asked for. No latency of the storage: sysbench takes it for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submits: Option<Histogram>,
 }
 
 /// One interval of a job.

@@ -6,10 +6,12 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use weir_core::result::record::EngineRecord;
+use weir_core::stats::Histogram;
 use weir_core::workload::spec::SyncMode;
 
-use super::{Action, Done, Engine, Setup, Step, Wait, sync_now};
+use super::{Action, Done, Engine, Setup, Step, Wait, note_submit, sync_now};
 use crate::IoError;
+use crate::sys::clock::now_ns;
 
 const CMD_PREAD: u16 = 0;
 const CMD_PWRITE: u16 = 1;
@@ -71,6 +73,7 @@ pub struct Libaio {
     inline: (u64, u64),
     batch: u32,
     has_ring: bool,
+    submits: Option<Histogram>,
 }
 
 impl Libaio {
@@ -99,6 +102,7 @@ impl Libaio {
             inline: (0, 0),
             batch: super::batch_for(setup.depth),
             has_ring: magic == RING_MAGIC,
+            submits: setup.time_submits.then(Histogram::new),
         })
     }
 
@@ -107,10 +111,12 @@ impl Libaio {
         let mut first = 0;
         while first < self.queued.len() {
             let rest = &self.queued[first..];
+            let start_ns = if self.submits.is_some() { now_ns() } else { 0 };
             // SAFETY: every pointer is to a control block of `self.controls`, whose buffers live until completion.
             let taken =
                 unsafe { libc::syscall(libc::SYS_io_submit, self.context, rest.len() as i64, rest.as_ptr()) };
             if taken > 0 {
+                note_submit(&mut self.submits, start_ns, taken as u32);
                 self.pending += taken as u32;
                 first += taken as usize;
                 continue;
@@ -247,6 +253,10 @@ impl Engine for Libaio {
 
     fn inline_share(&self) -> (u64, u64) {
         self.inline
+    }
+
+    fn submits(&self) -> Option<&Histogram> {
+        self.submits.as_ref()
     }
 }
 

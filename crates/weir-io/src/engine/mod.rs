@@ -10,7 +10,11 @@ use std::fs::File;
 use std::io;
 
 use weir_core::result::record::EngineRecord;
+use weir_core::stats::Histogram;
+use weir_core::stats::histogram::bucket_of;
 use weir_core::workload::spec::SyncMode;
+
+use crate::sys::clock::now_ns;
 
 /// One step handed to an engine. The buffer stays the step's own until its completion is seen.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +90,12 @@ pub trait Engine {
     fn inline_share(&self) -> (u64, u64) {
         (0, 0)
     }
+
+    /// For each step, how long the call took that handed it to the kernel; `None` where that is not asked for, or is
+    /// no call of its own.
+    fn submits(&self) -> Option<&Histogram> {
+        None
+    }
 }
 
 /// What an engine is built from.
@@ -102,6 +112,15 @@ pub struct Setup<'a> {
     pub iopoll: bool,
     /// Whether anything is written.
     pub writes: bool,
+    /// Measure how long handing steps to the kernel takes.
+    pub time_submits: bool,
+}
+
+/// Notes that a call which began at `start_ns` handed over so many steps: each of them had to wait for all of it.
+pub(crate) fn note_submit(submits: &mut Option<Histogram>, start_ns: u64, steps: u32) {
+    if let Some(submits) = submits {
+        submits.add_bucket(bucket_of(now_ns() - start_ns), u64::from(steps));
+    }
 }
 
 /// Turns a system call's answer into [`Done::result`].

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use weir_core::result::record::{
     Class, ClassRecord, CpuRecord, FinalSync, JobRecord, Lateness, Note, VerifyRecord,
 };
+use weir_core::stats::Histogram;
 use weir_core::workload::spec::SyncMode;
 
 use super::job::RunningJob;
@@ -148,8 +149,17 @@ fn engine(job: &RunningJob, elapsed_ns: u64) -> weir_core::result::record::Engin
     let mut engine = job.engine.clone();
     let integral = Scalars::of(job).in_flight_integral - job.seen.base_scalars.in_flight_integral;
     engine.in_flight_mean = integral as f64 / elapsed_ns as f64;
+    engine.submits = submits(job);
     engine.in_flight_max = job.counters.iter().map(|c| c.in_flight_max.load(Relaxed)).max().unwrap_or(0);
     engine
+}
+
+/// The threads' submitting together.
+fn submits(job: &RunningJob) -> Option<Histogram> {
+    let mut timed = job.ends.iter().filter_map(|end| end.submits.as_ref());
+    let mut all = timed.next()?.clone();
+    timed.for_each(|more| all.merge(more));
+    Some(all)
 }
 
 fn notes(job: &RunningJob) -> Vec<Note> {

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use weir_core::result::record::{EngineRecord, VerifyRecord};
+use weir_core::stats::Histogram;
 use weir_core::workload::Job;
 use weir_core::workload::spec::EngineKind;
 
-use super::JobPlan;
+use super::{JobPlan, RunOptions};
 use crate::IoError;
 use crate::content::{Content, Generations};
 use crate::engine::{Engine, Setup, libaio::Libaio, mmap::Mmap, null::Null, psync::Psync, uring::Uring};
@@ -56,11 +57,13 @@ pub struct ThreadEnd {
     pub inline: (u64, u64),
     /// What verification found.
     pub verify: VerifyRecord,
+    /// How long handing each step to the kernel took, where that was measured.
+    pub submits: Option<Histogram>,
 }
 
 impl RunningJob {
     /// Opens the files and starts the threads, which set up their engines and wait.
-    pub fn launch(plan: JobPlan, stop: &Stop) -> Result<RunningJob, IoError> {
+    pub fn launch(plan: JobPlan, options: &RunOptions, stop: &Stop) -> Result<RunningJob, IoError> {
         let JobPlan { job, source, paths } = plan;
         let files = paths.iter().map(|path| file::open(&job, path)).collect::<Result<Vec<_>, _>>()?;
         let file_bytes = files
@@ -109,6 +112,7 @@ impl RunningJob {
                 counters: counters.clone(),
                 files: running.files.clone(),
                 depth,
+                time_submits: options.time_submits,
                 content: Content::new(&running.shared.job, index, depth, running.generations.clone()),
                 ready: ready_sender.clone(),
                 go,
@@ -177,6 +181,7 @@ struct Seat {
     counters: Arc<ThreadCounters>,
     files: Arc<Vec<File>>,
     depth: u32,
+    time_submits: bool,
     content: Content,
     ready: Sender<Result<EngineRecord, IoError>>,
     go: Receiver<Span>,
@@ -205,6 +210,7 @@ impl Seat {
             region: arena.region(),
             iopoll: self.shared.job.iopoll,
             writes: self.shared.job.writes(),
+            time_submits: self.time_submits,
         };
         match self.shared.job.engine {
             EngineKind::Psync => self.work_with(Psync::new(&setup), arena),
@@ -236,8 +242,9 @@ impl Seat {
         let mut worker = Worker::new(&self.shared, &self.counters, engine, arena, self.content, span);
         worker.run();
         let inline = worker.engine().inline_share();
+        let submits = worker.engine().submits().cloned();
         let verify = worker.into_content().verify_record();
-        let _ = self.done.send(ThreadEnd { inline, verify });
+        let _ = self.done.send(ThreadEnd { inline, verify, submits });
     }
 }
 

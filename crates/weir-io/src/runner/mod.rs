@@ -55,6 +55,9 @@ pub trait Observer {
 
     /// All threads of a job are about to start.
     fn started(&mut self, _job: &Job) {}
+
+    /// Warming up is over: what a job does from now on counts.
+    fn measuring(&mut self, _job: &Job) {}
 }
 
 /// Observes nothing.
@@ -93,11 +96,18 @@ pub struct RunOptions {
     pub abandon_after_ns: Option<u64>,
     /// The machine around the run.
     pub surroundings: Arc<dyn Surroundings>,
+    /// Measure how long handing operations to the kernel takes, where that is a call of its own (libaio, io_uring).
+    pub time_submits: bool,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        RunOptions { tick_ns: 1_000_000_000, abandon_after_ns: None, surroundings: Arc::new(Unseen) }
+        RunOptions {
+            tick_ns: 1_000_000_000,
+            abandon_after_ns: None,
+            surroundings: Arc::new(Unseen),
+            time_submits: false,
+        }
     }
 }
 
@@ -151,7 +161,7 @@ fn run_group(
 ) -> Result<Vec<JobRecord>, IoError> {
     let mut jobs = Vec::with_capacity(plans.len());
     for plan in plans {
-        jobs.push(RunningJob::launch(plan, stop)?);
+        jobs.push(RunningJob::launch(plan, options, stop)?);
     }
     jobs.iter_mut().try_for_each(RunningJob::wait_until_ready)?;
     for job in &jobs {

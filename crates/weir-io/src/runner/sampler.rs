@@ -126,6 +126,7 @@ fn look_at(
     }
     if !job.seen.measuring && now >= job.measure_from_ns {
         begin_measuring(job, now, options);
+        observer.measuring(&job.shared.job);
     }
     let ended = job.all_ended();
     let abandoned =

@@ -10,13 +10,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use weir_core::result::record::EngineRecord;
+use weir_core::stats::Histogram;
 use weir_core::workload::spec::SyncMode;
 
 use self::ring::Ring;
 use self::sys::Submission;
-use super::{Action, Done, Engine, Setup, Step, Wait, batch_for};
+use super::{Action, Done, Engine, Setup, Step, Wait, batch_for, note_submit};
 use crate::IoError;
 use crate::sys::arena::Arena;
+use crate::sys::clock::now_ns;
 
 /// Every 64th submission is looked at apart, to learn whether steps finish inside the submitting call.
 const PROBE_EVERY: u64 = 64;
@@ -38,6 +40,7 @@ pub struct Uring {
     in_flight: u32,
     entries_made: u64,
     inline: (u64, u64),
+    submits: Option<Histogram>,
 }
 
 /// Setup flags from the best to none; a kernel that does not know one answers EINVAL, and the next row is tried.
@@ -72,6 +75,7 @@ impl Uring {
             in_flight: 0,
             entries_made: 0,
             inline: (0, 0),
+            submits: setup.time_submits.then(Histogram::new),
         };
         engine.register_what_can_be(setup);
         if setup.iopoll && engine.polling_is_refused() {
@@ -268,8 +272,11 @@ impl Engine for Uring {
         let queued = self.ring.queued();
         self.entries_made += 1;
         let mut ready = 0;
-        if queued > 0 && self.entries_made.is_multiple_of(PROBE_EVERY) {
+        // To be timed, submitting has to be a call of its own.
+        if queued > 0 && (self.submits.is_some() || self.entries_made.is_multiple_of(PROBE_EVERY)) {
+            let start_ns = if self.submits.is_some() { now_ns() } else { 0 };
             self.ring.enter(0, false, None, 0)?;
+            note_submit(&mut self.submits, start_ns, queued);
             ready = self.drain(done);
             self.inline.0 += u64::from(ready.min(queued));
             self.inline.1 += u64::from(queued);
@@ -291,5 +298,9 @@ impl Engine for Uring {
 
     fn inline_share(&self) -> (u64, u64) {
         self.inline
+    }
+
+    fn submits(&self) -> Option<&Histogram> {
+        self.submits.as_ref()
     }
 }
