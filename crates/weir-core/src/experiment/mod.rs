@@ -11,6 +11,7 @@ pub mod finding;
 pub mod goal;
 pub mod log;
 pub mod measures;
+pub mod simulate;
 
 pub use arm::{Arm, CommandSpec, Workload};
 pub use design::{Design, Observation, Outcome, Phase, Proposal};

@@ -24,6 +24,16 @@ impl Random {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
+    /// Uniform in 0..1, never 0 or 1.
+    pub fn uniform(&mut self) -> f64 {
+        ((self.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// Standard normal (Box and Muller).
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
     /// Puts a slice into random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
@@ -40,12 +50,12 @@ pub(crate) mod simulate {
 
     /// Uniform in 0..1, never 0.
     pub fn uniform(random: &mut Random) -> f64 {
-        ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        random.uniform()
     }
 
     /// Standard normal (Box and Muller).
     pub fn normal(random: &mut Random) -> f64 {
-        (-2.0 * uniform(random).ln()).sqrt() * (std::f64::consts::TAU * uniform(random)).cos()
+        random.normal()
     }
 
     /// `n` values around `mean` with relative noise `noise` and autocorrelation `rho` at lag 1.
