@@ -12,6 +12,7 @@ pub mod goal;
 pub mod log;
 pub mod measures;
 pub mod simulate;
+pub mod study;
 
 pub use arm::{Arm, CommandSpec, Workload};
 pub use design::{Design, Observation, Outcome, Phase, Proposal};
@@ -19,3 +20,4 @@ pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
 pub use goal::{BadGoal, Base, Bases, Bound, Goal, Limit};
 pub use log::{Conduct, Experiment, TrialLog, Washout};
 pub use measures::{Figures, Measures, Metric, Second};
+pub use study::{Role, Study, TimeUsed};

@@ -1,5 +1,6 @@
-//! The result as JSON: [`RunResult`] as it stands, versioned by its `schema`.
+//! Results as JSON, versioned by their `schema`: [`RunResult`] as it stands, comparisons, experiments.
 
+use crate::experiment::Study;
 use crate::result::RunResult;
 use crate::result::comparison::Comparison;
 
@@ -11,4 +12,9 @@ pub fn run(result: &RunResult) -> serde_json::Result<String> {
 /// A comparison, likewise.
 pub fn comparison(comparison: &Comparison) -> serde_json::Result<String> {
     serde_json::to_string_pretty(comparison).map(|text| text + "\n")
+}
+
+/// An experiment, likewise: see `docs/tune-json.md`.
+pub fn experiment(study: &Study<'_>) -> serde_json::Result<String> {
+    super::experiment::json::document(study)
 }

@@ -3,6 +3,7 @@
 
 pub mod csv;
 pub mod doctor_text;
+pub mod experiment;
 pub mod fio_json;
 mod fio_options;
 pub mod html;

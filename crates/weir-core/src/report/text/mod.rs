@@ -2,6 +2,7 @@
 
 mod compare;
 pub(super) mod conditions;
+mod experiment;
 pub(super) mod layout;
 mod list;
 pub(crate) mod run;
@@ -12,6 +13,7 @@ pub mod trace_util;
 mod workload;
 
 pub use compare::comparison;
+pub use experiment::experiment;
 pub use list::{ListRow, list};
 pub use run::run;
 pub use trace_fsync::{trace_fsync, trace_fsync_slow};

@@ -1,0 +1,55 @@
+//! What to do: the effect, what it costs and risks, and the commands to do it, keep it and take it back.
+
+use super::EDGE;
+use crate::experiment::{Recommendation, Study};
+use crate::knob::Setting;
+use crate::report::experiment as words;
+use crate::report::text::layout::labelled_at;
+
+/// Effects of a recommendation that are spelt out.
+const EFFECTS_MAX: usize = 4;
+
+/// The section on what to do.
+pub fn advice(study: &Study<'_>) -> String {
+    let mut out = String::new();
+    match &study.finding.recommendation {
+        Recommendation::None => return out,
+        Recommendation::Keep { why } => {
+            labelled_at(&mut out, "Keep", EDGE, &format!("the settings as found: {why}"))
+        }
+        Recommendation::Infeasible { why } => labelled_at(&mut out, "Infeasible", EDGE, why),
+        Recommendation::Change { arm, settings, cost, durability, reversibility } => {
+            out.push_str("To do (weir has put everything back as it was)\n");
+            for setting in settings {
+                labelled_at(&mut out, "  change", EDGE + 1, &step(study, setting));
+            }
+            for effect in words::effects_of(study, *arm).into_iter().take(EFFECTS_MAX) {
+                labelled_at(&mut out, "  effect", EDGE + 1, &words::effect_sentence(study, effect));
+            }
+            for (label, text) in
+                [("  cost", cost), ("  durability", durability), ("  way back", reversibility)]
+            {
+                labelled_at(&mut out, label, EDGE + 1, text);
+            }
+            out.push_str(&commands(settings));
+        }
+    }
+    out.push('\n');
+    out
+}
+
+/// `vm.dirty_bytes: 20 % → 15 MB`.
+fn step(study: &Study<'_>, setting: &Setting) -> String {
+    let found = study.found(&setting.knob).map(|found| words::value(&found.value));
+    let found = found.map_or(String::new(), |found| format!("{found} → "));
+    format!("{}: {found}{}", setting.written_name(), words::value(&setting.value))
+}
+
+/// Commands keep lines of their own, however long: they are there to be copied.
+fn commands(settings: &[Setting]) -> String {
+    let commands = words::commands(settings);
+    let mut lines = vec![("apply", commands.apply), ("confirm", commands.confirm)];
+    lines.extend(commands.persist.into_iter().map(|persist| ("persist", persist)));
+    lines.push(("undo", commands.undo));
+    lines.iter().map(|(label, command)| format!("  {label:<width$}{command}\n", width = EDGE - 1)).collect()
+}
