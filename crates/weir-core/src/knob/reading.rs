@@ -19,7 +19,8 @@ pub struct Reading {
     pub choices: Vec<String>,
     /// Least number, where this machine knows one that is narrower than the catalog's.
     pub min: Option<i64>,
-    /// Greatest number, likewise (`max_hw_sectors_kb` for `max_sectors_kb`).
+    /// Greatest number, likewise: `max_hw_sectors_kb` for `max_sectors_kb`; for `nr_requests` what the hardware
+    /// holds, whatever the scheduler, as it bounds only a queue without one.
     pub max: Option<i64>,
     /// Whether its file may be written by root at all.
     pub writable: bool,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::knob::catalog;
 use crate::knob::name::{BadName, KnobName};
 use crate::units::Bytes;
 
@@ -126,7 +127,7 @@ impl fmt::Display for Setting {
 
 impl FromStr for Setting {
     type Err = BadSetting;
-    /// Sizes of pairs may have units: `vm.dirty_bytes=15MB`.
+    /// Sizes may have units: `vm.dirty_bytes=15MB`, `cgroup:/db.slice/memory.high=8GiB`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, value) = text.split_once('=').ok_or_else(|| BadSetting::NoValue(text.to_string()))?;
         let bad = |why: String| BadSetting::Value(text.to_string(), why);
@@ -139,13 +140,20 @@ impl FromStr for Setting {
             "vm.dirty_ratio" | "vm.dirty_background_ratio" => Value::Ratio(
                 value.trim_end_matches('%').parse().map_err(|_| bad("expected a percentage".into()))?,
             ),
-            _ => value.parse().map_err(bad)?,
+            _ => number_with_unit(&knob, value).map_or_else(|| value.parse().map_err(bad), Ok)?,
         };
         if value == Value::Word(String::new()) {
             return Err(bad("there is no value".to_string()));
         }
         Ok(Setting { knob, value })
     }
+}
+
+/// A size with a unit, for a knob that counts bytes.
+fn number_with_unit(knob: &KnobName, value: &str) -> Option<Value> {
+    catalog::spec(knob).filter(|spec| spec.unit.starts_with("bytes"))?;
+    let bytes: Bytes = value.parse().ok()?;
+    i64::try_from(bytes.0).ok().map(Value::Number)
 }
 
 impl From<Setting> for String {
@@ -174,6 +182,8 @@ mod tests {
             ("vm.swappiness=0", "vm.swappiness=0"),
             ("sda/scheduler=none", "sda/scheduler=none"),
             ("sda/wbt_lat_usec=-1", "sda/wbt_lat_usec=-1"),
+            ("cgroup:/db/memory.high=1GiB", "cgroup:/db/memory.high=1073741824"),
+            ("cgroup:/db/memory.high=max", "cgroup:/db/memory.high=max"),
         ] {
             let setting: Setting = text.parse().unwrap();
             assert_eq!(setting.to_string(), printed);
