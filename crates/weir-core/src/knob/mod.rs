@@ -3,6 +3,7 @@
 
 pub mod catalog;
 pub mod name;
+pub mod owner;
 pub mod plan;
 pub mod reading;
 pub mod value;
