@@ -7,6 +7,9 @@ const QUEUE: Spec = Spec { scope: ScopeKind::Device, ..PLAIN };
 /// What the kernel calls the two states of a volatile write cache.
 const CACHE: &[&str] = &["write back", "write through"];
 
+/// From Linux 6.11 on, a change of any limit or feature of the queue works the read-ahead out anew.
+const READ_AHEAD: &[&str] = &["read_ahead_kb"];
+
 /// Knobs of a device's queue, in the order a transaction writes them.
 pub const KNOBS: &[Spec] = &[
     Spec {
@@ -77,6 +80,8 @@ pub const KNOBS: &[Spec] = &[
         unit: "KiB",
         default: "1280 or 4096 by kernel version, at most max_hw_sectors_kb",
         meaning: "The largest request the kernel sends: with nr_requests, it bounds the bytes in flight.",
+        trap: "A change resets read_ahead_kb on newer kernels.",
+        resets: READ_AHEAD,
         ..QUEUE
     },
     Spec {
@@ -89,6 +94,7 @@ pub const KNOBS: &[Spec] = &[
         trap: "Without effect on O_DIRECT, and on files that are open already. A file system on several devices (md, \
                LVM, btrfs) reads ahead by its own top device.",
         tolerance: 63,
+        rank: rank::LIMIT,
         ..QUEUE
     },
     Spec {
@@ -115,6 +121,7 @@ pub const KNOBS: &[Spec] = &[
         meaning: "Whether the kernel counts the device's I/O.",
         trap: "With 0, iostat, weir and every other monitor see a device that does nothing.",
         risk: Risk::Careful("whoever watches the device goes blind"),
+        resets: READ_AHEAD,
         ..QUEUE
     },
     Spec {
@@ -128,6 +135,7 @@ pub const KNOBS: &[Spec] = &[
             "`write through` stops flushes: with a volatile cache, commits that were confirmed are lost at a power \
              failure",
         ),
+        resets: READ_AHEAD,
         ..QUEUE
     },
     Spec {
