@@ -1,70 +1,95 @@
-//! A cap on dirty pages, approached in steps.
+//! The machine's dirty limits: what they are in bytes, and how they are lowered without a stall.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::journal::{Applied, Change, Journal};
-use super::{Knob, KnobError, Value};
+use weir_core::knob::{KnobName, Value};
+
+use super::read;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::vm;
 
-/// A cap on dirty pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DirtyCap {
-    /// `vm.dirty_bytes`. The kernel refuses less than two pages.
-    pub dirty_bytes: u64,
-    /// `vm.dirty_background_bytes`; `None` leaves it alone, and the kernel takes half of `dirty_bytes` where the
-    /// background limit would not be below it.
-    pub background_bytes: Option<u64>,
-}
-
-/// Puts the cap in force: the background limit first, so that writeback starts while nobody has to wait, then the
-/// dirty limit in halves, each after the dirty pages fell below it. Lowering it at once would stall every buffered
-/// writer of the machine until the surplus is written. `ramp_max` bounds the whole; at its end the cap is set
-/// whatever is dirty.
-///
-/// # Errors
-/// When a knob cannot be read or written, another run holds it, or the journal or the guardian fails. What was
-/// written by then has been led back.
-pub fn cap_dirty(journal: &Journal, cap: DirtyCap, ramp_max: Duration) -> Result<Applied, KnobError> {
-    let host = Host::live();
-    let from = dirty_threshold_bytes(&host)?;
-    let steps = halves(from, cap.dirty_bytes);
-    let dirty = Change { knob: Knob::Dirty, steps: steps.iter().copied().map(Value::Bytes).collect() };
-    let background = cap
-        .background_bytes
-        .map(|bytes| Change { knob: Knob::DirtyBackground, steps: vec![Value::Bytes(bytes)] });
-    let changes: Vec<Change> = background.into_iter().chain([dirty]).collect();
-    let applied = journal.begin(&changes)?;
-    let deadline = Instant::now() + ramp_max;
-    if let Some(bytes) = cap.background_bytes {
-        applied.step(Knob::DirtyBackground, Value::Bytes(bytes))?;
-    }
-    for (index, bytes) in steps.iter().enumerate() {
-        let steps_left = (steps.len() - index) as u32;
-        wait_below(&host, *bytes, deadline.saturating_duration_since(Instant::now()) / steps_left)?;
-        applied.step(Knob::Dirty, Value::Bytes(*bytes))?;
-    }
-    Ok(applied)
-}
+/// The limit at which writers are made to wait.
+pub(super) const LIMIT: &str = "vm.dirty";
+/// The limit from which the kernel writes by itself.
+pub(super) const BACKGROUND: &str = "vm.dirty_background";
+/// What a whole ramp may take; at its end the limit is set whatever is dirty.
+const RAMP_MAX: Duration = Duration::from_secs(5);
 
 /// The dirty limit in force, in bytes, whichever way it is set.
-fn dirty_threshold_bytes(host: &Host) -> Result<u64, HostError> {
+pub(super) fn threshold_bytes(host: &Host) -> Result<u64, HostError> {
     let counters = host.tree.parsed("/proc/vmstat", vm::parse_vmstat)?;
-    Ok(counters.get("nr_dirty_threshold").copied().unwrap_or(0) * host.page_bytes())
+    Ok(counters.get("nr_dirty_threshold").copied().unwrap_or(0).saturating_mul(host.page_bytes()))
 }
 
-/// Halves of `from` above `to`, then `to`.
+/// Bytes as parts per million of the dirty limit in force, as the kernel reckons them for a bdi.
+pub(super) fn share_ppm(host: &Host, bytes: i64) -> Option<i64> {
+    let threshold = threshold_bytes(host).ok().filter(|bytes| *bytes > 0)?;
+    let ppm = u128::from(u64::try_from(bytes).ok()?) * 1_000_000 / u128::from(threshold);
+    i64::try_from(ppm).ok()
+}
+
+/// Whether this value of this knob is the dirty limit below the one in force.
+pub(super) fn lowers(host: &Host, knob: &KnobName, value: &Value) -> bool {
+    knob.to_string() == LIMIT
+        && match (threshold_bytes(host), in_bytes(host, knob, value)) {
+            (Ok(now), Some(then)) => then < now,
+            _ => false,
+        }
+}
+
+/// Values on the way down to `value`, each after the dirty pages fell below it: lowering the limit at once would
+/// stall every buffered writer of the machine until the surplus is written. `value` itself where nothing is lowered.
+pub(super) fn ramp(host: &Host, knob: &KnobName, value: &Value) -> Vec<Value> {
+    // What the kernel refuses anyway is not approached.
+    let is_possible = |bytes: u64| knob.to_string() == LIMIT && bytes >= 2 * host.page_bytes();
+    let halfway = match (threshold_bytes(host), in_bytes(host, knob, value)) {
+        (Ok(from), Some(to)) if is_possible(to) => halves(from, to),
+        _ => Vec::new(),
+    };
+    halfway.into_iter().map(Value::Bytes).chain([value.clone()]).collect()
+}
+
+/// Bytes of dirty pages that a value stands for.
+fn in_bytes(host: &Host, knob: &KnobName, value: &Value) -> Option<u64> {
+    match value {
+        Value::Bytes(bytes) => Some(*bytes),
+        Value::Ratio(percent) => match read::value(&host.tree, knob).ok()? {
+            Value::Ratio(now) if now > 0 => Some(threshold_bytes(host).ok()?.saturating_mul(*percent) / now),
+            _ => Some(host.available_memory_bytes().ok()?.saturating_mul(*percent) / 100),
+        },
+        _ => None,
+    }
+}
+
+/// Halves of `from` that are above `to`.
 fn halves(from: u64, to: u64) -> Vec<u64> {
-    let mut steps: Vec<u64> = std::iter::successors(Some(from / 2), |bytes| Some(bytes / 2))
-        .take_while(|bytes| *bytes > to)
-        .collect();
-    steps.push(to);
-    steps
+    std::iter::successors(Some(from / 2), |bytes| Some(bytes / 2)).take_while(|bytes| *bytes > to).collect()
 }
 
-/// Waits until less than `bytes` are dirty or being written, at most for `patience`.
+/// Waits before each step of a ramp until less is dirty or being written than the step allows, for a part of the
+/// time that is left.
+pub(super) struct Descent {
+    until: Instant,
+    steps_left: u32,
+}
+
+impl Descent {
+    pub fn of(steps: usize) -> Self {
+        Descent { until: Instant::now() + RAMP_MAX, steps_left: u32::try_from(steps).unwrap_or(u32::MAX) }
+    }
+
+    pub fn before(&mut self, host: &Host, value: &Value) -> Result<(), HostError> {
+        let patience = self.until.saturating_duration_since(Instant::now()) / self.steps_left.max(1);
+        self.steps_left = self.steps_left.saturating_sub(1);
+        match value {
+            Value::Bytes(bytes) => wait_below(host, *bytes, patience),
+            _ => Ok(()),
+        }
+    }
+}
+
 fn wait_below(host: &Host, bytes: u64, patience: Duration) -> Result<(), HostError> {
     const POLL: Duration = Duration::from_millis(20);
     let until = Instant::now() + patience;
@@ -82,14 +107,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ramp_halves_down_to_the_cap() {
+    fn the_ramp_halves_down_to_the_limit() {
         for (from, to, steps) in [
-            (4000, 600, vec![2000, 1000, 600]),
-            (4000, 500, vec![2000, 1000, 500]),
-            (1000, 900, vec![900]),
+            (4000, 600, vec![2000, 1000]),
+            (4000, 500, vec![2000, 1000]),
+            (1000, 900, vec![]),
             // Raising takes one step.
-            (1000, 4000, vec![4000]),
-            (0, 10, vec![10]),
+            (1000, 4000, vec![]),
+            (0, 10, vec![]),
+            (10, 0, vec![5, 2, 1]),
         ] {
             assert_eq!(halves(from, to), steps, "{from} → {to}");
         }

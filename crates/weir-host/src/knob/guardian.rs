@@ -1,13 +1,18 @@
-//! The guardian: a child process that waits for the end of its pipe and then leads back what is in the journal. A
-//! destructor does not run after SIGKILL; the end of a pipe arrives in any case.
+//! The guardian: a child process that waits for the end of its pipe, or for a deadline, and then leads back what is
+//! in the journal. A destructor does not run after SIGKILL; the end of a pipe arrives in any case.
 
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::entry::{Entry, State, Term, boot_clock_ns};
 use super::journal::Journal;
-use super::restore;
+use super::{KnobError, restore};
 use crate::host::Host;
 
 /// The hidden first argument by which the binary knows that it is to be a guardian.
@@ -36,6 +41,15 @@ impl Guardian {
     }
 }
 
+impl Guardian {
+    /// Lets it go on by itself after this process.
+    pub fn leave_behind(mut self) {
+        drop(self.pipe.take());
+        // Nobody waits for it: it may have minutes to live.
+        std::mem::forget(self);
+    }
+}
+
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.pipe.take());
@@ -58,10 +72,9 @@ pub fn guardian_main(arguments: &[String]) -> ExitCode {
         return ExitCode::from(2);
     };
     ignore_signals();
-    wait_for_end_of_input();
     let entry = PathBuf::from(entry);
-    let folder = entry.parent().unwrap_or(Path::new("/")).to_path_buf();
-    match restore::from_file(&Host::live().tree, &Journal::at(&folder), &entry) {
+    let journal = Journal::at(entry.parent().unwrap_or(Path::new("/")));
+    match watch(&Host::live(), &journal, &entry) {
         Ok(sentences) => {
             sentences.iter().for_each(|sentence| say(&format!("weir: after the end of the run: {sentence}")));
             ExitCode::SUCCESS
@@ -70,6 +83,69 @@ pub fn guardian_main(arguments: &[String]) -> ExitCode {
             say(&format!("weir: a setting could not be led back: {error}"));
             ExitCode::from(3)
         }
+    }
+}
+
+/// What the guardian has to do about an entry as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Duty {
+    /// Wait for the end of the process, and for this long at most.
+    Wait(Option<Duration>),
+    LeadBack,
+    /// It is kept: there is nothing to guard.
+    Done,
+}
+
+fn duty(entry: &Entry, owner_ended: bool, now_ns: u64) -> Duty {
+    // A confirmation is seen this much later.
+    const LOOK: Duration = Duration::from_secs(1);
+    match entry.hold {
+        _ if owner_ended && entry.is_stale(false, now_ns) => Duty::LeadBack,
+        Term::WhileAlive => Duty::Wait(None),
+        Term::Kept if owner_ended => Duty::Done,
+        Term::Kept => Duty::Wait(None),
+        Term::UntilConfirmed { .. } if entry.is_stale(true, now_ns) => Duty::LeadBack,
+        Term::UntilConfirmed { .. } if entry.state != State::InForce => Duty::Wait(Some(LOOK)),
+        Term::UntilConfirmed { deadline_ns } => {
+            Duty::Wait(Some(LOOK.min(Duration::from_nanos(deadline_ns.saturating_sub(now_ns)))))
+        }
+    }
+}
+
+/// Watches over an entry until it is gone, kept or led back.
+fn watch(host: &Host, journal: &Journal, file: &Path) -> Result<Vec<String>, KnobError> {
+    let mut owner_ended = false;
+    loop {
+        let entry = match journal.read(file) {
+            Err(KnobError::Host(error)) if error.is_absent() => return Ok(Vec::new()),
+            entry => entry?,
+        };
+        match duty(&entry, owner_ended, boot_clock_ns()) {
+            Duty::Done => return Ok(Vec::new()),
+            Duty::LeadBack => {
+                let due = |entry: &Entry| duty(entry, owner_ended, boot_clock_ns()) == Duty::LeadBack;
+                let said = restore::from_file(host, journal, file, due)?;
+                if !file.exists() {
+                    return Ok(said);
+                }
+            }
+            Duty::Wait(time) if owner_ended => {
+                let_go_of_pipes();
+                sleep(time.unwrap_or(Duration::MAX));
+            }
+            Duty::Wait(time) => owner_ended = input_ended(time),
+        }
+    }
+}
+
+/// Whoever waits for the end of our standard error, as ssh does, is not to wait for minutes; a terminal does not.
+fn let_go_of_pipes() {
+    if io::stderr().is_terminal() {
+        return;
+    }
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        // SAFETY: both descriptors are open; dup2 touches no memory of ours.
+        unsafe { libc::dup2(null.as_raw_fd(), libc::STDERR_FILENO) };
     }
 }
 
@@ -86,15 +162,13 @@ fn ignore_signals() {
     }
 }
 
-fn wait_for_end_of_input() {
-    let mut byte = [0];
-    loop {
-        match io::stdin().read(&mut byte) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // A pipe that cannot be read is as good as closed.
-            Err(_) => return,
-        }
-    }
+/// Waits for the end of standard input, for this long at most; whether it has come.
+fn input_ended(time: Option<Duration>) -> bool {
+    let milliseconds =
+        time.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX).saturating_add(1));
+    let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
+    // SAFETY: the kernel reads and writes one pollfd, which lives on this stack.
+    let ready = unsafe { libc::poll(&mut input, 1, milliseconds) };
+    // Readable without a byte in it is the end; a pipe that cannot be read is as good as closed.
+    ready > 0 && !matches!(io::stdin().read(&mut [0]), Ok(1..))
 }

@@ -3,12 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use weir_core::knob::{KnobName, Setting, Value};
 use weir_core::target::DirtyLimit;
 use weir_core::units::{Bytes, megabytes_per_second};
 use weir_core::verdict::doctor::PhaseKind;
 use weir_core::verdict::notes::StepKind;
 use weir_core::verdict::view::{limit, threads as threads_of};
-use weir_host::knob::{DirtyCap, Journal, cap_dirty};
+use weir_host::knob::{self, Journal};
 use weir_io::IoError;
 use weir_io::flood::{Flood, FloodSpec};
 
@@ -31,8 +32,6 @@ const LIMIT_STEP: u64 = 5_000_000;
 const RESCUE_LEAST_NS: u64 = 2_000_000_000;
 /// Room that no flood takes.
 const ROOM_LEFT: u64 = 512 << 20;
-/// Longest wait for others' dirty pages while the limit is lowered.
-const RAMP_MAX: Duration = Duration::from_secs(5);
 
 /// Whether limits may be lowered for a trial; if not, why.
 pub type Consent = Result<Quiet, String>;
@@ -324,8 +323,8 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
             bytes.0
         ));
         let before = self.exam.host.conditions(None).vm.dirty;
-        let cap = DirtyCap { dirty_bytes: bytes.0, background_bytes: None };
-        let applied = match cap_dirty(&Journal::of_root(), cap, RAMP_MAX) {
+        let cap = Setting::new(KnobName::machine("vm.dirty"), Value::Bytes(bytes.0));
+        let applied = match knob::trial(&Journal::of_root(), &[cap]) {
             Ok(applied) => applied,
             Err(error) => {
                 return self.remark(format!("No trial of vm.dirty_bytes = {}: {error}.", limit(bytes)));

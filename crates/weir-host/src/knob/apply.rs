@@ -1,0 +1,296 @@
+//! The transaction: checks, journal, guardian, writes, readback; and all the way back if one of them fails.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weir_core::knob::{Kind, KnobName, Plan, Setting, Step, Value, catalog};
+
+use super::dirty::{self, Descent};
+use super::entry::{Entry, State, Term, Written, after};
+use super::error::{check_writable, refused};
+use super::guardian::{Guardian, say};
+use super::journal::Journal;
+use super::place::Place;
+use super::{Hold, KnobError, order, read, restore};
+use crate::host::Host;
+
+/// A change in force. With [`Hold::WhileAlive`] it ends with [`Applied::restore`], or when this is dropped, or when
+/// the process ends in whatever way; otherwise it outlives this.
+#[derive(Debug)]
+pub struct Applied {
+    host: Host,
+    journal: Journal,
+    /// Its file in the journal and what is in it; `None` where nothing was changed that could be led back.
+    entry: Option<(PathBuf, Entry)>,
+    hold: Hold,
+    notes: Vec<String>,
+    /// Its pipe closes after the restore, or with the process.
+    guardian: Option<Guardian>,
+}
+
+/// A plan in the terms of what is really written.
+struct Work {
+    changes: Vec<Setting>,
+    actions: Vec<Setting>,
+    /// Knobs that a change resets.
+    touched: Vec<KnobName>,
+    /// Settings of a scheduler that the plan switches to first, with their defaults: there is no file yet.
+    to_appear: Vec<Setting>,
+}
+
+impl Work {
+    fn of(host: &Host, plan: &Plan) -> Work {
+        let is_action =
+            |setting: &Setting| catalog::spec(&setting.knob).is_some_and(|spec| spec.kind == Kind::Action);
+        let wanted = plan.steps.iter().map(|step| Setting::new(step.knob.clone(), step.to.clone()));
+        let (actions, changes): (Vec<_>, Vec<_>) = wanted.partition(is_action);
+        let kept = |setting: Setting| {
+            let (knob, value) = order::kept_as(host, &setting.knob, &setting.value);
+            Setting::new(knob, value)
+        };
+        let appears = |step: &&Step| {
+            catalog::spec(&step.knob).is_some_and(|spec| spec.scheduler.is_some())
+                && read::value(&host.tree, &step.knob).is_err_and(|error| error.is_absent())
+        };
+        let to_appear = plan.steps.iter().filter(appears);
+        let to_appear = to_appear.map(|step| Setting::new(step.knob.clone(), step.from.clone())).collect();
+        let mut changes: Vec<Setting> = changes.into_iter().map(kept).collect();
+        order::sort(host, &mut changes, |setting| (setting.knob.clone(), setting.value.clone()));
+        // Whoever made the plan: what goes with a change has to come back with it.
+        let reset = changes.iter().flat_map(|change| order::reset_by(&change.knob));
+        let reset =
+            reset.filter_map(|knob| Some(Setting::new(knob.clone(), read::value(&host.tree, &knob).ok()?)));
+        let mut touched: Vec<KnobName> = Vec::new();
+        for setting in plan.touched.iter().cloned().chain(reset) {
+            let knob = order::kept_as(host, &setting.knob, &setting.value).0;
+            if !touched.contains(&knob) && changes.iter().all(|change| change.knob != knob) {
+                touched.push(knob);
+            }
+        }
+        Work { changes, actions, touched, to_appear }
+    }
+
+    fn knobs(&self) -> Vec<KnobName> {
+        self.changes.iter().map(|change| change.knob.clone()).chain(self.touched.iter().cloned()).collect()
+    }
+
+    /// What goes into the journal: values as they are now.
+    fn written(&self, host: &Host) -> Result<Vec<Written>, KnobError> {
+        let tree = &host.tree;
+        let written = |knob: &KnobName, new: Vec<Value>, touched: bool| -> Result<Written, KnobError> {
+            let device_sequence = order::device_sequence(tree, knob);
+            let old = match self.to_appear.iter().find(|setting| setting.knob == *knob) {
+                Some(default) => default.value.clone(),
+                None => read::value(tree, knob)?,
+            };
+            Ok(Written { knob: knob.clone(), old, new, touched, device_sequence, target: None })
+        };
+        let is_reset =
+            |knob: &KnobName| self.changes.iter().any(|change| order::reset_by(&change.knob).contains(knob));
+        let changes = self.changes.iter().map(|change| {
+            written(&change.knob, dirty::ramp(host, &change.knob, &change.value), is_reset(&change.knob))
+        });
+        let touched = self.touched.iter().map(|knob| written(knob, Vec::new(), true));
+        changes.chain(touched).collect()
+    }
+}
+
+impl Journal {
+    /// Applies a plan, or nothing of it. `patience` is how long to wait for another weir that has one of the knobs in
+    /// hand; zero refuses at once.
+    ///
+    /// # Errors
+    /// When a file cannot be written, another change holds a knob, the journal cannot be written, no guardian
+    /// starts, the kernel refuses a value, or has another one afterwards. Everything that was written by then has
+    /// been led back, unless the error says otherwise.
+    pub fn apply(
+        &self,
+        host: &Host,
+        plan: &Plan,
+        hold: Hold,
+        patience: Duration,
+    ) -> Result<Applied, KnobError> {
+        let work = Work::of(host, plan);
+        let there_already =
+            |setting: &&Setting| work.to_appear.iter().all(|other| other.knob != setting.knob);
+        for setting in work.changes.iter().chain(&work.actions).filter(there_already) {
+            check_writable(host, &setting.knob, &setting.value)?;
+        }
+        let mut applied = Applied {
+            host: host.clone(),
+            journal: self.clone(),
+            entry: None,
+            hold,
+            notes: Vec::new(),
+            guardian: None,
+        };
+        if !work.changes.is_empty() {
+            let entry = || Ok(Entry::new(&host.tree, hold, work.written(host)?)?);
+            let (file, entry) = self.enter(host, &work.knobs(), patience, entry)?;
+            applied.guard(file, entry)?;
+        }
+        match applied.write_all(&work) {
+            Ok(()) => Ok(applied),
+            Err(cause) => Err(applied.take_back(cause)),
+        }
+    }
+}
+
+impl Applied {
+    /// Only the machine itself has a guardian: nothing has to be led back in a captured tree whose process is gone.
+    fn guard(&mut self, file: PathBuf, entry: Entry) -> Result<(), KnobError> {
+        if self.host.live {
+            match Guardian::start(&file) {
+                Ok(guardian) => self.guardian = Some(guardian),
+                Err(error) => {
+                    self.journal.remove(&file)?;
+                    return Err(KnobError::NoGuardian(error));
+                }
+            }
+        }
+        self.entry = Some((file, entry));
+        Ok(())
+    }
+
+    fn write_all(&mut self, work: &Work) -> Result<(), KnobError> {
+        for change in &work.changes {
+            self.lead(change)?;
+        }
+        for action in &work.actions {
+            let place = Place::of(&self.host.tree, &action.knob)?;
+            let written = place.write(&self.host.tree, &action.value);
+            written.map_err(|error| refused(&self.host, &action.knob, &action.value, error))?;
+        }
+        self.verify(work)?;
+        self.settle()
+    }
+
+    /// One knob to its value, a lowered dirty limit by a ramp.
+    fn lead(&self, change: &Setting) -> Result<(), KnobError> {
+        let host = &self.host;
+        if read::value(&host.tree, &change.knob)? == change.value {
+            return Ok(());
+        }
+        // As journaled: a value of which the journal does not know must not be written.
+        let journaled = self.entry.iter().flat_map(|(_, entry)| &entry.changes);
+        let steps = journaled.filter(|written| written.knob == change.knob).flat_map(|written| &written.new);
+        lead_through(host, &change.knob, &steps.cloned().collect::<Vec<_>>())
+    }
+
+    /// Reads everything back once more, since a later write may have changed what an earlier one set, and notes in
+    /// the journal what is there now.
+    fn verify(&mut self, work: &Work) -> Result<(), KnobError> {
+        let Some((_, entry)) = &mut self.entry else { return Ok(()) };
+        for written in &mut entry.changes {
+            let Ok(now) = read::value(&self.host.tree, &written.knob) else { continue };
+            if let Some(wanted) = work.changes.iter().find(|change| change.knob == written.knob) {
+                accept(&written.knob, &wanted.value, &now)?;
+            } else if now != written.old {
+                self.notes.push(format!(
+                    "{} went from {} to {now} with it, and goes back with it",
+                    written.knob, written.old
+                ));
+            }
+            if now != written.old && !written.new.contains(&now) {
+                written.new.push(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// All is verified: from here on the entry holds as it was asked for.
+    fn settle(&mut self) -> Result<(), KnobError> {
+        let Some((file, entry)) = &mut self.entry else { return Ok(()) };
+        entry.state = State::InForce;
+        if let Hold::UntilConfirmed { deadline } = self.hold {
+            entry.hold = Term::UntilConfirmed { deadline_ns: after(deadline) };
+        }
+        let _lock = self.journal.lock().map_err(KnobError::Journal)?;
+        self.journal.write(file, entry).map_err(KnobError::Journal)
+    }
+
+    /// After a failure: the way back, and the cause with what did not come back, if anything did not.
+    fn take_back(mut self, cause: KnobError) -> KnobError {
+        self.hold = Hold::WhileAlive;
+        match self.lead_back() {
+            Ok(_) => cause,
+            Err(KnobError::NotLedBack { said, mut failed }) => {
+                failed.insert(0, cause.to_string());
+                KnobError::NotLedBack { said, failed }
+            }
+            Err(error) => {
+                KnobError::NotLedBack { said: Vec::new(), failed: vec![cause.to_string(), error.to_string()] }
+            }
+        }
+    }
+
+    /// The values before the change.
+    pub fn old(&self) -> impl Iterator<Item = Setting> + '_ {
+        let changes = self.entry.iter().flat_map(|(_, entry)| &entry.changes);
+        changes.map(|change| Setting::new(change.knob.clone(), change.old.clone()))
+    }
+
+    /// What else has changed with it, in sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Leads back. The sentences tell what is back, and of values that somebody else has changed since, which are
+    /// left alone.
+    ///
+    /// # Errors
+    /// When a value cannot be written; the journal then keeps its entry, and the next run tries again.
+    pub fn restore(self) -> Result<Vec<String>, KnobError> {
+        self.lead_back()
+    }
+
+    fn lead_back(&self) -> Result<Vec<String>, KnobError> {
+        match &self.entry {
+            Some((file, _)) => restore::from_file(&self.host, &self.journal, file, |_| true),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Drop for Applied {
+    fn drop(&mut self) {
+        if self.hold != Hold::WhileAlive {
+            if let Some(guardian) = self.guardian.take() {
+                guardian.leave_behind();
+            }
+            return;
+        }
+        // After `restore` the entry is gone and there is nothing left to do. A panic here could be a second one.
+        match self.lead_back() {
+            Ok(sentences) => sentences.iter().for_each(|sentence| say(&format!("weir: {sentence}"))),
+            Err(error) => say(&format!("weir: a setting could not be led back: {error}")),
+        }
+    }
+}
+
+/// Writes one value after the other, and reads each back.
+pub(super) fn lead_through(host: &Host, knob: &KnobName, steps: &[Value]) -> Result<(), KnobError> {
+    let place = Place::of(&host.tree, knob)?;
+    let mut descent = Descent::of(steps.len());
+    for value in steps {
+        if steps.len() > 1 {
+            descent.before(host, value)?;
+        }
+        place.write(&host.tree, value).map_err(|error| refused(host, knob, value, error))?;
+        accept(knob, value, &place.read(&host.tree)?)?;
+    }
+    Ok(())
+}
+
+/// Whether what reads back is what was written, as far as the kernel keeps it exactly.
+fn accept(knob: &KnobName, wrote: &Value, reads: &Value) -> Result<(), KnobError> {
+    let tolerance = catalog::spec(knob).map_or(0, |spec| spec.tolerance);
+    let is_near = match (wrote, reads) {
+        (Value::Number(wrote), Value::Number(reads)) => wrote.abs_diff(*reads) <= tolerance.unsigned_abs(),
+        _ => wrote == reads,
+    };
+    if is_near {
+        return Ok(());
+    }
+    Err(KnobError::NotTaken { knob: knob.clone(), wrote: wrote.clone(), reads: reads.clone() })
+}

@@ -1,0 +1,215 @@
+//! One change in the journal: what was there, what weir wrote, and until when.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weir_core::knob::{KnobName, Value, catalog};
+
+use super::{Hold, KnobError};
+use crate::error::{BadLine, HostError};
+use crate::tree::Tree;
+
+/// Value of [`Entry::schema`].
+const SCHEMA: &str = "weir.journal/2";
+/// What weir wrote before it knew of more than the dirty limits. An entry of it has the same fields as far as they
+/// go, so it is led back like any other.
+const SCHEMA_1: &str = "weir.journal/1";
+
+/// A file of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    pub schema: String,
+    /// The boot it belongs to. After another boot the kernel has forgotten every value weir wrote.
+    pub boot_id: String,
+    /// The process that made the change.
+    pub pid: u32,
+    /// Its start, in ticks since boot: tells it from a later process of the same id.
+    pub pid_started_ticks: u64,
+    /// When it was made, on the clock of the boot.
+    #[serde(default)]
+    pub since_ns: u64,
+    #[serde(default)]
+    pub hold: Term,
+    #[serde(default)]
+    pub state: State,
+    /// In the order of writing.
+    pub changes: Vec<Written>,
+    /// Of everything above: a digit that went wrong must not be written to the kernel.
+    #[serde(default)]
+    pub checksum: String,
+}
+
+/// Until when.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Term {
+    /// The end of the process.
+    #[default]
+    WhileAlive,
+    /// This moment on the clock of the boot, unless it is confirmed before; `patience_ns` until all is applied.
+    UntilConfirmed { deadline_ns: u64 },
+    /// A rollback.
+    Kept,
+}
+
+/// How far the change has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum State {
+    /// Values are being written: whatever is there now is weir's doing.
+    Applying,
+    /// Every value is verified: from now on what weir did not write is somebody else's.
+    #[default]
+    InForce,
+    /// Values are being put back. [`Written::target`] has been decided.
+    LeadingBack,
+}
+
+/// One knob in an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Written {
+    pub knob: KnobName,
+    pub old: Value,
+    /// Every value weir may have left there.
+    pub new: Vec<Value>,
+    /// Whether a write to another knob of the entry changes this one too.
+    #[serde(default)]
+    pub touched: bool,
+    /// The device's number as the kernel counts devices, where it is a device's knob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_sequence: Option<u64>,
+    /// What it is to be led back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Value>,
+}
+
+impl Entry {
+    /// Of this process, about to be applied.
+    pub fn new(tree: &Tree, hold: Hold, changes: Vec<Written>) -> Result<Entry, HostError> {
+        let pid = std::process::id();
+        Ok(Entry {
+            schema: SCHEMA.to_string(),
+            boot_id: boot_id(tree)?,
+            pid,
+            pid_started_ticks: started_ticks(tree, pid)?,
+            since_ns: boot_clock_ns(),
+            hold: match hold {
+                Hold::WhileAlive => Term::WhileAlive,
+                Hold::UntilConfirmed { deadline } => Term::UntilConfirmed { deadline_ns: after(deadline) },
+                Hold::Kept => Term::Kept,
+            },
+            state: State::Applying,
+            changes,
+            checksum: String::new(),
+        })
+    }
+
+    /// The whole text of its file.
+    pub fn text(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let checksum = self.reckon_checksum()?;
+        serde_json::to_vec_pretty(&Entry { checksum, ..self.clone() })
+    }
+
+    /// Reads the text of the file at `path`.
+    ///
+    /// # Errors
+    /// When it is cut off, altered, or none of weir's.
+    pub fn parse(text: &[u8], path: &Path) -> Result<Entry, KnobError> {
+        let damaged = |why: String| KnobError::Damaged { file: path.to_path_buf(), why };
+        let entry: Entry = serde_json::from_slice(text)
+            .map_err(|error| damaged(format!("cut off, or no entry of weir's journal ({error})")))?;
+        let is_sound = match entry.schema.as_str() {
+            SCHEMA => entry.reckon_checksum().is_ok_and(|checksum| checksum == entry.checksum),
+            SCHEMA_1 => true,
+            other => {
+                return Err(damaged(format!("expected the schema {SCHEMA} or {SCHEMA_1}, found `{other}`")));
+            }
+        };
+        if !is_sound {
+            return Err(damaged("its checksum does not fit: it has been altered or damaged".to_string()));
+        }
+        match entry.changes.iter().find(|change| catalog::spec(&change.knob).is_none()) {
+            Some(change) => Err(damaged(format!("weir knows no knob {}", change.knob))),
+            None => Ok(entry),
+        }
+    }
+
+    fn reckon_checksum(&self) -> Result<String, serde_json::Error> {
+        let plain = Entry { checksum: String::new(), ..self.clone() };
+        Ok(format!("{:016x}", fnv1a(&serde_json::to_vec(&plain)?)))
+    }
+
+    /// Whether the process that made the change still runs: the same id with another start is another process.
+    pub fn is_alive(&self, tree: &Tree) -> bool {
+        self.is_of_this_boot(tree)
+            && started_ticks(tree, self.pid).is_ok_and(|ticks| ticks == self.pid_started_ticks)
+    }
+
+    pub fn is_of_this_boot(&self, tree: &Tree) -> bool {
+        boot_id(tree).is_ok_and(|boot| boot == self.boot_id)
+    }
+
+    /// Whether nobody answers for it any more, so that whoever sees it leads it back. `owner_alive` tells of the
+    /// process that made it.
+    pub fn is_stale(&self, owner_alive: bool, now_ns: u64) -> bool {
+        match (self.state, self.hold) {
+            (State::Applying | State::LeadingBack, _) | (_, Term::WhileAlive) => !owner_alive,
+            (State::InForce, Term::UntilConfirmed { deadline_ns }) => now_ns >= deadline_ns,
+            (State::InForce, Term::Kept) => false,
+        }
+    }
+
+    /// Whether others have to keep their hands off its knobs: what is kept may be changed further.
+    pub fn holds(&self) -> bool {
+        self.state != State::InForce || self.hold != Term::Kept
+    }
+
+    /// How long ago it was made.
+    pub fn age(&self) -> Duration {
+        Duration::from_nanos(boot_clock_ns().saturating_sub(self.since_ns))
+    }
+}
+
+/// A moment from now on the clock of the boot.
+pub(super) fn after(time: Duration) -> u64 {
+    boot_clock_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Time since the boot, sleep included, in ns.
+pub(super) fn boot_clock_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec, which lives on this stack.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// A name for this boot.
+fn boot_id(tree: &Tree) -> Result<String, HostError> {
+    tree.value::<String>("/proc/sys/kernel/random/boot_id")
+}
+
+/// Field 22 of `/proc/PID/stat`. A process that has ended but was not waited for is no longer alive, and an error.
+fn started_ticks(tree: &Tree, pid: u32) -> Result<u64, HostError> {
+    tree.parsed(&format!("/proc/{pid}/stat"), parse_started_ticks)
+}
+
+pub(super) fn parse_started_ticks(text: &str) -> Result<u64, BadLine> {
+    // The command name in parentheses may hold spaces and parentheses itself.
+    let bad = || BadLine::new(1, "a running process with its start in field 22", text.trim());
+    let mut fields = text.rsplit_once(')').ok_or_else(bad)?.1.split_whitespace();
+    if fields.next().is_none_or(|state| ["Z", "X", "x"].contains(&state)) {
+        return Err(bad());
+    }
+    fields.nth(18).and_then(|ticks| ticks.parse().ok()).ok_or_else(bad)
+}
+
+/// The 64-bit hash of Fowler, Noll and Vo.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,66 @@
+//! In which order knobs are written, on the way there and on the way back.
+
+use weir_core::knob::{KnobName, Value, catalog};
+
+use super::dirty;
+use crate::host::Host;
+use crate::tree::Tree;
+
+/// Sorts by the catalog's ranks: a scheduler before what its switch resets. The background limit goes before the
+/// dirty limit where that is lowered, so that writeback starts while nobody has to wait, and after it where that is
+/// raised.
+pub(super) fn sort<T>(host: &Host, items: &mut [T], knob_and_value: impl Fn(&T) -> (KnobName, Value)) {
+    let lowered = items.iter().map(&knob_and_value).any(|(knob, value)| dirty::lowers(host, &knob, &value));
+    items.sort_by_key(|item| {
+        let knob = knob_and_value(item).0;
+        let among_limits = match knob.to_string().as_str() {
+            dirty::LIMIT => 1,
+            dirty::BACKGROUND if lowered => 0,
+            dirty::BACKGROUND => 2,
+            _ => 3,
+        };
+        (catalog::spec(&knob).map_or(u8::MAX, |spec| spec.rank), among_limits)
+    });
+}
+
+/// The knob under which a value is really kept, and the value there. A bdi keeps its limits in parts per million,
+/// whichever file they came through; what it shows as bytes moves with free memory, and percents are rounded. A
+/// device has one read-ahead, with two files.
+pub(super) fn kept_as(host: &Host, knob: &KnobName, value: &Value) -> (KnobName, Value) {
+    let as_given = || (knob.clone(), value.clone());
+    let (prefix, setting) = match knob.setting.rsplit_once("bdi/") {
+        Some((_, setting)) => ("bdi/", setting),
+        None => ("", knob.setting.as_str()),
+    };
+    let named = |setting: String| KnobName { scope: knob.scope.clone(), setting };
+    let fine = |limit: &str| named(format!("{prefix}{limit}_ratio_fine"));
+    let (kept, ppm) = match (setting, value.number()) {
+        ("max_ratio", Some(percent)) => (fine("max"), Some(percent.saturating_mul(10_000))),
+        ("min_ratio", Some(percent)) => (fine("min"), Some(percent.saturating_mul(10_000))),
+        ("max_bytes", Some(bytes)) => (fine("max"), dirty::share_ppm(host, bytes)),
+        ("min_bytes", Some(bytes)) => (fine("min"), dirty::share_ppm(host, bytes)),
+        ("read_ahead_kb", Some(_)) if prefix == "bdi/" => return (named(setting.to_string()), value.clone()),
+        _ => return as_given(),
+    };
+    match ppm.filter(|_| super::read::value(&host.tree, &kept).is_ok()) {
+        Some(ppm) => (kept, Value::Number(ppm)),
+        None => as_given(),
+    }
+}
+
+/// Knobs that a write to this one changes.
+pub(super) fn reset_by(knob: &KnobName) -> Vec<KnobName> {
+    let resets = catalog::spec(knob).map_or(&[][..], |spec| spec.resets);
+    let prefix = if knob.setting.starts_with("bdi/") { "bdi/" } else { "" };
+    resets
+        .iter()
+        .map(|reset| KnobName { scope: knob.scope.clone(), setting: format!("{prefix}{reset}") })
+        .collect()
+}
+
+/// Number of the device as the kernel counts them: a device that went and came back is another one, though its name
+/// is the same.
+pub(super) fn device_sequence(tree: &Tree, knob: &KnobName) -> Option<u64> {
+    let weir_core::knob::Scope::Device(device) = &knob.scope else { return None };
+    tree.value(&format!("/sys/block/{device}/diskseq")).ok()
+}

@@ -1,0 +1,208 @@
+//! Where a knob lies, and how its file is read and written.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use weir_core::knob::{Kind, KnobName, Scope, Value, catalog};
+use weir_core::target::DeviceNumber;
+
+use crate::block;
+use crate::error::{BadLine, HostError};
+use crate::mounts::{self, device_number};
+use crate::tree::Tree;
+
+/// Where a knob lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Two files of which one zeroes the other.
+    Pair { bytes: String, ratio: String },
+    /// A file with one value, or with all choices and brackets around the one in force.
+    Whole(String),
+    /// One key of a device's line in a cgroup's file, `8:0 rbps=max wbps=1048576`, and what it is without a line.
+    Keyed { file: String, device: DeviceNumber, key: String, unset: Value },
+    /// A cgroup's file whose first line is `default 100`.
+    Default(String),
+}
+
+impl Place {
+    /// Where the knob lies on this machine.
+    ///
+    /// # Errors
+    /// Not found: weir does not know the knob, or the machine has no such device, cgroup or hierarchy.
+    pub fn of(tree: &Tree, knob: &KnobName) -> Result<Place, HostError> {
+        let path = catalog::path(knob).ok_or_else(|| unknown(knob))?;
+        match &knob.scope {
+            Scope::Cgroup(_) => in_cgroup(tree, knob, &path),
+            Scope::Device(device) if knob.setting.starts_with("bdi/") => {
+                Ok(Place::Whole(through_link(tree, device, path)))
+            }
+            _ if catalog::spec(knob).is_some_and(|spec| spec.kind == Kind::DirtyPair) => {
+                Ok(Place::Pair { bytes: format!("{path}_bytes"), ratio: format!("{path}_ratio") })
+            }
+            _ => Ok(Place::Whole(with_star(tree, path))),
+        }
+    }
+
+    /// The value in force.
+    pub fn read(&self, tree: &Tree) -> Result<Value, HostError> {
+        match self {
+            // The kernel keeps the other of the pair at zero.
+            Place::Pair { bytes, ratio } => match tree.value::<u64>(bytes)? {
+                0 => Ok(Value::Ratio(tree.value(ratio)?)),
+                in_force => Ok(Value::Bytes(in_force)),
+            },
+            Place::Whole(file) => tree.parsed(file, parse_whole),
+            Place::Default(file) => tree.parsed(file, parse_default),
+            Place::Keyed { file, device, key, unset } => tree
+                .parsed(file, |text| Ok(parse_keyed(text, *device, key)?.unwrap_or_else(|| unset.clone()))),
+        }
+    }
+
+    /// Writes a value, of a pair only the one that is to be in force. Whether it took is for the reader to say.
+    pub fn write(&self, tree: &Tree, value: &Value) -> Result<(), HostError> {
+        match (self, value) {
+            (Place::Pair { bytes, .. }, Value::Bytes(number)) => put(tree, bytes, &number.to_string()),
+            (Place::Pair { ratio, .. }, Value::Ratio(number)) => {
+                // The kernel clears the bytes only when the ratio changes, and it reads 0 while bytes are in force.
+                if *number == 0 {
+                    put(tree, ratio, "1")?;
+                }
+                put(tree, ratio, &number.to_string())
+            }
+            (Place::Keyed { file, device, key, .. }, value) => {
+                put(tree, file, &format!("{device} {key}={value}"))
+            }
+            (Place::Default(file), value) => put(tree, file, &format!("default {value}")),
+            (_, value) => put(tree, self.file(value), &value.to_string()),
+        }
+    }
+
+    /// The file that such a value is written to.
+    pub fn file(&self, value: &Value) -> &str {
+        match (self, value) {
+            (Place::Pair { ratio, .. }, Value::Ratio(_)) => ratio,
+            (Place::Pair { bytes: file, .. } | Place::Whole(file) | Place::Default(file), _)
+            | (Place::Keyed { file, .. }, _) => file,
+        }
+    }
+
+    /// Whether root may write it at all.
+    pub fn is_writable(&self, tree: &Tree, value: &Value) -> bool {
+        let real = tree.real(self.file(value));
+        fs::metadata(real).is_ok_and(|data| data.permissions().mode() & 0o222 != 0)
+    }
+
+    /// Opens the file for writing and writes nothing: the kernel says here already what it would not allow.
+    pub fn try_open(&self, tree: &Tree, value: &Value) -> Result<(), HostError> {
+        let real = tree.real(self.file(value));
+        OpenOptions::new().write(true).open(&real).map(drop).map_err(|error| HostError::io(&real, error))
+    }
+}
+
+fn put(tree: &Tree, path: &str, text: &str) -> Result<(), HostError> {
+    let real = tree.real(path);
+    let written = || OpenOptions::new().write(true).truncate(true).open(&real)?.write_all(text.as_bytes());
+    written().map_err(|error| HostError::io(&real, error))
+}
+
+fn unknown(knob: &KnobName) -> HostError {
+    not_found(PathBuf::from(knob.to_string()), "weir knows no such knob")
+}
+
+fn not_found(path: PathBuf, why: &str) -> HostError {
+    HostError::Io { path, error: io::Error::new(io::ErrorKind::NotFound, why) }
+}
+
+/// A captured tree may have lost the link from the device to its bdi; the device's number names it too.
+fn through_link(tree: &Tree, device: &str, path: String) -> String {
+    if tree.exists(&path) {
+        return path;
+    }
+    let link = tree.link_name(&format!("/sys/block/{device}/bdi"));
+    let name = link.or_else(|| block::number_of(tree, device).ok().map(|number| number.to_string()));
+    let setting = path.rsplit('/').next().unwrap_or_default();
+    name.map_or(path.clone(), |name| format!("/sys/class/bdi/{name}/{setting}"))
+}
+
+/// A `*` stands for the only entry of its folder.
+fn with_star(tree: &Tree, path: String) -> String {
+    let Some((folder, rest)) = path.split_once("/*") else { return path };
+    match tree.names(folder).first() {
+        Some(name) => format!("{folder}/{name}{rest}"),
+        None => path,
+    }
+}
+
+fn in_cgroup(tree: &Tree, knob: &KnobName, path: &str) -> Result<Place, HostError> {
+    let root = cgroup_root(tree)?;
+    let file = path.replacen("/sys/fs/cgroup", &root, 1);
+    let mut parts = knob.setting.split('/').skip(1);
+    match (parts.next(), parts.next()) {
+        (None, _) if knob.setting == "io.weight" => Ok(Place::Default(file)),
+        (None, _) => Ok(Place::Whole(file)),
+        (Some(device), key) => {
+            let device = match device_number(device) {
+                Some(number) => number,
+                None => block::number_of(tree, device)?,
+            };
+            let unset = if knob.setting.starts_with("io.max/") {
+                Value::Word("max".into())
+            } else {
+                Value::Number(0)
+            };
+            Ok(Place::Keyed { file, device, key: key.unwrap_or_default().to_string(), unset })
+        }
+    }
+}
+
+/// Where version 2 is mounted.
+pub(super) fn cgroup_root(tree: &Tree) -> Result<String, HostError> {
+    let mounts = tree.parsed("/proc/self/mountinfo", mounts::parse)?;
+    let mount = mounts.into_iter().find(|mount| mount.kind == "cgroup2");
+    let why = "cgroup version 2 is not mounted";
+    mount.map(|mount| mount.mount_point).ok_or_else(|| not_found(PathBuf::from("/sys/fs/cgroup"), why))
+}
+
+/// The words of a file that shows all it may hold, `none [mq-deadline] kyber`; `None` where it shows only one value.
+pub(super) fn parse_choices(text: &str) -> Option<Vec<String>> {
+    let bare = |word: &str| word.trim_start_matches('[').trim_end_matches(']').to_string();
+    text.contains('[').then(|| text.split_whitespace().map(bare).collect())
+}
+
+/// A number, a word, or the word in brackets.
+pub(super) fn parse_whole(text: &str) -> Result<Value, BadLine> {
+    let text = text.trim();
+    let chosen = match text.split_once('[') {
+        Some((_, rest)) => rest.split_once(']').map(|(word, _)| word),
+        None => Some(text),
+    };
+    match chosen.filter(|word| !word.is_empty()) {
+        Some(word) => Ok(word.parse().map_or_else(|_| Value::Word(word.to_string()), Value::Number)),
+        None => Err(BadLine::new(1, "a value", text)),
+    }
+}
+
+/// `default 100`, then lines for single devices.
+pub(super) fn parse_default(text: &str) -> Result<Value, BadLine> {
+    let value = text.lines().find_map(|line| line.strip_prefix("default ")?.trim().parse().ok());
+    value
+        .map(Value::Number)
+        .ok_or_else(|| BadLine::new(1, "default NUMBER", text.lines().next().unwrap_or_default()))
+}
+
+/// One key of one device's line; `None` where the device has no line, or the line no such key.
+pub(super) fn parse_keyed(text: &str, device: DeviceNumber, key: &str) -> Result<Option<Value>, BadLine> {
+    for (index, line) in text.lines().enumerate() {
+        let bad = || BadLine::new(index + 1, "MAJOR:MINOR KEY=VALUE…", line);
+        let mut words = line.split_whitespace();
+        if words.next().and_then(device_number).ok_or_else(bad)? != device {
+            continue;
+        }
+        let values = words.map(|word| word.split_once('=').ok_or_else(bad)).collect::<Result<Vec<_>, _>>()?;
+        let found = values.into_iter().find(|(name, _)| *name == key);
+        return found.map(|(_, value)| parse_whole(value)).transpose();
+    }
+    Ok(None)
+}

@@ -1,0 +1,171 @@
+//! Knobs as this machine has them, with the bounds that only the machine knows.
+
+use weir_core::knob::catalog::{self, CATALOG};
+use weir_core::knob::{
+    Kind, KnobName, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value, plan as core_plan,
+};
+use weir_core::target::TargetFacts;
+
+use super::dirty;
+use super::place::{self, Place};
+use crate::error::HostError;
+use crate::host::Host;
+use crate::tree::Tree;
+use crate::{block, cgroup};
+
+/// A knob now. What is there but cannot be read says so in the reading.
+///
+/// # Errors
+/// Only where there is no such knob here: weir does not know it, the kernel or the device does not have it.
+pub fn read(host: &Host, knob: &KnobName) -> Result<Reading, HostError> {
+    let tree = &host.tree;
+    let place = Place::of(tree, knob)?;
+    let is_action = catalog::spec(knob).is_some_and(|spec| spec.kind == Kind::Action);
+    let (value, unreadable) = match place.read(tree) {
+        // What an action's file holds, if it can be read at all, is no state of anything.
+        _ if is_action && tree.exists(place.file(&Value::Number(0))) => (None, None),
+        Ok(value) => (Some(value), None),
+        Err(error) if error.is_absent() => return Err(error),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let as_written = value.clone().unwrap_or(Value::Number(0));
+    let file = place.file(&as_written).to_string();
+    let choices = tree.text(&file).ok().filter(|_| !is_action);
+    let bounds = Bounds { host, knob };
+    Ok(Reading {
+        knob: knob.clone(),
+        choices: choices.and_then(|text| place::parse_choices(&text)).unwrap_or_default(),
+        min: bounds.min(),
+        max: bounds.max(),
+        writable: place.is_writable(tree, &as_written),
+        path: file,
+        value,
+        unreadable,
+        owners: Vec::new(),
+    })
+}
+
+/// The value alone.
+pub(super) fn value(tree: &Tree, knob: &KnobName) -> Result<Value, HostError> {
+    Place::of(tree, knob)?.read(tree)
+}
+
+/// Every knob there is: the machine's, those of the target's devices (without a target: of all whole devices in
+/// use), of its bdi, and of the cgroups this process is in. What a kernel, device or cgroup does not have is left
+/// out.
+pub fn readings(host: &Host, target: Option<&TargetFacts>) -> Vec<Reading> {
+    let names = names(&host.tree, target);
+    names.iter().filter_map(|knob| read(host, knob).ok()).collect()
+}
+
+/// From wanted settings to an ordered transaction, read on this machine.
+///
+/// # Errors
+/// Every reason why not, for every setting; nothing has been changed.
+pub fn plan(host: &Host, wanted: &[Setting], allow_durability: bool) -> Result<Plan, Vec<Refusal>> {
+    core_plan::plan(wanted, &|knob| read(host, knob).ok(), allow_durability)
+}
+
+/// Names of all knobs that may be there.
+fn names(tree: &Tree, target: Option<&TargetFacts>) -> Vec<KnobName> {
+    let devices = target.map_or_else(|| devices_in_use(tree), devices_of);
+    let anonymous = target.and_then(|target| anonymous_bdi(tree, target));
+    let cgroups = own_cgroups(tree);
+    let of_spec = |spec: &catalog::Spec| -> Vec<KnobName> {
+        let setting = spec.setting;
+        let of_devices = |setting: &str| devices.iter().map(|d| KnobName::device(d, setting)).collect();
+        match spec.scope {
+            ScopeKind::Machine => vec![KnobName::machine(setting)],
+            ScopeKind::Device => of_devices(setting),
+            ScopeKind::Bdi => match &anonymous {
+                Some(bdi) => vec![KnobName { scope: Scope::Bdi(bdi.clone()), setting: setting.to_string() }],
+                None => of_devices(&format!("bdi/{setting}")),
+            },
+            ScopeKind::Cgroup => {
+                cgroups.iter().flat_map(|path| in_cgroup(tree, path, setting, &devices)).collect()
+            }
+        }
+    };
+    CATALOG.iter().flat_map(of_spec).collect()
+}
+
+/// Devices of a target that have a queue.
+fn devices_of(target: &TargetFacts) -> Vec<String> {
+    target.stack.iter().filter(|layer| layer.queue.is_some()).map(|layer| layer.name.clone()).collect()
+}
+
+/// Whole devices that hold something: a loop or RAM disk that nobody has set up has size 0.
+fn devices_in_use(tree: &Tree) -> Vec<String> {
+    let sectors = |name: &String| tree.value::<u64>(&format!("/sys/block/{name}/size")).unwrap_or(0);
+    tree.names("/sys/block").into_iter().filter(|name| sectors(name) > 0).collect()
+}
+
+/// The target's bdi, where it belongs to none of its devices (btrfs, NFS).
+fn anonymous_bdi(tree: &Tree, target: &TargetFacts) -> Option<String> {
+    let name = &target.bdi.as_ref()?.name;
+    let of_a_device = target.stack.iter().any(|layer| layer.number.to_string() == *name);
+    (!of_a_device && tree.exists(&format!("/sys/class/bdi/{name}"))).then(|| name.clone())
+}
+
+/// The version 2 cgroup of this process and those above it, the root left out, which limits nothing.
+fn own_cgroups(tree: &Tree) -> Vec<String> {
+    let lines = tree.parsed("/proc/self/cgroup", cgroup::parse).unwrap_or_default();
+    let own = lines.into_iter().find(|(controllers, _)| controllers.is_empty()).map(|(_, path)| path);
+    let above = |path: &String| path.rsplit_once('/').map(|(above, _)| above.to_string());
+    std::iter::successors(own, above).filter(|path| !path.is_empty() && path != "/").collect()
+}
+
+fn in_cgroup(tree: &Tree, path: &str, setting: &str, devices: &[String]) -> Vec<KnobName> {
+    let knob = |setting: String| KnobName { scope: Scope::Cgroup(path.to_string()), setting };
+    let Some((file, key)) = setting.split_once("/DEV") else { return vec![knob(setting.to_string())] };
+    let numbers = devices.iter().filter_map(|device| block::number_of(tree, device).ok());
+    numbers.map(|number| knob(format!("{file}/{number}{key}"))).collect()
+}
+
+/// Bounds that are narrower on this machine than in the catalog.
+struct Bounds<'a> {
+    host: &'a Host,
+    knob: &'a KnobName,
+}
+
+impl Bounds<'_> {
+    fn min(&self) -> Option<i64> {
+        let beside = |file: &str| self.beside(file);
+        match (&self.knob.scope, self.knob.setting.as_str()) {
+            // The kernel wants two pages at least.
+            (Scope::Machine, dirty::LIMIT) => i64::try_from(2 * self.host.page_bytes()).ok(),
+            (Scope::Device(_), "max_sectors_kb") => i64::try_from(self.host.page_bytes() / 1024).ok(),
+            (Scope::Device(_), "bdi/max_ratio") => beside("min_ratio"),
+            (Scope::Device(_), "bdi/max_ratio_fine") => beside("min_ratio_fine"),
+            _ => None,
+        }
+    }
+
+    fn max(&self) -> Option<i64> {
+        let Scope::Device(device) = &self.knob.scope else { return None };
+        let tree = &self.host.tree;
+        match self.knob.setting.as_str() {
+            "max_sectors_kb" => tree.value(&format!("/sys/block/{device}/queue/max_hw_sectors_kb")).ok(),
+            "nr_requests" => self.hardware_tags(device),
+            "bdi/min_ratio" => self.beside("max_ratio"),
+            "bdi/min_ratio_fine" => self.beside("max_ratio_fine"),
+            "bdi/max_bytes" | "bdi/min_bytes" => {
+                dirty::threshold_bytes(self.host).ok().and_then(|bytes| i64::try_from(bytes).ok())
+            }
+            _ => None,
+        }
+    }
+
+    /// Without a scheduler a queue holds no more requests than this.
+    fn hardware_tags(&self, device: &str) -> Option<i64> {
+        let (tree, folder) = (&self.host.tree, format!("/sys/block/{device}/mq"));
+        let tags = |queue: &String| tree.value(&format!("{folder}/{queue}/nr_tags")).ok();
+        tree.names(&folder).iter().filter_map(tags).min()
+    }
+
+    /// Another file of the same bdi.
+    fn beside(&self, setting: &str) -> Option<i64> {
+        let knob = KnobName { scope: self.knob.scope.clone(), setting: format!("bdi/{setting}") };
+        value(&self.host.tree, &knob).ok()?.number()
+    }
+}

@@ -1,0 +1,214 @@
+//! What stands in the journal: listed, confirmed, rolled back, and recovered when nobody answers for it any more.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use weir_core::knob::{KnobName, Value};
+
+use super::entry::{Entry, State, Term, boot_clock_ns};
+use super::journal::Journal;
+use super::{KnobError, restore};
+use crate::host::Host;
+
+/// Which changes to roll back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The newest.
+    Last,
+    /// All, the newest first.
+    All,
+}
+
+/// What a rollback did, in sentences, and what it could not do.
+#[derive(Debug, Default)]
+pub struct LedBack {
+    /// A sentence a value, and what was left alone.
+    pub said: Vec<String>,
+    /// What could not be led back, or not be read.
+    pub failed: Vec<KnobError>,
+}
+
+/// A change in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its file.
+    pub file: PathBuf,
+    /// The process that made it.
+    pub pid: u32,
+    /// Whether that still runs.
+    pub alive: bool,
+    /// How long ago it was made.
+    pub age: Duration,
+    /// Until when it holds.
+    pub until: Until,
+    /// Knobs with the value before and the value written; where one was reset by another, what became of it.
+    pub changes: Vec<(KnobName, Value, Option<Value>)>,
+}
+
+/// Until when a change holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Its process ends.
+    End,
+    /// So much time has passed, unless it is confirmed.
+    Deadline(Duration),
+    /// A rollback.
+    Rollback,
+    /// Nobody answers for it: the next weir leads it back.
+    Stale,
+    /// It belongs to an earlier boot and means nothing.
+    Void,
+}
+
+type Read = (PathBuf, Entry);
+
+/// The entries, newest first, and what could not be read.
+fn all(journal: &Journal) -> (Vec<Read>, Vec<KnobError>) {
+    let (mut entries, mut failed) = (Vec::new(), Vec::new());
+    for file in journal.files() {
+        match journal.read(&file) {
+            Ok(entry) => entries.push((file, entry)),
+            // Its guardian may have finished with it in the meantime.
+            Err(KnobError::Host(error)) if error.is_absent() => {}
+            Err(error) => failed.push(error),
+        }
+    }
+    entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.since_ns));
+    (entries, failed)
+}
+
+/// What is in the journal, newest first, and what of it cannot be read.
+pub fn entries(journal: &Journal) -> (Vec<Listed>, Vec<KnobError>) {
+    let host = Host::live();
+    let (entries, failed) = all(journal);
+    (entries.into_iter().map(|(file, entry)| listed(&host, file, &entry)).collect(), failed)
+}
+
+fn listed(host: &Host, file: PathBuf, entry: &Entry) -> Listed {
+    let (alive, now_ns) = (entry.is_alive(&host.tree), boot_clock_ns());
+    let until = match entry.hold {
+        _ if !entry.is_of_this_boot(&host.tree) => Until::Void,
+        _ if entry.is_stale(alive, now_ns) => Until::Stale,
+        _ if entry.state != State::InForce => Until::End,
+        Term::WhileAlive => Until::End,
+        Term::UntilConfirmed { deadline_ns } => {
+            Until::Deadline(Duration::from_nanos(deadline_ns.saturating_sub(now_ns)))
+        }
+        Term::Kept => Until::Rollback,
+    };
+    let changes = entry.changes.iter().map(|c| (c.knob.clone(), c.old.clone(), c.new.last().cloned()));
+    Listed { file, pid: entry.pid, alive, age: entry.age(), until, changes: changes.collect() }
+}
+
+/// Takes changes back, from the journal alone. What a running weir has in hand is left to it; values that somebody
+/// else has changed since are left alone.
+pub fn rollback(journal: &Journal, which: Which) -> LedBack {
+    rollback_on(&Host::live(), journal, which)
+}
+
+fn rollback_on(host: &Host, journal: &Journal, which: Which) -> LedBack {
+    let (entries, failed) = all(journal);
+    let mut done = LedBack { said: Vec::new(), failed };
+    // Knobs of newer changes that stay: what lies beneath them must not be pulled out.
+    let mut covered: Vec<KnobName> = Vec::new();
+    for (file, entry) in entries {
+        if let Some(why) = why_not(host, &entry, &covered) {
+            done.said.push(why);
+            covered.extend(entry.changes.into_iter().map(|change| change.knob));
+            continue;
+        }
+        match restore::from_file(host, journal, &file, |_| true) {
+            Ok(said) => done.said.extend(said),
+            Err(error) => {
+                if let KnobError::NotLedBack { said, .. } = &error {
+                    done.said.extend(said.iter().cloned());
+                }
+                done.failed.push(error);
+                covered.extend(entry.changes.into_iter().map(|change| change.knob));
+            }
+        }
+        if which == Which::Last {
+            break;
+        }
+    }
+    if done.said.is_empty() && done.failed.is_empty() {
+        done.said.push("nothing to put back: every value is as it was".to_string());
+    }
+    done
+}
+
+fn why_not(host: &Host, entry: &Entry, covered: &[KnobName]) -> Option<String> {
+    let until_its_end = entry.state != State::InForce || entry.hold == Term::WhileAlive;
+    if until_its_end && entry.is_alive(&host.tree) {
+        let knob = entry.changes.first().map(|change| change.knob.to_string()).unwrap_or_default();
+        return Some(format!("{knob} is in the hands of a running weir (process {}): left to it", entry.pid));
+    }
+    let below = entry.changes.iter().find(|change| covered.contains(&change.knob))?;
+    Some(format!("{}: an earlier change of it waits until the later one has gone back", below.knob))
+}
+
+/// Keeps what waits for confirmation, until a rollback. The sentences tell what is kept.
+///
+/// # Errors
+/// When the journal cannot be written; the change then goes back at its deadline.
+pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
+    let _lock = match journal.lock() {
+        Err(error) if error.is_absent() => return Ok(vec![NOTHING_WAITS.to_string()]),
+        lock => lock.map_err(KnobError::Journal)?,
+    };
+    let tree = &Host::live().tree;
+    let (entries, mut damaged) = all(journal);
+    let mut said = Vec::new();
+    for (file, mut entry) in entries {
+        let Term::UntilConfirmed { deadline_ns } = entry.hold else { continue };
+        if entry.state != State::InForce || !entry.is_of_this_boot(tree) {
+            continue;
+        }
+        let knobs: Vec<String> = entry.changes.iter().map(|change| change.knob.to_string()).collect();
+        let knobs = knobs.join(", ");
+        if boot_clock_ns() >= deadline_ns {
+            said.push(format!("{knobs}: too late, its time has passed and it goes back"));
+            continue;
+        }
+        entry.hold = Term::Kept;
+        journal.write(&file, &entry).map_err(KnobError::Journal)?;
+        said.push(format!("{knobs}: kept until `weir knobs rollback` or the next boot"));
+    }
+    match damaged.pop() {
+        Some(error) => Err(error),
+        None if said.is_empty() => Ok(vec![NOTHING_WAITS.to_string()]),
+        None => Ok(said),
+    }
+}
+
+const NOTHING_WAITS: &str = "nothing waits for confirmation";
+
+/// Leads back what nobody answers for any more: changes of processes that ended without doing it, and changes whose
+/// time to be confirmed has passed. Called at the start of every run that may change knobs. The sentences tell what
+/// was done, and what could not be.
+pub fn recover_stale(folder: &Path) -> Vec<String> {
+    recover_on(&Host::live(), &Journal::at(folder))
+}
+
+fn recover_on(host: &Host, journal: &Journal) -> Vec<String> {
+    let (entries, damaged) = all(journal);
+    let mut said: Vec<String> = damaged.iter().map(with_hint).collect();
+    let is_stale = |entry: &Entry| {
+        !entry.is_of_this_boot(&host.tree) || entry.is_stale(entry.is_alive(&host.tree), boot_clock_ns())
+    };
+    for (file, entry) in entries.iter().filter(|(_, entry)| is_stale(entry)) {
+        said.push(format!("an earlier run (process {}) ended without putting its settings back", entry.pid));
+        match restore::from_file(host, journal, file, is_stale) {
+            Ok(more) => said.extend(more),
+            Err(error) => said.push(format!("{}: {}", file.display(), with_hint(&error))),
+        }
+    }
+    said
+}
+
+fn with_hint(error: &KnobError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
+}

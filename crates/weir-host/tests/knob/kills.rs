@@ -1,0 +1,84 @@
+//! SIGKILL at moments that nobody chose: to the run, to its guardian, to both.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use weir_host::knob::{self, Journal, Which};
+
+use super::devices::Disk;
+use super::runs::{Run, entries};
+
+/// Kills in a run of this test, unless `WEIR_KILLS` says how many.
+const KILLS: u64 = 12;
+/// Longest time that a run is let alone.
+const MOST_US: u64 = 300_000;
+
+/// Whom a kill hits, in this order.
+const VICTIMS: [&[Victim]; 4] =
+    [&[Victim::Run], &[Victim::Guardian, Victim::Run], &[Victim::Run, Victim::Guardian], &[Victim::Guardian]];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Run,
+    Guardian,
+}
+
+/// The generator of Steele, Lea and Flood: the moments are the same in each run.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn kill(victims: &[Victim], run: &mut Run) {
+    // After the run's end nobody names its children any more.
+    let guardians = run.guardians();
+    for victim in victims {
+        match victim {
+            Victim::Run => run.kill(),
+            // One that has just ended is no loss.
+            Victim::Guardian => guardians.iter().for_each(|pid| {
+                // SAFETY: a signal touches no memory of ours; the process is a child of a child of ours.
+                unsafe { libc::kill(*pid, libc::SIGKILL) };
+            }),
+        }
+    }
+}
+
+pub fn root_kills_at_any_moment_are_led_back() {
+    let kills = std::env::var("WEIR_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let disk = Disk::new();
+    let before = disk.snapshot();
+    let folder = disk.journal();
+    let wanted = disk.settings(&[
+        "scheduler=none",
+        "nr_requests=48",
+        "max_sectors_kb=512",
+        "read_ahead_kb=64",
+        "nomerges=2",
+        "bdi/max_ratio=7",
+    ]);
+    let (mut state, mut unfinished) = (1, 0);
+    for index in 0..kills {
+        let verb = if index % 3 == 2 { "__keep" } else { "__churn" };
+        let victims = VICTIMS[(random(&mut state) % VICTIMS.len() as u64) as usize];
+        let alone = Duration::from_micros(random(&mut state) % MOST_US);
+        let mut run = Run::start(verb, &folder, &wanted);
+        sleep(alone);
+        kill(victims, &mut run);
+        // A run whose guardian alone was killed goes on; here it ends too.
+        drop(run);
+        unfinished += entries_now(&folder);
+        let done = knob::rollback(&Journal::at(&folder), Which::All);
+        assert!(done.failed.is_empty(), "kill {index} after {alone:?}: {done:?}");
+        assert_eq!(disk.snapshot(), before, "kill {index} after {alone:?}, {verb}: {done:?}");
+        assert_eq!(entries(&folder), 0, "kill {index}");
+    }
+    println!("{kills} kills, {unfinished} of them with a change in the journal: every value was led back");
+}
+
+fn entries_now(folder: &Path) -> usize {
+    if folder.exists() { entries(folder) } else { 0 }
+}

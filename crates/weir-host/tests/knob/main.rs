@@ -1,0 +1,74 @@
+//! Knobs on the real machine: every way out leads back.
+#![allow(clippy::unwrap_used)] // test code throughout; clippy knows that only of functions under #[test]
+
+mod devices;
+mod kills;
+mod limits;
+mod runs;
+mod terms;
+
+use std::process::ExitCode;
+
+use weir_host::knob;
+
+type Check = fn();
+const CHECKS: &[(&str, Check)] = &[
+    ("root_restore_leads_back_and_two_runs_do_not_share_a_knob", limits::root_restore_leads_back),
+    ("root_a_killed_run_is_led_back_by_its_guardian", limits::root_a_killed_run_is_led_back),
+    ("root_a_terminals_signals_do_not_reach_the_guardian", limits::root_signals_do_not_reach_the_guardian),
+    ("root_the_next_run_recovers_when_the_guardian_died_too", limits::root_the_next_run_recovers),
+    ("root_a_value_that_somebody_else_wrote_is_left_alone", limits::root_a_foreign_value_is_left_alone),
+    ("root_a_switch_of_the_scheduler_is_led_back_with_all_it_resets", devices::root_a_switch_is_led_back),
+    ("root_a_refused_value_takes_back_what_was_written_before_it", devices::root_a_refusal_takes_all_back),
+    ("root_what_the_kernel_refuses_is_said_in_words", devices::root_refusals_are_said_in_words),
+    ("root_a_share_in_bytes_is_led_back_exactly", devices::root_a_share_in_bytes_is_led_back),
+    ("root_everything_of_a_device_is_read", devices::root_everything_of_a_device_is_read),
+    ("root_what_is_not_confirmed_goes_back_by_itself", terms::root_what_is_not_confirmed_goes_back),
+    ("root_what_is_confirmed_stays_until_a_rollback", terms::root_what_is_confirmed_stays),
+    ("root_changes_go_back_newest_first_and_twice_is_harmless", terms::root_changes_go_back_newest_first),
+    ("root_a_second_run_waits_for_the_first", terms::root_a_second_run_waits),
+    ("root_a_journal_without_room_changes_nothing", terms::root_a_journal_without_room_changes_nothing),
+    ("root_kills_at_any_moment_are_led_back", kills::root_kills_at_any_moment_are_led_back),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some(knob::ARGUMENT) => return knob::guardian_main(&arguments[1..]),
+        Some(verb) if verb.starts_with("__") => runs::be(verb, &arguments[1..]),
+        _ => {}
+    }
+    let mut passed = 0;
+    for (name, check) in CHECKS.iter().filter(|(name, _)| is_wanted(name, &arguments)) {
+        match runs::why_not() {
+            Some(reason) => println!("test {name} ... not run: {reason}"),
+            None => {
+                check();
+                println!("test {name} ... ok");
+                passed += 1;
+            }
+        }
+    }
+    // In the words of the standard harness, for whoever adds up.
+    println!(
+        "test result: ok. {passed} passed; 0 failed; 0 ignored; 0 measured; {} filtered out",
+        CHECKS.len() - passed
+    );
+    ExitCode::SUCCESS
+}
+
+/// As the standard harness takes it: parts of names to run, after `--skip` parts of names not to run.
+fn is_wanted(name: &str, arguments: &[String]) -> bool {
+    let mut wanted: Option<bool> = None;
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let skips = argument == "--skip";
+        let part = if skips { arguments.next() } else { Some(argument) };
+        match part.filter(|part| !part.starts_with('-')).map(|part| name.contains(part.as_str())) {
+            Some(true) if skips => return false,
+            Some(found) if !skips => wanted = Some(wanted.unwrap_or(false) || found),
+            _ => {}
+        }
+    }
+    wanted.unwrap_or(true)
+}

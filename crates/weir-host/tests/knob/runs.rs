@@ -1,0 +1,138 @@
+//! Runs of weir to be killed: this very program, called with a verb.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use weir_core::knob::Setting;
+use weir_host::Host;
+use weir_host::knob::{self, Applied, Hold, Journal, KnobError};
+
+/// How long anything may take that has to happen at all.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn why_not() -> Option<String> {
+    let file = "/proc/sys/vm/dirty_bytes";
+    let opened = fs::OpenOptions::new().write(true).open(file);
+    opened.err().map(|error| format!("{file} cannot be written: {error}"))
+}
+
+pub fn settings<T: AsRef<str>>(texts: &[T]) -> Vec<Setting> {
+    texts.iter().map(|text| text.as_ref().parse().unwrap()).collect()
+}
+
+pub fn apply<T: AsRef<str>>(journal: &Journal, texts: &[T], hold: Hold) -> Result<Applied, KnobError> {
+    let host = Host::live();
+    let plan = knob::plan(&host, &settings(texts), false).map_err(KnobError::Planned)?;
+    journal.apply(&host, &plan, hold, Duration::ZERO)
+}
+
+pub fn until(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "{what}: did not happen");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+pub fn signal(pid: i32, signal: &str) {
+    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+}
+
+/// Entries in the journal.
+pub fn entries(journal: &Path) -> usize {
+    let names = fs::read_dir(journal).unwrap().map(|entry| entry.unwrap().path());
+    names.filter(|path| path.extension().is_some_and(|extension| extension == "json")).count()
+}
+
+/// What such a run does: VERB JOURNAL SETTING….
+pub fn be(verb: &str, arguments: &[String]) -> ! {
+    let (journal, wanted) = (Journal::at(Path::new(&arguments[0])), &arguments[1..]);
+    match verb {
+        "__hold" => {
+            let _applied = knob::trial(&journal, &settings(wanted)).unwrap();
+            println!("begun");
+            sleep(Duration::MAX);
+        }
+        // Applies and leads back, for ever.
+        "__churn" => {
+            println!("begun");
+            loop {
+                knob::trial(&journal, &settings(wanted)).unwrap().restore().unwrap();
+            }
+        }
+        // Applies and rolls back what is to outlive it, for ever.
+        "__keep" => {
+            println!("begun");
+            loop {
+                drop(apply(&journal, wanted, Hold::Kept).unwrap());
+                knob::rollback(&journal, knob::Which::All);
+            }
+        }
+        "__kept" => drop(apply(&journal, wanted, Hold::Kept).unwrap()),
+        "__unconfirmed" => {
+            let deadline = Duration::from_millis(wanted[0].parse().unwrap());
+            drop(apply(&journal, &wanted[1..], Hold::UntilConfirmed { deadline }).unwrap());
+        }
+        other => panic!("{other}?"),
+    }
+    std::process::exit(0)
+}
+
+/// Such a run, seen from outside.
+pub struct Run {
+    child: Child,
+}
+
+impl Run {
+    /// Starts one and waits until it has begun.
+    pub fn start<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) -> Run {
+        let mut child = Run::command(verb, journal, wanted).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "begun\n");
+        Run { child }
+    }
+
+    /// Runs one that ends by itself. Its standard error is a pipe, which its guardian must not keep open.
+    pub fn whole<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) {
+        let output = Run::command(verb, journal, wanted).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn command<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg(verb).arg(journal).args(wanted.iter().map(AsRef::as_ref));
+        command
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its guardians: it has one at most, and none between two changes.
+    pub fn guardians(&self) -> Vec<i32> {
+        let pid = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    }
+
+    pub fn guardian(&self) -> i32 {
+        self.guardians()[0]
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

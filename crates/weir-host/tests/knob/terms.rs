@@ -1,0 +1,152 @@
+//! How long a change holds: until its process ends, until it is not confirmed, until it is rolled back.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread::{sleep, spawn};
+use std::time::Duration;
+
+use weir_host::Host;
+use weir_host::knob::{self, Hold, Journal, KnobError, Until, Which};
+
+use super::devices::Disk;
+use super::runs::{Run, apply, entries, settings, signal, until};
+
+/// Processes that guard an entry of this journal.
+fn guardians(journal: &Path) -> Vec<i32> {
+    let is_guardian = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains(knob::ARGUMENT) && line.contains(&journal.display().to_string())
+    };
+    let names = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter_map(|name| name.to_string_lossy().parse().ok()).filter(is_guardian).collect()
+}
+
+fn untils(journal: &Path) -> Vec<Until> {
+    knob::entries(&Journal::at(journal)).0.into_iter().map(|listed| listed.until).collect()
+}
+
+/// What a process leaves that applies this for so many milliseconds unless it is confirmed.
+fn unconfirmed(disk: &Disk, milliseconds: u32) {
+    let mut arguments = vec![milliseconds.to_string()];
+    arguments.extend(disk.settings(&["read_ahead_kb=64"]));
+    Run::whole("__unconfirmed", &disk.journal(), &arguments);
+}
+
+pub fn root_what_is_not_confirmed_goes_back() {
+    let disk = Disk::new();
+    let (before, journal) = (disk.snapshot(), disk.journal());
+    unconfirmed(&disk, 5000);
+    assert_eq!(disk.read("queue/read_ahead_kb"), "64", "it outlives its process");
+    assert!(matches!(untils(&journal)[..], [Until::Deadline(_)]), "{:?}", untils(&journal));
+    let second = disk.trial(&["read_ahead_kb=32"]).unwrap_err();
+    assert!(matches!(second, KnobError::Held { unconfirmed: true, .. }), "{second}");
+    until("it goes back", || disk.snapshot() == before && entries(&journal) == 0);
+    until("its guardian ends", || guardians(&journal).is_empty());
+
+    // Without a guardian the next weir does it.
+    unconfirmed(&disk, 1000);
+    guardians(&journal).into_iter().for_each(|pid| signal(pid, "-KILL"));
+    until("its time passes", || untils(&journal) == [Until::Stale]);
+    let said = knob::recover_stale(&journal).join("\n");
+    assert_eq!(disk.snapshot(), before, "{said}");
+}
+
+pub fn root_what_is_confirmed_stays() {
+    let disk = Disk::new();
+    let (before, journal) = (disk.snapshot(), disk.journal());
+    unconfirmed(&disk, 60_000);
+    let said = knob::confirm(&Journal::at(&journal)).unwrap().join("\n");
+    assert!(said.contains("read_ahead_kb: kept until"), "{said}");
+    assert_eq!(knob::confirm(&Journal::at(&journal)).unwrap(), ["nothing waits for confirmation"]);
+    until("its guardian ends", || guardians(&journal).is_empty());
+    assert!(knob::recover_stale(&journal).is_empty());
+    assert_eq!((disk.read("queue/read_ahead_kb"), untils(&journal)), ("64".into(), vec![Until::Rollback]));
+    let done = knob::rollback(&Journal::at(&journal), Which::Last);
+    assert!(done.failed.is_empty() && done.said[0].contains("read_ahead_kb is back at 256"), "{done:?}");
+    assert_eq!(disk.snapshot(), before);
+}
+
+pub fn root_changes_go_back_newest_first() {
+    let disk = Disk::new();
+    let (before, folder) = (disk.snapshot(), disk.journal());
+    let journal = Journal::at(&folder);
+    Run::whole("__kept", &folder, &disk.settings(&["read_ahead_kb=64"]));
+    Run::whole("__kept", &folder, &disk.settings(&["read_ahead_kb=32", "scheduler=none"]));
+    // A trial on top of them is left alone, and what lies beneath it too.
+    let trial = Run::start("__hold", &folder, &disk.settings(&["read_ahead_kb=16"]));
+    let done = knob::rollback(&journal, Which::All);
+    assert!(done.said[0].contains("in the hands of a running weir"), "{done:?}");
+    assert_eq!((disk.read("queue/read_ahead_kb"), entries(&folder)), ("16".into(), 3));
+    drop(trial);
+    until("the trial is led back", || entries(&folder) == 2);
+    assert_eq!(disk.read("queue/read_ahead_kb"), "32");
+    knob::rollback(&journal, Which::Last);
+    assert_eq!((disk.read("queue/read_ahead_kb"), entries(&folder)), ("64".into(), 1));
+    let done = knob::rollback(&journal, Which::All);
+    assert_eq!(disk.snapshot(), before, "{done:?}");
+    let again = knob::rollback(&journal, Which::All);
+    assert_eq!((again.said.len(), again.failed.len(), disk.snapshot()), (1, 0, before), "{again:?}");
+    // Somebody else's value stays.
+    Run::whole("__kept", &folder, &disk.settings(&["read_ahead_kb=64", "nomerges=2"]));
+    disk.write("queue/read_ahead_kb", "512");
+    let said = knob::rollback(&journal, Which::All).said.join("\n");
+    assert!(said.contains("is 512, which weir did not write (it wrote 64, over 256)"), "{said}");
+    assert_eq!((disk.read("queue/read_ahead_kb"), disk.read("queue/nomerges")), ("512".into(), "0".into()));
+}
+
+pub fn root_a_second_run_waits() {
+    let disk = Disk::new();
+    let first = Run::start("__hold", &disk.journal(), &disk.settings(&["read_ahead_kb=64"]));
+    let refused = disk.trial(&["read_ahead_kb=32"]).unwrap_err();
+    assert!(matches!(&refused, KnobError::Held { pid, .. } if *pid == first.id()), "{refused}");
+    // Another knob is free.
+    drop(disk.trial(&["nomerges=2"]).unwrap());
+    let ends = spawn(move || {
+        sleep(Duration::from_millis(300));
+        drop(first);
+    });
+    let host = Host::live();
+    let plan = knob::plan(&host, &settings(&disk.settings(&["read_ahead_kb=32"])), false).unwrap();
+    let journal = Journal::at(&disk.journal());
+    let applied = journal.apply(&host, &plan, Hold::WhileAlive, Duration::from_secs(20)).unwrap();
+    ends.join().unwrap();
+    assert_eq!(disk.read("queue/read_ahead_kb"), "32");
+    applied.restore().unwrap();
+    assert_eq!(disk.read("queue/read_ahead_kb"), "256", "what the first run found, not what it wrote");
+}
+
+/// A file system of a few pages, unmounted again.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn new() -> Small {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "weir"]).arg(folder.path()).status();
+        assert!(mounted.unwrap().success());
+        Small(folder)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+pub fn root_a_journal_without_room_changes_nothing() {
+    let disk = Disk::new();
+    let (before, small) = (disk.snapshot(), Small::new());
+    let full = fs::write(small.0.path().join("filler"), vec![1; 1 << 20]).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    let texts = disk.settings(&["read_ahead_kb=64"]);
+    let error = apply(&Journal::at(small.0.path()), &texts, Hold::Kept).unwrap_err();
+    assert!(error.to_string().contains("so nothing was changed"), "{error}");
+    assert!(error.hint().unwrap().contains("make room"), "{error}");
+    assert_eq!((disk.snapshot(), entries(small.0.path())), (before.clone(), 0));
+    let error = apply(&Journal::at(Path::new("/proc/journal")), &texts, Hold::Kept).unwrap_err();
+    assert!(matches!(error, KnobError::Journal(_)), "{error}");
+    assert_eq!(disk.snapshot(), before);
+}
