@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::bca::{ALPHA, Estimate};
 use crate::stats::random::Random;
 
 /// Resamples.
@@ -44,6 +45,11 @@ pub struct Side<'a> {
 /// Interval of the ratio of B's statistic over A's, both resampled on their own. `None` with fewer than
 /// [`UNITS_MIN`] units, or where a statistic is missing or not positive.
 pub fn ratio_unpaired(a: &Side<'_>, b: &Side<'_>, seed: u64) -> Option<RatioInterval> {
+    Some(estimate_unpaired(a, b, seed)?.interval(ALPHA))
+}
+
+/// What [`ratio_unpaired`] cuts its interval from.
+pub fn estimate_unpaired(a: &Side<'_>, b: &Side<'_>, seed: u64) -> Option<Estimate> {
     let (block_a, block_b) = (block_length(a.series), block_length(b.series));
     let mut random = Random::new(seed);
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
@@ -53,7 +59,7 @@ pub fn ratio_unpaired(a: &Side<'_>, b: &Side<'_>, seed: u64) -> Option<RatioInte
         log_ratio(a, &of_a, b, &of_b)
     };
     let blocks = (a.series.len() / block_a).min(b.series.len() / block_b);
-    interval(a, b, blocks, &mut draw)
+    estimate(a, b, blocks, &mut draw)
 }
 
 /// As [`ratio_unpaired`] for units that belong together, the i-th of A with the i-th of B (trials run in turn, say):
@@ -69,7 +75,7 @@ pub fn ratio_paired(a: &Side<'_>, b: &Side<'_>, seed: u64) -> Option<RatioInterv
         resample(&mut chosen, n, block, &mut random);
         log_ratio(&a, &chosen, &b, &chosen)
     };
-    interval(&a, &b, n / block, &mut draw)
+    Some(estimate(&a, &b, n / block, &mut draw)?.interval(ALPHA))
 }
 
 /// Interval of mean(b) / mean(a), unpaired.
@@ -90,37 +96,29 @@ fn mean_of(values: &[f64]) -> impl Fn(&[usize]) -> Option<f64> + '_ {
     }
 }
 
-fn log_ratio(a: &Side<'_>, of_a: &[usize], b: &Side<'_>, of_b: &[usize]) -> Option<f64> {
+pub(crate) fn log_ratio(a: &Side<'_>, of_a: &[usize], b: &Side<'_>, of_b: &[usize]) -> Option<f64> {
     let ratio = (b.statistic)(of_b)? / (a.statistic)(of_a)?;
     (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
 }
 
-fn interval(
+fn estimate(
     a: &Side<'_>,
     b: &Side<'_>,
     blocks: usize,
     draw: &mut dyn FnMut() -> Option<f64>,
-) -> Option<RatioInterval> {
+) -> Option<Estimate> {
     let (n_a, n_b) = (a.series.len(), b.series.len());
     if n_a.min(n_b) < UNITS_MIN {
         return None;
     }
     let all = |n: usize| (0..n).collect::<Vec<usize>>();
     let point = log_ratio(a, &all(n_a), b, &all(n_b))?;
-    let mut draws: Vec<f64> = (0..RESAMPLES).filter_map(|_| draw()).collect();
-    if draws.len() < RESAMPLES / 2 {
-        return None;
-    }
-    draws.sort_by(f64::total_cmp);
-    let tail = expanded_tail(blocks);
-    let at = |q: f64| draws[((q * draws.len() as f64) as usize).min(draws.len() - 1)];
-    // Only the spread of the resamples is used where they do not surround the point (a tail of few samples).
-    let (low, high) = (at(tail).min(point), at(1.0 - tail).max(point));
-    Some(RatioInterval { ratio: point.exp(), low: low.exp(), high: high.exp() })
+    let draws: Vec<f64> = (0..RESAMPLES).filter_map(|_| draw()).collect();
+    (draws.len() >= RESAMPLES / 2).then(|| Estimate::expanded(point, draws, blocks.max(3) as f64))
 }
 
 /// Fills `chosen` with blocks of neighbours until there are `n`.
-fn resample(chosen: &mut Vec<usize>, n: usize, block: usize, random: &mut Random) {
+pub(crate) fn resample(chosen: &mut Vec<usize>, n: usize, block: usize, random: &mut Random) {
     chosen.clear();
     while chosen.len() < n {
         let start = random.below(n - block + 1);
@@ -130,7 +128,7 @@ fn resample(chosen: &mut Vec<usize>, n: usize, block: usize, random: &mut Random
 }
 
 /// Carlstein's block length, 1 for a series without visible autocorrelation, at most a quarter of the series.
-fn block_length(series: &[f64]) -> usize {
+pub(crate) fn block_length(series: &[f64]) -> usize {
     let n = series.len();
     let rho = lag_one_correlation(series);
     if n < 2 * UNITS_MIN || rho <= 1.0 / (n as f64).sqrt() {
@@ -148,46 +146,10 @@ fn lag_one_correlation(series: &[f64]) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// The share to cut from each end: Φ(−√(n/(n−1)) · t(0.975, n−1)), which is 0.025 for many blocks and less for few.
-fn expanded_tail(blocks: usize) -> f64 {
-    let n = blocks.max(3) as f64;
-    normal_below(-(n / (n - 1.0)).sqrt() * student_975(n - 1.0))
-}
-
-/// Upper 2.5 % point of Student's t: the expansion of Fisher and Cornish (1960) in 1/df, good to
-/// 0.3 % from 4 degrees of freedom on.
-fn student_975(df: f64) -> f64 {
-    const Z: f64 = 1.959_963_985;
-    let (z3, z5, z7) = (Z.powi(3), Z.powi(5), Z.powi(7));
-    Z + (z3 + Z) / (4.0 * df)
-        + (5.0 * z5 + 16.0 * z3 + 3.0 * Z) / (96.0 * df.powi(2))
-        + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * Z) / (384.0 * df.powi(3))
-}
-
-/// The normal distribution function for x <= 0 (Abramowitz and Stegun 26.2.17, error below 7.5e-8).
-fn normal_below(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
-    let polynomial = [1.330_274_429, -1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_530]
-        .iter()
-        .fold(0.0, |sum, c| sum * t + c)
-        * t;
-    (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt() * polynomial
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::stats::random::simulate;
-
-    #[test]
-    fn tables_of_t_and_the_normal_distribution() {
-        for (df, t) in [(4.0, 2.776), (9.0, 2.262), (29.0, 2.045), (120.0, 1.980)] {
-            assert!((student_975(df) - t).abs() < 0.007, "{df}: {}", student_975(df));
-        }
-        for (x, p) in [(-1.959_964, 0.025), (-1.0, 0.158_655), (-3.0, 0.001_350), (0.0, 0.5)] {
-            assert!((normal_below(x) - p).abs() < 1e-6, "{x}: {}", normal_below(x));
-        }
-    }
 
     /// How many of 200 intervals of a true ratio cover it.
     fn covering(n: usize, rho: f64, truth: f64, paired: bool) -> usize {
