@@ -9,10 +9,17 @@ pub mod derive;
 pub mod design;
 pub mod finding;
 pub mod goal;
+pub mod judge;
 pub mod log;
 pub mod measures;
+pub mod replay;
+mod schedule;
 pub mod simulate;
 pub mod study;
+pub mod sweep;
+#[cfg(test)]
+pub(crate) mod synthetic;
+mod words;
 
 pub use arm::{Arm, CommandSpec, Workload};
 pub use design::{Design, Observation, Outcome, Phase, Proposal};
@@ -20,4 +27,6 @@ pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
 pub use goal::{BadGoal, Base, Bases, Bound, Goal, Limit};
 pub use log::{Conduct, Experiment, TrialLog, Washout};
 pub use measures::{Figures, Measures, Metric, Second};
+pub use replay::{build, replay};
 pub use study::{Role, Study, TimeUsed};
+pub use sweep::{Sweep, SweepPlan};

@@ -294,7 +294,6 @@ mod tests {
         ] {
             let covered =
                 covering(alpha, 1.1, |random, seed| paired(&logs(random, n, 1.1f64.ln(), 0.1), seed));
-            println!("paired {n} {alpha}: {covered}");
             assert!((least..=most).contains(&covered), "{n} pairs at {alpha}: {covered} of 200");
         }
         for n in [5, 12] {
@@ -302,7 +301,6 @@ mod tests {
                 let (a, b) = (logs(random, n, 0.0, 0.1), logs(random, n + 3, 1.1f64.ln(), 0.05));
                 unpaired(&a, &b, seed)
             });
-            println!("unpaired {n}: {covered}");
             assert!((181..=199).contains(&covered), "{n} unpaired: {covered} of 200");
         }
     }
@@ -317,7 +315,6 @@ mod tests {
             let logs: Vec<f64> = (0..15).map(|_| stall(random) + 0.03 * simulate::normal(random)).collect();
             paired(&logs, seed)
         });
-        println!("skewed: {covered}");
         assert!((170..=198).contains(&covered), "{covered} of 200");
     }
 
@@ -378,7 +375,6 @@ mod tests {
                 let kin = if with_kin { kin(random, n, between, within, rho) } else { Kin::default() };
                 of_seconds(&seconds(random, n, between, within, rho), kin, seed)
             });
-            println!("clustered {n} {between} {within} {rho} {with_kin}: {covered}");
             assert!(
                 (183..=200).contains(&covered),
                 "{n} {between} {within} {rho} {with_kin}: {covered} of 200"

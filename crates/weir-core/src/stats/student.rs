@@ -58,7 +58,7 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     let not_zero = |v: f64| if v.abs() < TINY { TINY } else { v };
     let term = |i: u32| {
         let m = f64::from(i / 2);
-        if i % 2 == 0 {
+        if i.is_multiple_of(2) {
             m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
         } else {
             -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))

@@ -176,6 +176,11 @@ fn stand_ins(metric: &Metric) -> &[Metric] {
     }
 }
 
+/// A figure's value in its unit, for people.
+pub(super) fn shown(metric: &Metric, value: f64) -> String {
+    print::value(metric, value, print::Digits::Few)
+}
+
 fn log_ratio(to: f64, from: f64) -> f64 {
     if to <= 0.0 && from <= 0.0 {
         return 0.0;
@@ -196,8 +201,9 @@ fn breach(bound: &Bound, figures: &Figures, bases: &Bases<'_>) -> Result<(), Str
         }
     };
     let holds = if bound.at_most { *value <= limit } else { *value >= limit };
-    let shown = |value| print::value(metric, value, print::Digits::Few);
-    holds.then_some(()).ok_or_else(|| format!("{metric} is {}, not {bound}: {}", shown(*value), shown(limit)))
+    holds.then_some(()).ok_or_else(|| {
+        format!("{metric} is {}, not {bound}: {}", shown(metric, *value), shown(metric, limit))
+    })
 }
 
 impl fmt::Display for Base {

@@ -1,0 +1,117 @@
+//! Phrases that the findings of all designs are made of.
+
+use crate::experiment::Arm;
+use crate::experiment::arm::Workload;
+use crate::experiment::finding::{Effect, Judgement};
+use crate::experiment::goal;
+use crate::experiment::measures::Metric;
+use crate::knob::{Setting, Value};
+use crate::stats::bootstrap::RatioInterval;
+use crate::units::{Bytes, significant};
+
+/// `vm.dirty_bytes = 15 MB`.
+pub(super) fn setting(setting: &Setting) -> String {
+    let value = match setting.value {
+        Value::Bytes(bytes) => size(bytes),
+        Value::Ratio(percent) => format!("{percent} %"),
+        _ => setting.written_value(),
+    };
+    format!("{} = {value}", setting.written_name())
+}
+
+/// Powers of 1000 where they come out even, as people set limits.
+fn size(bytes: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")];
+    let even = units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
+    even.map_or_else(|| Bytes(bytes).to_string(), |(unit, name)| format!("{} {name}", bytes / unit))
+}
+
+/// What an arm changes, else its label.
+pub(super) fn arm(arm: &Arm) -> String {
+    let settings: Vec<String> = arm.settings.iter().map(setting).collect();
+    if settings.is_empty() { arm.label.clone() } else { settings.join(", ") }
+}
+
+/// What an arm's rate counts.
+pub(super) fn operations(arm: &Arm) -> &'static str {
+    match &arm.workload {
+        Workload::Job(job) if job.sync.every > 0 && job.writes() => "synchronous commits",
+        Workload::Job(_) => "operations",
+        Workload::Command(_) => "the command's rate",
+    }
+}
+
+/// A figure's name in a sentence.
+pub(super) fn figure(metric: &Metric) -> String {
+    match metric {
+        Metric::Rate => "the rate".to_string(),
+        Metric::Mean => "the mean latency".to_string(),
+        Metric::Bulk => "the bulk rate".to_string(),
+        Metric::Device => "what the device writes".to_string(),
+        Metric::Max => "the longest latency".to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// A value in its unit.
+pub(super) fn value(metric: &Metric, value: f64) -> String {
+    goal::shown(metric, value)
+}
+
+/// A share in percent with as many digits as it is worth: `0.1`, `4`, `93`, `1250`.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.abs() < 0.95 {
+        significant(percent).trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        format!("{percent:.0}")
+    }
+}
+
+/// A ratio as a change: `+12 %`, `-4.5 %`, `× 21`.
+pub(super) fn change(ratio: f64) -> String {
+    if ratio >= 3.0 {
+        return format!("× {}", significant(ratio));
+    }
+    let percent = (ratio - 1.0) * 100.0;
+    if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
+}
+
+/// `(95 %: +9 % … +15 %)`.
+pub(super) fn interval(ratio: &RatioInterval) -> String {
+    format!("(95 %: {} … {})", change(ratio.low), change(ratio.high))
+}
+
+/// An effect in short: `+12 % (95 %: +9 % … +15 %)`, or that nothing was shown.
+pub(super) fn effect(effect: &Effect) -> String {
+    match (&effect.ratio, effect.judgement) {
+        (Some(ratio), Judgement::NoDifference) => {
+            format!("no difference shown {}", interval(ratio))
+        }
+        (Some(ratio), _) => format!("{} {}", change(ratio.ratio), interval(ratio)),
+        (None, _) => "too little was measured to say".to_string(),
+    }
+}
+
+/// What settings mean for durability.
+pub(super) fn durability(settings: &[Setting]) -> String {
+    let names = |part: &str| settings.iter().any(|setting| setting.knob.setting.contains(part));
+    if names("write_cache") {
+        "what the device has acknowledged may be lost at a power failure, unless its cache is protected"
+            .to_string()
+    } else {
+        "none: what was synced stays as safe as it was".to_string()
+    }
+}
+
+/// How exact the way back is.
+pub(super) fn reversibility(settings: &[Setting]) -> String {
+    let action = settings.iter().any(|setting| setting.knob.setting == "vm.drop_caches");
+    if settings.is_empty() {
+        "nothing of the machine is changed".to_string()
+    } else if action {
+        "dropped caches fill again by themselves; the other values are put back exactly".to_string()
+    } else {
+        "exact: the values found are put back".to_string()
+    }
+}
