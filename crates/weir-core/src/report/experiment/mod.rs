@@ -204,19 +204,44 @@ pub fn effect_sentence(study: &Study<'_>, effect: &Effect) -> String {
     )
 }
 
+/// How much of the idle machine's figure an arm keeps, with the interval.
+pub fn idle_sentence(study: &Study<'_>, arm: usize) -> Option<String> {
+    let metric = study.main_metric();
+    let effect = study.effect(study.arm_of(Role::Idle)?, arm, &metric)?;
+    let ratio = effect.ratio?;
+    let percent = |share: f64| significant(share * 100.0);
+    let (name, share) = (title(study, &metric), percent(ratio.ratio));
+    let (low, high) = (percent(ratio.low), percent(ratio.high));
+    Some(format!("{name}: {share} % of idle [{low}, {high}] (n = {})", effect.units))
+}
+
+/// A finding's words as a sentence of its own: a capital, unless it begins with a name, and a full stop.
+pub fn sentence(text: &str) -> String {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let is_name = first.contains(['.', '/', '=', '_', ':']);
+    let mut chars = text.chars();
+    let start: String = chars
+        .next()
+        .into_iter()
+        .flat_map(|c| if is_name { vec![c] } else { c.to_uppercase().collect() })
+        .collect();
+    let stop = if text.ends_with(['.', '!', '?', ':']) || text.is_empty() { "" } else { "." };
+    format!("{start}{}{stop}", chars.as_str())
+}
+
 /// What weakens the finding: spoilt trials, washouts cut short, what was noticed on the way.
 pub fn doubts(study: &Study<'_>) -> Vec<String> {
     let all = study.experiment.trials.len();
     let mut out = Vec::new();
     if let Some(why) = &study.record.ended_early {
-        out.push(format!("The experiment ended early: {why}."));
+        out.push(sentence(&format!("The experiment ended early: {why}")));
     }
     for (trial, how) in study.spoilt() {
         let why = match &trial.observation.outcome {
             Outcome::Aborted { why, .. } | Outcome::Failed { why } => why.as_str(),
             Outcome::Measured(_) => "",
         };
-        out.push(format!("{} {how} and counts as the worst: {why}.", whose(study, trial)));
+        out.push(sentence(&format!("{} {how} and counts as the worst: {why}", whose(study, trial))));
     }
     let short: Vec<u64> = study
         .experiment
@@ -232,9 +257,11 @@ pub fn doubts(study: &Study<'_>) -> Vec<String> {
             Bytes(*most)
         ));
     }
-    out.extend(study.experiment.remarks.iter().cloned());
+    out.extend(study.experiment.remarks.iter().map(|remark| sentence(remark)));
     for trial in &study.experiment.trials {
-        out.extend(trial.remarks.iter().map(|remark| format!("{}: {remark}", whose(study, trial))));
+        out.extend(
+            trial.remarks.iter().map(|remark| sentence(&format!("{}: {remark}", whose(study, trial)))),
+        );
     }
     out
 }

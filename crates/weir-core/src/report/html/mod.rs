@@ -3,6 +3,7 @@
 mod conditions;
 mod distribution;
 mod doctor;
+mod experiment;
 mod job;
 mod merge;
 mod run;
@@ -10,12 +11,13 @@ mod timeline;
 mod trace;
 
 pub use doctor::doctor;
+pub use experiment::experiment;
 pub use run::run;
 pub use trace::trace;
 
 use std::fmt::Display;
 
-use super::plot::{self, BarFigure, Figure, Form, StackFigure, escape};
+use super::plot::{self, BarFigure, Figure, Form, MultiplesFigure, ScatterFigure, StackFigure, escape};
 use crate::result::record::Note;
 
 /// Everything the page needs stands in it; a browser must neither fetch nor run anything.
@@ -103,6 +105,18 @@ pub fn bars(figure: &BarFigure, table: &Table) -> String {
 /// Stacked bars with their finding above and their numbers folded away beneath.
 pub fn stacks(figure: &StackFigure, table: &Table) -> String {
     let drawings = [Form::Wide, Form::Narrow].map(|form| plot::stack_svg(figure, form)).concat();
+    framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
+}
+
+/// Named points over two axes, likewise.
+pub fn scatter(figure: &ScatterFigure, table: &Table) -> String {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::scatter_svg(figure, form)).concat();
+    framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
+}
+
+/// Small multiples, likewise.
+pub fn multiples(figure: &MultiplesFigure, table: &Table) -> String {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::multiples_svg(figure, form)).concat();
     framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
 }
 

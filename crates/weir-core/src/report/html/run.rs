@@ -40,7 +40,7 @@ pub fn run(record: &Record) -> String {
 }
 
 /// The conditions that matter most in a few lines, and all of them folded away.
-fn under_which_conditions(record: &Record) -> String {
+pub fn under_which_conditions(record: &Record) -> String {
     let all = conditions::rows(&record.conditions);
     if all.is_empty() {
         return String::new();

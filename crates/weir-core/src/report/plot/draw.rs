@@ -1,7 +1,9 @@
 //! Lays a figure out and draws it.
 
 use super::labels::{RegionNames, Swatch, at_ends, legend, polygon, room_at_end};
+use super::place::Box4;
 use super::scale::Placed;
+use super::scatter::bar;
 use super::svg::{Anchor, Svg, number, text_width};
 use super::unit::Unit;
 use super::{At, Figure, Form, Join, LOOKS, Panel, Series, Tint, heat};
@@ -19,6 +21,9 @@ const MARKED_POINTS_MOST: usize = 16;
 
 /// Points of a series with at most this many say their value when pointed at.
 const HINTED_POINTS_MOST: usize = 12;
+
+/// Half the length of an interval's end strokes.
+const WHISKER_END: f64 = 3.5;
 
 /// Ticks of one axis: value and text.
 type Ticks = Vec<(f64, String)>;
@@ -58,7 +63,7 @@ pub fn figure(figure: &Figure, form: Form) -> String {
 /// The y axis of a panel, as if its top were at 0.
 fn y_axis(panel: &Panel, form: Form) -> (Placed, Ticks) {
     let points = panel.series.iter().flat_map(|s| s.points.iter().map(|p| p.1));
-    let bands = panel.series.iter().flat_map(|s| s.band.iter().flat_map(|b| [b.1, b.2]));
+    let bands = panel.series.iter().flat_map(|s| s.band.iter().chain(&s.whiskers).flat_map(|b| [b.1, b.2]));
     let cells = panel.heat.iter().flat_map(|c| [c.y.0, c.y.1]);
     let lines = panel.references.iter().filter_map(|r| match r.at {
         At::Y(value) => Some(value),
@@ -148,12 +153,20 @@ fn draw_panel(
         lines(svg, series, alone, x, y);
     }
     for series in &panel.series {
+        let class = format!("eb s{}", series.look % LOOKS);
+        for (at, low, high) in series.whiskers.iter().filter(|w| w.1.is_finite() && w.2.is_finite()) {
+            bar(svg, &class, (x.at(*at), y.at(*low)), (x.at(*at), y.at(*high)), (WHISKER_END, 0.0));
+        }
+    }
+    for series in &panel.series {
         markers(svg, series, alone, (x, figure.x.unit), (y, panel.y.unit));
     }
     for (i, reference) in panel.references.iter().enumerate() {
         match reference.at {
-            At::X(value) => vertical(svg, (value, &reference.label), i, x, y, form.font()),
-            At::Y(value) => horizontal(svg, (value, &reference.label), &panel.series, x, y, form.font()),
+            At::X(value) => vertical_reference(svg, (value, &reference.label), i, (x, y), form.font()),
+            At::Y(value) => {
+                horizontal_reference(svg, (value, &reference.label), &panel.series, (x, y), form.font());
+            }
         }
     }
 }
@@ -224,7 +237,8 @@ fn lines(svg: &mut Svg, series: &Series, alone: bool, x: &Placed, y: &Placed) {
     }
 }
 
-fn polyline(corners: &[(f64, f64)]) -> String {
+/// A path through places on the drawing.
+pub fn polyline(corners: &[(f64, f64)]) -> String {
     let mut d = String::with_capacity(corners.len() * 10);
     for (i, (x, y)) in corners.iter().enumerate() {
         d.push_str(match i {
@@ -265,7 +279,13 @@ fn markers(
 }
 
 /// A vertical line with its name above the drawing area, in a row of its own.
-fn vertical(svg: &mut Svg, (value, label): (f64, &str), row: usize, x: &Placed, y: &Placed, font: f64) {
+fn vertical_reference(
+    svg: &mut Svg,
+    (value, label): (f64, &str),
+    row: usize,
+    (x, y): (&Placed, &Placed),
+    font: f64,
+) {
     let at = x.at(value);
     let above = y.end - font * (0.4 + 1.25 * row as f64);
     svg.line("ref", (at, above - font * 0.2), (at, y.start));
@@ -274,15 +294,15 @@ fn vertical(svg: &mut Svg, (value, label): (f64, &str), row: usize, x: &Placed, 
     svg.text("rf", (at + offset, above), anchor, label);
 }
 
-/// A horizontal line with its name above it, on the side where fewer points are in its way.
-fn horizontal(
+/// A horizontal line with its name above it, on the side where fewer points are in its way; returns the place of
+/// the name.
+pub fn horizontal_reference(
     svg: &mut Svg,
     (value, label): (f64, &str),
     series: &[Series],
-    x: &Placed,
-    y: &Placed,
+    (x, y): (&Placed, &Placed),
     font: f64,
-) {
+) -> Box4 {
     let (at, width) = (y.at(value), text_width(label, font) + 6.0);
     svg.line("ref", (x.start, at), (x.end, at));
     let in_the_way = |from: f64, to: f64| {
@@ -293,11 +313,14 @@ fn horizontal(
         };
         points.filter(inside).count()
     };
-    if in_the_way(x.end - width, x.end) <= in_the_way(x.start, x.start + width) {
+    let left = if in_the_way(x.end - width, x.end) <= in_the_way(x.start, x.start + width) {
         svg.text("rf", (x.end - 2.0, at - 5.0), Anchor::End, label);
+        x.end - width
     } else {
         svg.text("rf", (x.start + 4.0, at - 5.0), Anchor::Start, label);
-    }
+        x.start
+    };
+    Box4 { left, top: at - 5.0 - font, right: left + width, bottom: at }
 }
 
 /// Texts below the lowest panel; returns where they end.

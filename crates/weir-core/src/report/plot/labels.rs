@@ -69,6 +69,8 @@ pub fn at_ends(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed, font: f64) 
 pub enum Swatch {
     /// A line with its marker.
     Look(usize),
+    /// A marker alone.
+    Marker(usize),
     /// A colour alone.
     Fill(usize),
     /// A letter or short form that stands in the drawing.
@@ -84,7 +86,7 @@ pub fn legend(svg: &mut Svg, entries: &[(Swatch, String)], left: f64, top: f64, 
     for (swatch, text) in entries {
         let swatch_width = match swatch {
             Swatch::Look(_) => SWATCH,
-            Swatch::Fill(_) => font * 1.4,
+            Swatch::Marker(_) | Swatch::Fill(_) => font * 1.4,
             Swatch::Text(mark) => text_width(mark, font) + font * 0.6,
             Swatch::Shades => super::heat::SHADES as f64 * 13.0 + 6.0,
         };
@@ -106,6 +108,7 @@ fn draw_swatch(svg: &mut Svg, swatch: &Swatch, x: f64, y: f64) {
             svg.line(&format!("ln s{}", look % LOOKS), (x, y), (x + 28.0, y));
             svg.marker(*look, (x + 14.0, y), "");
         }
+        Swatch::Marker(look) => svg.marker(*look, (x + 6.0, y), ""),
         Swatch::Fill(look) => svg.rect(&format!("br s{}", look % LOOKS), x, y - 5.0, 12.0, 11.0),
         Swatch::Text(mark) => svg.text("lg strong", (x, y + 4.5), Anchor::Start, mark),
         Swatch::Shades => {

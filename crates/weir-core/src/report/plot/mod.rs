@@ -9,13 +9,18 @@ mod bars;
 mod draw;
 pub mod heat;
 mod labels;
+mod multiples;
+mod place;
 pub mod scale;
+mod scatter;
 mod stack;
 mod svg;
 pub mod unit;
 
 pub use bars::{Bar, BarFigure};
+pub use multiples::{Cell, MultiplesFigure, Strip};
 pub use scale::{Axis, Scale};
+pub use scatter::{Level, ScatterFigure, Spot};
 pub use stack::{Stack, StackFigure};
 pub use svg::escape;
 pub use unit::Unit;
@@ -123,6 +128,8 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// An interval around the points: x, low, high; one that is not finite breaks the band.
     pub band: Vec<(f64, f64, f64)>,
+    /// Intervals of single points, drawn as bars: x, low, high.
+    pub whiskers: Vec<(f64, f64, f64)>,
     /// From this point on the line is dotted: too few samples stand behind it.
     pub doubtful_from: Option<usize>,
 }
@@ -137,6 +144,7 @@ impl Series {
             area: false,
             points,
             band: Vec::new(),
+            whiskers: Vec::new(),
             doubtful_from: None,
         }
     }
@@ -225,4 +233,14 @@ pub fn bars_svg(figure: &BarFigure, form: Form) -> String {
 /// Draws stacked bars for one form of page.
 pub fn stack_svg(figure: &StackFigure, form: Form) -> String {
     stack::svg(figure, form)
+}
+
+/// Draws named points over two axes for one form of page.
+pub fn scatter_svg(figure: &ScatterFigure, form: Form) -> String {
+    scatter::svg(figure, form)
+}
+
+/// Draws small multiples for one form of page.
+pub fn multiples_svg(figure: &MultiplesFigure, form: Form) -> String {
+    multiples::svg(figure, form)
 }

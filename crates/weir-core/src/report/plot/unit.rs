@@ -117,7 +117,7 @@ impl Unit {
                 format!("{} {unit}", significant(value / divisor))
             }
             Unit::Percent => format!("{} %", significant(value)),
-            Unit::Count(things) => format!("{} {things}", rate(value)),
+            Unit::Count(things) => format!("{} {things}", rate(value)).trim_end().to_string(),
             Unit::Quantile => format!("{} %", trimmed(value * 100.0, 4)),
         }
     }

@@ -14,10 +14,10 @@ pub fn advice(study: &Study<'_>) -> String {
     let mut out = String::new();
     match &study.finding.recommendation {
         Recommendation::None => return out,
-        Recommendation::Keep { why } => {
-            labelled_at(&mut out, "Keep", EDGE, &format!("the settings as found: {why}"))
+        Recommendation::Keep { why } => labelled_at(&mut out, "Keep", EDGE, &words::sentence(why)),
+        Recommendation::Infeasible { why } => {
+            labelled_at(&mut out, "Infeasible", EDGE, &words::sentence(why))
         }
-        Recommendation::Infeasible { why } => labelled_at(&mut out, "Infeasible", EDGE, why),
         Recommendation::Change { arm, settings, cost, durability, reversibility } => {
             out.push_str("To do (weir has put everything back as it was)\n");
             for setting in settings {
@@ -26,10 +26,13 @@ pub fn advice(study: &Study<'_>) -> String {
             for effect in words::effects_of(study, *arm).into_iter().take(EFFECTS_MAX) {
                 labelled_at(&mut out, "  effect", EDGE + 1, &words::effect_sentence(study, effect));
             }
+            if let Some(kept) = words::idle_sentence(study, *arm) {
+                labelled_at(&mut out, "  effect", EDGE + 1, &kept);
+            }
             for (label, text) in
                 [("  cost", cost), ("  durability", durability), ("  way back", reversibility)]
             {
-                labelled_at(&mut out, label, EDGE + 1, text);
+                labelled_at(&mut out, label, EDGE + 1, &words::sentence(text));
             }
             out.push_str(&commands(settings));
         }

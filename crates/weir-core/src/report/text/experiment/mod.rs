@@ -97,7 +97,7 @@ fn last_flush_left(rows: &mut [Vec<String>]) {
 fn remarks(study: &Study<'_>) -> String {
     let mut out = String::new();
     for remark in &study.finding.remarks {
-        labelled_at(&mut out, "  -", 4, remark);
+        labelled_at(&mut out, "  -", 4, &words::sentence(remark));
     }
     if out.is_empty() { out } else { format!("How to read it\n{out}\n") }
 }
@@ -182,13 +182,13 @@ mod tests {
         );
         check(
             &experiment(&synthetic::ab(&record, 1.0)),
-            &["A sda/scheduler=mq-deadline", "not significant", "Keep"],
+            &["A sda/scheduler=mq-deadline", "not significant", "Keep No difference"],
         );
         check(&experiment(&synthetic::ab(&record, 1.4)), &["better", "--persist udev"]);
         check(&experiment(&synthetic::race(&record)), &["out after block 1", "confirmed in 10 trials"]);
         check(
             &experiment(&synthetic::spoilt(&record)),
-            &["aborted and counts as the worst", "EINVAL", "no value keeps p99 below 1 ms", "interruption"],
+            &["aborted and counts as the worst", "EINVAL", "No value keeps p99 below 1 ms", "interruption"],
         );
         for design in ["sweep", "ladder", "ab", "race", "other"] {
             check(&experiment(&synthetic::empty(&record, design)), &["Nothing was measured."]);
