@@ -12,10 +12,13 @@ mod error;
 mod guardian;
 mod journal;
 mod order;
+mod owners;
 mod place;
 mod read;
 mod restore;
 mod rollback;
+#[cfg(test)]
+mod testing;
 
 use std::time::Duration;
 
@@ -27,6 +30,7 @@ pub use apply::Applied;
 pub use error::KnobError;
 pub use guardian::{ARGUMENT, guardian_main};
 pub use journal::Journal;
+pub use owners::configuration;
 pub use read::{plan, read, readings};
 pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover_stale, rollback};
 

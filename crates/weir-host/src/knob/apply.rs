@@ -274,7 +274,7 @@ pub(super) fn lead_through(host: &Host, knob: &KnobName, steps: &[Value]) -> Res
     let mut descent = Descent::of(steps.len());
     for value in steps {
         if steps.len() > 1 {
-            descent.before(host, value)?;
+            descent.before(host, value);
         }
         place.write(&host.tree, value).map_err(|error| refused(host, knob, value, error))?;
         accept(knob, value, &place.read(&host.tree)?)?;

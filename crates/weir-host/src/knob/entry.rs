@@ -197,7 +197,7 @@ fn started_ticks(tree: &Tree, pid: u32) -> Result<u64, HostError> {
     tree.parsed(&format!("/proc/{pid}/stat"), parse_started_ticks)
 }
 
-pub(super) fn parse_started_ticks(text: &str) -> Result<u64, BadLine> {
+fn parse_started_ticks(text: &str) -> Result<u64, BadLine> {
     // The command name in parentheses may hold spaces and parentheses itself.
     let bad = || BadLine::new(1, "a running process with its start in field 22", text.trim());
     let mut fields = text.rsplit_once(')').ok_or_else(bad)?.1.split_whitespace();
@@ -212,4 +212,17 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::testing::STAT;
+
+    #[test]
+    fn starts_of_processes_parse() {
+        assert_eq!(parse_started_ticks(STAT), Ok(5555));
+        assert!(parse_started_ticks(&STAT.replace(" S ", " Z ")).is_err());
+        assert!(parse_started_ticks("17 (sh) S 1").is_err());
+    }
 }

@@ -172,3 +172,42 @@ fn input_ended(time: Option<Duration>) -> bool {
     // Readable without a byte in it is the end; a pipe that cannot be read is as good as closed.
     ready > 0 && !matches!(io::stdin().read(&mut [0]), Ok(1..))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guardian_knows_its_duty() {
+        const NEVER: u64 = u64::MAX;
+        let second = Duty::Wait(Some(Duration::from_secs(1)));
+        let unconfirmed = |deadline_ns| Term::UntilConfirmed { deadline_ns };
+        for (hold, state, owner_ended, expected) in [
+            (Term::WhileAlive, State::InForce, false, Duty::Wait(None)),
+            (Term::WhileAlive, State::InForce, true, Duty::LeadBack),
+            (Term::Kept, State::Applying, false, Duty::Wait(None)),
+            (Term::Kept, State::Applying, true, Duty::LeadBack),
+            (Term::Kept, State::InForce, true, Duty::Done),
+            (unconfirmed(NEVER), State::Applying, true, Duty::LeadBack),
+            (unconfirmed(0), State::Applying, false, second),
+            (unconfirmed(NEVER), State::InForce, false, second),
+            (unconfirmed(NEVER), State::InForce, true, second),
+            (unconfirmed(1300), State::InForce, true, Duty::Wait(Some(Duration::from_nanos(300)))),
+            (unconfirmed(1000), State::InForce, false, Duty::LeadBack),
+            (unconfirmed(1000), State::InForce, true, Duty::LeadBack),
+        ] {
+            let entry = Entry {
+                schema: String::new(),
+                boot_id: String::new(),
+                pid: 1,
+                pid_started_ticks: 1,
+                since_ns: 0,
+                hold,
+                state,
+                changes: Vec::new(),
+                checksum: String::new(),
+            };
+            assert_eq!(duty(&entry, owner_ended, 1000), expected, "{hold:?} {state:?} {owner_ended}");
+        }
+    }
+}

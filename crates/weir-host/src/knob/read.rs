@@ -2,12 +2,15 @@
 
 use weir_core::knob::catalog::{self, CATALOG};
 use weir_core::knob::{
-    Kind, KnobName, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value, plan as core_plan,
+    Kind, KnobName, Owner, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value, plan as core_plan,
 };
 use weir_core::target::TargetFacts;
 
 use super::dirty;
+use super::journal::Journal;
+use super::owners::configuration;
 use super::place::{self, Place};
+use super::rollback::{self, Listed, Until};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::tree::Tree;
@@ -50,12 +53,29 @@ pub(super) fn value(tree: &Tree, knob: &KnobName) -> Result<Value, HostError> {
     Place::of(tree, knob)?.read(tree)
 }
 
-/// Every knob there is: the machine's, those of the target's devices (without a target: of all whole devices in
-/// use), of its bdi, and of the cgroups this process is in. What a kernel, device or cgroup does not have is left
-/// out.
+/// Every knob there is, with its owners: the machine's, those of the target's devices (without a target: of all
+/// whole devices in use), of its bdi, and of the cgroups this process is in. What a kernel, device or cgroup does
+/// not have is left out.
 pub fn readings(host: &Host, target: Option<&TargetFacts>) -> Vec<Reading> {
+    let configuration = configuration(host);
+    let in_hand = if host.live { rollback::entries(&Journal::of_root()).0 } else { Vec::new() };
+    let with_owners = |reading: Reading| {
+        let weir = in_hand.iter().filter_map(|listed| weir_as_owner(listed, &reading.knob));
+        let owners = weir.chain(configuration.owners(&reading.knob)).collect();
+        Reading { owners, ..reading }
+    };
     let names = names(&host.tree, target);
-    names.iter().filter_map(|knob| read(host, knob).ok()).collect()
+    names.iter().filter_map(|knob| read(host, knob).ok()).map(with_owners).collect()
+}
+
+/// weir itself, where a change of it is in force.
+fn weir_as_owner(listed: &Listed, knob: &KnobName) -> Option<Owner> {
+    let (_, _, new) = listed.changes.iter().find(|(changed, ..)| changed == knob)?;
+    (listed.until != Until::Void).then(|| Owner {
+        kind: "weir".to_string(),
+        place: listed.file.display().to_string(),
+        value: new.as_ref().map(Value::to_string).unwrap_or_default(),
+    })
 }
 
 /// From wanted settings to an ordered transaction, read on this machine.
@@ -167,5 +187,105 @@ impl Bounds<'_> {
     fn beside(&self, setting: &str) -> Option<i64> {
         let knob = KnobName { scope: self.knob.scope.clone(), setting: format!("bdi/{setting}") };
         value(&self.host.tree, &knob).ok()?.number()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::testing::Machine;
+
+    fn name(text: &str) -> KnobName {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn knobs_of_every_kind_are_read() {
+        let machine = Machine::new();
+        for (knob, path, value, max) in [
+            ("vm.dirty", "/proc/sys/vm/dirty_ratio", "ratio=20", None),
+            ("vm.swappiness", "/proc/sys/vm/swappiness", "60", None),
+            ("loop0/scheduler", "/sys/block/loop0/queue/scheduler", "mq-deadline", None),
+            ("loop0/nr_requests", "/sys/block/loop0/queue/nr_requests", "64", Some(128)),
+            ("loop0/max_sectors_kb", "/sys/block/loop0/queue/max_sectors_kb", "1280", Some(2560)),
+            ("loop0/iosched/fifo_batch", "/sys/block/loop0/queue/iosched/fifo_batch", "16", None),
+            ("loop0/write_cache", "/sys/block/loop0/queue/write_cache", "write back", None),
+            ("loop0/bdi/max_ratio", "/sys/class/bdi/7:0/max_ratio", "100", None),
+            ("loop0/bdi/max_bytes", "/sys/class/bdi/7:0/max_bytes", "4096000", Some(4_096_000)),
+            ("loop0/bdi/min_ratio", "/sys/class/bdi/7:0/min_ratio", "0", Some(100)),
+            ("bdi:0:44/max_ratio", "/sys/class/bdi/0:44/max_ratio", "100", None),
+            ("cgroup:/db.slice/memory.high", "/sys/fs/cgroup/unified/db.slice/memory.high", "max", None),
+            ("cgroup:/db.slice/io.max/7:0/wbps", "/sys/fs/cgroup/unified/db.slice/io.max", "2097152", None),
+            ("cgroup:/db.slice/io.max/loop0/rbps", "/sys/fs/cgroup/unified/db.slice/io.max", "max", None),
+            ("cgroup:/db.slice/io.max/9:0/wbps", "/sys/fs/cgroup/unified/db.slice/io.max", "max", None),
+            (
+                "cgroup:/db.slice/io.latency/7:0/target",
+                "/sys/fs/cgroup/unified/db.slice/io.latency",
+                "50000",
+                None,
+            ),
+            (
+                "cgroup:/db.slice/io.latency/8:0/target",
+                "/sys/fs/cgroup/unified/db.slice/io.latency",
+                "0",
+                None,
+            ),
+            ("cgroup:/db.slice/io.weight", "/sys/fs/cgroup/unified/db.slice/io.weight", "100", None),
+        ] {
+            let reading = read(&machine.host, &name(knob)).unwrap_or_else(|error| panic!("{knob}: {error}"));
+            let read = reading.value.map(|value| value.to_string());
+            assert_eq!(
+                (reading.path.as_str(), read.as_deref(), reading.max),
+                (path, Some(value), max),
+                "{knob}"
+            );
+            assert!(reading.writable, "{knob}");
+        }
+        for absent in ["loop0/nonsense", "loop9/scheduler", "vm.nonsense", "loop0/iosched/read_lat_nsec"] {
+            assert!(read(&machine.host, &name(absent)).unwrap_err().is_absent(), "{absent}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let machine = Machine::new();
+        for (knob, path, text) in [
+            ("vm.dirty", "/proc/sys/vm/dirty_bytes", "many"),
+            ("loop0/scheduler", "/sys/block/loop0/queue/scheduler", "[none"),
+            ("loop0/nr_requests", "/sys/block/loop0/queue/nr_requests", ""),
+            ("cgroup:/db.slice/io.max/7:0/wbps", "/sys/fs/cgroup/unified/db.slice/io.max", "7:0 wbps"),
+            ("cgroup:/db.slice/io.weight", "/sys/fs/cgroup/unified/db.slice/io.weight", "100"),
+        ] {
+            machine.set(path, text);
+            let reading = read(&machine.host, &name(knob)).unwrap();
+            let why = reading.unreadable.unwrap_or_default();
+            assert!(reading.value.is_none() && why.contains(path), "{knob}: {why}");
+        }
+        assert_eq!(read(&machine.host, &name("vm.drop_caches")).unwrap().value, None);
+    }
+
+    #[test]
+    fn everything_is_listed_with_its_owners() {
+        let machine = Machine::new();
+        machine.set("/etc/sysctl.d/50-db.conf", "# of the database\nvm.swappiness = 1");
+        machine.set("/etc/udev/rules.d/60-io.rules", r#"KERNEL=="loop*", ATTR{queue/scheduler}="none""#);
+        machine.set("/etc/tuned/active_profile", "own");
+        machine.set("/etc/tuned/own/tuned.conf", "[vm]\ndirty_ratio = 40");
+        let readings = readings(&machine.host, None);
+        let owners = |knob: &str| {
+            let reading = readings.iter().find(|reading| reading.knob == name(knob)).unwrap();
+            reading.owners.iter().map(|owner| owner.kind.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(owners("vm.swappiness"), ["sysctl.d"]);
+        assert_eq!(owners("loop0/scheduler"), ["udev"]);
+        assert_eq!(owners("vm.dirty"), ["TuneD"]);
+        assert!(owners("loop0/nr_requests").is_empty());
+        let names: Vec<String> = readings.iter().map(|reading| reading.knob.to_string()).collect();
+        for expected in
+            ["cgroup:/db.slice/memory.high", "cgroup:/db.slice/io.max/7:0/wbps", "loop0/bdi/max_ratio"]
+        {
+            assert!(names.contains(&expected.to_string()), "{expected} is not in {names:?}");
+        }
+        assert!(names.iter().all(|name| !name.starts_with("loop1")), "nothing is set up there: {names:?}");
     }
 }

@@ -151,10 +151,158 @@ fn came_back(change: &Written, target: &Value) -> String {
 
 fn stood_down(change: &Written, now: &Value) -> String {
     let (knob, old) = (&change.knob, &change.old);
-    match change.new.last() {
+    match change.new.last().filter(|_| !change.touched) {
         Some(wrote) => {
             format!("{knob} is {now}, which weir did not write (it wrote {wrote}, over {old}): left alone")
         }
         None => format!("{knob} is {now}, which weir did not cause (it was {old}): left alone"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::knob::entry::Term;
+    use crate::knob::rollback::recover_on;
+    use crate::knob::testing::Machine;
+
+    const FILE: &str = "/proc/sys/vm/dirty_bytes";
+
+    fn entry(machine: &Machine) -> Entry {
+        let written = Written {
+            knob: "vm.dirty".parse().unwrap(),
+            old: Value::Bytes(40_000),
+            new: vec![Value::Bytes(20_000), Value::Bytes(10_000)],
+            touched: false,
+            device_sequence: None,
+            target: None,
+        };
+        let entry = Entry::new(&machine.host.tree, crate::knob::Hold::WhileAlive, vec![written]).unwrap();
+        Entry { pid: 99, pid_started_ticks: 1, state: State::InForce, ..entry }
+    }
+
+    #[test]
+    fn a_dead_runs_values_are_led_back_and_others_are_left_alone() {
+        type Change = fn(&mut Entry);
+        let cases: &[(Change, u64, &str, bool, &str)] = &[
+            (|_| {}, 10_000, "vm.dirty_bytes is back at 40000", true, "40000"),
+            // Killed in the middle of the ramp.
+            (|_| {}, 20_000, "back at 40000", true, "40000"),
+            (|_| {}, 40_000, "ended without", true, "40000"),
+            (|_| {}, 77_777, "vm.dirty is bytes=77777, which weir did not write", true, "77777"),
+            // While it was being applied, whatever is there is weir's doing.
+            (|e| e.state = State::Applying, 77_777, "back at 40000", true, "40000"),
+            (|e| e.boot_id = "earlier".into(), 10_000, "earlier boot", true, "10000"),
+            // Still running: not ours to touch.
+            (|e| (e.pid, e.pid_started_ticks) = (17, 5555), 10_000, "", false, "10000"),
+            // The id was given to another process.
+            (|e| (e.pid, e.pid_started_ticks) = (17, 5554), 10_000, "back at", true, "40000"),
+            // Its process has ended, as it should.
+            (|e| e.hold = Term::Kept, 10_000, "", false, "10000"),
+            (|e| (e.hold, e.state) = (Term::Kept, State::Applying), 10_000, "back at", true, "40000"),
+            (|e| e.hold = Term::UntilConfirmed { deadline_ns: u64::MAX }, 10_000, "", false, "10000"),
+            (|e| e.hold = Term::UntilConfirmed { deadline_ns: 1 }, 10_000, "back at", true, "40000"),
+            (|e| e.schema = "weir.journal/1".into(), 10_000, "back at", true, "40000"),
+            (|e| e.schema = "weir.journal/9".into(), 10_000, "expected the schema", false, "10000"),
+            (
+                |e| e.changes[0].knob = "vm.nonsense".parse().unwrap(),
+                10_000,
+                "knows no knob vm.nonsense",
+                false,
+                "10000",
+            ),
+        ];
+        for (change, bytes, says, gone, left) in cases {
+            let machine = Machine::new();
+            machine.set(FILE, &bytes.to_string());
+            let mut entry = entry(&machine);
+            change(&mut entry);
+            let file = machine.journal.folder().join("1.json");
+            fs::write(&file, entry.text().unwrap()).unwrap();
+            let said = recover_on(&machine.host, &machine.journal).join("; ");
+            assert!(said.contains(says) && (says.is_empty() == said.is_empty()), "{entry:?} {bytes}: {said}");
+            assert_eq!((!file.exists(), machine.get(FILE).as_str()), (*gone, *left), "{entry:?} {bytes}");
+        }
+    }
+
+    #[test]
+    fn an_entry_of_the_first_schema_is_led_back() {
+        let machine = Machine::new();
+        machine.set(FILE, "10000");
+        let text = r#"{"schema": "weir.journal/1", "boot_id": "this-boot", "pid": 99, "pid_started_ticks": 1,
+            "changes": [{"knob": "vm.dirty", "old": "bytes=40000", "new": ["bytes=20000", "bytes=10000"]}]}"#;
+        fs::write(machine.journal.folder().join("99-1.json"), text).unwrap();
+        let said = recover_on(&machine.host, &machine.journal).join("; ");
+        assert_eq!((machine.get(FILE).as_str(), machine.journaled().len()), ("40000", 0), "{said}");
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_and_named() {
+        let machine = Machine::new();
+        machine.set(FILE, "10000");
+        let whole = entry(&machine).text().unwrap();
+        let file = machine.journal.folder().join("1.json");
+        let altered = String::from_utf8(whole.clone()).unwrap().replace("bytes=40000", "bytes=90000");
+        let cut = (1..whole.len() - 1).step_by(7).map(|length| whole[..length].to_vec());
+        let foreign = [b"".to_vec(), b"{}".to_vec(), b"[1]".to_vec(), vec![0; 512], altered.into_bytes()];
+        for text in cut.chain(foreign) {
+            fs::write(&file, &text).unwrap();
+            let said = recover_on(&machine.host, &machine.journal).join("; ");
+            assert!(said.contains("1.json") && said.contains("then remove"), "{said}");
+            assert_eq!((machine.get(FILE).as_str(), file.exists()), ("10000", true));
+        }
+    }
+
+    /// What is led back of a switch of the scheduler, when the machine reads so.
+    #[test]
+    fn what_a_switch_resets_comes_back_after_it() {
+        let queue = |file: &str| format!("/sys/block/loop0/queue/{file}");
+        for (state, requests, left, says) in [
+            // The kernel's own value under the new scheduler, which the journal noted.
+            (State::InForce, "128", "64", "nr_requests is back at 64"),
+            (State::InForce, "99", "99", "is 99, which weir did not cause (it was 64)"),
+            // Killed before it could be noted.
+            (State::Applying, "256", "64", "nr_requests is back at 64"),
+            (State::LeadingBack, "256", "64", "nr_requests is back at 64"),
+        ] {
+            let machine = Machine::new();
+            machine.set(&queue("scheduler"), "[none] mq-deadline kyber");
+            machine.set(&queue("nr_requests"), requests);
+            let written = |knob: &str, old: &str, new: &[&str], touched| Written {
+                knob: knob.parse().unwrap(),
+                old: old.parse().unwrap(),
+                new: new.iter().map(|value| value.parse().unwrap()).collect(),
+                touched,
+                device_sequence: Some(7),
+                target: (state == State::LeadingBack).then(|| old.parse().unwrap()),
+            };
+            let changes = vec![
+                written("loop0/nr_requests", "64", &["128"], true),
+                written("loop0/scheduler", "mq-deadline", &["none"], false),
+            ];
+            let entry = Entry { state, changes, ..entry(&machine) };
+            let file = machine.journal.folder().join("1.json");
+            fs::write(&file, entry.text().unwrap()).unwrap();
+            let said = from_file(&machine.host, &machine.journal, &file, |_| true).unwrap().join("; ");
+            assert_eq!(machine.get(&queue("scheduler")), "mq-deadline", "{said}");
+            assert!(machine.get(&queue("nr_requests")) == left && said.contains(says), "{state:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn another_device_of_the_same_name_is_left_alone() {
+        let machine = Machine::new();
+        let mut entry = entry(&machine);
+        let change = &mut entry.changes[0];
+        change.knob = "loop0/nr_requests".parse().unwrap();
+        (change.old, change.new, change.device_sequence) =
+            (Value::Number(32), vec![Value::Number(64)], Some(6));
+        let file = machine.journal.folder().join("1.json");
+        fs::write(&file, entry.text().unwrap()).unwrap();
+        let said = from_file(&machine.host, &machine.journal, &file, |_| true).unwrap().join("; ");
+        assert!(said.contains("the device is another one now"), "{said}");
+        assert_eq!((machine.get("/sys/block/loop0/queue/nr_requests"), file.exists()), ("64".into(), false));
     }
 }

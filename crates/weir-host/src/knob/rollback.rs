@@ -190,7 +190,7 @@ pub fn recover_stale(folder: &Path) -> Vec<String> {
     recover_on(&Host::live(), &Journal::at(folder))
 }
 
-fn recover_on(host: &Host, journal: &Journal) -> Vec<String> {
+pub(super) fn recover_on(host: &Host, journal: &Journal) -> Vec<String> {
     let (entries, damaged) = all(journal);
     let mut said: Vec<String> = damaged.iter().map(with_hint).collect();
     let is_stale = |entry: &Entry| {

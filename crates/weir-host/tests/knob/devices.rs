@@ -185,7 +185,7 @@ pub fn root_refusals_are_said_in_words() {
         (format!("{}/scheduler=foo", disk.name), "it takes none | mq-deadline"),
         (format!("{}/bdi/max_ratio_fine=1000001", disk.name), "it takes 0 to 1000000"),
     ] {
-        let error = apply_unchecked(&folder, &[text.clone()]).to_string();
+        let error = apply_unchecked(&folder, std::slice::from_ref(&text)).to_string();
         assert!(error.starts_with(&text) && error.contains(words), "{text}: {error}");
     }
 }
