@@ -13,7 +13,7 @@ mod guardian;
 mod journal;
 mod order;
 mod owners;
-mod place;
+pub(crate) mod place;
 mod read;
 mod restore;
 mod rollback;

@@ -2,13 +2,18 @@
 
 use proptest::prelude::*;
 
+use weir_core::target::DeviceNumber;
+
 use crate::error::BadLine;
+use crate::knob::place;
 use crate::{bdi, cgroup, cpu, diskstats, limits, mounts, processes, psi, vm};
 
 /// A parser reduced to whether it understood, with a text it does understand.
 type Case = (&'static str, fn(&str) -> Result<(), BadLine>, &'static str);
 
-const CASES: [Case; 14] = [
+const SDA: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
+
+const CASES: [Case; 17] = [
     (
         "mountinfo",
         |t| mounts::parse(t).map(drop),
@@ -38,6 +43,13 @@ const CASES: [Case; 14] = [
         "Max open files   20000   30000   files\n",
     ),
     ("process io", |t| processes::parse(t).map(drop), "read_bytes: 4096\nwrite_bytes: 8192\n"),
+    ("choices", |t| place::parse_whole(t).map(drop), "none [mq-deadline] kyber bfq\n"),
+    ("io.weight", |t| place::parse_default(t).map(drop), "default 100\n8:0 50\n"),
+    (
+        "io.max of a device",
+        |t| place::parse_keyed(t, SDA, "wbps").map(drop),
+        "7:0 wbps=max\n8:0 rbps=max wbps=1\n",
+    ),
     ("bdi stats", |t| bdi::parse_stats(t).map(drop), "BdiWritten:  3144704 kB\nBdiWriteback: 8 kB\n"),
 ];
 

@@ -216,8 +216,46 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::knob::testing::STAT;
+    use crate::knob::testing::{Machine, STAT};
+
+    fn entry() -> Entry {
+        let written = |knob: &str, old: &str| Written {
+            knob: knob.parse().unwrap(),
+            old: old.parse().unwrap(),
+            new: vec![Value::Number(1), Value::Word("none".to_string())],
+            touched: true,
+            device_sequence: Some(7),
+            target: None,
+        };
+        let changes = vec![written("vm.dirty", "ratio=20"), written("loop0/scheduler", "mq-deadline")];
+        Entry::new(&Machine::new().host.tree, Hold::Kept, changes).unwrap()
+    }
+
+    static ENTRY: LazyLock<Entry> = LazyLock::new(entry);
+
+    proptest! {
+        /// Nothing is ever led back to a value that the journal did not hold.
+        #[test]
+        fn damage_is_seen(
+            from in any::<prop::sample::Index>(),
+            length in 0_usize..12,
+            put in prop_oneof!["[ -~\n]{0,8}", "[0-9]{1,3}", Just("\0".to_string())],
+        ) {
+            let text = String::from_utf8(ENTRY.text().unwrap()).unwrap();
+            let from = from.index(text.len());
+            let to = (from + length).min(text.len());
+            let damaged = format!("{}{put}{}", &text[..from], &text[to..]);
+            match Entry::parse(damaged.as_bytes(), Path::new("/journal/1.json")) {
+                Ok(read) => prop_assert_eq!(&read.changes, &ENTRY.changes),
+                Err(error) => prop_assert!(error.to_string().starts_with("/journal/1.json: "), "{error}"),
+            }
+        }
+    }
 
     #[test]
     fn starts_of_processes_parse() {

@@ -188,3 +188,34 @@ pub(super) fn check_writable(host: &Host, knob: &KnobName, value: &Value) -> Res
     let opened = Place::of(&host.tree, knob).and_then(|place| place.try_open(&host.tree, value));
     opened.map_err(|error| refused(host, knob, value, error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::testing::Machine;
+
+    #[test]
+    fn the_kernels_answers_are_translated() {
+        let machine = Machine::new();
+        for (setting, errno, says) in [
+            ("vm.dirty_bytes=1", libc::EINVAL, "the kernel refuses the value: it takes 8192 or more bytes"),
+            ("vm.dirty_ratio=0", libc::EINVAL, "it takes 1 to 100 %"),
+            ("vm.swappiness=201", libc::ERANGE, "it takes 0 to 200"),
+            ("loop0/scheduler=foo", libc::EINVAL, "it takes none | mq-deadline | kyber"),
+            ("loop0/nr_requests=9999", libc::EINVAL, "it takes 4 to 2048 requests"),
+            ("loop0/max_sectors_kb=9999", libc::EINVAL, "it takes 4 to 2560 KiB"),
+            ("loop0/write_cache=on", libc::EINVAL, "it takes write back | write through"),
+            ("cgroup:/db.slice/memory.high=low", libc::EINVAL, "it takes max, or 0 or more bytes"),
+            ("vm.swappiness=1", libc::EROFS, "its file system is mounted read-only"),
+            ("loop0/nr_requests=9", libc::EBUSY, "the device is busy"),
+            ("loop0/bdi/max_bytes=9999", libc::ENOENT, "does not have it; Linux has it since 6.2"),
+            ("loop0/wbt_lat_usec=9", libc::EOPNOTSUPP, "the device does not support it"),
+            ("loop0/wbt_lat_usec=9", libc::EIO, "Input/output error"),
+        ] {
+            let wanted: Setting = setting.parse().unwrap();
+            let error = HostError::io(&machine.real("/file"), io::Error::from_raw_os_error(errno));
+            let text = refused(&machine.host, &wanted.knob, &wanted.value, error).to_string();
+            assert!(text.starts_with(setting) && text.contains("/file: ") && text.contains(says), "{text}");
+        }
+    }
+}

@@ -166,13 +166,13 @@ pub(super) fn cgroup_root(tree: &Tree) -> Result<String, HostError> {
 }
 
 /// The words of a file that shows all it may hold, `none [mq-deadline] kyber`; `None` where it shows only one value.
-pub(super) fn parse_choices(text: &str) -> Option<Vec<String>> {
+pub(crate) fn parse_choices(text: &str) -> Option<Vec<String>> {
     let bare = |word: &str| word.trim_start_matches('[').trim_end_matches(']').to_string();
     text.contains('[').then(|| text.split_whitespace().map(bare).collect())
 }
 
 /// A number, a word, or the word in brackets.
-pub(super) fn parse_whole(text: &str) -> Result<Value, BadLine> {
+pub(crate) fn parse_whole(text: &str) -> Result<Value, BadLine> {
     let text = text.trim();
     let chosen = match text.split_once('[') {
         Some((_, rest)) => rest.split_once(']').map(|(word, _)| word),
@@ -185,7 +185,7 @@ pub(super) fn parse_whole(text: &str) -> Result<Value, BadLine> {
 }
 
 /// `default 100`, then lines for single devices.
-pub(super) fn parse_default(text: &str) -> Result<Value, BadLine> {
+pub(crate) fn parse_default(text: &str) -> Result<Value, BadLine> {
     let value = text.lines().find_map(|line| line.strip_prefix("default ")?.trim().parse().ok());
     value
         .map(Value::Number)
@@ -193,7 +193,7 @@ pub(super) fn parse_default(text: &str) -> Result<Value, BadLine> {
 }
 
 /// One key of one device's line; `None` where the device has no line, or the line no such key.
-pub(super) fn parse_keyed(text: &str, device: DeviceNumber, key: &str) -> Result<Option<Value>, BadLine> {
+pub(crate) fn parse_keyed(text: &str, device: DeviceNumber, key: &str) -> Result<Option<Value>, BadLine> {
     for (index, line) in text.lines().enumerate() {
         let bad = || BadLine::new(index + 1, "MAJOR:MINOR KEY=VALUE…", line);
         let mut words = line.split_whitespace();

@@ -10,7 +10,7 @@ use weir_core::knob::{KnobName, Plan, Step, Value};
 use weir_host::Host;
 use weir_host::knob::{self, Applied, Hold, Journal, KnobError};
 
-use super::runs::settings;
+use super::runs::{Run, settings};
 
 /// A loop device with settings that are not the kernel's own, so that a switch of the scheduler resets them.
 pub struct Disk {
@@ -22,13 +22,14 @@ pub struct Disk {
 }
 
 /// Settings that are not the kernel's own, a scheduler before what its switch resets.
-const OWN: [(&str, &str); 6] = [
+const OWN: [(&str, &str); 7] = [
     ("queue/scheduler", "mq-deadline"),
     ("queue/nr_requests", "64"),
     ("queue/iosched/fifo_batch", "32"),
     ("queue/wbt_lat_usec", "3000"),
     ("queue/read_ahead_kb", "256"),
     ("bdi/max_ratio_fine", "1000000"),
+    ("bdi/strict_limit", "0"),
 ];
 
 impl Disk {
@@ -187,6 +188,23 @@ pub fn root_refusals_are_said_in_words() {
     ] {
         let error = apply_unchecked(&folder, std::slice::from_ref(&text)).to_string();
         assert!(error.starts_with(&text) && error.contains(words), "{text}: {error}");
+    }
+}
+
+pub fn root_what_may_not_be_written_is_said_before_anything_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let wanted = ["vm.swappiness=61"];
+    for (verb, says) in [
+        (
+            "__nobody",
+            "vm.swappiness=61: /proc/sys/vm/swappiness: it may be written by root only; run weir as root",
+        ),
+        ("__read_only", "vm.swappiness=61: /proc/sys/vm/swappiness: its file system is mounted read-only"),
+    ] {
+        let said = Run::whole(verb, &journal, &wanted);
+        assert!(said.starts_with(says), "{said}");
+        assert!(!journal.exists(), "{verb}");
     }
 }
 

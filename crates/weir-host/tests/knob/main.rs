@@ -21,6 +21,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("root_a_switch_of_the_scheduler_is_led_back_with_all_it_resets", devices::root_a_switch_is_led_back),
     ("root_a_refused_value_takes_back_what_was_written_before_it", devices::root_a_refusal_takes_all_back),
     ("root_what_the_kernel_refuses_is_said_in_words", devices::root_refusals_are_said_in_words),
+    (
+        "root_what_may_not_be_written_is_said_before_anything_is",
+        devices::root_what_may_not_be_written_is_said_before_anything_is,
+    ),
     ("root_a_share_in_bytes_is_led_back_exactly", devices::root_a_share_in_bytes_is_led_back),
     ("root_everything_of_a_device_is_read", devices::root_everything_of_a_device_is_read),
     ("root_what_is_not_confirmed_goes_back_by_itself", terms::root_what_is_not_confirmed_goes_back),

@@ -72,6 +72,16 @@ pub fn be(verb: &str, arguments: &[String]) -> ! {
                 knob::rollback(&journal, knob::Which::All);
             }
         }
+        // Says why not.
+        "__nobody" | "__read_only" => {
+            if verb == "__nobody" {
+                become_nobody()
+            } else {
+                see_sysctls_read_only()
+            }
+            let error = apply(&journal, wanted, Hold::Kept).unwrap_err();
+            println!("{error}; {}", error.hint().unwrap_or_default());
+        }
         "__kept" => drop(apply(&journal, wanted, Hold::Kept).unwrap()),
         "__unconfirmed" => {
             let deadline = Duration::from_millis(wanted[0].parse().unwrap());
@@ -80,6 +90,25 @@ pub fn be(verb: &str, arguments: &[String]) -> ! {
         other => panic!("{other}?"),
     }
     std::process::exit(0)
+}
+
+fn become_nobody() {
+    // SAFETY: setuid takes a number and touches no memory of ours.
+    assert_eq!(unsafe { libc::setuid(65534) }, 0);
+}
+
+/// As in a container: /proc/sys is mounted read-only, for this process alone.
+fn see_sysctls_read_only() {
+    let mount = |place: &std::ffi::CStr, flags| {
+        let no_data = std::ptr::null();
+        // SAFETY: all texts end with a zero and live until the call is over; the kernel copies them.
+        unsafe { libc::mount(place.as_ptr(), place.as_ptr(), std::ptr::null(), flags, no_data) }
+    };
+    // SAFETY: unshare takes flags and touches no memory of ours; this process has one thread.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
+    assert_eq!(mount(c"/", libc::MS_PRIVATE | libc::MS_REC), 0);
+    assert_eq!(mount(c"/proc/sys", libc::MS_BIND), 0);
+    assert_eq!(mount(c"/proc/sys", libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY), 0);
 }
 
 /// Such a run, seen from outside.
@@ -97,10 +126,12 @@ impl Run {
         Run { child }
     }
 
-    /// Runs one that ends by itself. Its standard error is a pipe, which its guardian must not keep open.
-    pub fn whole<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) {
+    /// Runs one that ends by itself; what it printed. Its standard error is a pipe, which its guardian must not keep
+    /// open.
+    pub fn whole<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) -> String {
         let output = Run::command(verb, journal, wanted).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     fn command<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) -> Command {
