@@ -21,7 +21,7 @@ pub enum KnobError {
     #[error("{}", .0.iter().map(Refusal::to_string).collect::<Vec<_>>().join("; "))]
     Planned(Vec<Refusal>),
     /// Another change has the same knob in hand.
-    #[error("{knob} is in the hands of another weir (process {pid}, since {} s)", since.as_secs())]
+    #[error("{knob} is in the hands of another weir (process {pid}, for {} s now)", since.as_secs())]
     Held {
         /// The knob.
         knob: KnobName,

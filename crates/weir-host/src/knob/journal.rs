@@ -54,6 +54,7 @@ impl Journal {
             let lock = self.lock().map_err(KnobError::Journal)?;
             match self.in_other_hands(host, knobs)? {
                 None => {
+                    self.sweep();
                     let entry = entry()?;
                     let file = self.new_file(&entry);
                     self.write(&file, &entry).map_err(KnobError::Journal)?;
@@ -86,6 +87,13 @@ impl Journal {
             }
         }
         Ok(None)
+    }
+
+    /// Drafts of processes that were killed while they wrote: with the lock held, nobody is at them any more.
+    fn sweep(&self) {
+        for draft in self.with_ending("draft") {
+            let _ = fs::remove_file(draft);
+        }
     }
 
     fn make_folder(&self) -> Result<(), HostError> {
@@ -150,9 +158,13 @@ impl Journal {
 
     /// The entries' files, sorted by name.
     pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.with_ending("json")
+    }
+
+    fn with_ending(&self, ending: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+        files.retain(|file| file.extension().is_some_and(|extension| extension == ending));
         files.sort();
         files
     }

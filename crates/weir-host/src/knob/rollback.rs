@@ -157,8 +157,8 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
         lock => lock.map_err(KnobError::Journal)?,
     };
     let tree = &Host::live().tree;
-    let (entries, mut damaged) = all(journal);
-    let mut said = Vec::new();
+    let (entries, damaged) = all(journal);
+    let mut said: Vec<String> = damaged.iter().map(with_hint).collect();
     for (file, mut entry) in entries {
         let Term::UntilConfirmed { deadline_ns } = entry.hold else { continue };
         if entry.state != State::InForce || !entry.is_of_this_boot(tree) {
@@ -174,11 +174,10 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
         journal.write(&file, &entry).map_err(KnobError::Journal)?;
         said.push(format!("{knobs}: kept until `weir knobs rollback` or the next boot"));
     }
-    match damaged.pop() {
-        Some(error) => Err(error),
-        None if said.is_empty() => Ok(vec![NOTHING_WAITS.to_string()]),
-        None => Ok(said),
+    if said.is_empty() {
+        said.push(NOTHING_WAITS.to_string());
     }
+    Ok(said)
 }
 
 const NOTHING_WAITS: &str = "nothing waits for confirmation";

@@ -150,3 +150,23 @@ pub fn root_a_journal_without_room_changes_nothing() {
     assert!(matches!(error, KnobError::Journal(_)), "{error}");
     assert_eq!(disk.snapshot(), before);
 }
+
+pub fn root_a_damaged_journal_changes_nothing() {
+    let disk = Disk::new();
+    let (before, folder) = (disk.snapshot(), disk.journal());
+    Run::whole("__kept", &folder, &disk.settings(&["read_ahead_kb=64"]));
+    let file = knob::entries(&Journal::at(&folder)).0.remove(0).file;
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    fs::write(folder.join("17-1.0.draft"), "left by one that was killed").unwrap();
+    let error = disk.trial(&["nomerges=2"]).unwrap_err();
+    assert!(error.hint().unwrap().contains(&file.display().to_string()), "{error}");
+    let done = knob::rollback(&Journal::at(&folder), Which::All);
+    assert!(matches!(done.failed[..], [KnobError::Damaged { .. }]), "{done:?}");
+    assert_eq!((disk.read("queue/read_ahead_kb"), disk.read("queue/nomerges")), ("64".into(), "0".into()));
+    fs::write(&file, whole).unwrap();
+    drop(disk.trial(&["nomerges=2"]).unwrap());
+    assert!(!folder.join("17-1.0.draft").exists());
+    knob::rollback(&Journal::at(&folder), Which::All);
+    assert_eq!(disk.snapshot(), before);
+}
