@@ -4,8 +4,10 @@
 pub mod catalog;
 pub mod name;
 pub mod owner;
+pub mod persist;
 pub mod plan;
 pub mod reading;
+pub mod script;
 pub mod value;
 
 pub use catalog::{Kind, Risk, ScopeKind, Spec};

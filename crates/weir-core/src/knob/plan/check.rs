@@ -137,9 +137,14 @@ pub fn bounds(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>, r
         Kind::Action => (1, 3),
         Kind::Choice | Kind::Word(_) => (0, 0),
     };
-    // What the hardware holds bounds the queue only where no scheduler keeps a queue of its own.
-    let hardware_counts = spec.setting != "nr_requests" || scheduler == Some("none");
-    let machine = reading.filter(|_| hardware_counts);
+    // What the hardware holds bounds the queue only where no scheduler keeps a queue of its own; the shares of a
+    // bdi bound each other, which is judged by what both will be.
+    let counts = match spec.setting {
+        "nr_requests" => scheduler == Some("none"),
+        "min_ratio" | "min_ratio_fine" | "max_ratio" | "max_ratio_fine" => false,
+        _ => true,
+    };
+    let machine = reading.filter(|_| counts);
     let narrower_min = machine.and_then(|reading| reading.min).unwrap_or(min);
     let narrower_max = machine.and_then(|reading| reading.max).unwrap_or(max);
     (min.max(narrower_min), max.min(narrower_max))

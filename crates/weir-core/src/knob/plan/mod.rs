@@ -10,6 +10,7 @@ use crate::knob::catalog::{self, Kind, ScopeKind, Spec};
 use crate::knob::{KnobName, Reading, Scope, Setting, Value};
 
 pub use check::{Bounds, bounds, range};
+pub use order::ordered;
 
 /// A transaction: writes in order, and what else they touch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use crate::knob::{Value, catalog};
 
 /// Steps by rank, and within a rank as they were asked for; of two limits, whichever first keeps the lower below
 /// the upper at every moment.
-pub(super) fn ordered(mut steps: Vec<Step>) -> Vec<Step> {
+pub fn ordered(mut steps: Vec<Step>) -> Vec<Step> {
     steps.sort_by_key(|step| catalog::spec(&step.knob).map_or(0, |spec| spec.rank));
     for (low, high) in LOW_HIGH {
         for index in 0..steps.len() {
