@@ -1,8 +1,10 @@
 //! Results as JSON, versioned by their `schema`: [`RunResult`] as it stands, comparisons, experiments.
 
 use crate::experiment::Study;
+use crate::knob::Reading;
 use crate::result::RunResult;
 use crate::result::comparison::Comparison;
+use crate::target::FileSystem;
 
 /// A run, indented, with a newline at the end.
 pub fn run(result: &RunResult) -> serde_json::Result<String> {
@@ -12,6 +14,12 @@ pub fn run(result: &RunResult) -> serde_json::Result<String> {
 /// A comparison, likewise.
 pub fn comparison(comparison: &Comparison) -> serde_json::Result<String> {
     serde_json::to_string_pretty(comparison).map(|text| text + "\n")
+}
+
+/// Knobs with what is known of them, likewise.
+pub fn knobs(readings: &[Reading], file_system: Option<&FileSystem>) -> serde_json::Result<String> {
+    let document = super::knobs::document(readings, file_system);
+    serde_json::to_string_pretty(&document).map(|text| text + "\n")
 }
 
 /// An experiment, likewise: see `docs/tune-json.md`.

@@ -8,6 +8,7 @@ pub mod fio_json;
 mod fio_options;
 pub mod html;
 pub mod json;
+mod knobs;
 pub mod plot;
 pub mod text;
 pub mod trace;

@@ -11,7 +11,7 @@ pub const KNOBS: &[Spec] = &[
         setting: "vm.dirty",
         path: "/proc/sys/vm/dirty",
         kind: Kind::DirtyPair,
-        default: "ratio=20",
+        default: "20 %",
         meaning: "How much may be dirty or under writeback before writers are made to wait.",
         trap: "vm.dirty_bytes and vm.dirty_ratio are one limit: setting one zeroes the other. Writers are slowed \
                from halfway between it and the background limit on. Lowered below what is dirty now, it stops every \
@@ -25,7 +25,7 @@ pub const KNOBS: &[Spec] = &[
         setting: "vm.dirty_background",
         path: "/proc/sys/vm/dirty_background",
         kind: Kind::DirtyPair,
-        default: "ratio=10",
+        default: "10 %",
         meaning: "How much may be dirty before the kernel begins to write it out by itself.",
         trap: "vm.dirty_background_bytes and vm.dirty_background_ratio are one limit: setting one zeroes the other. \
                Where it is not below vm.dirty, the kernel silently takes half of vm.dirty.",

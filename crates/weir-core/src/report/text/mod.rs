@@ -3,6 +3,7 @@
 mod compare;
 pub(super) mod conditions;
 mod experiment;
+pub mod knobs;
 pub(super) mod layout;
 mod list;
 pub(crate) mod run;

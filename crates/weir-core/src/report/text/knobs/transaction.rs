@@ -1,0 +1,70 @@
+//! A transaction before it is applied, and those in force.
+
+use crate::knob::{KnobName, Plan, Setting, Value, catalog};
+use crate::report::text::layout::{labelled_at, table};
+
+/// Width of the labels under a plan.
+const LABEL: usize = 11;
+
+/// Steps in order, before → after, with what they touch besides and what is worth knowing.
+pub fn plan(plan: &Plan) -> String {
+    let mut out = String::new();
+    let rows: Vec<Vec<String>> = plan
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(index, step)| {
+            vec![format!("  {}", index + 1), step.knob.to_string(), arrow(&step.knob, &step.from, &step.to)]
+        })
+        .collect();
+    table(&mut out, &rows, 3);
+    if !plan.touched.is_empty() {
+        let touched: Vec<String> = plan.touched.iter().map(Setting::to_string).collect();
+        labelled_at(&mut out, "  resets", LABEL, &format!("{}; these are kept too", touched.join(", ")));
+    }
+    for note in &plan.notes {
+        labelled_at(&mut out, "  note", LABEL, note);
+    }
+    out
+}
+
+fn arrow(knob: &KnobName, from: &Value, to: &Value) -> String {
+    let said = |value: &Value| match catalog::spec(knob) {
+        Some(spec) => super::value(spec, value),
+        None => value.to_string(),
+    };
+    match catalog::spec(knob).map(|spec| spec.kind) {
+        Some(catalog::Kind::Action) => format!("{to}  (done once, nothing to take back)"),
+        _ => format!("{} → {}", said(from), said(to)),
+    }
+}
+
+/// Something that weir has changed and not taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// When and by whom, and until when it holds: a line of words.
+    pub title: String,
+    /// Knob, value before, value written; where it was only reset by another, none.
+    pub values: Vec<(KnobName, Value, Option<Value>)>,
+}
+
+/// What is in force by weir, newest first.
+pub fn changes(changes: &[Change]) -> String {
+    let mut out = String::new();
+    for change in changes {
+        labelled_at(&mut out, "", 0, &change.title);
+        let rows: Vec<Vec<String>> = change
+            .values
+            .iter()
+            .map(|(knob, before, now)| {
+                let said = match now {
+                    Some(now) => arrow(knob, before, now),
+                    None => format!("reset with it, was {before}"),
+                };
+                vec![format!("  {knob}"), said]
+            })
+            .collect();
+        table(&mut out, &rows, 2);
+    }
+    out
+}
