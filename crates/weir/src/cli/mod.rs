@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod doctor;
 pub mod fileio;
+pub mod knobs;
 pub mod report;
 pub mod results;
 pub mod trace;
@@ -32,6 +33,8 @@ pub enum Command {
     Fileio(fileio::Args),
     /// Where does an I/O, or an fsync, spend its time?
     Trace(trace::Args),
+    /// Show settings of kernel and devices, set them in a transaction, take them back, keep them for the next boot
+    Knobs(Box<knobs::Args>),
     /// List, show and export stored runs
     Results(results::Args),
     /// Compare two stored runs, with intervals

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod doctor;
 pub mod fileio;
+pub mod knobs;
 pub mod report;
 pub mod results;
 pub mod trace;
@@ -22,6 +23,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Bench(args) => bench::run(*args, command),
         Command::Fileio(args) => fileio::run(args),
         Command::Trace(args) => trace::run(args, command),
+        Command::Knobs(args) => knobs::run(*args),
         Command::Results(args) => results::run(args, command),
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),

@@ -36,7 +36,7 @@ pub const KNOBS: &[Spec] = &[
         setting: "vm.dirty_writeback_centisecs",
         path: "/proc/sys/vm/dirty_writeback_centisecs",
         kind: Kind::Number { min: 0, max: i32::MAX as i64 },
-        unit: "1/100 s",
+        unit: "cs",
         default: "500",
         meaning: "How often the kernel looks for data that has been dirty for too long; 0 stops that.",
         trap: "Much too slow to keep a flood from filling the page cache: the dirty limits do that.",
@@ -46,7 +46,7 @@ pub const KNOBS: &[Spec] = &[
         setting: "vm.dirty_expire_centisecs",
         path: "/proc/sys/vm/dirty_expire_centisecs",
         kind: Kind::Number { min: 0, max: i32::MAX as i64 },
-        unit: "1/100 s",
+        unit: "cs",
         default: "3000",
         meaning: "How long data may stay dirty before it is written out at the next look: what a power failure may \
                   take from files that nobody syncs.",

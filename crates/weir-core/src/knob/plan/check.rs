@@ -161,7 +161,7 @@ pub fn range(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>, ra
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     let numbers = match max {
         i64::MAX => format!("{min} or more{unit}"),
-        max => format!("{min} to {max}{unit}"),
+        max => format!("{min} to {}{unit}", legible(max)),
     };
     let quoted = |words: Vec<&str>| words.join(" | ");
     match spec.kind {
@@ -172,6 +172,17 @@ pub fn range(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>, ra
             _ => "one of the words in its file".to_string(),
         },
         _ => numbers,
+    }
+}
+
+/// A number, as a power of two where that is what the kernel's integers end at.
+fn legible(number: i64) -> String {
+    const SIGNED: i64 = i32::MAX as i64;
+    const UNSIGNED: i64 = u32::MAX as i64;
+    match number {
+        SIGNED => "2^31-1".to_string(),
+        UNSIGNED => "2^32-1".to_string(),
+        other => other.to_string(),
     }
 }
 

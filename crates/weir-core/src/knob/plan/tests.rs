@@ -85,7 +85,7 @@ fn a_setting_that_cannot_be_is_refused_with_path_value_and_range() {
         ("sda/nr_requests=3", "/sys/block/sda/queue/nr_requests takes 4 to 128 requests, not 3"),
         ("sda/nr_requests=256", "takes 4 to 128 requests"),
         ("sda/max_sectors_kb=2560", "takes 4 to 1280 KiB, not 2560"),
-        ("sda/wbt_lat_usec=-1", "takes 0 to 4294967295 µs, not -1"),
+        ("sda/wbt_lat_usec=-1", "takes 0 to 2^32-1 µs, not -1"),
         ("sda/iosched/fifo_batch=1", "a setting of the scheduler mq-deadline, but none will be in force"),
         ("sda/iostats=0", "/sys/block/sda/queue/iostats is read-only"),
         (

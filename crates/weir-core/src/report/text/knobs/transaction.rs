@@ -4,7 +4,7 @@ use crate::knob::{KnobName, Plan, Setting, Value, catalog};
 use crate::report::text::layout::{labelled_at, table};
 
 /// Width of the labels under a plan.
-const LABEL: usize = 11;
+const LABEL: usize = 8;
 
 /// Steps in order, before → after, with what they touch besides and what is worth knowing.
 pub fn plan(plan: &Plan) -> String {
@@ -20,7 +20,8 @@ pub fn plan(plan: &Plan) -> String {
     table(&mut out, &rows, 3);
     if !plan.touched.is_empty() {
         let touched: Vec<String> = plan.touched.iter().map(Setting::to_string).collect();
-        labelled_at(&mut out, "  resets", LABEL, &format!("{}; these are kept too", touched.join(", ")));
+        let said = format!("{}: reset by this, and put back with it", touched.join(", "));
+        labelled_at(&mut out, "  also", LABEL, &said);
     }
     for note in &plan.notes {
         labelled_at(&mut out, "  note", LABEL, note);

@@ -1,0 +1,128 @@
+//! The wait for a confirmation at a terminal. The guardian, not this process, takes the change back in time: the
+//! terminal may be gone by then.
+
+use std::io::{self, IsTerminal};
+use std::process;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::SIGINT;
+use weir_host::knob::{self, Applied, Journal, Until};
+
+use super::fail;
+use crate::failure::Outcome;
+use crate::output::print;
+use crate::signals::stop_on_signals;
+
+/// How often keyboard, signals and the journal are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Waits at a terminal until the change is kept, taken back, or its time is over; returns at once where nobody sits.
+pub fn wait(applied: Applied, journal: &Journal, time: Duration) -> anyhow::Result<Outcome> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Ok(Outcome::Done);
+    }
+    say!("Enter keeps it, Ctrl-C takes it back now");
+    let stop = stop_on_signals()?;
+    let keyboard = lines();
+    let end = Instant::now() + time;
+    loop {
+        count_down(end);
+        let entered = match keyboard.recv_timeout(LOOK) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => false,
+            // The terminal is gone: the guardian goes on alone.
+            Err(RecvTimeoutError::Disconnected) => return Ok(Outcome::Done),
+        };
+        if let Some(signal) = stop.requested() {
+            clear();
+            return interrupted(applied, signal);
+        }
+        if entered {
+            clear();
+            return keep(journal);
+        }
+        match until(journal) {
+            Some(Until::Deadline(_)) => {}
+            Some(Until::Rollback) => {
+                clear();
+                print("kept\n")?;
+                return Ok(Outcome::Done);
+            }
+            // The guardian is at it, or done.
+            _ if Instant::now() >= end => {
+                clear();
+                return over(journal);
+            }
+            _ => {
+                clear();
+                print("taken back meanwhile\n")?;
+                return Ok(Outcome::Done);
+            }
+        }
+    }
+}
+
+/// One message for each line entered; the sender goes with the terminal.
+fn lines() -> Receiver<()> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) && sender.send(()).is_ok() {
+            line.clear();
+        }
+    });
+    receiver
+}
+
+fn count_down(end: Instant) {
+    let left = end.saturating_duration_since(Instant::now()).as_secs_f64().ceil() as u64;
+    write_over(&format!("goes back in {}:{:02} ", left / 60, left % 60));
+}
+
+fn clear() {
+    write_over("");
+}
+
+/// Replaces the line of the countdown.
+fn write_over(text: &str) {
+    let _ = io::Write::write_all(&mut io::stderr(), format!("\r\x1b[K{text}").as_bytes());
+}
+
+/// Until when this process's change holds; `None` where it is gone.
+fn until(journal: &Journal) -> Option<Until> {
+    let (entries, _) = knob::entries(journal);
+    entries.into_iter().find(|entry| entry.pid == process::id()).map(|entry| entry.until)
+}
+
+fn keep(journal: &Journal) -> anyhow::Result<Outcome> {
+    for sentence in knob::confirm(journal).map_err(fail::failed)? {
+        print(&format!("{sentence}\n"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Ctrl-C takes back; any other signal leaves it to the guardian, as a lost terminal does.
+fn interrupted(applied: Applied, signal: u8) -> anyhow::Result<Outcome> {
+    if i32::from(signal) == SIGINT {
+        for sentence in applied.restore().map_err(fail::failed)? {
+            print(&format!("{sentence}\n"))?;
+        }
+    }
+    Ok(Outcome::Interrupted(signal))
+}
+
+/// Waits for the guardian, which may still lead limits up in steps.
+fn over(journal: &Journal) -> anyhow::Result<Outcome> {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let end = Instant::now() + PATIENCE;
+    while until(journal).is_some() && Instant::now() < end {
+        thread::sleep(LOOK);
+    }
+    match until(journal) {
+        None => print("not confirmed: taken back\n")?,
+        Some(_) => say!("not confirmed, but not yet taken back: see `weir knobs journal`"),
+    }
+    Ok(Outcome::Done)
+}

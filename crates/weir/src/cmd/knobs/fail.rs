@@ -1,0 +1,38 @@
+//! What goes wrong with knobs, as errors with hints and exit codes.
+
+use weir_core::knob::Refusal;
+use weir_host::knob::KnobError;
+
+use crate::failure::{Lacking, Usage};
+
+/// A transaction that was refused before anything was written: every reason, each with its hint.
+pub fn refused(refusals: &[Refusal]) -> anyhow::Error {
+    if let [only] = refusals {
+        return Usage { what: only.to_string(), hint: only.hint.clone() }.into();
+    }
+    let mut what = format!("{} reasons not to change anything:", refusals.len());
+    for refusal in refusals {
+        what.push_str(&format!("\n  {refusal}"));
+        if let Some(hint) = &refusal.hint {
+            what.push_str(&format!("\n    hint: {hint}"));
+        }
+    }
+    Usage { what, hint: None }.into()
+}
+
+/// A change that did not happen, or was taken back.
+pub fn failed(error: KnobError) -> anyhow::Error {
+    match error {
+        KnobError::Planned(refusals) => refused(&refusals),
+        error => Lacking { what: error.to_string(), hint: error.hint() }.into(),
+    }
+}
+
+/// Changing knobs takes root; what does not is named.
+pub fn root_or(what: &str) -> anyhow::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let hint = "run it with sudo; --dry-run and --print work without".to_string();
+    Err(Lacking { what: format!("{what} takes root"), hint: Some(hint) }.into())
+}

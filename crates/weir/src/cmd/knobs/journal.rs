@@ -1,0 +1,86 @@
+//! `weir knobs journal`, `confirm` and `rollback`.
+
+use std::time::Duration;
+
+use weir_core::knob::persist::{self, KEEPERS};
+use weir_core::report::text::{self, knobs::Change};
+use weir_core::units::Nanos;
+use weir_host::knob::{self, Journal, KnobError, Listed, Until, Which};
+
+use super::{fail, keep};
+use crate::failure::{Lacking, Outcome};
+use crate::output::print;
+
+/// What is in force by weir, and what is kept for the next boot.
+pub fn show() -> anyhow::Result<Outcome> {
+    let journal = Journal::of_root();
+    let (entries, damaged) = knob::entries(&journal);
+    let changes: Vec<Change> = entries.into_iter().map(change).collect();
+    let mut out = text::knobs::changes(&changes);
+    for keeper in KEEPERS {
+        let kept = keep::text_of(keeper, None).ok().flatten().and_then(|text| persist::kept_in(&text));
+        for one in kept.into_iter().flatten() {
+            out.push_str(&format!("at the next boot, by {}: {}\n", keeper.path(), one.setting));
+        }
+    }
+    if out.is_empty() && damaged.is_empty() {
+        out = "weir has nothing in force, and keeps nothing for the next boot\n".to_string();
+    }
+    print(&out)?;
+    ended(damaged)
+}
+
+fn change(listed: Listed) -> Change {
+    let who = if listed.alive { "running" } else { "ended" };
+    let until = match listed.until {
+        Until::End => "until that ends".to_string(),
+        Until::Deadline(left) => format!("goes back in {} unless confirmed", said(left)),
+        Until::Rollback => "stays until `weir knobs rollback` or the next boot".to_string(),
+        Until::Stale => "nobody answers for it any more: the next weir takes it back".to_string(),
+        Until::Void => "of an earlier boot, and void".to_string(),
+    };
+    Change {
+        title: format!("{} ago, by process {} ({who}); {until}", said(listed.age), listed.pid),
+        values: listed.changes,
+    }
+}
+
+/// A time to the second.
+fn said(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => Nanos(seconds / 3600 * 3_600_000_000_000).to_string(),
+    }
+}
+
+/// Keeps what waits.
+pub fn confirm() -> anyhow::Result<Outcome> {
+    fail::root_or("confirming a change")?;
+    for sentence in knob::confirm(&Journal::of_root()).map_err(fail::failed)? {
+        print(&format!("{sentence}\n"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Puts back.
+pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
+    fail::root_or("putting settings back")?;
+    let done = knob::rollback(&Journal::of_root(), if all { Which::All } else { Which::Last });
+    for sentence in &done.said {
+        print(&format!("{sentence}\n"))?;
+    }
+    ended(done.failed)
+}
+
+/// The errors, the last of which ends the command.
+fn ended(mut failed: Vec<KnobError>) -> anyhow::Result<Outcome> {
+    let Some(last) = failed.pop() else { return Ok(Outcome::Done) };
+    for error in failed {
+        say!("error: {error}");
+        if let Some(hint) = error.hint() {
+            say!("hint: {hint}");
+        }
+    }
+    Err(Lacking { what: last.to_string(), hint: last.hint() }.into())
+}

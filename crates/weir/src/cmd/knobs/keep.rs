@@ -1,0 +1,159 @@
+//! Settings for the next boot: files written, and taken away again.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use weir_core::knob::persist::{self, Keeper, Kept, Persisted};
+use weir_core::knob::{KnobName, Value};
+use weir_core::report::text;
+use weir_host::Host;
+use weir_host::knob::{self, Journal};
+
+use super::{apply, fail};
+use crate::cli::knobs::Apply;
+use crate::failure::{Lacking, Outcome, Usage};
+use crate::output::print;
+
+/// Shows the file, or writes it.
+pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
+    let host = Host::live();
+    let allow = apply::accepts(args)?;
+    let plan = knob::plan(&host, &args.settings, allow).map_err(|refusals| fail::refused(&refusals))?;
+    for note in plan.notes.iter().filter(|note| !note.ends_with(" already")) {
+        say!("note: {note}");
+    }
+    let (earlier, profile) = (ours(keeper, args.root.as_deref())?, active_profile(args.root.as_deref()));
+    let wanted = args.settings.iter().map(|setting| Kept {
+        setting: setting.clone(),
+        before: before(&host, &setting.knob).filter(|value| *value != setting.value),
+    });
+    let kept = persist::merged(earlier.unwrap_or_default(), wanted.collect());
+    let persisted = keeper.persist(&kept, profile.as_deref());
+    if persisted.left_out.len() == kept.len() {
+        let why: Vec<String> =
+            persisted.left_out.iter().map(|left| format!("{}: {}", left.setting, left.why)).collect();
+        let what = format!("{keeper} holds none of this: {}", why.join("; "));
+        return Err(Usage { what, hint: None }.into());
+    }
+    if args.write {
+        write(&persisted, keeper, args.root.as_deref())?;
+    }
+    let mut said = text::knobs::persisted(&persisted, args.write);
+    said.push_str(&match args.write {
+        true => format!(
+            "it acts from the next boot on; now: `weir knobs apply` without --persist\n\
+             undo: weir knobs rollback --persist {keeper}\n"
+        ),
+        false => "nothing was written; --write does\n".to_string(),
+    });
+    print(&said)?;
+    Ok(Outcome::Done)
+}
+
+/// What a knob was before weir changed it, else what it is.
+fn before(host: &Host, knob: &KnobName) -> Option<Value> {
+    let (entries, _) = knob::entries(&Journal::of_root());
+    let mut changes = entries.into_iter().rev().flat_map(|entry| entry.changes);
+    match changes.find(|(name, _, _)| name == knob) {
+        Some((_, old, _)) => Some(old),
+        None => knob::read(host, knob).ok()?.value,
+    }
+}
+
+/// Takes the file away.
+pub fn remove(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Outcome> {
+    let Some(kept) = ours(keeper, root)? else {
+        print(&format!("there is no {}: nothing to remove\n", under(root, keeper.path()).display()))?;
+        return Ok(Outcome::Done);
+    };
+    needs_root(root)?;
+    let links = keeper.link().into_iter().map(|(link, _)| link);
+    for path in links.chain([keeper.path().to_string()]) {
+        let path = under(root, &path);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    if keeper == Keeper::Tuned
+        && let Some(folder) = under(root, keeper.path()).parent()
+    {
+        // The profile's folder, if nothing else is in it.
+        let _ = fs::remove_dir(folder);
+    }
+    let then = keeper.persist(&kept, active_profile(root).as_deref()).then_undo;
+    print(&text::knobs::removed(keeper, &then))?;
+    Ok(Outcome::Done)
+}
+
+/// The text of a keeper's file; `None` where there is none.
+pub fn text_of(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Option<String>> {
+    let path = under(root, keeper.path());
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// What weir keeps there already; a file that is not weir's is left alone.
+fn ours(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Option<Vec<Kept>>> {
+    let Some(text) = text_of(keeper, root)? else { return Ok(None) };
+    match persist::kept_in(&text) {
+        Some(kept) => Ok(Some(kept)),
+        None => {
+            let what = format!("{} is there already and not weir's", under(root, keeper.path()).display());
+            let hint = "move it away, or choose another keeper".to_string();
+            Err(Lacking { what, hint: Some(hint) }.into())
+        }
+    }
+}
+
+fn active_profile(root: Option<&Path>) -> Option<String> {
+    fs::read_to_string(under(root, "/etc/tuned/active_profile")).ok()
+}
+
+/// Writes the file beside its place and renames it, then its link.
+fn write(persisted: &Persisted, keeper: Keeper, root: Option<&Path>) -> anyhow::Result<()> {
+    needs_root(root)?;
+    let path = under(root, &persisted.path);
+    if keeper == Keeper::Tuned && !under(root, "/etc/tuned").is_dir() {
+        let what = format!("there is no {}: TuneD is not installed", under(root, "/etc/tuned").display());
+        return Err(
+            Lacking { what, hint: Some("sysctl.d, udev and systemd work without it".to_string()) }.into()
+        );
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let beside = folder.join(".weir-knobs.new");
+    let written = File::create(&beside)
+        .and_then(|mut file| file.write_all(persisted.text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&beside, &path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))?;
+    let Some((link, to)) = &persisted.link else { return Ok(()) };
+    let link = under(root, link);
+    fs::create_dir_all(link.parent().unwrap_or(Path::new("/")))
+        .and_then(|()| match symlink(to, &link) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        })
+        .with_context(|| format!("cannot make {}", link.display()))
+}
+
+/// Files of the machine itself take root; those of another root, whoever may write there.
+fn needs_root(root: Option<&Path>) -> anyhow::Result<()> {
+    if root.is_some() { Ok(()) } else { fail::root_or("writing for the next boot") }
+}
+
+/// A path of the machine, under a folder taken for its root.
+fn under(root: Option<&Path>, path: &str) -> PathBuf {
+    root.map_or_else(|| PathBuf::from(path), |root| root.join(path.trim_start_matches('/')))
+}

@@ -1,0 +1,28 @@
+//! `weir knobs`: settings looked at, changed in a transaction, taken back, kept for the next boot.
+
+mod apply;
+mod confirm;
+mod fail;
+mod journal;
+mod keep;
+mod look;
+
+use crate::cli::knobs::{Args, Command};
+use crate::failure::Outcome;
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    match args.command {
+        Command::List { path, all, json } => look::list(&path, all, json),
+        Command::Show { name, json } => look::show(&name, json),
+        Command::Apply(apply) if apply.print => apply::script(&apply),
+        Command::Apply(apply) => match apply.persist {
+            Some(keeper) => keep::persist(&apply, keeper),
+            None => apply::run(&apply),
+        },
+        Command::Confirm => journal::confirm(),
+        Command::Rollback { persist: Some(keeper), root, .. } => keep::remove(keeper, root.as_deref()),
+        Command::Rollback { all, .. } => journal::rollback(all),
+        Command::Journal => journal::show(),
+    }
+}
