@@ -6,13 +6,13 @@
  * cache line, found without a hash map's locks and allocation. Where two in flight share a place, the older one's
  * stamps are lost, and that is counted. At C the request still holds all its bios (block/blk-mq.c, blk_update_request).
  */
-#define STAGES 8
+#define STAGES 9
 #include "slow.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 /* As in weir-core's Stage. */
-enum { Q2G, G2I, G2D, I2D, Q2M, M2D, D2C, Q2C };
+enum { Q2G, G2I, G2D, I2D, Q2M, M2D, D2C, Q2C, Q2D };
 
 /* Bios that a completion walks: requests hold up to 128 to 320 segments with usual limits, each at most one bio. */
 #define BIOS_WALKED 512
@@ -265,6 +265,7 @@ static __always_inline void add_stages_to_issue(struct cell *cell, struct bio_st
 {
 	u64 queue_ns = stamps->queue_ns, get_request_ns = stamps->get_request_ns;
 
+	add_between(cell, Q2D, queue_ns, issue_ns);
 	if (stamps->merge_ns) {
 		add_between(cell, Q2M, queue_ns, stamps->merge_ns);
 		add_between(cell, M2D, stamps->merge_ns, issue_ns);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::stats::Distribution;
+use weir_core::target::DeviceNumber;
 use weir_core::trace::{ClassSet, Flags, Key, SizeClass, Stage, StageTable};
 
 use super::control::{device, words};
@@ -69,6 +70,15 @@ impl Cells {
     /// I/Os in all cells.
     pub fn ios(&self) -> u64 {
         self.sums.values().map(|sum| sum.ios).sum()
+    }
+
+    /// The same by device.
+    pub fn ios_by_device(&self) -> BTreeMap<DeviceNumber, u64> {
+        let mut counts = BTreeMap::new();
+        for (key, sum) in &self.sums {
+            *counts.entry(key.device).or_default() += sum.ios;
+        }
+        counts
     }
 
     /// The table; count, sum, minimum and maximum are exact, quantiles within 3.1 %.
@@ -142,7 +152,6 @@ fn classes(kind: u32) -> ClassSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_core::target::DeviceNumber;
     use weir_core::trace::Class;
 
     #[test]

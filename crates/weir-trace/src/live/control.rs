@@ -93,10 +93,10 @@ impl Control {
         Control { started_ns, cells, lost: std::array::from_fn(|_| next()) }
     }
 
-    /// What the programs counted as lost; `skipped` is the kernel's count.
-    pub fn losses(&self, skipped: u64) -> Losses {
+    /// What the programs counted as lost.
+    pub fn losses(&self) -> Losses {
         let [cells, before_start, stamps, untimed, bios, slow] = self.lost;
-        Losses { cells, skipped, before_start, stamps, untimed, bios, slow }
+        Losses { cells, before_start, stamps, untimed, bios, slow, ..Losses::default() }
     }
 }
 

@@ -15,6 +15,7 @@ mod ring;
 mod session;
 mod snapshot;
 mod stamps;
+mod unseen;
 
 pub use options::{Detail, LIMIT_DEVICES, LIMIT_PIDS, Options};
 pub use session::Session;

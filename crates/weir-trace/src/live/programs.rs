@@ -39,7 +39,17 @@ pub const FULL: Kind = Kind {
     name: "pieces",
     by_btf: include_bytes!(concat!(env!("OUT_DIR"), "/pieces.bpf.o")),
     raw: include_bytes!(concat!(env!("OUT_DIR"), "/pieces_raw.bpf.o")),
-    stages: &[Stage::Q2G, Stage::G2I, Stage::G2D, Stage::I2D, Stage::Q2M, Stage::M2D, Stage::D2C, Stage::Q2C],
+    stages: &[
+        Stage::Q2G,
+        Stage::G2I,
+        Stage::G2D,
+        Stage::I2D,
+        Stage::Q2M,
+        Stage::M2D,
+        Stage::D2C,
+        Stage::Q2C,
+        Stage::Q2D,
+    ],
 };
 
 /// Programs in the kernel, attached.

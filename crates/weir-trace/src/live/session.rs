@@ -4,8 +4,10 @@ use super::control::Settings;
 use super::overhead::{Sampler, monotonic_ns, process_ns};
 use super::programs::{DEFAULT, FULL, Programs};
 use super::ring::Ring;
+use super::unseen::{Unseen, counted};
 use super::{
-    Detail, IssueStamp, Options, Overhead, Slow, Snapshot, StartStamp, Unit, cgroups, in_flight, stamps,
+    Detail, IssueStamp, Losses, Options, Overhead, Slow, Snapshot, StartStamp, Unit, cgroups, in_flight,
+    stamps,
 };
 use crate::Error;
 
@@ -18,6 +20,8 @@ pub struct Session {
     start_stamp: StartStamp,
     issue_stamp: IssueStamp,
     sampler: Sampler,
+    /// None where the programs shall not count everything.
+    unseen: Option<Unseen>,
     started_ns: u64,
     process_before_ns: u64,
 }
@@ -43,6 +47,8 @@ impl Session {
         let ring = options.slow_ns.map(|_| slow_ring(&programs)).transpose()?;
         let started_ns = monotonic_ns();
         programs.begin(started_ns)?;
+        let counts_all = options.pids.is_empty() && options.cgroup.is_none();
+        let unseen = counts_all.then(|| Unseen::since(counted(&options.devices)));
         Ok(Session {
             ring,
             programs,
@@ -50,6 +56,7 @@ impl Session {
             start_stamp,
             issue_stamp,
             sampler: Sampler::default(),
+            unseen,
             started_ns,
             process_before_ns,
         })
@@ -59,14 +66,19 @@ impl Session {
     pub fn snapshot(&mut self) -> Snapshot {
         let programs = &self.programs;
         self.sampler.sample(|| programs.figures(), || programs.figures_at_completion());
+        // Before the tables: what they lack then was missed.
+        let counted = self.unseen.as_ref().map(|_| counted(&self.options.devices));
         let control = self.programs.control();
         let cells = self.programs.cells(control.cells);
+        let unseen = self.unseen.as_mut().zip(counted).map_or(0, |(unseen, counted)| {
+            unseen.so_far(&counted, &cells.ios_by_device(), control.losses().cells)
+        });
         Snapshot {
             taken_ns: monotonic_ns(),
             started_ns: self.started_ns,
             table: cells.table(),
             unit: self.unit(),
-            losses: control.losses(self.programs.figures().skipped),
+            losses: Losses { skipped: self.programs.figures().skipped, unseen, ..control.losses() },
             overhead: Overhead {
                 completions: cells.ios(),
                 ns_per_completion: self.sampler.ns_per_completion(),

@@ -71,15 +71,16 @@ pub enum IssueStamp {
 }
 
 /// What could not be counted, or not in full, since the session's start; all zero if everything was.
-///
-/// One thing nobody counts: at the instant another tracer attaches to a tracepoint or leaves it, the kernel may call only
-/// some of the programs there. Up to a few completions at each such instant were seen to be missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Completions for whose device and kind no distributions were left: not in the table.
     pub cells: u64,
     /// Runs of a program that the kernel skipped because it interrupted itself: not in the table.
     pub skipped: u64,
+    /// I/Os that the kernel's counters hold and no program was called for, at least: not in the table. At the instant
+    /// another tracer attaches to a tracepoint or leaves it, the kernel may call only some of the programs there; up to a few
+    /// completions at each such instant were seen to be missing. 0 with `pids` or `cgroup`, where nothing tells.
+    pub unseen: u64,
     /// I/Os that were under way when the session started: counted, without the stages that began before.
     pub before_start: u64,
     /// I/Os whose earlier stamps were pushed out by others': counted, without those stages.

@@ -48,6 +48,7 @@ impl Watch for Programs {
         let all = [
             ("of devices and kinds beyond the limit", losses.cells),
             ("program runs skipped", losses.skipped),
+            ("not seen, though the kernel's counters hold them", losses.unseen),
             ("under way at the start, whose earlier stages are unknown", losses.before_start),
             ("stamps pushed out by others", losses.stamps),
             ("on devices that keep no times", losses.untimed),

@@ -1,0 +1,88 @@
+//! Completions that no program was called for: the kernel's own counters hold them, and the tables do not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use weir_core::target::DeviceNumber;
+
+/// I/Os by device.
+pub type Counts = BTreeMap<DeviceNumber, u64>;
+
+/// Holds what programs saw against what the kernel counted.
+///
+/// The kernel counts a completion after it called the programs, and its counters are read after a session began to count
+/// and before its tables are read. So what they gained and the tables lack was missed, however much is in flight. Where
+/// completions come while both are read, fewer are told than were missed, until a later, quieter reading.
+pub struct Unseen {
+    before: Counts,
+    most: Counts,
+}
+
+impl Unseen {
+    /// `before`: the counters when the session had begun.
+    pub fn since(before: Counts) -> Unseen {
+        Unseen { before, most: Counts::new() }
+    }
+
+    /// How many were missed so far, at least. `seen` is what programs were called for, by device, `beside` what they could
+    /// not put into a table, of whatever device.
+    pub fn so_far(&mut self, counted: &Counts, seen: &Counts, beside: u64) -> u64 {
+        for (device, now) in counted {
+            let of = |counts: &Counts| counts.get(device).copied().unwrap_or(0);
+            let missed = now.saturating_sub(of(&self.before)).saturating_sub(of(seen) + beside);
+            let most = self.most.entry(*device).or_default();
+            *most = missed.max(*most);
+        }
+        self.most.values().sum()
+    }
+}
+
+/// Reads, writes and discards that disks with requests have finished since boot, as the kernel counts them; `devices` empty
+/// means all. Devices without requests (device-mapper, md) complete bios, which are counted elsewhere.
+pub fn counted(devices: &[DeviceNumber]) -> Counts {
+    let text = fs::read_to_string("/proc/diskstats").unwrap_or_default();
+    let disks = text.lines().filter_map(finished);
+    let has_requests = |name: &str| Path::new("/sys/block").join(name).join("mq").exists();
+    let watched = |device: &DeviceNumber| devices.is_empty() || devices.contains(device);
+    disks
+        .filter(|(device, name, _)| watched(device) && has_requests(name))
+        .map(|(device, _, count)| (device, count))
+        .collect()
+}
+
+/// A line of /proc/diskstats (Documentation/admin-guide/iostats.rst): reads, writes and, since 4.18, discards completed.
+fn finished(line: &str) -> Option<(DeviceNumber, &str, u64)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let device = DeviceNumber { major: number(0)? as u32, minor: number(1)? as u32 };
+    Some((device, fields.get(2)?, number(3)? + number(7)? + number(14).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: DeviceNumber = DeviceNumber { major: 254, minor: 0 };
+
+    #[test]
+    fn only_what_must_have_been_missed_is_told_and_stays_told() {
+        let of = |count| Counts::from([(DISK, count)]);
+        let mut unseen = Unseen::since(of(100));
+        let steps = [(of(150), of(50), 0, 0), (of(160), of(58), 0, 2), (of(170), of(75), 0, 2)];
+        for (step, (counted, seen, beside, missed)) in steps.into_iter().enumerate() {
+            assert_eq!(unseen.so_far(&counted, &seen, beside), missed, "step {step}");
+        }
+        assert_eq!(unseen.so_far(&of(190), &of(75), 10), 5);
+        assert_eq!(Unseen::since(Counts::new()).so_far(&of(7), &Counts::new(), 0), 7);
+        assert_eq!(unseen.so_far(&of(3), &of(80), 0), 5, "a device that was made anew");
+    }
+
+    #[test]
+    fn a_line_of_the_counters_is_read() {
+        let line = " 254       0 vda 100 3 800 50 200 4 16000 400 0 500 450 7 35 496336 299 10 50";
+        assert_eq!(finished(line), Some((DISK, "vda", 307)));
+        assert_eq!(finished("   8       0 sda 1 2 3 4 5 6 7 8 9 10 11").map(|found| found.2), Some(6));
+        assert_eq!(finished("8 x sdb"), None);
+    }
+}
