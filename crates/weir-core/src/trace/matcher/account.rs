@@ -17,7 +17,7 @@ pub enum Reason {
     NoQ,
     /// A completion of something that was never issued.
     NoD,
-    /// Its I/O never ended, though the recording went on for long ([`super::Limits`]).
+    /// Its I/O never ended, though the recording went on for long: by [`super::Limits`], or by what others took.
     NoC,
     /// Its I/O was still on its way when the recording ended.
     AfterEnd,

@@ -279,14 +279,14 @@ impl Matcher {
         true
     }
 
-    /// The recording is over: what is in flight had no chance to end, unless it is so old that it must have.
+    /// The recording is over: what is in flight had no chance to end, unless it is far older than all that ended.
     pub(super) fn give_up_all(&mut self, sink: &mut impl Sink) {
         while let Some(part) = self.parts.oldest() {
             let Part { bio, last_ns, request, .. } = self.parts[part];
             let last_ns = if request == NONE { last_ns } else { self.requests[request].last_ns };
             let device = &self.devices[usize::from(self.bios[bio].device)];
-            let stale = device.is_stale(self.now_ns.saturating_sub(last_ns));
-            self.lose_part(part, if stale { Reason::NoC } else { Reason::AfterEnd }, sink);
+            let is_overdue = device.is_overdue(self.now_ns.saturating_sub(last_ns));
+            self.lose_part(part, if is_overdue { Reason::NoC } else { Reason::AfterEnd }, sink);
         }
     }
 }

@@ -92,7 +92,17 @@ impl Device {
     /// Whether an I/O in flight for so long must have lost its end. Only where events are known to be missing:
     /// otherwise the first in is the first out.
     pub(super) fn is_stale(&self, age_ns: u64) -> bool {
-        self.lossy && age_ns > STALE_NS_MIN.max(self.longest_ns.saturating_mul(STALE_FACTOR))
+        self.lossy && age_ns > self.patience_ns()
+    }
+
+    /// Whether an I/O in flight for so long when the recording ends should have ended in it: its end was lost, or the
+    /// device holds it. A device that ended nothing is no measure.
+    pub(super) fn is_overdue(&self, age_ns: u64) -> bool {
+        self.longest_ns > 0 && age_ns > self.patience_ns()
+    }
+
+    fn patience_ns(&self) -> u64 {
+        STALE_NS_MIN.max(self.longest_ns.saturating_mul(STALE_FACTOR))
     }
 
     /// Whether a bio that is done below is done, with no completion of its own to come.
