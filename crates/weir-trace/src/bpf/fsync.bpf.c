@@ -12,6 +12,7 @@
 #include "fsync_calls.h"
 #include "fsync_pauses.h"
 #include "fsync_requests.h"
+#include "fsync_rings.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -10,7 +10,7 @@ enum { CALLS = 512, WAITS = 8, FRAMES = 24, COMM = 16, BDI = 16, ANCESTORS = 8 }
 /* What a call is; the same numbers in src/fsync/record.rs. */
 enum { FSYNC = 1, FDATASYNC, WRITE, PWRITEV2, SYNC_FILE_RANGE, MSYNC, SYNCFS, SYNC };
 enum { RECORD_SYNC = 1, RECORD_IO = 2, RECORD_STACK = 3 };
-enum { LOST_TASK, LOST_SYNC, LOST_IO, LOST_STACK, LOST_STALL, LOSSES };
+enum { LOST_TASK, LOST_SYNC, LOST_IO, LOST_STACK, LOST_STALL, LOST_RING, LOSSES };
 
 /* open(2): O_DSYNC and its stronger form share this bit on every architecture that runs this. */
 #define O_DSYNC_BIT 010000

@@ -64,6 +64,11 @@ struct task_struct___sync {
 	struct task_struct___sync *real_parent;
 };
 
+/* An operation of io_uring. */
+struct io_kiocb___sync {
+	u8 opcode;
+};
+
 struct vm_area_struct___sync {
 	struct file___sync *vm_file;
 };

@@ -162,8 +162,8 @@ impl<'a> Session<'a> {
     /// What was not seen since the start.
     pub fn losses(&self) -> Losses {
         let Some(data) = self.skeleton.maps.bss_data.as_deref() else { return Losses::default() };
-        let [tasks, syncs, ios, stacks, stalls] = data.lost;
-        Losses { tasks, syncs: syncs + self.inbox.borrow().foreign, ios, stacks, stalls }
+        let [tasks, syncs, ios, stacks, stalls, ring_syncs] = data.lost;
+        Losses { tasks, syncs: syncs + self.inbox.borrow().foreign, ios, stacks, stalls, ring_syncs }
     }
 
     fn io(&mut self, mut io: Io, analyst: &mut Analyst) {

@@ -185,6 +185,27 @@ fn root_filters_keep_others_out_and_slow_syncs_are_shown() {
 }
 
 #[test]
+fn root_syncs_through_io_uring_are_counted_and_said_not_to_be_followed() {
+    let test = "root_syncs_through_io_uring_are_counted_and_said_not_to_be_followed";
+    if !root_or_say(test, &["fio", "mkfs.ext4"]) || !describes_its_types() {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    let device = LoopDevice::create(&["fs=ext4", "size=64M"]);
+    let fio = "fio --name=ring --filename=data --size=1m --bs=4k --rw=write --ioengine=io_uring --fsync=1 --number_ios=40 \
+               --output-format=json --output=fio.json";
+    let mut arguments = vec!["trace", "fsync", "--json", "--"];
+    arguments.extend(fio.split_ascii_whitespace());
+    let report = report(&weir.run(&device.mount(), &arguments));
+    let told: Value =
+        serde_json::from_str(&fs::read_to_string(device.mount().join("fio.json")).unwrap()).unwrap();
+    let syncs = told["jobs"][0]["sync"]["total_ios"].as_u64().unwrap();
+    assert!(syncs >= 39, "{told}");
+    assert_eq!(report["losses"]["ring_syncs"], syncs, "{report}");
+}
+
+#[test]
 fn without_privilege_it_says_what_is_missing() {
     let weir = Weir::new();
     let folder = tempfile::tempdir().unwrap();

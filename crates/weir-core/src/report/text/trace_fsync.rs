@@ -282,6 +282,14 @@ fn warnings(out: &mut String, report: &Report) {
     if !lost.is_empty() {
         labelled(out, "warning", &format!("not seen for lack of room: {}", lost.join(", ")));
     }
+    if losses.ring_syncs > 0 {
+        let n = grouped(losses.ring_syncs);
+        labelled(
+            out,
+            "warning",
+            &format!("{n} syncs through io_uring are in no figure: only system calls are followed"),
+        );
+    }
     if report.all.wall_ns > 0 && report.all.explained < EXPLAINED_ENOUGH {
         let unexplained = percent(1.0 - report.all.explained);
         labelled(out, "warning", &format!("{unexplained} of the time is not explained"));
@@ -341,7 +349,7 @@ mod tests {
             sites: Vec::new(),
         };
         let all = Anatomy { process: None, ..anatomy.clone() };
-        let losses = Losses { ios: 3, ..Losses::default() };
+        let losses = Losses { ios: 3, ring_syncs: 12, ..Losses::default() };
         let report = Report {
             elapsed_ns: 12_000_000_000,
             all,
@@ -360,6 +368,7 @@ mod tests {
             "sum                  100.0 %       91.0 %   5.0 %   2.0 %\n",
             "dd (77)                         writeback  91.0 %  2 GiB    14,200\n",
             "warning  not seen for lack of room: 3 requests\n",
+            "warning  12 syncs through io_uring are in no figure: only system calls are followed\n",
         ] {
             assert!(text.contains(expected), "lacks {expected:?}:\n{text}");
         }

@@ -179,12 +179,14 @@ pub struct Losses {
     pub stacks: u64,
     /// Pauses for which the table had no room.
     pub stalls: u64,
+    /// Syncs sent through io_uring (fsync, sync_file_range), which no system call brackets: they are counted here alone.
+    pub ring_syncs: u64,
 }
 
 impl Losses {
     /// All of them.
     pub fn sum(&self) -> u64 {
-        self.tasks + self.syncs + self.ios + self.stacks + self.stalls
+        self.tasks + self.syncs + self.ios + self.stacks + self.stalls + self.ring_syncs
     }
 }
 
