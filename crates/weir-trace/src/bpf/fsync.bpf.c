@@ -26,6 +26,19 @@ static __always_inline void stall_over(struct sync *s)
 	watch(s->tid, -1);
 }
 
+static __always_inline void look_into(struct sync *s)
+{
+	s->under_way = LOOKED_INTO;
+	__sync_fetch_and_add(&inside, 1);
+	watch(s->tid, 1);
+}
+
+static __always_inline void look_away(struct sync *s)
+{
+	__sync_fetch_and_add(&inside, -1);
+	watch(s->tid, -1);
+}
+
 /* Whether the sync that begins is to be looked into: all of tasks whose syncs are long on average, else one of some. */
 static __always_inline bool is_looked_into(struct sync *s, u64 now_ns)
 {
@@ -82,25 +95,23 @@ int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
 	s->done = 0;
 	s->end_ns = 0;
 	s->waiting_since_ns = 0;
-	if (s->under_way) {
-		__sync_fetch_and_add(s->under_way == LOOKED_INTO ? &inside : &skimmed, -1);
-		watch(s->tid, -1);
-	}
+	if (s->under_way == SKIMMED)
+		__sync_fetch_and_add(&skimmed, -1);
+	else if (s->under_way)
+		look_away(s);
 	s->seen_from_ns = 0;
 	s->start_ns = bpf_ktime_get_ns();
-	watch(s->tid, 1);
 	if (!is_looked_into(s, s->start_ns)) {
 		s->under_way = SKIMMED;
 		s->file = (u64)file;
-		skimmed_ns = s->start_ns;
+		skimmed_at(s->start_ns);
 		__sync_fetch_and_add(&skimmed, 1);
 		return 0;
 	}
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
 	identify(s, file);
 	s->run_delay_ns = task->sched_info.run_delay;
-	s->under_way = LOOKED_INTO;
-	__sync_fetch_and_add(&inside, 1);
+	look_into(s);
 	return 0;
 }
 
@@ -166,9 +177,8 @@ static __always_inline void finish(struct sync *s, struct task_struct___sync *ta
 	s->mean_ns = s->mean_ns ? s->mean_ns - s->mean_ns / 16 + short_ns / 16 : short_ns | 1;
 	if (took_ns >= LONG_NS)
 		follow_all(now_ns, took_ns);
-	watch(s->tid, -1);
 	if (was_skimmed) {
-		skimmed_ns = now_ns;
+		skimmed_at(now_ns);
 		__sync_fetch_and_add(&skimmed, -1);
 		if (took_ns < LONG_NS) {
 			count_skimmed(s, took_ns);
@@ -177,7 +187,7 @@ static __always_inline void finish(struct sync *s, struct task_struct___sync *ta
 		identify(s, (void *)s->file);
 		s->seen_from_ns = now_ns;
 	} else {
-		__sync_fetch_and_add(&inside, -1);
+		look_away(s);
 		settle_run_delay(s, task);
 	}
 	s->end_ns = now_ns;
@@ -189,14 +199,13 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_exit, struct pt_regs___sync *regs, long result)
 {
 	struct task_struct___sync *task;
+	unsigned long number = call_number(regs);
 	struct sync *s;
 	u32 tid;
 
-	if (!inside && !skimmed)
+	if (number >= CALLS || !calls[number] || !(inside || skimmed))
 		return 0;
 	tid = (u32)bpf_get_current_pid_tgid();
-	if (!watched[tid % WATCHED])
-		return 0;
 	s = bpf_map_lookup_elem(&tasks, &tid);
 	if (!s || !s->under_way)
 		return 0;
@@ -310,8 +319,7 @@ static __always_inline void promote(struct sync *s, struct task_struct___sync *t
 		s->waiting_since_ns = s->seen_from_ns;
 	identify(s, (void *)s->file);
 	s->run_delay_ns = task->sched_info.run_delay;
-	s->under_way = LOOKED_INTO;
-	__sync_fetch_and_add(&inside, 1);
+	look_into(s);
 	__sync_fetch_and_add(&skimmed, -1);
 }
 
@@ -354,13 +362,14 @@ static __always_inline void comes_back(struct task_struct___sync *task, u64 now_
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct___sync *prev, struct task_struct___sync *next)
 {
-	u32 from, to;
+	bool is_all = is_followed(), from, to;
 	u64 now_ns;
 
-	if (!inside && !stalling && !(skimmed && following))
+	if (!inside && !stalling && !is_all)
 		return 0;
-	from = watched[(u32)prev->pid % WATCHED];
-	to = watched[(u32)next->pid % WATCHED];
+	/* Those that have to be promoted are not watched yet. */
+	from = is_all || watched[(u32)prev->pid % WATCHED];
+	to = is_all || watched[(u32)next->pid % WATCHED];
 	if (!from && !to)
 		return 0;
 	now_ns = bpf_ktime_get_ns();

@@ -76,7 +76,7 @@ int BPF_PROG(on_queue, struct bio___sync *bio)
 	u32 tid, place;
 	u64 both;
 
-	if (!inside && !(skimmed && following))
+	if (!inside && !is_followed())
 		return 0;
 	both = bpf_get_current_pid_tgid();
 	tid = (u32)both;
@@ -96,13 +96,14 @@ int BPF_PROG(on_queue, struct bio___sync *bio)
 	return 0;
 }
 
+/* Attached once a request came whose issue the kernel did not stamp: most kernels stamp all. */
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_issue, struct request___sync *rq)
 {
 	struct issue *issue;
 	u32 place;
 
-	if (!issue_wanted || !(inside || (skimmed && following)))
+	if (!inside && !is_followed())
 		return 0;
 	place = place_of(rq->__sector);
 	issue = bpf_map_lookup_elem(&issued, &place);

@@ -38,24 +38,32 @@ enum { FOLLOW_TIMES = 2 };
 #define FOLLOW_MAX_NS 2000000000ULL
 /* Of a task whose syncs are shorter than this on average, not all are looked into ... */
 #define SKIM_BELOW_NS 400000
-/* ... but one in so much time of syncing: a look takes 4 to 8 microseconds, so that is half a percent of the time. */
-#define LOOK_EVERY_NS 1600000
-enum { SKIM_MAX = 32 };
+/* ... but one in so much time of syncing: a look takes 4 to 8 microseconds, so that is a third of a percent of the time. */
+#define LOOK_EVERY_NS 2400000
+enum { SKIM_MAX = 48 };
 
-/* Syncs under way that are looked into; those that are not; tasks in a pause. */
-u64 inside;
-u64 skimmed;
+/*
+ * What nearly every event of the machine reads stands apart from what every sync writes: a line of the cache that two
+ * processors share costs more than all the rest of a program.
+ */
+#define LINE_OF_ITS_OWN __attribute__((aligned(64)))
+/* Syncs under way that are looked into; tasks in a pause. */
+u64 inside LINE_OF_ITS_OWN;
 u64 stalling;
-/* When a sync that is not looked into last began or ended. */
-u64 skimmed_ns;
 /* While syncs are long, all are looked into: since when, and until when. */
 u64 following;
 u64 following_since_ns;
 u64 following_until_ns;
-/* Tasks that are watched, by the low bits of their ids: a look here spares most switches two searches of the table. */
-enum { WATCHED = 8192 };
-u32 watched[WATCHED];
+/* Tells user space to attach on_issue. */
 u64 issue_wanted;
+/* When a sync that is not looked into last began or ended, to SKIMMED_STEP_NS. */
+u64 skimmed_ns LINE_OF_ITS_OWN;
+#define SKIMMED_STEP_NS 250000
+/* Syncs under way that are not looked into. */
+u64 skimmed LINE_OF_ITS_OWN;
+/* Tasks whose syncs are looked into or that pause, by the low bits of their ids: a look here spares most switches two searches of the table. */
+enum { WATCHED = 8192 };
+u32 watched[WATCHED] LINE_OF_ITS_OWN;
 u64 lost[LOSSES];
 
 struct wait {
@@ -285,20 +293,29 @@ static __always_inline void follow_all(u64 now_ns, u64 took_ns)
 		following_until_ns = now_ns + follow_ns;
 }
 
+/* Whether syncs under way that were not to be looked into are now. */
+static __always_inline bool is_followed(void)
+{
+	return following && skimmed;
+}
+
+/* A sync that is not looked into begins or ends. */
+static __always_inline void skimmed_at(u64 now_ns)
+{
+	if (now_ns - skimmed_ns >= SKIMMED_STEP_NS)
+		skimmed_ns = now_ns;
+}
+
 /* Whether what the devices do matters to some sync: one is looked into, or one that is not becomes long. */
 static __always_inline bool is_watched_now(void)
 {
 	u64 now_ns, idle_ns;
 
-	if (inside)
-		return true;
-	if (!skimmed)
-		return false;
-	if (following)
-		return true;
+	if (inside || following)
+		return inside || skimmed;
 	now_ns = bpf_ktime_get_ns();
 	idle_ns = now_ns - skimmed_ns;
-	if (now_ns < skimmed_ns || idle_ns < LONG_NS)
+	if (now_ns < skimmed_ns || idle_ns < LONG_NS + SKIMMED_STEP_NS || !skimmed)
 		return false;
 	follow_all(now_ns, idle_ns);
 	return true;

@@ -128,11 +128,12 @@ enum bpf_func_id___sync { BPF_FUNC_find_vma___sync = 180 };
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs___sync {
-	unsigned long di, si, dx, r10, r8, r9;
+	unsigned long di, si, dx, r10, r8, r9, orig_ax;
 };
 #else
 struct pt_regs___sync {
 	u64 regs[31];
+	s32 syscallno;
 };
 #endif
 
@@ -146,6 +147,13 @@ static __always_inline u64 argument(const struct pt_regs___sync *regs, int i)
 }
 #else
 #define argument(from, i) ((from)->regs[i])
+#endif
+
+/* The number of the system call that a task is in. */
+#if defined(__TARGET_ARCH_x86)
+#define call_number(regs) ((regs)->orig_ax)
+#else
+#define call_number(regs) ((regs)->syscallno)
 #endif
 
 #endif

@@ -67,6 +67,7 @@ fn fit(open: &mut OpenFsyncSkel<'_>, btf: &Btf<'_>) -> Result<(), Error> {
     open.progs.on_pause_8.set_autoload(pause == Some(8));
     open.progs.on_dirty_folio.set_autoload(arguments(btf, "writeback_dirty_folio").is_some());
     open.progs.on_dirty_page.set_autoload(arguments(btf, "writeback_dirty_page").is_some());
+    open.progs.on_issue.set_autoattach(false);
     let ring = arguments(btf, "io_uring_queue_async_work");
     open.progs.on_ring_work_2.set_autoload(ring == Some(2));
     open.progs.on_ring_work_5.set_autoload(ring == Some(5));

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libbpf_rs::skel::Skel;
-use libbpf_rs::{MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use weir_core::trace::fsync::{
     Analyst, FileId, Io, Losses, Part, Process, Sender, SiteId, Skimmed, Stall, Wait, Way,
 };
@@ -59,6 +59,8 @@ struct Inbox {
 /// Programs attached to the kernel; they go away when this is dropped.
 pub struct Session<'a> {
     skeleton: FsyncSkel<'a>,
+    /// The program at D, from when it turned out to be needed.
+    at_issue: Option<Link>,
     ring: RingBuffer<'static>,
     inbox: Rc<RefCell<Inbox>>,
     symbols: Symbols,
@@ -88,6 +90,7 @@ impl<'a> Session<'a> {
         let stack_every_ns = options.stack_every_ns;
         let mut session = Session {
             skeleton,
+            at_issue: None,
             ring,
             inbox,
             symbols,
@@ -106,6 +109,7 @@ impl<'a> Session<'a> {
     /// What libbpf said.
     pub fn drain(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
         self.ring.consume().map_err(failed("read the ring of"))?;
+        self.stamp_issues_if_needed()?;
         let records = std::mem::take(&mut self.inbox.borrow_mut().records);
         for record in records {
             match record {
@@ -164,6 +168,15 @@ impl<'a> Session<'a> {
         let Some(data) = self.skeleton.maps.bss_data.as_deref() else { return Losses::default() };
         let [tasks, syncs, ios, stacks, stalls, ring_syncs] = data.lost;
         Losses { tasks, syncs: syncs + self.inbox.borrow().foreign, ios, stacks, stalls, ring_syncs }
+    }
+
+    /// Where the kernel does not say when a request went to the driver, a program does.
+    fn stamp_issues_if_needed(&mut self) -> Result<(), Error> {
+        let is_wanted = self.skeleton.maps.bss_data.as_deref().is_some_and(|data| data.issue_wanted != 0);
+        if is_wanted && self.at_issue.is_none() {
+            self.at_issue = Some(self.skeleton.progs.on_issue.attach().map_err(failed("attach"))?);
+        }
+        Ok(())
     }
 
     fn io(&mut self, mut io: Io, analyst: &mut Analyst) {
