@@ -206,7 +206,7 @@ impl Applied {
             entry.hold = Term::UntilConfirmed { deadline_ns: after(deadline) };
         }
         let _lock = self.journal.lock().map_err(KnobError::Journal)?;
-        self.journal.write(file, entry).map_err(KnobError::Journal)
+        self.journal.rewrite(file, entry).map_err(KnobError::Journal)
     }
 
     /// After a failure: the way back, and the cause with what did not come back, if anything did not.
@@ -293,4 +293,85 @@ fn accept(knob: &KnobName, wrote: &Value, reads: &Value) -> Result<(), KnobError
         return Ok(());
     }
     Err(KnobError::NotTaken { knob: knob.clone(), wrote: wrote.clone(), reads: reads.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::testing::Machine;
+    use crate::knob::{Which, plan, rollback::rollback_on};
+
+    const FINE: &str = "/sys/class/bdi/7:0/max_ratio_fine";
+
+    fn apply(machine: &Machine, texts: &[&str], hold: Hold) -> Result<Applied, KnobError> {
+        let settings: Vec<Setting> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        let plan = plan(&machine.host, &settings, false).map_err(KnobError::Planned)?;
+        machine.journal.apply(&machine.host, &plan, hold, Duration::ZERO)
+    }
+
+    #[test]
+    fn an_action_is_done_and_never_led_back() {
+        let machine = Machine::new();
+        let applied = apply(&machine, &["vm.drop_caches=3"], Hold::WhileAlive).unwrap();
+        assert!(machine.journaled().is_empty() && applied.old().next().is_none());
+        drop(applied);
+        assert_eq!(machine.get("/proc/sys/vm/drop_caches"), "3");
+    }
+
+    #[test]
+    fn a_bdis_limit_is_kept_in_parts_per_million() {
+        let machine = Machine::new();
+        machine.set(FINE, "123457");
+        // Of a dirty limit of 4096000 bytes.
+        for (text, ppm) in [
+            ("loop0/bdi/max_bytes=2048000", "500000"),
+            ("loop0/bdi/max_ratio=7", "70000"),
+            ("loop0/bdi/max_ratio_fine=9", "9"),
+        ] {
+            let applied = apply(&machine, &[text], Hold::WhileAlive).unwrap();
+            assert_eq!(machine.get(FINE), ppm, "{text}");
+            // The same limit under another name is not free.
+            let second = apply(&machine, &["loop0/bdi/max_ratio=50"], Hold::WhileAlive);
+            assert!(matches!(second, Err(KnobError::Held { .. })), "{text}");
+            applied.restore().unwrap();
+            assert_eq!(machine.get(FINE), "123457", "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_stays_until_a_rollback() {
+        let machine = Machine::new();
+        let values =
+            || ["vm/swappiness", "vm/dirty_bytes"].map(|file| machine.get(&format!("/proc/sys/{file}")));
+        let before = values();
+        drop(apply(&machine, &["vm.swappiness=1", "vm.dirty_bytes=40960"], Hold::Kept).unwrap());
+        drop(apply(&machine, &["vm.swappiness=2"], Hold::Kept).unwrap());
+        assert_eq!((values(), machine.journaled().len()), (["2".into(), "40960".into()], 2));
+        // These files do not zero each other.
+        machine.set("/proc/sys/vm/dirty_bytes", "0");
+        machine.set("/proc/sys/vm/swappiness", "2");
+        let done = rollback_on(&machine.host, &machine.journal, Which::Last);
+        assert_eq!((values()[0].as_str(), machine.journaled().len()), ("1", 1), "{done:?}");
+        let done = rollback_on(&machine.host, &machine.journal, Which::All);
+        assert_eq!((values(), machine.journaled().len()), (before.clone(), 0), "{done:?}");
+        let again = rollback_on(&machine.host, &machine.journal, Which::All);
+        assert_eq!((values(), again.said.len()), (before, 1));
+    }
+
+    #[test]
+    fn limits_go_down_background_first_and_up_dirty_first() {
+        let machine = Machine::new();
+        for (dirty, expected) in [
+            ("vm.dirty_bytes=40960", ["vm.dirty_background", "vm.dirty"]),
+            ("vm.dirty_ratio=5", ["vm.dirty_background", "vm.dirty"]),
+            ("vm.dirty_bytes=409600000", ["vm.dirty", "vm.dirty_background"]),
+            ("vm.dirty_ratio=40", ["vm.dirty", "vm.dirty_background"]),
+        ] {
+            let mut settings: Vec<Setting> =
+                ["vm.dirty_background_bytes=8192", dirty].iter().map(|text| text.parse().unwrap()).collect();
+            order::sort(&machine.host, &mut settings, |s| (s.knob.clone(), s.value.clone()));
+            let order: Vec<String> = settings.iter().map(|setting| setting.knob.to_string()).collect();
+            assert_eq!(order, expected, "{dirty}");
+        }
+    }
 }

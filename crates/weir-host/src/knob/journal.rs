@@ -122,17 +122,23 @@ impl Journal {
         (0..).map(name).find(|candidate| !candidate.exists()).unwrap_or_else(|| name(0))
     }
 
-    /// Written under another name, fsynced, renamed, and the folder fsynced: after this returns, the entry is there
-    /// whole, whatever happens.
-    pub(super) fn write(&self, file: &Path, entry: &Entry) -> Result<(), HostError> {
+    /// A new entry: after this returns it is there whole, whatever happens.
+    fn write(&self, file: &Path, entry: &Entry) -> Result<(), HostError> {
+        self.rewrite(file, entry)?;
+        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| HostError::io(file, error))
+    }
+
+    /// Written under another name, fsynced and renamed: the file is whole at every moment. Whether the old or the new
+    /// one is there after a power failure does not matter, since another boot voids both.
+    pub(super) fn rewrite(&self, file: &Path, entry: &Entry) -> Result<(), HostError> {
         let draft = file.with_extension("draft");
         let written = || -> io::Result<()> {
             let mut out =
                 OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;
             out.write_all(&entry.text()?)?;
             out.sync_all()?;
-            fs::rename(&draft, file)?;
-            File::open(&self.folder)?.sync_all()
+            fs::rename(&draft, file)
         };
         written().map_err(|error| {
             // Room may be what was lacking.
@@ -141,14 +147,12 @@ impl Journal {
         })
     }
 
-    /// Takes an entry out, durably: a restored value must not be restored again over somebody else's.
+    /// Takes an entry out. Not fsynced, for the same reason: a sync would wait for whoever floods the disk.
     pub(super) fn remove(&self, file: &Path) -> Result<(), HostError> {
-        let removed = match fs::remove_file(file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        };
-        let synced = removed.and_then(|()| File::open(&self.folder)?.sync_all());
-        synced.map_err(|error| HostError::io(file, error))
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(HostError::io(file, error)),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn read(&self, file: &Path) -> Result<Entry, KnobError> {

@@ -51,7 +51,7 @@ pub(super) fn with_lock(
         // From here on what the kernel resets reads neither old nor new, should this process be killed. Without
         // room for the note the way back is still better than none.
         entry.state = State::LeadingBack;
-        let _ = journal.write(file, &entry);
+        let _ = journal.rewrite(file, &entry);
     }
     way.go(&mut entry.changes);
     if way.failed.is_empty() {

@@ -106,7 +106,7 @@ pub fn rollback(journal: &Journal, which: Which) -> LedBack {
     rollback_on(&Host::live(), journal, which)
 }
 
-fn rollback_on(host: &Host, journal: &Journal, which: Which) -> LedBack {
+pub(super) fn rollback_on(host: &Host, journal: &Journal, which: Which) -> LedBack {
     let (entries, failed) = all(journal);
     let mut done = LedBack { said: Vec::new(), failed };
     // Knobs of newer changes that stay: what lies beneath them must not be pulled out.
@@ -171,7 +171,7 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
             continue;
         }
         entry.hold = Term::Kept;
-        journal.write(&file, &entry).map_err(KnobError::Journal)?;
+        journal.rewrite(&file, &entry).map_err(KnobError::Journal)?;
         said.push(format!("{knobs}: kept until `weir knobs rollback` or the next boot"));
     }
     if said.is_empty() {

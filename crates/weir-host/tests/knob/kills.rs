@@ -7,6 +7,7 @@ use std::time::Duration;
 use weir_host::knob::{self, Journal, Which};
 
 use super::devices::Disk;
+use super::limits;
 use super::runs::{Run, entries};
 
 /// Kills in a run of this test, unless `WEIR_KILLS` says how many.
@@ -50,9 +51,10 @@ fn kill(victims: &[Victim], run: &mut Run) {
 pub fn root_kills_at_any_moment_are_led_back() {
     let kills = std::env::var("WEIR_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let disk = Disk::new();
-    let before = disk.snapshot();
+    let now = || (disk.snapshot(), limits::limits());
+    let before = now();
     let folder = disk.journal();
-    let wanted = disk.settings(&[
+    let mut wanted = disk.settings(&[
         "scheduler=none",
         "nr_requests=48",
         "max_sectors_kb=512",
@@ -60,6 +62,7 @@ pub fn root_kills_at_any_moment_are_led_back() {
         "nomerges=2",
         "bdi/max_ratio=7",
     ]);
+    wanted.extend(limits::wanted());
     let (mut state, mut unfinished) = (1, 0);
     for index in 0..kills {
         let verb = if index % 3 == 2 { "__keep" } else { "__churn" };
@@ -73,7 +76,7 @@ pub fn root_kills_at_any_moment_are_led_back() {
         unfinished += entries_now(&folder);
         let done = knob::rollback(&Journal::at(&folder), Which::All);
         assert!(done.failed.is_empty(), "kill {index} after {alone:?}: {done:?}");
-        assert_eq!(disk.snapshot(), before, "kill {index} after {alone:?}, {verb}: {done:?}");
+        assert_eq!(now(), before, "kill {index} after {alone:?}, {verb}: {done:?}");
         assert_eq!(entries(&folder), 0, "kill {index}");
     }
     println!("{kills} kills, {unfinished} of them with a change in the journal: every value was led back");

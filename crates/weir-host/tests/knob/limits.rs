@@ -12,7 +12,7 @@ use super::runs::{Run, entries, settings, signal, until};
 const DIRTY_BYTES: u64 = 3 << 30;
 const BACKGROUND_BYTES: u64 = 1 << 30;
 
-fn wanted() -> [String; 2] {
+pub fn wanted() -> [String; 2] {
     [format!("vm.dirty_bytes={DIRTY_BYTES}"), format!("vm.dirty_background_bytes={BACKGROUND_BYTES}")]
 }
 
@@ -25,7 +25,7 @@ fn sysctl(name: &str) -> String {
 }
 
 /// The four values that belong together.
-fn limits() -> [String; 4] {
+pub fn limits() -> [String; 4] {
     ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"].map(sysctl)
 }
 
