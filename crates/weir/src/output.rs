@@ -7,6 +7,8 @@ use anyhow::Context;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use weir_core::experiment::Study;
+use weir_core::experiment::study::KIND;
 use weir_core::report::{csv, doctor_text, fio_json, json, text};
 use weir_core::result::{self, Record};
 use weir_core::verdict;
@@ -48,6 +50,8 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
     Ok(match format {
         Format::Text if record.kind == "doctor" => doctor_text::doctor(&verdict()?),
         Format::Json if record.kind == "doctor" => serde_json::to_string_pretty(&verdict()?)? + "\n",
+        Format::Text if is_experiment(record) => text::experiment(&study(record, path)?),
+        Format::Json if is_experiment(record) => json::experiment(&study(record, path)?)?,
         Format::Text => text::run(&result(), record),
         Format::Json => json::run(&result())?,
         Format::FioJson => {
@@ -58,4 +62,13 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
         Format::Csv => csv::intervals(record),
         Format::Record => serde_json::to_string(record)? + "\n",
     })
+}
+
+/// Whether a record holds an experiment.
+pub fn is_experiment(record: &Record) -> bool {
+    record.kind == KIND
+}
+
+fn study<'a>(record: &'a Record, path: Option<&Path>) -> anyhow::Result<Study<'a>> {
+    Ok(Study::of(record, path.map(|path| path.display().to_string()))?)
 }

@@ -28,5 +28,5 @@ pub use goal::{BadGoal, Base, Bases, Bound, Goal, Limit};
 pub use log::{Conduct, Experiment, TrialLog, Washout};
 pub use measures::{Figures, Measures, Metric, Second};
 pub use replay::{build, replay};
-pub use study::{Role, Study, TimeUsed};
+pub use study::{NotAnExperiment, Role, Study, TimeUsed};
 pub use sweep::{Sweep, SweepPlan};

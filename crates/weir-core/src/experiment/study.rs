@@ -7,8 +7,9 @@ use serde::Serialize;
 use crate::experiment::arm::{Arm, Workload};
 use crate::experiment::design::{Outcome, Phase};
 use crate::experiment::finding::{Effect, Finding};
-use crate::experiment::log::{Experiment, TrialLog};
+use crate::experiment::log::{Experiment, SCHEMA, TrialLog};
 use crate::experiment::measures::Metric;
+use crate::experiment::replay::replay;
 use crate::knob::{KnobName, Setting};
 use crate::result::Record;
 use crate::result::record::Class;
@@ -47,6 +48,52 @@ pub struct TimeUsed {
     pub trials_ns: u64,
     /// Waits for a clean start.
     pub washouts_ns: u64,
+}
+
+/// The kind of records that hold an experiment.
+pub const KIND: &str = "tune";
+
+/// A record that no experiment can be read from.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAnExperiment {
+    /// It was made by another command.
+    #[error("record {id} is of kind `{kind}`, not `tune`")]
+    Kind {
+        /// The record.
+        id: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// It does not hold what an experiment leaves.
+    #[error("record {id}: `extra` cannot be read as {SCHEMA}: {why}")]
+    Extra {
+        /// The record.
+        id: String,
+        /// What was wrong.
+        why: String,
+    },
+}
+
+impl<'a> Study<'a> {
+    /// The experiment of a record, its finding derived anew. `path` is where the record lies, if it is in a store.
+    ///
+    /// # Errors
+    /// A record of another kind, or one whose log cannot be read or does not follow its plan.
+    pub fn of(record: &'a Record, path: Option<String>) -> Result<Study<'a>, NotAnExperiment> {
+        let id = || record.id.clone();
+        if record.kind != KIND {
+            return Err(NotAnExperiment::Kind { id: id(), kind: record.kind.clone() });
+        }
+        let unreadable = |why: String| NotAnExperiment::Extra { id: id(), why };
+        let experiment: Experiment =
+            serde_json::from_value(record.extra.clone()).map_err(|error| unreadable(error.to_string()))?;
+        if experiment.schema != SCHEMA {
+            return Err(unreadable(format!("its schema is `{}`", experiment.schema)));
+        }
+        let design = replay(&experiment).map_err(unreadable)?;
+        let (arms, finding) = (design.arms().to_vec(), design.finding());
+        Ok(Study { record, path, experiment, arms, finding })
+    }
 }
 
 impl Study<'_> {
@@ -158,5 +205,92 @@ impl TimeUsed {
     /// All of it.
     pub fn total_ns(&self) -> u64 {
         self.trials_ns + self.washouts_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::synthetic::{Truth, arm, measures, run};
+    use crate::experiment::{Conduct, Sweep, SweepPlan};
+    use crate::result::samples;
+    use crate::stats::random::Random;
+
+    fn logged() -> Experiment {
+        let goal = SweepPlan::default_goal(true);
+        let arms = vec![
+            arm("idle", &[], false),
+            arm("as found", &[], true),
+            arm("15 MB", &["vm.dirty_bytes=15MB"], true),
+        ];
+        let plan = SweepPlan {
+            knob: "vm.dirty".to_string(),
+            arms,
+            repeats: 3,
+            duration_ns: 10_000_000_000,
+            abort_age_ns: None,
+            seed: 3,
+            goal: goal.clone(),
+        };
+        let mut design = Sweep::new(plan.clone()).unwrap();
+        let truths = [(758.0, 0.0), (33.7, 187e6), (703.0, 180e6)].map(|(rate, bulk)| Truth {
+            rate,
+            bulk,
+            noise: 0.01,
+        });
+        let mut random = Random::new(8);
+        let trials = run(&mut design, 900_000_000_000, 1_000_000_000, |proposal| {
+            Outcome::Measured(measures(&mut random, truths[proposal.arm], proposal.duration_ns))
+        });
+        Experiment {
+            schema: SCHEMA.to_string(),
+            design: "sweep".to_string(),
+            plan: serde_json::to_value(&plan).unwrap(),
+            goal,
+            seed: 3,
+            budget_ns: 900_000_000_000,
+            conduct: Conduct::default(),
+            found: vec!["vm.dirty_ratio=20".parse().unwrap()],
+            trials,
+            remarks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_record_gives_the_finding_again() {
+        let mut record = samples::record(Vec::new());
+        record.kind = KIND.to_string();
+        record.extra = serde_json::to_value(logged()).unwrap();
+        let study = Study::of(&record, None).unwrap();
+        let roles: Vec<Role> = (0..study.arms.len()).map(|arm| study.role(arm)).collect();
+        assert_eq!(roles, [Role::Idle, Role::AsFound, Role::Tried]);
+        assert!(
+            matches!(study.finding.recommendation, crate::experiment::Recommendation::Change { arm: 2, .. }),
+            "{:?}",
+            study.finding
+        );
+        assert_eq!((study.operations(), study.trials(1)), ("commits", 3));
+        assert_eq!(study.swept().map(|knob| knob.to_string()), Some("vm.dirty".to_string()));
+    }
+
+    #[test]
+    fn records_of_other_kinds_or_shapes_are_refused_with_the_reason() {
+        let why = |kind: &str, extra: serde_json::Value| {
+            let mut record = samples::record(Vec::new());
+            (record.kind, record.extra) = (kind.to_string(), extra);
+            Study::of(&record, None).unwrap_err().to_string()
+        };
+        let mut foreign = serde_json::to_value(logged()).unwrap();
+        foreign["schema"] = "weir.experiment/99".into();
+        let mut shuffled = serde_json::to_value(logged()).unwrap();
+        shuffled["trials"].as_array_mut().unwrap().swap(0, 4);
+        for (told, expected) in [
+            (why("bench", serde_json::Value::Null), "kind `bench`"),
+            (why(KIND, serde_json::Value::Null), "cannot be read"),
+            (why(KIND, foreign), "weir.experiment/99"),
+            (why(KIND, shuffled), "does not follow the plan"),
+        ] {
+            assert!(told.contains(expected), "{told}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::report::text::layout::{labelled_at, table};
 use crate::units::{Nanos, grouped, megabytes_per_second, per_second};
 use crate::verdict::doctor::{
-    Advice, BarResult, Curve, DoctorReport, EffectSide, Evidence, Finding, FloodEffect, FloodStory,
+    Advice, BarResult, Curve, DoctorReport, EffectSide, Evidence, Finding, FloodEffect, FloodStory, NextStep,
     Statement, Topic,
 };
 use crate::verdict::view::{limit, percent, threads, time};
@@ -34,6 +34,7 @@ pub fn doctor(report: &DoctorReport) -> String {
     out.push_str(&curves(&report.curves));
     out.push_str(&report.flood.as_ref().map(flood).unwrap_or_default());
     out.push_str(&advice(&report.advice));
+    out.push_str(&next(&report.next));
     out.push_str(&bars(&report.bars));
     out.push_str(&caveats(&report.caveats));
     out
@@ -187,6 +188,11 @@ fn advice(advice: &[Advice]) -> String {
     out
 }
 
+/// Experiments that tell more; why stands in the finding above.
+fn next(steps: &[NextStep]) -> String {
+    steps.iter().map(|step| format!("\nNext, to find the best: {}\n", step.command)).collect()
+}
+
 fn bars(bars: &[BarResult]) -> String {
     if bars.is_empty() {
         return String::new();
@@ -221,11 +227,15 @@ mod tests {
         for line in text.lines() {
             assert!(line.chars().count() <= COLUMNS || line.starts_with("     do:"), "too wide: {line}");
         }
-        assert!(text.lines().count() <= 52, "{} lines:\n{text}", text.lines().count());
+        assert!(text.lines().count() <= 54, "{} lines:\n{text}", text.lines().count());
         assert!(text.starts_with("weir doctor /srv/db: POOR\n"), "{text}");
         assert!(text.contains("10 threads"), "{text}");
         let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flowing.contains("[flood-flood-t10 n=135, flood-rescue-t10 n=2,812]"), "{text}");
         assert!(text.contains("sysctl -w vm.dirty_bytes=15000000"), "{text}");
+        assert!(
+            text.contains("\nNext, to find the best: sudo weir tune sweep vm.dirty_bytes --dir /srv/db\n"),
+            "{text}"
+        );
     }
 }

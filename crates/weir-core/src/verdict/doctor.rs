@@ -37,6 +37,9 @@ pub struct DoctorReport {
     pub findings: Vec<Finding>,
     /// What to change; empty means: nothing.
     pub advice: Vec<Advice>,
+    /// Experiments that fit what was found and would tell more than an examination can.
+    #[serde(default)]
+    pub next: Vec<NextStep>,
     /// What could not be seen or measured, and what weakens the findings.
     pub caveats: Vec<Statement>,
     /// Depth curves.
@@ -211,6 +214,15 @@ pub struct Advice {
     pub command: String,
     /// The exact command that puts it back.
     pub undo: String,
+}
+
+/// An experiment to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextStep {
+    /// What it would tell, in a sentence.
+    pub why: String,
+    /// The exact command.
+    pub command: String,
 }
 
 /// A mean with its 95 % confidence interval over consecutive intervals.

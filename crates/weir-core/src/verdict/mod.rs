@@ -89,6 +89,7 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
         headline,
         findings,
         advice,
+        next: rules::next::steps(&view),
         caveats,
         curves,
         measurements,

@@ -5,13 +5,14 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use weir_core::experiment::Study;
 use weir_core::report::html;
 use weir_core::result::Record;
 use weir_core::verdict;
 
 use crate::cli::report::Args;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::print;
+use crate::output::{is_experiment, print};
 use crate::store::Store;
 
 /// Runs the command.
@@ -27,8 +28,11 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The page of a record: the doctor's has its own.
+/// The page of a record: the doctor's and an experiment's have their own.
 pub fn render(record: &Record) -> anyhow::Result<String> {
+    if is_experiment(record) {
+        return Ok(html::experiment(&Study::of(record, None)?));
+    }
     if record.kind == "doctor" {
         return Ok(html::doctor(&verdict::from_record(record)?));
     }

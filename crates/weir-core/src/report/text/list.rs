@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::layout::table;
+use crate::experiment::{Study, study};
 use crate::result::derive::{class_result, headline};
 use crate::result::record::Record;
 use crate::units::{Nanos, megabytes_per_second, per_second};
@@ -23,15 +24,11 @@ pub struct ListRow {
 impl ListRow {
     /// The row of a record; `when` is its start as it shall be shown.
     pub fn of(record: &Record, when: &str) -> ListRow {
-        let doctor = verdict::from_record(record).ok();
-        let (target, headline) = match doctor {
-            Some(report) => (
-                report.path,
-                first_words(&format!("{}: {}", report.headline.grade.name(), report.headline.text)),
-            ),
-            None => (target_of(record), headline_of(record)),
+        let (kind, target, headline) = match record.kind.as_str() {
+            study::KIND => of_experiment(record),
+            _ => of_run(record),
         };
-        ListRow { id: record.id.clone(), when: when.to_string(), kind: record.kind.clone(), target, headline }
+        ListRow { id: record.id.clone(), when: when.to_string(), kind, target, headline }
     }
 
     /// The row of a file that cannot be used.
@@ -53,6 +50,32 @@ pub fn list(rows: &[ListRow]) -> String {
     let mut out = String::new();
     table(&mut out, &cells, 5);
     out
+}
+
+/// Kind, target and headline of the doctor or of plain jobs.
+fn of_run(record: &Record) -> (String, String, String) {
+    let kind = record.kind.clone();
+    match verdict::from_record(record) {
+        Ok(report) => {
+            let headline = format!("{}: {}", report.headline.grade.name(), report.headline.text);
+            (kind, report.path, first_words(&headline))
+        }
+        Err(_) => (kind, target_of(record), headline_of(record)),
+    }
+}
+
+/// Kind with the design, target and headline of an experiment.
+fn of_experiment(record: &Record) -> (String, String, String) {
+    match Study::of(record, None) {
+        Ok(study) => {
+            let place = study.experiment.conduct.place.clone();
+            let target = if place.is_empty() { target_of(record) } else { place };
+            let early = if record.ended_early.is_some() { "ended early: " } else { "" };
+            let headline = first_words(&format!("{early}{}", study.finding.headline));
+            (format!("{} {}", record.kind, study.experiment.design), target, headline)
+        }
+        Err(error) => (record.kind.clone(), target_of(record), first_words(&error.to_string())),
+    }
 }
 
 /// As many words as a row of the list has room for.

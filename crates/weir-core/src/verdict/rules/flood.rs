@@ -32,7 +32,7 @@ pub fn judge(view: &View) -> Option<Finding> {
 
 /// By the share that remains, or by the latency that remains if that is the better: a fast device may lose most of
 /// its commits and still serve every database.
-fn grade_of(effect: &FloodEffect) -> Grade {
+pub fn grade_of(effect: &FloodEffect) -> Grade {
     let by_share = match kept(&effect.flood, effect) {
         s if s >= GOOD_SHARE => Grade::Good,
         s if s >= FAIR_SHARE => Grade::Fair,
@@ -54,7 +54,7 @@ fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
 }
 
 /// Whose commits they are.
-fn owner(n: u32) -> String {
+pub fn owner(n: u32) -> String {
     if n == 1 { "one thread's".to_string() } else { format!("{n} threads'") }
 }
 

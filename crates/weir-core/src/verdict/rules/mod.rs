@@ -7,6 +7,7 @@ pub mod commit;
 pub mod concurrency;
 pub mod flood;
 pub mod headline;
+pub mod next;
 pub mod sequential;
 pub mod settings;
 pub mod sync_path;

@@ -19,6 +19,9 @@ pub fn doctor(report: &DoctorReport) -> String {
     let mut body = opening(report);
     body.push_str(&section("verdict", "What was found", &verdict::findings(report, &links)));
     body.push_str(&section("change", "What to change", &verdict::advice(report, &links)));
+    if !report.next.is_empty() {
+        body.push_str(&section("next", "What to try next", &verdict::next(report)));
+    }
     if !report.bars.is_empty() {
         body.push_str(&section("bars", "Bars", &verdict::bars(report, &links)));
     }

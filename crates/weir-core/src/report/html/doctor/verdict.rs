@@ -4,7 +4,7 @@ use super::{Links, signs};
 use crate::report::html::{capitalised, facts_table, paragraph};
 use crate::report::plot::escape;
 use crate::units::grouped;
-use crate::verdict::doctor::{Advice, DoctorReport, Evidence, Finding, Statement, Topic};
+use crate::verdict::doctor::{Advice, DoctorReport, Evidence, Finding, NextStep, Statement, Topic};
 
 /// Figures shown under one sentence; a caveat can concern every step.
 const EVIDENCE_MOST: usize = 6;
@@ -116,6 +116,12 @@ fn piece(advice: &Advice, links: &Links) -> String {
         statement(&advice.cost, links),
         facts_table(&rows)
     )
+}
+
+/// Experiments that tell more.
+pub fn next(report: &DoctorReport) -> String {
+    let step = |step: &NextStep| format!("{}<pre>{}</pre>\n", paragraph(&step.why), escape(&step.command));
+    report.next.iter().map(step).collect()
 }
 
 /// The bars a user stated.

@@ -49,7 +49,7 @@ fn throughput(study: &Study<'_>) -> BarFigure {
             label: step(study, arm),
             value: study.value(arm, &main).unwrap_or(f64::NAN),
             interval: study.interval(arm, &main),
-            note: effect.map_or(String::new(), |e| short(e)),
+            note: effect.map_or(String::new(), short),
             look,
         }
     };
