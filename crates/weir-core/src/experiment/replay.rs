@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::experiment::design::Design;
 use crate::experiment::log::Experiment;
+use crate::experiment::race::Race;
 use crate::experiment::sweep::Sweep;
 
 /// The design of that name with that plan.
@@ -13,6 +14,7 @@ use crate::experiment::sweep::Sweep;
 /// A sentence where there is no such design, or the plan is not one of its own or cannot be carried out.
 pub fn build(design: &str, plan: &Value) -> Result<Box<dyn Design>, String> {
     match design {
+        "race" => Ok(Box::new(Race::new(read(design, plan)?)?)),
         "sweep" => Ok(Box::new(Sweep::new(read(design, plan)?)?)),
         other => Err(format!("there is no design `{other}`")),
     }

@@ -149,6 +149,18 @@ impl Goal {
         bounds.chain(guardrails).collect()
     }
 
+    /// By how much bounds and guardrails are missed, as the sum of logarithms of ratios: 0 where all hold.
+    pub fn excess(&self, figures: &Figures, bases: &Bases<'_>) -> f64 {
+        let most = RATIO_MAX.ln();
+        let bounds =
+            self.bounds.iter().map(|bound| bound.margin(figures, bases).map_or(most, |m| (-m).max(0.0)));
+        let guardrails = self.guardrails.iter().map(|(metric, share)| {
+            let gain = bases.found.and_then(|found| self.gain(metric, figures, found));
+            gain.map_or(most, |gain| (-gain - share.ln_1p()).max(0.0))
+        });
+        bounds.chain(guardrails).sum()
+    }
+
     /// Whether all its bounds and guardrails hold.
     pub fn eligible(&self, figures: &Figures, bases: &Bases<'_>) -> bool {
         self.breaches(figures, bases).is_empty()
@@ -164,6 +176,19 @@ impl Goal {
             }
         }
         Ok(())
+    }
+}
+
+impl Bound {
+    /// How far on the right side of its limit a figure is: the logarithm of a ratio, negative on the wrong side.
+    /// `None` where the figure, or what the limit refers to, was not measured.
+    pub fn margin(&self, figures: &Figures, bases: &Bases<'_>) -> Option<f64> {
+        let limit = match self.limit {
+            Limit::Value(limit) => limit,
+            Limit::Share { share, of } => share * bases.of(of)?.get(&self.metric)?,
+        };
+        let above = log_ratio(*figures.get(&self.metric)?, limit);
+        Some(if self.at_most { -above } else { above })
     }
 }
 
@@ -268,6 +293,7 @@ mod tests {
             let bases = Bases { idle: Some(&idle), found: Some(&found) };
             assert_eq!(goal.breaches(&trial, &bases), expected, "{goal}");
             assert_eq!(goal.eligible(&trial, &bases), expected.is_empty(), "{goal}");
+            assert_eq!(goal.excess(&trial, &bases) <= 0.0, expected.is_empty(), "{goal}");
         }
     }
 
