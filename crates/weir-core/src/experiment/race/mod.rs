@@ -124,7 +124,7 @@ impl Race {
     pub fn new(plan: RacePlan) -> Result<Race, String> {
         plan.check()?;
         let mut arms = vec![plan.arm(Vec::new())];
-        let idle = plan.goal.needs_idle().then(|| arms.len());
+        let idle = plan.goal.needs_idle().then_some(arms.len());
         arms.extend(idle.map(|_| plan.idle()));
         Ok(Race {
             random: Random::new(plan.seed),
