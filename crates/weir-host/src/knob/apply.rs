@@ -339,6 +339,26 @@ mod tests {
     }
 
     #[test]
+    fn a_cgroups_files_are_written_as_the_kernel_takes_them() {
+        for (text, file, written, led_back) in [
+            ("memory.high=1073741824", "memory.high", "1073741824", "max"),
+            ("io.max/7:0/wbps=1000", "io.max", "7:0 wbps=1000", "7:0 wbps=2097152"),
+            ("io.max/7:0/rbps=1000", "io.max", "7:0 rbps=1000", "7:0 rbps=max"),
+            ("io.max/7:0/wiops=max", "io.max", "7:0 wiops=max", "7:0 wiops=300"),
+            ("io.latency/7:0/target=9", "io.latency", "7:0 target=9", "7:0 target=50000"),
+            ("io.weight=50", "io.weight", "default 50", "default 100"),
+        ] {
+            let machine = Machine::new();
+            let get = || machine.get(&format!("/sys/fs/cgroup/unified/db.slice/{file}"));
+            let text = format!("cgroup:/db.slice/{text}");
+            let applied = apply(&machine, &[&text], Hold::WhileAlive).unwrap();
+            assert_eq!(get(), written, "{text}");
+            applied.restore().unwrap();
+            assert_eq!(get(), led_back, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_kept_stays_until_a_rollback() {
         let machine = Machine::new();
         let values =

@@ -213,6 +213,12 @@ mod tests {
             ("loop0/bdi/max_ratio", "/sys/class/bdi/7:0/max_ratio", "100", None),
             ("loop0/bdi/max_bytes", "/sys/class/bdi/7:0/max_bytes", "4096000", Some(4_096_000)),
             ("loop0/bdi/min_ratio", "/sys/class/bdi/7:0/min_ratio", "0", Some(100)),
+            (
+                "loop0/device_write_cache",
+                "/sys/block/loop0/device/scsi_disk/0:0:0:0/cache_type",
+                "write through",
+                None,
+            ),
             ("bdi:0:44/max_ratio", "/sys/class/bdi/0:44/max_ratio", "100", None),
             ("cgroup:/db.slice/memory.high", "/sys/fs/cgroup/unified/db.slice/memory.high", "max", None),
             ("cgroup:/db.slice/io.max/7:0/wbps", "/sys/fs/cgroup/unified/db.slice/io.max", "2097152", None),

@@ -52,6 +52,7 @@ impl Machine {
             ("/sys/block/loop0/queue/write_cache", "write back"),
             ("/sys/block/loop0/queue/iosched/fifo_batch", "16"),
             ("/sys/block/loop0/mq/0/nr_tags", "128"),
+            ("/sys/block/loop0/device/scsi_disk/0:0:0:0/cache_type", "write through"),
             ("/sys/block/loop1/size", "0"),
             ("/sys/class/bdi/7:0/max_ratio", "100"),
             ("/sys/class/bdi/7:0/max_ratio_fine", "1000000"),
