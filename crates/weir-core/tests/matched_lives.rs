@@ -356,7 +356,7 @@ impl Kernel {
     }
 
     /// Loses events: every other one is accounted for, and no bio is found that was not sent.
-    fn is_counted(mut self, mut is_lost: impl FnMut(&Event) -> bool) -> Lives {
+    fn check_losses(mut self, mut is_lost: impl FnMut(&Event) -> bool) -> Lives {
         self.events.sort_by_key(|event| event.time_ns);
         let (lost, kept): (Vec<Event>, Vec<Event>) = self.events.iter().partition(|event| is_lost(event));
         let (mut matcher, mut found) = (Matcher::default(), Lives::default());
@@ -431,7 +431,7 @@ fn a_bio_whose_remap_is_lost_counts_on_both_devices() {
     let mut kernel = Kernel::new(false);
     let life = Life { device: NONE, flags: Flags::READ, pid: 1, now_ns: 1, gaps_ns: vec![1000], nth: 0 };
     kernel.mapped(life, (0, 8));
-    let found = kernel.is_counted(|event| event.act == Act::Remap);
+    let found = kernel.check_losses(|event| event.act == Act::Remap);
     let of = |device| found.bios.iter().filter(|bio| bio.0 == device).count();
     assert_eq!((of(MAPPED), of(NONE)), (1, 1));
 }
@@ -470,10 +470,10 @@ proptest! {
 
     /// Events lost at random: nothing is invented, everything is accounted for.
     #[test]
-    fn what_is_lost_is_counted(plans in prop::collection::vec(plan(), 1..60), lost in prop::collection::vec(prop::bool::weighted(0.2), 2000)) {
+    fn what_is_lost_counts_what_is_lost(plans in prop::collection::vec(plan(), 1..60), lost in prop::collection::vec(prop::bool::weighted(0.2), 2000)) {
         let mut kernel = Kernel::new(false);
         plans.iter().enumerate().for_each(|(nth, plan)| kernel.lead(nth, plan));
         let mut lost = lost.into_iter().cycle();
-        kernel.is_counted(|_| lost.next().unwrap());
+        kernel.check_losses(|_| lost.next().unwrap());
     }
 }
