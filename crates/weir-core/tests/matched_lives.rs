@@ -470,7 +470,7 @@ proptest! {
 
     /// Events lost at random: nothing is invented, everything is accounted for.
     #[test]
-    fn what_is_lost_counts_what_is_lost(plans in prop::collection::vec(plan(), 1..60), lost in prop::collection::vec(prop::bool::weighted(0.2), 2000)) {
+    fn what_is_lost_is_counted(plans in prop::collection::vec(plan(), 1..60), lost in prop::collection::vec(prop::bool::weighted(0.2), 2000)) {
         let mut kernel = Kernel::new(false);
         plans.iter().enumerate().for_each(|(nth, plan)| kernel.lead(nth, plan));
         let mut lost = lost.into_iter().cycle();
