@@ -1,6 +1,7 @@
-//! Reads ahead: a thread reads, decodes and sorts every file's next batch while the caller's thread uses the last.
+//! Batches of every file: of plain files read and decoded in place, of packed ones and pipes by a thread ahead.
 //!
-//! A batch goes to the caller as it is and comes back to be filled again: no event is copied on its way.
+//! What a plain file says is there at once, and handing it from thread to thread costs more than decoding it. A batch
+//! of the thread's goes to the caller as it is and comes back to be filled again: no event is copied on its way.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,7 +21,15 @@ type Request = (usize, Batch);
 /// The batch, and whether the file goes on behind it.
 type Reply = (Batch, bool);
 
-/// The next batches of a file.
+/// A file on its way to the merge.
+pub enum Input<'a> {
+    /// Read where it is used.
+    Here(Sorted<Stream>),
+    /// Read ahead.
+    Ahead(Ahead<'a>),
+}
+
+/// The next batches of a file that is read ahead.
 pub struct Ahead<'a> {
     nth: usize,
     requests: Sender<Request>,
@@ -36,25 +45,44 @@ pub struct Waiting<'a> {
     pub given_up: Cell<bool>,
 }
 
-/// The thread that reads; it ends once nobody asks any longer.
-pub type Reading = JoinHandle<Vec<Stream>>;
+/// The thread that reads ahead, where there is one; it ends once nobody asks any longer.
+pub struct Reading(Option<JoinHandle<Vec<Stream>>>);
 
-/// Starts reading all `streams`.
+/// Starts reading all `streams`; the inputs are in the same order.
 pub fn start<'a>(
     streams: Vec<Stream>,
     waiting: &'a Waiting<'a>,
-) -> std::io::Result<(Vec<Ahead<'a>>, Reading)> {
+) -> std::io::Result<(Vec<Input<'a>>, Reading)> {
     let (requests, requested) = channel();
-    let (mut sorted, mut aheads) = (Vec::new(), Vec::new());
-    for (nth, stream) in streams.into_iter().enumerate() {
-        let (to, replies) = channel();
-        sorted.push((Sorted::new(stream), to));
+    let (mut ahead, mut inputs) = (Vec::new(), Vec::new());
+    for stream in streams {
+        if !stream.keeps_waiting() {
+            inputs.push(Input::Here(Sorted::new(stream)));
+            continue;
+        }
+        let (nth, (to, replies)) = (ahead.len(), channel());
+        ahead.push((Sorted::new(stream), to));
         // The first batch is asked for at once; from then on one is under way while another is used.
         let _ = requests.send((nth, Batch::default()));
-        aheads.push(Ahead { nth, requests: requests.clone(), replies, waiting });
+        inputs.push(Input::Ahead(Ahead { nth, requests: requests.clone(), replies, waiting }));
     }
-    let thread = thread::Builder::new().name("decode".to_string()).spawn(move || read(sorted, &requested))?;
-    Ok((aheads, thread))
+    if ahead.is_empty() {
+        return Ok((inputs, Reading(None)));
+    }
+    let thread = thread::Builder::new().name("decode".to_string()).spawn(move || read(ahead, &requested))?;
+    Ok((inputs, Reading(Some(thread))))
+}
+
+/// The streams behind `inputs`, in their order, once they have been read.
+pub fn finish(inputs: Vec<Input<'_>>, reading: Reading) -> thread::Result<Vec<Stream>> {
+    let here = |input| match input {
+        Input::Here(stream) => Some(stream.into_inner()),
+        Input::Ahead(_) => None,
+    };
+    // The thread ends when the last of its inputs is gone.
+    let streams: Vec<Option<Stream>> = inputs.into_iter().map(here).collect();
+    let mut ahead = reading.0.map_or(Ok(Vec::new()), JoinHandle::join)?.into_iter();
+    Ok(streams.into_iter().filter_map(|here| here.or_else(|| ahead.next())).collect())
 }
 
 fn read(mut sorted: Vec<(Sorted<Stream>, Sender<Reply>)>, requested: &Receiver<Request>) -> Vec<Stream> {
@@ -68,7 +96,16 @@ fn read(mut sorted: Vec<(Sorted<Stream>, Sender<Reply>)>, requested: &Receiver<R
     sorted.into_iter().map(|(stream, _)| stream.into_inner()).collect()
 }
 
-impl Source for Ahead<'_> {
+impl Source for Input<'_> {
+    fn refill(&mut self, batch: &mut Batch) -> bool {
+        match self {
+            Input::Here(stream) => stream.refill(batch),
+            Input::Ahead(ahead) => ahead.refill(batch),
+        }
+    }
+}
+
+impl Ahead<'_> {
     fn refill(&mut self, batch: &mut Batch) -> bool {
         loop {
             match self.replies.recv_timeout(PATIENCE) {

@@ -184,7 +184,7 @@ impl Sink for Everything<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, event: &Event) {
         self.collector.event(event);
     }
@@ -204,7 +204,7 @@ struct Ran {
     late: u64,
 }
 
-/// Reads ahead in a thread; merges and matches here.
+/// Merges and matches what the files say.
 fn run(
     streams: Vec<Stream>,
     strict: bool,
@@ -215,10 +215,10 @@ fn run(
     let course = RefCell::new(course);
     let goes_on = || course.borrow_mut().goes_on();
     let waiting = Waiting { goes_on: &goes_on, given_up: Cell::new(false) };
-    let (aheads, reading) = ahead::start(streams, &waiting)?;
+    let (inputs, reading) = ahead::start(streams, &waiting)?;
     let mut matcher = Matcher::default();
     let mut until_look = EVENTS_BETWEEN_LOOKS;
-    let merged = merge::merge_sorted(aheads, |turn| {
+    let merged = merge::merge_sorted(inputs, |turn| {
         match turn {
             Turn::Event(event) => matcher.event(event, sink),
             Turn::Other(item) => {
@@ -237,13 +237,12 @@ fn run(
         }
         !waiting.given_up.get()
     });
-    drop(merged.sources);
     let (mut problems, mut late) = (Vec::new(), 0);
     // A thread that still waits for input ends with the process.
     let interrupted = course.borrow().stop.requested().is_some() || (course.borrow().give_up)();
     if !interrupted {
         let panicked = |_| anyhow::anyhow!("the thread that decodes ended in a panic");
-        let streams = reading.join().map_err(panicked)?;
+        let streams = ahead::finish(merged.sources, reading).map_err(panicked)?;
         problems = streams.iter().filter_map(|stream| stream.problem().cloned()).collect();
         late = merged.late;
     }

@@ -1,7 +1,8 @@
 //! Recordings from what was typed to one stream of events in order of time, in bounded memory.
 //!
-//! A thread reads, unpacks, decodes and merges ahead; the caller's thread matches and counts. Recordings are found by
-//! [`mod@find`], and [`mod@analyse`] does what `weir trace read` and `weir trace diff` both need.
+//! A thread reads, unpacks and decodes packed files and pipes ahead; the caller's thread reads plain files, merges,
+//! matches and counts. Recordings are found by [`mod@find`], and [`mod@analyse`] does what `weir trace read` and
+//! `weir trace diff` both need.
 
 mod ahead;
 mod analyse;

@@ -50,12 +50,19 @@ pub struct Opened {
     pub reader: Box<dyn Read + Send>,
     /// Whether offsets are those of unpacked bytes.
     pub packed: bool,
+    /// Whether reading may take long: it is unpacked, or comes from a pipe or a device.
+    pub keeps_waiting: bool,
 }
 
 /// Opens a source and looks whether it is packed.
 pub fn open(source: &Source, meter: &Meter) -> io::Result<Opened> {
     match &source.path {
-        Some(path) => unpacked(File::open(path)?, meter),
+        Some(path) => {
+            let file = File::open(path)?;
+            let is_plain = file.metadata()?.is_file();
+            let opened = unpacked(file, meter)?;
+            Ok(Opened { keeps_waiting: opened.packed || !is_plain, ..opened })
+        }
         None => unpacked(io::stdin(), meter),
     }
 }
@@ -79,12 +86,14 @@ fn unpacked(file: impl Read + Send + 'static, meter: &Meter) -> io::Result<Opene
         [0x1f, 0x8b, ..] => Opened {
             reader: Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, whole))),
             packed: true,
+            keeps_waiting: true,
         },
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Opened {
             reader: Box::new(Zstd { packed: BufReader::with_capacity(BUFFER, whole), frame: None }),
             packed: true,
+            keeps_waiting: true,
         },
-        _ => Opened { reader: Box::new(whole), packed: false },
+        _ => Opened { reader: Box::new(whole), packed: false, keeps_waiting: true },
     })
 }
 

@@ -101,6 +101,11 @@ impl Stream {
         self.first.iter().flat_map(|batch| batch.events().iter().map(|event| event.device)).collect()
     }
 
+    /// Whether its next chunk may take long, so that others had better not wait for it.
+    pub fn keeps_waiting(&self) -> bool {
+        self.opened.keeps_waiting
+    }
+
     /// Raised when this or another file breaks.
     pub fn broken(&self) -> &Broken {
         &self.broken

@@ -39,7 +39,6 @@ const NAMES_MAX: usize = 1 << 16;
 pub struct Collector {
     totals: Analysis,
     devices: Vec<DeviceCollector>,
-    last: usize,
     /// Where the last remap came from.
     last_above: DeviceNumber,
     /// Devices of late, by some bits of their numbers.
@@ -128,31 +127,21 @@ impl Collector {
 
     #[inline]
     fn device(&mut self, number: DeviceNumber) -> Option<&mut DeviceCollector> {
-        if self.devices.get(self.last).is_none_or(|d| d.number() != number) {
-            let place = place_of(number);
-            match self.devices.get(self.recent[place]) {
-                Some(device) if device.number() == number => self.last = self.recent[place],
-                _ => {
-                    self.find(number)?;
-                    self.recent[place] = self.last;
-                }
-            }
+        let place = place_of(number);
+        if self.devices.get(self.recent[place]).is_none_or(|device| device.number() != number) {
+            self.recent[place] = self.find(number)?;
         }
-        self.devices.get_mut(self.last)
+        self.devices.get_mut(self.recent[place])
     }
 
     #[cold]
-    fn find(&mut self, number: DeviceNumber) -> Option<()> {
-        let found = self.devices.iter().position(|d| d.number() == number);
-        self.last = match found {
-            Some(at) => at,
-            None if self.devices.len() < DEVICES_MAX => {
-                self.devices.push(DeviceCollector::new(number));
-                self.devices.len() - 1
-            }
-            None => return None,
-        };
-        Some(())
+    fn find(&mut self, number: DeviceNumber) -> Option<usize> {
+        let found = self.devices.iter().position(|device| device.number() == number);
+        if found.is_none() && self.devices.len() < DEVICES_MAX {
+            self.devices.push(DeviceCollector::new(number));
+            return Some(self.devices.len() - 1);
+        }
+        found
     }
 }
 
@@ -174,6 +163,7 @@ fn unsent_name(classes: ClassSet) -> String {
 }
 
 impl Sink for Collector {
+    #[inline]
     fn piece(&mut self, piece: &Piece) {
         let Some(device) = self.device(piece.device) else { return };
         let known = piece.times.known();
@@ -192,18 +182,21 @@ impl Sink for Collector {
         }
     }
 
+    #[inline]
     fn request(&mut self, request: &Request) {
         if let Some(device) = self.device(request.device) {
             device.request(request);
         }
     }
 
+    #[inline]
     fn bio(&mut self, bio: &Bio) {
         if let Some(device) = self.device(bio.device) {
             device.bio(bio);
         }
     }
 
+    #[inline(always)]
     fn event(&mut self, event: &Event) {
         if event.act == Act::Remap && event.from != self.last_above {
             self.stands_on_others(event.from, event.time_ns);

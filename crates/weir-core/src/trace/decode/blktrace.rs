@@ -106,6 +106,7 @@ impl Blktrace {
         batch: &mut Batch,
     ) -> Result<usize, Stop> {
         let context = if self.has_context { CONTEXT_BYTES } else { 0 };
+        let mut is_clock_held = matches!(self.wall_clock, WallClock::Held { .. });
         let mut used = 0;
         while let Some(record) = bytes.get(used + context..).and_then(<[u8]>::first_chunk::<HEADER>) {
             let magic = u32_of::<BIG>(record, 0);
@@ -121,21 +122,37 @@ impl Blktrace {
             }
             let header = Header::of::<HEADER, BIG>(record);
             let start = used + context + HEADER;
-            let Some(payload) = bytes.get(start..start + header.payload_bytes) else { break };
-            self.record::<BIG>(&header, payload, batch);
+            used = start;
+            // Most records are that and nothing more; what any may be is a function of its own, out of their way.
+            if header.payload_bytes == 0 && header.is_event() && !is_clock_held {
+                batch.push_event(event(&header));
+                continue;
+            }
+            let Some(payload) = bytes.get(start..start + header.payload_bytes) else {
+                used = start - HEADER - context;
+                break;
+            };
+            self.record::<HEADER, BIG>(record, payload, batch);
+            is_clock_held = matches!(self.wall_clock, WallClock::Held { .. });
             used = start + header.payload_bytes;
         }
         Ok(used)
     }
 
-    #[inline(always)]
-    fn record<const BIG: bool>(&mut self, header: &Header, payload: &[u8], batch: &mut Batch) {
-        if header.categories & CATEGORY_NOTIFY == 0 {
+    #[inline(never)]
+    fn record<const HEADER: usize, const BIG: bool>(
+        &mut self,
+        record: &[u8; HEADER],
+        payload: &[u8],
+        batch: &mut Batch,
+    ) {
+        let header = Header::of::<HEADER, BIG>(record);
+        if header.is_event() {
             if let WallClock::Held { time_ns, wall_ns } = self.wall_clock {
                 self.judge_wall_clock(time_ns, wall_ns, header.time_ns, batch);
             }
-            batch.push_event(event::<BIG>(header, payload));
-        } else if let Some(item) = self.note::<BIG>(header, payload) {
+            batch.push_event(event_with::<BIG>(&header, payload));
+        } else if let Some(item) = self.note::<BIG>(&header, payload) {
             batch.push(item);
         }
     }
@@ -224,6 +241,12 @@ fn wrong_magic(magic: u32, version: u8) -> String {
 }
 
 impl Header {
+    /// Whether it is an event rather than a note.
+    #[inline(always)]
+    fn is_event(&self) -> bool {
+        self.categories & CATEGORY_NOTIFY == 0
+    }
+
     #[inline(always)]
     fn of<const HEADER: usize, const BIG: bool>(record: &[u8; HEADER]) -> Header {
         let version_7 = HEADER == HEADER_BYTES_7;
@@ -252,32 +275,30 @@ impl Header {
 }
 
 #[inline(always)]
-fn event<const BIG: bool>(header: &Header, payload: &[u8]) -> Event {
-    let act = act_of(header.act & !CGROUP);
-    let (cgroup, payload) =
-        if payload.is_empty() { (0, payload) } else { cgroup_of::<BIG>(header.act, payload) };
-    let (detail, from) = if payload.is_empty() { (0, DeviceNumber::default()) } else { detail(act, payload) };
+fn event(header: &Header) -> Event {
     Event {
         time_ns: header.time_ns,
         sector: header.sector,
         bytes: header.bytes,
-        act,
+        act: act_of(header.act & !CGROUP),
         flags: Flags(header.categories as u32 & KINDS),
         device: device(header.device),
         pid: header.pid,
         cpu: header.cpu,
         // A negative errno in 16 bits.
         error: i32::from(header.error as i16),
-        cgroup,
-        detail,
-        from,
-        identity: 0,
-        other: 0,
         sequence: header.sequence,
+        ..Event::default()
     }
 }
 
-/// What stands in the payload of an unplug, a split or a remap; zeros where it is too short.
+fn event_with<const BIG: bool>(header: &Header, payload: &[u8]) -> Event {
+    let (cgroup, payload) = cgroup_of::<BIG>(header.act, payload);
+    let event = event(header);
+    let (detail, from) = detail(event.act, payload);
+    Event { cgroup, detail, from, ..event }
+}
+
 fn detail(act: Act, payload: &[u8]) -> (u64, DeviceNumber) {
     let none = (0, DeviceNumber::default());
     match act {

@@ -16,8 +16,10 @@ impl Matcher {
         self.unfile_identities(id);
         let life = self.requests.remove(id);
         let device = self.devices[usize::from(life.device)].number;
-        let first = self.parts[life.first];
-        let sender = self.bios[first.bio];
+        let first = &self.parts[life.first];
+        let BioLife { queued_ns, pid, cgroup, .. } = self.bios[first.bio];
+        let mut times = times_of_request(&life, first, end_ns);
+        set(&mut times, Moment::Queue, queued_ns);
         let mut part = life.first;
         while part != NONE {
             let piece = self.parts.remove(part);
@@ -26,7 +28,7 @@ impl Matcher {
             self.part_is_done(piece.bio, end_ns, life.error, sink);
             part = next;
         }
-        let unseen = sender.queued_ns == NEVER;
+        let unseen = queued_ns == NEVER;
         let has_queue = !matches!(life.direction, Direction::FlushCommand | Direction::Passthrough);
         let account = &mut self.devices[usize::from(life.device)];
         if unseen && has_queue {
@@ -36,15 +38,13 @@ impl Matcher {
             account.matched += u64::from(life.events);
         }
         if life.issued_ns != NEVER {
-            let mut times = times_of_request(&life, &first, end_ns);
-            set(&mut times, Moment::Queue, sender.queued_ns);
             sink.request(&Request {
                 device,
                 flags: life.flags,
                 sector: life.sector,
                 bytes: life.bytes,
-                pid: sender.pid,
-                cgroup: sender.cgroup,
+                pid,
+                cgroup,
                 pieces: life.parts,
                 times,
                 error: life.error,

@@ -1,6 +1,8 @@
 //! Where to find what is in flight: an open-addressing table that keeps those of the same key in the order in which
 //! they came.
 
+use std::cell::Cell;
+
 use super::slab::Id;
 
 /// By what something is found.
@@ -65,16 +67,51 @@ pub(super) enum Direction {
 /// How many of one key are kept: more in flight at one sector is no recording of a real machine.
 pub(super) const SAME_KEY_MAX: usize = 1024;
 
-const EMPTY: Entry = Entry { key: Key { at: 0, tag: 0 }, id: 0 };
+const EMPTY: Entry = Entry { at: 0, tag: 0, id: 0 };
 const SLOTS_MIN: usize = 256;
 /// The bits of a tag that say by what.
 const BY: u32 = 0xf;
 
+/// A key and what is under it: 16 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    key: Key,
+    at: u64,
+    tag: u32,
     id: Id,
 }
+
+impl Entry {
+    #[inline(always)]
+    fn new(key: Key, id: Id) -> Entry {
+        Entry { at: key.at, tag: key.tag, id }
+    }
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.tag == 0
+    }
+
+    #[inline(always)]
+    fn key(&self) -> Key {
+        Key { at: self.at, tag: self.tag }
+    }
+
+    /// Whether it would be at home where `key` is, by whatever it is found.
+    #[inline(always)]
+    fn is_at_place_of(&self, key: Key) -> bool {
+        self.at == key.at && (self.tag ^ key.tag) & !BY == 0
+    }
+}
+
+/// Where something was found last: most often that is what is taken out or goes on next.
+#[derive(Debug, Clone, Copy)]
+struct Hint {
+    slot: usize,
+    /// Nothing else is at its place.
+    is_sole: bool,
+}
+
+const NO_HINT: Hint = Hint { slot: usize::MAX, is_sole: false };
 
 /// The table.
 #[derive(Debug)]
@@ -82,22 +119,29 @@ pub(super) struct Index {
     entries: Vec<Entry>,
     len: usize,
     shift: u32,
+    /// Holds until anything changes.
+    hint: Cell<Hint>,
 }
 
 impl Index {
     pub(super) fn new() -> Self {
-        Index { entries: vec![EMPTY; SLOTS_MIN], len: 0, shift: 64 - SLOTS_MIN.trailing_zeros() }
+        Index {
+            entries: vec![EMPTY; SLOTS_MIN],
+            len: 0,
+            shift: 64 - SLOTS_MIN.trailing_zeros(),
+            hint: Cell::new(NO_HINT),
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn home(&self, key: Key) -> usize {
         // Fibonacci hashing: neighbouring sectors spread over the whole table. By what something is found does not
         // matter, so that what goes on at its sector keeps its place.
         let mixed = (key.at ^ u64::from(key.tag & !BY) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed ^ mixed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        (mixed >> self.shift) as usize
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&self, slot: usize) -> usize {
         (slot + 1) & (self.entries.len() - 1)
     }
@@ -108,16 +152,17 @@ impl Index {
         if self.len * 2 >= self.entries.len() {
             self.grow();
         }
+        self.hint.set(NO_HINT);
         let (mut same, mut first) = (0, id);
         let mut slot = self.home(key);
-        while self.entries[slot].key.tag != 0 {
-            if self.entries[slot].key == key {
+        while !self.entries[slot].is_empty() {
+            if self.entries[slot].key() == key {
                 first = if same == 0 { self.entries[slot].id } else { first };
                 same += 1;
             }
             slot = self.next(slot);
         }
-        self.entries[slot] = Entry { key, id };
+        self.entries[slot] = Entry::new(key, id);
         self.len += 1;
         (same >= SAME_KEY_MAX).then_some(first)
     }
@@ -125,9 +170,23 @@ impl Index {
     /// The first of `key`, and whether there are more.
     #[inline]
     pub(super) fn first(&self, key: Key) -> Option<(Id, bool)> {
-        let mut all = self.all(key);
-        let first = all.next()?;
-        Some((first, all.next().is_some()))
+        let (mut first, mut same, mut at_place) = (usize::MAX, 0, 0);
+        let mut slot = self.home(key);
+        loop {
+            let entry = &self.entries[slot];
+            if entry.is_empty() {
+                break;
+            }
+            at_place += u32::from(entry.is_at_place_of(key));
+            if entry.key() == key {
+                first = if same == 0 { slot } else { first };
+                same += 1;
+            }
+            slot = self.next(slot);
+        }
+        let id = self.entries.get(first)?.id;
+        self.hint.set(Hint { slot: first, is_sole: at_place == 1 });
+        Some((id, same > 1))
     }
 
     /// All of `key`, the first that came first.
@@ -137,11 +196,11 @@ impl Index {
         std::iter::from_fn(move || {
             loop {
                 let entry = &self.entries[slot];
-                if entry.key.tag == 0 {
+                if entry.is_empty() {
                     return None;
                 }
                 slot = self.next(slot);
-                if entry.key == key {
+                if entry.key() == key {
                     return Some(entry.id);
                 }
             }
@@ -151,46 +210,46 @@ impl Index {
     /// Takes `id` out of those of `key`. Says whether it was there.
     #[inline]
     pub(super) fn remove(&mut self, key: Key, id: Id) -> bool {
-        let mut slot = self.home(key);
-        loop {
-            let entry = &self.entries[slot];
-            if entry.key.tag == 0 {
-                return false;
-            }
-            if entry.key == key && entry.id == id {
-                break;
-            }
-            slot = self.next(slot);
-        }
+        let Some(slot) = self.slot_of(key, id) else { return false };
+        self.hint.set(NO_HINT);
         self.close_gap(slot);
         self.len -= 1;
         true
+    }
+
+    /// Where `id` is among those of `key`.
+    #[inline]
+    fn slot_of(&self, key: Key, id: Id) -> Option<usize> {
+        let is_it = |entry: &Entry| entry.key() == key && entry.id == id;
+        let mut slot = self.hint.get().slot;
+        if self.entries.get(slot).is_some_and(is_it) {
+            return Some(slot);
+        }
+        slot = self.home(key);
+        while !is_it(&self.entries[slot]) {
+            if self.entries[slot].is_empty() {
+                return None;
+            }
+            slot = self.next(slot);
+        }
+        Some(slot)
     }
 
     /// Takes `old` out and puts `new` behind those of its key: in the same place where both belong there. Gives back
     /// what [`Index::insert`] does.
     #[inline]
     pub(super) fn replace(&mut self, old: (Key, Id), new: (Key, Id)) -> Option<Id> {
-        if (old.0.at, old.0.tag & !BY) != (new.0.at, new.0.tag & !BY) {
-            self.remove(old.0, old.1);
-            return self.insert(new.0, new.1);
+        let hint = self.hint.get();
+        if let Some(entry) = self.entries.get_mut(hint.slot)
+            && (entry.key(), entry.id) == old
+            && entry.is_at_place_of(new.0)
+            && hint.is_sole
+        {
+            *entry = Entry::new(new.0, new.1);
+            return None;
         }
-        let (mut slot, mut place) = (self.home(old.0), None);
-        while self.entries[slot].key.tag != 0 {
-            let entry = &self.entries[slot];
-            if entry.key == new.0 {
-                // They keep their turns.
-                self.remove(old.0, old.1);
-                return self.insert(new.0, new.1);
-            }
-            if entry.key == old.0 && entry.id == old.1 {
-                place = Some(slot);
-            }
-            slot = self.next(slot);
-        }
-        let Some(place) = place else { return self.insert(new.0, new.1) };
-        self.entries[place] = Entry { key: new.0, id: new.1 };
-        None
+        self.remove(old.0, old.1);
+        self.insert(new.0, new.1)
     }
 
     /// Moves up what follows a freed slot, so that every entry stays reachable from its home and keeps its turn.
@@ -198,8 +257,8 @@ impl Index {
     fn close_gap(&mut self, mut gap: usize) {
         let mask = self.entries.len() - 1;
         let mut slot = self.next(gap);
-        while self.entries[slot].key.tag != 0 {
-            let home = self.home(self.entries[slot].key);
+        while !self.entries[slot].is_empty() {
+            let home = self.home(self.entries[slot].key());
             if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(gap) & mask {
                 self.entries[gap] = self.entries[slot];
                 gap = slot;
@@ -215,10 +274,10 @@ impl Index {
         let old = std::mem::replace(&mut self.entries, vec![EMPTY; slots]);
         self.shift -= 1;
         // From an empty slot on, so that a run over the table's end keeps its order.
-        let start = old.iter().position(|entry| entry.key.tag == 0).unwrap_or(0);
-        for entry in old[start..].iter().chain(&old[..start]).filter(|entry| entry.key.tag != 0) {
-            let mut slot = self.home(entry.key);
-            while self.entries[slot].key.tag != 0 {
+        let start = old.iter().position(Entry::is_empty).unwrap_or(0);
+        for entry in old[start..].iter().chain(&old[..start]).filter(|entry| !entry.is_empty()) {
+            let mut slot = self.home(entry.key());
+            while !self.entries[slot].is_empty() {
                 slot = self.next(slot);
             }
             self.entries[slot] = *entry;
@@ -249,6 +308,9 @@ mod tests {
                     queue.push_back(id as Id);
                 } else if let Some(gone) = queue.remove(nth) {
                     // Some go on at once, under the same sector or the one behind it.
+                    if nth % 3 == 0 {
+                        prop_assert!(index.first(key).is_some());
+                    }
                     if nth % 2 == 0 {
                         let issued = Key::of_sector(By::Issued, 1, Direction::Write, sector + nth as u64 / 4);
                         prop_assert_eq!(index.replace((key, gone), (issued, id as Id)), None);

@@ -176,6 +176,11 @@ impl Matcher {
         if number == event.device && device != u16::MAX {
             return Some(device);
         }
+        self.find_device(event, place)
+    }
+
+    #[cold]
+    fn find_device(&mut self, event: &Event, place: usize) -> Option<u16> {
         let device = match self.numbers.get(&event.device) {
             Some(&device) => device,
             None if self.devices.len() < DEVICES_MAX => {

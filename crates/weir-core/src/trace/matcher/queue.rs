@@ -20,6 +20,7 @@ impl Matcher {
     }
 
     /// The whole of a new bio waits.
+    #[inline(always)]
     fn add_part(&mut self, bio: Id, event: &Event, sink: &mut impl Sink) {
         let direction = direction_of_bio(event.flags, event.bytes);
         let part = Part { identity: event.identity, ..Part::whole(bio, event, direction) };
@@ -27,6 +28,7 @@ impl Matcher {
     }
 
     /// Puts a part among those that wait, for its bio and under its keys.
+    #[inline(always)]
     pub(super) fn wait(&mut self, part: Part, sink: &mut impl Sink) -> Id {
         let device = self.bios[part.bio].device;
         let id = self.parts.insert(part);
@@ -50,6 +52,7 @@ impl Matcher {
         id
     }
 
+    #[inline(always)]
     fn file_waiting(&mut self, id: Id, device: u16, sink: &mut impl Sink) {
         let key = waiting_key(device, &self.parts[id]);
         if let Some(surplus) = self.index.insert(key, id) {
@@ -65,7 +68,7 @@ impl Matcher {
     }
 
     /// The same, but that it is still found under the key given back: the caller puts another in its place.
-    #[inline]
+    #[inline(always)]
     pub(super) fn unlist(&mut self, id: Id) -> Key {
         let part = self.parts[id];
         let device = self.bios[part.bio].device;

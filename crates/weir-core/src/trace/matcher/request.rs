@@ -52,7 +52,7 @@ impl Matcher {
     }
 
     /// A request begins, with its first part; `waited` is where that is still found.
-    #[inline]
+    #[inline(always)]
     fn open_request(
         &mut self,
         mut life: RequestLife,
@@ -70,15 +70,14 @@ impl Matcher {
         self.parts[part].request = id;
         // The part goes before anything else is given up: it waits no more.
         let life = &self.requests[id];
-        if life.identity | life.first_bio != 0 {
+        let is_identified = life.identity | life.first_bio != 0;
+        if is_identified {
             if let Some(key) = waited {
                 self.index.remove(key, part);
             }
             self.file_identities(id, sink);
-            self.file_got(id, None, sink);
-        } else {
-            self.file_got(id, waited.map(|key| (key, part)), sink);
         }
+        self.file_got(id, waited.filter(|_| !is_identified).map(|key| (key, part)), sink);
         id
     }
 
@@ -298,10 +297,11 @@ impl Matcher {
         life.rest_sector = event.sector;
         life.rest_bytes = event.bytes;
         let issued = rest_key(By::Issued, life);
+        let surplus = self.index.replace((start, id), (issued, id));
         if let Some(end) = end {
             self.index.remove(end, id);
         }
-        if let Some(surplus) = self.index.replace((start, id), (issued, id)) {
+        if let Some(surplus) = surplus {
             self.lose_request(surplus, Reason::NoC, sink);
         }
         self.know_identities(id, event, sink);
