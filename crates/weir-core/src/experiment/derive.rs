@@ -99,12 +99,12 @@ fn second_between(from: &Moment, to: &Moment) -> Second {
 
 /// The job's intervals, without the stub at its end and without those past its time: what was stuck then was let go.
 fn seconds(job: &JobRecord, classes: &[Class], moments: &[Moment]) -> Vec<Second> {
-    let longest = job.intervals.iter().map(|interval| interval.len_ns).max().unwrap_or(0);
     let limit_ns = if job.job.duration.0 > 0 { job.job.duration.0 } else { u64::MAX };
-    let whole = |interval: &&Interval| {
-        interval.len_ns > 0 && interval.len_ns as f64 >= longest as f64 * STUB && interval.start_ns < limit_ns
-    };
-    job.intervals.iter().filter(whole).map(|interval| second(interval, classes, moments)).collect()
+    // What was stuck at the end may hold up the last interval beyond all others.
+    let within = || job.intervals.iter().filter(|interval| interval.start_ns < limit_ns);
+    let longest = within().map(|interval| interval.len_ns).max().unwrap_or(0);
+    let whole = |interval: &&Interval| interval.len_ns > 0 && interval.len_ns as f64 >= longest as f64 * STUB;
+    within().filter(whole).map(|interval| second(interval, classes, moments)).collect()
 }
 
 fn second(interval: &Interval, classes: &[Class], moments: &[Moment]) -> Second {
@@ -212,6 +212,15 @@ mod tests {
         let bulk: Vec<_> = measures.seconds.iter().map(|s| s.bulk).collect();
         assert_eq!(bulk, [Some(300.0), Some(700.0)], "seconds past the job's time are left out");
         assert_eq!(measures.seconds[1].dirty_bytes, 1_500);
+    }
+
+    #[test]
+    fn a_stall_past_the_jobs_time_takes_no_second_away() {
+        let mut stalled = job(&[100, 90], 5 * SECOND_NS);
+        let start_ns = 2 * SECOND_NS;
+        stalled.intervals.push(Interval { start_ns, len_ns: 3 * SECOND_NS, ..Default::default() });
+        let rates: Vec<f64> = of_job(&stalled, &[]).seconds.iter().map(|s| s.rate).collect();
+        assert_eq!(rates, [100.0, 90.0]);
     }
 
     #[test]

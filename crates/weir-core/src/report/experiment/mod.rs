@@ -157,7 +157,8 @@ pub fn commands(settings: &[Setting]) -> Commands {
     let all: Vec<&Setting> = settings.iter().collect();
     let persist = ["sysctl.d", "udev", "systemd"].into_iter().filter_map(|kind| {
         let of_kind: Vec<&Setting> = settings.iter().filter(|s| kept_by(&s.knob.scope) == kind).collect();
-        (!of_kind.is_empty()).then(|| format!("weir knobs apply {} --persist {kind} --write", words(&of_kind)))
+        (!of_kind.is_empty())
+            .then(|| format!("weir knobs apply {} --persist {kind} --write", words(&of_kind)))
     });
     Commands {
         apply: format!("weir knobs apply {} --confirm-within 5m", words(&all)),

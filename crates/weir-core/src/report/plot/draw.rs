@@ -161,11 +161,14 @@ fn draw_panel(
     for series in &panel.series {
         markers(svg, series, alone, (x, figure.x.unit), (y, panel.y.unit));
     }
+    let mut taken = Vec::new();
     for (i, reference) in panel.references.iter().enumerate() {
         match reference.at {
             At::X(value) => vertical_reference(svg, (value, &reference.label), i, (x, y), form.font()),
             At::Y(value) => {
-                horizontal_reference(svg, (value, &reference.label), &panel.series, (x, y), form.font());
+                let named = (value, reference.label.as_str());
+                let place = horizontal_reference(svg, named, &panel.series, &taken, (x, y), form.font());
+                taken.push(place);
             }
         }
     }
@@ -294,12 +297,13 @@ fn vertical_reference(
     svg.text("rf", (at + offset, above), anchor, label);
 }
 
-/// A horizontal line with its name above it, on the side where fewer points are in its way; returns the place of
-/// the name.
+/// A horizontal line with its name above it, on the side where neither another name nor points are in its way; returns
+/// the place of the name.
 pub fn horizontal_reference(
     svg: &mut Svg,
     (value, label): (f64, &str),
     series: &[Series],
+    taken: &[Box4],
     (x, y): (&Placed, &Placed),
     font: f64,
 ) -> Box4 {
@@ -313,14 +317,18 @@ pub fn horizontal_reference(
         };
         points.filter(inside).count()
     };
-    let left = if in_the_way(x.end - width, x.end) <= in_the_way(x.start, x.start + width) {
+    let area = |left: f64| Box4 { left, top: at - 5.0 - font, right: left + width, bottom: at };
+    let cost = |left: f64| {
+        let covered = taken.iter().filter(|other| area(left).overlap(other) > 0.0).count();
+        (covered, in_the_way(left, left + width))
+    };
+    if cost(x.end - width) <= cost(x.start) {
         svg.text("rf", (x.end - 2.0, at - 5.0), Anchor::End, label);
-        x.end - width
+        area(x.end - width)
     } else {
         svg.text("rf", (x.start + 4.0, at - 5.0), Anchor::Start, label);
-        x.start
-    };
-    Box4 { left, top: at - 5.0 - font, right: left + width, bottom: at }
+        area(x.start)
+    }
 }
 
 /// Texts below the lowest panel; returns where they end.

@@ -49,7 +49,7 @@ const STRIP: f64 = 1.9;
 fn columns(figure: &MultiplesFigure, form: Form) -> usize {
     let most = figure.groups.iter().map(|g| g.1.len()).max().unwrap_or(1);
     match form {
-        Form::Wide => most.clamp(3, 5),
+        Form::Wide => most.clamp(2, 5),
         Form::Narrow => most.clamp(1, 2),
     }
 }

@@ -39,7 +39,8 @@ impl Box4 {
         Box4 { left: a.0.min(b.0), top: a.1.min(b.1), right: a.0.max(b.0), bottom: a.1.max(b.1) }
     }
 
-    fn overlap(&self, other: &Box4) -> f64 {
+    /// Area that both cover, with a margin.
+    pub fn overlap(&self, other: &Box4) -> f64 {
         let width = self.right.min(other.right) - self.left.max(other.left);
         let height = self.bottom.min(other.bottom) - self.top.max(other.top);
         // What is drawn as a line has no area of its own, and must not be written over either.

@@ -87,7 +87,8 @@ pub fn svg(figure: &ScatterFigure, form: Form) -> String {
     let points = [Series::line("", 0, figure.spots.iter().map(|s| s.at).collect())];
     let mut taken = obstacles(figure, &x, &y);
     for (value, label) in figure.references.iter().map(|r| (r.at, r.label.as_str())) {
-        taken.push(horizontal_reference(&mut svg, (value, label), &points, (&x, &y), font));
+        let place = horizontal_reference(&mut svg, (value, label), &points, &[], (&x, &y), font);
+        taken.push(place);
     }
     let path: Vec<(f64, f64)> = figure.path.iter().map(|p| (x.at(p.0), y.at(p.1))).collect();
     svg.path("front", &polyline(&path));

@@ -11,6 +11,9 @@ use crate::report::plot::{Axis, Bar, BarFigure, Scale};
 /// Looks: survivors, those that fell behind, the machine as found.
 const LOOKS: [usize; 3] = [2, 5, 1];
 
+/// Bars; candidates that fell behind earlier are in the numbers.
+const SHOWN_MAX: usize = 24;
+
 /// One bar for each candidate, then the comparisons.
 pub fn html(study: &Study<'_>) -> String {
     let raced = candidates(study);
@@ -36,7 +39,7 @@ pub fn html(study: &Study<'_>) -> String {
         finding: "Means over all trials of a candidate with 95 % intervals; the words say how far it came."
             .to_string(),
         axis: Axis::y(axis_title(study, &main), unit(&main), Scale::Linear),
-        groups: vec![(String::new(), raced.iter().map(bar).collect())],
+        groups: vec![(String::new(), raced.iter().take(SHOWN_MAX).map(bar).collect())],
     };
     let mut out = bars(&figure, &arms(study));
     if !study.finding.effects.is_empty() {

@@ -50,7 +50,7 @@ fn traded(study: &Study<'_>) -> ScatterFigure {
         })
     });
     let mut path: Vec<(f64, f64)> = study.finding.front.iter().filter_map(|arm| place(*arm)).collect();
-    path.sort_by(|a, b| a.0.total_cmp(&b.0));
+    outermost(&mut path, &other, &main);
     let name = words::swept_name(study).unwrap_or_default();
     ScatterFigure {
         id: "trade-off".to_string(),
@@ -65,6 +65,15 @@ fn traded(study: &Study<'_>) -> ScatterFigure {
         references: idle(study, &main).into_iter().collect(),
         key: vec![(TRIED, name), (FOUND, "as found".to_string())],
     }
+}
+
+/// Keeps the points that no other one beats on both axes, from left to right. The front itself also has arms that are
+/// beaten by no more than noise, which a line through all of them would only follow.
+fn outermost(points: &mut Vec<(f64, f64)>, x: &Metric, y: &Metric) {
+    let better = |metric: &Metric, a: f64, b: f64| if metric.more_is_better() { a > b } else { a < b };
+    let all = points.clone();
+    points.retain(|p| !all.iter().any(|q| better(x, q.0, p.0) && better(y, q.1, p.1)));
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
 }
 
 fn better_corner(y: &Metric, x: &Metric) -> String {

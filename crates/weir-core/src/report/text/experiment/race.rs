@@ -8,6 +8,8 @@ use crate::report::text::layout::wrap;
 
 /// Width that a candidate's settings may take in a table.
 const NAME: usize = 44;
+/// Candidates shown before the rest is left to JSON and page.
+const SHOWN_MAX: usize = 12;
 
 /// How many trials each part took, then the candidates.
 pub fn figures(study: &Study<'_>) -> String {
@@ -27,7 +29,8 @@ fn survivors(study: &Study<'_>) -> String {
     let main = study.main_metric();
     let title = words::title(study, &main);
     let mut rows = vec![["candidate", &title, "95 %", "blocks", ""].map(String::from).to_vec()];
-    for candidate in candidates(study) {
+    let raced = candidates(study);
+    for candidate in raced.iter().take(SHOWN_MAX) {
         let name = words::arm(study, candidate.arm);
         let mut lines = wrap(&name, NAME).into_iter();
         rows.push(vec![
@@ -35,7 +38,7 @@ fn survivors(study: &Study<'_>) -> String {
             cell(study, candidate.arm, &main),
             interval_cell(study, candidate.arm, &main),
             candidate.blocks.to_string(),
-            fate(study, &candidate),
+            fate(study, candidate),
         ]);
         rows.extend(lines.map(|line| [vec![format!("  {line}")], vec![String::new(); 4]].concat()));
     }
@@ -43,5 +46,7 @@ fn survivors(study: &Study<'_>) -> String {
         return String::new();
     }
     last_flush_left(&mut rows);
-    tabulated(&rows, 1)
+    let hidden = raced.len().saturating_sub(SHOWN_MAX);
+    let more = if hidden == 0 { String::new() } else { format!("and {hidden} more that fell behind\n\n") };
+    tabulated(&rows, 1) + &more
 }
