@@ -47,9 +47,9 @@ pub(super) fn with_lock(
     }
     let mut way = Way { host, said: Vec::new(), failed: Vec::new() };
     way.decide(&mut entry);
-    if entry.changes.iter().any(|change| change.touched) {
-        // From here on what the kernel resets reads neither old nor new, should this process be killed. Without
-        // room for the note the way back is still better than none.
+    if entry.changes.iter().any(|change| change.touched || way.is_long(change)) {
+        // From here on a knob may read neither old nor new, should this process be killed: the kernel resets some,
+        // and a dirty limit goes down in steps. Without room for the note the way back is still better than none.
         entry.state = State::LeadingBack;
         let _ = journal.rewrite(file, &entry);
     }
@@ -90,15 +90,12 @@ impl Way<'_> {
         let old = Some(change.old.clone());
         match read::value(&self.host.tree, &change.knob) {
             // A scheduler's own knobs come back with the scheduler.
-            Err(_) if change.touched => old,
-            Err(error) if error.is_absent() => {
+            Err(error) if error.is_absent() && !change.touched => {
                 self.said.push(format!("{} is gone: nothing to put back", change.knob));
                 None
             }
-            Err(error) => {
-                self.failed.push(error.to_string());
-                None
-            }
+            // Its turn comes, and with it the error or the value.
+            Err(_) => old,
             Ok(_) if state == State::Applying => old,
             Ok(now) if now == change.old || change.new.contains(&now) => old,
             Ok(now) => {
@@ -107,6 +104,11 @@ impl Way<'_> {
                 change.touched.then_some(now)
             }
         }
+    }
+
+    /// Whether it goes back in steps.
+    fn is_long(&self, change: &Written) -> bool {
+        change.target.as_ref().is_some_and(|target| dirty::ramp(self.host, &change.knob, target).len() > 1)
     }
 
     /// In the order in which a change is made, for the same reasons. Of two limits that bound each other the first may
@@ -289,6 +291,39 @@ mod tests {
             assert_eq!(machine.get(&queue("scheduler")), "mq-deadline", "{said}");
             assert!(machine.get(&queue("nr_requests")) == left && said.contains(says), "{state:?}: {said}");
         }
+    }
+
+    #[test]
+    fn what_could_not_be_led_back_is_led_back_later() {
+        let (machine, swappiness) = (Machine::new(), "/proc/sys/vm/swappiness");
+        let written = |knob: &str, old: &str, new: &str, touched| Written {
+            knob: knob.parse().unwrap(),
+            old: old.parse().unwrap(),
+            new: vec![new.parse().unwrap()],
+            touched,
+            device_sequence: knob.starts_with("loop0").then_some(7),
+            target: None,
+        };
+        let changes = vec![
+            written("vm.swappiness", "60", "1", false),
+            written("loop0/nr_requests", "32", "64", true),
+            written("vm.dirty", "bytes=40960", "bytes=8192000", false),
+        ];
+        machine.set(FILE, "8192000");
+        let entry = Entry { changes, ..entry(&machine) };
+        let file = machine.journal.folder().join("1.json");
+        fs::write(&file, entry.text().unwrap()).unwrap();
+        fs::remove_file(machine.real(swappiness)).unwrap();
+        fs::create_dir(machine.real(swappiness)).unwrap();
+        let back = || from_file(&machine.host, &machine.journal, &file, |_| true);
+        let error = back().unwrap_err();
+        assert!(matches!(&error, KnobError::NotLedBack { failed, .. } if failed.len() == 1), "{error}");
+        let requests = machine.get("/sys/block/loop0/queue/nr_requests");
+        assert_eq!((requests.as_str(), machine.get(FILE).as_str()), ("32", "40960"), "the others are back");
+        fs::remove_dir(machine.real(swappiness)).unwrap();
+        machine.set(swappiness, "1");
+        back().unwrap();
+        assert_eq!((machine.get(swappiness), machine.journaled().len()), ("60".to_string(), 0));
     }
 
     #[test]
