@@ -2,6 +2,8 @@
 //! random search, each with the same time. Grid and random search name the best mean they saw, as people do.
 //!
 //!     tune_search [REPETITIONS] [MINUTES]
+use std::collections::BTreeMap;
+
 use weir_core::experiment::race::{Race, RacePlan};
 use weir_core::experiment::simulate::{Device, Noise, Simulation, flooded};
 use weir_core::experiment::space::{Dimension, Range, settings};
@@ -91,7 +93,7 @@ fn race(case: &Case, machine: &mut Simulation, seed: u64, budget_s: f64) -> Opti
     race.recommended().map(|arm| race.arms()[arm].clone())
 }
 
-/// A grid with as many levels a knob as there is time for, each point once.
+/// A grid with as many levels a knob as there is time for, and again from the start while there is time.
 fn grid(case: &Case, machine: &mut Simulation, seed: u64, budget_s: f64) -> Option<Arm> {
     let trials = budget_s / typical_s(case, machine);
     let knobs = case.dimensions.len();
@@ -107,7 +109,7 @@ fn grid(case: &Case, machine: &mut Simulation, seed: u64, budget_s: f64) -> Opti
     let mut points: Vec<Vec<f64>> = (0..levels.pow(knobs as u32)).map(point).collect();
     // People who run out of time have not seen the end of their list; which end is chance.
     Random::new(seed).shuffle(&mut points);
-    best_mean(case, machine, &mut points.into_iter(), budget_s)
+    best_mean(case, machine, &mut points.into_iter().cycle(), budget_s)
 }
 
 /// Points drawn evenly from the whole space, each once, as long as there is time.
@@ -117,7 +119,7 @@ fn random(case: &Case, machine: &mut Simulation, seed: u64, budget_s: f64) -> Op
     best_mean(case, machine, &mut points, budget_s)
 }
 
-/// The best of these, if it beats the machine as found by the bar.
+/// The point with the best mean, if it beats the machine as found by the bar.
 fn best_mean(
     case: &Case,
     machine: &mut Simulation,
@@ -126,17 +128,19 @@ fn best_mean(
 ) -> Option<Arm> {
     let started_s = machine.clock_s();
     let as_found = measured(machine, &flooded(Vec::new(), 10));
-    let mut best = (as_found * BAR, None);
+    let mut sums: BTreeMap<Vec<Setting>, (f64, f64)> = BTreeMap::new();
     let longest_s = TRIAL_S + 20.0;
     while machine.clock_s() - started_s + longest_s < budget_s {
         let Some(point) = points.next() else { break };
-        let arm = flooded(settings(&case.dimensions, &point), 10);
-        let rate = measured(machine, &arm);
-        if rate > best.0 {
-            best = (rate, Some(arm));
-        }
+        let settings = settings(&case.dimensions, &point);
+        let rate = measured(machine, &flooded(settings.clone(), 10));
+        let (sum, count) = sums.entry(settings).or_default();
+        *sum += rate;
+        *count += 1.0;
     }
-    best.1
+    let means = sums.into_iter().map(|(settings, (sum, count))| (settings, sum / count));
+    let best = means.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, mean)| *mean > as_found * BAR);
+    best.map(|(settings, _)| flooded(settings, 10))
 }
 
 fn measured(machine: &mut Simulation, arm: &Arm) -> f64 {

@@ -2,7 +2,7 @@
 //! it, and one of more than ten seconds is no limit. What trades durability for speed is never searched.
 
 use crate::experiment::space::{Dimension, Range};
-use crate::knob::{KnobName, Reading, Value};
+use crate::knob::{Kind, KnobName, Reading, Risk, Value, catalog};
 use crate::units::Bytes;
 
 /// What was measured of the device.
@@ -33,8 +33,6 @@ const DRAIN_MIN_S: f64 = 0.02;
 const DRAIN_MAX_S: f64 = 10.0;
 /// Most requests that any scheduler takes.
 const REQUESTS_MAX: i64 = 2048;
-/// Knobs on which it depends whether data survives a power failure.
-const DURABILITY: [&str; 2] = ["write_cache", "device_write_cache"];
 
 /// The space that these knobs span on this device.
 pub fn space(readings: &[Reading], facts: &Facts) -> Space {
@@ -50,11 +48,14 @@ pub fn space(readings: &[Reading], facts: &Facts) -> Space {
 
 fn dimension(reading: &Reading, all: &[Reading], facts: &Facts) -> Result<Dimension, String> {
     let setting = reading.knob.setting.as_str();
-    if DURABILITY.contains(&setting) {
-        return Err("it decides whether data survives a power failure".to_string());
-    }
-    if setting == "vm.drop_caches" {
-        return Err("it is an action and holds no value".to_string());
+    let spec = catalog::spec(&reading.knob);
+    match spec.map(|spec| (spec.kind, spec.risk)) {
+        Some((_, Risk::Durability(why))) => {
+            return Err(format!("it would trade durability for speed: {why}"));
+        }
+        Some((_, Risk::Shown(why))) => return Err(why.to_string()),
+        Some((Kind::Action, _)) => return Err("it is an action and holds no value".to_string()),
+        _ => {}
     }
     if !reading.writable {
         return Err(format!("{} may not be written", reading.path));
@@ -211,7 +212,7 @@ mod tests {
         (lost.value, lost.unreadable) = (None, Some("Invalid argument".to_string()));
         let slow = Facts { write_bps: 1e6, dirty_threshold: 8_000_000, background_threshold: 4_000_000 };
         for (reading, facts, why) in [
-            (reading("sda/write_cache", "write back", &[], None), FACTS, "power failure"),
+            (reading("sda/write_cache", "write back", &[], None), FACTS, "trade durability"),
             (reading("vm.drop_caches", "0", &[], None), FACTS, "an action"),
             (locked, FACTS, "may not be written"),
             (lost, FACTS, "Invalid argument"),

@@ -5,8 +5,10 @@ use crate::experiment::finding::{Finding, Recommendation};
 use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
 use crate::experiment::race::confirm::Confirmation;
-use crate::experiment::race::{End, FOUND, Race, Step, rank};
+use crate::experiment::race::{End, FOUND, Race, Step, rank, screen};
+use crate::experiment::space::Dimension;
 use crate::experiment::words;
+use crate::knob::{Risk, catalog};
 use crate::units::{Nanos, significant};
 
 /// The finding as far as the race came.
@@ -136,7 +138,12 @@ fn change(
         .collect();
     let cost = if others.is_empty() { "no other figure was measured".to_string() } else { others.join("; ") };
     let durability = words::durability(&settings);
-    let reversibility = words::reversibility(&settings);
+    let careful = settings.iter().filter_map(|setting| match catalog::spec(&setting.knob)?.risk {
+        Risk::Careful(why) => Some(format!("{}: {why}", setting.knob)),
+        _ => None,
+    });
+    let reversibility =
+        std::iter::once(words::reversibility(&settings)).chain(careful).collect::<Vec<_>>().join("; ");
     (headline, Recommendation::Change { arm: winner, settings, cost, durability, reversibility })
 }
 
@@ -182,29 +189,28 @@ fn remarks(race: &Race, fresh: &Fresh<'_>) -> Vec<String> {
 }
 
 fn screening(race: &Race) -> Vec<String> {
-    let Some(screened) = &race.screened else {
+    if race.screened.is_empty() {
         let skipped = race.plan.dimensions.len() > race.plan.rules.knobs && !race.points.is_empty();
-        return if skipped {
-            vec!["The time was too short to find out first which knobs matter.".to_string()]
-        } else {
-            Vec::new()
-        };
-    };
-    let mut knobs: Vec<_> = race.plan.dimensions.iter().zip(&screened.effects).collect();
-    knobs.sort_by(|a, b| b.1.total_cmp(a.1));
-    let shown = |effect: f64| words::change(effect.exp());
+        let why = "The time was too short to find out first which knobs matter.".to_string();
+        return if skipped { vec![why] } else { Vec::new() };
+    }
+    let mut knobs: Vec<_> = race.plan.dimensions.iter().zip(&race.screened).collect();
+    knobs.sort_by(|a, b| b.1.change.total_cmp(&a.1.change));
     let (kept, dropped): (Vec<_>, Vec<_>) =
         knobs.into_iter().partition(|(d, _)| race.kept.iter().any(|k| k.knob == d.knob));
-    let list = |knobs: &[(&crate::experiment::space::Dimension, &f64)]| {
-        knobs.iter().map(|(d, e)| format!("{} ({})", d.knob, shown(**e))).collect::<Vec<_>>().join(", ")
+    let shown = |change: f64| words::change(change.exp());
+    let list = |knobs: &[(&Dimension, &screen::Effect)]| {
+        let one = |(d, e): &(&Dimension, &screen::Effect)| {
+            format!("{} ({}, of which noise {})", d.knob, shown(e.change), shown(e.noise))
+        };
+        knobs.iter().map(one).collect::<Vec<_>>().join(", ")
     };
-    let beyond = race.plan.dimensions.len().saturating_sub(screened.effects.len());
+    let beyond = race.plan.dimensions.len().saturating_sub(race.screened.len());
     let unseen = if beyond > 0 { format!(" {beyond} more knobs were not looked at.") } else { String::new() };
     vec![format!(
-        "Screening: the goal depends most on {}; not raced over: {}. A knob without effect would show {}.{unseen}",
+        "Screening: the goal depends most on {}; not raced over: {}.{unseen}",
         list(&kept),
-        list(&dropped),
-        shown(screened.noise),
+        list(&dropped)
     )]
 }
 

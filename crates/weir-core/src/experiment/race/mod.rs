@@ -32,7 +32,6 @@ pub use plan::{RacePlan, Rules};
 use confirm::Confirmation;
 use ledger::Ledger;
 use rank::Trial;
-use screen::Screened;
 
 /// The arm of the machine as found.
 const FOUND: usize = 0;
@@ -43,6 +42,8 @@ const SURVIVORS: usize = 4;
 /// Arms and blocks of the last heat.
 const FINALISTS: usize = 3;
 const FINAL_BLOCKS: usize = 3;
+/// Blocks of it where there is time.
+const FINAL_BLOCKS_MAX: usize = 8;
 /// Fewest trials that make a race.
 const RACE_TRIALS_MIN: usize = 16;
 /// Trials of a race that has room for what it would like to do.
@@ -66,7 +67,8 @@ pub struct Race {
     kept: Vec<Dimension>,
     /// Half and row of the arms that screen.
     rows: BTreeMap<usize, (usize, usize)>,
-    screened: Option<Screened>,
+    /// What the screening found of each knob; empty without one.
+    screened: Vec<screen::Effect>,
     random: Random,
     ledger: Ledger,
     duration_ns: u64,
@@ -135,7 +137,7 @@ impl Race {
             idle,
             points: BTreeMap::new(),
             rows: BTreeMap::new(),
-            screened: None,
+            screened: Vec::new(),
             ledger: Ledger::default(),
             abort_age_ns: None,
             step: Step::Start,
@@ -173,8 +175,10 @@ impl Race {
                 Step::Baseline => self.after_baseline(left_ns),
                 Step::Screen { half } => self.after_half(half, left_ns),
                 Step::Race { blocks } => self.after_block(blocks, left_ns),
-                Step::Final { blocks } if blocks < FINAL_BLOCKS => {
-                    self.heat(Step::Final { blocks: blocks + 1 })
+                Step::Final { blocks }
+                    if blocks < FINAL_BLOCKS || self.has_time_for_more(blocks, left_ns) =>
+                {
+                    self.heat(Step::Final { blocks: blocks + 1 });
                 }
                 Step::Final { .. } => self.pick(),
                 Step::Confirm | Step::Done(_) => self.step = Step::Done(End::Confirmed),
@@ -219,9 +223,16 @@ impl Race {
     }
 
     fn screen(&mut self, half: usize) {
-        let knobs = self.plan.dimensions.len().min(screen::KNOBS_MAX);
-        for (row, point) in screen::half(half, knobs, &mut self.random) {
-            let settings = space::settings(&self.plan.dimensions[..knobs], &point);
+        let knobs = self.screenable();
+        let levels = match self.screen_scores(1).first().filter(|_| half > 0) {
+            None => screen::first(knobs.len()),
+            Some(scores) => {
+                let ordered: Vec<bool> = knobs.iter().map(|d| d.range.levels().is_none()).collect();
+                screen::second(scores, &ordered)
+            }
+        };
+        for (row, point) in screen::half(half, &levels, &mut self.random) {
+            let settings = space::settings(&knobs, &point);
             self.arms.push(self.plan.arm(settings));
             self.rows.insert(self.arms.len() - 1, (half, row));
             self.queue.push_back(self.arms.len() - 1);
@@ -234,18 +245,29 @@ impl Race {
             self.screen(1);
             return;
         }
-        let knobs = self.plan.dimensions.len().min(screen::KNOBS_MAX);
-        let mut scores = vec![[0.0; screen::RUNS]; half + 1];
+        let effects = screen::effects(&self.screen_scores(half + 1), self.screenable().len());
+        let keep = screen::keep(&effects, self.plan.rules.knobs);
+        self.kept = keep.iter().map(|i| self.plan.dimensions[*i].clone()).collect();
+        self.screened = effects;
+        self.start_race(left_ns);
+    }
+
+    /// The knobs that a screening can take in.
+    fn screenable(&self) -> Vec<Dimension> {
+        self.plan.dimensions.iter().take(screen::KNOBS_MAX).cloned().collect()
+    }
+
+    /// Scores of the first so many halves, by their rows.
+    fn screen_scores(&self, halves: usize) -> Vec<screen::Scores> {
+        let mut scores = vec![[0.0; screen::RUNS]; halves];
         for trial in self.trials(Phase::Screen) {
-            if let Some((half, row)) = self.rows.get(&trial.arm) {
+            if let Some((half, row)) = self.rows.get(&trial.arm)
+                && *half < halves
+            {
                 scores[*half][*row] = trial.value;
             }
         }
-        let screened = screen::effects(&scores, knobs);
-        let keep = screened.keep(self.plan.rules.knobs);
-        self.kept = keep.iter().map(|i| self.plan.dimensions[*i].clone()).collect();
-        self.screened = Some(screened);
-        self.start_race(left_ns);
+        scores
     }
 
     fn start_race(&mut self, left_ns: u64) {
@@ -319,6 +341,10 @@ impl Race {
             self.pool.truncate(FINALISTS);
             self.heat(Step::Final { blocks: 1 });
         }
+    }
+
+    fn has_time_for_more(&self, blocks: usize, left_ns: u64) -> bool {
+        blocks < FINAL_BLOCKS_MAX && self.affordable(left_ns) > self.pool.len()
     }
 
     /// New candidates near the best ones, nearer with each generation.

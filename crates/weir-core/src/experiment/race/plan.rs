@@ -49,7 +49,7 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Rules { candidates: 16, knobs: 4, generations: 6, pairs: 10, gain: 0.05 }
+        Rules { candidates: 16, knobs: 4, generations: 10, pairs: 10, gain: 0.05 }
     }
 }
 
