@@ -31,7 +31,7 @@ pub use error::KnobError;
 pub use guardian::{ARGUMENT, guardian_main};
 pub use journal::Journal;
 pub use owners::configuration;
-pub use read::{plan, read, readings};
+pub use read::{plan, read, read_with_owners, readings};
 pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover_stale, rollback};
 
 /// How long a change stays.

@@ -1,6 +1,7 @@
 //! Knobs as this machine has them, with the bounds that only the machine knows.
 
 use weir_core::knob::catalog::{self, CATALOG};
+use weir_core::knob::owner::Configuration;
 use weir_core::knob::{
     Kind, KnobName, Owner, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value, plan as core_plan,
 };
@@ -57,15 +58,40 @@ pub(super) fn value(tree: &Tree, knob: &KnobName) -> Result<Value, HostError> {
 /// whole devices in use), of its bdi, and of the cgroups this process is in. What a kernel, device or cgroup does
 /// not have is left out.
 pub fn readings(host: &Host, target: Option<&TargetFacts>) -> Vec<Reading> {
-    let configuration = configuration(host);
-    let in_hand = if host.live { rollback::entries(&Journal::of_root()).0 } else { Vec::new() };
-    let with_owners = |reading: Reading| {
-        let weir = in_hand.iter().filter_map(|listed| weir_as_owner(listed, &reading.knob));
-        let owners = weir.chain(configuration.owners(&reading.knob)).collect();
-        Reading { owners, ..reading }
-    };
+    let owners = Owners::of(host);
     let names = names(&host.tree, target);
-    names.iter().filter_map(|knob| read(host, knob).ok()).map(with_owners).collect()
+    names.iter().filter_map(|knob| read(host, knob).ok()).map(|reading| owners.named(host, reading)).collect()
+}
+
+/// A knob now, with its owners.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_owners(host: &Host, knob: &KnobName) -> Result<Reading, HostError> {
+    read(host, knob).map(|reading| Owners::of(host).named(host, reading))
+}
+
+/// Everything that may own a knob: weir, by what it has in hand, and files that are read at boot.
+struct Owners {
+    in_hand: Vec<Listed>,
+    configuration: Configuration,
+}
+
+impl Owners {
+    fn of(host: &Host) -> Owners {
+        let in_hand = if host.live { rollback::entries(&Journal::of_root()).0 } else { Vec::new() };
+        Owners { in_hand, configuration: configuration(host) }
+    }
+
+    fn named(&self, host: &Host, reading: Reading) -> Reading {
+        let attribute = |name: &str| match &reading.knob.scope {
+            Scope::Device(device) => host.tree.line(&format!("/sys/block/{device}/{name}")),
+            _ => None,
+        };
+        let weir = self.in_hand.iter().filter_map(|listed| weir_as_owner(listed, &reading.knob));
+        let owners = weir.chain(self.configuration.owners(&reading.knob, &attribute)).collect();
+        Reading { owners, ..reading }
+    }
 }
 
 /// weir itself, where a change of it is in force.

@@ -73,10 +73,11 @@ pub enum Command {
 
 /// Arguments of `weir knobs apply`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Without --confirm-within a change stays until `weir knobs rollback`, or the next boot. With it, it goes back by
-itself after that time, even if the terminal or the network is gone by then, unless `weir knobs confirm` keeps it;
-on a terminal weir waits meanwhile: Enter keeps it, Ctrl-C takes it back at once.")]
+#[command(
+    after_help = "Without --confirm-within a change stays until `weir knobs rollback`, or the next boot. With it, it \
+    goes back by itself after that time, even if the terminal or the network is gone by then, unless `weir knobs \
+    confirm` keeps it; on a terminal weir waits meanwhile: Enter keeps it, Ctrl-C takes it back at once."
+)]
 pub struct Apply {
     /// What to set; sizes may have units
     #[arg(value_name = "NAME=VALUE", required = true, value_hint = ValueHint::Other)]

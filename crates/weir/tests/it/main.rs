@@ -7,6 +7,7 @@
 mod doctor;
 mod faults;
 mod honesty;
+mod knobs;
 mod lab;
 mod report;
 mod results;

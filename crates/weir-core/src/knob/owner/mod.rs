@@ -61,9 +61,10 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Who sets a knob, the last word first. What a rule asks of a device besides its name is not judged: the
-    /// condition is told with the place.
-    pub fn owners(&self, knob: &KnobName) -> Vec<Owner> {
+    /// Who sets a knob, the last word first. `attribute` reads a file of the knob's device, such as
+    /// `queue/rotational`: udev's rules ask for them. What else a rule asks of a device besides its name is not
+    /// judged: the condition is told with the place.
+    pub fn owners(&self, knob: &KnobName, attribute: &dyn Fn(&str) -> Option<String>) -> Vec<Owner> {
         let Some(file) = catalog::path(knob) else { return Vec::new() };
         let Some(spec) = catalog::spec(knob) else { return Vec::new() };
         let pair = matches!(spec.kind, catalog::Kind::DirtyPair);
@@ -82,7 +83,7 @@ impl Configuration {
         owners.extend(shipped);
         owners.extend(tmpfiles::owners(&self.tmpfiles, &files));
         if let Scope::Device(device) = &knob.scope {
-            owners.extend(udev::owners(&self.udev, device, &files[0]));
+            owners.extend(udev::owners(&self.udev, device, &files[0], attribute));
         }
         owners.extend(cmdline::owners(&self.cmdline, &files));
         owners

@@ -11,7 +11,11 @@ fn file(path: &str, text: &str) -> File {
 /// Who sets a knob, as `kind place=value`.
 fn owners(configuration: &Configuration, knob: &str) -> Vec<String> {
     let said = |owner: Owner| format!("{} {} = {}", owner.kind, owner.place, owner.value);
-    configuration.owners(&knob.parse().unwrap()).into_iter().map(said).collect()
+    // sda turns; of other devices nothing is known.
+    let knob: KnobName = knob.parse().unwrap();
+    let is_sda = knob.scope == Scope::Device("sda".to_string());
+    let attribute = |name: &str| (is_sda && name == "queue/rotational").then(|| "1\n".to_string());
+    configuration.owners(&knob, &attribute).into_iter().map(said).collect()
 }
 
 #[test]
@@ -73,6 +77,7 @@ fn udev_rules_are_matched_by_the_name_and_told_with_their_conditions() {
         ACTION==\"add|change\", KERNEL==\"sd[a-z]|nvme*n*\", ATTR{queue/scheduler}=\"none\"\n\
         KERNEL==\"sd*\", \\\n  ATTR{queue/rotational}==\"1\", \\\n  ATTR{queue/scheduler}=\"bfq\"\n\
         KERNEL!=\"sda\", ATTR{queue/scheduler}=\"kyber\"\n\
+        KERNEL==\"sda\", ATTR{queue/rotational}==\"0\", ATTR{queue/scheduler}=\"y\"\n\
         SUBSYSTEM==\"net\", ATTR{queue/scheduler}=\"x\"\n\
         KERNEL==\"sda\", ATTR{bdi/max_ratio}=\"50\", ATTR{queue/scheduler}==\"none\"\n\
         KERNEL==\"sda\", ENV{DEVTYPE}==\"partition\", ATTR{queue/nr_requests}=\"9\"\n";
@@ -82,16 +87,18 @@ fn udev_rules_are_matched_by_the_name_and_told_with_their_conditions() {
     };
     let rule = "udev /etc/udev/rules.d/60-io.rules";
     for (knob, expected) in [
+        ("sda/scheduler", vec![format!("{rule}:3 = bfq"), format!("{rule}:2 = none")]),
         (
-            "sda/scheduler",
+            "sdb/scheduler",
             vec![
+                format!("{rule}:6 = kyber"),
                 format!("{rule}:3 (where ATTR{{queue/rotational}}==\"1\") = bfq"),
                 format!("{rule}:2 = none"),
             ],
         ),
         ("nvme0n1/scheduler", vec![format!("{rule}:6 = kyber"), format!("{rule}:2 = none")]),
         ("vda/scheduler", vec![format!("{rule}:6 = kyber")]),
-        ("sda/bdi/max_ratio", vec![format!("{rule}:8 (where ATTR{{queue/scheduler}}==\"none\") = 50")]),
+        ("sda/bdi/max_ratio", vec![format!("{rule}:9 (where ATTR{{queue/scheduler}}==\"none\") = 50")]),
         ("sda/nr_requests", vec![]),
     ] {
         assert_eq!(owners(&configuration, knob), expected, "{knob}");
@@ -197,7 +204,7 @@ proptest! {
             cmdline: text.clone(),
         };
         // Whoever is named is named with a place in one of the files.
-        for owner in configuration.owners(&knob.parse().unwrap()) {
+        for owner in configuration.owners(&knob.parse().unwrap(), &|_| None) {
             prop_assert!(!owner.place.is_empty());
         }
     }

@@ -11,25 +11,39 @@ struct Token<'a> {
     value: &'a str,
 }
 
-/// Rules that write the file of a device's knob and do not rule the device out by its name; the last first.
-pub fn owners(files: &[File], device: &str, knob_file: &str) -> Vec<Owner> {
-    let Some(attribute) = knob_file.strip_prefix(&format!("/sys/block/{device}/")) else { return Vec::new() };
-    let mut owners: Vec<Owner> =
-        in_order(files, &UDEV_DIRS).into_iter().flat_map(|file| of_file(file, device, attribute)).collect();
+/// A device as rules see it: its name, and its files by their names under its folder.
+struct Device<'a> {
+    name: &'a str,
+    attribute: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Rules that write the file of a device's knob and do not rule the device out; the last first.
+pub fn owners(
+    files: &[File],
+    name: &str,
+    knob_file: &str,
+    attribute: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Owner> {
+    let Some(setting) = knob_file.strip_prefix(&format!("/sys/block/{name}/")) else { return Vec::new() };
+    let device = Device { name, attribute };
+    let in_order = in_order(files, &UDEV_DIRS).into_iter();
+    let mut owners: Vec<Owner> = in_order.flat_map(|file| of_file(file, &device, setting)).collect();
     owners.reverse();
     owners
 }
 
-fn of_file(file: &File, device: &str, attribute: &str) -> Vec<Owner> {
+fn of_file(file: &File, device: &Device<'_>, setting: &str) -> Vec<Owner> {
     rules(&file.text)
         .into_iter()
         .filter_map(|(line, rule)| {
             let tokens = tokens(&rule);
-            let writes = tokens.iter().rev().find(|token| writes(token, attribute))?;
-            let fits = tokens.iter().all(|token| may_fit(token, device));
-            fits.then(|| Owner {
+            let writes = tokens.iter().rev().find(|token| writes(token, setting))?;
+            let answers: Vec<Option<bool>> = tokens.iter().map(|token| device.fits(token)).collect();
+            let open = tokens.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
+            let unjudged = conditions(open.map(|(token, _)| token));
+            (!answers.contains(&Some(false))).then(|| Owner {
                 kind: "udev".to_string(),
-                place: format!("{}:{line}{}", file.path, conditions(&tokens)),
+                place: format!("{}:{line}{unjudged}", file.path),
                 value: writes.value.to_string(),
             })
         })
@@ -91,31 +105,35 @@ fn writes(token: &Token<'_>, attribute: &str) -> bool {
     token.key == "ATTR" && matches!(token.operator, "=" | ":=") && token.attribute == Some(attribute)
 }
 
-/// Whether a token leaves it possible that the rule is for this disk.
-fn may_fit(token: &Token<'_>, device: &str) -> bool {
-    let text = match (token.key, token.attribute) {
-        ("KERNEL", _) => device,
-        ("SUBSYSTEM", _) => "block",
-        ("ENV", Some("DEVTYPE")) => "disk",
-        _ => return true,
-    };
-    match token.operator {
-        "==" => glob::any_matches(token.value, text),
-        "!=" => !glob::any_matches(token.value, text),
-        _ => true,
+impl Device<'_> {
+    /// Whether the device fits what a token asks for; `None` where that cannot be judged.
+    fn fits(&self, token: &Token<'_>) -> Option<bool> {
+        let text = match (token.key, token.attribute) {
+            ("KERNEL", _) => self.name.to_string(),
+            ("SUBSYSTEM", _) => "block".to_string(),
+            ("ENV", Some("DEVTYPE")) => "disk".to_string(),
+            ("ATTR", Some(attribute)) if is_question(token) => {
+                (self.attribute)(attribute)?.trim().to_string()
+            }
+            // Both happen to every device.
+            ("ACTION", _) => return Some(true),
+            _ => return if is_question(token) { None } else { Some(true) },
+        };
+        match token.operator {
+            "==" => Some(glob::any_matches(token.value, &text)),
+            "!=" => Some(!glob::any_matches(token.value, &text)),
+            _ => Some(true),
+        }
     }
 }
 
-/// What a rule asks for besides the name, for people to judge.
-fn conditions(tokens: &[Token<'_>]) -> String {
-    let asks = |token: &&Token<'_>| {
-        matches!(token.operator, "==" | "!=")
-            && !matches!(token.key, "KERNEL" | "SUBSYSTEM" | "ACTION")
-            && token.attribute != Some("DEVTYPE")
-    };
+fn is_question(token: &Token<'_>) -> bool {
+    matches!(token.operator, "==" | "!=")
+}
+
+/// What could not be judged, for people to do so.
+fn conditions<'a>(tokens: impl Iterator<Item = &'a Token<'a>>) -> String {
     let said: Vec<String> = tokens
-        .iter()
-        .filter(asks)
         .map(|Token { key, attribute, operator, value }| {
             let attribute = attribute.map(|attribute| format!("{{{attribute}}}")).unwrap_or_default();
             format!("{key}{attribute}{operator}\"{value}\"")

@@ -103,7 +103,7 @@ fn weir_finds_itself_as_the_owner_of_what_it_keeps() {
         ("sda/bdi/max_ratio", &["systemd", "TuneD", "udev"]),
         ("sdb/scheduler", &[]),
     ] {
-        let owners = configuration.owners(&knob.parse().unwrap());
+        let owners = configuration.owners(&knob.parse().unwrap(), &|_| None);
         assert_eq!(owners.iter().map(|owner| owner.kind.as_str()).collect::<Vec<_>>(), kinds, "{knob}");
     }
 }

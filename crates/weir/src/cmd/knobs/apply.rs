@@ -10,7 +10,7 @@ use weir_core::units::Nanos;
 use weir_host::Host;
 use weir_host::knob::{self, Hold, Journal};
 
-use super::{confirm, fail};
+use super::{confirm, fail, the_journal};
 use crate::cli::knobs::Apply;
 use crate::failure::{Outcome, Usage};
 use crate::output::print;
@@ -33,8 +33,8 @@ pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
         print("nothing to change\n")?;
         return Ok(Outcome::Done);
     }
-    fail::root_or("changing knobs")?;
-    let journal = Journal::of_root();
+    fail::root_or("changing knobs", "--dry-run and --print work without")?;
+    let journal = the_journal();
     for sentence in knob::recover_stale(journal.folder()) {
         say!("{sentence}");
     }
@@ -89,11 +89,12 @@ fn way_back(confirm_within: Option<Nanos>, journal: &Journal) -> String {
         Some(time) => {
             let at = Zoned::now().saturating_add(duration(time));
             format!(
-                "it goes back by itself at {} (in {time}) unless `weir knobs confirm` keeps it; journal in {folder}\n",
+                "it goes back by itself at {} (in {time}) unless `weir knobs confirm` keeps it\n\
+                 journal: {folder}\n",
                 at.strftime("%H:%M:%S")
             )
         }
-        None => format!("undo: `weir knobs rollback`; journal in {folder}\n"),
+        None => format!("undo: weir knobs rollback\njournal: {folder}\n"),
     }
 }
 

@@ -28,11 +28,11 @@ pub fn failed(error: KnobError) -> anyhow::Error {
     }
 }
 
-/// Changing knobs takes root; what does not is named.
-pub fn root_or(what: &str) -> anyhow::Result<()> {
+/// Refuses where the user is not root; `without` says what works all the same.
+pub fn root_or(what: &str, without: &str) -> anyhow::Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let hint = "run it with sudo; --dry-run and --print work without".to_string();
+    let hint = format!("run it as root; {without}");
     Err(Lacking { what: format!("{what} takes root"), hint: Some(hint) }.into())
 }

@@ -5,15 +5,18 @@ use std::time::Duration;
 use weir_core::knob::persist::{self, KEEPERS};
 use weir_core::report::text::{self, knobs::Change};
 use weir_core::units::Nanos;
-use weir_host::knob::{self, Journal, KnobError, Listed, Until, Which};
+use weir_host::knob::{self, KnobError, Listed, Until, Which};
 
-use super::{fail, keep};
+use super::{fail, keep, the_journal};
 use crate::failure::{Lacking, Outcome};
 use crate::output::print;
 
+/// What anybody may do.
+const LOOKING: &str = "`weir knobs journal` works without";
+
 /// What is in force by weir, and what is kept for the next boot.
 pub fn show() -> anyhow::Result<Outcome> {
-    let journal = Journal::of_root();
+    let journal = the_journal();
     let (entries, damaged) = knob::entries(&journal);
     let changes: Vec<Change> = entries.into_iter().map(change).collect();
     let mut out = text::knobs::changes(&changes);
@@ -56,8 +59,8 @@ fn said(time: Duration) -> String {
 
 /// Keeps what waits.
 pub fn confirm() -> anyhow::Result<Outcome> {
-    fail::root_or("confirming a change")?;
-    for sentence in knob::confirm(&Journal::of_root()).map_err(fail::failed)? {
+    fail::root_or("confirming a change", LOOKING)?;
+    for sentence in knob::confirm(&the_journal()).map_err(fail::failed)? {
         print(&format!("{sentence}\n"))?;
     }
     Ok(Outcome::Done)
@@ -65,8 +68,8 @@ pub fn confirm() -> anyhow::Result<Outcome> {
 
 /// Puts back.
 pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
-    fail::root_or("putting settings back")?;
-    let done = knob::rollback(&Journal::of_root(), if all { Which::All } else { Which::Last });
+    fail::root_or("putting settings back", LOOKING)?;
+    let done = knob::rollback(&the_journal(), if all { Which::All } else { Which::Last });
     for sentence in &done.said {
         print(&format!("{sentence}\n"))?;
     }

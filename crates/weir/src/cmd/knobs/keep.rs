@@ -10,9 +10,9 @@ use weir_core::knob::persist::{self, Keeper, Kept, Persisted};
 use weir_core::knob::{KnobName, Value};
 use weir_core::report::text;
 use weir_host::Host;
-use weir_host::knob::{self, Journal};
+use weir_host::knob;
 
-use super::{apply, fail};
+use super::{apply, fail, the_journal};
 use crate::cli::knobs::Apply;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::print;
@@ -55,7 +55,7 @@ pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
 
 /// What a knob was before weir changed it, else what it is.
 fn before(host: &Host, knob: &KnobName) -> Option<Value> {
-    let (entries, _) = knob::entries(&Journal::of_root());
+    let (entries, _) = knob::entries(&the_journal());
     let mut changes = entries.into_iter().rev().flat_map(|entry| entry.changes);
     match changes.find(|(name, _, _)| name == knob) {
         Some((_, old, _)) => Some(old),
@@ -150,7 +150,11 @@ fn write(persisted: &Persisted, keeper: Keeper, root: Option<&Path>) -> anyhow::
 
 /// Files of the machine itself take root; those of another root, whoever may write there.
 fn needs_root(root: Option<&Path>) -> anyhow::Result<()> {
-    if root.is_some() { Ok(()) } else { fail::root_or("writing for the next boot") }
+    if root.is_some() {
+        Ok(())
+    } else {
+        fail::root_or("writing there", "to look at the file, leave out --write")
+    }
 }
 
 /// A path of the machine, under a folder taken for its root.

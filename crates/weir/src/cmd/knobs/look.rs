@@ -45,7 +45,7 @@ pub fn show(typed: &str, as_json: bool) -> anyhow::Result<Outcome> {
         Scope::Device(device) => knob::read(&host, &KnobName::device(device, "scheduler")).ok(),
         _ => None,
     };
-    match with_owners(&host, &name) {
+    match knob::read_with_owners(&host, &name) {
         Ok(reading) if as_json => {
             let readings: Vec<Reading> = [reading].into_iter().chain(scheduler).collect();
             let only = &readings[..1];
@@ -63,10 +63,6 @@ pub fn show(typed: &str, as_json: bool) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
-}
-
-fn with_owners(host: &Host, name: &KnobName) -> Result<Reading, weir_host::HostError> {
-    knob::read(host, name)
 }
 
 /// A knob named without what it belongs to: `nr_requests`, `DEV/nr_requests`.

@@ -7,6 +7,10 @@ mod journal;
 mod keep;
 mod look;
 
+use std::path::Path;
+
+use weir_host::knob::Journal;
+
 use crate::cli::knobs::{Args, Command};
 use crate::failure::Outcome;
 
@@ -24,5 +28,13 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Rollback { persist: Some(keeper), root, .. } => keep::remove(keeper, root.as_deref()),
         Command::Rollback { all, .. } => journal::rollback(all),
         Command::Journal => journal::show(),
+    }
+}
+
+/// Root's journal, or the one in $WEIR_JOURNAL: a journal apart, whose changes exclude nobody else's.
+fn the_journal() -> Journal {
+    match std::env::var_os("WEIR_JOURNAL") {
+        Some(folder) if !folder.is_empty() => Journal::at(Path::new(&folder)),
+        _ => Journal::of_root(),
     }
 }
