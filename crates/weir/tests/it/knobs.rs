@@ -328,7 +328,11 @@ fn files_for_the_next_boot_are_shown_written_joined_and_removed() {
         };
         fs::create_dir_all(root.path().join("etc/tuned")).unwrap();
         fs::write(root.path().join("etc/tuned/active_profile"), "balanced\n").unwrap();
+        fs::create_dir_all(root.path().join("etc/sysctl.d")).unwrap();
+        fs::write(root.path().join("etc/sysctl.d/99-late.conf"), "vm.swappiness=3\n").unwrap();
         let shown = run(&["apply", "vm.swappiness=7", "--persist", keeper]);
+        let is_overruled = shown.contains("overruled at boot by /etc/sysctl.d/99-late.conf:1");
+        assert_eq!(is_overruled, keeper != "systemd", "{shown}");
         contains(&shown, &["would write /etc/", says, "nothing was written"]);
         assert!(!file.exists());
         run(&["apply", "vm.swappiness=8", "--persist", keeper, "--write"]);

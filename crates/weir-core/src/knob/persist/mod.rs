@@ -1,5 +1,6 @@
 //! Settings for the next boot, in the words of the programs that set them then.
 
+mod overruled;
 mod parse;
 mod sysctl;
 mod systemd;
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::knob::catalog::{self, Kind as Holds};
 use crate::knob::{KnobName, Scope, Setting, Value};
+
+pub use overruled::overruled;
 
 /// Which program is to set the knobs at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

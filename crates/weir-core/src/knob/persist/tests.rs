@@ -157,3 +157,33 @@ fn a_file_says_what_it_keeps_and_later_settings_join() {
     let said: Vec<String> = merged.iter().map(|one| format!("{} {:?}", one.setting, one.before)).collect();
     assert_eq!(said, ["sda/nr_requests=8 Some(Number(64))", "vm.swappiness=5 Some(Number(60))"]);
 }
+
+#[test]
+fn whoever_has_the_last_word_at_boot_is_named() {
+    let file = |path: &str, text: &str| File { path: path.to_string(), text: text.to_string() };
+    let machine = Configuration {
+        sysctl: vec![
+            file("/etc/sysctl.d/10-early.conf", "vm.dirty_bytes=1"),
+            file("/etc/sysctl.d/99-late.conf", "vm.swappiness=3"),
+        ],
+        ..Configuration::default()
+    };
+    for (keeper, expected) in [
+        (
+            Keeper::Sysctl,
+            &["vm.swappiness=1 is overruled at boot by /etc/sysctl.d/99-late.conf:1, which sets 3"][..],
+        ),
+        (
+            Keeper::Tuned,
+            &[
+                "vm.dirty_bytes=15000000 is overruled at boot by /etc/sysctl.d/10-early.conf:1, which sets bytes=1",
+                "vm.swappiness=1 is overruled at boot by /etc/sysctl.d/99-late.conf:1, which sets 3",
+            ],
+        ),
+        (Keeper::Systemd, &[]),
+        (Keeper::Udev, &[]),
+    ] {
+        let persisted = keeper.persist(&both(), None);
+        assert_eq!(overruled(keeper, &persisted, &both(), machine.clone()), expected, "{keeper}");
+    }
+}

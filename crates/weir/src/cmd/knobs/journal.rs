@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use weir_core::knob::persist::{self, KEEPERS};
 use weir_core::report::text::{self, knobs::Change};
-use weir_core::units::Nanos;
 use weir_host::knob::{self, KnobError, Listed, Until, Which};
 
 use super::{fail, keep, the_journal};
@@ -48,12 +47,13 @@ fn change(listed: Listed) -> Change {
     }
 }
 
-/// A time to the second.
+/// A time to the second, of hours to the minute.
 fn said(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds => Nanos(seconds / 3600 * 3_600_000_000_000).to_string(),
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
     }
 }
 

@@ -31,7 +31,10 @@ pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
         before: before(&host, &setting.knob).filter(|value| *value != setting.value),
     });
     let kept = persist::merged(earlier.unwrap_or_default(), wanted.collect());
-    let persisted = keeper.persist(&kept, profile.as_deref());
+    let mut persisted = keeper.persist(&kept, profile.as_deref());
+    let machine = args.root.as_deref().map_or_else(Host::live, Host::at);
+    let overruled = persist::overruled(keeper, &persisted, &kept, knob::configuration(&machine));
+    persisted.notes.splice(0..0, overruled);
     if persisted.left_out.len() == kept.len() {
         let why: Vec<String> =
             persisted.left_out.iter().map(|left| format!("{}: {}", left.setting, left.why)).collect();
