@@ -48,7 +48,7 @@ pub(super) enum Term {
     /// The end of the process.
     #[default]
     WhileAlive,
-    /// This moment on the clock of the boot, unless it is confirmed before; `patience_ns` until all is applied.
+    /// This moment on the clock of the boot, unless it is confirmed before.
     UntilConfirmed { deadline_ns: u64 },
     /// A rollback.
     Kept,
