@@ -190,25 +190,37 @@ impl<'a> Judge<'a> {
     /// How much better by the goal each of `arms` is than `from`: the exponential of the goal's score, with the
     /// intervals of one family.
     pub fn gains(&self, from: usize, arms: &[usize]) -> Vec<(Option<RatioInterval>, Judgement)> {
-        let sign = |metric: &Metric| if self.goal.more_is_better(metric) { 1.0 } else { -1.0 };
-        let terms: Vec<_> =
-            self.goal.weights.iter().map(|(m, weight)| (m.clone(), sign(m) * weight)).collect();
-        let contrasts: Vec<Contrast> =
-            arms.iter().map(|to| Contrast { from, to: *to, terms: terms.clone() }).collect();
+        self.gains_at(from, arms, bca::ALPHA)
+    }
+
+    /// As [`Judge::gains`], where the family may make a false claim with chance `alpha`.
+    pub fn gains_at(
+        &self,
+        from: usize,
+        arms: &[usize],
+        alpha: f64,
+    ) -> Vec<(Option<RatioInterval>, Judgement)> {
+        let contrasts: Vec<Contrast> = arms.iter().map(|to| self.by_goal(from, *to)).collect();
         let estimates: Vec<_> =
             self.estimates(&contrasts).into_iter().map(|(estimate, _)| estimate).collect();
-        let intervals = holm::intervals(&estimates).into_iter();
+        let intervals = holm::intervals_at(&estimates, alpha).into_iter();
         intervals.map(|interval| (interval, judgement(interval.as_ref(), true))).collect()
+    }
+
+    /// The goal's score of `to` over `from`, pair by pair.
+    pub fn scores(&self, from: usize, to: usize) -> Vec<f64> {
+        self.pairs(&self.by_goal(from, to)).into_iter().map(|pair| pair.log).collect()
+    }
+
+    fn by_goal(&self, from: usize, to: usize) -> Contrast {
+        let sign = |metric: &Metric| if self.goal.more_is_better(metric) { 1.0 } else { -1.0 };
+        let terms = self.goal.weights.iter().map(|(m, weight)| (m.clone(), sign(m) * weight));
+        Contrast { from, to, terms: terms.collect() }
     }
 
     /// One effect for itself, from which an interval of any level can be cut.
     pub fn estimate(&self, wanted: &Wanted) -> Option<Estimate> {
         self.estimates(&[Contrast::of(wanted)]).pop()?.0
-    }
-
-    /// Logarithms of `to / from` in a figure, pair by pair.
-    pub fn log_ratios(&self, wanted: &Wanted) -> Vec<f64> {
-        self.pairs(&Contrast::of(wanted)).into_iter().map(|pair| pair.log).collect()
     }
 
     /// Estimates, and the units that each stands on.

@@ -4,12 +4,14 @@
 //! pure: the same plan and the same outcomes give the same proposals, so that an experiment that was killed goes on
 //! from its record, and an old one can be judged anew.
 
+pub mod ab;
 pub mod arm;
 pub mod derive;
 pub mod design;
 pub mod finding;
 pub mod goal;
 pub mod judge;
+pub mod ladder;
 pub mod log;
 pub mod measures;
 pub mod prune;
@@ -24,10 +26,12 @@ pub mod sweep;
 pub(crate) mod synthetic;
 mod words;
 
+pub use ab::{Ab, AbPlan};
 pub use arm::{Arm, CommandSpec, Workload};
 pub use design::{Design, Observation, Outcome, Phase, Proposal};
 pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
 pub use goal::{BadGoal, Base, Bases, Bound, Goal, Limit};
+pub use ladder::{Ladder, LadderPlan};
 pub use log::{Conduct, Experiment, TrialLog, Washout};
 pub use measures::{Figures, Measures, Metric, Second};
 pub use race::{Race, RacePlan};

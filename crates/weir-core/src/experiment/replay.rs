@@ -3,7 +3,9 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::experiment::ab::Ab;
 use crate::experiment::design::Design;
+use crate::experiment::ladder::Ladder;
 use crate::experiment::log::Experiment;
 use crate::experiment::race::Race;
 use crate::experiment::sweep::Sweep;
@@ -14,6 +16,8 @@ use crate::experiment::sweep::Sweep;
 /// A sentence where there is no such design, or the plan is not one of its own or cannot be carried out.
 pub fn build(design: &str, plan: &Value) -> Result<Box<dyn Design>, String> {
     match design {
+        "ab" => Ok(Box::new(Ab::new(read(design, plan)?)?)),
+        "ladder" => Ok(Box::new(Ladder::new(read(design, plan)?)?)),
         "race" => Ok(Box::new(Race::new(read(design, plan)?)?)),
         "sweep" => Ok(Box::new(Sweep::new(read(design, plan)?)?)),
         other => Err(format!("there is no design `{other}`")),

@@ -97,6 +97,16 @@ impl Schedule {
         self.blocks.len()
     }
 
+    /// Ends the schedule with the block that it stands at the beginning of.
+    pub(super) fn end_here(&mut self) {
+        self.blocks.truncate(self.next.0);
+    }
+
+    /// Whether the next trial begins a block.
+    pub(super) fn between_blocks(&self) -> bool {
+        self.next.1 == 0 && self.outstanding.is_none()
+    }
+
     fn expected_ns(&self, order: &[usize]) -> u64 {
         order.iter().map(|arm| self.longest_ns[*arm].max(self.duration_ns)).fold(0, u64::saturating_add)
     }

@@ -5,7 +5,7 @@ use crate::experiment::arm::Workload;
 use crate::experiment::finding::{Effect, Judgement};
 use crate::experiment::goal;
 use crate::experiment::measures::Metric;
-use crate::knob::{Setting, Value};
+use crate::knob::{Risk, Setting, Value, catalog};
 use crate::stats::bootstrap::RatioInterval;
 use crate::units::{Bytes, significant};
 
@@ -68,10 +68,13 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// A ratio as a change: `+12 %`, `-4.5 %`, `× 21`.
+/// A ratio as a change: `+12 %`, `-4.5 %`, `× 21.0`, `÷ 24.0`.
 pub(super) fn change(ratio: f64) -> String {
     if ratio >= 3.0 {
         return format!("× {}", significant(ratio));
+    }
+    if ratio <= 0.2 && ratio > 0.0 {
+        return format!("÷ {}", significant(1.0 / ratio));
     }
     let percent = (ratio - 1.0) * 100.0;
     if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
@@ -93,25 +96,41 @@ pub(super) fn effect(effect: &Effect) -> String {
     }
 }
 
+/// `1 repeat`, `3 repeats`.
+pub(super) fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A list as in a sentence: `a, b and c`.
+pub(super) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
 /// What settings mean for durability.
 pub(super) fn durability(settings: &[Setting]) -> String {
-    let names = |part: &str| settings.iter().any(|setting| setting.knob.setting.contains(part));
-    if names("write_cache") {
-        "what the device has acknowledged may be lost at a power failure, unless its cache is protected"
-            .to_string()
-    } else {
+    let told = risks(settings, |risk| if let Risk::Durability(told) = risk { Some(told) } else { None });
+    if told.is_empty() {
         "none: what was synced stays as safe as it was".to_string()
+    } else {
+        told.join("; ")
     }
 }
 
 /// How exact the way back is.
 pub(super) fn reversibility(settings: &[Setting]) -> String {
-    let action = settings.iter().any(|setting| setting.knob.setting == "vm.drop_caches");
-    if settings.is_empty() {
-        "nothing of the machine is changed".to_string()
-    } else if action {
-        "dropped caches fill again by themselves; the other values are put back exactly".to_string()
-    } else {
-        "exact: the values found are put back".to_string()
+    let told = risks(settings, |risk| if let Risk::Careful(told) = risk { Some(told) } else { None });
+    match (settings.is_empty(), told.is_empty()) {
+        (true, _) => "nothing of the machine is changed".to_string(),
+        (false, true) => "exact: the values found are put back".to_string(),
+        (false, false) => format!("the values found are put back, but {}", told.join("; ")),
     }
+}
+
+fn risks(settings: &[Setting], of: fn(Risk) -> Option<&'static str>) -> Vec<String> {
+    let specs = settings.iter().filter_map(|setting| Some((setting, catalog::spec(&setting.knob)?)));
+    specs.filter_map(|(setting, spec)| Some(format!("{}: {}", setting.knob, of(spec.risk)?))).collect()
 }
