@@ -14,6 +14,8 @@ pub mod judge;
 pub mod ladder;
 pub mod log;
 pub mod measures;
+#[cfg(test)]
+mod properties;
 pub mod prune;
 pub mod race;
 pub mod replay;

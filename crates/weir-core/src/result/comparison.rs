@@ -1,7 +1,8 @@
 //! Two runs side by side: the effect with its interval, what else differs, and why not to believe it.
 //!
-//! Intervals come from a moving-block bootstrap over the runs' intervals ([`crate::stats::bootstrap`]). Each stands
-//! for itself at 95 %: of twenty without any difference, one will exclude 1.
+//! Intervals come from a moving-block bootstrap over the runs' intervals ([`crate::stats::bootstrap`]), at the levels of
+//! Holm's procedure ([`crate::stats::holm`]) over all effects of the comparison: of twenty comparisons of runs without
+//! any difference one makes a claim, however many classes and measures each has.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +12,9 @@ use crate::result::difference::{self, Difference};
 use crate::result::record::{Class, JobRecord, Note, Record};
 use crate::result::run_result::{ClassResult, JobResult};
 use crate::result::series::Series;
+use crate::stats::bca::Estimate;
 use crate::stats::bootstrap::{self, RatioInterval, Side};
+use crate::stats::holm;
 
 /// Value of [`Comparison::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.comparison/1";
@@ -82,7 +85,8 @@ pub struct Effect {
     pub b: Option<f64>,
     /// B / A.
     pub ratio: Option<f64>,
-    /// Interval of the ratio; `null` with fewer than five intervals in either run.
+    /// Interval of the ratio, at Holm's level: 95 % or more, so that all of a comparison together hold at 95 %; `null`
+    /// with fewer than five intervals in either run.
     pub interval: Option<RatioInterval>,
     /// What follows.
     pub verdict: Verdict,
@@ -145,7 +149,9 @@ pub enum Verdict {
 pub fn compare(a: &Record, b: &Record, seed: u64) -> Comparison {
     let (result_a, result_b) = (derive(a), derive(b));
     let pairs = a.jobs.iter().zip(&result_a.jobs).zip(b.jobs.iter().zip(&result_b.jobs));
-    let jobs = pairs.map(|(a, b)| compare_jobs(a, b, seed)).collect();
+    let (mut jobs, estimates): (Vec<JobComparison>, Vec<Vec<Option<Estimate>>>) =
+        pairs.map(|(a, b)| compare_jobs(a, b, seed)).unzip();
+    judge(&mut jobs, &estimates.concat());
     let workload_differences = workload_differences(a, b);
     let mut warnings = warnings(a, b, &workload_differences);
     for (name, result) in [("A", &result_a), ("B", &result_b)] {
@@ -166,29 +172,38 @@ pub fn compare(a: &Record, b: &Record, seed: u64) -> Comparison {
 
 type Job<'a> = (&'a JobRecord, &'a JobResult);
 
-fn compare_jobs(a: Job<'_>, b: Job<'_>, seed: u64) -> JobComparison {
-    let mut effects = Vec::new();
+/// Effects without intervals as yet, and what the intervals are to be cut from.
+fn compare_jobs(a: Job<'_>, b: Job<'_>, seed: u64) -> (JobComparison, Vec<Option<Estimate>>) {
+    let (mut effects, mut estimates) = (Vec::new(), Vec::new());
     for (class, of_a) in a.1.classes.iter().filter(|(_, c)| c.count > 0) {
         let Some(of_b) = b.1.classes.get(class).filter(|c| c.count > 0) else { continue };
         let series = [a.0, b.0].map(|job| Series::of(job, *class).in_at_most(UNITS_MAX));
         for measure in [Measure::Throughput, Measure::P50, Measure::P99] {
-            effects.push(effect(*class, measure, (of_a, of_b), (&series[0], &series[1]), seed));
+            let effect = effect(*class, measure, of_a, of_b);
+            estimates.push(effect.ratio.and_then(|_| estimate(measure, &series[0], &series[1], seed)));
+            effects.push(effect);
         }
     }
-    JobComparison { a: a.1.name.clone(), b: b.1.name.clone(), effects }
+    (JobComparison { a: a.1.name.clone(), b: b.1.name.clone(), effects }, estimates)
 }
 
-fn effect(
-    class: Class,
-    measure: Measure,
-    (of_a, of_b): (&ClassResult, &ClassResult),
-    (series_a, series_b): (&Series, &Series),
-    seed: u64,
-) -> Effect {
+fn effect(class: Class, measure: Measure, of_a: &ClassResult, of_b: &ClassResult) -> Effect {
     let (a, b) = (measure.of(of_a), measure.of(of_b));
     let ratio = a.zip(b).map(|(a, b)| b / a);
-    let interval = ratio.and_then(|ratio| interval(measure, ratio, series_a, series_b, seed));
-    Effect { class, measure, a, b, ratio, interval, verdict: verdict(measure, interval) }
+    Effect { class, measure, a, b, ratio, interval: None, verdict: Verdict::Unknown }
+}
+
+/// Intervals and verdicts of all effects, which are one family. The interval is that of the coarse statistic, moved to
+/// the exact ratio: its width is what the resamples are for.
+fn judge(jobs: &mut [JobComparison], estimates: &[Option<Estimate>]) {
+    let effects = jobs.iter_mut().flat_map(|job| &mut job.effects);
+    for (effect, coarse) in effects.zip(holm::intervals(estimates)) {
+        effect.interval = effect.ratio.zip(coarse).map(|(ratio, coarse)| {
+            let shift = ratio / coarse.ratio;
+            RatioInterval { ratio, low: coarse.low * shift, high: coarse.high * shift }
+        });
+        effect.verdict = verdict(effect.measure, effect.interval);
+    }
 }
 
 fn verdict(measure: Measure, interval: Option<RatioInterval>) -> Verdict {
@@ -200,15 +215,12 @@ fn verdict(measure: Measure, interval: Option<RatioInterval>) -> Verdict {
     }
 }
 
-/// The interval of the coarse statistic, moved to the exact ratio: its width is what the resamples are for.
-fn interval(measure: Measure, exact: f64, a: &Series, b: &Series, seed: u64) -> Option<RatioInterval> {
+fn estimate(measure: Measure, a: &Series, b: &Series, seed: u64) -> Option<Estimate> {
     let (values_a, values_b) = (values(measure, a), values(measure, b));
     let (of_a, of_b) = (statistic(measure, a), statistic(measure, b));
     let a = Side { series: &values_a, statistic: &of_a };
     let b = Side { series: &values_b, statistic: &of_b };
-    let coarse = bootstrap::ratio_unpaired(&a, &b, seed)?;
-    let shift = exact / coarse.ratio;
-    Some(RatioInterval { ratio: exact, low: coarse.low * shift, high: coarse.high * shift })
+    bootstrap::estimate_unpaired(&a, &b, seed)
 }
 
 /// One value per interval, which shows how neighbours depend on each other.

@@ -177,6 +177,19 @@ fn comparisons_show_a_difference_only_where_there_is_one() {
 }
 
 #[test]
+fn a_comparison_makes_a_false_claim_as_seldom_as_a_single_interval_would() {
+    let run = |seed| record(vec![steady_job(seed, 12, 200.0, 400_000.0)]);
+    let claiming = (0..100).filter(|seed| {
+        let compared = comparison::compare(&run(100 + seed), &run(300 + seed), *seed);
+        let mut effects = compared.jobs[0].effects.iter();
+        effects.any(|e| e.interval.is_some_and(|interval| !interval.covers_one()))
+    });
+    // 5 % of 100 is 5, its standard deviation 2.2; each of three by itself would make it 14.
+    let claiming = claiming.count();
+    assert!(claiming <= 9, "{claiming} of 100");
+}
+
+#[test]
 fn comparisons_say_what_else_differs() {
     let a = record(vec![steady_job(1, 20, 1_000.0, 400_000.0)]);
     let mut b = a.clone();

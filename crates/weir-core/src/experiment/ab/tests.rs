@@ -137,7 +137,10 @@ fn what_is_the_same_shows_no_difference_in_95_of_100() {
         let in_words = findings.iter().filter(|f| !f.headline.starts_with("no difference")).count();
         let in_any_figure = findings.iter().filter(|finding| claims(finding)).count();
         println!("A/A, {name}, fitted {fit}: of 400 {in_words} by the goal, {in_any_figure} in any figure");
-        assert!(in_words <= 10 && in_any_figure <= 20, "{name}, fitted {fit}: {in_words}, {in_any_figure} of 400");
+        assert!(
+            in_words <= 10 && in_any_figure <= 20,
+            "{name}, fitted {fit}: {in_words}, {in_any_figure} of 400"
+        );
     }
 }
 
