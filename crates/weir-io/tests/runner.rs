@@ -260,3 +260,24 @@ fn jobs_run_side_by_side_or_in_sequence() {
     let names: Vec<_> = records.iter().map(|r| r.job.name.as_str()).collect();
     assert_eq!(names, ["job", "job", "then"]);
 }
+
+#[test]
+fn time_submitting_is_measured_where_it_is_asked_for_and_is_a_call_of_its_own() {
+    let fixture = fixture();
+    for (engine, asked, timed) in [
+        (EngineKind::Libaio, true, true),
+        (EngineKind::IoUring, true, true),
+        (EngineKind::Libaio, false, false),
+        (EngineKind::Psync, true, false),
+    ] {
+        let spec = Job { depth: 8, threads: 2, ..job(engine, &fixture.path) };
+        let spec = if engine == EngineKind::Psync { Job { depth: 1, ..spec } } else { spec };
+        let options = RunOptions { time_submits: asked, ..RunOptions::default() };
+        let plans = vec![plan(spec, &fixture.path)];
+        let record = run(plans, &options, &mut Silent, &Stop::default()).unwrap().remove(0);
+        let submits = record.engine.submits.map(|submits| submits.count());
+        // Each operation is handed over once, whatever the number of calls.
+        assert_eq!(submits, timed.then_some(1000), "{} asked: {asked}", engine.name());
+        assert_eq!(record.error, None);
+    }
+}

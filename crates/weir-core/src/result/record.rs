@@ -124,8 +124,9 @@ pub struct EngineRecord {
     pub in_flight_max: u32,
     /// Time-weighted mean of operations in flight, all threads, measured independently of the latencies.
     pub in_flight_mean: f64,
-    /// How long the call took that handed a step to the kernel, for each step, warm-up included; only where that was
-    /// asked for. No latency of the storage: sysbench takes it for one.
+    /// How long handing each step to the kernel took, warm-up included; only where that was asked for. With libaio as
+    /// sysbench does it: one step a call, and who fills the depth waits for any completion. No latency of the storage,
+    /// though sysbench prints it as one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submits: Option<Histogram>,
 }

@@ -11,10 +11,7 @@ use std::io;
 
 use weir_core::result::record::EngineRecord;
 use weir_core::stats::Histogram;
-use weir_core::stats::histogram::bucket_of;
 use weir_core::workload::spec::SyncMode;
-
-use crate::sys::clock::now_ns;
 
 /// One step handed to an engine. The buffer stays the step's own until its completion is seen.
 #[derive(Debug, Clone, Copy)]
@@ -91,8 +88,8 @@ pub trait Engine {
         (0, 0)
     }
 
-    /// For each step, how long the call took that handed it to the kernel; `None` where that is not asked for, or is
-    /// no call of its own.
+    /// For each step, how long handing it to the kernel took; `None` where that is not asked for, or is no call of its
+    /// own.
     fn submits(&self) -> Option<&Histogram> {
         None
     }
@@ -114,13 +111,6 @@ pub struct Setup<'a> {
     pub writes: bool,
     /// Measure how long handing steps to the kernel takes.
     pub time_submits: bool,
-}
-
-/// Notes that a call which began at `start_ns` handed over so many steps: each of them had to wait for all of it.
-pub(crate) fn note_submit(submits: &mut Option<Histogram>, start_ns: u64, steps: u32) {
-    if let Some(submits) = submits {
-        submits.add_bucket(bucket_of(now_ns() - start_ns), u64::from(steps));
-    }
 }
 
 /// Turns a system call's answer into [`Done::result`].

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use weir_core::result::record::EngineRecord;
 use weir_core::stats::Histogram;
+use weir_core::stats::histogram::bucket_of;
 use weir_core::workload::spec::SyncMode;
 
 use self::ring::Ring;
 use self::sys::Submission;
-use super::{Action, Done, Engine, Setup, Step, Wait, batch_for, note_submit};
+use super::{Action, Done, Engine, Setup, Step, Wait, batch_for};
 use crate::IoError;
 use crate::sys::arena::Arena;
 use crate::sys::clock::now_ns;
@@ -276,7 +277,10 @@ impl Engine for Uring {
         if queued > 0 && (self.submits.is_some() || self.entries_made.is_multiple_of(PROBE_EVERY)) {
             let start_ns = if self.submits.is_some() { now_ns() } else { 0 };
             self.ring.enter(0, false, None, 0)?;
-            note_submit(&mut self.submits, start_ns, queued);
+            if let Some(submits) = &mut self.submits {
+                // Each of them had to wait for the whole call.
+                submits.add_bucket(bucket_of(now_ns() - start_ns), u64::from(queued));
+            }
             ready = self.drain(done);
             self.inline.0 += u64::from(ready.min(queued));
             self.inline.1 += u64::from(queued);
