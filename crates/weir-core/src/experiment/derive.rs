@@ -86,11 +86,13 @@ fn second_between(from: &Moment, to: &Moment) -> Second {
     let handed = to.flood_bytes.zip(from.flood_bytes).map(|(to, from)| to.saturating_sub(from) as f64);
     let written = to.device_bytes.zip(from.device_bytes).map(|(to, from)| to.saturating_sub(from) as f64);
     let growth = to.dirty_bytes as f64 - from.dirty_bytes as f64;
+    // Others' pages that are written back meanwhile can outweigh a slow flood, and pages that are overwritten while they
+    // are dirty were handed over and reach the device once: it cannot have been given more than it took.
+    let bulk = handed.map(|handed| (handed - growth).max(0.0).min(written.unwrap_or(f64::INFINITY)));
     Second {
         at_ns: from.at_ns,
         len_ns,
-        // Others' pages that are written back meanwhile can outweigh a slow flood.
-        bulk: handed.and_then(|handed| rate((handed - growth).max(0.0))),
+        bulk: bulk.and_then(rate),
         device: written.and_then(rate),
         dirty_bytes: to.dirty_bytes,
         ..Second::default()
@@ -202,13 +204,13 @@ mod tests {
         // Two seconds of flood, then it was ended to let a stuck commit go: its dirty pages vanish.
         let moments = [
             moment(0.0, Some(1_000), 0, 500),
-            moment(1.0, Some(2_000), 300, 1_200),
-            moment(2.0, Some(3_000), 600, 1_500),
-            moment(4.0, None, 800, 0),
+            moment(1.0, Some(2_000), 400, 1_200),
+            moment(2.0, Some(3_000), 1_200, 1_500),
+            moment(4.0, None, 1_600, 0),
         ];
         let measures = of_job(&job(&[10, 10, 5, 5], 4 * SECOND_NS), &moments);
         assert_eq!(measures.get(&Metric::Bulk), Some((2_000.0 - 1_000.0) / 2.0));
-        assert_eq!(measures.get(&Metric::Device), Some(200.0));
+        assert_eq!(measures.get(&Metric::Device), Some(400.0));
         let bulk: Vec<_> = measures.seconds.iter().map(|s| s.bulk).collect();
         assert_eq!(bulk, [Some(300.0), Some(700.0)], "seconds past the job's time are left out");
         assert_eq!(measures.seconds[1].dirty_bytes, 1_500);
@@ -221,6 +223,12 @@ mod tests {
         stalled.intervals.push(Interval { start_ns, len_ns: 3 * SECOND_NS, ..Default::default() });
         let rates: Vec<f64> = of_job(&stalled, &[]).seconds.iter().map(|s| s.rate).collect();
         assert_eq!(rates, [100.0, 90.0]);
+    }
+
+    #[test]
+    fn pages_overwritten_while_dirty_are_no_bulk() {
+        let moments = [moment(0.0, Some(0), 0, 900), moment(1.0, Some(5_000), 200, 900)];
+        assert_eq!(of_command(&[], &moments).get(&Metric::Bulk), Some(200.0));
     }
 
     #[test]
