@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use weir_core::target::VmSettings;
+
 use crate::HostError;
 use crate::tree::Tree;
 use crate::vm;
@@ -40,6 +42,24 @@ impl Host {
     /// When `/proc/meminfo` cannot be read or understood.
     pub fn available_memory_bytes(&self) -> Result<u64, HostError> {
         Ok(vm::memory(&self.tree)?.available_bytes)
+    }
+
+    /// Settings of virtual memory, and the limits of dirty pages that the kernel makes of them; what cannot be read is
+    /// absent.
+    pub fn vm_settings(&self) -> VmSettings {
+        vm::settings(&self.tree, self.page_bytes(), &mut Vec::new())
+    }
+
+    /// Writes out what is dirty, then drops the page cache, dentries and inodes: the next reads are cold. Nothing is
+    /// lost, and there is nothing to lead back.
+    ///
+    /// # Errors
+    /// When `/proc/sys/vm/drop_caches` cannot be written, as without root.
+    pub fn drop_caches(&self) -> Result<(), HostError> {
+        // SAFETY: sync takes nothing, returns nothing and cannot fail.
+        unsafe { libc::sync() };
+        let path = self.tree.real("/proc/sys/vm/drop_caches");
+        std::fs::write(&path, "3").map_err(|error| HostError::io(&path, error))
     }
 
     pub(crate) fn page_bytes(&self) -> u64 {

@@ -12,9 +12,11 @@ mod failure;
 mod machine;
 mod output;
 mod progress;
+mod quiet;
 mod session;
 mod settings;
 mod signals;
+mod stages;
 mod store;
 mod trace_input;
 

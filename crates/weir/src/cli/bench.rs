@@ -54,7 +54,7 @@ pub struct Args {
 }
 
 /// Where the I/O goes.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Where")]
 pub struct PlaceArgs {
     /// Folder in which weir makes its files [default: .]
@@ -87,7 +87,7 @@ pub struct PlaceArgs {
 }
 
 /// Which operations are issued.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Which operations")]
 pub struct PatternArgs {
     /// read, write, rw (sequential) or randread, randwrite, randrw [default: randread]
@@ -118,7 +118,7 @@ pub struct PatternArgs {
 }
 
 /// How operations reach the kernel.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "How")]
 pub struct EngineArgs {
     /// psync, libaio, io_uring, mmap or null [default: psync; io_uring where --depth is above 1]
@@ -139,7 +139,7 @@ pub struct EngineArgs {
 }
 
 /// When written data is made durable.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Durability")]
 pub struct SyncArgs {
     /// Sync the file after every N-th write; write and sync together are one commit. 0: never [default: 0]
@@ -157,7 +157,7 @@ pub struct SyncArgs {
 }
 
 /// How long and how fast.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "How long and how fast")]
 pub struct CourseArgs {
     /// Stop after this time, counted after warm-up; 0: no limit [default: 10s; none with --operations]
@@ -187,7 +187,7 @@ pub struct CourseArgs {
 }
 
 /// What comes out.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Name of the job in reports

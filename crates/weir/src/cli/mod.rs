@@ -8,6 +8,7 @@ pub mod knobs;
 pub mod report;
 pub mod results;
 pub mod trace;
+pub mod tune;
 
 use std::path::Path;
 
@@ -31,6 +32,8 @@ pub enum Command {
     Bench(Box<bench::Args>),
     /// sysbench's fileio test, with sysbench's own options and report
     Fileio(fileio::Args),
+    /// Find better settings by measurement, and say so only when the data does
+    Tune(tune::Args),
     /// Where does an I/O, or an fsync, spend its time?
     Trace(trace::Args),
     /// Show settings of kernel and devices, set them in a transaction, take them back, keep them for the next boot

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use weir_core::result::Record;
-use weir_core::workload::spec::{Job, Target};
+use weir_core::workload::spec::Job;
 use weir_core::workload::stream::{JobStream, Layout};
 use weir_io::files::{Prepared, prepare};
 use weir_io::flood::FloodSpec;
 use weir_io::runner::{JobPlan, Stop};
 
 use crate::cli::bench::Args;
-use crate::failure::{Lacking, Outcome, Usage};
+use crate::failure::{Outcome, Usage};
 use crate::output::{print, render};
 use crate::progress::Progress;
 use crate::session::{Ran, Session, run_jobs, run_options, save};
+use crate::settings::bench::{place_of, refuse_devices_in_use};
 use crate::settings::{self, BenchSettings};
 use crate::signals::stop_on_signals;
 
@@ -28,7 +29,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let stop = stop_on_signals()?;
-    refuse_devices_in_use(&settings)?;
+    refuse_devices_in_use(&settings.jobs, &settings.destroys)?;
     let record = measure(&settings, command, &stop)?;
     let path = save(&record);
     print(&render(&record, path.as_deref(), settings.format)?)?;
@@ -79,42 +80,8 @@ fn plan(job: &Job, prepared: &Prepared) -> anyhow::Result<JobPlan> {
     Ok(JobPlan { job: job.clone(), source: Box::new(source), paths: prepared.paths.clone() })
 }
 
-/// The path whose file system and device the job uses.
-fn place_of(job: &Job) -> PathBuf {
-    match &job.target {
-        Target::Files { dir, .. } => dir.clone(),
-        Target::File { path, .. } | Target::Device { path, .. } => path.clone(),
-        Target::Null { .. } => PathBuf::from("."),
-    }
-}
-
 fn folder_of(place: &Path) -> &Path {
     if place.is_dir() { place } else { place.parent().unwrap_or(Path::new(".")) }
-}
-
-/// Writing to a device needs the user's word for that very device, if anything on it could be lost.
-fn refuse_devices_in_use(settings: &BenchSettings) -> anyhow::Result<()> {
-    for job in settings.jobs.iter().filter(|job| job.writes()) {
-        let Target::Device { path, .. } = &job.target else { continue };
-        if settings.destroys.contains(path) {
-            continue;
-        }
-        let reasons = weir_host::signature::examine_device(path).map_err(|error| Lacking {
-            what: error.to_string(),
-            hint: Some(
-                "weir looks at a device before it writes to it, and needs to read it for that".to_string(),
-            ),
-        })?;
-        let what = match reasons.as_slice() {
-            [] => format!("writing to {} destroys what is on it", path.display()),
-            reasons => {
-                format!("writing to {} destroys what is on it: {}", path.display(), reasons.join("; "))
-            }
-        };
-        let hint = Some(format!("if that is what you want: --i-know-this-destroys {}", path.display()));
-        return Err(Usage { what, hint }.into());
-    }
-    Ok(())
 }
 
 /// How the run ended: a failure of the workload counts more than the signal that ended it.

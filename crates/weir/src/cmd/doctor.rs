@@ -7,7 +7,6 @@ mod jobs;
 mod plan;
 mod progress;
 mod room;
-mod stages;
 mod survey;
 mod timeline;
 

@@ -8,6 +8,7 @@ pub mod knobs;
 pub mod report;
 pub mod results;
 pub mod trace;
+pub mod tune;
 
 use std::io;
 
@@ -24,6 +25,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Fileio(args) => fileio::run(args),
         Command::Trace(args) => trace::run(args, command),
         Command::Knobs(args) => knobs::run(*args),
+        Command::Tune(args) => tune::run(args, command),
         Command::Results(args) => results::run(args, command),
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),

@@ -75,7 +75,7 @@ fn source(args: &Args) -> anyhow::Result<Source> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         return Ok(Source::JobFile(path.clone()));
     }
-    let place = place_of(path)?;
+    let place = kind_of(path)?;
     if flag_place(args).is_some() {
         return Err(two_targets(path).into());
     }
@@ -83,7 +83,7 @@ fn source(args: &Args) -> anyhow::Result<Source> {
 }
 
 /// What a bare path is.
-fn place_of(path: &Path) -> anyhow::Result<Place> {
+fn kind_of(path: &Path) -> anyhow::Result<Place> {
     let kind = fs::metadata(path).map_err(|error| unreadable(path, &error))?.file_type();
     if kind.is_dir() {
         Ok(Place::Dir(path.to_path_buf()))
@@ -180,7 +180,7 @@ fn make_missing_file(job: &mut Job) -> Option<String> {
 }
 
 /// Files that weir makes hold whole blocks.
-fn round_size(job: &mut Job) -> Option<String> {
+pub fn round_size(job: &mut Job) -> Option<String> {
     let block = job.block.smallest();
     let Target::Files { size, .. } = &mut job.target else {
         return None;
@@ -195,7 +195,8 @@ fn round_size(job: &mut Job) -> Option<String> {
     })
 }
 
-fn usage(error: SpecError) -> anyhow::Error {
+/// A mistake in a job as typed.
+pub fn usage(error: SpecError) -> anyhow::Error {
     Usage { what: error.what, hint: error.hint }.into()
 }
 
@@ -206,7 +207,7 @@ fn flag_place(args: &Args) -> Option<Place> {
 }
 
 /// What the flags state of a job.
-fn draft(args: &Args) -> Draft {
+pub fn draft(args: &Args) -> Draft {
     let Args { place, pattern, engine, sync, course, output, .. } = args;
     Draft {
         name: output.name.clone(),
@@ -241,6 +242,40 @@ fn draft(args: &Args) -> Draft {
         verify: pattern.verify,
         after_previous: None,
     }
+}
+
+/// The path whose file system and device a job uses.
+pub fn place_of(job: &Job) -> PathBuf {
+    match &job.target {
+        Target::Files { dir, .. } => dir.clone(),
+        Target::File { path, .. } | Target::Device { path, .. } => path.clone(),
+        Target::Null { .. } => PathBuf::from("."),
+    }
+}
+
+/// Writing to a device needs the user's word for that very device, if anything on it could be lost.
+pub fn refuse_devices_in_use(jobs: &[Job], allowed: &[PathBuf]) -> anyhow::Result<()> {
+    for job in jobs.iter().filter(|job| job.writes()) {
+        let Target::Device { path, .. } = &job.target else { continue };
+        if allowed.contains(path) {
+            continue;
+        }
+        let reasons = weir_host::signature::examine_device(path).map_err(|error| Lacking {
+            what: error.to_string(),
+            hint: Some(
+                "weir looks at a device before it writes to it, and needs to read it for that".to_string(),
+            ),
+        })?;
+        let what = match reasons.as_slice() {
+            [] => format!("writing to {} destroys what is on it", path.display()),
+            reasons => {
+                format!("writing to {} destroys what is on it: {}", path.display(), reasons.join("; "))
+            }
+        };
+        let hint = Some(format!("if that is what you want: --i-know-this-destroys {}", path.display()));
+        return Err(Usage { what, hint }.into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

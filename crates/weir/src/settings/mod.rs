@@ -1,5 +1,6 @@
 //! From what was typed to what is meant: flags, files and defaults merged into validated types of weir-core.
 
-mod bench;
+pub mod bench;
+pub mod tune;
 
 pub use bench::{BenchSettings, bench};

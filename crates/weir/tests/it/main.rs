@@ -19,5 +19,6 @@ mod trace_live;
 mod trace_read;
 mod trace_record;
 mod trace_reports;
+mod tune;
 mod usage;
 mod weir;

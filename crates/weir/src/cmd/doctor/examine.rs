@@ -20,8 +20,8 @@ use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
 use super::jobs;
 use super::plan::{Plan, Step, What};
 use super::progress::Steps;
-use super::stages::StageWatch;
 use crate::session;
+use crate::stages::StageWatch;
 
 /// Engines for depth, best first.
 const ENGINES: [EngineKind; 3] = [EngineKind::IoUring, EngineKind::Libaio, EngineKind::Psync];

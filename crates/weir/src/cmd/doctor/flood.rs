@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use weir_core::knob::{KnobName, Setting, Value};
 use weir_core::target::DirtyLimit;
-use weir_core::units::{Bytes, megabytes_per_second};
+use weir_core::units::Bytes;
 use weir_core::verdict::doctor::PhaseKind;
 use weir_core::verdict::notes::StepKind;
 use weir_core::verdict::view::{limit, threads as threads_of};
@@ -17,13 +17,11 @@ use super::examine::Examination;
 use super::jobs;
 use super::plan::FloodPlan;
 use super::timeline::{Timeline, Watching};
+use crate::quiet;
 
 const TICK: Duration = Duration::from_millis(500);
 /// Commits that keep this share of their idle rate need no rescue.
 const NO_RESCUE_NEEDED: f64 = 0.8;
-/// A trial of a machine-wide limit is made only where others have less than this dirty and write less than this.
-const QUIET_DIRTY: u64 = 512 << 20;
-const QUIET_BYTES_PER_SECOND: f64 = 20e6;
 /// A limit's worth of writing: how long the device may take to write what is dirty. 15 MB at 200 MB/s, as the field
 /// reports found it.
 const LIMIT_SECONDS: f64 = 0.075;
@@ -295,22 +293,10 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
 
     /// Why others would suffer, if they would.
     fn unquiet(&mut self) -> Option<String> {
-        let before = self.exam.host.processes();
-        if !self.exam.wait(Duration::from_secs(1)) {
-            return Some("interrupted".to_string());
-        }
-        let loads = self.exam.host.processes().since(&before);
-        let sample = self.timeline.sample(None);
-        let dirty = sample.dirty_bytes + sample.writeback_bytes;
-        let writes: f64 = loads.iter().map(|p| p.write_bytes_per_second).sum();
-        let most = loads.iter().max_by(|a, b| a.write_bytes_per_second.total_cmp(&b.write_bytes_per_second));
-        if dirty > QUIET_DIRTY {
-            return Some(format!("{} are still dirty, so every buffered writer would stall", Bytes(dirty)));
-        }
-        (writes > QUIET_BYTES_PER_SECOND).then(|| {
-            let name = most.map_or("others", |p| p.name.as_str());
-            format!("others write {} ({name} most), and would be held back", megabytes_per_second(writes))
-        })
+        let exam = &*self.exam;
+        let why = quiet::unquiet(&exam.host, &exam.target, |time| exam.wait(time));
+        self.timeline.sample(None);
+        why
     }
 
     /// One lowered limit: set, flood, commits, flood's end, back.

@@ -1,4 +1,5 @@
-//! Stages of the target's I/O beside the measuring steps, by programs in the kernel where they are allowed.
+//! Stages of the target's I/O beside the steps of an examination or the trials of an experiment, by programs in the
+//! kernel where they are allowed.
 
 use weir_core::target::{DeviceNumber, LayerKind, TargetFacts};
 use weir_core::trace::StageTable;
@@ -13,7 +14,7 @@ fn devices(target: &TargetFacts) -> Vec<DeviceNumber> {
     }
 }
 
-/// A watch over the whole examination, of which every step takes its part; or why there is none.
+/// A watch over the whole, of which every step takes its part; or why there is none.
 pub struct StageWatch {
     watch: Result<session::Watch, String>,
     before: StageTable,

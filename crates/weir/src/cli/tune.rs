@@ -1,0 +1,139 @@
+//! What can be typed after `weir tune`.
+
+use std::path::PathBuf;
+
+use weir_core::units::Nanos;
+
+use super::bench::{CourseArgs, EngineArgs, PatternArgs, PlaceArgs, SyncArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir tune sweep vm.dirty_bytes --dir /data        commits against bulk writing, and where the two are in balance
+  weir tune sweep @/nr_requests --grid 32,64,256 --dir /data --rw randread --depth 64
+  weir tune sweep vm.swappiness --grid 1,60 --command 'pgbench -T {seconds} db' --metric 'tps=tps = ([0-9.]+)'
+  weir tune resume                                  goes on with the last experiment that was cut short
+
+The workload is that of weir bench's flags, of a job file (--job), of a sysbench fileio command line (--fileio) or a
+command of your own (--command). Without any: random writes of 16 KiB, each followed by fsync, from 10 threads.
+`@` stands for the target's device. Settings are led back after every trial, and whatever happens.";
+
+/// Arguments of `weir tune`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Which experiment.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The experiments.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// One knob over a grid of values, on two axes: the workload's rate and the bulk writer's
+    Sweep(Box<SweepArgs>),
+    /// Go on with an experiment that was cut short
+    Resume(ResumeArgs),
+}
+
+/// `weir tune sweep`.
+#[derive(Debug, clap::Args)]
+pub struct SweepArgs {
+    /// The knob: vm.dirty_bytes, sda/nr_requests, @/scheduler
+    #[arg(value_name = "KNOB")]
+    pub knob: String,
+    /// Values to try, beside the one that is found [default: from the device's measured rate, or the knob's range]
+    #[arg(long, value_name = "VALUE,…", value_delimiter = ',')]
+    pub grid: Vec<String>,
+    /// What all experiments share.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `weir tune resume`.
+#[derive(Debug, clap::Args)]
+pub struct ResumeArgs {
+    /// The experiment, as `weir results` names it [default: the last one that was cut short]
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+    /// Allow writes to this block device again: everything on it is lost. Repeatable
+    #[arg(long, value_name = "DEV")]
+    pub i_know_this_destroys: Vec<PathBuf>,
+    /// Form of the results on stdout
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// What all experiments share.
+#[derive(Debug, Default, clap::Args)]
+pub struct CommonArgs {
+    /// Take the workload from a job file (.toml) with one job
+    #[arg(long, value_name = "FILE")]
+    pub job: Option<PathBuf>,
+    /// Take the workload from a sysbench fileio command line
+    #[arg(long, value_name = "COMMAND LINE", conflicts_with = "job", allow_hyphen_values = true)]
+    pub fileio: Option<String>,
+    /// Measure a command of your own instead; {seconds} stands for the time it is to measure
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["job", "fileio"])]
+    pub command: Option<String>,
+    /// A figure of the command: a name, and a regular expression whose first group is the number. Repeatable
+    #[arg(long, value_name = "NAME=REGEX")]
+    pub metric: Vec<String>,
+    /// Trials of each arm [default: 3]
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+    /// Pairs of trials that a comparison of two stands on [default: 10]
+    #[arg(long, value_name = "N")]
+    pub pairs: Option<u32>,
+    /// Time for everything, waits included
+    #[arg(long, value_name = "TIME", default_value = "40m")]
+    pub budget: Nanos,
+    /// What is to improve, and what must hold: 'max rate', 'min p99', 'max bulk with p99 <= 10ms'
+    #[arg(long, value_name = "GOAL")]
+    pub goal: Option<String>,
+    /// Longest time for the bulk writer to fill memory before measuring begins: it ends when writers begin to be held
+    /// back [default: 12s]
+    #[arg(long, value_name = "TIME")]
+    pub build_up: Option<Nanos>,
+    /// Longest wait for a clean start between trials
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub washout: Nanos,
+    /// Print the trials, their order and their time, and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Turn machine-wide knobs even while others write much, who will be held back too
+    #[arg(long)]
+    pub even_if_busy: bool,
+    /// Do not watch the stages of the device's requests
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Form of the results on stdout
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Where.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Which operations.
+    #[command(flatten)]
+    pub pattern: PatternArgs,
+    /// How they reach the kernel.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Durability.
+    #[command(flatten)]
+    pub sync: SyncArgs,
+    /// How long and how fast.
+    #[command(flatten)]
+    pub course: CourseArgs,
+}
+
+/// Form of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// A report for people
+    #[default]
+    Text,
+    /// The finding as JSON
+    Json,
+    /// The raw record as JSON: every trial
+    Record,
+}

@@ -1,0 +1,187 @@
+//! `weir tune`: experiments with the machine's settings. The workload and the arms are read, the machine is looked
+//! at, the user is told what will be changed, and then a course of trials is made, of which each is in the store
+//! before the next begins.
+
+mod command;
+mod course;
+mod designs;
+mod files;
+mod knobs;
+mod progress;
+mod rate;
+mod rehearsal;
+mod resume;
+mod scene;
+mod trial;
+mod washout;
+mod watch;
+
+use std::path::Path;
+use std::time::Duration;
+
+use weir_core::experiment::{Arm, CommandSpec, Experiment, Workload};
+use weir_core::knob::{KnobName, Setting};
+use weir_core::target::TargetFacts;
+use weir_core::units::Nanos;
+use weir_host::Host;
+use weir_host::knob::{Journal, recover_stale};
+use weir_io::runner::Stop;
+use weir_io::scratch::remove_abandoned;
+
+use self::course::Course;
+use self::designs::Planned;
+use self::scene::pause;
+use self::trial::Lab;
+use crate::cli::tune::{Args, Command, Format};
+use crate::failure::{Lacking, Outcome, Usage};
+use crate::output;
+use crate::quiet::unquiet;
+use crate::session::{Ran, Session};
+use crate::settings::tune::Asked;
+use crate::signals::stop_on_signals;
+
+/// How long an experiment waits for others to be quiet before it refuses.
+const QUIET_PATIENCE: u32 = 5;
+
+/// Runs the command.
+pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
+    if let Command::Resume(args) = &args.command {
+        return resume::run(args);
+    }
+    let stop = stop_on_signals()?;
+    let typed = designs::read(args.command)?;
+    for note in &typed.asked.notes {
+        say!("note: {note}");
+    }
+    let host = Host::live();
+    let target = target_of(&host, &typed.asked)?;
+    let mut lab = Lab::new(host, target, typed.asked.conduct.clone(), &stop);
+    let planned = designs::plan(&typed, &mut lab, &stop)?;
+    if typed.dry_run {
+        output::print(&rehearsal::text(&planned, &typed.asked, &lab)?)?;
+        return Ok(Outcome::Done);
+    }
+    knobs::check(&lab.host, &planned.arms, &planned.knobs)?;
+    recover(&typed.asked.place(), &planned.knobs);
+    if !typed.asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
+        refuse_if_busy(&lab, &stop)?;
+    }
+    let experiment = experiment(&typed.asked, &planned, knobs::found(&lab.host, &planned.knobs));
+    announce(&experiment, &planned.arms);
+    make_files(&mut lab, &planned.arms, &stop)?;
+    let session = Session::begin("tune", command, &typed.asked.place());
+    let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop);
+    finish(Course::new(lab, designs::build(&planned)?, experiment, record, &stop), typed.format)
+}
+
+/// Patterns of a command that are none.
+pub fn check_command(spec: &CommandSpec) -> Result<(), String> {
+    command::check(spec)
+}
+
+fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
+    let place = asked.place();
+    if !place.exists() {
+        let what = format!("{} does not exist", place.display());
+        return Err(Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into());
+    }
+    host.target(&place).map_err(|error| {
+        let what = format!("cannot find out what {} stands on: {error}", place.display());
+        Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into()
+    })
+}
+
+/// Puts right what a killed run may have left: its folders here, and settings.
+fn recover(place: &Path, knobs: &[KnobName]) {
+    for path in remove_abandoned(&scene::folder_of(place)) {
+        say!("weir: removed {}, which a run that was killed had left", path.display());
+    }
+    if !knobs.is_empty() {
+        for sentence in recover_stale(Journal::of_root().folder()) {
+            say!("weir: {sentence}");
+        }
+    }
+}
+
+/// A limit of the whole machine holds others back, too.
+fn refuse_if_busy(lab: &Lab<'_>, stop: &Stop) -> anyhow::Result<()> {
+    let mut why = None;
+    for _ in 0..QUIET_PATIENCE {
+        why = unquiet(&lab.host, &lab.target, |time: Duration| pause(time, stop));
+        if why.is_none() || stop.requested().is_some() {
+            break;
+        }
+    }
+    why.map_or(Ok(()), |why| {
+        let what = format!("this is no time to turn settings of the whole machine: {why}");
+        Err(Lacking { what, hint: Some("wait for a quieter time, or say --even-if-busy".to_string()) }.into())
+    })
+}
+
+fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experiment {
+    Experiment {
+        schema: weir_core::experiment::log::SCHEMA.to_string(),
+        design: planned.name.to_string(),
+        plan: planned.plan.clone(),
+        goal: planned.goal.clone(),
+        seed: asked.seed,
+        budget_ns: asked.budget_ns,
+        conduct: asked.conduct.clone(),
+        found,
+        trials: Vec::new(),
+        remarks: planned.remarks.clone(),
+    }
+}
+
+/// Says what will be changed before anything is.
+fn announce(experiment: &Experiment, arms: &[Arm]) {
+    let budget = Nanos(experiment.budget_ns);
+    say!("weir: {}, goal {}, at most {budget}", experiment.design, experiment.goal);
+    for found in &experiment.found {
+        let settings = arms.iter().flat_map(|arm| &arm.settings);
+        let mut values: Vec<String> =
+            settings.filter(|setting| setting.knob == found.knob).map(Setting::written_value).collect();
+        values.dedup();
+        let values = if values.is_empty() { "values of its range".to_string() } else { values.join(", ") };
+        say!("weir: for the time of trials, {} is set to {values} (found: {found})", found.knob);
+    }
+    if !experiment.found.is_empty() {
+        say!("weir: a guardian leads every setting back, whatever happens");
+    }
+}
+
+/// All files before the first trial: writing them is part of none.
+fn make_files(lab: &mut Lab<'_>, arms: &[Arm], stop: &Stop) -> anyhow::Result<()> {
+    for arm in arms {
+        if let Workload::Job(job) = &arm.workload {
+            lab.files.prepared(job, stop)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the trials and prints what follows from them, also of a course that was cut short.
+fn finish(mut course: Course<'_>, format: Format) -> anyhow::Result<Outcome> {
+    let ran = course.run();
+    let signal = course.stop.requested();
+    let ended_early = signal.map(crate::session::signal_name).or(ran.as_ref().err().map(ToString::to_string));
+    let path = course.save(ended_early);
+    ran?;
+    let id = course.record.id.clone();
+    output::print(&designs::report(course, path.as_deref(), format)?)?;
+    if let Some(path) = &path {
+        say!("record: {}", path.display());
+    }
+    match signal {
+        Some(signal) => {
+            say!("weir: cut short; `weir tune resume {id}` goes on where it ended");
+            Ok(Outcome::Interrupted(signal))
+        }
+        None => Ok(Outcome::Done),
+    }
+}
+
+/// A mistake that clap cannot see.
+fn usage(what: impl Into<String>, hint: &str) -> anyhow::Error {
+    Usage { what: what.into(), hint: Some(hint.to_string()) }.into()
+}

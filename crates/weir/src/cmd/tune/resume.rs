@@ -1,0 +1,168 @@
+//! `weir tune resume`: an experiment that was cut short goes on from its record, as long as it is still the same
+//! machine and the same device.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use weir_core::experiment::{Arm, Experiment, Workload, log, replay};
+use weir_core::knob::{KnobName, Setting};
+use weir_core::result::Record;
+use weir_host::Host;
+
+use super::course::Course;
+use super::trial::Lab;
+use super::{finish, knobs, make_files, recover, refuse_if_busy, usage};
+use crate::cli::tune::ResumeArgs;
+use crate::failure::{Lacking, Outcome};
+use crate::signals::stop_on_signals;
+use crate::store::Store;
+
+/// Runs the command.
+pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
+    let stop = stop_on_signals()?;
+    let record = find(args.run.as_deref())?;
+    let mut experiment = experiment_of(&record)?;
+    let design = replay(&experiment).map_err(|why| Lacking {
+        what: format!("run {} cannot be gone on with: {why}", record.id),
+        hint: Some("begin anew: the record stays as it is".to_string()),
+    })?;
+    let host = Host::live();
+    let place = PathBuf::from(&experiment.conduct.place);
+    let target = host.target(&place).map_err(|error| Lacking {
+        what: format!("{} cannot be looked at: {error}", place.display()),
+        hint: None,
+    })?;
+    let arms = design.arms().to_vec();
+    let knobs: Vec<KnobName> = experiment.found.iter().map(|setting| setting.knob.clone()).collect();
+    knobs::check(&host, &arms, &knobs)?;
+    recover(&place, &knobs);
+    let now = serde_json::to_value(host.conditions(Some(&target)))?;
+    experiment.remarks.extend(compare(&record.conditions, &now)?);
+    refuse_other_settings(&experiment.found, &knobs::found(&host, &knobs))?;
+    let mut lab = Lab::new(host, target, experiment.conduct.clone(), &stop);
+    if !experiment.conduct.even_if_busy && knobs::any_of_machine(&knobs) {
+        refuse_if_busy(&lab, &stop)?;
+    }
+    refuse_unsafe_writes(&arms, &args.i_know_this_destroys)?;
+    make_files(&mut lab, &arms, &stop)?;
+    let made = experiment.trials.len();
+    say!("weir: going on with {} after {made} trials", record.id);
+    experiment.remarks.push(format!("The experiment was cut short after {made} trials, and gone on with."));
+    finish(Course::new(lab, design, experiment, record, &stop), args.format)
+}
+
+/// The run that is meant, or the last experiment that was cut short.
+fn find(run: Option<&str>) -> anyhow::Result<Record> {
+    let store = Store::open()?;
+    if let Some(run) = run {
+        let record = store.load(&store.resolve(run)?)?;
+        if record.kind != "tune" {
+            let what = format!("run {} is no experiment but a {}", record.id, record.kind);
+            return Err(usage(what, "`weir results` lists what there is"));
+        }
+        if record.ended_early.is_none() {
+            let what = format!("run {} has come to its end", record.id);
+            return Err(usage(what, "`weir results show` prints it"));
+        }
+        return Ok(record);
+    }
+    let all = store.list()?.into_iter().rev().filter_map(|entry| entry.record.ok());
+    let mut open = all.filter(|record| record.kind == "tune" && record.ended_early.is_some());
+    open.next().ok_or_else(|| usage("no experiment was cut short", "`weir results` lists what there is"))
+}
+
+fn experiment_of(record: &Record) -> anyhow::Result<Experiment> {
+    let lacking = |why: String| Lacking {
+        what: format!("run {} cannot be gone on with: {why}", record.id),
+        hint: None,
+    };
+    let experiment: Experiment =
+        serde_json::from_value(record.extra.clone()).map_err(|error| lacking(error.to_string()))?;
+    if experiment.schema != log::SCHEMA {
+        let why = format!("its log is {}, this weir reads {}", experiment.schema, log::SCHEMA);
+        return Err(lacking(why).into());
+    }
+    Ok(experiment)
+}
+
+/// Refuses another kernel or device, on which earlier trials say nothing; remarks on what matters less.
+fn compare(then: &Value, now: &Value) -> anyhow::Result<Vec<String>> {
+    let differs = |path: &str| then.pointer(path) != now.pointer(path);
+    for (path, what) in [
+        ("/kernel", "the kernel"),
+        ("/target/device", "the device"),
+        ("/target/file_system/kind", "the file system"),
+        ("/target/file_system/source", "what is mounted there"),
+    ] {
+        if differs(path) {
+            let shown = |from: &Value| from.pointer(path).map_or("nothing".to_string(), Value::to_string);
+            let what = format!("{what} is another one now: it was {}, and is {}", shown(then), shown(now));
+            let hint =
+                Some("begin the experiment anew: what was measured before says nothing here".to_string());
+            return Err(Lacking { what, hint }.into());
+        }
+    }
+    let mut remarks = Vec::new();
+    if differs("/memory/total_bytes") {
+        remarks.push("The machine has another amount of memory than in the earlier trials.".to_string());
+    }
+    Ok(remarks)
+}
+
+/// The arm "as found" must mean the same in all trials.
+fn refuse_other_settings(then: &[Setting], now: &[Setting]) -> anyhow::Result<()> {
+    let changed = then.iter().find(|setting| !now.contains(setting));
+    changed.map_or(Ok(()), |setting| {
+        let is = now.iter().find(|other| other.knob == setting.knob);
+        let is = is.map_or("cannot be read".to_string(), |is| format!("is {is}"));
+        let what = format!("somebody has changed a setting meanwhile: it was {setting}, and {is}");
+        Err(Lacking { what, hint: Some("set it back, or begin the experiment anew".to_string()) }.into())
+    })
+}
+
+/// What was consented to then may hold something else by now.
+fn refuse_unsafe_writes(arms: &[Arm], allowed: &[PathBuf]) -> anyhow::Result<()> {
+    let jobs: Vec<_> = arms
+        .iter()
+        .filter_map(|arm| match &arm.workload {
+            Workload::Job(job) => Some((**job).clone()),
+            Workload::Command(_) => None,
+        })
+        .collect();
+    crate::settings::bench::refuse_devices_in_use(&jobs, allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn another_kernel_or_device_is_refused_and_other_memory_remarked() {
+        let machine = |kernel: &str, device: &str, memory: u64| json!({"kernel": kernel, "target": {"device": device}, "memory": {"total_bytes": memory}});
+        let then = machine("6.1", "sda", 5);
+        for (now, expected) in [
+            (machine("6.1", "sda", 5), Ok(0)),
+            (machine("6.1", "sda", 6), Ok(1)),
+            (machine("6.2", "sda", 5), Err("the kernel")),
+            (machine("6.1", "sdb", 5), Err("the device is another one now: it was \"sda\"")),
+        ] {
+            match (compare(&then, &now), expected) {
+                (Ok(remarks), Ok(count)) => assert_eq!(remarks.len(), count, "{now}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (other, _) => panic!("{now}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn settings_must_be_as_they_were() {
+        let settings = |text: &str| vec![text.parse::<Setting>().unwrap()];
+        let then = settings("vm.swappiness=60");
+        assert!(refuse_other_settings(&then, &settings("vm.swappiness=60")).is_ok());
+        let error = refuse_other_settings(&then, &settings("vm.swappiness=1")).unwrap_err();
+        assert!(error.to_string().contains("is vm.swappiness=1"), "{error}");
+        assert!(refuse_other_settings(&then, &[]).is_err());
+    }
+}

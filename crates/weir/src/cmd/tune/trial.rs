@@ -1,0 +1,221 @@
+//! One trial: a clean start, settings, floods, the workload under watch, and the way back, which is taken however
+//! the trial ends.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use weir_core::experiment::{
+    Arm, CommandSpec, Conduct, Measures, Outcome, Proposal, Washout, Workload, derive,
+};
+use weir_core::result::record::{FloodRecord, JobRecord};
+use weir_core::target::TargetFacts;
+use weir_core::trace::StageTable;
+use weir_core::units::Nanos;
+use weir_core::workload::Job;
+use weir_core::workload::spec::SyncPolicy;
+use weir_host::Host;
+use weir_io::runner::{RunOptions, Stop, run};
+
+use super::command::{self, Ended};
+use super::files::Files;
+use super::progress::Steps;
+use super::scene::{BUILD_UP_LEAST, Scene};
+use super::watch::Watch;
+use super::{knobs, washout};
+use crate::session;
+use crate::stages::StageWatch;
+
+/// Intervals of a trial: a second, or so many in a short one, so that it has a course too.
+const TICK_MAX_NS: u64 = 1_000_000_000;
+const TICKS_LEAST: u64 = 6;
+
+/// Where trials are made.
+pub struct Lab<'a> {
+    /// This machine.
+    pub host: Host,
+    /// What is measured.
+    pub target: TargetFacts,
+    /// What is shown meanwhile.
+    pub progress: Steps,
+    /// Stages of the target's I/O.
+    pub stages: StageWatch,
+    /// The test files.
+    pub files: Files,
+    conduct: Conduct,
+    clean_bytes: u64,
+    stop: &'a Stop,
+}
+
+/// A trial that was made.
+pub struct Made {
+    /// The wait before it.
+    pub washout: Washout,
+    /// The trial without that wait.
+    pub took_ns: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its job's record, if it had one.
+    pub job: Option<JobRecord>,
+    /// The floods that ran.
+    pub floods: Vec<FloodRecord>,
+    /// Stages while it measured.
+    pub stages: Option<StageTable>,
+    /// What the trial noticed.
+    pub remarks: Vec<String>,
+}
+
+/// What a workload gave.
+struct Ran {
+    outcome: Outcome,
+    job: Option<JobRecord>,
+}
+
+impl Ran {
+    fn failed(why: impl ToString) -> Ran {
+        Ran { outcome: Outcome::Failed { why: why.to_string() }, job: None }
+    }
+}
+
+impl<'a> Lab<'a> {
+    /// Looks at the machine as it is before the first trial.
+    pub fn new(host: Host, target: TargetFacts, conduct: Conduct, stop: &'a Stop) -> Lab<'a> {
+        Lab {
+            clean_bytes: washout::clean_bytes(&host, &target),
+            stages: StageWatch::begin(&target, conduct.stages),
+            progress: Steps::new(),
+            files: Files::default(),
+            host,
+            target,
+            conduct,
+            stop,
+        }
+    }
+
+    /// What a trial takes at least and at most where nothing is stuck: build-up, warm-up and measuring.
+    pub fn expected_ns(&self, arm: &Arm, duration_ns: u64) -> (u64, u64) {
+        let most_ns = if arm.floods.is_empty() { 0 } else { self.conduct.build_up_ns };
+        let rest_ns = self.conduct.warmup_ns + duration_ns;
+        (rest_ns + most_ns / u64::from(BUILD_UP_LEAST), rest_ns + most_ns)
+    }
+
+    /// Makes one trial, the `number`th of the experiment. `time_submits`: as the runner's option.
+    pub fn trial(&mut self, arm: &Arm, proposal: &Proposal, number: u64, time_submits: bool) -> Made {
+        let longest = Duration::from_nanos(self.conduct.washout_ns);
+        let washout = washout::wait(&self.host, &self.target, self.clean_bytes, longest, self.stop);
+        let begun = Instant::now();
+        let mut remarks = Vec::new();
+        if washout.timed_out {
+            let left = weir_core::units::Bytes(washout.left_bytes >> 20 << 20);
+            remarks.push(format!("{left} were still dirty when it began: others write"));
+        }
+        let stop = self.stop.of_one_run();
+        // Owned, so that the lab itself stays free for the workload.
+        let (host, target) = (self.host.clone(), self.target.clone());
+        let mut scene = Scene::new(&host, &target, &stop);
+        let (ran, stages) = match knobs::apply(&host, &arm.settings) {
+            Err(error) => (Ran::failed(error), None),
+            Ok(applied) => {
+                let ran = self.under_floods(arm, proposal, number, time_submits, &mut scene, &stop);
+                scene.end_floods();
+                remarks.extend(applied.restore(&host));
+                ran
+            }
+        };
+        let floods = scene.floods();
+        let took_ns = begun.elapsed().as_nanos() as u64;
+        Made { washout, took_ns, outcome: ran.outcome, job: ran.job, floods, stages, remarks }
+    }
+
+    fn under_floods(
+        &mut self,
+        arm: &Arm,
+        proposal: &Proposal,
+        number: u64,
+        time_submits: bool,
+        scene: &mut Scene<'_>,
+        stop: &Stop,
+    ) -> (Ran, Option<StageTable>) {
+        let build_up = Duration::from_nanos(self.conduct.build_up_ns);
+        if let Err(error) = scene.flood(&arm.floods, &PathBuf::from(&self.conduct.place), build_up) {
+            return (Ran::failed(error), None);
+        }
+        self.stages.step();
+        let ran = match &arm.workload {
+            Workload::Job(job) => {
+                let job = self.job_of(job, proposal, number);
+                self.run_job(job, proposal, time_submits, scene, stop)
+            }
+            Workload::Command(spec) => run_command(spec, proposal, scene, stop),
+        };
+        (ran, self.stages.taken())
+    }
+
+    /// The job of a trial. Each has its own offsets: a cache must not learn them from the trial before. No sync at
+    /// the end: what is left dirty is waited for before the next trial.
+    fn job_of(&self, job: &Job, proposal: &Proposal, number: u64) -> Job {
+        Job {
+            seed: job.seed.wrapping_add(number),
+            warmup: Nanos(self.conduct.warmup_ns),
+            duration: Nanos(proposal.duration_ns),
+            operations: 0,
+            sync: SyncPolicy { at_end: false, ..job.sync },
+            ..job.clone()
+        }
+    }
+
+    fn run_job(
+        &mut self,
+        job: Job,
+        proposal: &Proposal,
+        time_submits: bool,
+        scene: &mut Scene<'_>,
+        stop: &Stop,
+    ) -> Ran {
+        let plan = match self.files.plan(job, self.stop) {
+            Ok(plan) => plan,
+            Err(error) => return Ran::failed(error),
+        };
+        let tick_ns = TICK_MAX_NS.min(proposal.duration_ns / TICKS_LEAST).max(1);
+        let options = RunOptions { tick_ns, time_submits, ..session::run_options() };
+        let progress = &mut self.progress;
+        let abort_age_ns = proposal.abort_age_ns;
+        let mut watch = Watch { scene, progress, stop, abort_age_ns, aborted: None };
+        let records = run(vec![plan], &options, &mut watch, stop);
+        let aborted = watch.aborted.take();
+        let job = match records.map(|mut records| records.pop()) {
+            Ok(Some(job)) => job,
+            Ok(None) => return Ran::failed("the runner returned no record"),
+            Err(error) => return Ran::failed(error),
+        };
+        let measures = derive::of_job(&job, scene.moments());
+        Ran { outcome: outcome(job.error.clone(), aborted, measures), job: Some(job) }
+    }
+}
+
+/// What ended a trial early counts for more than what was measured until then.
+fn outcome(error: Option<String>, aborted: Option<String>, measures: Measures) -> Outcome {
+    match (error, aborted) {
+        (Some(why), _) => Outcome::Failed { why },
+        (None, Some(why)) => Outcome::Aborted { why, measures },
+        (None, None) => Outcome::Measured(measures),
+    }
+}
+
+fn run_command(spec: &CommandSpec, proposal: &Proposal, scene: &mut Scene<'_>, stop: &Stop) -> Ran {
+    scene.begin();
+    let mut noted = Instant::now();
+    let mut tick = || {
+        if noted.elapsed().as_nanos() as u64 >= TICK_MAX_NS {
+            noted = Instant::now();
+            scene.note();
+        }
+    };
+    let ended = command::run(spec, Duration::from_nanos(proposal.duration_ns), stop, &mut tick);
+    scene.note();
+    let outcome = match ended {
+        Ended::Figures(figures) => Outcome::Measured(derive::of_command(&figures, scene.moments())),
+        Ended::Failed(why) => Outcome::Failed { why },
+        Ended::Stopped => Outcome::Failed { why: "it was ended early".to_string() },
+    };
+    Ran { outcome, job: None }
+}

@@ -1,0 +1,65 @@
+//! Watches a trial's job: notes the machine, shows how it goes, and ends what is dangerous or stuck.
+
+use weir_core::result::record::Class;
+use weir_core::units::{Bytes, Nanos, per_second};
+use weir_core::workload::Job;
+use weir_io::runner::{Observer, Stop, Tick};
+
+use super::progress::Steps;
+use super::scene::Scene;
+
+/// Operations that are still stuck after their time and this share of it are let go by ending the floods.
+const GRACE: f64 = 0.4;
+
+/// The watcher.
+pub struct Watch<'w, 'a> {
+    /// The machine.
+    pub scene: &'w mut Scene<'a>,
+    /// Where words go.
+    pub progress: &'w mut Steps,
+    /// Ends this trial alone.
+    pub stop: &'w Stop,
+    /// Abort when an operation is outstanding longer than this.
+    pub abort_age_ns: Option<u64>,
+    /// Why the trial was aborted, if it was.
+    pub aborted: Option<String>,
+}
+
+impl Watch<'_, '_> {
+    fn abort(&mut self, age_ns: u64, most_ns: u64) {
+        let (age, most) = (Nanos(age_ns), Nanos(most_ns));
+        self.aborted =
+            Some(format!("an operation was outstanding for {age}, and {most} is the most allowed"));
+        // The floods first: what is stuck behind them ends only then.
+        self.scene.end_floods();
+        self.stop.request(1);
+    }
+}
+
+impl Observer for Watch<'_, '_> {
+    fn measuring(&mut self, _job: &Job) {
+        self.scene.begin();
+    }
+
+    fn tick(&mut self, tick: &Tick<'_>) {
+        let dirty = self.scene.note();
+        self.progress.detail(&format!(": {}, {} dirty", rate_text(tick), Bytes(dirty >> 20 << 20)));
+        let oldest_ns = tick.interval.oldest_ns;
+        if let Some(most_ns) = self.abort_age_ns.filter(|most| oldest_ns > *most && self.aborted.is_none()) {
+            self.abort(oldest_ns, most_ns);
+        }
+        let over = tick.at_ns as f64 > tick.job.duration.0 as f64 * (1.0 + GRACE);
+        if over || self.stop.requested().is_some() {
+            self.scene.end_floods();
+        }
+    }
+}
+
+fn rate_text(tick: &Tick<'_>) -> String {
+    let rate = |class: &Class| {
+        let done = tick.interval.classes.get(class)?.count;
+        let rate = done as f64 * 1e9 / tick.interval.len_ns.max(1) as f64;
+        Some(format!("{} {}s/s", per_second(rate), class.name()))
+    };
+    [Class::Commit, Class::Read, Class::Write].iter().find_map(rate).unwrap_or_else(|| "nothing done".into())
+}

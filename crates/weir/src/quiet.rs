@@ -1,0 +1,39 @@
+//! Whether others write so little that a machine-wide limit may be lowered for a trial: it holds them back, too.
+
+use std::time::Duration;
+
+use weir_core::target::TargetFacts;
+use weir_core::units::{Bytes, megabytes_per_second};
+use weir_host::Host;
+
+/// Others may have less than this dirty and write less than this.
+const DIRTY: u64 = 512 << 20;
+const BYTES_PER_SECOND: f64 = 20e6;
+/// How long they are watched.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// Why others would suffer, if they would. `wait` sleeps, and says whether to go on.
+pub fn unquiet(host: &Host, target: &TargetFacts, wait: impl FnOnce(Duration) -> bool) -> Option<String> {
+    let before = host.processes();
+    if !wait(WATCH) {
+        return Some("interrupted".to_string());
+    }
+    let loads = host.processes().since(&before);
+    let dirty = dirty_bytes(host, target);
+    let writes: f64 = loads.iter().map(|p| p.write_bytes_per_second).sum();
+    let most = loads.iter().max_by(|a, b| a.write_bytes_per_second.total_cmp(&b.write_bytes_per_second));
+    if dirty > DIRTY {
+        return Some(format!("{} are still dirty, so every buffered writer would stall", Bytes(dirty)));
+    }
+    (writes > BYTES_PER_SECOND).then(|| {
+        let name = most.map_or("others", |p| p.name.as_str());
+        format!("others write {} ({name} most), and would be held back", megabytes_per_second(writes))
+    })
+}
+
+/// Dirty and under writeback, of the whole machine.
+pub fn dirty_bytes(host: &Host, target: &TargetFacts) -> u64 {
+    let sample = host.sample(target);
+    let memory = sample.since(&sample).memory;
+    memory.dirty_bytes + memory.writeback_bytes
+}

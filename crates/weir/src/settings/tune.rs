@@ -1,0 +1,181 @@
+//! What `weir tune` is to try: the workload, the arms, and how each trial is made.
+
+mod grid;
+mod workload;
+
+use std::path::PathBuf;
+
+use weir_core::experiment::{Arm, Conduct, Goal};
+use weir_core::knob::{KnobName, Setting};
+use weir_core::units::Nanos;
+
+use crate::cli::tune::CommonArgs;
+use crate::failure::Usage;
+
+pub use grid::{default_values, dirty_values};
+pub use workload::{Base, Measured};
+
+/// The bulk writer beside workloads whose knob only matters with one.
+const FLOOD: &str = "dd";
+/// Shortest trial that shows a rate.
+const DURATION_MIN: Nanos = Nanos::from_millis(200);
+/// Longest time for a bulk writer to fill memory up to a limit of some gigabytes.
+const BUILD_UP: Nanos = Nanos::from_secs(12);
+const WARMUP_MAX_NS: u64 = 1_000_000_000;
+/// What stands for the target's device in the name of a knob.
+const DEVICE: &str = "@";
+
+/// An experiment as typed, but for what only the machine can say.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// What each arm runs, unless it says otherwise.
+    pub measured: Measured,
+    /// Floods beside it.
+    pub floods: Vec<String>,
+    /// What is to improve, where that was typed.
+    pub goal: Option<Goal>,
+    /// Measured time of a trial.
+    pub duration_ns: u64,
+    /// Trials of each arm, where that was typed.
+    pub repeats: Option<u32>,
+    /// Pairs, where that was typed.
+    pub pairs: Option<u32>,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Time for everything.
+    pub budget_ns: u64,
+    /// How each trial is made.
+    pub conduct: Conduct,
+    /// What the user should know before the first trial. For stderr.
+    pub notes: Vec<String>,
+}
+
+/// Reads what all experiments share. `wants_flood`: the knob means nothing without one.
+pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::Result<Asked> {
+    let mut notes = Vec::new();
+    if args.course.operations.is_some() {
+        let what = "a trial ends after its time, not after --operations".to_string();
+        return Err(Usage { what, hint: Some("say how long with --duration".to_string()) }.into());
+    }
+    let (duration, warmup) = (args.course.duration.take(), args.course.warmup.take());
+    let measured = workload::read(args, base, &mut notes)?;
+    let duration = duration.or(measured.duration()).unwrap_or(Nanos::from_secs(10));
+    if duration < DURATION_MIN {
+        let what = format!("a trial of {duration} shows nothing");
+        return Err(Usage { what, hint: Some(format!("--duration takes at least {DURATION_MIN}")) }.into());
+    }
+    let mut floods = args.course.flood.clone();
+    if floods.is_empty() && wants_flood {
+        notes.push(format!("--flood {FLOOD}: without a bulk writer the knob has nothing to hold back"));
+        floods.push(FLOOD.to_string());
+    }
+    floods.retain(|flood| flood != "none");
+    let goal = goal(args, &measured)?;
+    let conduct = Conduct {
+        place: measured.place.display().to_string(),
+        warmup_ns: warmup.map_or((duration.0 / 5).min(WARMUP_MAX_NS), |warmup| warmup.0),
+        build_up_ns: args.build_up.unwrap_or(BUILD_UP).0,
+        washout_ns: args.washout.0,
+        stages: !args.no_trace,
+        even_if_busy: args.even_if_busy,
+    };
+    Ok(Asked {
+        measured,
+        floods,
+        goal,
+        duration_ns: duration.0,
+        repeats: args.repeats,
+        pairs: args.pairs,
+        seed: args.pattern.seed.unwrap_or(1),
+        budget_ns: args.budget.0,
+        conduct,
+        notes,
+    })
+}
+
+/// What was typed; a command's first figure where nothing was.
+fn goal(args: &CommonArgs, measured: &Measured) -> anyhow::Result<Option<Goal>> {
+    let named: Vec<&str> = measured.figures();
+    let Some(text) = args.goal.clone().or(named.first().map(|name| format!("max {name}"))) else {
+        return Ok(None);
+    };
+    let usage = |error: weir_core::experiment::BadGoal| Usage {
+        what: format!("goal `{}`: {}", error.text, error.why),
+        hint: Some(error.hint),
+    };
+    let goal: Goal = text.parse().map_err(usage)?;
+    goal.check(&named).map_err(usage)?;
+    Ok(Some(goal))
+}
+
+impl Asked {
+    /// The machine as it is found, under the floods.
+    pub fn found(&self) -> Arm {
+        self.arm("as found", Vec::new())
+    }
+
+    /// The machine as it is found, without floods.
+    pub fn idle(&self) -> Arm {
+        Arm { floods: Vec::new(), ..self.arm("idle", Vec::new()) }
+    }
+
+    /// The workload under settings.
+    pub fn arm(&self, label: &str, settings: Vec<Setting>) -> Arm {
+        let workload = self.measured.workload.clone();
+        Arm { label: label.to_string(), settings, workload, floods: self.floods.clone() }
+    }
+
+    /// The folder or file whose device is watched.
+    pub fn place(&self) -> PathBuf {
+        self.measured.place.clone()
+    }
+}
+
+/// The arms of a sweep: one for each value.
+pub fn sweep_arms(
+    asked: &Asked,
+    knob: &str,
+    values: &[String],
+    device: Option<&str>,
+) -> anyhow::Result<Vec<Arm>> {
+    values
+        .iter()
+        .map(|value| {
+            let setting = setting(&format!("{knob}={value}"), device)?;
+            Ok(asked.arm(&setting.to_string(), vec![setting]))
+        })
+        .collect()
+}
+
+/// The knob's name without its unit, its device filled in.
+pub fn knob(text: &str, device: Option<&str>) -> anyhow::Result<KnobName> {
+    let named = with_device(text, device)?;
+    named.parse().map_err(|error: weir_core::knob::name::BadName| {
+        Usage { what: error.to_string(), hint: Some("`weir knobs list` shows what there is".to_string()) }
+            .into()
+    })
+}
+
+/// `NAME=VALUE` with the device filled in.
+pub fn setting(text: &str, device: Option<&str>) -> anyhow::Result<Setting> {
+    let usage = |what: String| Usage { what, hint: Some("for example vm.dirty_bytes=15MB".to_string()) };
+    let named = with_device(text, device)?;
+    named.parse().map_err(|error: weir_core::knob::value::BadSetting| usage(error.to_string()).into())
+}
+
+fn with_device(text: &str, device: Option<&str>) -> anyhow::Result<String> {
+    let Some(rest) = text.trim().strip_prefix(DEVICE) else { return Ok(text.trim().to_string()) };
+    let lacking = || Usage {
+        what: format!("`{text}`: no single block device stands behind the target"),
+        hint: Some("name the device itself, such as sda/nr_requests".to_string()),
+    };
+    Ok(format!("{}{rest}", device.ok_or_else(lacking)?))
+}
+
+/// Whether a knob only shows beside a bulk writer: the limits of dirty pages.
+pub fn wants_flood(knob: &str) -> bool {
+    knob.starts_with("vm.dirty") || knob.contains("/bdi/")
+}
+
+#[cfg(test)]
+mod tests;

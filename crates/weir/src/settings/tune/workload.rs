@@ -1,0 +1,219 @@
+//! What a trial measures: a job from flags, a job file or a fileio command line, or a command.
+
+use std::path::PathBuf;
+
+use weir_core::experiment::{CommandSpec, Workload};
+use weir_core::sysbench::{self, Log, Request};
+use weir_core::units::{Bytes, Nanos};
+use weir_core::workload::Job;
+use weir_core::workload::draft::Draft;
+use weir_core::workload::spec::{Access, BlockSize, Distribution, SyncMode, Target};
+
+use crate::cli::bench;
+use crate::cli::tune::CommonArgs;
+use crate::failure::Usage;
+use crate::settings::bench as bench_settings;
+
+/// What is measured where.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// The workload.
+    pub workload: Workload,
+    /// The folder, file or device whose storage it is about.
+    pub place: PathBuf,
+}
+
+/// The workload where none is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Base {
+    /// Random writes of 16 KiB, each followed by fsync, through the page cache, from 10 threads.
+    Commits,
+    /// Reads and writes of 16 KiB over two files, each write followed by fdatasync, from 2 threads.
+    Mixed,
+}
+
+impl Base {
+    fn draft(self) -> Draft {
+        let commits = Draft {
+            access: Some(Access::Random(Distribution::Uniform)),
+            read_percent: Some(0.0),
+            block: Some(BlockSize::Fixed(Bytes(16 << 10))),
+            threads: Some(10),
+            direct: Some(false),
+            sync_every: Some(1),
+            sync_mode: Some(SyncMode::Fsync),
+            name: Some("commits".to_string()),
+            ..Draft::default()
+        };
+        match self {
+            Base::Commits => commits,
+            Base::Mixed => Draft {
+                read_percent: Some(60.0),
+                threads: Some(2),
+                sync_mode: Some(SyncMode::Fdatasync),
+                name: Some("mixed".to_string()),
+                ..commits
+            },
+        }
+    }
+
+    /// Files where none are typed. The folder may be typed: only a file or device has a size of its own.
+    fn files(self, draft: Draft, args: &CommonArgs) -> Draft {
+        if self != Base::Mixed || args.place.file.is_some() || args.place.device.is_some() {
+            return draft;
+        }
+        let files = Draft { files: Some(2), size: Some(Bytes(512 << 20)), ..Draft::default() };
+        draft.over(&files)
+    }
+}
+
+impl Measured {
+    /// Names of a command's figures.
+    pub fn figures(&self) -> Vec<&str> {
+        match &self.workload {
+            Workload::Job(_) => Vec::new(),
+            Workload::Command(spec) => spec.metrics.iter().map(|(name, _)| name.as_str()).collect(),
+        }
+    }
+
+    /// The job, if it is one.
+    pub fn job(&self) -> Option<&Job> {
+        match &self.workload {
+            Workload::Job(job) => Some(job),
+            Workload::Command(_) => None,
+        }
+    }
+
+    /// The time that the job itself states.
+    pub fn duration(&self) -> Option<Nanos> {
+        self.job().map(|job| job.duration).filter(|duration| duration.0 > 0)
+    }
+}
+
+/// The workload that is meant.
+pub fn read(args: &CommonArgs, base: Base, notes: &mut Vec<String>) -> anyhow::Result<Measured> {
+    let metrics = args.metric.iter().map(|text| metric(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(command) = &args.command {
+        return of_command(args, command, metrics);
+    }
+    if !metrics.is_empty() {
+        let hint = Some("say what to run with --command, or --a-command and --b-command".to_string());
+        return Err(Usage { what: "--metric reads a command's output".to_string(), hint }.into());
+    }
+    let job = match (&args.fileio, &args.job) {
+        (Some(line), _) => of_fileio(line, args)?,
+        (None, Some(_)) => of_bench(args, notes)?,
+        (None, None) => of_flags(args, base)?,
+    };
+    let place = bench_settings::place_of(&job);
+    let place = place.canonicalize().unwrap_or(place);
+    bench_settings::refuse_devices_in_use(std::slice::from_ref(&job), &args.place.i_know_this_destroys)?;
+    Ok(Measured { workload: Workload::Job(Box::new(job)), place })
+}
+
+fn of_command(args: &CommonArgs, command: &str, metrics: Vec<(String, String)>) -> anyhow::Result<Measured> {
+    if metrics.is_empty() {
+        let hint = Some("such as --metric 'tps=tps = ([0-9.]+)'".to_string());
+        return Err(
+            Usage { what: "no --metric says what the command's output means".to_string(), hint }.into()
+        );
+    }
+    let spec = CommandSpec { command: command.to_string(), metrics };
+    crate::cmd::tune::check_command(&spec).map_err(|what| Usage {
+        what,
+        hint: Some("the first group ( ) of the pattern is the number".to_string()),
+    })?;
+    let place = args.place.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    Ok(Measured { workload: Workload::Command(spec), place: place.canonicalize().unwrap_or(place) })
+}
+
+fn metric(text: &str) -> anyhow::Result<(String, String)> {
+    let plain =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
+    match text.split_once('=') {
+        Some((name, pattern)) if plain(name) => Ok((name.to_string(), pattern.to_string())),
+        _ => Err(Usage {
+            what: format!("`{text}` is no NAME=REGEX"),
+            hint: Some("such as --metric 'tps=tps = ([0-9.]+)'".to_string()),
+        }
+        .into()),
+    }
+}
+
+/// The job that flags mean, over the base's where they do not describe one of their own.
+fn of_flags(args: &CommonArgs, base: Base) -> anyhow::Result<Job> {
+    let own =
+        args.pattern.rw.is_some() || args.pattern.read_percent.is_some() || args.engine.engine.is_some();
+    let draft = bench_settings::draft(&bench_args(args));
+    let draft = if own { draft } else { base.files(draft.over(&base.draft()), args) };
+    let mut job = draft.finish().map_err(bench_settings::usage)?;
+    bench_settings::round_size(&mut job);
+    Ok(job)
+}
+
+fn of_bench(args: &CommonArgs, notes: &mut Vec<String>) -> anyhow::Result<Job> {
+    let settings = crate::settings::bench(bench_args(args))?;
+    notes.extend(settings.notes);
+    if let [job] = &settings.jobs[..] {
+        return Ok(job.clone());
+    }
+    let what = format!("an experiment measures one job, and the file has {}", settings.jobs.len());
+    Err(Usage { what, hint: Some("leave one job in it; bulk writers beside it are --flood".to_string()) }
+        .into())
+}
+
+fn bench_args(args: &CommonArgs) -> bench::Args {
+    bench::Args {
+        path: args.job.clone(),
+        place: args.place.clone(),
+        pattern: args.pattern.clone(),
+        engine: args.engine.clone(),
+        sync: args.sync.clone(),
+        course: args.course.clone(),
+        ..bench::Args::default()
+    }
+}
+
+/// Collects what the parser of sysbench's options says.
+#[derive(Default)]
+struct Said(String);
+
+impl sysbench::Console for Said {
+    fn out(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+    fn err(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+}
+
+/// sysbench's files are made in our folder and removed again: what `prepare` left is not needed.
+fn of_fileio(line: &str, args: &CommonArgs) -> anyhow::Result<Job> {
+    let mut words: Vec<String> = line.split_whitespace().map(String::from).collect();
+    if words.first().is_some_and(|word| word.ends_with("sysbench")) {
+        words.remove(0);
+    }
+    if !words.iter().any(|word| word == "fileio" || word == "--test=fileio") {
+        words.insert(0, "fileio".to_string());
+    }
+    if words.last().is_none_or(|word| word != "run") {
+        words.push("run".to_string());
+    }
+    let mut said = Said::default();
+    let no_file = |path: &str| Err(format!("{path} is not read here"));
+    let parsed = sysbench::parse(&words, &no_file, &mut Log::new(&mut said));
+    let Ok(Request::Run(settings)) = parsed else {
+        let what = format!("--fileio: {}", said.0.trim().replace('\n', " "));
+        return Err(Usage {
+            what,
+            hint: Some("it takes the options of `sysbench fileio … run`".to_string()),
+        }
+        .into());
+    };
+    let mut job = sysbench::job::job(&settings, args.pattern.seed.unwrap_or(1));
+    if let Target::Files { dir, keep, .. } = &mut job.target {
+        *dir = args.place.dir.clone().unwrap_or_else(|| dir.clone());
+        *keep = false;
+    }
+    Ok(job)
+}
