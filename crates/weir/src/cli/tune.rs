@@ -10,6 +10,11 @@ const EXAMPLES: &str = "\
 Examples:
   weir tune sweep vm.dirty_bytes --dir /data        commits against bulk writing, and where the two are in balance
   weir tune sweep @/nr_requests --grid 32,64,256 --dir /data --rw randread --depth 64
+  weir tune ladder --dir /data                      one change after another: dsync, direct, asynchronous, depth, …
+  weir tune ladder block=4k block=16k vm.swappiness=0,drop-caches --dir /data
+  weir tune ab @/scheduler=none @/scheduler=mq-deadline --dir /data
+  weir tune ab job:threads=1 job:threads=4 --dir .  two ways to run; needs no root
+  weir tune race --knobs vm.dirty,@/nr_requests --goal 'max bulk with p99 <= 10ms' --flood dd --dir /data
   weir tune sweep vm.swappiness --grid 1,60 --command 'pgbench -T {seconds} db' --metric 'tps=tps = ([0-9.]+)'
   weir tune resume                                  goes on with the last experiment that was cut short
 
@@ -31,6 +36,12 @@ pub struct Args {
 pub enum Command {
     /// One knob over a grid of values, on two axes: the workload's rate and the bulk writer's
     Sweep(Box<SweepArgs>),
+    /// One change after another, each against the step before
+    Ladder(Box<LadderArgs>),
+    /// Two ways, in pairs
+    Ab(Box<AbArgs>),
+    /// A search over several knobs, confirmed on fresh data
+    Race(Box<RaceArgs>),
     /// Go on with an experiment that was cut short
     Resume(ResumeArgs),
 }
@@ -44,6 +55,55 @@ pub struct SweepArgs {
     /// Values to try, beside the one that is found [default: from the device's measured rate, or the knob's range]
     #[arg(long, value_name = "VALUE,…", value_delimiter = ',')]
     pub grid: Vec<String>,
+    /// What all experiments share.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `weir tune ladder`.
+#[derive(Debug, clap::Args)]
+pub struct LadderArgs {
+    /// Steps: KEY=VALUE[,KEY=VALUE…] of the job or of knobs, or drop-caches; each is added to those before
+    /// [default: from dsync over direct and asynchronous I/O to swappiness and block size]
+    #[arg(value_name = "STEP")]
+    pub steps: Vec<String>,
+    /// What all experiments share.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `weir tune ab`.
+#[derive(Debug, clap::Args)]
+pub struct AbArgs {
+    /// One way: KNOB=VALUE,… or job:KEY=VALUE, or `found` for the machine as it is
+    #[arg(value_name = "A", required_unless_present = "a_command")]
+    pub a: Option<String>,
+    /// The other way
+    #[arg(value_name = "B", required_unless_present = "b_command")]
+    pub b: Option<String>,
+    /// A command instead, whose figures --metric finds
+    #[arg(long, value_name = "CMD", requires = "b_command", conflicts_with_all = ["a", "b"], allow_hyphen_values = true)]
+    pub a_command: Option<String>,
+    /// The command it is compared with
+    #[arg(long, value_name = "CMD", requires = "a_command", allow_hyphen_values = true)]
+    pub b_command: Option<String>,
+    /// What all experiments share.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `weir tune race`.
+#[derive(Debug, clap::Args)]
+pub struct RaceArgs {
+    /// Knobs to search over: vm.dirty, @/nr_requests, …
+    #[arg(value_name = "KNOB")]
+    pub positional: Vec<String>,
+    /// The same as a list
+    #[arg(long, value_name = "KNOB,…", value_delimiter = ',')]
+    pub knobs: Vec<String>,
+    /// A candidate of your own, KNOB=VALUE,… Repeatable
+    #[arg(long, value_name = "SETTINGS")]
+    pub candidate: Vec<String>,
     /// What all experiments share.
     #[command(flatten)]
     pub common: CommonArgs,

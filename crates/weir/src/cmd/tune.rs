@@ -168,7 +168,7 @@ fn finish(mut course: Course<'_>, format: Format) -> anyhow::Result<Outcome> {
     let path = course.save(ended_early);
     ran?;
     let id = course.record.id.clone();
-    output::print(&designs::report(course, path.as_deref(), format)?)?;
+    output::print(&designs::report(&course, path.as_deref(), format)?)?;
     if let Some(path) = &path {
         say!("record: {}", path.display());
     }

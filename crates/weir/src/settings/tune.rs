@@ -1,20 +1,23 @@
 //! What `weir tune` is to try: the workload, the arms, and how each trial is made.
 
 mod grid;
+mod steps;
 mod workload;
 
 use std::path::PathBuf;
 
-use weir_core::experiment::{Arm, Conduct, Goal};
+use weir_core::experiment::{Arm, Conduct, Goal, Workload};
 use weir_core::knob::{KnobName, Setting};
 use weir_core::units::Nanos;
 
-use crate::cli::tune::CommonArgs;
+use crate::cli::tune::{AbArgs, CommonArgs, LadderArgs};
 use crate::failure::Usage;
 
 pub use grid::{default_values, dirty_values};
 pub use workload::{Base, Measured};
 
+/// Word for the machine as it is.
+const FOUND: &str = "found";
 /// The bulk writer beside workloads whose knob only matters with one.
 const FLOOD: &str = "dd";
 /// Shortest trial that shows a rate.
@@ -170,6 +173,36 @@ fn with_device(text: &str, device: Option<&str>) -> anyhow::Result<String> {
         hint: Some("name the device itself, such as sda/nr_requests".to_string()),
     };
     Ok(format!("{}{rest}", device.ok_or_else(lacking)?))
+}
+
+/// The arms of a ladder, the base first.
+pub fn ladder_arms(asked: &Asked, args: &LadderArgs, device: Option<&str>) -> anyhow::Result<Vec<Arm>> {
+    if args.steps.is_empty() {
+        return steps::source_ladder(asked);
+    }
+    steps::ladder(asked, &args.steps, device)
+}
+
+/// The two arms of an A/B.
+pub fn ab_arms(asked: &Asked, args: &AbArgs, device: Option<&str>) -> anyhow::Result<[Arm; 2]> {
+    if let (Some(a), Some(b)) = (&args.a_command, &args.b_command) {
+        return Ok([a, b].map(|command| asked.command_arm(command)));
+    }
+    let side = |text: &Option<String>| -> anyhow::Result<Arm> {
+        let text = text.as_deref().unwrap_or(FOUND);
+        if text == FOUND { Ok(asked.found()) } else { steps::side(asked, text, device) }
+    };
+    Ok([side(&args.a)?, side(&args.b)?])
+}
+
+impl Asked {
+    fn command_arm(&self, command: &str) -> Arm {
+        let mut arm = self.arm(command, Vec::new());
+        if let Workload::Command(spec) = &mut arm.workload {
+            spec.command = command.to_string();
+        }
+        arm
+    }
 }
 
 /// Whether a knob only shows beside a bulk writer: the limits of dirty pages.

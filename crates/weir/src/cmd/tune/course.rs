@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use weir_core::experiment::{Arm, Design, Experiment, Finding, Observation, Outcome, Proposal, TrialLog};
+use weir_core::experiment::{Arm, Design, Experiment, Observation, Outcome, Proposal, TrialLog};
 use weir_core::result::Record;
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
@@ -85,11 +85,6 @@ impl<'a> Course<'a> {
         }
         self.lab.progress.clear();
         Ok(())
-    }
-
-    /// What follows from the trials so far.
-    pub fn finding(&self) -> Finding {
-        self.design.finding()
     }
 
     fn spent(&self) -> Duration {

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use serde_json::Value;
-use weir_core::experiment::{Arm, Design, Goal, Study, SweepPlan};
-use weir_core::knob::KnobName;
+use weir_core::experiment::prune::{Facts, space};
+use weir_core::experiment::race::RacePlan;
+use weir_core::experiment::{AbPlan, Arm, Design, Goal, LadderPlan, Metric, Study, SweepPlan};
+use weir_core::knob::{KnobName, Setting};
 use weir_core::report::{json, text};
 use weir_core::units::Bytes;
 use weir_io::runner::Stop;
@@ -12,12 +14,13 @@ use weir_io::runner::Stop;
 use super::course::Course;
 use super::trial::Lab;
 use super::{knobs, rate, usage};
-use crate::cli::tune::{Command, CommonArgs, Format, SweepArgs};
+use crate::cli::tune::{AbArgs, Command, CommonArgs, Format, LadderArgs, RaceArgs, SweepArgs};
 use crate::settings::tune::{self as settings, Asked, Base};
 
 /// What a dry run takes the device to write: it measures nothing.
 const DRY_RATE: f64 = 200e6;
 const REPEATS: u32 = 3;
+const PAIRS: u32 = 10;
 
 /// What was typed, looked at as far as that goes without the machine.
 pub struct Typed {
@@ -32,6 +35,9 @@ pub struct Typed {
 
 enum Kind {
     Sweep(Box<SweepArgs>),
+    Ladder(Box<LadderArgs>),
+    Ab(Box<AbArgs>),
+    Race(Box<RaceArgs>),
 }
 
 /// An experiment ready to begin.
@@ -60,6 +66,16 @@ pub fn read(command: Command) -> anyhow::Result<Typed> {
             let wants_flood = settings::wants_flood(&args.knob);
             (typed(&mut args.common, Base::Commits, wants_flood)?, Kind::Sweep(args))
         }
+        Command::Ladder(mut args) => (typed(&mut args.common, Base::Mixed, false)?, Kind::Ladder(args)),
+        Command::Ab(mut args) => {
+            args.common.command = args.a_command.clone().or(args.common.command.take());
+            (typed(&mut args.common, Base::Commits, false)?, Kind::Ab(args))
+        }
+        Command::Race(mut args) => {
+            args.knobs.append(&mut args.positional);
+            let wants_flood = args.knobs.iter().any(|knob| settings::wants_flood(knob));
+            (typed(&mut args.common, Base::Commits, wants_flood)?, Kind::Race(args))
+        }
         Command::Resume(_) => {
             return Err(usage("an experiment goes on by its record", "weir tune resume RUN"));
         }
@@ -71,7 +87,87 @@ pub fn read(command: Command) -> anyhow::Result<Typed> {
 pub fn plan(typed: &Typed, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<Planned> {
     match &typed.kind {
         Kind::Sweep(args) => sweep(typed, args, lab, stop),
+        Kind::Ladder(args) => ladder(&typed.asked, args, lab),
+        Kind::Ab(args) => ab(&typed.asked, args, lab),
+        Kind::Race(args) => race(typed, args, lab, stop),
     }
+}
+
+fn ladder(asked: &Asked, args: &LadderArgs, lab: &Lab<'_>) -> anyhow::Result<Planned> {
+    let arms = settings::ladder_arms(asked, args, lab.target.device.as_deref())?;
+    let plan = LadderPlan {
+        arms: arms.clone(),
+        repeats: asked.repeats.unwrap_or(REPEATS),
+        duration_ns: asked.duration_ns,
+        abort_age_ns: None,
+        seed: asked.seed,
+        goal: asked.goal.clone().unwrap_or_else(|| Goal::of(Metric::Rate)),
+    };
+    let mut planned = planned("ladder", &plan, arms, plan.goal.clone())?;
+    if args.steps.is_empty() {
+        planned.remarks.extend(write_cache(lab));
+    }
+    Ok(planned)
+}
+
+/// The field report's last step but one, which decides over what a power failure leaves: shown, and never taken.
+fn write_cache(lab: &Lab<'_>) -> Option<String> {
+    let device = lab.target.device.as_ref()?;
+    let knob = settings::knob(&format!("{device}/write_cache"), None).ok()?;
+    let now = knobs::read(&lab.host, &knob).ok().and_then(|reading| reading.value);
+    let now = now.map_or("not supported by the device".to_string(), |value| format!("`{value}`"));
+    Some(format!(
+        "The device's write cache ({knob}): {now}. It decides what survives a power failure, so no step changes it."
+    ))
+}
+
+fn ab(asked: &Asked, args: &AbArgs, lab: &Lab<'_>) -> anyhow::Result<Planned> {
+    let [a, b] = settings::ab_arms(asked, args, lab.target.device.as_deref())?;
+    let arms = vec![a.clone(), b.clone()];
+    let plan = AbPlan {
+        a,
+        b,
+        pairs: asked.pairs.or(asked.repeats).unwrap_or(PAIRS),
+        duration_ns: asked.duration_ns,
+        abort_age_ns: None,
+        first_look: None,
+        seed: asked.seed,
+        goal: asked.goal.clone().unwrap_or_else(|| Goal::of(Metric::Rate)),
+    };
+    planned("ab", &plan, arms, plan.goal.clone())
+}
+
+fn race(typed: &Typed, args: &RaceArgs, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<Planned> {
+    let (asked, device) = (&typed.asked, lab.target.device.clone());
+    let names = args.knobs.iter().map(|text| settings::knob(text, device.as_deref()));
+    let names = names.collect::<anyhow::Result<Vec<KnobName>>>()?;
+    let readings =
+        names.iter().map(|knob| knobs::read(&lab.host, knob)).collect::<anyhow::Result<Vec<_>>>()?;
+    let vm = lab.host.vm_settings();
+    let facts = Facts {
+        write_bps: write_rate(typed, lab, stop)?,
+        dirty_threshold: vm.dirty_threshold_bytes.unwrap_or(0),
+        background_threshold: vm.dirty_background_threshold_bytes.unwrap_or(0),
+    };
+    let given = |text: &String| -> anyhow::Result<Vec<Setting>> {
+        text.split(',').map(|part| settings::setting(part, device.as_deref())).collect()
+    };
+    let flooded = !asked.floods.is_empty();
+    let goal = asked.goal.clone().unwrap_or_else(|| SweepPlan::default_goal(flooded));
+    let (workload, floods) = (asked.measured.workload.clone(), asked.floods.clone());
+    let mut plan = RacePlan::new(workload, floods, space(&readings, &facts), goal, asked.seed);
+    plan.duration_ns = asked.duration_ns;
+    plan.given = args.candidate.iter().map(given).collect::<anyhow::Result<_>>()?;
+    if let Some(pairs) = asked.pairs {
+        plan.rules.pairs = pairs as usize;
+    }
+    let arms = plan.given.iter().map(|settings| asked.arm("given", settings.clone()));
+    let mut planned = planned("race", &plan, arms.chain([asked.found()]).collect(), plan.goal.clone())?;
+    planned.knobs.extend(plan.dimensions.iter().map(|dimension| dimension.knob.clone()));
+    planned.knobs.sort();
+    planned.knobs.dedup();
+    planned.remarks.extend(plan.left_out);
+    Ok(planned)
 }
 
 fn sweep(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<Planned> {
@@ -142,17 +238,12 @@ pub fn build(planned: &Planned) -> anyhow::Result<Box<dyn Design>> {
 }
 
 /// The results of a course in a given form.
-pub fn report(course: Course<'_>, path: Option<&Path>, format: Format) -> anyhow::Result<String> {
+pub fn report(course: &Course<'_>, path: Option<&Path>, format: Format) -> anyhow::Result<String> {
     if format == Format::Record {
         return Ok(serde_json::to_string(&course.record)? + "\n");
     }
-    let study = Study {
-        path: path.map(|path| path.display().to_string()),
-        arms: course.design.arms().to_vec(),
-        finding: course.finding(),
-        record: &course.record,
-        experiment: course.experiment,
-    };
+    let path = path.map(|path| path.display().to_string());
+    let study = Study::of(&course.record, path).map_err(anyhow::Error::new)?;
     Ok(match format {
         Format::Json => json::experiment(&study)?,
         _ => text::experiment(&study),
