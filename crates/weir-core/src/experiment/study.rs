@@ -99,10 +99,14 @@ impl<'a> Study<'a> {
 impl Study<'_> {
     /// What an arm stands for.
     pub fn role(&self, arm: usize) -> Role {
+        // The steps of a ladder and the sides of a comparison may differ in anything: none is the yardstick by itself.
+        if matches!(self.experiment.design.as_str(), "ladder" | "ab") {
+            return Role::Tried;
+        }
         let flooded = self.arms.iter().any(|a| !a.floods.is_empty());
         match self.arms.get(arm) {
             Some(a) if flooded && a.floods.is_empty() => Role::Idle,
-            Some(a) if a.settings.is_empty() && self.experiment.design != "ladder" => Role::AsFound,
+            Some(a) if a.settings.is_empty() => Role::AsFound,
             _ => Role::Tried,
         }
     }

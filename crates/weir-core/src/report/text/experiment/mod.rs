@@ -185,6 +185,11 @@ mod tests {
             &["A sda/scheduler=mq-deadline", "not significant", "Keep No difference"],
         );
         check(&experiment(&synthetic::ab(&record, 1.4)), &["better", "--persist udev"]);
+        let mut two_ways = synthetic::ab(&record, 1.0);
+        for (arm, label) in two_ways.arms.iter_mut().zip(["threads=1", "threads=4"]) {
+            (arm.label, arm.settings) = (label.to_string(), Vec::new());
+        }
+        check(&experiment(&two_ways), &["A threads=1 (10 trials)", "B threads=4 (10 trials)"]);
         check(&experiment(&synthetic::race(&record)), &["out after block 1", "confirmed in 10 trials"]);
         check(
             &experiment(&synthetic::spoilt(&record)),
