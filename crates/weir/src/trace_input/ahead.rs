@@ -24,7 +24,7 @@ type Reply = (Batch, bool);
 /// A file on its way to the merge.
 pub enum Input<'a> {
     /// Read where it is used.
-    Here(Sorted<Stream>),
+    Here(Box<Sorted<Stream>>),
     /// Read ahead.
     Ahead(Ahead<'a>),
 }
@@ -57,7 +57,7 @@ pub fn start<'a>(
     let (mut ahead, mut inputs) = (Vec::new(), Vec::new());
     for stream in streams {
         if !stream.keeps_waiting() {
-            inputs.push(Input::Here(Sorted::new(stream)));
+            inputs.push(Input::Here(Box::new(Sorted::new(stream))));
             continue;
         }
         let (nth, (to, replies)) = (ahead.len(), channel());
