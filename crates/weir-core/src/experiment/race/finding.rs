@@ -119,11 +119,11 @@ fn change(
         .as_ref()
         .map(|gain| format!("by the goal {} {}", words::change(gain.ratio), words::interval(gain)));
     let goal = &race.plan.goal;
-    let single = goal.weights.len() == 1 && confirmation.found_breaches.is_empty();
+    let single = goal.weights.len() == 1;
     let gain = goal.headline().filter(|_| single).and_then(effect).or(score).unwrap_or_default();
     let bounds = match confirmation.found_breaches.as_slice() {
         [] => String::new(),
-        broken => format!("; it keeps the bounds, and as found {}", broken.join(", ")),
+        broken => format!("; it keeps the bounds, as the settings found do not: {}", broken.join(", ")),
     };
     let headline = format!(
         "{}: {gain} against the settings as found, in {} pairs on fresh data{bounds}",
@@ -201,7 +201,7 @@ fn screening(race: &Race) -> Vec<String> {
     let shown = |change: f64| words::change(change.exp());
     let list = |knobs: &[(&Dimension, &screen::Effect)]| {
         let one = |(d, e): &(&Dimension, &screen::Effect)| {
-            format!("{} ({}, of which noise {})", d.knob, shown(e.change), shown(e.noise))
+            format!("{} ({}; noise alone {})", d.knob, shown(e.change), shown(e.noise))
         };
         knobs.iter().map(one).collect::<Vec<_>>().join(", ")
     };
