@@ -3,7 +3,7 @@
 //! shape: there the interval is Student's, on logarithms.
 //!
 //! A few thousand resamples say nothing of what happens once in ten thousand times, which a correction for many
-//! comparisons asks for. So the resamples are read up to [`REACH`] standard deviations only, and from there the
+//! comparisons asks for. So the resamples are read up to `REACH` standard deviations only, and from there the
 //! interval grows in proportion, as a normal distribution's would.
 
 use crate::stats::bootstrap::{RESAMPLES, RatioInterval, Side, UNITS_MIN, block_length, log_ratio, resample};
