@@ -12,7 +12,7 @@ pub trait Design {
     fn arms(&self) -> &[Arm];
 
     /// The next trial, given the time that is left of the budget (washouts included); `None` when it is done or the
-    /// time is too short for another that would be of use.
+    /// time is too short for another that would be of use. Only then may it conclude.
     fn propose(&mut self, left_ns: u64) -> Option<Proposal>;
 
     /// What came of the trial proposed last.

@@ -87,6 +87,17 @@ pub struct Washout {
     pub timed_out: bool,
 }
 
+/// What saving and printing may take after a trial, ns.
+const BETWEEN_TRIALS: u64 = 1_000_000_000;
+
+impl Experiment {
+    /// What was left of the budget after the last trial, at least, ns.
+    pub fn left_ns(&self) -> u64 {
+        let spent_ns = self.trials.last().map_or(0, |trial| trial.start_ns + trial.took_ns + BETWEEN_TRIALS);
+        self.budget_ns.saturating_sub(spent_ns)
+    }
+}
+
 impl TrialLog {
     /// What was proposed.
     pub fn proposal(&self) -> &Proposal {

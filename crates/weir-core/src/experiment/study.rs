@@ -90,7 +90,11 @@ impl<'a> Study<'a> {
         if experiment.schema != SCHEMA {
             return Err(unreadable(format!("its schema is `{}`", experiment.schema)));
         }
-        let design = replay(&experiment).map_err(unreadable)?;
+        let mut design = replay(&experiment).map_err(unreadable)?;
+        // What came to its end was asked for another trial and had none: only then do designs conclude.
+        if record.ended_early.is_none() {
+            design.propose(experiment.left_ns());
+        }
         let (arms, finding) = (design.arms().to_vec(), design.finding());
         Ok(Study { record, path, experiment, arms, finding })
     }

@@ -24,7 +24,7 @@ use weir_core::knob::{KnobName, Setting};
 use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
 use weir_host::Host;
-use weir_host::knob::{Journal, recover_stale};
+use weir_host::knob::recover_stale;
 use weir_io::runner::Stop;
 use weir_io::scratch::remove_abandoned;
 
@@ -32,6 +32,7 @@ use self::course::Course;
 use self::designs::Planned;
 use self::scene::pause;
 use self::trial::Lab;
+use super::knobs::the_journal;
 use crate::cli::tune::{Args, Command, Format};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output;
@@ -97,7 +98,7 @@ fn recover(place: &Path, knobs: &[KnobName]) {
         say!("weir: removed {}, which a run that was killed had left", path.display());
     }
     if !knobs.is_empty() {
-        for sentence in recover_stale(Journal::of_root().folder()) {
+        for sentence in recover_stale(the_journal().folder()) {
             say!("weir: {sentence}");
         }
     }

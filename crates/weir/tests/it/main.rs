@@ -20,5 +20,6 @@ mod trace_read;
 mod trace_record;
 mod trace_reports;
 mod tune;
+mod tune_kills;
 mod usage;
 mod weir;

@@ -221,31 +221,6 @@ fn root_a_sweep_shows_both_axes_and_leads_the_limit_back() {
 }
 
 #[test]
-fn root_a_sweep_killed_at_any_moment_leaves_the_settings_as_they_were() {
-    let name = "root_a_sweep_killed_at_any_moment_leaves_the_settings_as_they_were";
-    if !root_or_say(name, &["losetup", "mkfs.xfs"]) {
-        return;
-    }
-    let weir = Weir::alone();
-    let device = LoopDevice::create(&["size=2G", "fs=xfs", "write_iops=1500", "write_bps=200000000"]);
-    let before = dirty_limits();
-    let arguments = [&SWEEP[..], &["--flood", "dd:size=1G"]].concat();
-    for kill in 0..4u64 {
-        let mut running = weir.start(&device.mount(), &arguments, |activity| activity.written > 32 << 20);
-        // Another moment of a trial each time: while a limit is lowered, holds, or is led back.
-        std::thread::sleep(Duration::from_millis(1700 + kill * 937));
-        running.signal("KILL");
-        running.finish();
-        // The guardian outlives what it guards.
-        let patience = Instant::now() + Duration::from_secs(10);
-        while dirty_limits() != before && Instant::now() < patience {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(dirty_limits(), before, "kill {kill}");
-    }
-}
-
-#[test]
 fn root_without_root_a_knob_is_refused_by_name() {
     if !root_or_say("root_without_root_a_knob_is_refused_by_name", &["setpriv"]) {
         return;

@@ -101,13 +101,18 @@ impl Weir {
     /// Starts, and returns once what the process has read and written says that it is where the test wants it, so that
     /// a signal or a fault meets it at work however slow the machine is.
     pub fn start(&self, folder: &Path, arguments: &[&str], is_there: impl Fn(&Activity) -> bool) -> Running {
-        let mut running = Running { child: self.command(folder, arguments).spawn().unwrap() };
+        Weir::started(self.command(folder, arguments), is_there)
+    }
+
+    /// The same with a command that is ready.
+    pub fn started(mut command: Command, is_there: impl Fn(&Activity) -> bool) -> Running {
+        let mut running = Running { child: command.spawn().unwrap() };
         let patience = Instant::now() + Duration::from_secs(60);
         while !activity(running.child.id()).is_some_and(|a| is_there(&a)) {
             let alive = running.child.try_wait().unwrap().is_none();
             assert!(
                 alive && Instant::now() < patience,
-                "{arguments:?} never got there: {:?}",
+                "{command:?} never got there: {:?}",
                 running.give_up()
             );
             std::thread::sleep(Duration::from_millis(10));
@@ -136,6 +141,17 @@ impl Running {
         assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
     }
 
+    /// The processes that it has started and that have not ended.
+    pub fn children(&self) -> Vec<u32> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let of_task =
+            |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let texts = tasks.into_iter().flatten().filter_map(Result::ok).map(of_task);
+        texts
+            .flat_map(|text| text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>())
+            .collect()
+    }
+
     /// Kills it and says how far it came.
     fn give_up(&mut self) -> Ended {
         let _ = self.child.kill();
@@ -159,6 +175,11 @@ impl Running {
         }
         Ended { code: code(self.child.wait().unwrap()), stdout, stderr }
     }
+}
+
+/// Sends a signal to a process that may have ended meanwhile.
+pub fn signal(name: &str, process: u32) {
+    Command::new("sh").arg("-c").arg(format!("kill -{name} {process} 2>/dev/null")).status().unwrap();
 }
 
 impl Drop for Running {

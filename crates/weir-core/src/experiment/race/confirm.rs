@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::experiment::design::{Observation, Outcome};
 use crate::experiment::goal::{Bases, Bound, Goal};
 use crate::experiment::measures::Figures;
+use crate::experiment::words;
 use crate::stats::bca;
 use crate::stats::bootstrap::RatioInterval;
 use crate::units::significant;
@@ -62,10 +63,7 @@ impl Confirmation {
     /// Why not, in a sentence.
     pub fn accepted(&self, pairs: usize, bar: f64) -> Result<(), String> {
         if self.pairs < pairs {
-            return Err(format!(
-                "the time ended after {} of {pairs} pairs that were to confirm it",
-                self.pairs
-            ));
+            return Err(self.lacking(pairs));
         }
         if !self.breaches.is_empty() {
             return Err(format!("on fresh data {}", self.breaches.join(", ")));
@@ -91,6 +89,21 @@ impl Confirmation {
                 percent(1.0 + bar),
             )),
         }
+    }
+
+    /// What there is to say where some of the `pairs` are missing: what those that were made show.
+    pub fn lacking(&self, pairs: usize) -> String {
+        let made = match self.pairs {
+            0 => return format!("none of the {pairs} pairs that were to confirm it was made"),
+            made => format!("only {made} of the {pairs} pairs that were to confirm it were made"),
+        };
+        let shown =
+            self.gain.as_ref().map_or("they are too few to say how much better it is".to_string(), |gain| {
+                format!("in them it is by the goal {} {}", words::change(gain.ratio), words::interval(gain))
+            });
+        let broken =
+            if self.breaches.is_empty() { String::new() } else { format!("; {}", self.breaches.join(", ")) };
+        format!("{made}; {shown}{broken}")
     }
 }
 

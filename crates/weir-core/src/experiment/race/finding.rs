@@ -89,9 +89,16 @@ fn answer(race: &Race, fresh: &Fresh<'_>, finding: &Finding) -> (String, Recomme
                 Recommendation::Infeasible { why },
             )
         }
-        Step::Done(End::Confirmed) => match (race.winner, &fresh.confirmation) {
+        Step::Confirm | Step::Done(End::Confirmed) => match (race.winner, &fresh.confirmation) {
             (Some(winner), Some(confirmation)) => {
                 let name = words::arm(&race.arms[winner]);
+                if confirmation.pairs < race.plan.rules.pairs {
+                    let lacking = confirmation.lacking(race.plan.rules.pairs);
+                    return (
+                        format!("not confirmed: the best candidate was {name}, and {lacking}"),
+                        Recommendation::None,
+                    );
+                }
                 match confirmation.accepted(race.plan.rules.pairs, race.plan.rules.gain) {
                     Ok(()) => change(race, winner, confirmation, finding),
                     Err(why) => keep(format!("the best candidate was {name}, and {why}")),
@@ -99,7 +106,24 @@ fn answer(race: &Race, fresh: &Fresh<'_>, finding: &Finding) -> (String, Recomme
             }
             _ => ("the race has no winner".to_string(), Recommendation::None),
         },
-        _ => ("the race is not finished".to_string(), Recommendation::None),
+        Step::Start | Step::Baseline | Step::Screen { .. } | Step::Race { .. } | Step::Final { .. } => {
+            (unfinished(race), Recommendation::None)
+        }
+    }
+}
+
+/// How far a race came that was cut short before it had a winner, and who leads.
+fn unfinished(race: &Race) -> String {
+    let standings = rank::standings(&race.trials(Phase::Race));
+    let arms: Vec<usize> = standings.keys().copied().collect();
+    let made = words::count(race.seen.len(), "trial");
+    match rank::best_first(&standings, &arms).first() {
+        None => format!("not finished: {made} were made, none of them of the race itself"),
+        Some(&FOUND) => format!("not finished: after {made} no candidate is ahead of the settings as found"),
+        Some(leader) => format!(
+            "not finished: after {made} {} leads, and nothing has confirmed it",
+            words::arm(&race.arms[*leader])
+        ),
     }
 }
 

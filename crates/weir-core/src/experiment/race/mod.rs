@@ -157,9 +157,9 @@ impl Race {
         self.winner.filter(|_| accepted.is_ok())
     }
 
-    /// The winner against the machine as found, once the race is over.
+    /// The winner against the machine as found, as far as the two have met on fresh data.
     fn confirmation(&self) -> Option<Confirmation> {
-        let winner = self.winner.filter(|_| self.step == Step::Done(End::Confirmed))?;
+        let winner = self.winner?;
         let fresh: Vec<&Observation> =
             self.seen.iter().filter(|seen| seen.proposal.phase == Phase::Confirm).collect();
         let idle = self.idle.and_then(|arm| self.figures(arm));
@@ -364,6 +364,10 @@ impl Race {
     fn pick(&mut self) {
         self.queue.clear();
         let standings = rank::standings(&self.trials(Phase::Race));
+        if !standings.contains_key(&FOUND) {
+            self.step = Step::Done(End::TooShort { needed_ns: self.reserve_ns().saturating_mul(2) });
+            return;
+        }
         let (idle, found) = (self.idle.and_then(|arm| self.figures(arm)), self.figures(FOUND));
         let bases = Bases { idle: idle.as_ref(), found: found.as_ref() };
         let keeps = |arm: &usize| self.figures(*arm).is_some_and(|f| self.plan.goal.eligible(&f, &bases));

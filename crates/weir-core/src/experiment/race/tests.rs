@@ -144,6 +144,94 @@ fn a_race_is_replayed_to_the_same_proposals_and_finding() {
     assert_eq!(again.arms(), race.arms());
 }
 
+/// The race again from its log, not asked for what would come next.
+fn replayed(plan: &RacePlan, log: &[TrialLog]) -> Race {
+    let mut race = Race::new(plan.clone()).unwrap();
+    for trial in log {
+        assert_eq!(race.propose(trial.left_ns).as_ref(), Some(trial.proposal()));
+        race.observe(&trial.observation);
+    }
+    race
+}
+
+#[test]
+fn whatever_the_budget_a_log_leads_to_the_conclusion_that_its_race_came_to() {
+    for (device, noise) in [(Device::array(), Noise::shared()), (Device::throttled_loop(), Noise::quiet())] {
+        for seconds in (0..1200).step_by(90).chain([1500, 2400]) {
+            let plan = plan(4, "max rate", seconds);
+            let mut machine = machine(device.clone(), noise.clone(), seconds);
+            let (race, log) = run(plan.clone(), &mut machine, seconds * 1_000_000_000);
+            let mut again = replayed(&plan, &log);
+            again.propose(0);
+            assert_eq!(
+                again.finding().headline,
+                race.finding().headline,
+                "{seconds} s, {} trials",
+                log.len()
+            );
+            assert!(!race.finding().headline.contains("not finished"), "{}", race.finding().headline);
+        }
+    }
+}
+
+#[test]
+fn a_log_cut_anywhere_says_what_is_missing_and_a_whole_confirmation_its_verdict() {
+    let plan = plan(4, "max rate", 3);
+    let (race, log) = run(plan.clone(), &mut machine(Device::array(), Noise::quiet(), 3), 30 * MINUTE);
+    let confirming = log.iter().filter(|trial| trial.proposal().phase == Phase::Confirm).count();
+    assert_eq!(confirming, 20);
+    for made in 0..log.len() {
+        let headline = replayed(&plan, &log[..made]).finding().headline;
+        let pairs = made.saturating_sub(log.len() - confirming) / 2;
+        let told = match pairs {
+            0 => "not finished".to_string(),
+            pairs => format!("only {pairs} of the 10 pairs"),
+        };
+        let none_yet = pairs == 0 && headline.contains("none of the 10 pairs");
+        assert!(headline.contains(&told) || none_yet, "after {made} trials: {headline}");
+        assert!(
+            pairs < 5 || headline.contains("in them it is by the goal"),
+            "after {made} trials: {headline}"
+        );
+    }
+    assert_eq!(replayed(&plan, &log).finding().headline, race.finding().headline);
+}
+
+#[test]
+fn waits_that_grow_cost_pairs_but_never_the_answer() {
+    // (phase from which on each trial takes so many seconds, pairs that there is time for)
+    let cases = [
+        (Phase::Race, 90, 0..10),
+        (Phase::Confirm, 30, 1..10),
+        (Phase::Confirm, 200, 0..4),
+        (Phase::Confirm, 12, 10..11),
+    ];
+    for (slow_from, seconds, expected) in cases {
+        let (mut race, mut machine) =
+            (Race::new(plan(4, "max rate", 2)).unwrap(), machine(Device::array(), Noise::quiet(), 2));
+        let mut left_ns = 25 * MINUTE;
+        while let Some(proposal) = race.propose(left_ns) {
+            let takes_s = if proposal.phase >= slow_from { seconds } else { 12 };
+            let outcome = machine.trial(&race.arms()[proposal.arm].clone(), &proposal);
+            race.observe(&Observation { proposal, outcome });
+            left_ns = left_ns.saturating_sub(takes_s * 1_000_000_000);
+        }
+        let (finding, case) = (race.finding(), format!("{slow_from:?} takes {seconds} s"));
+        assert!(matches!(race.step, Step::Done(_)), "{case}: {:?}", race.step);
+        let pairs = race.confirmation().map_or(0, |confirmation| confirmation.pairs);
+        assert!(expected.contains(&pairs), "{case}: {pairs} pairs, {}", finding.headline);
+        let changes = matches!(finding.recommendation, Recommendation::Change { .. });
+        assert_eq!(changes, pairs == 10, "{case}: {}", finding.headline);
+        assert!(
+            changes
+                || finding.headline.contains("pairs that were to confirm")
+                || finding.headline.contains("too short"),
+            "{case}: {}",
+            finding.headline
+        );
+    }
+}
+
 #[test]
 fn the_order_within_pairs_alternates_and_each_block_runs_each_arm_once() {
     let (race, log) =

@@ -32,7 +32,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
 }
 
 /// Root's journal, or the one in $WEIR_JOURNAL: a journal apart, whose changes exclude nobody else's.
-fn the_journal() -> Journal {
+pub fn the_journal() -> Journal {
     match std::env::var_os("WEIR_JOURNAL") {
         Some(folder) if !folder.is_empty() => Journal::at(Path::new(&folder)),
         _ => Journal::of_root(),

@@ -4,8 +4,9 @@
 use weir_core::experiment::Arm;
 use weir_core::knob::{KnobName, Reading, Refusal, Scope, Setting};
 use weir_host::Host;
-use weir_host::knob::{self, Applied, Journal, KnobError};
+use weir_host::knob::{self, Applied, KnobError};
 
+use crate::cmd::knobs::the_journal;
 use crate::failure::{Lacking, Usage};
 
 /// The knob that is an action: done, and never led back.
@@ -79,7 +80,7 @@ fn refused(refusals: &[Refusal]) -> anyhow::Error {
 /// Applies the settings, then carries out the actions.
 pub fn apply(host: &Host, settings: &[Setting]) -> Result<InForce, KnobError> {
     let held = held(settings);
-    let applied = if held.is_empty() { None } else { Some(knob::trial(&Journal::of_root(), &held)?) };
+    let applied = if held.is_empty() { None } else { Some(knob::trial(&the_journal(), &held)?) };
     if settings.iter().any(is_action) {
         host.drop_caches().map_err(KnobError::Host)?;
     }

@@ -1,0 +1,152 @@
+//! SIGKILL to experiments, at moments that nobody chose: whatever was set goes back. `WEIR_KILLS` says how many there
+//! are; each test has a few of its own accord.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::lab::{LoopDevice, root_or_say};
+use crate::weir::{Running, Weir, ended, files_under};
+
+/// Longest time that an experiment on device knobs is let alone, once it is at work.
+const MOST_MS: u64 = 5_000;
+/// Device knobs that are turned.
+const KNOBS: [&str; 3] = ["nr_requests", "read_ahead_kb", "max_sectors_kb"];
+
+const RACE: [&str; 5] = ["tune", "race", "@/nr_requests", "@/read_ahead_kb", "@/max_sectors_kb"];
+const SWEEP: [&str; 5] = ["tune", "sweep", "@/max_sectors_kb", "--grid", "64,128,256"];
+/// Trials as short as they can be.
+const SHORT: [&str; 9] =
+    ["--size", "8M", "--duration", "200ms", "--warmup", "0s", "--washout", "1s", "--no-trace"];
+
+const DIRTY: [&str; 16] = [
+    "tune",
+    "sweep",
+    "vm.dirty_bytes",
+    "--grid",
+    "8MB,16MB,64MB",
+    "--repeats",
+    "2",
+    "--duration",
+    "1s",
+    "--size",
+    "32M",
+    "--build-up",
+    "1200ms",
+    "--even-if-busy",
+    "--flood",
+    "dd:size=1G",
+];
+
+/// Whom a kill hits, in this order; a run whose guardian alone was killed is killed a little later.
+const VICTIMS: [&[Victim]; 4] =
+    [&[Victim::Run], &[Victim::Guardian, Victim::Run], &[Victim::Run, Victim::Guardian], &[Victim::Guardian]];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Run,
+    Guardian,
+}
+
+fn kills(few: u64) -> u64 {
+    std::env::var("WEIR_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(few)
+}
+
+/// The generator of Steele, Lea and Flood: the moments are the same in each run.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn values(files: &[PathBuf]) -> Vec<String> {
+    files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
+}
+
+fn dirty_limits() -> Vec<PathBuf> {
+    let files = ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"];
+    files.map(|file| Path::new("/proc/sys/vm").join(file)).to_vec()
+}
+
+/// The run, its guardian, or both.
+fn kill(victims: &[Victim], running: &mut Running) {
+    // After the run's end nobody names its children any more.
+    let guardians = running.children();
+    for victim in victims {
+        match victim {
+            Victim::Run => running.signal("KILL"),
+            Victim::Guardian => guardians.iter().for_each(|pid| crate::weir::signal("KILL", *pid)),
+        }
+    }
+    if !victims.contains(&Victim::Run) {
+        std::thread::sleep(Duration::from_millis(100));
+        running.signal("KILL");
+    }
+    running.finish();
+}
+
+#[test]
+fn root_races_and_sweeps_killed_at_any_moment_are_rolled_back() {
+    let name = "root_races_and_sweeps_killed_at_any_moment_are_rolled_back";
+    if !root_or_say(name, &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let (weir, journal) = (Weir::new(), tempfile::tempdir().unwrap());
+    let device = LoopDevice::create(&["size=128M", "fs=ext4"]);
+    let queue = Path::new("/sys/block").join(device.device().file_name().unwrap()).join("queue");
+    let files: Vec<PathBuf> = KNOBS.iter().map(|knob| queue.join(knob)).collect();
+    let before = values(&files);
+    let command = |arguments: &[&str]| {
+        let mut command = weir.command(&device.mount(), arguments);
+        command.env("WEIR_JOURNAL", journal.path());
+        command
+    };
+    let (mut state, mut changed, kills) = (1, 0, kills(6));
+    for index in 0..kills {
+        let design: &[&str] = if index % 2 == 0 { &RACE } else { &SWEEP };
+        let victims = VICTIMS[(random(&mut state) % VICTIMS.len() as u64) as usize];
+        let alone = Duration::from_millis(random(&mut state) % MOST_MS);
+        let mut running = Weir::started(command(&[design, &SHORT].concat()), |a| a.written > 8 << 20);
+        std::thread::sleep(alone);
+        kill(victims, &mut running);
+        let case = format!("kill {index} of {victims:?} after {alone:?}, {}", design[1]);
+        changed += usize::from(!entries(journal.path()).is_empty());
+        let back = ended(command(&["knobs", "rollback", "--all"]));
+        assert_eq!(back.code, 0, "{case}: {back:?}");
+        assert_eq!(values(&files), before, "{case}: {back:?}");
+        assert_eq!(entries(journal.path()), Vec::<PathBuf>::new(), "{case}");
+    }
+    println!("{kills} kills, {changed} of them with a change in the journal: every value was led back");
+}
+
+fn entries(journal: &Path) -> Vec<PathBuf> {
+    files_under(journal).into_iter().filter(|path| path.extension().is_some_and(|e| e == "json")).collect()
+}
+
+#[test]
+fn root_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were() {
+    let name = "root_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were";
+    if !root_or_say(name, &["losetup", "mkfs.xfs"]) {
+        return;
+    }
+    let weir = Weir::alone();
+    let device = LoopDevice::create(&["size=2G", "fs=xfs", "write_iops=1500", "write_bps=200000000"]);
+    let files = dirty_limits();
+    let before = values(&files);
+    let mut state = 2;
+    for index in 0..kills(4) {
+        let mut running = weir.start(&device.mount(), &DIRTY, |activity| activity.written > 32 << 20);
+        // Some moment of a trial: while a limit is lowered, holds, or is led back.
+        let alone = Duration::from_millis(1_700 + random(&mut state) % 3_000);
+        std::thread::sleep(alone);
+        running.signal("KILL");
+        running.finish();
+        // The guardian outlives what it guards.
+        let patience = Instant::now() + Duration::from_secs(10);
+        while values(&files) != before && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(values(&files), before, "kill {index} after {alone:?}");
+    }
+}
