@@ -14,7 +14,7 @@ const MOST_MS: u64 = 5_000;
 const KNOBS: [&str; 3] = ["nr_requests", "read_ahead_kb", "max_sectors_kb"];
 
 const RACE: [&str; 5] = ["tune", "race", "@/nr_requests", "@/read_ahead_kb", "@/max_sectors_kb"];
-const SWEEP: [&str; 5] = ["tune", "sweep", "@/max_sectors_kb", "--grid", "64,128,256"];
+const SWEEP: [&str; 7] = ["tune", "sweep", "@/max_sectors_kb", "--grid", "64,128,256", "--repeats", "20"];
 /// Trials as short as they can be.
 const SHORT: [&str; 9] =
     ["--size", "8M", "--duration", "200ms", "--warmup", "0s", "--washout", "1s", "--no-trace"];
@@ -109,9 +109,9 @@ fn root_races_and_sweeps_killed_at_any_moment_are_rolled_back() {
         let alone = Duration::from_millis(random(&mut state) % MOST_MS);
         let mut running = Weir::started(command(&[design, &SHORT].concat()), |a| a.written > 8 << 20);
         std::thread::sleep(alone);
+        changed += usize::from(!entries(journal.path()).is_empty());
         kill(victims, &mut running);
         let case = format!("kill {index} of {victims:?} after {alone:?}, {}", design[1]);
-        changed += usize::from(!entries(journal.path()).is_empty());
         let back = ended(command(&["knobs", "rollback", "--all"]));
         assert_eq!(back.code, 0, "{case}: {back:?}");
         assert_eq!(values(&files), before, "{case}: {back:?}");

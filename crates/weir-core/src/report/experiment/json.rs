@@ -42,6 +42,7 @@ struct FindingOf<'a> {
     headline: &'a str,
     recommendation: &'a Recommendation,
     commands: Option<CommandsOf>,
+    job_changes: Vec<String>,
     effects: &'a [Effect],
     front: &'a [usize],
     knee: Option<usize>,
@@ -112,16 +113,19 @@ pub fn document(study: &Study<'_>) -> serde_json::Result<String> {
 fn finding<'a>(study: &'a Study<'_>) -> FindingOf<'a> {
     let finding = &study.finding;
     let commands = match &finding.recommendation {
-        Recommendation::Change { settings, .. } => {
-            let super::Commands { apply, confirm, persist, undo } = super::commands(settings);
-            Some(CommandsOf { apply, confirm, persist, undo })
-        }
+        Recommendation::Change { settings, .. } => super::commands(settings).map(|c| CommandsOf {
+            apply: c.apply,
+            confirm: c.confirm,
+            persist: c.persist,
+            undo: c.undo,
+        }),
         _ => None,
     };
     FindingOf {
         headline: &finding.headline,
         recommendation: &finding.recommendation,
         commands,
+        job_changes: super::recommended(study).map_or(Vec::new(), |arm| super::job_changes(study, arm)),
         effects: &finding.effects,
         front: &finding.front,
         knee: finding.knee,

@@ -7,7 +7,7 @@ pub mod stages;
 pub mod synthetic;
 
 use crate::experiment::{
-    ArmSummary, Effect, Judgement, Metric, Outcome, Recommendation, Role, Study, TrialLog,
+    ArmSummary, Effect, Judgement, Metric, Outcome, Recommendation, Role, Study, TrialLog, Workload,
 };
 use crate::knob::{Scope, Setting, Value};
 use crate::stats::bootstrap::RatioInterval;
@@ -137,6 +137,9 @@ pub fn trials(summary: &ArmSummary) -> String {
     if summary.spoilt == 0 { format!("{all} {unit}") } else { format!("{} of {all} {unit}", summary.trials) }
 }
 
+/// Where a change lies in the workload alone.
+pub const NO_COMMAND: &str = "nothing of the machine: the gain lies in how the I/O is done, which is set where the application is configured.";
+
 /// The commands that follow from a recommendation.
 pub struct Commands {
     /// Sets the values, and takes them back unless they are confirmed.
@@ -149,8 +152,38 @@ pub struct Commands {
     pub undo: String,
 }
 
-/// The commands for some settings.
-pub fn commands(settings: &[Setting]) -> Commands {
+/// What a recommended arm's workload does otherwise than the first step's, as keys of a job: where the gain lies in how
+/// the I/O is done, no command of weir's sets it.
+pub fn job_changes(study: &Study<'_>, arm: usize) -> Vec<String> {
+    if study.role(arm) != Role::Tried {
+        return Vec::new();
+    }
+    let keys = |arm: usize| match study.arms.get(arm).map(|a| &a.workload) {
+        Some(Workload::Job(job)) => serde_json::to_value(job).ok(),
+        _ => None,
+    };
+    let (Some(serde_json::Value::Object(from)), Some(serde_json::Value::Object(to))) = (keys(0), keys(arm))
+    else {
+        return Vec::new();
+    };
+    let changed = to.iter().filter(|(key, value)| from.get(*key) != Some(value));
+    changed.map(|(key, value)| format!("{key}: {} → {}", plain(from.get(key)), plain(Some(value)))).collect()
+}
+
+/// A value of a job's key without the quotes of JSON.
+fn plain(value: Option<&serde_json::Value>) -> String {
+    match value {
+        None | Some(serde_json::Value::Null) => "none".to_string(),
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// The commands for some settings; `None` where nothing of the machine is to be set.
+pub fn commands(settings: &[Setting]) -> Option<Commands> {
+    if settings.is_empty() {
+        return None;
+    }
     let words = |settings: &[&Setting]| {
         settings.iter().map(|s| shell_word(&s.to_string())).collect::<Vec<_>>().join(" ")
     };
@@ -160,12 +193,12 @@ pub fn commands(settings: &[Setting]) -> Commands {
         (!of_kind.is_empty())
             .then(|| format!("weir knobs apply {} --persist {kind} --write", words(&of_kind)))
     });
-    Commands {
+    Some(Commands {
         apply: format!("weir knobs apply {} --confirm-within 5m", words(&all)),
         confirm: "weir knobs confirm".to_string(),
         persist: persist.collect(),
         undo: "weir knobs rollback".to_string(),
-    }
+    })
 }
 
 /// The kind of file that sets a knob at boot.

@@ -2,6 +2,7 @@
 
 use crate::experiment::{Recommendation, Study};
 use crate::report::experiment as words;
+use crate::report::experiment::NO_COMMAND;
 use crate::report::html::{facts_table, note, paragraph};
 use crate::report::plot::escape;
 
@@ -24,6 +25,7 @@ fn change(study: &Study<'_>) -> String {
         return String::new();
     };
     let names: Vec<String> = settings.iter().map(|s| s.written_name()).collect();
+    let label = words::arm(study, *arm);
     let steps: String = settings
         .iter()
         .map(|setting| {
@@ -40,18 +42,25 @@ fn change(study: &Study<'_>) -> String {
     let kept = words::idle_sentence(study, *arm).map_or(String::new(), paragraph);
     let rows = [("cost", cost), ("durability", durability), ("way back", reversibility)]
         .map(|(name, text)| (name.to_string(), words::sentence(text), String::new()));
-    let commands = words::commands(settings);
-    let mut lines =
-        vec![("Apply, with five minutes to confirm", format!("{}\n{}", commands.apply, commands.confirm))];
-    lines.push(("Keep for the next boot", commands.persist.join("\n")));
-    lines.push(("Undo", commands.undo));
+    let of_job: String = words::job_changes(study, *arm)
+        .iter()
+        .map(|change| format!("<p class=\"change\">{}</p>", escape(change)))
+        .collect();
+    let lines = words::commands(settings).map_or(Vec::new(), |commands| {
+        vec![
+            ("Apply, with five minutes to confirm", format!("{}\n{}", commands.apply, commands.confirm)),
+            ("Keep for the next boot", commands.persist.join("\n")),
+            ("Undo", commands.undo),
+        ]
+    });
+    let none = if lines.is_empty() { paragraph(words::sentence(NO_COMMAND)) } else { String::new() };
     let blocks: String = lines
         .into_iter()
         .map(|(name, text)| format!("<p class=\"soft\">{}</p><pre>{}</pre>", escape(name), escape(text)))
         .collect();
     format!(
-        "<div class=\"advice\"><h3><code>{}</code><span class=\"tag yes\">measured</span></h3>{steps}{effects}{kept}{blocks}{}</div>\n",
-        escape(names.join(", ")),
+        "<div class=\"advice\"><h3><code>{}</code><span class=\"tag yes\">measured</span></h3>{steps}{of_job}{effects}{kept}{none}{blocks}{}</div>\n",
+        escape(if names.is_empty() { label } else { names.join(", ") }),
         facts_table(&rows)
     )
 }

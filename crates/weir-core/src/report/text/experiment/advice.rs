@@ -4,6 +4,7 @@ use super::EDGE;
 use crate::experiment::{Recommendation, Study};
 use crate::knob::Setting;
 use crate::report::experiment as words;
+use crate::report::experiment::NO_COMMAND;
 use crate::report::text::layout::labelled_at;
 
 /// Effects of a recommendation that are spelt out.
@@ -22,6 +23,9 @@ pub fn advice(study: &Study<'_>) -> String {
             out.push_str("To do (weir has put everything back as it was)\n");
             for setting in settings {
                 labelled_at(&mut out, "  change", EDGE + 1, &step(study, setting));
+            }
+            for change in words::job_changes(study, *arm) {
+                labelled_at(&mut out, "  workload", EDGE + 1, &change);
             }
             for effect in words::effects_of(study, *arm).into_iter().take(EFFECTS_MAX) {
                 labelled_at(&mut out, "  effect", EDGE + 1, &words::effect_sentence(study, effect));
@@ -50,7 +54,11 @@ fn step(study: &Study<'_>, setting: &Setting) -> String {
 
 /// Commands keep lines of their own, however long: they are there to be copied.
 fn commands(settings: &[Setting]) -> String {
-    let commands = words::commands(settings);
+    let Some(commands) = words::commands(settings) else {
+        let mut out = String::new();
+        labelled_at(&mut out, "  apply", EDGE + 1, NO_COMMAND);
+        return out;
+    };
     let mut lines = vec![("apply", commands.apply), ("confirm", commands.confirm)];
     lines.extend(commands.persist.into_iter().map(|persist| ("persist", persist)));
     lines.push(("undo", commands.undo));
