@@ -197,6 +197,23 @@ pub fn megabytes_per_second(bytes_per_second: f64) -> String {
     format!("{} MB/s", significant(bytes_per_second / 1e6))
 }
 
+/// A limit in bytes, as people set limits: `7.9 MB`, `250 MB`, `1 GB`; of whole binary units those: `1 MiB`.
+pub fn limit(bytes: Bytes) -> String {
+    const UNITS: [(u64, &str); 4] =
+        [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")];
+    let Some((unit, name)) = UNITS.iter().find(|(unit, _)| bytes.0 >= *unit) else {
+        return bytes.to_string();
+    };
+    let binary = bytes.0.is_multiple_of(1 << 10) && !bytes.0.is_multiple_of(unit / 10);
+    if binary && bytes.0.is_multiple_of(1 << (10 * (bytes.0.ilog2() / 10))) {
+        return bytes.to_string();
+    }
+    let number = significant(bytes.0 as f64 / *unit as f64);
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{number} {name}")
+}
+
 macro_rules! serde_as_number_or_text {
     ($unit:ident) => {
         impl Serialize for $unit {

@@ -27,7 +27,7 @@ fn plan(design: &str, arms: usize, blocks: u32, seconds: u64, goal: &Goal) -> se
     let all: Vec<Arm> = [idle, found.clone()].into_iter().chain((0..arms).map(grid)).collect();
     let (duration_ns, abort_age_ns, seed, goal) = (seconds * SECOND_NS, Some(SECOND_NS), 7, goal.clone());
     let plan = match design {
-        "sweep" => {
+        "sweep" | "refined sweep" => {
             let knob = "vm.dirty_bytes".to_string();
             serde_json::to_value(SweepPlan {
                 knob,
@@ -37,6 +37,7 @@ fn plan(design: &str, arms: usize, blocks: u32, seconds: u64, goal: &Goal) -> se
                 abort_age_ns,
                 seed,
                 goal,
+                refine: design == "refined sweep",
             })
         }
         "ladder" => serde_json::to_value(LadderPlan {
@@ -92,7 +93,7 @@ proptest! {
     /// same proposals again. (`run` checks arms, budget and end.)
     #[test]
     fn designs_end_within_their_budget_and_repeat_themselves(
-        design in prop::sample::select(vec!["sweep", "ladder", "ab"]),
+        design in prop::sample::select(vec!["sweep", "refined sweep", "ladder", "ab"]),
         (arms, blocks, seconds) in (1usize..4, 1u32..7, 1u64..6),
         goal in prop::sample::select(GOALS.to_vec()),
         (budget_s, overhead_ns) in (0u64..300, 0u64..8_000_000_000),
@@ -101,6 +102,7 @@ proptest! {
     ) {
         let goal: Goal = goal.parse().unwrap();
         let plan = plan(design, arms, blocks, seconds, &goal);
+        let design = design.trim_start_matches("refined ");
         let mut made = build(design, &plan).unwrap();
         let mut random = Random::new(3);
         let mut kinds = kinds.iter().cycle();

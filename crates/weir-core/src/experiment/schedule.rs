@@ -102,6 +102,17 @@ impl Schedule {
         self.blocks.truncate(self.next.0);
     }
 
+    /// Makes other blocks of what is not begun yet. Arms without a trial so far are taken to last as long as `like`.
+    pub(super) fn go_on_with(&mut self, blocks: Vec<Vec<usize>>, like: usize) {
+        self.blocks.truncate(self.next.0);
+        self.blocks.extend(blocks);
+        let arms = self.blocks.iter().flatten().max().map_or(0, |last| last + 1);
+        if arms > self.longest_ns.len() {
+            let longest_ns = self.longest_ns.get(like).copied().unwrap_or(0);
+            self.longest_ns.resize(arms, longest_ns);
+        }
+    }
+
     /// Whether the next trial begins a block.
     pub(super) fn between_blocks(&self) -> bool {
         self.next.1 == 0 && self.outstanding.is_none()

@@ -239,6 +239,7 @@ mod tests {
             abort_age_ns: None,
             seed: 3,
             goal: goal.clone(),
+            refine: false,
         };
         let mut design = Sweep::new(plan.clone()).unwrap();
         let truths = [(758.0, 0.0), (33.7, 187e6), (703.0, 180e6)].map(|(rate, bulk)| Truth {

@@ -7,23 +7,24 @@ use crate::experiment::goal;
 use crate::experiment::measures::Metric;
 use crate::knob::{Risk, Setting, Value, catalog};
 use crate::stats::bootstrap::RatioInterval;
-use crate::units::{Bytes, significant};
+use crate::units::{Bytes, limit, significant};
 
 /// `vm.dirty_bytes = 15 MB`.
 pub(super) fn setting(setting: &Setting) -> String {
-    let value = match setting.value {
-        Value::Bytes(bytes) => size(bytes),
-        Value::Ratio(percent) => format!("{percent} %"),
-        _ => setting.written_value(),
-    };
-    format!("{} = {value}", setting.written_name())
+    format!("{} = {}", setting.written_name(), shown(setting))
 }
 
-/// Powers of 1000 where they come out even, as people set limits.
-fn size(bytes: u64) -> String {
-    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")];
-    let even = units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
-    even.map_or_else(|| Bytes(bytes).to_string(), |(unit, name)| format!("{} {name}", bytes / unit))
+fn shown(setting: &Setting) -> String {
+    match setting.value {
+        Value::Bytes(bytes) => limit(Bytes(bytes)),
+        Value::Ratio(percent) => format!("{percent} %"),
+        _ => setting.written_value(),
+    }
+}
+
+/// The values that an arm sets, without their knobs' names.
+pub(super) fn value_of(arm: &Arm) -> String {
+    list(&arm.settings.iter().map(shown).collect::<Vec<_>>())
 }
 
 /// What an arm changes, else its label.
@@ -122,11 +123,11 @@ pub(super) fn durability(settings: &[Setting]) -> String {
 
 /// How exact the way back is.
 pub(super) fn reversibility(settings: &[Setting]) -> String {
-    let told = risks(settings, |risk| if let Risk::Careful(told) = risk { Some(told) } else { None });
+    let told = risks(settings, |risk| if let Risk::Inexact(told) = risk { Some(told) } else { None });
     match (settings.is_empty(), told.is_empty()) {
         (true, _) => "nothing of the machine is changed".to_string(),
         (false, true) => "exact: the values found are put back".to_string(),
-        (false, false) => format!("the values found are put back, but {}", told.join("; ")),
+        (false, false) => format!("the values found are put back, but not exactly: {}", told.join("; ")),
     }
 }
 

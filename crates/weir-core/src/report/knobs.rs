@@ -66,7 +66,7 @@ fn knob<'a>(spec: &'static Spec, reading: &'a Reading, readings: &[Reading]) -> 
     let numbers = !matches!(spec.kind, Kind::Choice | Kind::Word(_));
     let (risk, changes) = match spec.risk {
         Risk::None => (None, "freely"),
-        Risk::Careful(why) => (Some(why), "freely"),
+        Risk::Careful(why) | Risk::Inexact(why) => (Some(why), "freely"),
         Risk::Durability(why) => (Some(why), "only when told that data are at risk"),
         Risk::Shown(why) => (Some(why), "never"),
     };

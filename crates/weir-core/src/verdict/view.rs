@@ -88,14 +88,7 @@ pub fn threads(n: u32) -> String {
     if n == 1 { "1 thread".to_string() } else { format!("{n} threads") }
 }
 
-/// A limit in bytes as it is typed: `15 MB` where it is a round number of those, else in powers of 1024.
-pub fn limit(bytes: Bytes) -> String {
-    if bytes.0 > 0 && bytes.0.is_multiple_of(1_000_000) {
-        format!("{} MB", bytes.0 / 1_000_000)
-    } else {
-        bytes.to_string()
-    }
-}
+pub use crate::units::limit;
 
 /// `[720, 790]/s`, where there were enough intervals.
 fn interval(rate: &Estimate) -> Option<String> {
@@ -168,6 +161,10 @@ mod tests {
     fn figures_read_well() {
         assert_eq!([times(22.4), times(1.84), times(7530.0)], ["22×", "1.8×", "7,530×"]);
         assert_eq!([percent(0.927), percent(0.044), percent(0.0001)], ["93 %", "4.4 %", "0.01 %"]);
-        assert_eq!([limit(Bytes(15_000_000)), limit(Bytes(1 << 20))], ["15 MB", "1 MiB"]);
+        let shown = [15_000_000, 7_900_000, 250_000_000, 1_000_000_000, 5_583_457_484, 1 << 20, 1 << 34, 800];
+        assert_eq!(
+            shown.map(|bytes| limit(Bytes(bytes))),
+            ["15 MB", "7.9 MB", "250 MB", "1 GB", "5.58 GB", "1 MiB", "16 GiB", "800 B"]
+        );
     }
 }

@@ -69,6 +69,9 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     }
     let experiment = experiment(&typed.asked, &planned, knobs::found(&lab.host, &planned.knobs));
     announce(&experiment, &planned.arms);
+    if let Some(unfolds) = &planned.unfolds {
+        say!("weir: {unfolds}");
+    }
     make_files(&mut lab, &planned.arms, &stop)?;
     let session = Session::begin("tune", command, &typed.asked.place());
     let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop);

@@ -8,7 +8,6 @@ use crate::experiment::race::confirm::Confirmation;
 use crate::experiment::race::{End, FOUND, Race, Step, rank, screen};
 use crate::experiment::space::Dimension;
 use crate::experiment::words;
-use crate::knob::{Risk, catalog};
 use crate::units::{Nanos, significant};
 
 /// The finding as far as the race came.
@@ -162,12 +161,7 @@ fn change(
         .collect();
     let cost = if others.is_empty() { "no other figure was measured".to_string() } else { others.join("; ") };
     let durability = words::durability(&settings);
-    let careful = settings.iter().filter_map(|setting| match catalog::spec(&setting.knob)?.risk {
-        Risk::Careful(why) => Some(format!("{}: {why}", setting.knob)),
-        _ => None,
-    });
-    let reversibility =
-        std::iter::once(words::reversibility(&settings)).chain(careful).collect::<Vec<_>>().join("; ");
+    let reversibility = words::reversibility(&settings);
     (headline, Recommendation::Change { arm: winner, settings, cost, durability, reversibility })
 }
 

@@ -241,7 +241,8 @@ impl Answer<'_> {
     /// What a reader must know beside the headline.
     pub(super) fn remarks(&self, schedule: &Schedule, knee: Option<usize>) -> Vec<String> {
         let mut remarks = Vec::new();
-        let (made, planned) = (schedule.whole_blocks(), schedule.planned_blocks());
+        let planned = self.plan.repeats as usize;
+        let made = schedule.whole_blocks().min(planned);
         if made < planned {
             remarks.push(format!("{made} of {planned} repeats were made"));
         }

@@ -5,8 +5,8 @@ use crate::experiment::goal::Goal;
 use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
 
-/// A curve that spans less than this factor on an axis does not bend: what is left is noise.
-const SPAN_MIN: f64 = 1.1;
+/// A curve that spans less than this share of its best on an axis does not bend: what is left is noise.
+const SPAN_MIN: f64 = 0.09;
 /// A height above the chord, of a curve that is 1 high and wide, below which there is no bend.
 const BEND_MIN: f64 = 0.05;
 /// Neighbours that lie this near the knee's distance from the chord belong to it.
@@ -45,8 +45,9 @@ pub(super) fn front(
     measured.iter().copied().filter(|arm| !beaten(*arm)).collect()
 }
 
-/// The arm of the front farthest from the chord between the front's ends, on logarithmic axes of equal length; of
-/// neighbours about as far the middle one. `None` without two axes and two arms.
+/// The arm of the front farthest from the chord between the front's ends; of neighbours about as far the middle one.
+/// Each axis is the share of the best on it, scaled to the same length: logarithms would let arms that are starved
+/// anyway decide where those that matter bend. `None` without two axes and two arms.
 pub(super) fn knee(goal: &Goal, arms: &[ArmSummary], front: &[usize], axes: &[Metric]) -> Option<usize> {
     let [x, y] = axes else { return None };
     if front.len() < 2 {
@@ -54,7 +55,10 @@ pub(super) fn knee(goal: &Goal, arms: &[ArmSummary], front: &[usize], axes: &[Me
     }
     let along = |axis: &Metric| -> Option<Vec<f64>> {
         let first = &arms[*front.first()?].values;
-        front.iter().map(|arm| goal.gain(axis, &arms[*arm].values, first)).collect()
+        let gains: Vec<f64> =
+            front.iter().map(|arm| goal.gain(axis, &arms[*arm].values, first)).collect::<Option<_>>()?;
+        let best = gains[greatest(&gains)?];
+        Some(gains.iter().map(|gain| (gain - best).exp()).collect())
     };
     let (x, y) = (unit_span(&along(x)?), unit_span(&along(y)?));
     let heights: Vec<f64> = match (x, y) {
@@ -92,7 +96,7 @@ fn plateau_centre(heights: &[f64], top: usize) -> usize {
 fn unit_span(values: &[f64]) -> Option<Vec<f64>> {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let span = values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least;
-    (span >= SPAN_MIN.ln()).then(|| values.iter().map(|value| (value - least) / span).collect())
+    (span >= SPAN_MIN).then(|| values.iter().map(|value| (value - least) / span).collect())
 }
 
 fn greatest(values: &[f64]) -> Option<usize> {

@@ -7,15 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Arm;
 use crate::experiment::design::{Design, Observation, Proposal};
-use crate::experiment::finding::{Effect, Finding};
+use crate::experiment::finding::{ArmSummary, Effect, Finding};
 use crate::experiment::goal::{Base, Bound, Goal, Limit};
 use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
 use crate::experiment::schedule::Schedule;
+use crate::experiment::words;
 use crate::stats::random::Random;
 
 mod answer;
 mod front;
+mod refine;
 #[cfg(test)]
 mod tests;
 
@@ -41,9 +43,16 @@ pub struct SweepPlan {
     pub seed: u64,
     /// What is to improve.
     pub goal: Goal,
+    /// Whether limits in bytes may be added between the grid's where the goal's bounds lie, up to [`SweepPlan::ADDED_MAX`], and
+    /// values that miss them by far be left out of later repeats.
+    #[serde(default)]
+    pub refine: bool,
 }
 
 impl SweepPlan {
+    /// Most values that a sweep may gain.
+    pub const ADDED_MAX: usize = refine::ADDED_MAX;
+
     /// The goal of a user who named none: beside a flood the most bulk that leaves the workload 85 % of its idle rate,
     /// else the highest rate.
     pub fn default_goal(flooded: bool) -> Goal {
@@ -66,28 +75,33 @@ impl SweepPlan {
         (0..self.arms.len()).find(|i| Some(*i) != idle && self.arms[*i].settings.is_empty())
     }
 
-    /// Arms that are candidates: all but the idle one and the one as found.
+    /// Arms that are candidates, in the knob's order: all but the idle one and the one as found.
     fn grid(&self) -> Vec<usize> {
-        (0..self.arms.len()).filter(|i| Some(*i) != self.idle() && Some(*i) != self.found()).collect()
-    }
-
-    fn order(&self) -> Vec<Vec<usize>> {
-        let mut random = Random::new(self.seed);
-        let block = |_| {
-            let mut arms: Vec<usize> = (0..self.arms.len()).collect();
-            random.shuffle(&mut arms);
-            arms
-        };
-        (0..self.repeats).map(block).collect()
+        let (idle, found) = (self.idle(), self.found());
+        let mut grid: Vec<usize> =
+            (0..self.arms.len()).filter(|i| Some(*i) != idle && Some(*i) != found).collect();
+        if self.refine {
+            grid.sort_by_key(|arm| refine::limit(&self.arms[*arm]));
+        }
+        grid
     }
 }
 
 /// A sweep under way.
 #[derive(Debug, Clone)]
 pub struct Sweep {
+    /// The plan, and what was added to its arms since.
     plan: SweepPlan,
     found: usize,
     schedule: Schedule,
+    /// Of the orders within blocks.
+    random: Random,
+    /// Whole blocks that were looked at for where to add values.
+    looked_at: usize,
+    /// Arms that were added.
+    added: Vec<usize>,
+    /// Arms that are not worth more time.
+    left_out: Vec<usize>,
 }
 
 impl Sweep {
@@ -103,8 +117,57 @@ impl Sweep {
         if plan.repeats == 0 || plan.duration_ns == 0 {
             return Err("a sweep needs at least one repeat, and trials that last".to_string());
         }
-        let schedule = Schedule::new(plan.order(), plan.duration_ns, plan.abort_age_ns);
-        Ok(Sweep { plan, found, schedule })
+        let mut random = Random::new(plan.seed);
+        let all: Vec<usize> = (0..plan.arms.len()).collect();
+        let order = (0..plan.repeats).map(|_| shuffled(&mut random, all.clone())).collect();
+        let schedule = Schedule::new(order, plan.duration_ns, plan.abort_age_ns);
+        let (added, left_out) = (Vec::new(), Vec::new());
+        Ok(Sweep { plan, found, schedule, random, looked_at: 0, added, left_out })
+    }
+
+    /// After a whole block: values between where the bounds lie, and no more of those that miss them by far.
+    fn refine(&mut self) {
+        let (blocks, repeats) = (self.schedule.whole_blocks(), self.plan.repeats as usize);
+        if !self.plan.refine || blocks == self.looked_at || blocks > repeats || repeats < 2 {
+            return;
+        }
+        self.looked_at = blocks;
+        let judge = Judge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
+        let arms = judge.summaries(&self.plan.arms);
+        let added = refine::added(&self.plan, &arms, blocks);
+        let hopeless = refine::hopeless(&self.plan, &arms, &self.schedule.observations);
+        let changes = added.is_some() || hopeless.iter().any(|arm| !self.left_out.contains(arm));
+        let like = added.as_ref().map_or(self.found, |(like, _)| *like);
+        if blocks < repeats {
+            self.left_out = hopeless;
+        }
+        for arm in added.into_iter().flat_map(|(_, arms)| arms) {
+            self.added.push(self.plan.arms.len());
+            self.plan.arms.push(arm);
+        }
+        if changes {
+            let rest = self.rest(repeats - blocks);
+            self.schedule.go_on_with(rest, like);
+        }
+    }
+
+    /// So many blocks of all arms but those left out; then blocks that give those added as many trials as the others
+    /// have, with the arms that they are compared with.
+    fn rest(&mut self, blocks: usize) -> Vec<Vec<usize>> {
+        let arms: Vec<usize> = (0..self.plan.arms.len()).filter(|arm| !self.left_out.contains(arm)).collect();
+        let mut rest: Vec<Vec<usize>> =
+            (0..blocks).map(|_| shuffled(&mut self.random, arms.clone())).collect();
+        let made = |arm: &usize| self.schedule.observations.iter().filter(|o| o.proposal.arm == *arm).count();
+        let late = self.added.iter().filter(|arm| arms.contains(arm));
+        let lacking: Vec<(usize, usize)> =
+            late.map(|arm| (*arm, (self.plan.repeats as usize).saturating_sub(made(arm) + blocks))).collect();
+        let most = lacking.iter().map(|(_, lacks)| *lacks).max().unwrap_or(0);
+        for round in 0..most {
+            let late = lacking.iter().filter(|(_, lacks)| *lacks > round).map(|(arm, _)| *arm);
+            let block = self.plan.idle().into_iter().chain([self.found]).chain(late).collect();
+            rest.push(shuffled(&mut self.random, block));
+        }
+        rest
     }
 
     /// Everything against the machine as found, and against the idle one where the goal or a flood makes it the measure.
@@ -129,10 +192,39 @@ impl Sweep {
         effects
     }
 
+    /// What was added to the grid and what was left out, for the reader of unequal counts of trials.
+    fn refinement(&self, arms: &[ArmSummary]) -> Option<String> {
+        let named = |of: &[usize]| {
+            let told = of.iter().map(|arm| {
+                let summary = &arms[*arm];
+                let trials = words::count((summary.trials + summary.spoilt) as usize, "trial");
+                format!("{} ({trials})", words::value_of(&self.plan.arms[*arm]))
+            });
+            words::list(&told.collect::<Vec<_>>())
+        };
+        let of_grid = |arms: &[usize]| -> Vec<usize> {
+            self.plan.grid().into_iter().filter(|arm| arms.contains(arm)).collect()
+        };
+        let (added, left_out) = (of_grid(&self.added), of_grid(&self.left_out));
+        let parts = [
+            (!added.is_empty()).then(|| format!("added between, where the bound lies: {}", named(&added))),
+            (!left_out.is_empty()).then(|| {
+                format!("not repeated further, as they miss the bound by far: {}", named(&left_out))
+            }),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
     /// The figure of the workload that the sweep is about: the goal's first that is not the bulk's.
     fn axis(&self) -> Metric {
         self.plan.goal.metrics().into_iter().find(|metric| *metric != Metric::Bulk).unwrap_or(Metric::Rate)
     }
+}
+
+fn shuffled(random: &mut Random, mut arms: Vec<usize>) -> Vec<usize> {
+    random.shuffle(&mut arms);
+    arms
 }
 
 impl Design for Sweep {
@@ -146,6 +238,9 @@ impl Design for Sweep {
 
     fn observe(&mut self, observation: &Observation) {
         self.schedule.observe(observation);
+        if self.schedule.between_blocks() {
+            self.refine();
+        }
     }
 
     fn finding(&self) -> Finding {
@@ -167,7 +262,8 @@ impl Design for Sweep {
             axis,
         };
         let (headline, recommendation) = answer.answer();
-        let remarks = answer.remarks(&self.schedule, knee);
+        let mut remarks = answer.remarks(&self.schedule, knee);
+        remarks.extend(self.refinement(&arms));
         Finding { headline, recommendation, arms, effects, front, knee, remarks }
     }
 

@@ -1,9 +1,12 @@
 //! Sweeps of made-up devices.
 
 use super::*;
+use crate::experiment::Workload;
 use crate::experiment::design::Outcome;
 use crate::experiment::finding::{Judgement, Recommendation};
+use crate::experiment::log::TrialLog;
 use crate::experiment::replay::replay;
+use crate::experiment::simulate::{Device, Noise, Simulation, flooded};
 use crate::experiment::synthetic::{Truth, arm, experiment, measures, run};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -16,7 +19,16 @@ fn plan(repeats: u32, goal: Goal) -> SweepPlan {
         arm(&setting, &[&setting], true)
     }));
     let knob = "vm.dirty_bytes".to_string();
-    SweepPlan { knob, arms, repeats, duration_ns: 10 * SECOND_NS, abort_age_ns: None, seed: 3, goal }
+    SweepPlan {
+        knob,
+        arms,
+        repeats,
+        duration_ns: 10 * SECOND_NS,
+        abort_age_ns: None,
+        seed: 3,
+        goal,
+        refine: false,
+    }
 }
 
 /// The device of scenario A: small limits spare the commits and cost bulk, large ones starve the commits.
@@ -188,5 +200,107 @@ fn plans_that_cannot_be_carried_out_are_refused() {
     ] {
         let told = Sweep::new(bad).err().unwrap();
         assert!(told.contains(word), "{told}");
+    }
+}
+
+#[test]
+fn the_knee_is_where_shares_bend_not_where_what_is_starved_does() {
+    let measured = [
+        (84e6, 677.0),
+        (152e6, 672.0),
+        (183e6, 552.0),
+        (204e6, 425.0),
+        (209e6, 75.0),
+        (210e6, 34.0),
+        (215e6, 3.0),
+    ];
+    let arms: Vec<ArmSummary> = measured
+        .iter()
+        .map(|(bulk, rate)| ArmSummary {
+            values: [(Metric::Bulk, *bulk), (Metric::Rate, *rate)].into(),
+            ..ArmSummary::default()
+        })
+        .collect();
+    let front: Vec<usize> = (0..arms.len()).collect();
+    let goal = SweepPlan::default_goal(true);
+    for axes in [[Metric::Rate, Metric::Bulk], [Metric::Bulk, Metric::Rate]] {
+        assert_eq!(front::knee(&goal, &arms, &front, &axes), Some(2), "{axes:?}");
+    }
+}
+
+/// A sweep of a coarse grid on a throttled loop device, and the trials of it.
+fn on_a_loop_device(refine: bool, noise: Noise, budget_s: u64) -> (Sweep, Simulation, Vec<TrialLog>) {
+    let arm = |settings: &[&str]| flooded(settings.iter().map(|text| text.parse().unwrap()).collect(), 10);
+    let mut arms = vec![arm(&[]), arm(&[])];
+    arms[0].floods.clear();
+    arms.extend(["4MB", "8MB", "32MB", "128MB", "1GB"].map(|size| arm(&[&format!("vm.dirty_bytes={size}")])));
+    for arm in &mut arms {
+        // Small limits hold up no write of the workload's own, so that there is one bound to find, not two.
+        let Workload::Job(job) = &mut arm.workload else { unreachable!() };
+        job.direct = true;
+    }
+    let plan = SweepPlan { arms, refine, ..plan(3, SweepPlan::default_goal(true)) };
+    let mut simulation = Simulation::new(Device::throttled_loop(), noise, Vec::new(), 5);
+    let mut sweep = Sweep::new(plan).unwrap();
+    let trials = simulation.run(&mut sweep, budget_s * SECOND_NS);
+    (sweep, simulation, trials)
+}
+
+fn picked(finding: &Finding) -> usize {
+    match finding.recommendation {
+        Recommendation::Change { arm, .. } => arm,
+        _ => panic!("{}", finding.headline),
+    }
+}
+
+#[test]
+fn a_refined_sweep_finds_more_bulk_within_the_bound_than_its_coarse_grid() {
+    for noise in [Noise::none(), Noise::quiet()] {
+        let (coarse, ..) = on_a_loop_device(false, noise, 36_000);
+        let (sweep, simulation, trials) = on_a_loop_device(true, noise, 36_000);
+        let expected = |sweep: &Sweep| {
+            let arm = &sweep.arms()[picked(&sweep.finding())];
+            let (figures, idle) = (simulation.expected(arm), simulation.expected(&sweep.arms()[0]));
+            (figures[&Metric::Rate] / idle[&Metric::Rate], figures[&Metric::Bulk])
+        };
+        let ((_, coarse_bulk), (share, bulk)) = (expected(&coarse), expected(&sweep));
+        assert!(share >= 0.85 && bulk > coarse_bulk, "{share}, {bulk} against {coarse_bulk}");
+        let added = sweep.arms().len() - 7;
+        assert!((1..=SweepPlan::ADDED_MAX).contains(&added), "{added}");
+        let finding = sweep.finding();
+        let told = finding.remarks.join("\n");
+        assert!(
+            told.contains("added between, where the bound lies: ") && told.contains(" (3 trials)"),
+            "{told}"
+        );
+        assert!(told.contains("128 MB (2 trials) and 1 GB (2 trials)"), "{told}");
+        for arm in 7..sweep.arms().len() {
+            assert_eq!(finding.arms[arm].trials, 3, "{}", finding.arms[arm].label);
+            let beside = |trial: &&TrialLog| trial.proposal().arm == arm;
+            let blocks: Vec<u32> = trials.iter().filter(beside).map(|trial| trial.proposal().block).collect();
+            for anchor in 0..2 {
+                let has = |block: &u32| {
+                    trials.iter().any(|t| t.proposal().arm == anchor && t.proposal().block == *block)
+                };
+                assert!(blocks.iter().all(has), "{blocks:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refined_sweeps_log_leads_back_to_where_it_stopped() {
+    let (sweep, _, trials) = on_a_loop_device(true, Noise::quiet(), 36_000);
+    let (short, ..) = on_a_loop_device(true, Noise::quiet(), 300);
+    assert!(short.schedule.observations.len() < trials.len());
+    let arms = sweep.plan.arms[..7].to_vec();
+    let plan = SweepPlan { arms, ..sweep.plan.clone() };
+    for stop in [0, 6, 7, 8, 15, 16, trials.len() - 1, trials.len()] {
+        let log = experiment("sweep", &plan, plan.goal.clone(), trials[..stop].to_vec());
+        let mut design = replay(&log).unwrap();
+        match trials.get(stop) {
+            Some(next) => assert_eq!(design.propose(next.left_ns).as_ref(), Some(next.proposal())),
+            None => assert_eq!((design.arms(), design.finding()), (sweep.arms(), sweep.finding())),
+        }
     }
 }

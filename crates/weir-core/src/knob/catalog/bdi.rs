@@ -43,7 +43,7 @@ pub const KNOBS: &[Spec] = &[
         default: "the dirty limit",
         meaning: "max_ratio as bytes of this device's dirty data.",
         trap: "More than the dirty limit is refused by the kernel, less than a millionth of it becomes 0.",
-        risk: Risk::Careful(DRIFTS),
+        risk: Risk::Inexact(DRIFTS),
         resets: &["max_ratio_fine"],
         ..BYTES
     },
@@ -71,7 +71,7 @@ pub const KNOBS: &[Spec] = &[
         path: "/sys/class/bdi/{}/min_bytes",
         default: "0",
         meaning: "min_ratio as bytes of this device's dirty data.",
-        risk: Risk::Careful(DRIFTS),
+        risk: Risk::Inexact(DRIFTS),
         resets: &["min_ratio_fine"],
         ..BYTES
     },

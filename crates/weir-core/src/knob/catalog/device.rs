@@ -66,7 +66,7 @@ pub const KNOBS: &[Spec] = &[
         default: "2000 where the device claims not to rotate, 75000 where it does; 0 under bfq",
         meaning: "Latency of reads that writeback is throttled to keep; 0 turns the throttle off.",
         trap: "It looks at the latency of reads only: it cannot protect an fsync.",
-        risk: Risk::Careful(
+        risk: Risk::Inexact(
             "any write marks it as set by hand, so a later switch to bfq or io.cost no longer turns it off; only a \
              restart clears that",
         ),

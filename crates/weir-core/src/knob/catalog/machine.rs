@@ -78,7 +78,7 @@ pub const KNOBS: &[Spec] = &[
         default: "nothing is held",
         meaning: "Drops clean page cache (1), directory entries and inodes (2) or both (3), once.",
         trap: "Dirty pages stay: sync first. Everyone on the machine reads from the device again afterwards.",
-        risk: Risk::Careful("every process of the machine finds its cache cold, and there is no way back"),
+        risk: Risk::Inexact("every process of the machine finds its cache cold, and there is no way back"),
         rank: rank::ACTION,
         ..PLAIN
     },

@@ -53,8 +53,10 @@ pub enum Kind {
 pub enum Risk {
     /// Speed only, and the way back is exact.
     None,
-    /// The way back is not exact, or others suffer; the sentence says how.
+    /// Others suffer while it is set, and the way back is exact; the sentence says how.
     Careful(&'static str),
+    /// The way back is not exact; the sentence says why.
+    Inexact(&'static str),
     /// Data could be lost at a power failure: shown, measured when asked for, never changed without a flag that
     /// names the risk.
     Durability(&'static str),

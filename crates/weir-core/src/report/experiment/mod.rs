@@ -9,10 +9,9 @@ pub mod synthetic;
 use crate::experiment::{
     ArmSummary, Effect, Judgement, Metric, Outcome, Recommendation, Role, Study, TrialLog, Workload,
 };
-use crate::knob::{Scope, Setting, Value};
+use crate::knob::{Risk, Scope, Setting, Value, catalog};
 use crate::stats::bootstrap::RatioInterval;
-use crate::units::{Bytes, Nanos, megabytes_per_second, per_second, significant};
-use crate::verdict::view;
+use crate::units::{Bytes, Nanos, limit, megabytes_per_second, per_second, significant};
 
 /// Name of a figure in a column's head.
 pub fn title(study: &Study<'_>, metric: &Metric) -> String {
@@ -72,7 +71,7 @@ pub fn judgement(effect: &Effect) -> &'static str {
 /// A value as people say it: `15 MB`, `20 %`, `mq-deadline`.
 pub fn value(value: &Value) -> String {
     match value {
-        Value::Bytes(bytes) => view::limit(Bytes(*bytes)),
+        Value::Bytes(bytes) => limit(Bytes(*bytes)),
         Value::Ratio(ratio) => format!("{ratio} %"),
         other => other.to_string(),
     }
@@ -214,13 +213,25 @@ fn shell_word(word: &str) -> String {
     super::text::layout::shell(&[word.to_string()])
 }
 
-/// The effects that speak for or against a recommended arm: against the machine as found, the main figure first.
+/// The effects that speak for or against a recommended arm: against the machine as found, the main figure first;
+/// only of figures that both have.
 pub fn effects_of<'a>(study: &'a Study<'_>, arm: usize) -> Vec<&'a Effect> {
     let main = study.main_metric();
-    let mut effects: Vec<&Effect> =
-        study.finding.effects.iter().filter(|e| e.to == arm && study.role(e.from) != Role::Idle).collect();
+    let known = |e: &Effect| [e.from, e.to].iter().all(|arm| study.value(*arm, &e.metric).is_some());
+    let all = study.finding.effects.iter().filter(|e| e.to == arm && study.role(e.from) != Role::Idle);
+    let mut effects: Vec<&Effect> = all.filter(|e| known(e)).collect();
     effects.sort_by_key(|e| (study.role(e.from) != Role::AsFound, e.metric != main));
     effects
+}
+
+/// What others suffer while some settings are in force, in a sentence each.
+pub fn while_set(settings: &[Setting]) -> Vec<String> {
+    let told = |setting: &Setting| match catalog::spec(&setting.knob)?.risk {
+        Risk::Careful(why) if settings.len() > 1 => Some(sentence(&format!("{}: {why}", setting.knob))),
+        Risk::Careful(why) => Some(sentence(why)),
+        _ => None,
+    };
+    settings.iter().filter_map(told).collect()
 }
 
 /// `commits/s 33.7 → 703: 20.9× [18.1, 23.4], better (9 units)`.

@@ -19,6 +19,8 @@ use crate::settings::tune::{self as settings, Asked, Base};
 
 /// What a dry run takes the device to write: it measures nothing.
 const DRY_RATE: f64 = 200e6;
+/// The knob whose values follow from what the device writes.
+const DIRTY_BYTES: &str = "vm.dirty_bytes";
 const REPEATS: u32 = 3;
 const PAIRS: u32 = 10;
 
@@ -54,6 +56,8 @@ pub struct Planned {
     pub goal: Goal,
     /// What a reader must know from the start.
     pub remarks: Vec<String>,
+    /// What is decided only by what is measured.
+    pub unfolds: Option<String>,
 }
 
 /// Reads what was typed.
@@ -167,6 +171,7 @@ fn race(typed: &Typed, args: &RaceArgs, lab: &mut Lab<'_>, stop: &Stop) -> anyho
     planned.knobs.sort();
     planned.knobs.dedup();
     planned.remarks.extend(plan.left_out);
+    planned.unfolds = Some("which candidates go on depends on what is measured".to_string());
     Ok(planned)
 }
 
@@ -188,13 +193,24 @@ fn sweep(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> any
         abort_age_ns: None,
         seed: asked.seed,
         goal,
+        refine: refines(args),
     };
-    planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())
+    let mut planned = planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())?;
+    let more = SweepPlan::ADDED_MAX;
+    planned.unfolds = plan
+        .refine
+        .then(|| format!("and up to {more} more between, where the bound of the goal turns out to lie"));
+    Ok(planned)
+}
+
+/// Whether values may be added between those of the grid: where nobody typed them, and any number of bytes will do.
+fn refines(args: &SweepArgs) -> bool {
+    args.grid.is_empty() && args.knob == DIRTY_BYTES
 }
 
 /// Values for a knob of which none were typed.
 fn grid(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<Vec<String>> {
-    if args.knob == "vm.dirty_bytes" {
+    if args.knob == DIRTY_BYTES {
         let found = lab.host.vm_settings().dirty_threshold_bytes.unwrap_or(0);
         let rate = write_rate(typed, lab, stop)?;
         return Ok(settings::dirty_values(rate, Bytes(found)));
@@ -226,7 +242,7 @@ fn planned(
     goal: Goal,
 ) -> anyhow::Result<Planned> {
     let (plan, knobs) = (serde_json::to_value(plan)?, knobs::of_arms(&arms));
-    let planned = Planned { name, plan, arms, knobs, goal, remarks: Vec::new() };
+    let planned = Planned { name, plan, arms, knobs, goal, remarks: Vec::new(), unfolds: None };
     build(&planned)?;
     Ok(planned)
 }

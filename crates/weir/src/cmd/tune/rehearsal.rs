@@ -43,8 +43,8 @@ pub fn text(planned: &Planned, asked: &Asked, lab: &Lab<'_>) -> anyhow::Result<S
     let (least, most) = (Nanos(least_ns), Nanos(most_ns));
     let time = if least == most { format!("{least}") } else { format!("{least} to {most}") };
     let _ = writeln!(out, "{number} trials, {time}, and waits for a clean start between them");
-    if planned.name == "race" {
-        let _ = writeln!(out, "which candidates go on depends on what is measured");
+    if let Some(unfolds) = &planned.unfolds {
+        let _ = writeln!(out, "{unfolds}");
     }
     Ok(out)
 }

@@ -3,18 +3,16 @@
 use weir_core::knob::{Reading, Value};
 use weir_core::units::Bytes;
 
-/// How long the device may take to write what is dirty at the limit in the middle of the grid: 15 MB at 200 MB/s, as
-/// the field reports found it.
-const MIDDLE_SECONDS: f64 = 0.075;
-/// The grid around it, denser where the knee is to be expected.
-const FACTORS: [f64; 8] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0];
+/// How long the device may take to write what is dirty at the limit, s: small limits cost the bulk writer, large ones
+/// the commits. Where one turns into the other, as field reports found it, they lie close together.
+const DRAIN_SECONDS: [f64; 8] = [0.02, 0.032, 0.05, 0.075, 0.12, 0.22, 0.5, 1.0];
 const LEAST: f64 = 1e6;
 /// Parts of a number that is found.
 const PARTS: [f64; 4] = [0.25, 0.5, 2.0, 4.0];
 
 /// Limits of dirty pages for a device that writes so many bytes a second, all below the limit that is found.
 pub fn dirty_values(bytes_per_second: f64, found: Bytes) -> Vec<String> {
-    let limits = FACTORS.iter().map(|factor| (bytes_per_second * MIDDLE_SECONDS * factor).max(LEAST));
+    let limits = DRAIN_SECONDS.iter().map(|seconds| (bytes_per_second * seconds).max(LEAST));
     let mut values: Vec<u64> = limits.map(rounded).filter(|bytes| found.0 == 0 || *bytes < found.0).collect();
     values.dedup();
     values.iter().map(u64::to_string).collect()
@@ -50,10 +48,10 @@ mod tests {
         let all = dirty_values(200e6, Bytes(5_000_000_000));
         assert_eq!(
             all,
-            ["3800000", "7500000", "15000000", "30000000", "60000000", "120000000", "240000000", "960000000"]
+            ["4000000", "6400000", "10000000", "15000000", "24000000", "44000000", "100000000", "200000000"]
         );
-        assert_eq!(dirty_values(200e6, Bytes(50_000_000)).len(), 4);
-        assert_eq!(dirty_values(1e6, Bytes(0)), ["1000000", "1200000", "4800000"]);
+        assert_eq!(dirty_values(200e6, Bytes(50_000_000)).len(), 6);
+        assert_eq!(dirty_values(5e6, Bytes(0)), ["1000000", "1100000", "2500000", "5000000"]);
     }
 
     #[test]

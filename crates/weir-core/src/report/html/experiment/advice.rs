@@ -40,8 +40,10 @@ fn change(study: &Study<'_>) -> String {
         .map(|e| paragraph(words::effect_sentence(study, e)))
         .collect();
     let kept = words::idle_sentence(study, *arm).map_or(String::new(), paragraph);
-    let rows = [("cost", cost), ("durability", durability), ("way back", reversibility)]
-        .map(|(name, text)| (name.to_string(), words::sentence(text), String::new()));
+    let told = [("cost", cost), ("durability", durability), ("way back", reversibility)]
+        .map(|(name, text)| (name, words::sentence(text)));
+    let told = told.into_iter().chain(words::while_set(settings).into_iter().map(|text| ("while set", text)));
+    let rows: Vec<_> = told.map(|(name, text)| (name.to_string(), text, String::new())).collect();
     let of_job: String = words::job_changes(study, *arm)
         .iter()
         .map(|change| format!("<p class=\"change\">{}</p>", escape(change)))

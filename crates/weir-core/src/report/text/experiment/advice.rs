@@ -38,6 +38,9 @@ pub fn advice(study: &Study<'_>) -> String {
             {
                 labelled_at(&mut out, label, EDGE + 1, &words::sentence(text));
             }
+            for told in words::while_set(settings) {
+                labelled_at(&mut out, "  while set", EDGE + 1, &told);
+            }
             out.push_str(&commands(settings));
         }
     }

@@ -50,7 +50,7 @@ fn append(out: &mut String, lines: &[(&'static str, String)]) {
 fn about(spec: &Spec, takes: &str) -> Vec<(&'static str, String)> {
     let risk = match spec.risk {
         Risk::None => String::new(),
-        Risk::Careful(why) => format!("{why}."),
+        Risk::Careful(why) | Risk::Inexact(why) => format!("{why}."),
         Risk::Durability(why) => format!("DATA AT RISK: {why}."),
         Risk::Shown(why) => format!("shown only: {why}."),
     };
