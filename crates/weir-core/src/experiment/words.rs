@@ -8,6 +8,8 @@ use crate::experiment::measures::Metric;
 use crate::knob::{Risk, Setting, Value, catalog};
 use crate::stats::bootstrap::RatioInterval;
 use crate::units::{Bytes, limit, significant};
+use crate::workload::Job;
+use crate::workload::spec::OpenSync;
 
 /// `vm.dirty_bytes = 15 MB`.
 pub(super) fn setting(setting: &Setting) -> String {
@@ -121,6 +123,26 @@ pub(super) fn durability(settings: &[Setting]) -> String {
     }
 }
 
+/// What one way to run means for durability instead of another: by its settings, and by how its job syncs.
+pub(super) fn durability_of(from: &Arm, to: &Arm) -> String {
+    let (Workload::Job(before), Workload::Job(after)) = (&from.workload, &to.workload) else {
+        return durability(&to.settings);
+    };
+    match (synced_every(before), synced_every(after)) {
+        (Some(before), after) if after.is_none_or(|after| after > before) => format!(
+            "less is synced than with {}: a power failure takes writes that were safe there",
+            from.label
+        ),
+        _ => durability(&to.settings),
+    }
+}
+
+/// Of how many writes one makes all before it durable; `None` where none does.
+fn synced_every(job: &Job) -> Option<u64> {
+    let every = if job.open_sync == OpenSync::None { job.sync.every } else { 1 };
+    (job.writes() && every > 0).then_some(every)
+}
+
 /// How exact the way back is.
 pub(super) fn reversibility(settings: &[Setting]) -> String {
     let told = risks(settings, |risk| if let Risk::Inexact(told) = risk { Some(told) } else { None });
@@ -134,4 +156,30 @@ pub(super) fn reversibility(settings: &[Setting]) -> String {
 fn risks(settings: &[Setting], of: fn(Risk) -> Option<&'static str>) -> Vec<String> {
     let specs = settings.iter().filter_map(|setting| Some((setting, catalog::spec(&setting.knob)?)));
     specs.filter_map(|(setting, spec)| Some(format!("{}: {}", setting.knob, of(spec.risk)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_syncs_less_is_less_durable_whatever_the_settings() {
+        let arm = |open_sync: OpenSync, every: u64| {
+            let mut job = Job { open_sync, read_percent: 0.0, ..Job::default() };
+            job.sync.every = every;
+            let (label, settings) = ("first".to_string(), Vec::new());
+            Arm { label, settings, workload: Workload::Job(Box::new(job)), floods: Vec::new() }
+        };
+        for (from, to, less) in [
+            ((OpenSync::None, 1), (OpenSync::None, 1), false),
+            ((OpenSync::Dsync, 0), (OpenSync::None, 1), false),
+            ((OpenSync::Dsync, 0), (OpenSync::None, 0), true),
+            ((OpenSync::None, 1), (OpenSync::None, 100), true),
+            ((OpenSync::None, 100), (OpenSync::Sync, 0), false),
+            ((OpenSync::None, 0), (OpenSync::None, 0), false),
+        ] {
+            let told = durability_of(&arm(from.0, from.1), &arm(to.0, to.1));
+            assert_eq!(told.starts_with("less is synced"), less, "{from:?} to {to:?}: {told}");
+        }
+    }
 }

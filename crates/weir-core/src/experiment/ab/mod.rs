@@ -154,7 +154,7 @@ impl Ab {
                 let settings = self.arms[B].settings.clone();
                 let cost = self.cost(effects);
                 let (durability, reversibility) =
-                    (words::durability(&settings), words::reversibility(&settings));
+                    (words::durability_of(&self.arms[A], &self.arms[B]), words::reversibility(&settings));
                 let told = format!("{b} is better than {a}: {shown}, and {cost}");
                 (told, Recommendation::Change { arm: B, settings, cost, durability, reversibility })
             }

@@ -134,8 +134,10 @@ impl Ladder {
             Judgement::Unknown => (steps, Recommendation::None),
             Judgement::Better => {
                 let settings = self.plan.arms[chosen].settings.clone();
-                let (durability, reversibility) =
-                    (words::durability(&settings), words::reversibility(&settings));
+                let (durability, reversibility) = (
+                    words::durability_of(&self.plan.arms[0], &self.plan.arms[chosen]),
+                    words::reversibility(&settings),
+                );
                 let cost = step::cost(&arms[0], &arms[chosen]);
                 let told = format!("{steps}; by `{goal}` the step to stop at is {}", label(chosen));
                 (told, Recommendation::Change { arm: chosen, settings, cost, durability, reversibility })
@@ -158,7 +160,7 @@ impl Ladder {
         }
         if made < UNITS_MIN {
             remarks.push(format!(
-                "{} are few: percentiles have no intervals below {UNITS_MIN}",
+                "{} made: percentiles have intervals from {UNITS_MIN} on",
                 words::count(made, "repeat")
             ));
         }

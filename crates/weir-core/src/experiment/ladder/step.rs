@@ -101,6 +101,11 @@ impl Step<'_> {
         let value = words::value(metric, *self.after.values.get(metric)?);
         let name = if *metric == Metric::Rate { String::new() } else { format!("{metric} ") };
         let effect = self.effect(metric)?;
+        if effect.ratio.is_none() {
+            let before = self.before.values.get(metric).map(|before| words::value(metric, *before));
+            let before = before.map_or(String::new(), |before| format!(", {before} before"));
+            return Some(format!("{name}{value}{before} (no interval)"));
+        }
         let word = match effect.judgement {
             Judgement::Better => "better, ",
             Judgement::Worse => "worse, ",

@@ -159,7 +159,7 @@ fn whatever_the_budget_a_log_leads_to_the_conclusion_that_its_race_came_to() {
     for (device, noise) in [(Device::array(), Noise::shared()), (Device::throttled_loop(), Noise::quiet())] {
         for seconds in [0, 90, 180, 300, 360, 480, 600, 720, 900, 2400] {
             let plan = plan(4, "max rate", seconds);
-            let mut machine = machine(device.clone(), noise.clone(), seconds);
+            let mut machine = machine(device.clone(), noise, seconds);
             let (race, log) = run(plan.clone(), &mut machine, seconds * 1_000_000_000);
             let mut again = replayed(&plan, &log);
             let left_ns = seconds * 1_000_000_000 - (machine.clock_s() * 1e9) as u64;

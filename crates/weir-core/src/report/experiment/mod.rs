@@ -262,7 +262,7 @@ pub fn idle_sentence(study: &Study<'_>, arm: usize) -> Option<String> {
 
 /// A finding's words as a sentence of its own: a capital, unless it begins with a name, and a full stop.
 pub fn sentence(text: &str) -> String {
-    let first = text.split_whitespace().next().unwrap_or_default();
+    let first = text.split_whitespace().next().unwrap_or_default().trim_end_matches(':');
     let is_name = first.contains(['.', '/', '=', '_', ':']);
     let mut chars = text.chars();
     let start: String = chars

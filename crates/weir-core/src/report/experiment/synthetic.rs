@@ -294,6 +294,19 @@ pub fn ab(record: &Record, gain: f64) -> Study<'_> {
     maker.study(record, "ab", finding, &["sda/scheduler=mq-deadline"])
 }
 
+/// Two jobs of which the better one opens its files with O_DIRECT and keeps more in flight.
+pub fn direct(record: &Record) -> Study<'_> {
+    let mut study = ab(record, 1.4);
+    for (arm, label) in study.arms.iter_mut().zip(["direct=false", "direct=true,depth=32"]) {
+        (arm.label, arm.settings) = (label.to_string(), Vec::new());
+    }
+    if let Workload::Job(job) = &mut study.arms[1].workload {
+        (job.direct, job.depth) = (true, 32);
+    }
+    study.finding.recommendation = change(1, &[]);
+    study
+}
+
 /// Four knobs: screened, raced, confirmed.
 pub fn race(record: &Record) -> Study<'_> {
     let mut maker = Maker::new(5);

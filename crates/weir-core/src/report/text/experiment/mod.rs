@@ -190,6 +190,9 @@ mod tests {
             (arm.label, arm.settings) = (label.to_string(), Vec::new());
         }
         check(&experiment(&two_ways), &["A threads=1 (10 trials)", "B threads=4 (10 trials)"]);
+        let text = experiment(&synthetic::direct(&record));
+        check(&text, &["direct: false → true", "depth: 1 → 32", "apply nothing of the machine"]);
+        assert!(!text.contains("weir knobs"), "no command without a setting:\n{text}");
         check(&experiment(&synthetic::race(&record)), &["out after block 1", "confirmed in 10 trials"]);
         check(
             &experiment(&synthetic::spoilt(&record)),
