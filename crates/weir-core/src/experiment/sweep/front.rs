@@ -54,11 +54,14 @@ pub(super) fn knee(goal: &Goal, arms: &[ArmSummary], front: &[usize], axes: &[Me
         return None;
     }
     let along = |axis: &Metric| -> Option<Vec<f64>> {
-        let first = &arms[*front.first()?].values;
-        let gains: Vec<f64> =
-            front.iter().map(|arm| goal.gain(axis, &arms[*arm].values, first)).collect::<Option<_>>()?;
-        let best = gains[greatest(&gains)?];
-        Some(gains.iter().map(|gain| (gain - best).exp()).collect())
+        let values: Vec<f64> =
+            front.iter().map(|arm| arms[*arm].values.get(axis).copied()).collect::<Option<_>>()?;
+        let more = goal.more_is_better(axis);
+        // Not by gains over an arm: those of arms many times better than it end at one limit and look alike.
+        let merits: Vec<f64> =
+            values.iter().map(|v| if more { *v } else { 1.0 / v.max(f64::MIN_POSITIVE) }).collect();
+        let best = merits[greatest(&merits)?];
+        (best > 0.0).then(|| merits.iter().map(|merit| merit / best).collect())
     };
     let (x, y) = (unit_span(&along(x)?), unit_span(&along(y)?));
     let heights: Vec<f64> = match (x, y) {
