@@ -187,8 +187,10 @@ fn root_util_is_held_against_the_stored_curve() {
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         serde_json::from_str::<Value>(&ended.stdout).unwrap()
     };
-    let idle = util(&[]);
-    assert!(idle["statements"][0].as_str().unwrap().starts_with("No I/O"), "{idle}");
+    // Whoever watches for new devices may still be probing this one.
+    let is_idle = |seen: &Value| seen["statements"][0].as_str().unwrap().starts_with("No I/O");
+    let seen: Vec<Value> = (0..5).map(|_| util(&[])).take_while(|seen| !is_idle(seen)).collect();
+    assert!(seen.len() < 5, "{seen:?}");
     read_some(&weir, &folder);
     let load = ["bench", "--rw", "randread", "--size", "8M", "--rate", "300", "--duration", "30s"];
     let running = weir.start(&folder, &load, |done| done.read > 100 * 4096);
