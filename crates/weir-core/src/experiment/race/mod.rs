@@ -422,11 +422,13 @@ impl Race {
         self.duration_ns.saturating_add(self.ledger.typical_ns())
     }
 
-    /// What the confirmation takes, with a tenth to spare, ns.
+    /// What the confirmation takes, with a tenth to spare and room for one slow trial, without which the last pair is
+    /// not begun, ns.
     fn reserve_ns(&self) -> u64 {
         let winner_ns = self.winner.map_or(self.ledger.typical_ns(), |arm| self.ledger.after_ns(arm));
         let pair_ns = 2 * self.duration_ns + self.ledger.after_ns(FOUND) + winner_ns;
-        (self.plan.rules.pairs as u64).saturating_mul(pair_ns).saturating_mul(11) / 10
+        let pairs_ns = (self.plan.rules.pairs as u64).saturating_mul(pair_ns).saturating_mul(11) / 10;
+        pairs_ns.saturating_add(self.ledger.worst_ns(self.duration_ns))
     }
 
     /// Trials for which there is time beside the confirmation.
