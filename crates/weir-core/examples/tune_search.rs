@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use weir_core::experiment::race::{Race, RacePlan};
-use weir_core::experiment::simulate::{Device, Noise, Simulation, flooded};
-use weir_core::experiment::space::{Dimension, Range, settings};
+use weir_core::experiment::simulate::{Device, Noise, Simulation, dimensions, flooded, stock};
+use weir_core::experiment::space::{Dimension, settings};
 use weir_core::experiment::{Arm, Design, Goal, Metric, Phase, Proposal};
-use weir_core::knob::{Setting, Value};
+use weir_core::knob::Setting;
 use weir_core::stats::random::Random;
 
 /// Measured time of a trial, s.
@@ -62,7 +62,7 @@ fn row(case: &Case, name: &str, search: Search, repetitions: u64, minutes: f64) 
     let best = best(case);
     let (mut near, mut wins, mut used_s, mut losses) = (0, 0, 0f64, Vec::new());
     for seed in 0..repetitions {
-        let mut machine = Simulation::new(case.device.clone(), case.noise, found(), seed);
+        let mut machine = Simulation::new(case.device.clone(), case.noise, stock(), seed);
         let recommended = search(case, &mut machine, seed, minutes * 60.0);
         used_s = used_s.max(machine.clock_s());
         wins += u32::from(recommended.is_some());
@@ -169,7 +169,7 @@ fn rate(machine: &Simulation, arm: &Arm) -> f64 {
 
 /// The best rate there is: many random points, then many steps near the best one.
 fn best(case: &Case) -> f64 {
-    let machine = Simulation::new(case.device.clone(), Noise::none(), found(), 0);
+    let machine = Simulation::new(case.device.clone(), Noise::none(), stock(), 0);
     let mut random = Random::new(7);
     let mut best = (0.0, vec![0.5; case.dimensions.len()]);
     for step in 0..40_000 {
@@ -185,33 +185,4 @@ fn best(case: &Case) -> f64 {
         }
     }
     best.0
-}
-
-fn found() -> Vec<Setting> {
-    let ratio = |knob: &str, percent| knob.parse().ok().map(|knob| Setting::new(knob, Value::Ratio(percent)));
-    [ratio("vm.dirty", 20), ratio("vm.dirty_background", 10)].into_iter().flatten().collect()
-}
-
-/// Four knobs of which one or three matter, or six.
-fn dimensions(count: usize) -> Vec<Dimension> {
-    let limit = Range::Scale { min: 8_400_000, max: 2_500_000_000, step: 1, bytes: true };
-    let number = |min, max, step| Range::Scale { min, max, step, bytes: false };
-    let words = ["none", "mq-deadline", "kyber", "bfq"].map(|w| Value::Word(w.to_string())).to_vec();
-    let all = [
-        ("vm.dirty", limit, Value::Ratio(20), 1.0),
-        ("sda/max_sectors_kb", number(64, 1280, 4), Value::Number(1280), 1.0),
-        ("sda/nr_requests", number(4, 256, 1), Value::Number(128), 0.83),
-        ("sda/scheduler", Range::Levels(words), Value::Word("none".into()), 0.1),
-        ("vm.dirty_expire_centisecs", number(100, 6000, 1), Value::Number(3000), 0.83),
-        (
-            "vm.swappiness",
-            Range::Levels([0, 10, 60, 100].map(Value::Number).to_vec()),
-            Value::Number(60),
-            0.6,
-        ),
-    ];
-    let of = |(name, range, found, found_at): (&str, Range, Value, f64)| {
-        Some(Dimension { knob: name.parse().ok()?, range, found, found_at, only_with: None })
-    };
-    all.into_iter().take(count).filter_map(of).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
 /// A request to stop, shared with signal handlers: runs end early, keep what they measured and clean up.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +22,16 @@ impl Stop {
         let own = self.own.load(Ordering::Relaxed);
         let above = self.above.as_ref().map_or(0, |above| above.load(Ordering::Relaxed));
         [own, above].into_iter().find(|signal| *signal != 0)
+    }
+
+    /// Sleeps, but wakes when asked to stop. `false`: asked.
+    pub fn pause(&self, time: Duration) -> bool {
+        const STEP: Duration = Duration::from_millis(20);
+        let until = Instant::now() + time;
+        while Instant::now() < until && self.requested().is_none() {
+            std::thread::sleep(STEP.min(until.saturating_duration_since(Instant::now())));
+        }
+        self.requested().is_none()
     }
 
     /// A request that this one raises too, but that does not raise this one: ends one run out of several.

@@ -64,6 +64,49 @@ impl Progress {
     }
 }
 
+/// A line of progress over steps: on a terminal it renews itself, elsewhere each step is a plain line of its own.
+pub struct StepLine {
+    line: Progress,
+    terminal: bool,
+}
+
+impl StepLine {
+    /// Nothing shown yet.
+    pub fn new() -> StepLine {
+        StepLine { line: Progress::new(), terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// A step begins.
+    pub fn begin(&mut self, text: &str) {
+        if self.terminal {
+            self.line.show(text);
+        } else {
+            say!("weir: {text}");
+        }
+    }
+
+    /// The current step with more about it; only a terminal shows it.
+    pub fn renew(&mut self, text: &str) {
+        if self.terminal {
+            self.line.show(text);
+        }
+    }
+
+    /// Something worth a line of its own.
+    pub fn say(&mut self, sentence: &str) {
+        self.line.clear();
+        say!("weir: {sentence}");
+        if self.terminal {
+            self.line = Progress::new();
+        }
+    }
+
+    /// Removes the line.
+    pub fn clear(&mut self) {
+        self.line.clear();
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
+use weir_core::stats::random::Random;
 use weir_host::knob::{self, Journal, Which};
 
 use super::devices::Disk;
@@ -23,14 +24,6 @@ const VICTIMS: [&[Victim]; 4] =
 enum Victim {
     Run,
     Guardian,
-}
-
-/// The generator of Steele, Lea and Flood: the moments are the same in each run.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 fn kill(victims: &[Victim], run: &mut Run) {
@@ -63,11 +56,11 @@ pub fn root_kills_at_any_moment_are_led_back() {
         "bdi/max_ratio=7",
     ]);
     wanted.extend(limits::wanted());
-    let (mut state, mut unfinished) = (1, 0);
+    let (mut moments, mut unfinished) = (Random::new(1), 0);
     for index in 0..kills {
         let verb = if index % 3 == 2 { "__keep" } else { "__churn" };
-        let victims = VICTIMS[(random(&mut state) % VICTIMS.len() as u64) as usize];
-        let alone = Duration::from_micros(random(&mut state) % MOST_US);
+        let victims = VICTIMS[(moments.next_u64() % VICTIMS.len() as u64) as usize];
+        let alone = Duration::from_micros(moments.next_u64() % MOST_US);
         let mut run = Run::start(verb, &folder, &wanted);
         sleep(alone);
         kill(victims, &mut run);

@@ -33,6 +33,17 @@ pub struct Args {
     /// Take the jobs from a fio job file; what weir does not take from it is named on stderr
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     pub from_fio: Option<PathBuf>,
+    /// The job.
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Besides.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What describes a job.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct JobArgs {
     /// Where.
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -48,9 +59,6 @@ pub struct Args {
     /// How long and how fast.
     #[command(flatten)]
     pub course: CourseArgs,
-    /// Besides.
-    #[command(flatten)]
-    pub output: OutputArgs,
 }
 
 /// Where the I/O goes.

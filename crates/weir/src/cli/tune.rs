@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use weir_core::units::Nanos;
 
-use super::bench::{CourseArgs, EngineArgs, PatternArgs, PlaceArgs, SyncArgs};
+use super::bench::JobArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -169,21 +169,9 @@ pub struct CommonArgs {
     /// Form of the results on stdout
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Where.
+    /// The job, as `weir bench` takes it.
     #[command(flatten)]
-    pub place: PlaceArgs,
-    /// Which operations.
-    #[command(flatten)]
-    pub pattern: PatternArgs,
-    /// How they reach the kernel.
-    #[command(flatten)]
-    pub engine: EngineArgs,
-    /// Durability.
-    #[command(flatten)]
-    pub sync: SyncArgs,
-    /// How long and how fast.
-    #[command(flatten)]
-    pub course: CourseArgs,
+    pub workload: JobArgs,
 }
 
 /// Form of the results.

@@ -1,6 +1,6 @@
 //! `weir bench`: run a workload and report it honestly.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use weir_core::result::Record;
 use weir_core::workload::spec::Job;
@@ -14,7 +14,7 @@ use crate::failure::{Outcome, Usage};
 use crate::output::{print, render};
 use crate::progress::Progress;
 use crate::session::{Ran, Session, run_jobs, run_options, save};
-use crate::settings::bench::{place_of, refuse_devices_in_use};
+use crate::settings::bench::{folder_of, place_of, refuse_devices_in_use};
 use crate::settings::{self, BenchSettings};
 use crate::signals::stop_on_signals;
 
@@ -78,10 +78,6 @@ fn plan(job: &Job, prepared: &Prepared) -> anyhow::Result<JobPlan> {
     let layout = Layout { file_bytes: prepared.file_bytes.clone() };
     let source = JobStream::new(job, &layout).map_err(|e| Usage { what: e.what, hint: e.hint })?;
     Ok(JobPlan { job: job.clone(), source: Box::new(source), paths: prepared.paths.clone() })
-}
-
-fn folder_of(place: &Path) -> &Path {
-    if place.is_dir() { place } else { place.parent().unwrap_or(Path::new(".")) }
 }
 
 /// How the run ended: a failure of the workload counts more than the signal that ended it.

@@ -30,7 +30,6 @@ use weir_io::scratch::remove_abandoned;
 
 use self::course::Course;
 use self::designs::Planned;
-use self::scene::pause;
 use self::trial::Lab;
 use super::knobs::the_journal;
 use crate::cli::tune::{Args, Command, Format};
@@ -38,6 +37,7 @@ use crate::failure::{Lacking, Outcome, Usage};
 use crate::output;
 use crate::quiet::unquiet;
 use crate::session::{Ran, Session};
+use crate::settings::bench::folder_of;
 use crate::settings::tune::Asked;
 use crate::signals::stop_on_signals;
 
@@ -97,7 +97,7 @@ fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
 
 /// Puts right what a killed run may have left: its folders here, and settings.
 fn recover(place: &Path, knobs: &[KnobName]) {
-    for path in remove_abandoned(&scene::folder_of(place)) {
+    for path in remove_abandoned(folder_of(place)) {
         say!("weir: removed {}, which a run that was killed had left", path.display());
     }
     if !knobs.is_empty() {
@@ -111,7 +111,7 @@ fn recover(place: &Path, knobs: &[KnobName]) {
 fn refuse_if_busy(lab: &Lab<'_>, stop: &Stop) -> anyhow::Result<()> {
     let mut why = None;
     for _ in 0..QUIET_PATIENCE {
-        why = unquiet(&lab.host, &lab.target, |time: Duration| pause(time, stop));
+        why = unquiet(&lab.host, &lab.target, |time: Duration| stop.pause(time));
         if why.is_none() || stop.requested().is_some() {
             break;
         }

@@ -10,7 +10,7 @@ use weir_core::workload::draft::{Draft, Place};
 use weir_core::workload::spec::{BlockSize, Job, Target};
 use weir_core::workload::{SpecError, fio, jobfile, validate};
 
-use crate::cli::bench::{Args, PlaceArgs};
+use crate::cli::bench::{Args, JobArgs, PlaceArgs};
 use crate::failure::{Lacking, Usage};
 use crate::output::Format;
 
@@ -49,9 +49,9 @@ pub fn bench(args: Args) -> anyhow::Result<BenchSettings> {
     validate::together(&jobs).map_err(usage)?;
     Ok(BenchSettings {
         jobs,
-        floods: args.course.flood,
+        floods: args.job.course.flood,
         format: args.output.format,
-        destroys: args.place.i_know_this_destroys,
+        destroys: args.job.place.i_know_this_destroys,
         print_job: args.output.print_job,
         notes,
     })
@@ -201,14 +201,14 @@ pub fn usage(error: SpecError) -> anyhow::Error {
 }
 
 fn flag_place(args: &Args) -> Option<Place> {
-    let PlaceArgs { dir, file, device, .. } = &args.place;
+    let PlaceArgs { dir, file, device, .. } = &args.job.place;
     let of_file = file.clone().map(Place::File);
     dir.clone().map(Place::Dir).or(of_file).or(device.clone().map(Place::Device))
 }
 
 /// What the flags state of a job.
 pub fn draft(args: &Args) -> Draft {
-    let Args { place, pattern, engine, sync, course, output, .. } = args;
+    let Args { job: JobArgs { place, pattern, engine, sync, course }, output, .. } = args;
     Draft {
         name: output.name.clone(),
         place: flag_place(args),
@@ -242,6 +242,11 @@ pub fn draft(args: &Args) -> Draft {
         verify: pattern.verify,
         after_previous: None,
     }
+}
+
+/// The folder of a place that may be a file.
+pub fn folder_of(place: &Path) -> &Path {
+    if place.is_dir() { place } else { place.parent().unwrap_or(Path::new(".")) }
 }
 
 /// The path whose file system and device a job uses.

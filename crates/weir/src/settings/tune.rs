@@ -56,18 +56,18 @@ pub struct Asked {
 /// Reads what all experiments share. `wants_flood`: the knob means nothing without one.
 pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::Result<Asked> {
     let mut notes = Vec::new();
-    if args.course.operations.is_some() {
+    if args.workload.course.operations.is_some() {
         let what = "a trial ends after its time, not after --operations".to_string();
         return Err(Usage { what, hint: Some("say how long with --duration".to_string()) }.into());
     }
-    let (duration, warmup) = (args.course.duration.take(), args.course.warmup.take());
+    let (duration, warmup) = (args.workload.course.duration.take(), args.workload.course.warmup.take());
     let measured = workload::read(args, base, &mut notes)?;
     let duration = duration.or(measured.duration()).unwrap_or(Nanos::from_secs(10));
     if duration < DURATION_MIN {
         let what = format!("a trial of {duration} shows nothing");
         return Err(Usage { what, hint: Some(format!("--duration takes at least {DURATION_MIN}")) }.into());
     }
-    let mut floods = args.course.flood.clone();
+    let mut floods = args.workload.course.flood.clone();
     if floods.is_empty() && wants_flood {
         notes.push(format!("--flood {FLOOD}: without a bulk writer the knob has nothing to hold back"));
         floods.push(FLOOD.to_string());
@@ -89,7 +89,7 @@ pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::R
         duration_ns: duration.0,
         repeats: args.repeats,
         pairs: args.pairs,
-        seed: args.pattern.seed.unwrap_or(1),
+        seed: args.workload.pattern.seed.unwrap_or(1),
         budget_ns: args.budget.0,
         conduct,
         notes,

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::lab::{LoopDevice, root_or_say};
+use crate::lab::{LoopDevice, dirty_limits, root_or_say};
 use crate::weir::{Weir, files_under};
 
 /// The shortest examination, without a flood.
@@ -126,13 +126,6 @@ fn what_cannot_be_examined_is_refused_with_a_hint() {
     assert_eq!(entries(folder.path()).len(), 1);
 }
 
-/// The kernel's dirty limit, both ways of saying it.
-fn dirty_limit() -> String {
-    ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"]
-        .map(|name| fs::read_to_string(format!("/proc/sys/vm/{name}")).unwrap())
-        .concat()
-}
-
 #[test]
 fn root_a_flood_is_survived_and_the_dirty_limit_comes_back() {
     if !root_or_say("root_a_flood_is_survived_and_the_dirty_limit_comes_back", &["losetup", "mkfs.xfs"]) {
@@ -140,14 +133,14 @@ fn root_a_flood_is_survived_and_the_dirty_limit_comes_back() {
     }
     let weir = Weir::alone();
     let device = LoopDevice::create(&["size=5G", "fs=xfs", "write_iops=1000", "write_bps=100000000"]);
-    let before = dirty_limit();
+    let before = dirty_limits();
     let mount = device.mount();
     let ended = weir.run(
         &mount,
         &["doctor", "--duration", "25s", "--size=128M", "--even-if-busy", "--format", "json", "."],
     );
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert_eq!(dirty_limit(), before);
+    assert_eq!(dirty_limits(), before);
     assert_eq!(entries(&mount), Vec::<PathBuf>::new());
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let story = &report["flood"];

@@ -13,6 +13,12 @@ pub fn lab() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab").canonicalize().unwrap()
 }
 
+/// The kernel's dirty limits, both ways of saying each.
+pub fn dirty_limits() -> [String; 4] {
+    ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"]
+        .map(|name| fs::read_to_string(format!("/proc/sys/vm/{name}")).unwrap())
+}
+
 /// CAP_SYS_ADMIN, as a bit of `CapEff` (capability.h): containers take it from root.
 const SYS_ADMIN: u64 = 1 << 21;
 

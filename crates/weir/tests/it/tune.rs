@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::lab::{LoopDevice, root_or_say};
+use crate::lab::{LoopDevice, dirty_limits, root_or_say};
 use crate::weir::{Weir, ended};
 
 /// Two ways to run that differ in nothing that matters, in trials as short as they can be.
@@ -175,12 +175,8 @@ fn a_full_budget_ends_an_experiment_in_time() {
     assert!(made < 12, "12 trials of 200 ms do not fit into a second: {made}");
 }
 
-fn dirty_limits() -> Vec<String> {
-    let files = ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"];
-    files.map(|file| fs::read_to_string(Path::new("/proc/sys/vm").join(file)).unwrap()).to_vec()
-}
-
-const SWEEP: [&str; 14] = [
+/// A small sweep of the dirty limit beside a flood.
+pub const SWEEP: [&str; 16] = [
     "tune",
     "sweep",
     "vm.dirty_bytes",
@@ -195,6 +191,8 @@ const SWEEP: [&str; 14] = [
     "--build-up",
     "1200ms",
     "--even-if-busy",
+    "--flood",
+    "dd:size=1G",
 ];
 
 #[test]
@@ -205,8 +203,7 @@ fn root_a_sweep_shows_both_axes_and_leads_the_limit_back() {
     let weir = Weir::alone();
     let device = LoopDevice::create(&["size=2G", "fs=xfs", "write_iops=1500", "write_bps=200000000"]);
     let before = dirty_limits();
-    let flood = ["--flood", "dd:size=1G", "--format", "record"];
-    let ended = weir.run(&device.mount(), &[&SWEEP[..], &flood].concat());
+    let ended = weir.run(&device.mount(), &[&SWEEP[..], &["--format", "record"]].concat());
     assert_eq!(ended.code, 0, "{ended:?}");
     assert_eq!(dirty_limits(), before);
     assert_eq!(left_in(&device.mount()), Vec::<std::ffi::OsString>::new());

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::lab::{LoopDevice, root_or_say};
+use weir_core::stats::random::Random;
+
+use crate::lab::{LoopDevice, dirty_limits, root_or_say};
+use crate::tune::SWEEP as SWEEP_OF_LIMITS;
 use crate::weir::{Running, Weir, ended, files_under};
 
 /// Longest time that an experiment on device knobs is let alone, once it is at work.
@@ -18,25 +21,6 @@ const SWEEP: [&str; 7] = ["tune", "sweep", "@/max_sectors_kb", "--grid", "64,128
 /// Trials as short as they can be.
 const SHORT: [&str; 9] =
     ["--size", "8M", "--duration", "200ms", "--warmup", "0s", "--washout", "1s", "--no-trace"];
-
-const DIRTY: [&str; 16] = [
-    "tune",
-    "sweep",
-    "vm.dirty_bytes",
-    "--grid",
-    "8MB,16MB,64MB",
-    "--repeats",
-    "2",
-    "--duration",
-    "1s",
-    "--size",
-    "32M",
-    "--build-up",
-    "1200ms",
-    "--even-if-busy",
-    "--flood",
-    "dd:size=1G",
-];
 
 /// Whom a kill hits, in this order; a run whose guardian alone was killed is killed a little later.
 const VICTIMS: [&[Victim]; 4] =
@@ -52,21 +36,8 @@ fn kills(few: u64) -> u64 {
     std::env::var("WEIR_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(few)
 }
 
-/// The generator of Steele, Lea and Flood: the moments are the same in each run.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 fn values(files: &[PathBuf]) -> Vec<String> {
     files.iter().map(|file| fs::read_to_string(file).unwrap()).collect()
-}
-
-fn dirty_limits() -> Vec<PathBuf> {
-    let files = ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"];
-    files.map(|file| Path::new("/proc/sys/vm").join(file)).to_vec()
 }
 
 /// The run, its guardian, or both.
@@ -102,11 +73,11 @@ fn root_races_and_sweeps_killed_at_any_moment_are_rolled_back() {
         command.env("WEIR_JOURNAL", journal.path());
         command
     };
-    let (mut state, mut changed, kills) = (1, 0, kills(6));
+    let (mut moments, mut changed, kills) = (Random::new(1), 0, kills(6));
     for index in 0..kills {
         let design: &[&str] = if index % 2 == 0 { &RACE } else { &SWEEP };
-        let victims = VICTIMS[(random(&mut state) % VICTIMS.len() as u64) as usize];
-        let alone = Duration::from_millis(random(&mut state) % MOST_MS);
+        let victims = VICTIMS[(moments.next_u64() % VICTIMS.len() as u64) as usize];
+        let alone = Duration::from_millis(moments.next_u64() % MOST_MS);
         let mut running = Weir::started(command(&[design, &SHORT].concat()), |a| a.written > 8 << 20);
         std::thread::sleep(alone);
         changed += usize::from(!entries(journal.path()).is_empty());
@@ -132,21 +103,21 @@ fn root_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were() {
     }
     let weir = Weir::alone();
     let device = LoopDevice::create(&["size=2G", "fs=xfs", "write_iops=1500", "write_bps=200000000"]);
-    let files = dirty_limits();
-    let before = values(&files);
-    let mut state = 2;
+    let before = dirty_limits();
+    let mut moments = Random::new(2);
     for index in 0..kills(4) {
-        let mut running = weir.start(&device.mount(), &DIRTY, |activity| activity.written > 32 << 20);
+        let mut running =
+            weir.start(&device.mount(), &SWEEP_OF_LIMITS, |activity| activity.written > 32 << 20);
         // Some moment of a trial: while a limit is lowered, holds, or is led back.
-        let alone = Duration::from_millis(1_700 + random(&mut state) % 3_000);
+        let alone = Duration::from_millis(1_700 + moments.next_u64() % 3_000);
         std::thread::sleep(alone);
         running.signal("KILL");
         running.finish();
         // The guardian outlives what it guards.
         let patience = Instant::now() + Duration::from_secs(10);
-        while values(&files) != before && Instant::now() < patience {
+        while dirty_limits() != before && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert_eq!(values(&files), before, "kill {index} after {alone:?}");
+        assert_eq!(dirty_limits(), before, "kill {index} after {alone:?}");
     }
 }

@@ -6,48 +6,17 @@ use crate::experiment::finding::Recommendation;
 use crate::experiment::log::TrialLog;
 use crate::experiment::prune::{Facts, Space};
 use crate::experiment::simulate::{self, Device, Noise, Simulation};
-use crate::experiment::space::Range;
-use crate::knob::{KnobName, Value};
 
 const MINUTE: u64 = 60_000_000_000;
 
-fn found() -> Vec<Setting> {
-    ["vm.dirty_ratio=20", "vm.dirty_background_ratio=10"].map(|text| text.parse().unwrap()).to_vec()
-}
-
-/// Four knobs, or six.
-fn dimensions(count: usize) -> Vec<Dimension> {
-    let limit = |max| Range::Scale { min: 8_400_000, max, step: 1, bytes: true };
-    let number = |min, max, step| Range::Scale { min, max, step, bytes: false };
-    let words = ["none", "mq-deadline", "kyber", "bfq"].map(|w| Value::Word(w.to_string())).to_vec();
-    let all = [
-        ("vm.dirty", limit(2_500_000_000), Value::Ratio(20), 1.0),
-        ("sda/max_sectors_kb", number(64, 1280, 4), Value::Number(1280), 1.0),
-        ("sda/nr_requests", number(4, 256, 1), Value::Number(128), 0.83),
-        ("sda/scheduler", Range::Levels(words), Value::Word("none".into()), 0.1),
-        ("vm.dirty_expire_centisecs", number(100, 6000, 1), Value::Number(3000), 0.83),
-        (
-            "vm.swappiness",
-            Range::Levels([0, 10, 60, 100].map(Value::Number).to_vec()),
-            Value::Number(60),
-            0.6,
-        ),
-    ];
-    let of = |(name, range, found, found_at): (&str, Range, Value, f64)| {
-        let knob: KnobName = name.parse().unwrap();
-        Dimension { knob, range, found, found_at, only_with: None }
-    };
-    all.into_iter().take(count).map(of).collect()
-}
-
 fn plan(knobs: usize, goal: &str, seed: u64) -> RacePlan {
     let arm = simulate::flooded(Vec::new(), 10);
-    let space = Space { dimensions: dimensions(knobs), left_out: Vec::new() };
+    let space = Space { dimensions: simulate::dimensions(knobs), left_out: Vec::new() };
     RacePlan::new(arm.workload, arm.floods, space, goal.parse().unwrap(), seed)
 }
 
 fn machine(device: Device, noise: Noise, seed: u64) -> Simulation {
-    Simulation::new(device, noise, found(), seed)
+    Simulation::new(device, noise, simulate::stock(), seed)
 }
 
 fn run(plan: RacePlan, machine: &mut Simulation, budget_ns: u64) -> (Race, Vec<TrialLog>) {
@@ -85,7 +54,7 @@ fn best(machine: &Simulation, goal: &str, dimensions: &[Dimension]) -> f64 {
 #[test]
 fn the_winner_is_near_the_best_there_is_in_most_races() {
     for (device, knobs, minutes) in [(Device::throttled_loop(), 4, 30), (Device::array(), 6, 40)] {
-        let best = best(&machine(device.clone(), Noise::none(), 0), "max rate", &dimensions(knobs));
+        let best = best(&machine(device.clone(), Noise::none(), 0), "max rate", &simulate::dimensions(knobs));
         let mut near = 0;
         for seed in 0..10 {
             let mut machine = machine(device.clone(), Noise::quiet(), seed);

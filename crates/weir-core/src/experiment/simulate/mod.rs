@@ -4,7 +4,8 @@ use crate::experiment::arm::{Arm, Workload};
 use crate::experiment::design::{Design, Observation, Outcome, Proposal};
 use crate::experiment::log::{TrialLog, Washout};
 use crate::experiment::measures::{Figures, Measures, Metric, Second};
-use crate::knob::Setting;
+use crate::experiment::space::{Dimension, Range};
+use crate::knob::{KnobName, Setting, Value};
 use crate::workload::Job;
 
 mod device;
@@ -106,6 +107,32 @@ impl Simulation {
     }
 }
 
+/// Limits as a stock kernel has them.
+pub fn stock() -> Vec<Setting> {
+    [("vm.dirty", 20), ("vm.dirty_background", 10)]
+        .map(|(knob, percent)| Setting::new(KnobName::machine(knob), Value::Ratio(percent)))
+        .to_vec()
+}
+
+/// The first `count` knobs, of six, that a search may turn: the devices here heed some of them.
+pub fn dimensions(count: usize) -> Vec<Dimension> {
+    let limit = Range::Scale { min: 8_400_000, max: 2_500_000_000, step: 1, bytes: true };
+    let number = |min, max, step| Range::Scale { min, max, step, bytes: false };
+    let words = ["none", "mq-deadline", "kyber", "bfq"].map(|word| Value::Word(word.to_string())).to_vec();
+    let swappiness = [0, 10, 60, 100].map(Value::Number).to_vec();
+    let (disk, machine) = (|setting: &str| KnobName::device("sda", setting), KnobName::machine);
+    let all = [
+        (machine("vm.dirty"), limit, Value::Ratio(20), 1.0),
+        (disk("max_sectors_kb"), number(64, 1280, 4), Value::Number(1280), 1.0),
+        (disk("nr_requests"), number(4, 256, 1), Value::Number(128), 0.83),
+        (disk("scheduler"), Range::Levels(words), Value::Word("none".into()), 0.1),
+        (machine("vm.dirty_expire_centisecs"), number(100, 6000, 1), Value::Number(3000), 0.83),
+        (machine("vm.swappiness"), Range::Levels(swappiness), Value::Number(60), 0.6),
+    ];
+    let of = |(knob, range, found, found_at)| Dimension { knob, range, found, found_at, only_with: None };
+    all.into_iter().take(count).map(of).collect()
+}
+
 /// A commit of 16 KiB from this many threads, beside a bulk copy.
 pub fn flooded(settings: Vec<Setting>, threads: u32) -> Arm {
     let mut job = Job { threads, read_percent: 0.0, ..Job::default() };
@@ -164,8 +191,7 @@ mod tests {
     }
 
     fn machine(noise: Noise, seed: u64) -> Simulation {
-        let found = ["vm.dirty_ratio=20", "vm.dirty_background_ratio=10"].map(|text| text.parse().unwrap());
-        Simulation::new(Device::throttled_loop(), noise, found.to_vec(), seed)
+        Simulation::new(Device::throttled_loop(), noise, stock(), seed)
     }
 
     #[test]

@@ -258,13 +258,7 @@ impl<'a> Examination<'a> {
 
     /// Sleeps, but wakes when the user asks to end. `false`: asked.
     pub fn wait(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        while Instant::now() < until && !self.stopped() {
-            std::thread::sleep(
-                Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())),
-            );
-        }
-        !self.stopped()
+        self.stop.pause(time)
     }
 }
 

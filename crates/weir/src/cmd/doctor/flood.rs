@@ -171,7 +171,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
     /// and the device's queue to fill.
     fn build_up(&mut self) {
         let limits = &self.exam.notes.flood;
-        let enough = (limits.background_limit.0 + limits.dirty_limit.0) / 2 / 20 * 19;
+        let enough = quiet::enough_to_hold_back([limits.dirty_limit.0, limits.background_limit.0]);
         let begun = Instant::now();
         let least = begun + Duration::from_nanos(self.plan.build_up_ns / 3);
         let until = begun + Duration::from_nanos(self.plan.build_up_ns);

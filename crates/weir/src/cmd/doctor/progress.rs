@@ -1,18 +1,15 @@
-//! Which step it is, out of how many, and how long it will take: one line that renews itself on a terminal, one
-//! plain line a step elsewhere.
+//! Which step it is, out of how many, and how long it will take.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use weir_core::units::per_second;
 use weir_io::runner::{Observer, Tick};
 
-use crate::progress::Progress;
+use crate::progress::StepLine;
 
 /// Progress over all steps.
 pub struct Steps {
-    line: Progress,
-    terminal: bool,
+    line: StepLine,
     done: usize,
     all: usize,
     ends: Instant,
@@ -22,15 +19,8 @@ pub struct Steps {
 impl Steps {
     /// Of so many steps, expected to take so long.
     pub fn new(all: usize, expected: Duration) -> Steps {
-        let terminal = std::io::stderr().is_terminal();
-        Steps {
-            line: Progress::new(),
-            terminal,
-            done: 0,
-            all,
-            ends: Instant::now() + expected,
-            current: String::new(),
-        }
+        let ends = Instant::now() + expected;
+        Steps { line: StepLine::new(), done: 0, all, ends, current: String::new() }
     }
 
     /// The next step begins.
@@ -40,11 +30,7 @@ impl Steps {
         self.all = self.all.max(self.done);
         self.current = what.to_string();
         let text = self.text("");
-        if self.terminal {
-            self.line.show(&text);
-        } else {
-            say!("weir: {text}");
-        }
+        self.line.begin(&text);
     }
 
     /// Steps that will not be made.
@@ -54,19 +40,13 @@ impl Steps {
 
     /// More about the current step; only a terminal shows it.
     pub fn detail(&mut self, detail: &str) {
-        if self.terminal {
-            let text = self.text(detail);
-            self.line.show(&text);
-        }
+        let text = self.text(detail);
+        self.line.renew(&text);
     }
 
     /// Something worth a line of its own.
     pub fn say(&mut self, sentence: &str) {
-        self.line.clear();
-        say!("weir: {sentence}");
-        if self.terminal {
-            self.line = Progress::new();
-        }
+        self.line.say(sentence);
     }
 
     /// Removes the line.

@@ -14,8 +14,6 @@ use weir_core::experiment::CommandSpec;
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
 
-use super::scene::pause;
-
 /// Of what a command prints, so much of the beginning and of the end is kept.
 const HEAD: usize = 64 << 10;
 const TAIL: usize = 256 << 10;
@@ -105,7 +103,7 @@ fn wait(
             return Ok(None);
         }
         tick();
-        pause(POLL, stop);
+        stop.pause(POLL);
     }
 }
 

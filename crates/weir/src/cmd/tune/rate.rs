@@ -10,6 +10,7 @@ use weir_io::runner::{Silent, Stop, run};
 
 use super::trial::Lab;
 use crate::session;
+use crate::settings::bench::folder_of;
 
 const TIME: Nanos = Nanos::from_secs(2);
 const BLOCK: Bytes = Bytes(1 << 20);
@@ -19,7 +20,7 @@ const DEPTH: u32 = 8;
 /// Bytes per second of sequential direct writes over existing blocks; on the job's files where there is one.
 pub fn measure(lab: &mut Lab<'_>, job: Option<&Job>, place: &Path, stop: &Stop) -> anyhow::Result<f64> {
     let own = Target::Files {
-        dir: super::scene::folder_of(place),
+        dir: folder_of(place).to_path_buf(),
         prefix: "rate".to_string(),
         count: 1,
         size: SIZE,

@@ -1,6 +1,6 @@
 //! What is around a trial's workload: the floods beside it, and the machine's counters while it runs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weir_core::experiment::derive::Moment;
@@ -14,6 +14,7 @@ use weir_io::flood::{Flood, FloodSpec};
 use weir_io::runner::Stop;
 
 use crate::quiet;
+use crate::settings::bench::folder_of;
 
 /// File systems give the room of a deleted file back late: a flood that finds none tries again for so long.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
@@ -48,7 +49,7 @@ impl<'a> Scene<'a> {
     /// Starts the floods, and lets dirty pages build up until writers begin to be held back, or so long.
     pub fn flood(&mut self, texts: &[String], place: &Path, build_up: Duration) -> Result<(), IoError> {
         for text in texts {
-            let mut spec = FloodSpec::parse(text, &folder_of(place))?;
+            let mut spec = FloodSpec::parse(text, folder_of(place))?;
             if spec.size.0 == 0 {
                 spec.size = self.size(&spec.dir, texts.len() as u64);
             }
@@ -78,19 +79,19 @@ impl<'a> Scene<'a> {
                 Err(error)
                     if error.fault == Fault::Environment
                         && Instant::now() < until
-                        && pause(POLL, self.stop) => {}
+                        && self.stop.pause(POLL) => {}
                 other => return other,
             }
         }
     }
 
-    /// Writers are held back from halfway between the two limits (mm/page-writeback.c, dirty_freerun_ceiling).
+    /// Until writers are held back, or the time is up.
     fn build_up(&self, longest: Duration) {
         let vm = self.host.vm_settings();
         let limits = [vm.dirty_threshold_bytes, vm.dirty_background_threshold_bytes];
-        let enough = limits.into_iter().flatten().sum::<u64>() / 2 / 20 * 19;
+        let enough = quiet::enough_to_hold_back(limits.map(Option::unwrap_or_default));
         let begun = Instant::now();
-        while begun.elapsed() < longest && pause(POLL, self.stop) {
+        while begun.elapsed() < longest && self.stop.pause(POLL) {
             let least_over = begun.elapsed() >= longest / BUILD_UP_LEAST;
             if least_over && enough > 0 && quiet::dirty_bytes(self.host, self.target) >= enough {
                 return;
@@ -135,19 +136,4 @@ impl<'a> Scene<'a> {
         self.end_floods();
         self.ended
     }
-}
-
-/// Sleeps, but wakes when the user asks to end. `false`: asked.
-pub fn pause(time: Duration, stop: &Stop) -> bool {
-    const STEP: Duration = Duration::from_millis(20);
-    let until = Instant::now() + time;
-    while Instant::now() < until && stop.requested().is_none() {
-        std::thread::sleep(STEP.min(until.saturating_duration_since(Instant::now())));
-    }
-    stop.requested().is_none()
-}
-
-/// The folder of a place that may be a file.
-pub fn folder_of(place: &Path) -> PathBuf {
-    if place.is_dir() { place.to_path_buf() } else { place.parent().unwrap_or(Path::new(".")).to_path_buf() }
 }

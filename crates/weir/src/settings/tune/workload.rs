@@ -59,7 +59,7 @@ impl Base {
 
     /// Files where none are typed. The folder may be typed: only a file or device has a size of its own.
     fn files(self, draft: Draft, args: &CommonArgs) -> Draft {
-        if self != Base::Mixed || args.place.file.is_some() || args.place.device.is_some() {
+        if self != Base::Mixed || args.workload.place.file.is_some() || args.workload.place.device.is_some() {
             return draft;
         }
         let files = Draft { files: Some(2), size: Some(Bytes(512 << 20)), ..Draft::default() };
@@ -107,7 +107,10 @@ pub fn read(args: &CommonArgs, base: Base, notes: &mut Vec<String>) -> anyhow::R
     };
     let place = bench_settings::place_of(&job);
     let place = place.canonicalize().unwrap_or(place);
-    bench_settings::refuse_devices_in_use(std::slice::from_ref(&job), &args.place.i_know_this_destroys)?;
+    bench_settings::refuse_devices_in_use(
+        std::slice::from_ref(&job),
+        &args.workload.place.i_know_this_destroys,
+    )?;
     Ok(Measured { workload: Workload::Job(Box::new(job)), place })
 }
 
@@ -123,7 +126,7 @@ fn of_command(args: &CommonArgs, command: &str, metrics: Vec<(String, String)>) 
         what,
         hint: Some("the first group ( ) of the pattern is the number".to_string()),
     })?;
-    let place = args.place.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+    let place = args.workload.place.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     Ok(Measured { workload: Workload::Command(spec), place: place.canonicalize().unwrap_or(place) })
 }
 
@@ -142,8 +145,9 @@ fn metric(text: &str) -> anyhow::Result<(String, String)> {
 
 /// The job that flags mean, over the base's where they do not describe one of their own.
 fn of_flags(args: &CommonArgs, base: Base) -> anyhow::Result<Job> {
-    let own =
-        args.pattern.rw.is_some() || args.pattern.read_percent.is_some() || args.engine.engine.is_some();
+    let own = args.workload.pattern.rw.is_some()
+        || args.workload.pattern.read_percent.is_some()
+        || args.workload.engine.engine.is_some();
     let draft = bench_settings::draft(&bench_args(args));
     let draft = if own { draft } else { base.files(draft.over(&base.draft()), args) };
     let mut job = draft.finish().map_err(bench_settings::usage)?;
@@ -163,15 +167,7 @@ fn of_bench(args: &CommonArgs, notes: &mut Vec<String>) -> anyhow::Result<Job> {
 }
 
 fn bench_args(args: &CommonArgs) -> bench::Args {
-    bench::Args {
-        path: args.job.clone(),
-        place: args.place.clone(),
-        pattern: args.pattern.clone(),
-        engine: args.engine.clone(),
-        sync: args.sync.clone(),
-        course: args.course.clone(),
-        ..bench::Args::default()
-    }
+    bench::Args { path: args.job.clone(), job: args.workload.clone(), ..bench::Args::default() }
 }
 
 /// Collects what the parser of sysbench's options says.
@@ -210,9 +206,9 @@ fn of_fileio(line: &str, args: &CommonArgs) -> anyhow::Result<Job> {
         }
         .into());
     };
-    let mut job = sysbench::job::job(&settings, args.pattern.seed.unwrap_or(1));
+    let mut job = sysbench::job::job(&settings, args.workload.pattern.seed.unwrap_or(1));
     if let Target::Files { dir, keep, .. } = &mut job.target {
-        *dir = args.place.dir.clone().unwrap_or_else(|| dir.clone());
+        *dir = args.workload.place.dir.clone().unwrap_or_else(|| dir.clone());
         *keep = false;
     }
     Ok(job)
