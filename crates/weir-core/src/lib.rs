@@ -4,6 +4,7 @@
 //! randomness come in as arguments, so that every decision can be tested and every old record studied again.
 #![forbid(unsafe_code)]
 
+pub mod control;
 pub mod experiment;
 pub mod knob;
 pub mod report;

@@ -20,12 +20,13 @@ const MODULE_EDGES: [(&str, &[&str]); 12] = [
     ("result", &["stats", "target", "trace", "units", "workload"]),
     ("knob", &["target", "units"]),
     ("experiment", &["knob", "result", "stats", "target", "trace", "units", "workload"]),
-    ("control", &["stats", "units"]),
+    ("control", &["stats", "target", "units"]),
     ("sysbench", &["result", "stats", "units", "workload"]),
     ("verdict", &["experiment", "knob", "result", "stats", "target", "trace", "units", "workload"]),
     (
         "report",
         &[
+            "control",
             "experiment",
             "knob",
             "result",

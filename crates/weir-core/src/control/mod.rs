@@ -1,0 +1,13 @@
+//! The guard: how far dirty pages may go so that syncs keep their latency while bulk writers get the rest.
+//!
+//! [`Guard::step`] takes one [`Sample`] of a device and says what to do with the limit of dirty pages. It is pure: time
+//! comes in with the sample, so the same law runs on the machine, in the simulator and over a stored log.
+
+mod law;
+mod parameters;
+pub mod plant;
+mod sample;
+
+pub use law::{Action, Branch, Decision, Guard, Inputs, Mood};
+pub use parameters::{LatencyTarget, Parameters, Target};
+pub use sample::{Bulk, DeviceFlow, Limits, Sample, Sensor, SensorSource, Syncs, Writer};

@@ -1,0 +1,1 @@
+//! The plant: page cache, write-back, throttled writers, block queue and device, simulated.
