@@ -121,3 +121,23 @@ fn root_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were() {
         assert_eq!(dirty_limits(), before, "kill {index} after {alone:?}");
     }
 }
+
+#[test]
+fn a_command_does_not_outlive_a_killed_weir() {
+    let weir = Weir::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("process");
+    let command = format!("sleep 600 & echo $! > {}; wait", file.display());
+    let words = ["tune", "ab", "--a-command", &command, "--b-command", "true", "--metric", "rate=(x)"];
+    let process = || fs::read_to_string(&file).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    let mut running = weir.start(folder.path(), &words, |_| process().is_some());
+    running.signal("KILL");
+    running.finish();
+    let stat = format!("/proc/{}/stat", process().unwrap());
+    let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+    let patience = Instant::now() + Duration::from_secs(10);
+    while lives() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!lives(), "{}", fs::read_to_string(&stat).unwrap_or_default());
+}

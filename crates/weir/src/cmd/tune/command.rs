@@ -57,9 +57,18 @@ pub fn run(spec: &CommandSpec, duration: Duration, stop: &Stop, tick: &mut dyn F
         Ok(child) => child,
         Err(error) => return Ended::Failed(format!("`{line}` cannot be started: {error}")),
     };
+    let minder = match Minder::of(child.id()) {
+        Ok(minder) => minder,
+        Err(error) => {
+            let _ = end(&mut child);
+            return Ended::Failed(format!("nobody to end `{line}` should weir be killed: {error}"));
+        }
+    };
     let output = Output::of(&mut child);
     let limit = duration + GRACE;
     let status = wait(&mut child, limit, stop, tick);
+    // The group may be gone from here on, and its number somebody else's.
+    drop(minder);
     let text = output.text();
     match status {
         Err(error) => Ended::Failed(format!("`{line}`: {error}")),
@@ -84,6 +93,30 @@ fn spawn(line: &str) -> std::io::Result<Child> {
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
+}
+
+/// Kills the command's group when this process ends, also by SIGKILL: a shell that waits for the end of its pipe.
+struct Minder(Child);
+
+impl Minder {
+    fn of(group: u32) -> std::io::Result<Minder> {
+        let minder = Command::new("sh")
+            .args(["-c", "read -r _; kill -s KILL -- -$0", &group.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        Ok(Minder(minder))
+    }
+}
+
+impl Drop for Minder {
+    fn drop(&mut self) {
+        // Killed before its pipe ends, so that it kills nobody.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Until the command ends; `None` where it was ended.
