@@ -9,6 +9,7 @@ mod stderr;
 mod cli;
 mod cmd;
 mod failure;
+mod guard;
 mod machine;
 mod output;
 mod progress;

@@ -3,11 +3,15 @@
 //! [`Guard::step`] takes one [`Sample`] of a device and says what to do with the limit of dirty pages. It is pure: time
 //! comes in with the sample, so the same law runs on the machine, in the simulator and over a stored log.
 
+pub mod history;
 mod law;
 mod parameters;
 pub mod plant;
 mod sample;
+pub mod state;
 
+pub use history::{DeviceHistory, Effect, History, Noted, Second};
 pub use law::{Action, Branch, Decision, Guard, Inputs, Mood};
 pub use parameters::{LatencyTarget, Parameters, Target};
 pub use sample::{Bulk, DeviceFlow, Limits, Sample, Sensor, SensorSource, Syncs, Writer};
+pub use state::{Cost, DeviceState, Standing, State, Totals};

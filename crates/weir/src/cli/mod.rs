@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod doctor;
 pub mod fileio;
+pub mod guard;
 pub mod knobs;
 pub mod report;
 pub mod results;
@@ -38,6 +39,9 @@ pub enum Command {
     Trace(trace::Args),
     /// Show settings of kernel and devices, set them in a transaction, take them back, keep them for the next boot
     Knobs(Box<knobs::Args>),
+    /// Hold the latency of syncs while others flood the device with buffered writes
+    #[command(hide = true)]
+    Guard(Box<guard::Args>),
     /// List, show and export stored runs
     Results(results::Args),
     /// Compare two stored runs, with intervals

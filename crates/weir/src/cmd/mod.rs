@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod doctor;
 pub mod fileio;
+pub mod guard;
 pub mod knobs;
 pub mod report;
 pub mod results;
@@ -26,6 +27,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Trace(args) => trace::run(args, command),
         Command::Knobs(args) => knobs::run(*args),
         Command::Tune(args) => tune::run(args, command),
+        Command::Guard(args) => guard::run(*args, command),
         Command::Results(args) => results::run(args, command),
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),

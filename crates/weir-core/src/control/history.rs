@@ -1,0 +1,273 @@
+//! What a guard leaves in the store: one row a second and device, every decision that mattered, and what it was to hold.
+//! Described in `docs/record.md`.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Branch, Decision, Mood, SensorSource, Target};
+use crate::target::DeviceNumber;
+
+/// Value of [`History::schema`].
+pub const SCHEMA: &str = "weir.guard/1";
+
+/// The kind of records that hold a guard's history.
+pub const KIND: &str = "guard";
+
+/// A guard's time: what the record of such a kind has in `extra`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
+    /// It only said what it would do.
+    #[serde(default)]
+    pub shadow: bool,
+    /// What was to be held.
+    pub target: Target,
+    /// Whose syncs were protected, in words.
+    pub protect: String,
+    /// The devices.
+    pub devices: Vec<DeviceHistory>,
+    /// Decisions that changed something or say something new, in the order of time.
+    pub decisions: Vec<Noted>,
+    /// Decisions left out because there were too many in a short time.
+    #[serde(default)]
+    pub left_out: u64,
+}
+
+/// One device's part of a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceHistory {
+    /// The kernel's name.
+    pub name: String,
+    /// Its number when the guard began.
+    pub number: DeviceNumber,
+    /// What was turned, in words: `vm.dirty_bytes`, `sda/bdi/max_ratio_fine`.
+    pub lever: String,
+    /// Where latencies came from.
+    pub sensor: SensorSource,
+    /// The limit that was found, in bytes.
+    pub saved_bytes: u64,
+    /// The least that was allowed, in bytes.
+    pub floor_bytes: u64,
+    /// Seconds, in the order of time. Missing ones are time that the machine slept or the device was gone.
+    pub seconds: Vec<Second>,
+}
+
+/// One second of one device. In JSON an array in the order of the fields, so that a day stays small; absent figures are
+/// `null`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Row", into = "Row")]
+pub struct Second {
+    /// Its end, in milliseconds since the start of the record, the time that the machine slept included.
+    pub at_ms: u64,
+    /// Syncs that ended.
+    pub syncs: u64,
+    /// Median of their durations, in microseconds.
+    pub p50_us: Option<u64>,
+    /// 99th percentile.
+    pub p99_us: Option<u64>,
+    /// The longest.
+    pub max_us: Option<u64>,
+    /// Age of the oldest sync under way at any look, in microseconds; 0 without one.
+    pub oldest_us: u64,
+    /// The target of the 99th percentile as far as it is known, in microseconds.
+    pub target_us: Option<u64>,
+    /// Share of their undisturbed rate that syncs kept, 0 to 1, where that is known.
+    pub kept: Option<f32>,
+    /// The limit in force at the end, in bytes.
+    pub limit_bytes: u64,
+    /// Dirty and under way at the end, in bytes.
+    pub backlog_bytes: u64,
+    /// Written to the device by all, in bytes.
+    pub written_bytes: u64,
+    /// Of these, by bulk writers, where it is known who dirtied how much.
+    pub bulk_bytes: Option<u64>,
+    /// Time that bulk writers were held back, in milliseconds, summed over their threads.
+    pub bulk_held_ms: u64,
+    /// Time that the protected were held back for their own pages, in the same way.
+    pub own_held_ms: u64,
+    /// Whether the guard's limit was in force.
+    pub holding: bool,
+}
+
+/// The columns of [`Second`] as they stand in JSON.
+pub const COLUMNS: [&str; 15] = [
+    "at_ms",
+    "syncs",
+    "p50_us",
+    "p99_us",
+    "max_us",
+    "oldest_us",
+    "target_us",
+    "kept",
+    "limit_bytes",
+    "backlog_bytes",
+    "written_bytes",
+    "bulk_bytes",
+    "bulk_held_ms",
+    "own_held_ms",
+    "holding",
+];
+
+/// A second as an array.
+#[derive(Serialize, Deserialize)]
+struct Row(
+    u64,
+    u64,
+    Option<u64>,
+    Option<u64>,
+    Option<u64>,
+    u64,
+    Option<u64>,
+    Option<f32>,
+    u64,
+    u64,
+    u64,
+    Option<u64>,
+    u64,
+    u64,
+    bool,
+);
+
+impl From<Row> for Second {
+    fn from(row: Row) -> Second {
+        Second {
+            at_ms: row.0,
+            syncs: row.1,
+            p50_us: row.2,
+            p99_us: row.3,
+            max_us: row.4,
+            oldest_us: row.5,
+            target_us: row.6,
+            kept: row.7,
+            limit_bytes: row.8,
+            backlog_bytes: row.9,
+            written_bytes: row.10,
+            bulk_bytes: row.11,
+            bulk_held_ms: row.12,
+            own_held_ms: row.13,
+            holding: row.14,
+        }
+    }
+}
+
+impl From<Second> for Row {
+    fn from(second: Second) -> Row {
+        // Three digits are what a share of a rate is good for; more would be half of the file.
+        let kept = second.kept.map(|kept| (kept * 1000.0).round() / 1000.0);
+        Row(
+            second.at_ms,
+            second.syncs,
+            second.p50_us,
+            second.p99_us,
+            second.max_us,
+            second.oldest_us,
+            second.target_us,
+            kept,
+            second.limit_bytes,
+            second.backlog_bytes,
+            second.written_bytes,
+            second.bulk_bytes,
+            second.bulk_held_ms,
+            second.own_held_ms,
+            second.holding,
+        )
+    }
+}
+
+/// A decision worth a line: which device, when, on what, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Noted {
+    /// In milliseconds since the start of the record, the time that the machine slept included.
+    pub at_ms: u64,
+    /// The device's name; empty where the guard itself is meant.
+    pub device: String,
+    /// The decision; absent where something happened without one, such as a device that is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// What came of it.
+    pub effect: Effect,
+}
+
+/// What came of a decision, or what happened to a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// Nothing was to be done.
+    None,
+    /// The limit is now this many bytes.
+    Written {
+        /// As read back.
+        bytes: u64,
+    },
+    /// It would be, were this no shadow.
+    Shadow {
+        /// As it would be.
+        bytes: u64,
+    },
+    /// The kernel did not take it.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// Somebody else has changed the limit: the guard leaves it alone from now on.
+    StoodDown {
+        /// What was seen.
+        why: String,
+    },
+    /// The device is gone.
+    Gone,
+    /// The device is back.
+    Back,
+    /// The machine slept.
+    Slept {
+        /// For so long, in milliseconds.
+        ms: u64,
+    },
+    /// Something else that a reader has to know.
+    Remark {
+        /// The sentence.
+        what: String,
+    },
+}
+
+impl Noted {
+    /// The branch of its decision.
+    pub fn branch(&self) -> Option<Branch> {
+        self.decision.as_ref().map(|decision| decision.branch)
+    }
+
+    /// Released or holding after it.
+    pub fn mood(&self) -> Option<Mood> {
+        self.decision.as_ref().map(|decision| decision.mood)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_is_a_row_in_the_order_of_its_columns() {
+        let second = Second {
+            at_ms: 1000,
+            syncs: 15,
+            p99_us: Some(92_000),
+            kept: Some(0.93456),
+            limit_bytes: 8_000_000,
+            holding: true,
+            ..Second::default()
+        };
+        let row = serde_json::to_value(second).unwrap();
+        let row = row.as_array().unwrap();
+        assert_eq!(row.len(), COLUMNS.len());
+        let column = |name: &str| &row[COLUMNS.iter().position(|column| *column == name).unwrap()];
+        assert_eq!(column("at_ms"), 1000);
+        assert_eq!(column("p99_us"), 92_000);
+        assert!(column("p50_us").is_null());
+        assert_eq!(column("limit_bytes"), 8_000_000);
+        assert_eq!(column("holding"), true);
+        let read: Second = serde_json::from_value(serde_json::Value::Array(row.clone())).unwrap();
+        assert_eq!(read.kept, Some(0.935));
+        assert_eq!(Second { kept: None, ..read }, Second { kept: None, ..second });
+    }
+}

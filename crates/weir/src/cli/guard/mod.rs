@@ -1,0 +1,39 @@
+//! What can be typed after `weir guard`.
+
+pub mod install;
+pub mod run;
+pub mod simulate;
+pub mod status;
+pub mod uninstall;
+pub mod watch;
+
+use clap::Subcommand;
+
+/// Arguments of `weir guard`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands under `weir guard`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Guard devices until a signal ends it
+    Run(run::Args),
+    /// Say what a running guard does
+    Status(status::Args),
+    /// Watch a running guard
+    #[command(hide = true)]
+    Watch(watch::Args),
+    /// Try the law on a simulated machine
+    #[command(hide = true)]
+    Simulate(simulate::Args),
+    /// Set up the guard as a service
+    #[command(hide = true)]
+    Install(install::Args),
+    /// Remove the service
+    #[command(hide = true)]
+    Uninstall(uninstall::Args),
+}

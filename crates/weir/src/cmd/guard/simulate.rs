@@ -1,0 +1,9 @@
+//! `weir guard simulate`.
+
+use crate::cli::guard::simulate::Args;
+use crate::failure::{Lacking, Outcome};
+
+/// Runs the command.
+pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    Err(Lacking { what: "this weir has no `guard simulate`".to_string(), hint: None }.into())
+}
