@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor test test-guest build bench bench-flood bench-trace bench-tune install uninstall
+.PHONY: help doctor test test-guest build bench bench-flood bench-trace bench-tune bench-guard install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -15,6 +15,7 @@ help:
 	@echo "make bench-flood       a database beside a bulk copy, on a throttled loop device (root)"
 	@echo "make bench-trace       block-layer traces against blktrace's and bcc's tools, offline and live (root)"
 	@echo "make bench-tune        searches for settings: the race against a grid and random search, simulated (2 minutes)"
+	@echo "make bench-guard       the guard against static dirty limits, on throttled loop devices (root, 5 hours; ARGS=--quick)"
 	@echo "make install           weir and its shell completions under PREFIX (default: /usr/local)"
 
 doctor:
@@ -40,6 +41,9 @@ bench-trace:
 
 bench-tune:
 	@scripts/bench bench/tune $(ARGS)
+
+bench-guard:
+	@scripts/bench bench/guard/gauntlet $(ARGS)
 
 install:
 	@scripts/install "$(PREFIX)"

@@ -1,0 +1,156 @@
+"""The devices of the gauntlet: throttled loop devices, what is read of them, and the kernel's dirty limits.
+
+Everything here is a context manager that puts back what it changed when its with statement ends, whatever ended it.
+"""
+import contextlib
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "trace"))
+import table  # noqa: E402  pylint: disable=wrong-import-position
+
+LOOP_DEVICE = os.path.join(table.REPOSITORY, "lab/loop-device")
+VM = "/proc/sys/vm"
+# Each pair holds one setting: bytes where they are not 0, else the ratio.
+DIRTY_PAIRS = [("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio")]
+SYNC_FILE = "database"
+MIB = 1 << 20
+
+
+@dataclasses.dataclass
+class Shape:
+    """How a device is throttled. `steps` are bytes per second, each for an equal part of every phase."""
+
+    write_iops: int
+    steps: tuple
+    # The least share of the idle rate that syncs keep, and of the left-over bandwidth that bulk writers get, in %.
+    sync_bar: float = 90.0
+    bulk_bar: float = 85.0
+
+    def limit(self, second, seconds):
+        """Bytes per second in the given second (from 0) of a phase of so many seconds."""
+        return self.steps[min(second * len(self.steps) // seconds, len(self.steps) - 1)]
+
+
+SHAPES = {
+    "A": Shape(3000, (251_000_000,)),
+    "B": Shape(1500, (200_000_000,)),
+    "C": Shape(20_000, (1_000_000_000,), sync_bar=97.0, bulk_bar=97.0),
+    "D": Shape(3000, (251_000_000, 60_000_000, 251_000_000)),
+}
+
+
+def read(path):
+    """A small file's text."""
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def write(path, value):
+    """Writes a setting."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(str(value))
+
+
+class Device:
+    """A throttled loop device with a file system, and on it the file that syncs write to."""
+
+    def __init__(self, shape, fs, folder, size_mib):
+        self.shape, self.fs, self.size_mib = shape, fs, size_mib
+        options = [f"write_iops={shape.write_iops}", f"write_bps={shape.steps[0]}", f"fs={fs}", f"size={size_mib}M"]
+        options += ["direct=on", f"dir={folder}", f"owner={os.getpid()}"]
+        made = subprocess.run([LOOP_DEVICE, "create", *options], stdout=subprocess.PIPE, text=True, check=False)
+        if made.returncode != 0:
+            table.lacking("a throttled loop device could not be made (it needs root, and room in --dir)")
+        self.folder = made.stdout.strip()
+        self.mount = os.path.join(self.folder, "mnt")
+        self.path = read(os.path.join(self.folder, "dev"))
+        self.name = os.path.basename(self.path)
+        self.bps = shape.steps[0]
+        # The throttles hold for what is started this way.
+        self.prefix = [LOOP_DEVICE, "run", self.folder]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([LOOP_DEVICE, "destroy", self.folder], check=False)
+
+    @property
+    def sync_mib(self):
+        """Size of the file that syncs write to."""
+        return self.size_mib // 8
+
+    @property
+    def bulk_mib(self):
+        """Size of each of the bulk writer's two files."""
+        return (self.size_mib - self.sync_mib - 256) // 2
+
+    def written(self):
+        """Writes that ended and bytes written since it was made."""
+        fields = read(f"/sys/block/{self.name}/stat").split()
+        return int(fields[4]), int(fields[6]) * 512
+
+    def throttle(self, bps):
+        """Another limit of bytes per second."""
+        if bps != self.bps:
+            subprocess.run([LOOP_DEVICE, "throttle", self.folder, f"write_bps={bps}"], check=True)
+            self.bps = bps
+
+    def settle(self):
+        """Waits until nothing is left to be written."""
+        self.throttle(self.shape.steps[0])
+        subprocess.run(["sync", "-f", self.mount], check=True)
+        time.sleep(1.0)
+
+
+def limits_found():
+    """The dirty limits as they are, by name."""
+    return {name: read(f"{VM}/{name}") for pair in DIRTY_PAIRS for name in pair}
+
+
+def limits_put_back(found):
+    """Writes back of each pair the one that holds."""
+    for pair in DIRTY_PAIRS:
+        for name in pair:
+            if found[name] != "0":
+                write(f"{VM}/{name}", found[name])
+
+
+@contextlib.contextmanager
+def limits_kept():
+    """Whatever happens to the dirty limits inside, they are afterwards what they were."""
+    found = limits_found()
+    try:
+        yield found
+    finally:
+        if limits_found() != found:
+            limits_put_back(found)
+
+
+@contextlib.contextmanager
+def static_limit(limit_bytes):
+    """vm.dirty_bytes at this value and vm.dirty_background_bytes at half of it."""
+    with limits_kept():
+        write(f"{VM}/dirty_bytes", limit_bytes)
+        write(f"{VM}/dirty_background_bytes", limit_bytes // 2)
+        yield
+
+
+def end_in_order():
+    """A SIGTERM, too, leads through the way back."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def stop(process, number=signal.SIGTERM, patience=20):
+    """Ends a process that this program started, at last with SIGKILL."""
+    for signal_number in (number, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        process.send_signal(signal_number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience)

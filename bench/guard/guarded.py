@@ -1,0 +1,90 @@
+"""`weir guard run` as a bench starts it: as it comes, with no option but the device, and watched from outside."""
+import json
+import os
+import subprocess
+import tempfile
+import time
+
+import device as devices
+
+# Longest wait until it answers on its socket, and from SIGTERM to its end.
+START_SECONDS = 30
+END_SECONDS = 20
+
+
+class CannotRun(Exception):
+    """The guard ended before it answered; the message is its own."""
+
+
+class Guard:
+    """A guard of one device for as long as a with statement lasts. Afterwards `faults` says what was not as it has to be,
+    and `cost` what it took."""
+
+    def __init__(self, weir, device, log=None):
+        self.weir, self.device = weir, device
+        self.faults, self.cost, self.process = [], {}, None
+        self.run_folder = tempfile.mkdtemp(prefix="weir-guard.")
+        self.environment = dict(os.environ, WEIR_RUN=self.run_folder, WEIR_STORE=os.path.join(device.folder, "store"))
+        self.command = [weir, "guard", "run", device.path, "--no-history"] + (["--log", log] if log else [])
+
+    def __enter__(self):
+        self.found = devices.limits_found()
+        self.err = open(os.path.join(self.run_folder, "stderr"), "w+", encoding="utf-8")
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen(self.command, env=self.environment, stdout=subprocess.DEVNULL, stderr=self.err)
+        try:
+            while self.state() is None:
+                if self.process.poll() is not None:
+                    raise CannotRun(f"{' '.join(self.command)} ended with {self.process.returncode}: {self.said()}")
+                if time.monotonic() - self.begin > START_SECONDS:
+                    raise CannotRun(f"{' '.join(self.command)} does not answer after {START_SECONDS} s")
+                time.sleep(0.1)
+        except BaseException:
+            self.clear()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.cost = self.taken()
+            devices.stop(self.process, patience=END_SECONDS)
+        else:
+            self.faults.append(f"the guard ended by itself: {self.said()}")
+        if self.process.returncode != 0:
+            self.faults.append(f"the guard's exit code was {self.process.returncode}: {self.said()}")
+        if devices.limits_found() != self.found:
+            self.faults.append(f"limits not put back: {devices.limits_found()} instead of {self.found}")
+        self.clear()
+
+    def clear(self):
+        """Ends it, and removes what it left in its folder."""
+        devices.stop(self.process, patience=END_SECONDS)
+        self.err.close()
+        for name in os.listdir(self.run_folder):
+            os.remove(os.path.join(self.run_folder, name))
+        os.rmdir(self.run_folder)
+
+    def said(self):
+        """The end of its stderr."""
+        self.err.seek(0)
+        return self.err.read().strip()[-300:]
+
+    def state(self):
+        """What it says of itself (weir.guard.state/1); None while it does not answer."""
+        asked = subprocess.run(
+            [self.weir, "guard", "status", "--json"], env=self.environment, capture_output=True, text=True, check=False
+        )
+        return json.loads(asked.stdout) if asked.returncode == 0 else None
+
+    def taken(self):
+        """Processor time as a share of one processor, in %, and memory in bytes: at most, and now."""
+        pid = self.process.pid
+        fields = devices.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+        cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        status = dict(line.split(":", 1) for line in devices.read(f"/proc/{pid}/status").splitlines())
+        most, now = (int(status[key].split()[0]) * 1024 for key in ("VmHWM", "VmRSS"))
+        return {"cpu_percent": 100 * cpu / (time.monotonic() - self.begin), "rss_max_bytes": most, "rss_bytes": now}
+
+    def sentence(self):
+        """What it took, for people."""
+        return f"{self.cost['cpu_percent']:.2f} % of a processor, {self.cost['rss_max_bytes'] / 1e6:.1f} MB at most"
