@@ -1,1 +1,0 @@
-//! The plant: page cache, write-back, throttled writers, block queue and device, simulated.
