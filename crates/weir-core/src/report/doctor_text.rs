@@ -188,9 +188,13 @@ fn advice(advice: &[Advice]) -> String {
     out
 }
 
-/// Experiments that tell more; why stands in the finding above.
+/// Experiments that tell more, and the guard; why stands in the finding above.
 fn next(steps: &[NextStep]) -> String {
-    steps.iter().map(|step| format!("\nNext, to find the best: {}\n", step.command)).collect()
+    if steps.is_empty() {
+        return String::new();
+    }
+    let line = |step: &NextStep| format!("Next, to {}: {}\n", step.purpose, step.command);
+    format!("\n{}", steps.iter().map(line).collect::<String>())
 }
 
 fn bars(bars: &[BarResult]) -> String {
@@ -235,6 +239,10 @@ mod tests {
         assert!(text.contains("sysctl -w vm.dirty_bytes=15000000"), "{text}");
         assert!(
             text.contains("\nNext, to find the best: sudo weir tune sweep vm.dirty_bytes --dir /srv/db\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nNext, to hold commits as the load changes: sudo weir guard run --shadow\n"),
             "{text}"
         );
     }

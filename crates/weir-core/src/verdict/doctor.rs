@@ -223,6 +223,8 @@ pub struct NextStep {
     pub why: String,
     /// The exact command.
     pub command: String,
+    /// What for, after `to`: `find the best`.
+    pub purpose: String,
 }
 
 /// A mean with its 95 % confidence interval over consecutive intervals.

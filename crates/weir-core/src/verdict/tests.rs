@@ -110,11 +110,12 @@ fn a_fast_device_may_lose_most_of_its_commits_and_still_serve() {
 }
 
 #[test]
-fn the_sweep_is_offered_where_commits_collapse_and_nowhere_else() {
+fn sweep_and_guard_are_offered_where_commits_collapse_and_nowhere_else() {
     assert!(report(healthy()).next.is_empty());
     assert!(report(Lab::new()).next.is_empty());
     let offered = report(throttled_and_flooded()).next;
-    assert_eq!(offered.len(), 1);
+    assert_eq!(offered.len(), 2);
+    assert_eq!(offered[1].command, "sudo weir guard run --shadow");
     assert_eq!(offered[0].command, "sudo weir tune sweep vm.dirty_bytes --dir /srv/db");
     assert!(offered[0].why.starts_with("A bulk writer leaves "), "{}", offered[0].why);
     let mut elsewhere = throttled_and_flooded().record(Vec::new());

@@ -60,6 +60,9 @@ pub enum Command {
         /// All changes, not only the newest
         #[arg(long)]
         all: bool,
+        /// Only what processes that ended without it have left behind; what is kept or in hand stays
+        #[arg(long, conflicts_with_all = ["all", "persist"])]
+        stale: bool,
         /// Remove the file that `apply --persist --write` wrote, instead
         #[arg(long, value_name = "KEEPER", conflicts_with = "all")]
         persist: Option<Keeper>,

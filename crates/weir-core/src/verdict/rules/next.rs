@@ -1,4 +1,5 @@
-//! The experiment that fits what was found: an examination tries a value or two, a sweep finds the best with intervals.
+//! What to do after the examination: it tries a value or two, a sweep finds the best with intervals, the guard follows
+//! the load.
 
 use super::flood::{grade_of, kept, owner};
 use crate::verdict::doctor::{Grade, NextStep};
@@ -7,9 +8,21 @@ use crate::verdict::view::{View, percent};
 /// Threads of the workload that an experiment runs unless it is told otherwise.
 const THREADS: u32 = 10;
 
-/// The experiments worth making.
+/// The experiments worth making, and what a collapse calls for.
 pub fn steps(view: &View) -> Vec<NextStep> {
-    dirty_limit(view).into_iter().collect()
+    dirty_limit(view).into_iter().chain(guard(view)).collect()
+}
+
+/// Commits that collapse under a bulk writer, whatever their number of threads: the limit in closed loop.
+fn guard(view: &View) -> Option<NextStep> {
+    let collapsed = view.flood?.effects.iter().any(|effect| grade_of(effect) == Grade::Poor);
+    collapsed.then(|| NextStep {
+        why: "The limit that suits one committing thread is not the one that suits ten: the guard turns it as the load \
+              changes. In shadow it decides and logs, and touches nothing."
+            .to_string(),
+        command: "sudo weir guard run --shadow".to_string(),
+        purpose: "hold commits as the load changes".to_string(),
+    })
 }
 
 /// Commits that collapse under a bulk writer: the dirty limit, on both axes.
@@ -33,6 +46,7 @@ fn dirty_limit(view: &View) -> Option<NextStep> {
             "sudo weir tune sweep vm.dirty_bytes --dir {}{with_threads}",
             quoted(&view.notes.path)
         ),
+        purpose: "find the best".to_string(),
     })
 }
 

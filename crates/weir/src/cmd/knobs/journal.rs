@@ -76,6 +76,25 @@ pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
     ended(done.failed)
 }
 
+/// Puts back what ended processes have left behind, and nothing that a running weir or a user keeps: what a service
+/// does after its end, whichever it was.
+pub fn recover() -> anyhow::Result<Outcome> {
+    fail::root_or("putting settings back", LOOKING)?;
+    let journal = the_journal();
+    for sentence in knob::recover_stale(journal.folder()) {
+        print(&format!("{sentence}\n"))?;
+    }
+    let (entries, damaged) = knob::entries(&journal);
+    match entries.iter().find(|entry| entry.until == Until::Stale) {
+        None => ended(damaged),
+        Some(left) => {
+            let what = format!("{} could not be led back", left.file.display());
+            let hint = "the sentences above say why; `weir knobs journal` shows what is left".to_string();
+            Err(Lacking { what, hint: Some(hint) }.into())
+        }
+    }
+}
+
 /// The errors, the last of which ends the command.
 fn ended(mut failed: Vec<KnobError>) -> anyhow::Result<Outcome> {
     let Some(last) = failed.pop() else { return Ok(Outcome::Done) };

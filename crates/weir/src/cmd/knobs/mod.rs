@@ -26,6 +26,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         },
         Command::Confirm => journal::confirm(),
         Command::Rollback { persist: Some(keeper), root, .. } => keep::remove(keeper, root.as_deref()),
+        Command::Rollback { stale: true, .. } => journal::recover(),
         Command::Rollback { all, .. } => journal::rollback(all),
         Command::Journal => journal::show(),
     }
