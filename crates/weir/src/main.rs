@@ -19,6 +19,7 @@ mod settings;
 mod signals;
 mod stages;
 mod store;
+mod terminal;
 mod trace_input;
 
 use std::process::ExitCode;

@@ -7,11 +7,14 @@ use anyhow::Context;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use weir_core::control::{self, History};
 use weir_core::experiment::Study;
 use weir_core::experiment::study::KIND;
 use weir_core::report::{csv, doctor_text, fio_json, json, text};
 use weir_core::result::{self, Record};
 use weir_core::verdict;
+
+use crate::failure::Lacking;
 
 /// Form of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -52,6 +55,11 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
         Format::Json if record.kind == "doctor" => serde_json::to_string_pretty(&verdict()?)? + "\n",
         Format::Text if is_experiment(record) => text::experiment(&study(record, path)?),
         Format::Json if is_experiment(record) => json::experiment(&study(record, path)?)?,
+        Format::Text if is_guard(record) => {
+            let path = path.map(|path| path.display().to_string());
+            text::guard(record, &history(record)?, path.as_deref())
+        }
+        Format::Json if is_guard(record) => serde_json::to_string_pretty(&history(record)?)? + "\n",
         Format::Text => text::run(&result(), record),
         Format::Json => json::run(&result())?,
         Format::FioJson => {
@@ -62,6 +70,22 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
         Format::Csv => csv::intervals(record),
         Format::Record => serde_json::to_string(record)? + "\n",
     })
+}
+
+/// The history of a guard's record.
+///
+/// # Errors
+/// When the record holds none that this weir reads.
+pub fn history(record: &Record) -> anyhow::Result<History> {
+    History::from_record(&record.extra).map_err(|why| {
+        let what = format!("cannot use the record {}: {why}", record.id);
+        Lacking { what, hint: None }.into()
+    })
+}
+
+/// Whether a record holds a guard's history.
+pub fn is_guard(record: &Record) -> bool {
+    record.kind == control::history::KIND
 }
 
 /// Whether a record holds an experiment.

@@ -6,6 +6,7 @@ pub mod doctor_text;
 pub mod experiment;
 pub mod fio_json;
 mod fio_options;
+pub mod guard;
 pub mod html;
 pub mod json;
 mod knobs;

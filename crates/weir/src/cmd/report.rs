@@ -12,7 +12,7 @@ use weir_core::verdict;
 
 use crate::cli::report::Args;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{is_experiment, print};
+use crate::output::{history, is_experiment, is_guard, print};
 use crate::store::Store;
 
 /// Runs the command.
@@ -28,10 +28,13 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The page of a record: the doctor's and an experiment's have their own.
+/// The page of a record: the doctor's, an experiment's and a guard's have their own.
 pub fn render(record: &Record) -> anyhow::Result<String> {
     if is_experiment(record) {
         return Ok(html::experiment(&Study::of(record, None)?));
+    }
+    if is_guard(record) {
+        return Ok(html::guard(record, &history(record)?));
     }
     if record.kind == "doctor" {
         return Ok(html::doctor(&verdict::from_record(record)?));

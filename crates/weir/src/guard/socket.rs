@@ -35,6 +35,14 @@ pub fn ask() -> anyhow::Result<State> {
     client.next()?.ok_or_else(|| lacking(&path(), "it ended without an answer"))
 }
 
+/// A connection on which a running guard tells its state once a second.
+///
+/// # Errors
+/// When no guard runs, or it may not be asked by this user.
+pub fn stream() -> anyhow::Result<Client> {
+    Client::connect("stream")
+}
+
 /// A connection to a running guard.
 pub struct Client(BufReader<UnixStream>);
 

@@ -4,6 +4,7 @@ mod conditions;
 mod distribution;
 mod doctor;
 mod experiment;
+mod guard;
 mod job;
 mod merge;
 mod run;
@@ -12,6 +13,7 @@ mod trace;
 
 pub use doctor::doctor;
 pub use experiment::experiment;
+pub use guard::guard;
 pub use run::run;
 pub use trace::trace;
 
@@ -50,6 +52,8 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
     /// An anchor for each row, where others point at them; else empty.
     pub anchors: Vec<String>,
+    /// Whether the last column holds sentences.
+    pub says: bool,
 }
 
 /// The whole document. Only `body` is HTML already; everything else is escaped here.
@@ -154,9 +158,10 @@ pub fn data_table(table: &Table) -> String {
             format!("<tr{anchor}>{cells}</tr>")
         })
         .collect();
+    let class = if table.says { "data says" } else { "data" };
     // A box that scrolls must be reachable by keyboard.
     format!(
-        "<div class=\"scroll\" tabindex=\"0\"><table class=\"data\"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 }
 

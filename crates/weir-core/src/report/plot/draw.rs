@@ -274,8 +274,12 @@ fn markers(
         let due = !unmarked && (i + every - offset).is_multiple_of(every);
         let tail = series.doubtful_from.is_some() && i + 1 == n;
         if due || tail || single(i) || series.join == Join::None {
-            let hint = format!("{}: {} at {}", series.name, y_unit.value(point.1), x_unit.value(point.0));
-            let hint = if n <= HINTED_POINTS_MOST { hint } else { String::new() };
+            let said = || format!("{}: {} at {}", series.name, y_unit.value(point.1), x_unit.value(point.0));
+            let hint = match series.hints.get(i) {
+                Some(hint) => hint.clone(),
+                None if n <= HINTED_POINTS_MOST => said(),
+                None => String::new(),
+            };
             svg.marker(series.look, (x.at(point.0), y.at(point.1)), &hint);
         }
     }

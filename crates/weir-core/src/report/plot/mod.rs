@@ -132,6 +132,8 @@ pub struct Series {
     pub whiskers: Vec<(f64, f64, f64)>,
     /// From this point on the line is dotted: too few samples stand behind it.
     pub doubtful_from: Option<usize>,
+    /// What each point says when pointed at, where name and value are not all there is to say; else empty.
+    pub hints: Vec<String>,
 }
 
 impl Series {
@@ -146,6 +148,7 @@ impl Series {
             band: Vec::new(),
             whiskers: Vec::new(),
             doubtful_from: None,
+            hints: Vec::new(),
         }
     }
 }

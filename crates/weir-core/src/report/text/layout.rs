@@ -21,7 +21,8 @@ pub fn labelled_at(out: &mut String, label: &str, edge: usize, text: &str) {
 }
 
 /// Units stay on the line of their number.
-const UNITS: [&str; 12] = ["ns", "µs", "ms", "s", "min", "%", "B", "KiB", "MiB", "GiB", "TiB", "MB/s"];
+const UNITS: [&str; 15] =
+    ["ns", "µs", "ms", "s", "min", "%", "B", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB", "MB/s"];
 
 /// Whether no line may begin with this word.
 fn is_unit(word: &str) -> bool {

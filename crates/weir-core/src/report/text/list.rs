@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::layout::table;
+use crate::control::{History, history};
 use crate::experiment::{Study, study};
+use crate::report::guard::Story;
 use crate::result::derive::{class_result, headline};
 use crate::result::record::Record;
 use crate::units::{Nanos, megabytes_per_second, per_second};
@@ -26,6 +28,7 @@ impl ListRow {
     pub fn of(record: &Record, when: &str) -> ListRow {
         let (kind, target, headline) = match record.kind.as_str() {
             study::KIND => of_experiment(record),
+            history::KIND => of_guard(record),
             _ => of_run(record),
         };
         ListRow { id: record.id.clone(), when: when.to_string(), kind, target, headline }
@@ -75,6 +78,18 @@ fn of_experiment(record: &Record) -> (String, String, String) {
             (format!("{} {}", record.kind, study.experiment.design), target, headline)
         }
         Err(error) => (record.kind.clone(), target_of(record), first_words(&error.to_string())),
+    }
+}
+
+/// Kind, devices and headline of a guard's history.
+fn of_guard(record: &Record) -> (String, String, String) {
+    let kind = record.kind.clone();
+    match History::from_record(&record.extra) {
+        Ok(history) => {
+            let devices: Vec<&str> = history.devices.iter().map(|device| device.name.as_str()).collect();
+            (kind, devices.join(", "), first_words(&Story::of(&history).headline()))
+        }
+        Err(why) => (kind, String::new(), first_words(&why)),
     }
 }
 

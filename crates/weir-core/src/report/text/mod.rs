@@ -3,6 +3,8 @@
 mod compare;
 pub(super) mod conditions;
 mod experiment;
+mod guard;
+pub mod guard_watch;
 pub mod knobs;
 pub(super) mod layout;
 mod list;
@@ -15,6 +17,7 @@ mod workload;
 
 pub use compare::comparison;
 pub use experiment::experiment;
+pub use guard::{decision, guard};
 pub use list::{ListRow, list};
 pub use run::run;
 pub use trace_fsync::{trace_fsync, trace_fsync_slow};

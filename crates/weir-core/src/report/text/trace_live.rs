@@ -8,7 +8,7 @@ use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, sign
 
 /// Narrowest and lowest screen that is drawn; on a smaller terminal lines are cut.
 const COLUMNS_MIN: usize = 20;
-const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+pub(super) const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Widest sparkline: a minute of seconds.
 const SPARKS_MAX: usize = 60;
 
@@ -61,7 +61,7 @@ pub fn screen(screen: &Screen<'_>, columns: usize, rows: usize) -> Vec<String> {
 }
 
 /// A line cut at the terminal's edge.
-fn cut(line: &str, columns: usize) -> String {
+pub(super) fn cut(line: &str, columns: usize) -> String {
     if line.chars().count() <= columns {
         return line.to_string();
     }
@@ -69,7 +69,7 @@ fn cut(line: &str, columns: usize) -> String {
 }
 
 /// `left` and `right` at the two edges, or `left` alone where both do not fit.
-fn edges(left: &str, right: &str, columns: usize) -> String {
+pub(super) fn edges(left: &str, right: &str, columns: usize) -> String {
     let room = columns.saturating_sub(left.chars().count() + right.chars().count());
     if room < 2 { left.to_string() } else { format!("{left}{}{right}", " ".repeat(room)) }
 }

@@ -24,8 +24,7 @@ pub enum Command {
     Run(run::Args),
     /// Say what a running guard does
     Status(status::Args),
-    /// Watch a running guard
-    #[command(hide = true)]
+    /// Watch a running guard: latency, limit, who is bulk, and what it decides
     Watch(watch::Args),
     /// Try the law on a simulated machine
     #[command(hide = true)]

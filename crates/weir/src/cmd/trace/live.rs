@@ -5,7 +5,6 @@ mod kernel;
 mod sampler;
 mod show;
 mod source;
-mod terminal;
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -26,6 +26,7 @@ pub fn html(report: &DoctorReport) -> String {
         head: HEAD.map(str::to_string).to_vec(),
         rows: report.measurements.iter().map(row).collect(),
         anchors: report.measurements.iter().map(|m| row_anchor(&m.id)).collect(),
+        ..Table::default()
     };
     let mut out = data_table(&table);
     for measurement in &report.measurements {

@@ -9,8 +9,8 @@ use weir_io::runner::Stop;
 
 use super::json;
 use super::sampler::{Taken, Whole};
-use super::terminal::Terminal;
 use crate::output::print;
+use crate::terminal::Terminal;
 
 /// How often keys, signals and the terminal's size are looked at.
 const SLICE: Duration = Duration::from_millis(100);

@@ -1,0 +1,11 @@
+//! What a guard's history says, before it becomes text or a page: phases, sums, and reasons in words.
+
+mod phases;
+mod story;
+#[cfg(test)]
+pub(super) mod synthetic;
+mod words;
+
+pub use phases::{Phase, Stretch, phases};
+pub use story::{DeviceStory, Story, Sums, is_over};
+pub use words::{Change, branch, change, done, moved, reason, sensor, size, standing, target};
