@@ -6,9 +6,11 @@
 //! wrote.
 
 mod apply;
+mod band;
 mod dirty;
 mod entry;
 mod error;
+mod governor;
 mod guardian;
 mod journal;
 mod order;
@@ -17,8 +19,9 @@ pub(crate) mod place;
 mod read;
 mod restore;
 mod rollback;
+mod silence;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use std::time::Duration;
 
@@ -28,6 +31,7 @@ use crate::host::Host;
 
 pub use apply::Applied;
 pub use error::KnobError;
+pub use governor::{Choice, Governor, HANGS_AFTER, Lever, Move};
 pub use guardian::{ARGUMENT, guardian_main};
 pub use journal::Journal;
 pub use owners::configuration;

@@ -11,6 +11,7 @@ mod cpu;
 mod devices;
 mod diskstats;
 pub mod error;
+mod flow;
 mod host;
 pub mod knob;
 mod limits;
@@ -31,6 +32,7 @@ mod work;
 mod robustness;
 
 pub use error::HostError;
+pub use flow::{Flow, Seen};
 pub use host::Host;
 pub use own::own_cpu_ns;
 pub use processes::ProcessSample;

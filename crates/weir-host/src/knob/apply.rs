@@ -83,7 +83,7 @@ impl Work {
                 Some(default) => default.value.clone(),
                 None => read::value(tree, knob)?,
             };
-            Ok(Written { knob: knob.clone(), old, new, touched, device_sequence, target: None })
+            Ok(Written { knob: knob.clone(), old, new, band: None, touched, device_sequence, target: None })
         };
         let is_reset =
             |knob: &KnobName| self.changes.iter().any(|change| order::reset_by(&change.knob).contains(knob));
@@ -140,7 +140,7 @@ impl Applied {
     /// Only the machine itself has a guardian: nothing has to be led back in a captured tree whose process is gone.
     fn guard(&mut self, file: PathBuf, entry: Entry) -> Result<(), KnobError> {
         if self.host.live {
-            match Guardian::start(&file) {
+            match Guardian::start(&file, &entry) {
                 Ok(guardian) => self.guardian = Some(guardian),
                 Err(error) => {
                     self.journal.remove(&file)?;

@@ -64,7 +64,7 @@ fn in_bytes(host: &Host, knob: &KnobName, value: &Value) -> Option<u64> {
 }
 
 /// Halves of `from` that are above `to`.
-fn halves(from: u64, to: u64) -> Vec<u64> {
+pub(super) fn halves(from: u64, to: u64) -> Vec<u64> {
     std::iter::successors(Some(from / 2), |bytes| Some(bytes / 2)).take_while(|bytes| *bytes > to).collect()
 }
 

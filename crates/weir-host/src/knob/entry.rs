@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_core::knob::{KnobName, Value, catalog};
 
+use super::band::Band;
 use super::{Hold, KnobError};
 use crate::error::{BadLine, HostError};
 use crate::tree::Tree;
@@ -34,6 +35,9 @@ pub(super) struct Entry {
     pub hold: Term,
     #[serde(default)]
     pub state: State,
+    /// A guard that gives no sign of life for so long has its changes led back though it still runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence_ns: Option<u64>,
     /// In the order of writing.
     pub changes: Vec<Written>,
     /// Of everything above: a digit that went wrong must not be written to the kernel.
@@ -75,6 +79,9 @@ pub(super) struct Written {
     pub old: Value,
     /// Every value weir may have left there.
     pub new: Vec<Value>,
+    /// More of them, where a guard turns the knob for as long as it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub band: Option<Band>,
     /// Whether a write to another knob of the entry changes this one too.
     #[serde(default)]
     pub touched: bool,
@@ -84,6 +91,13 @@ pub(super) struct Written {
     /// What it is to be led back to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Value>,
+}
+
+impl Written {
+    /// Whether a value is one that weir may have left there.
+    pub fn is_weirs(&self, value: &Value) -> bool {
+        self.new.contains(value) || self.band.is_some_and(|band| band.has(value))
+    }
 }
 
 impl Entry {
@@ -102,6 +116,7 @@ impl Entry {
                 Hold::Kept => Term::Kept,
             },
             state: State::Applying,
+            silence_ns: None,
             changes,
             checksum: String::new(),
         })
@@ -228,6 +243,7 @@ mod tests {
             knob: knob.parse().unwrap(),
             old: old.parse().unwrap(),
             new: vec![Value::Number(1), Value::Word("none".to_string())],
+            band: None,
             touched: true,
             device_sequence: Some(7),
             target: None,

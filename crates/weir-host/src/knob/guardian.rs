@@ -1,17 +1,19 @@
-//! The guardian: a child process that waits for the end of its pipe, or for a deadline, and then leads back what is
-//! in the journal. A destructor does not run after SIGKILL; the end of a pipe arrives in any case.
+//! The guardian: a child process that waits for the end of its pipe, for a deadline, or for the silence of a guard
+//! that hangs, and then leads back what is in the journal. A destructor does not run after SIGKILL; the end of a pipe
+//! arrives in any case.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::entry::{Entry, State, Term, boot_clock_ns};
 use super::journal::Journal;
+use super::silence::Silence;
 use super::{KnobError, restore};
 use crate::host::Host;
 
@@ -27,21 +29,44 @@ pub(super) struct Guardian {
 
 impl Guardian {
     /// Starts one for an entry of the journal. When this returns, it will act however this process ends.
-    pub fn start(entry: &Path) -> io::Result<Self> {
+    pub fn start(file: &Path, entry: &Entry) -> io::Result<Self> {
         // This very program, even if its file has been replaced since.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("weir").arg(ARGUMENT).arg(entry).stdin(Stdio::piped()).stdout(Stdio::null());
+        command
+            .arg0("weir")
+            .arg(ARGUMENT)
+            .arg(file)
+            .arg(entry.since_ns.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null());
         // Not in the folder it was started in, which somebody may want to unmount.
         command.current_dir("/");
         // SAFETY: between fork and exec only setsid is called, which is async-signal-safe.
         unsafe { command.pre_exec(own_session) };
         let mut child = command.spawn()?;
         let pipe = child.stdin.take();
+        if let Some(pipe) = &pipe {
+            // Whoever beats must not come to wait for a guardian that does not listen.
+            // SAFETY: the descriptor is open; fcntl takes numbers and touches no memory of ours.
+            unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        }
         Ok(Guardian { child, pipe })
     }
 }
 
 impl Guardian {
+    /// A sign of life. A pipe that is full has signs enough in it.
+    ///
+    /// # Errors
+    /// When the guardian is no longer there.
+    pub fn beat(&mut self) -> io::Result<()> {
+        let Some(pipe) = &mut self.pipe else { return Ok(()) };
+        match pipe.write(&[1]) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Lets it go on by itself after this process.
     pub fn leave_behind(mut self) {
         drop(self.pipe.take());
@@ -64,19 +89,22 @@ fn own_session() -> io::Result<()> {
     if unsafe { libc::setsid() } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The guardian's whole life: wait for the end of standard input, then restore the entry named by the only
-/// argument, if it is still there.
+/// The guardian's whole life: wait for the end of standard input, then restore the entry named by the arguments, its
+/// file and the moment it was made, if it is still there.
 pub fn guardian_main(arguments: &[String]) -> ExitCode {
-    let [entry] = arguments else {
-        eprintln!("error: {ARGUMENT} is weir's own and takes a file of its journal");
+    let parsed = match arguments {
+        [file, since] => since.parse().ok().map(|since_ns| (PathBuf::from(file), since_ns)),
+        _ => None,
+    };
+    let Some((file, since_ns)) = parsed else {
+        eprintln!("error: {ARGUMENT} is weir's own and takes a file of its journal and a time");
         return ExitCode::from(2);
     };
     ignore_signals();
-    let entry = PathBuf::from(entry);
-    let journal = Journal::at(entry.parent().unwrap_or(Path::new("/")));
-    match watch(&Host::live(), &journal, &entry) {
+    let journal = Journal::at(file.parent().unwrap_or(Path::new("/")));
+    match watch(&Host::live(), &journal, &file, since_ns) {
         Ok(sentences) => {
-            sentences.iter().for_each(|sentence| say(&format!("weir: after the end of the run: {sentence}")));
+            tell("after the end of the run", &sentences);
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -84,6 +112,10 @@ pub fn guardian_main(arguments: &[String]) -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+fn tell(when: &str, sentences: &[String]) {
+    sentences.iter().for_each(|sentence| say(&format!("weir: {when}: {sentence}")));
 }
 
 /// What the guardian has to do about an entry as it is now.
@@ -96,12 +128,14 @@ enum Duty {
     Done,
 }
 
-fn duty(entry: &Entry, owner_ended: bool, now_ns: u64) -> Duty {
+/// `hangs`: whether the process gives no sign of life, though it was to.
+fn duty(entry: &Entry, owner_ended: bool, hangs: bool, now_ns: u64) -> Duty {
     // A confirmation is seen this much later.
     const LOOK: Duration = Duration::from_secs(1);
     match entry.hold {
         _ if owner_ended && entry.is_stale(false, now_ns) => Duty::LeadBack,
-        Term::WhileAlive => Duty::Wait(None),
+        _ if hangs => Duty::LeadBack,
+        Term::WhileAlive => Duty::Wait(entry.silence_ns.map(|most_ns| Silence::look(most_ns).min(LOOK))),
         Term::Kept if owner_ended => Duty::Done,
         Term::Kept => Duty::Wait(None),
         Term::UntilConfirmed { .. } if entry.is_stale(true, now_ns) => Duty::LeadBack,
@@ -112,20 +146,31 @@ fn duty(entry: &Entry, owner_ended: bool, now_ns: u64) -> Duty {
     }
 }
 
-/// Watches over an entry until it is gone, kept or led back.
-fn watch(host: &Host, journal: &Journal, file: &Path) -> Result<Vec<String>, KnobError> {
-    let mut owner_ended = false;
+/// Watches over an entry until it is gone, kept or led back. A later entry of the same process may have the name of
+/// one that is gone: it has a guardian of its own.
+fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<Vec<String>, KnobError> {
+    let (mut owner_ended, mut silence) = (false, Silence::default());
     loop {
         let entry = match journal.read(file) {
             Err(KnobError::Host(error)) if error.is_absent() => return Ok(Vec::new()),
             entry => entry?,
         };
-        match duty(&entry, owner_ended, boot_clock_ns()) {
+        if entry.since_ns != since_ns {
+            return Ok(Vec::new());
+        }
+        let hangs = !owner_ended && entry.silence_ns.is_some_and(|most_ns| silence.is_beyond(most_ns));
+        match duty(&entry, owner_ended, hangs, boot_clock_ns()) {
             Duty::Done => return Ok(Vec::new()),
             Duty::LeadBack => {
-                let due = |entry: &Entry| duty(entry, owner_ended, boot_clock_ns()) == Duty::LeadBack;
-                let said = restore::from_file(host, journal, file, due)?;
-                if !file.exists() {
+                let is_due = |entry: &Entry| {
+                    entry.since_ns == since_ns
+                        && duty(entry, owner_ended, hangs, boot_clock_ns()) == Duty::LeadBack
+                };
+                let said = restore::from_file(host, journal, file, is_due)?;
+                if !file.exists() && hangs {
+                    tell("the guard gives no sign of life", &said);
+                    return outlast(host, journal, file, entry);
+                } else if !file.exists() {
                     return Ok(said);
                 }
             }
@@ -133,9 +178,29 @@ fn watch(host: &Host, journal: &Journal, file: &Path) -> Result<Vec<String>, Kno
                 let_go_of_pipes();
                 sleep(time.unwrap_or(Duration::MAX));
             }
-            Duty::Wait(time) => owner_ended = input_ended(time),
+            Duty::Wait(time) => {
+                let began = Instant::now();
+                match listen(time) {
+                    Heard::End => owner_ended = true,
+                    Heard::Beat => silence.end(),
+                    Heard::Nothing => {
+                        silence.goes_on(began.elapsed(), time.unwrap_or_default());
+                    }
+                }
+            }
         }
     }
+}
+
+/// After a hang: a guard that was stopped just before a write makes it when it wakes, and sees only then that it must
+/// not. Should it be killed in between, the write is taken back here.
+fn outlast(host: &Host, journal: &Journal, file: &Path, entry: Entry) -> Result<Vec<String>, KnobError> {
+    while listen(None) != Heard::End {}
+    let _lock = match journal.lock() {
+        Err(error) if error.is_absent() => return Ok(Vec::new()),
+        lock => lock?,
+    };
+    if journal.is_free(&entry) { restore::with_lock(host, journal, file, entry) } else { Ok(Vec::new()) }
 }
 
 /// Whoever waits for the end of our standard error, as ssh does, is not to wait for minutes; a terminal does not.
@@ -162,15 +227,30 @@ fn ignore_signals() {
     }
 }
 
-/// Waits for the end of standard input, for this long at most; whether it has come.
-fn input_ended(time: Option<Duration>) -> bool {
+/// What standard input brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// Its end.
+    End,
+    /// Signs of life.
+    Beat,
+    Nothing,
+}
+
+/// Listens to standard input, for this long at most.
+fn listen(time: Option<Duration>) -> Heard {
     let milliseconds =
         time.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX).saturating_add(1));
     let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
     // SAFETY: the kernel reads and writes one pollfd, which lives on this stack.
-    let ready = unsafe { libc::poll(&mut input, 1, milliseconds) };
+    if unsafe { libc::poll(&mut input, 1, milliseconds) } <= 0 {
+        return Heard::Nothing;
+    }
     // Readable without a byte in it is the end; a pipe that cannot be read is as good as closed.
-    ready > 0 && !matches!(io::stdin().read(&mut [0]), Ok(1..))
+    match io::stdin().read(&mut [0; 64]) {
+        Ok(1..) => Heard::Beat,
+        _ => Heard::End,
+    }
 }
 
 #[cfg(test)]
@@ -182,19 +262,31 @@ mod tests {
         const NEVER: u64 = u64::MAX;
         let second = Duty::Wait(Some(Duration::from_secs(1)));
         let unconfirmed = |deadline_ns| Term::UntilConfirmed { deadline_ns };
-        for (hold, state, owner_ended, expected) in [
-            (Term::WhileAlive, State::InForce, false, Duty::Wait(None)),
-            (Term::WhileAlive, State::InForce, true, Duty::LeadBack),
-            (Term::Kept, State::Applying, false, Duty::Wait(None)),
-            (Term::Kept, State::Applying, true, Duty::LeadBack),
-            (Term::Kept, State::InForce, true, Duty::Done),
-            (unconfirmed(NEVER), State::Applying, true, Duty::LeadBack),
-            (unconfirmed(0), State::Applying, false, second),
-            (unconfirmed(NEVER), State::InForce, false, second),
-            (unconfirmed(NEVER), State::InForce, true, second),
-            (unconfirmed(1300), State::InForce, true, Duty::Wait(Some(Duration::from_nanos(300)))),
-            (unconfirmed(1000), State::InForce, false, Duty::LeadBack),
-            (unconfirmed(1000), State::InForce, true, Duty::LeadBack),
+        let guarded = Some(4_000_000_000);
+        let half = Duty::Wait(Some(Duration::from_millis(500)));
+        for (hold, state, silence_ns, owner_ended, hangs, expected) in [
+            (Term::WhileAlive, State::InForce, None, false, false, Duty::Wait(None)),
+            (Term::WhileAlive, State::InForce, None, true, false, Duty::LeadBack),
+            (Term::WhileAlive, State::InForce, guarded, false, false, half),
+            (Term::WhileAlive, State::InForce, guarded, false, true, Duty::LeadBack),
+            (Term::WhileAlive, State::InForce, guarded, true, false, Duty::LeadBack),
+            (Term::Kept, State::Applying, None, false, false, Duty::Wait(None)),
+            (Term::Kept, State::Applying, None, true, false, Duty::LeadBack),
+            (Term::Kept, State::InForce, None, true, false, Duty::Done),
+            (unconfirmed(NEVER), State::Applying, None, true, false, Duty::LeadBack),
+            (unconfirmed(0), State::Applying, None, false, false, second),
+            (unconfirmed(NEVER), State::InForce, None, false, false, second),
+            (unconfirmed(NEVER), State::InForce, None, true, false, second),
+            (
+                unconfirmed(1300),
+                State::InForce,
+                None,
+                true,
+                false,
+                Duty::Wait(Some(Duration::from_nanos(300))),
+            ),
+            (unconfirmed(1000), State::InForce, None, false, false, Duty::LeadBack),
+            (unconfirmed(1000), State::InForce, None, true, false, Duty::LeadBack),
         ] {
             let entry = Entry {
                 schema: String::new(),
@@ -204,10 +296,15 @@ mod tests {
                 since_ns: 0,
                 hold,
                 state,
+                silence_ns,
                 changes: Vec::new(),
                 checksum: String::new(),
             };
-            assert_eq!(duty(&entry, owner_ended, 1000), expected, "{hold:?} {state:?} {owner_ended}");
+            assert_eq!(
+                duty(&entry, owner_ended, hangs, 1000),
+                expected,
+                "{hold:?} {state:?} {owner_ended} {hangs}"
+            );
         }
     }
 }

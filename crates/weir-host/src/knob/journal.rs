@@ -89,6 +89,14 @@ impl Journal {
         Ok(None)
     }
 
+    /// Whether nobody else has a change of this one's knobs in the journal. With the lock held.
+    pub(super) fn is_free(&self, entry: &Entry) -> bool {
+        let shares = |other: &Entry| {
+            other.changes.iter().any(|change| entry.changes.iter().any(|own| own.knob == change.knob))
+        };
+        !self.files().iter().filter_map(|file| self.read(file).ok()).any(|other| shares(&other))
+    }
+
     /// Drafts of processes that were killed while they wrote: with the lock held, nobody is at them any more.
     fn sweep(&self) {
         for draft in self.with_ending("draft") {

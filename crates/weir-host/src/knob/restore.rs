@@ -76,14 +76,23 @@ impl Way<'_> {
             if state == State::LeadingBack {
                 continue;
             }
-            change.target = if order::device_sequence(&self.host.tree, &change.knob) == change.device_sequence
-            {
+            change.target = if self.is_same_device(change) {
                 self.target(change, state)
             } else {
                 self.said.push(format!("{}: the device is another one now: left alone", change.knob));
                 None
             };
         }
+    }
+
+    /// A loop device keeps its settings from one file to the next, so what a guard left there is put back though the
+    /// kernel counts it as another device.
+    fn is_same_device(&self, change: &Written) -> bool {
+        let tree = &self.host.tree;
+        let is_governed = || {
+            change.band.is_some_and(|band| read::value(tree, &change.knob).is_ok_and(|now| band.has(&now)))
+        };
+        order::device_sequence(tree, &change.knob) == change.device_sequence || is_governed()
     }
 
     fn target(&mut self, change: &Written, state: State) -> Option<Value> {
@@ -97,7 +106,7 @@ impl Way<'_> {
             // Its turn comes, and with it the error or the value.
             Err(_) => old,
             Ok(_) if state == State::Applying => old,
-            Ok(now) if now == change.old || change.new.contains(&now) => old,
+            Ok(now) if now == change.old || change.is_weirs(&now) => old,
             Ok(now) => {
                 self.said.push(stood_down(change, &now));
                 // Somebody else's value is kept even if the way back of another knob resets it.
@@ -154,6 +163,9 @@ fn came_back(change: &Written, target: &Value) -> String {
 fn stood_down(change: &Written, now: &Value) -> String {
     let (knob, old) = (&change.knob, &change.old);
     match change.new.last().filter(|_| !change.touched) {
+        None if change.band.is_some() => {
+            format!("{knob} is {now}, which weir's guard did not write (it was {old}): left alone")
+        }
         Some(wrote) => {
             format!("{knob} is {now}, which weir did not write (it wrote {wrote}, over {old}): left alone")
         }
@@ -177,6 +189,7 @@ mod tests {
             knob: "vm.dirty".parse().unwrap(),
             old: Value::Bytes(40_000),
             new: vec![Value::Bytes(20_000), Value::Bytes(10_000)],
+            band: None,
             touched: false,
             device_sequence: None,
             target: None,
@@ -276,6 +289,7 @@ mod tests {
                 knob: knob.parse().unwrap(),
                 old: old.parse().unwrap(),
                 new: new.iter().map(|value| value.parse().unwrap()).collect(),
+                band: None,
                 touched,
                 device_sequence: Some(7),
                 target: (state == State::LeadingBack).then(|| old.parse().unwrap()),
@@ -300,6 +314,7 @@ mod tests {
             knob: knob.parse().unwrap(),
             old: old.parse().unwrap(),
             new: vec![new.parse().unwrap()],
+            band: None,
             touched,
             device_sequence: knob.starts_with("loop0").then_some(7),
             target: None,

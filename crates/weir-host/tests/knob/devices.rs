@@ -95,6 +95,19 @@ impl Disk {
     }
 }
 
+impl Disk {
+    /// Takes its file away, and gives it another one: the kernel counts it as another device.
+    pub fn replace(&self) {
+        let losetup = |arguments: &[&str]| {
+            let done = Command::new("losetup").args(arguments).output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        };
+        let (device, file) = (format!("/dev/{}", self.name), self.folder.path().join("disk"));
+        losetup(&["--detach", &device]);
+        losetup(&[&device, &file.display().to_string()]);
+    }
+}
+
 impl Drop for Disk {
     fn drop(&mut self) {
         for (file, value) in &self.found {

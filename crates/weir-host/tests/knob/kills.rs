@@ -41,8 +41,38 @@ fn kill(victims: &[Victim], run: &mut Run) {
     }
 }
 
+fn wanted_kills() -> u64 {
+    std::env::var("WEIR_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS)
+}
+
+/// A guard that turns a limit a hundred times a second, with values that no journal lists.
+pub fn root_a_guard_killed_at_any_moment_is_led_back() {
+    let kills = wanted_kills();
+    let disk = Disk::new();
+    let now = || (disk.snapshot(), limits::limits());
+    let (before, folder) = (now(), disk.journal());
+    let (mut moments, mut unfinished) = (Random::new(2), 0);
+    for index in 0..kills {
+        let lever = if index % 2 == 0 { "dirty" } else { disk.name.as_str() };
+        let victims = VICTIMS[(moments.next_u64() % VICTIMS.len() as u64) as usize];
+        let alone = Duration::from_micros(moments.next_u64() % MOST_US);
+        let mut run = Run::start("__govern", &folder, &[lever, "30000"]);
+        sleep(alone);
+        kill(victims, &mut run);
+        drop(run);
+        unfinished += entries(&folder);
+        for again in [false, true] {
+            let done = knob::rollback(&Journal::at(&folder), Which::All);
+            assert!(done.failed.is_empty(), "kill {index} after {alone:?}, {again}: {done:?}");
+            assert_eq!(now(), before, "kill {index} after {alone:?}, {lever}: {done:?}");
+        }
+        assert_eq!(entries(&folder), 0, "kill {index}");
+    }
+    println!("{kills} kills of a guard, {unfinished} of them with its entry left: every limit was led back");
+}
+
 pub fn root_kills_at_any_moment_are_led_back() {
-    let kills = std::env::var("WEIR_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let kills = wanted_kills();
     let disk = Disk::new();
     let now = || (disk.snapshot(), limits::limits());
     let before = now();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // test code throughout; clippy knows that only of functions under #[test]
 
 mod devices;
+mod governed;
 mod kills;
 mod limits;
 mod runs;
@@ -34,6 +35,19 @@ const CHECKS: &[(&str, Check)] = &[
     ("root_a_journal_without_room_changes_nothing", terms::root_a_journal_without_room_changes_nothing),
     ("root_a_damaged_journal_changes_nothing", terms::root_a_damaged_journal_changes_nothing),
     ("root_kills_at_any_moment_are_led_back", kills::root_kills_at_any_moment_are_led_back),
+    ("root_a_marked_limit_is_what_the_kernel_takes", governed::root_a_marked_limit_is_what_the_kernel_takes),
+    ("root_a_killed_guard_is_led_back_by_its_guardian", governed::root_a_killed_guard_is_led_back),
+    ("root_a_guard_that_hangs_is_led_back_and_stands_down", governed::root_a_hang_is_led_back),
+    ("root_a_guard_gets_another_guardian", governed::root_a_guard_gets_another_guardian),
+    ("root_another_writer_of_a_governed_limit_is_left_alone", governed::root_another_writer_is_left_alone),
+    (
+        "root_others_values_inside_the_band_survive_a_kill",
+        governed::root_others_values_inside_the_band_survive,
+    ),
+    ("root_a_device_may_go_and_come_back_while_governed", governed::root_a_device_may_go_and_come_back),
+    ("root_a_guard_without_a_journal_changes_nothing", governed::root_without_a_journal_nothing_is_changed),
+    ("root_a_refused_limit_puts_back_what_was_found", governed::root_a_refused_limit_puts_back),
+    ("root_a_guard_killed_at_any_moment_is_led_back", kills::root_a_guard_killed_at_any_moment_is_led_back),
 ];
 
 fn main() -> ExitCode {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -82,6 +82,11 @@ pub fn be(verb: &str, arguments: &[String]) -> ! {
             let error = apply(&journal, wanted, Hold::Kept).unwrap_err();
             println!("{error}; {}", error.hint().unwrap_or_default());
         }
+        "__govern" => super::governed::govern(&journal, wanted),
+        "__govern_read_only" => {
+            see_sysctls_read_only();
+            super::governed::say_why_not(&journal);
+        }
         "__kept" => drop(apply(&journal, wanted, Hold::Kept).unwrap()),
         "__unconfirmed" => {
             let deadline = Duration::from_millis(wanted[0].parse().unwrap());
@@ -114,16 +119,24 @@ fn see_sysctls_read_only() {
 /// Such a run, seen from outside.
 pub struct Run {
     child: Child,
+    output: BufReader<ChildStdout>,
 }
 
 impl Run {
     /// Starts one and waits until it has begun.
     pub fn start<T: AsRef<str>>(verb: &str, journal: &Path, wanted: &[T]) -> Run {
         let mut child = Run::command(verb, journal, wanted).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut run = Run { child, output };
+        assert_eq!(run.line(), "begun\n");
+        run
+    }
+
+    /// The next line it prints; waits for it.
+    pub fn line(&mut self) -> String {
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "begun\n");
-        Run { child }
+        self.output.read_line(&mut line).unwrap();
+        line
     }
 
     /// Runs one that ends by itself; what it printed. Its standard error is a pipe, which its guardian must not keep

@@ -118,10 +118,10 @@ pub fn root_a_second_run_waits() {
 }
 
 /// A file system of a few pages, unmounted again.
-struct Small(tempfile::TempDir);
+pub struct Small(pub tempfile::TempDir);
 
 impl Small {
-    fn new() -> Small {
+    pub fn new() -> Small {
         let folder = tempfile::tempdir().unwrap();
         let mounted =
             Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "weir"]).arg(folder.path()).status();

@@ -1,0 +1,82 @@
+//! Values that are weir's without being listed: those a guard may write between two ends, many times a second.
+
+use serde::{Deserialize, Serialize};
+use weir_core::knob::Value;
+
+/// A band of values. Of a limit in bytes the kernel takes whole pages and rounds up; what a value has beyond the last
+/// page is free, and carries a mark by which weir's values are told from those of others inside the band.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Band {
+    /// Least value, in the knob's unit.
+    pub low: u64,
+    /// Greatest.
+    pub high: u64,
+    /// A value of weir's leaves [`Band::mark`] when it is divided by this.
+    pub modulus: u64,
+    /// See [`Band::modulus`].
+    pub mark: u64,
+}
+
+/// Pages of every machine are a multiple of this.
+const PAGE: u64 = 4096;
+/// Odd, so that no round number has it, in whatever unit.
+const MARK: u64 = 2731;
+
+/// As many bytes as the kernel takes for the same number of whole pages as `bytes` has, with the mark.
+pub(super) fn marked(bytes: u64, page_bytes: u64) -> u64 {
+    let pages = (bytes / page_bytes.max(1)).max(1);
+    pages.saturating_mul(page_bytes) - (PAGE - MARK)
+}
+
+impl Band {
+    /// Limits in bytes, marked.
+    pub fn of_bytes(low: u64, high: u64) -> Band {
+        Band { low, high, modulus: PAGE, mark: MARK }
+    }
+
+    /// Every number from one to the other.
+    pub fn of_numbers(low: u64, high: u64) -> Band {
+        Band { low, high, modulus: 1, mark: 0 }
+    }
+
+    /// This value and no other; `None` for what is no number.
+    pub fn only(value: &Value) -> Option<Band> {
+        let number = u64::try_from(value.number()?).ok()?;
+        Some(Band::of_numbers(number, number))
+    }
+
+    /// Whether a value is one of weir's. A limit in percent never is: weir writes bytes.
+    pub fn has(&self, value: &Value) -> bool {
+        let number = match value {
+            Value::Bytes(number) => *number,
+            Value::Number(number) => u64::try_from(*number).unwrap_or(u64::MAX),
+            Value::Ratio(_) | Value::Word(_) => return false,
+        };
+        (self.low..=self.high).contains(&number) && number.checked_rem(self.modulus) == Some(self.mark)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_write_inside_the_band_is_not_weirs() {
+        for page in [4096, 16384, 65536] {
+            let band = Band::of_bytes(marked(2_000_000, page), 4_900_000_000);
+            for bytes in [2_000_000_u64, 2_097_152, 5_000_000, 15_728_640, 4_000_000_001] {
+                let value = marked(bytes, page);
+                assert!(band.has(&Value::Bytes(value)), "{bytes} → {value}");
+                // The kernel rounds up to pages.
+                assert_eq!(value.div_ceil(page), bytes / page, "{bytes} → {value}");
+                assert!(!band.has(&Value::Bytes(bytes)), "{bytes}");
+            }
+            assert!(!band.has(&Value::Bytes(marked(1_000_000, page))) && !band.has(&Value::Ratio(MARK)));
+        }
+        let band = Band::of_numbers(10, 999_999);
+        let has = |number| band.has(&Value::Number(number));
+        assert!(has(10) && has(999_999) && !has(9) && !has(1_000_000) && !has(-1));
+        assert!(!band.has(&Value::Word("max".into())));
+    }
+}

@@ -1,0 +1,119 @@
+//! What a limit in bytes is in the terms of a lever's knobs.
+
+use weir_core::control::Limits;
+use weir_core::knob::{KnobName, Scope, Value};
+
+use super::super::band::{Band, marked};
+use super::super::{dirty, read};
+use super::Lever;
+use crate::error::HostError;
+use crate::host::Host;
+
+/// All of a bdi's share, in parts per million.
+const WHOLE_PPM: u64 = 1_000_000;
+
+/// The knobs of a lever.
+#[derive(Debug, Clone)]
+pub(super) struct Hand {
+    lever: Lever,
+    page_bytes: u64,
+    /// In the order of writing on the way down; up it is the reverse.
+    pub knobs: Vec<KnobName>,
+}
+
+impl Hand {
+    pub fn of(host: &Host, lever: &Lever) -> Hand {
+        let knobs = match lever {
+            // Write-back starts before anybody has to wait for it.
+            Lever::Dirty => [dirty::BACKGROUND, dirty::LIMIT].map(KnobName::machine).to_vec(),
+            // Without strict_limit a share does not bound anything.
+            Lever::Bdi(name) => ["strict_limit", "max_ratio_fine"].map(|file| of_bdi(name, file)).to_vec(),
+        };
+        Hand { lever: lever.clone(), page_bytes: host.page_bytes(), knobs }
+    }
+
+    /// The values in force.
+    pub fn read(&self, host: &Host) -> Result<Vec<Value>, HostError> {
+        self.knobs.iter().map(|knob| read::value(&host.tree, knob)).collect()
+    }
+
+    /// The least limit that keeps the kernel going: it wants more than two pages.
+    pub fn least_bytes(&self) -> u64 {
+        4 * self.page_bytes
+    }
+
+    /// What there was, in bytes: now, and at most.
+    pub fn saved_bytes(&self, host: &Host, saved: &[Value]) -> Result<u64, HostError> {
+        let threshold = dirty::threshold_bytes(host)?;
+        Ok(match (&self.lever, saved) {
+            (Lever::Bdi(_), [Value::Number(1), Value::Number(ppm)]) => share(threshold, *ppm),
+            _ => threshold,
+        })
+    }
+
+    /// The limits in force by these values, of which `saved` is what was found.
+    pub fn limits(&self, host: &Host, now: &[Value], saved: &Limits) -> Result<Limits, HostError> {
+        let limits = match (&self.lever, now) {
+            (Lever::Dirty, [_, Value::Bytes(bytes)]) => Limits { now_bytes: *bytes, ..*saved },
+            (Lever::Bdi(name), [Value::Number(1), _]) => {
+                let bytes = read::value(&host.tree, &of_bdi(name, "max_bytes"))?.number().unwrap_or(0);
+                Limits { now_bytes: u64::try_from(bytes).unwrap_or(0), ..*saved }
+            }
+            _ => Limits { now_bytes: dirty::threshold_bytes(host)?, ..*saved },
+        };
+        Ok(Limits { now_bytes: limits.now_bytes.min(saved.saved_bytes), ..limits })
+    }
+
+    /// Which values are the guard's, for each knob.
+    pub fn bands(&self, host: &Host, saved: &[Value], limits: &Limits) -> Result<Vec<Band>, HostError> {
+        let most = limits.saved_bytes;
+        Ok(match &self.lever {
+            Lever::Dirty => [limits.floor_bytes / 2, limits.floor_bytes]
+                .map(|floor| Band::of_bytes(marked(floor, self.page_bytes), most))
+                .to_vec(),
+            Lever::Bdi(_) => {
+                let found = saved.last().and_then(Value::number).and_then(|ppm| u64::try_from(ppm).ok());
+                // The whole share is what strict_limit does not act on.
+                let high = found.unwrap_or(WHOLE_PPM).min(WHOLE_PPM - 1);
+                // A share stands for more bytes when memory becomes free: the floor then is a smaller one.
+                let low = (self.ppm(host, limits.floor_bytes)? / 4).max(1);
+                vec![Band::of_numbers(1, 1), Band::of_numbers(low.min(high), high)]
+            }
+        })
+    }
+
+    /// The values for a limit, on the way to `goal`.
+    pub fn values(
+        &self,
+        host: &Host,
+        bytes: u64,
+        goal: u64,
+        bands: &[Band],
+    ) -> Result<Vec<Value>, HostError> {
+        Ok(match (&self.lever, bands) {
+            (Lever::Bdi(_), [_, band]) => {
+                let ppm = self.ppm(host, bytes)?.clamp(band.low, band.high);
+                vec![Value::Number(1), Value::Number(i64::try_from(ppm).unwrap_or(i64::MAX))]
+            }
+            _ => [goal / 2, bytes].map(|bytes| Value::Bytes(marked(bytes, self.page_bytes))).to_vec(),
+        })
+    }
+
+    fn ppm(&self, host: &Host, bytes: u64) -> Result<u64, HostError> {
+        let threshold = u128::from(dirty::threshold_bytes(host)?.max(1));
+        Ok(u64::try_from(u128::from(bytes) * u128::from(WHOLE_PPM) / threshold).unwrap_or(u64::MAX))
+    }
+}
+
+/// `7:0` is a bdi's own name; a device's bdi is found by the device.
+fn of_bdi(name: &str, file: &str) -> KnobName {
+    if name.contains(':') {
+        return KnobName { scope: Scope::Bdi(name.to_string()), setting: file.to_string() };
+    }
+    KnobName::device(name, &format!("bdi/{file}"))
+}
+
+fn share(bytes: u64, ppm: i64) -> u64 {
+    let share = u128::from(bytes) * u128::from(ppm.unsigned_abs()) / u128::from(WHOLE_PPM);
+    u64::try_from(share).unwrap_or(u64::MAX)
+}

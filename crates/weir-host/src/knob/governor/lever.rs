@@ -1,0 +1,78 @@
+//! Which limit to turn.
+
+use std::fmt;
+
+use weir_core::knob::{KnobName, Value};
+
+use super::super::read;
+use crate::host::Host;
+
+/// A limit of dirty pages that can be turned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lever {
+    /// `vm.dirty_bytes` with `vm.dirty_background_bytes` at half of it: every kernel has it, and every buffered writer
+    /// of the machine is held to it.
+    Dirty,
+    /// The share of one bdi, by the name of its device (`sda`) or its own (`0:44`), held at all times (`strict_limit`
+    /// and `max_ratio_fine`): writers to other devices are left alone.
+    Bdi(String),
+}
+
+/// A lever, and why that one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Which.
+    pub lever: Lever,
+    /// A sentence part: what speaks for it, or against the other.
+    pub why: String,
+}
+
+impl fmt::Display for Lever {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lever::Dirty => f.write_str("vm.dirty_bytes"),
+            Lever::Bdi(device) => write!(f, "{device}/bdi (strict_limit, max_ratio_fine)"),
+        }
+    }
+}
+
+impl Lever {
+    /// The better one for this device, by what the kernel offers.
+    pub fn best(host: &Host, device: &str) -> Choice {
+        let lacks =
+            ["strict_limit", "max_ratio_fine"].into_iter().find_map(|file| lacking(host, device, file));
+        let dirty = |why: String| Choice { lever: Lever::Dirty, why };
+        match lacks.or_else(|| too_old(host)) {
+            Some(why) => dirty(why),
+            None => Choice {
+                lever: Lever::Bdi(device.to_string()),
+                why: format!("it holds writers to {device} alone"),
+            },
+        }
+    }
+}
+
+/// Why a file of the device's bdi does not serve.
+fn lacking(host: &Host, device: &str, file: &str) -> Option<String> {
+    match read::read(host, &KnobName::device(device, &format!("bdi/{file}"))) {
+        Ok(reading) if !reading.writable => Some(format!("{} is read-only", reading.path)),
+        Ok(reading) if matches!(reading.value, Some(Value::Number(_))) => None,
+        Ok(reading) => {
+            Some(reading.unreadable.unwrap_or_else(|| format!("{} holds no number", reading.path)))
+        }
+        Err(_) => Some(format!("{device} has no bdi/{file}, which Linux has since 6.2")),
+    }
+}
+
+/// Before 6.14 the strict share of a device that has been idle for a while can sink to nothing and stop its writers.
+fn too_old(host: &Host) -> Option<String> {
+    const SOUND: (u64, u64) = (6, 14);
+    let release = host.tree.line("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u64>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (version < SOUND).then(|| {
+        format!(
+            "before Linux 6.14 (here {release}) a strict limit can stop the writers of a device that was idle"
+        )
+    })
+}

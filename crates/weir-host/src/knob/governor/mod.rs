@@ -1,0 +1,400 @@
+//! One limit turned many times a second, as long as a guard runs, under one entry of the journal.
+//!
+//! The entry is on disk before the first write, and says which values are the guard's: not every one of them could be
+//! journaled. From then on a [`Governor`] writes only over what it wrote itself. A value of somebody else's, an entry
+//! that is gone, a device that is another one: it puts back what is its own and writes no more.
+
+mod descent;
+mod hand;
+mod lever;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use weir_core::control::Limits;
+use weir_core::knob::{KnobName, Value};
+
+use self::descent::Descent;
+use self::hand::Hand;
+use super::band::Band;
+use super::entry::{Entry, State, Written};
+use super::error::{check_writable, refused};
+use super::guardian::{Guardian, say};
+use super::place::Place;
+use super::{Hold, Journal, KnobError, order, restore};
+use crate::error::HostError;
+use crate::host::Host;
+use crate::vm;
+
+pub use lever::{Choice, Lever};
+
+/// Without a sign of life for so long a guard hangs, and its guardian puts the limits back.
+pub const HANGS_AFTER: Duration = Duration::from_secs(30);
+
+/// What became of a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Move {
+    /// It is in force, as far as the way down has come.
+    Written {
+        /// The limit in force, in bytes: whole pages less than one page beneath what was asked for, or more than that
+        /// on the way down.
+        bytes: u64,
+    },
+    /// Somebody else turned it, or its guardian put it back. Nothing is written any more.
+    StoodDown {
+        /// What was found, and what was put back.
+        said: String,
+    },
+    /// The device is gone, or another one now. Nothing is written any more; a new governor may start.
+    Gone {
+        /// The same.
+        said: String,
+    },
+}
+
+/// One limit in a guard's hand. Dropped, or when its process ends in whatever way, what was found is back.
+#[derive(Debug)]
+pub struct Governor {
+    host: Host,
+    journal: Journal,
+    file: PathBuf,
+    entry: Entry,
+    hand: Hand,
+    bands: Vec<Band>,
+    /// What each knob holds unless somebody else turned it.
+    in_force: Vec<Value>,
+    limits: Limits,
+    descent: Option<Descent>,
+    /// Why nothing is written any more.
+    over: Option<Move>,
+    /// Whether everything of the guard's is back.
+    is_back: bool,
+    hangs_after: Duration,
+    beaten: Option<Instant>,
+    guardian: Option<Guardian>,
+}
+
+impl Governor {
+    /// Takes a lever. Nothing is written to the kernel yet; `floor_bytes` is the least limit it will ever get.
+    ///
+    /// # Errors
+    /// When the lever's files cannot be read or written, another change has one of them in hand, the journal cannot be
+    /// written, or no guardian starts. Nothing is changed then.
+    pub fn start(
+        journal: &Journal,
+        host: &Host,
+        lever: &Lever,
+        floor_bytes: u64,
+    ) -> Result<Governor, KnobError> {
+        Governor::start_within(journal, host, lever, floor_bytes, HANGS_AFTER)
+    }
+
+    /// The same with another time without a [`Governor::beat`] that is a hang.
+    ///
+    /// # Errors
+    /// As [`Governor::start`].
+    pub fn start_within(
+        journal: &Journal,
+        host: &Host,
+        lever: &Lever,
+        floor_bytes: u64,
+        hangs_after: Duration,
+    ) -> Result<Governor, KnobError> {
+        let hand = Hand::of(host, lever);
+        for (knob, value) in hand.knobs.iter().zip(hand.read(host)?) {
+            check_writable(host, knob, &value)?;
+        }
+        let entry = || entry(host, &hand, floor_bytes, hangs_after);
+        let (file, entry) = journal.enter(host, &hand.knobs, Duration::ZERO, entry)?;
+        let found: Vec<Value> = entry.changes.iter().map(|change| change.old.clone()).collect();
+        let bands: Vec<Band> = entry.changes.iter().filter_map(|change| change.band).collect();
+        let guardian = match host.live.then(|| Guardian::start(&file, &entry)).transpose() {
+            Ok(guardian) => guardian,
+            Err(error) => {
+                journal.remove(&file)?;
+                return Err(KnobError::NoGuardian(error));
+            }
+        };
+        let mut governor = Governor {
+            limits: Limits::default(),
+            in_force: found,
+            host: host.clone(),
+            journal: journal.clone(),
+            descent: None,
+            over: None,
+            is_back: false,
+            beaten: None,
+            file,
+            entry,
+            hand,
+            bands,
+            hangs_after,
+            guardian,
+        };
+        governor.limits = saved_limits(host, &governor.hand, &governor.in_force, floor_bytes)?;
+        Ok(governor)
+    }
+
+    /// The limits: in force as read now, what was found as the kernel reckoned it when the governor started, and the
+    /// least. In bytes.
+    ///
+    /// # Errors
+    /// When the lever's files cannot be read.
+    pub fn limits(&self) -> Result<Limits, KnobError> {
+        Ok(self.hand.limits(&self.host, &self.hand.read(&self.host)?, &self.limits)?)
+    }
+
+    /// Leads the limit to so many bytes, bounded by floor and what was found. Upward at once; downward at once as far as
+    /// not much more is dirty, and otherwise in steps of which each [`Governor::beat`] takes those that are due.
+    ///
+    /// # Errors
+    /// When the kernel refuses a value, or cannot be asked. What was found is in force again then, as far as the
+    /// kernel lets it.
+    pub fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
+        if let Some(end) = self.look()? {
+            return Ok(end);
+        }
+        let now = self.limits()?.now_bytes;
+        let goal = bytes.max(self.limits.floor_bytes).min(self.limits.saved_bytes);
+        if self.descent.as_ref().is_none_or(|descent| descent.goal != goal) {
+            let under_way = self.descent.take();
+            self.descent = Some(Descent::new(now, goal, Instant::now(), under_way.as_ref()));
+        }
+        self.step(now)
+    }
+
+    /// A sign of life for the guardian, to be given several times within [`HANGS_AFTER`]. Goes on with a way down, and
+    /// sees whether the limit is still the guard's.
+    ///
+    /// # Errors
+    /// As [`Governor::set`], and when the guardian has ended and no other one starts.
+    pub fn beat(&mut self) -> Result<Move, KnobError> {
+        if let Some(end) = self.look()? {
+            return Ok(end);
+        }
+        self.give_sign()?;
+        let now = self.limits()?.now_bytes;
+        if self.descent.is_some() { self.step(now) } else { Ok(Move::Written { bytes: now }) }
+    }
+
+    /// Puts back what was found, at once. The lever stays in hand for the next [`Governor::set`].
+    ///
+    /// # Errors
+    /// When a value cannot be written.
+    pub fn release(&mut self) -> Result<Move, KnobError> {
+        if let Some(end) = self.look()? {
+            return Ok(end);
+        }
+        self.put_back()?;
+        Ok(Move::Written { bytes: self.limits()?.now_bytes })
+    }
+
+    /// Puts back what was found and takes the entry out of the journal. The sentences tell what was put back.
+    ///
+    /// # Errors
+    /// When a value cannot be written; the journal keeps its entry then.
+    pub fn stop(mut self) -> Result<Vec<String>, KnobError> {
+        self.lead_back()
+    }
+
+    /// Whether the values are still those that this governor wrote or found, under an entry that is still there.
+    fn look(&mut self) -> Result<Option<Move>, KnobError> {
+        if self.over.is_some() {
+            return Ok(self.over.clone());
+        }
+        let now = match self.hand.read(&self.host) {
+            Err(error) if error.is_absent() => return Ok(Some(self.end("", gone))),
+            now => now?,
+        };
+        let is_another = |change: &Written| {
+            order::device_sequence(&self.host.tree, &change.knob) != change.device_sequence
+        };
+        if self.entry.changes.iter().any(is_another) {
+            return Ok(Some(self.end("", gone)));
+        }
+        let is_ours = self.file.exists() && now == self.in_force;
+        Ok((!is_ours).then(|| self.stand_down()))
+    }
+
+    /// Takes what is due of a way to another limit.
+    fn step(&mut self, now: u64) -> Result<Move, KnobError> {
+        let Some(descent) = &mut self.descent else { return Ok(Move::Written { bytes: now }) };
+        let goal = descent.goal;
+        let due = descent.due(Instant::now(), backlog(&self.host));
+        if descent.is_over() {
+            self.descent = None;
+        }
+        let values = self.hand.values(&self.host, due.unwrap_or(now), goal, &self.bands)?;
+        let mut writes: Vec<(usize, Value)> = values.into_iter().enumerate().collect();
+        match due {
+            // Write-back begins, while the limit waits for it.
+            None => writes.truncate(1),
+            Some(bytes) if bytes > now => writes.reverse(),
+            Some(_) => {}
+        }
+        for (nth, value) in writes {
+            if let Err(error) = self.write(nth, value) {
+                return self.give_up(error);
+            }
+        }
+        // This process may have been stopped before the write, for longer than its guardian waits.
+        if let Some(end) = self.look()? {
+            return Ok(end);
+        }
+        Ok(Move::Written { bytes: self.limits()?.now_bytes })
+    }
+
+    /// Writes over what is the guard's. That it took is seen when somebody looks.
+    fn write(&mut self, nth: usize, value: Value) -> Result<(), KnobError> {
+        if self.in_force[nth] == value {
+            return Ok(());
+        }
+        let (host, knob) = (&self.host, &self.hand.knobs[nth]);
+        let written = Place::of(&host.tree, knob).and_then(|place| place.write(&host.tree, &value));
+        written.map_err(|error| refused(host, knob, &value, error))?;
+        self.in_force[nth] = value;
+        Ok(())
+    }
+
+    /// After a refusal: what was found, unless the device is gone.
+    fn give_up(&mut self, error: KnobError) -> Result<Move, KnobError> {
+        if let Some(end) = self.look()? {
+            return Ok(end);
+        }
+        // What does not go back now has another turn at the end.
+        let _ = self.put_back();
+        Err(error)
+    }
+
+    fn put_back(&mut self) -> Result<(), KnobError> {
+        self.descent = None;
+        // Upward: the limit before that from which the kernel writes by itself.
+        for nth in (0..self.in_force.len()).rev() {
+            self.write(nth, self.entry.changes[nth].old.clone())?;
+        }
+        Ok(())
+    }
+
+    fn give_sign(&mut self) -> Result<(), KnobError> {
+        let is_due = |beaten: Instant| beaten.elapsed() >= self.hangs_after / 10;
+        let Some(guardian) = self.guardian.as_mut().filter(|_| self.beaten.is_none_or(is_due)) else {
+            return Ok(());
+        };
+        self.beaten = Some(Instant::now());
+        if guardian.beat().is_err() {
+            // Whatever ended it: without one a kill of this process would leave the limit.
+            self.guardian = None;
+            match Guardian::start(&self.file, &self.entry) {
+                Ok(other) => self.guardian = Some(other),
+                Err(error) => {
+                    self.end("there is no guardian", |said| Move::StoodDown { said });
+                    return Err(KnobError::NoGuardian(error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stand_down(&mut self) -> Move {
+        let why = match self.file.exists() {
+            true => "",
+            false => "the limit was taken out of this guard's hand: its guardian had no sign of life from it",
+        };
+        self.end(why, |said| Move::StoodDown { said })
+    }
+
+    fn end(&mut self, why: &str, make: fn(String) -> Move) -> Move {
+        let mut said = vec![why.to_string()];
+        match self.lead_back() {
+            Ok(more) => {
+                said.extend(more);
+                // It has nothing left to watch over.
+                self.guardian = None;
+            }
+            Err(error) => said.push(error.to_string()),
+        }
+        said.retain(|sentence| !sentence.is_empty());
+        let end = make(said.join("; "));
+        self.over = Some(end.clone());
+        end
+    }
+
+    /// Puts back what is still as this governor wrote it, and takes the entry out of the journal.
+    fn lead_back(&mut self) -> Result<Vec<String>, KnobError> {
+        if self.is_back {
+            return Ok(Vec::new());
+        }
+        self.descent = None;
+        let _lock = match self.journal.lock() {
+            Err(error) if error.is_absent() => None,
+            lock => Some(lock?),
+        };
+        // Without its entry somebody else may have the knobs by now.
+        let said = match self.file.exists() || self.journal.is_free(&self.entry) {
+            true => restore::with_lock(&self.host, &self.journal, &self.file, self.exactly())?,
+            false => Vec::new(),
+        };
+        self.is_back = true;
+        Ok(said)
+    }
+
+    /// The entry with the values in force for the bands in which they lie: what somebody else wrote into a band stays.
+    fn exactly(&self) -> Entry {
+        let mut entry = self.entry.clone();
+        for (change, value) in entry.changes.iter_mut().zip(&self.in_force) {
+            change.band = None;
+            if *value != change.old {
+                change.new = vec![value.clone()];
+                change.band = Band::only(value);
+            }
+        }
+        entry
+    }
+}
+
+impl Drop for Governor {
+    fn drop(&mut self) {
+        match self.lead_back() {
+            Ok(sentences) => sentences.iter().for_each(|sentence| say(&format!("weir: {sentence}"))),
+            Err(error) => say(&format!("weir: a limit could not be led back: {error}")),
+        }
+    }
+}
+
+fn gone(said: String) -> Move {
+    Move::Gone { said }
+}
+
+/// What goes into the journal: values as they are now, and which ones are going to be the guard's.
+fn entry(host: &Host, hand: &Hand, floor_bytes: u64, hangs_after: Duration) -> Result<Entry, KnobError> {
+    let found = hand.read(host)?;
+    let limits = saved_limits(host, hand, &found, floor_bytes)?;
+    let bands = hand.bands(host, &found, &limits)?;
+    let written = |((knob, old), band): ((&KnobName, Value), Band)| Written {
+        device_sequence: order::device_sequence(&host.tree, knob),
+        knob: knob.clone(),
+        old,
+        new: Vec::new(),
+        band: Some(band),
+        touched: false,
+        target: None,
+    };
+    let changes = hand.knobs.iter().zip(found).zip(bands).map(written).collect();
+    let entry = Entry::new(&host.tree, Hold::WhileAlive, changes)?;
+    let silence_ns = Some(u64::try_from(hangs_after.as_nanos()).unwrap_or(u64::MAX));
+    // Nothing is the guard's before its first write.
+    Ok(Entry { state: State::InForce, silence_ns, ..entry })
+}
+
+fn saved_limits(host: &Host, hand: &Hand, found: &[Value], floor_bytes: u64) -> Result<Limits, HostError> {
+    let saved_bytes = hand.saved_bytes(host, found)?;
+    let floor_bytes = floor_bytes.max(hand.least_bytes()).min(saved_bytes);
+    Ok(Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes })
+}
+
+/// Dirty or being written, on the whole machine; of one device alone the kernel tells only debuggers.
+fn backlog(host: &Host) -> Option<u64> {
+    vm::memory(&host.tree).ok().map(|memory| memory.dirty_bytes + memory.writeback_bytes)
+}

@@ -1,0 +1,210 @@
+//! A governor on a machine of a few files: what it writes, in which bounds, and over what it does not.
+
+use std::fs;
+
+use weir_core::control::Limits;
+
+use super::{Governor, Lever, Move};
+use crate::knob::rollback::{Which, rollback_on};
+use crate::knob::testing::Machine;
+
+/// Its threshold of dirty pages.
+const SAVED: u64 = 4_096_000;
+const FLOOR: u64 = 1_000_000;
+const DIRTY: &str = "/proc/sys/vm/dirty_bytes";
+const BACKGROUND: &str = "/proc/sys/vm/dirty_background_bytes";
+
+fn bdi(file: &str) -> String {
+    format!("/sys/class/bdi/7:0/{file}")
+}
+
+/// A machine whose bdi has a switch, and whose limits are in bytes: its files do not zero each other.
+fn machine() -> Machine {
+    let machine = Machine::new();
+    machine.set(DIRTY, "4096000");
+    machine.set(BACKGROUND, "2048000");
+    machine.set(&bdi("strict_limit"), "0");
+    machine.set("/proc/sys/kernel/osrelease", "6.18.1");
+    machine
+}
+
+fn start(machine: &Machine, lever: &Lever) -> Governor {
+    Governor::start(&machine.journal, &machine.host, lever, FLOOR).unwrap()
+}
+
+fn written(moved: Move) -> u64 {
+    match moved {
+        Move::Written { bytes } => bytes,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn stood_down(moved: &Move) -> &str {
+    match moved {
+        Move::StoodDown { said } => said,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_as_found(machine: &Machine) -> bool {
+    [DIRTY, BACKGROUND].map(|file| machine.get(file)) == ["4096000", "2048000"]
+}
+
+#[test]
+fn the_limit_stays_between_floor_and_what_was_found() {
+    let machine = machine();
+    let mut governor = start(&machine, &Lever::Dirty);
+    let found = Limits { now_bytes: SAVED, saved_bytes: SAVED, floor_bytes: FLOOR };
+    assert_eq!((governor.limits().unwrap(), machine.journaled().len()), (found, 1));
+    assert!(is_as_found(&machine), "nothing is written before it is asked for");
+    for (asked, pages) in [(2_000_000, 488), (1, 244), (0, 244), (u64::MAX, 1000), (3_000_000, 732)] {
+        let bytes = written(governor.set(asked).unwrap());
+        assert_eq!((bytes.div_ceil(4096), machine.get(DIRTY)), (pages, bytes.to_string()), "{asked}");
+        let background: u64 = machine.get(BACKGROUND).parse().unwrap();
+        assert_eq!(background.div_ceil(4096), pages / 2, "{asked}");
+        assert_eq!(governor.limits().unwrap(), Limits { now_bytes: bytes, ..found });
+        assert_eq!(written(governor.beat().unwrap()), bytes);
+    }
+    governor.stop().unwrap();
+    assert!(is_as_found(&machine) && machine.journaled().is_empty());
+}
+
+#[test]
+fn a_share_of_a_device_is_led_back_as_a_share() {
+    let machine = machine();
+    let ppm = || machine.get(&bdi("max_ratio_fine"));
+    let mut governor = start(&machine, &Lever::Bdi("loop0".into()));
+    for (asked, share) in [(2_048_000, "500000"), (FLOOR / 2, "244140"), (u64::MAX, "999999")] {
+        written(governor.set(asked).unwrap());
+        assert_eq!((ppm().as_str(), machine.get(&bdi("strict_limit"))), (share, "1".to_string()), "{asked}");
+    }
+    written(governor.release().unwrap());
+    assert_eq!((ppm(), machine.get(&bdi("strict_limit"))), ("1000000".into(), "0".into()));
+    assert_eq!((machine.journaled().len(), governor.limits().unwrap().now_bytes), (1, SAVED));
+    written(governor.set(2_048_000).unwrap());
+    drop(governor);
+    assert_eq!((ppm(), machine.get(&bdi("strict_limit"))), ("1000000".into(), "0".into()));
+    assert!(machine.journaled().is_empty());
+}
+
+#[test]
+fn somebody_elses_value_stays_and_nothing_is_written_any_more() {
+    for (foreign, says) in [
+        ("2500000", "vm.dirty is bytes=2500000, which weir did not write"),
+        // In the band and with the mark, as another guard would write it.
+        ("2001579", "vm.dirty is bytes=2001579, which weir did not write"),
+        ("0", "vm.dirty is ratio=20, which weir did not write"),
+    ] {
+        let machine = machine();
+        let mut governor = start(&machine, &Lever::Dirty);
+        written(governor.set(2_000_000).unwrap());
+        machine.set(DIRTY, foreign);
+        let moved = governor.beat().unwrap();
+        assert!(stood_down(&moved).contains(says), "{moved:?}");
+        assert_eq!(governor.set(3_000_000).unwrap(), moved);
+        assert_eq!((machine.get(DIRTY).as_str(), machine.journaled().len()), (foreign, 0));
+        drop(governor);
+        assert_eq!((machine.get(DIRTY).as_str(), machine.get(BACKGROUND).as_str()), (foreign, "2048000"));
+    }
+}
+
+#[test]
+fn an_entry_that_is_gone_ends_it() {
+    let machine = machine();
+    let mut governor = start(&machine, &Lever::Dirty);
+    written(governor.set(2_000_000).unwrap());
+    let file = machine.journal.folder().join(&machine.journaled()[0]);
+    // As its guardian would, but for a value that was written afterwards.
+    fs::remove_file(&file).unwrap();
+    let moved = governor.beat().unwrap();
+    let said = stood_down(&moved);
+    assert!(said.contains("no sign of life") && said.contains("vm.dirty_bytes is back at 4096000"), "{said}");
+    assert_eq!(governor.set(2_000_000).unwrap(), moved);
+    assert!(is_as_found(&machine));
+}
+
+#[test]
+fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
+    for (dirty, background, dirty_is_back) in [
+        ("2001579", "1002155", true),
+        ("2000000", "1002155", false),
+        ("2001920", "1002155", false),
+        ("5001899", "1002155", false),
+    ] {
+        let machine = machine();
+        let governor = start(&machine, &Lever::Dirty);
+        let file = machine.journal.folder().join(&machine.journaled()[0]);
+        let mut entry = machine.journal.read(&file).unwrap();
+        entry.pid_started_ticks = 1;
+        std::mem::forget(governor);
+        machine.journal.rewrite(&file, &entry).unwrap();
+        machine.set(DIRTY, dirty);
+        machine.set(BACKGROUND, background);
+        let done = rollback_on(&machine.host, &machine.journal, Which::Last);
+        let said = done.said.join("\n");
+        assert_eq!(said.contains("vm.dirty_bytes is back at 4096000"), dirty_is_back, "{dirty}: {said}");
+        assert_ne!(said.contains("which weir's guard did not write"), dirty_is_back, "{dirty}: {said}");
+        assert!(
+            said.contains("vm.dirty_background_bytes is back at 2048000") && done.failed.is_empty(),
+            "{done:?}"
+        );
+        let again = rollback_on(&machine.host, &machine.journal, Which::All);
+        assert!(again.said[0].contains("nothing to put back"), "{again:?}");
+    }
+}
+
+#[test]
+fn another_device_ends_it_and_a_new_governor_may_start() {
+    let machine = machine();
+    let lever = Lever::Bdi("loop0".into());
+    let mut governor = start(&machine, &lever);
+    written(governor.set(2_000_000).unwrap());
+    machine.set("/sys/block/loop0/diskseq", "8");
+    let moved = governor.set(1_500_000).unwrap();
+    assert!(matches!(moved, Move::Gone { .. }), "{moved:?}");
+    // A loop device keeps what was set.
+    assert_eq!(
+        (machine.get(&bdi("max_ratio_fine")), machine.get(&bdi("strict_limit"))),
+        ("1000000".into(), "0".into())
+    );
+    let mut next = start(&machine, &lever);
+    written(next.set(2_000_000).unwrap());
+    fs::remove_dir_all(machine.real("/sys/class/bdi/7:0")).unwrap();
+    fs::remove_file(machine.real("/sys/block/loop0/diskseq")).unwrap();
+    let moved = next.beat().unwrap();
+    assert!(matches!(moved, Move::Gone { .. }), "{moved:?}");
+    assert!(machine.journaled().is_empty());
+    assert_eq!(governor.beat().unwrap(), governor.beat().unwrap());
+}
+
+#[test]
+fn a_lever_in_other_hands_is_not_taken() {
+    let machine = machine();
+    let governor = start(&machine, &Lever::Dirty);
+    let error = Governor::start(&machine.journal, &machine.host, &Lever::Dirty, FLOOR).unwrap_err();
+    assert!(error.to_string().contains("vm.dirty") && error.to_string().contains("another weir"), "{error}");
+    // The other lever is free.
+    start(&machine, &Lever::Bdi("loop0".into()));
+    governor.stop().unwrap();
+    start(&machine, &Lever::Dirty);
+}
+
+#[test]
+fn the_lever_is_chosen_by_what_the_kernel_offers() {
+    for (release, lacks, expected, why) in [
+        ("6.18.44-vm", "", Lever::Bdi("loop0".into()), "loop0 alone"),
+        ("6.14.0", "", Lever::Bdi("loop0".into()), "loop0 alone"),
+        ("6.12.7-cloud", "", Lever::Dirty, "before Linux 6.14 (here 6.12.7-cloud)"),
+        ("5.15.0", "strict_limit", Lever::Dirty, "no bdi/strict_limit, which Linux has since 6.2"),
+        ("", "", Lever::Dirty, "before Linux 6.14"),
+    ] {
+        let machine = machine();
+        machine.set("/proc/sys/kernel/osrelease", release);
+        if !lacks.is_empty() {
+            fs::remove_file(machine.real(&bdi(lacks))).unwrap();
+        }
+        let choice = Lever::best(&machine.host, "loop0");
+        assert_eq!(choice.lever, expected, "{release}: {}", choice.why);
+        assert!(choice.why.contains(why), "{release}: {}", choice.why);
+    }
+}
