@@ -24,6 +24,7 @@ pub mod fsync;
 pub mod live;
 pub mod probe;
 pub mod record;
+pub mod syncs;
 pub mod tracefs;
 
 pub use error::Error;

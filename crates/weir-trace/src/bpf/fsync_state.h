@@ -3,29 +3,16 @@
 #ifndef WEIR_FSYNC_STATE_H
 #define WEIR_FSYNC_STATE_H
 
-#include "kernel.h"
-#include "fsync_types.h"
+#include "sync_calls.h"
 
-enum { CALLS = 512, WAITS = 8, FRAMES = 24, COMM = 16, BDI = 16, ANCESTORS = 8 };
-/* What a call is; the same numbers in src/fsync/record.rs. */
-enum { FSYNC = 1, FDATASYNC, WRITE, PWRITEV2, SYNC_FILE_RANGE, MSYNC, SYNCFS, SYNC };
+enum { WAITS = 8, FRAMES = 24, BDI = 16 };
 enum { RECORD_SYNC = 1, RECORD_IO = 2, RECORD_STACK = 3 };
 enum { LOST_TASK, LOST_SYNC, LOST_IO, LOST_STACK, LOST_STALL, LOST_RING, LOSSES };
 
-/* open(2): O_DSYNC and its stronger form share this bit on every architecture that runs this. */
-#define O_DSYNC_BIT 010000
-/* pwritev2(2): RWF_DSYNC and RWF_SYNC; msync(2): MS_SYNC. */
-enum { RWF_SYNCS = 0x2 | 0x4, MS_SYNC_BIT = 4 };
-enum { S_IFMT_BITS = 0170000, S_IFBLK_BIT = 0060000 };
 /* blk_types.h: operations are the low 8 bits; these have not moved since 4.10. */
 enum { OP_MASK = 0xff, OP_READ = 0, OP_WRITE = 1, OP_FLUSH = 2 };
 
-const volatile u8 calls[CALLS];
 const volatile u32 only_tgid;
-const volatile u32 only_descendants_of;
-const volatile u64 only_cgroup;
-const volatile u32 only_cgroup_level;
-const volatile char only_comm[COMM];
 /* Waits at least this long always have their stack taken, shorter ones with probability wait/this. */
 const volatile u64 stack_every_ns = 1000000;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What fsync.bpf.c reads of the kernel beyond kernel.h. The suffix ___sync makes these views of their own: libbpf
+ * What fsync.bpf.c and syncs.bpf.c read of the kernel beyond kernel.h. The suffix ___sync makes these views of their own: libbpf
  * ignores it when it relocates (CO-RE "flavours").
  */
 #ifndef WEIR_FSYNC_TYPES_H
 #define WEIR_FSYNC_TYPES_H
+
+#include "hook.h"
 
 /* The uapi's BPF_RB_NO_WAKEUP: user space looks into the ring by the clock. */
 enum { RING_NO_WAKEUP = 1 };
@@ -20,9 +22,20 @@ struct block_device___sync {
 	struct gendisk___sync *bd_disk;
 };
 
+struct device___sync {
+	u32 devt;
+};
+
+struct backing_dev_info___sync {
+	unsigned int capabilities;
+	struct device___sync *owner;
+	char dev_name[64];
+};
+
 struct super_block___sync {
 	u32 s_dev;
 	struct block_device___sync *s_bdev;
+	struct backing_dev_info___sync *s_bdi;
 };
 
 struct inode___sync {
@@ -55,9 +68,17 @@ struct sched_info___sync {
 	unsigned long long run_delay;
 };
 
+struct task_io_accounting___sync {
+	u64 write_bytes;
+};
+
 struct task_struct___sync {
 	int pid;
 	int tgid;
+	unsigned int flags;
+	u64 start_boottime;
+	struct task_io_accounting___sync ioac;
+	struct task_struct___sync *group_leader;
 	char comm[16];
 	struct files_struct___sync *files;
 	struct sched_info___sync sched_info;
@@ -115,10 +136,6 @@ struct request___sync {
 	struct bio___sync *bio;
 };
 
-struct backing_dev_info___sync {
-	char dev_name[64];
-};
-
 struct bdi_writeback___sync {
 	struct backing_dev_info___sync *bdi;
 };
@@ -141,19 +158,20 @@ struct pt_regs___sync {
 
 /* An argument of a system call, counted from 0. */
 #if defined(__TARGET_ARCH_x86)
-static __always_inline u64 argument(const struct pt_regs___sync *regs, int i)
+static __always_inline u64 argument(struct pt_regs___sync *regs, int i)
 {
-	return i == 0 ? regs->di : i == 1 ? regs->si : i == 2 ? regs->dx : i == 3 ? regs->r10 : i == 4 ? regs->r8 : regs->r9;
+	return i == 0 ? READ(regs, di) : i == 1 ? READ(regs, si) : i == 2 ? READ(regs, dx) : i == 3 ? READ(regs, r10) :
+	       i == 4 ? READ(regs, r8) : READ(regs, r9);
 }
 #else
-#define argument(from, i) ((from)->regs[i])
+#define argument(from, i) READ(from, regs[i])
 #endif
 
 /* The number of the system call that a task is in. */
 #if defined(__TARGET_ARCH_x86)
-#define call_number(regs) ((regs)->orig_ax)
+#define call_number(from) READ(from, orig_ax)
 #else
-#define call_number(regs) ((regs)->syscallno)
+#define call_number(from) READ(from, syscallno)
 #endif
 
 #endif

@@ -70,6 +70,11 @@ fn is_open_for_writing(tgid: u32, descriptor: u32, file: FileId) -> bool {
     if facts.ino() != file.inode || !same {
         return false;
     }
+    is_for_writing(tgid, descriptor)
+}
+
+/// Whether a process's open file is open for writing.
+pub(crate) fn is_for_writing(tgid: u32, descriptor: u32) -> bool {
     let info = fs::read_to_string(format!("/proc/{tgid}/fdinfo/{descriptor}")).unwrap_or_default();
     let flags =
         info.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
@@ -102,7 +107,7 @@ pub(super) fn leaves(device: DeviceNumber) -> Vec<DeviceNumber> {
 }
 
 /// The disk of a partition; any other device itself.
-fn whole(device: DeviceNumber) -> DeviceNumber {
+pub(crate) fn whole(device: DeviceNumber) -> DeviceNumber {
     let folder = format!("/sys/dev/block/{device}");
     if !Path::new(&folder).join("partition").exists() {
         return device;
@@ -123,13 +128,13 @@ fn number_in(folder: &Path) -> Option<DeviceNumber> {
     Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
-fn numbers(folder: &str) -> Vec<u32> {
+pub(crate) fn numbers(folder: &str) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// A group of cgroup v2 as the programs know it: its id, and how deep it lies.
-pub(super) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
+pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
     let path = fs::canonicalize(path)?;
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let mut root = mounts.lines().filter_map(|line| {

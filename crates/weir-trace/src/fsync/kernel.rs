@@ -22,7 +22,7 @@ use skeleton::{FsyncSkelBuilder, OpenFsyncSkel};
 const PROGRAM: &str = "the programs of the fsync trace";
 
 /// System calls and what they are to the programs.
-pub(super) fn calls() -> HashMap<u64, u8> {
+pub(crate) fn calls() -> HashMap<u64, u8> {
     let known = [
         (libc::SYS_fsync, 1),
         (libc::SYS_fdatasync, 2),
@@ -76,7 +76,7 @@ fn fit(open: &mut OpenFsyncSkel<'_>, btf: &Btf<'_>) -> Result<(), Error> {
 }
 
 /// How many arguments a tracepoint has; `None` if the kernel has none of that name.
-fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
+pub(crate) fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
     let named: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
     let pointer: BtfType<'_> =
         btf.type_by_id(libbpf_rs::btf::ReferencesType::referenced_type(&named).type_id())?;

@@ -1,9 +1,9 @@
 //! Follows syncs as they happen: programs in the kernel bracket them and stamp their waits, [`Session`] reads what
 //! they say and hands it to weir-core's [`Analyst`](weir_core::trace::fsync::Analyst).
 
-mod files;
-mod kernel;
-mod record;
+pub(crate) mod files;
+pub(crate) mod kernel;
+pub(crate) mod record;
 mod session;
 mod symbols;
 

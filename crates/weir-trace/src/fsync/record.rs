@@ -157,7 +157,7 @@ pub(super) fn call(number: u8) -> Option<Call> {
 }
 
 /// The kernel's own packing of a device number (include/linux/kdev_t.h).
-pub(super) fn number(packed: u32) -> DeviceNumber {
+pub(crate) fn number(packed: u32) -> DeviceNumber {
     DeviceNumber { major: packed >> 20, minor: packed & 0xf_ffff }
 }
 
@@ -170,16 +170,16 @@ pub(super) fn packed(number: DeviceNumber) -> u32 {
 }
 
 /// A name padded with zeros.
-pub(super) fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 

@@ -6,12 +6,9 @@ use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
 use weir_core::trace::{ClassSet, Flags, Key, SizeClass, Stage, StageTable};
 
+use super::buckets::{BUCKETS, bounds};
 use super::control::{device, words};
 
-const OCTAVE_BITS: u32 = 5;
-const FIRST_EXPONENT: u32 = 8;
-const LAST_EXPONENT: u32 = 33;
-const BUCKETS: usize = ((LAST_EXPONENT - FIRST_EXPONENT + 2) << OCTAVE_BITS) as usize;
 /// Words of a cell before its stages, and of a stage's sums; the buckets of all stages follow the sums of all stages.
 const HEAD_WORDS: usize = 5;
 const SUM_WORDS: usize = 3;
@@ -121,19 +118,6 @@ impl StageSum {
     }
 }
 
-/// Lowest and highest duration of a bucket, ns.
-fn bounds(bucket: u32) -> (u64, u64) {
-    let (octave, slot) = (bucket >> OCTAVE_BITS, u64::from(bucket & ((1 << OCTAVE_BITS) - 1)));
-    if octave == 0 {
-        let width_ns = 1 << (FIRST_EXPONENT - OCTAVE_BITS);
-        return (slot * width_ns, (slot + 1) * width_ns - 1);
-    }
-    let shift = octave - 1 + FIRST_EXPONENT - OCTAVE_BITS;
-    let low_ns = ((1 << OCTAVE_BITS) + slot) << shift;
-    let is_last = bucket as usize == BUCKETS - 1;
-    (low_ns, if is_last { u64::MAX } else { low_ns + (1 << shift) - 1 })
-}
-
 /// The classes of a kind in `bpf/request.h`.
 fn classes(kind: u32) -> ClassSet {
     const META: u32 = 8;
@@ -153,16 +137,6 @@ fn classes(kind: u32) -> ClassSet {
 mod tests {
     use super::*;
     use weir_core::trace::Class;
-
-    #[test]
-    fn buckets_join_and_are_narrow() {
-        for bucket in 1..BUCKETS as u32 {
-            let ((_, before), (low_ns, high_ns)) = (bounds(bucket - 1), bounds(bucket));
-            assert_eq!(before + 1, low_ns, "{bucket}");
-            let is_last = bucket as usize == BUCKETS - 1;
-            assert!(is_last || low_ns < 256 || (high_ns - low_ns + 1) * 32 <= low_ns, "{low_ns}..={high_ns}");
-        }
-    }
 
     #[test]
     fn cells_of_two_cpus_add_up() {

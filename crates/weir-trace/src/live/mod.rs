@@ -4,12 +4,13 @@
 //! when that was), and its unit is the request. [`Detail::Full`] follows every bio from its Q, and its unit is the
 //! piece, as in recordings.
 
+pub(crate) mod buckets;
 mod cells;
-mod cgroups;
+pub(crate) mod cgroups;
 mod control;
 mod in_flight;
 mod options;
-mod overhead;
+pub(crate) mod overhead;
 mod programs;
 mod ring;
 mod session;

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which system calls make data durable, on which file, and whether their caller is one of those asked for. */
+#ifndef WEIR_SYNC_CALLS_H
+#define WEIR_SYNC_CALLS_H
+
+#include "hook.h"
+#include "fsync_types.h"
+
+enum { CALLS = 512, COMM = 16, ANCESTORS = 8 };
+/* What a call is; the same numbers in src/fsync/record.rs. */
+enum { FSYNC = 1, FDATASYNC, WRITE, PWRITEV2, SYNC_FILE_RANGE, MSYNC, SYNCFS, SYNC };
+
+/* open(2): O_DSYNC and its stronger form share this bit on every architecture that runs this. */
+#define O_DSYNC_BIT 010000
+/* pwritev2(2): RWF_DSYNC and RWF_SYNC; msync(2): MS_SYNC. */
+enum { RWF_SYNCS = 0x2 | 0x4, MS_SYNC_BIT = 4 };
+enum { S_IFMT_BITS = 0170000, S_IFBLK_BIT = 0060000 };
+
+/* What a call is, by its number; 0 for those that do not count. */
+const volatile u8 calls[CALLS];
+/* Whose calls; 0 is everybody's. */
+const volatile u32 only_descendants_of;
+const volatile u64 only_cgroup;
+const volatile u32 only_cgroup_level;
+const volatile char only_comm[COMM];
+
+static __always_inline struct file___sync *file_of(u64 fd)
+{
+	struct task_struct___sync *task = (void *)bpf_get_current_task_btf();
+	struct file___sync **open, *file = 0;
+	struct files_struct___sync *files = task->files;
+	struct fdtable___sync *table;
+
+	if (!files)
+		return 0;
+	table = files->fdt;
+	if (!table || fd >= table->max_fds)
+		return 0;
+	open = table->fd;
+	bpf_probe_read_kernel(&file, sizeof(file), open + fd);
+	return file;
+}
+
+/* Writes count only where they are to be durable when they return. */
+static __always_inline bool makes_durable(u8 call, struct file___sync *file, struct pt_regs___sync *regs)
+{
+	if (call == MSYNC)
+		return argument(regs, 2) & MS_SYNC_BIT;
+	if (call == PWRITEV2 && (argument(regs, 5) & RWF_SYNCS))
+		return true;
+	if (call == WRITE || call == PWRITEV2)
+		return file && (BPF_CORE_READ(file, f_flags) & O_DSYNC_BIT);
+	return true;
+}
+
+static long vma_found(struct task_struct *task, struct vm_area_struct___sync *vma, struct file___sync **file)
+{
+	*file = vma->vm_file;
+	return 0;
+}
+
+static __always_inline struct file___sync *mapped_file(u64 address)
+{
+	struct file___sync *file = 0;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id___sync, BPF_FUNC_find_vma___sync))
+		bpf_find_vma((void *)bpf_get_current_task_btf(), address, vma_found, &file, 0);
+	return file;
+}
+
+static __always_inline bool is_only_comm(const char comm[COMM])
+{
+	for (int i = 0; i < COMM; i++) {
+		if (comm[i] != only_comm[i])
+			return false;
+		if (!comm[i])
+			break;
+	}
+	return true;
+}
+
+static __always_inline bool is_in_only_cgroup(void)
+{
+	return !only_cgroup || bpf_get_current_ancestor_cgroup_id(only_cgroup_level) == only_cgroup;
+}
+
+static __always_inline bool descends(void)
+{
+	struct task_struct___sync *task = (void *)bpf_get_current_task_btf();
+
+	if (!only_descendants_of)
+		return true;
+	for (int i = 0; i < ANCESTORS && task; i++) {
+		if (BPF_CORE_READ(task, tgid) == only_descendants_of)
+			return true;
+		task = BPF_CORE_READ(task, real_parent);
+	}
+	return false;
+}
+
+#endif

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How long syncs take, as they happen: durations by device, those under way with their start, and who is held back for
+ * dirty pages. Four tables of fixed size that user space maps into its memory and reads without a call; it never waits
+ * for an event, nor an event for it. src/syncs/tables.rs has the same structures.
+ *
+ * sys_enter and sys_exit run at every call of the machine, so they leave at once where the call's number is none that
+ * counts, and at the end where no sync is under way.
+ */
+#include "syncs_state.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* ---- whose ---- */
+
+static __always_inline struct task_struct___sync *leader_of(struct task_struct___sync *task)
+{
+	return task->group_leader;
+}
+
+/* A process goes by the name of its first thread; threads have names of their own. */
+static __always_inline bool is_wanted(u32 tgid)
+{
+	struct task_struct___sync *task = (void *)bpf_get_current_task_btf();
+
+	if (is_everybody)
+		return true;
+	if (only_listed && !bpf_map_lookup_elem(&listed, &tgid))
+		return false;
+	if (only_comm[0]) {
+		char comm[COMM] = {};
+
+		bpf_probe_read_kernel(comm, sizeof(comm), &leader_of(task)->comm);
+		if (!is_only_comm(comm))
+			return false;
+	}
+	return is_in_only_cgroup() && descends();
+}
+
+static __always_inline u64 written_by(struct task_struct___sync *task)
+{
+	return bpf_core_field_exists(task->ioac.write_bytes) ? BPF_CORE_READ(task, ioac.write_bytes) : 1;
+}
+
+/* The current task's process; 0 where the table is full. */
+static __noinline struct process *process_of(u32 tgid)
+{
+	struct process *process = FIND(processes, process, tgid, tgid, PROCESSES);
+	struct task_struct___sync *leader;
+
+	if (process)
+		return process;
+	process = TAKE(processes, process, tgid, tgid, PROCESSES);
+	if (!process) {
+		lose(LOST_PROCESS);
+		return 0;
+	}
+	leader = leader_of((void *)bpf_get_current_task_btf());
+	process->start_ns = BPF_CORE_READ(leader, start_boottime);
+	return process;
+}
+
+/* ---- on what ---- */
+
+/* The device that the pages of an open file are written back to, a whole disk unless a partition itself is open. */
+static __always_inline u32 device_of(struct file___sync *file)
+{
+	struct inode___sync *host = BPF_CORE_READ(file, f_mapping, host), *named = BPF_CORE_READ(file, f_inode);
+	struct backing_dev_info___sync *bdi;
+	struct device___sync *owner;
+
+	if (!host || !named)
+		return 0;
+	if ((BPF_CORE_READ(named, i_mode) & S_IFMT_BITS) == S_IFBLK_BIT)
+		return BPF_CORE_READ(named, i_rdev);
+	bdi = BPF_CORE_READ(host, i_sb, s_bdi);
+	if (!bdi || !(BPF_CORE_READ(bdi, capabilities) & BDI_WRITEBACK))
+		return 0;
+	owner = BPF_CORE_READ(bdi, owner);
+	/* btrfs and network file systems have a bdi of their own: the number of the file system stands for it. */
+	return owner ? BPF_CORE_READ(owner, devt) : BPF_CORE_READ(host, i_sb, s_dev);
+}
+
+/* ---- syncs ---- */
+
+HOOK(sys_enter)
+int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
+{
+	struct file___sync *file = 0;
+	struct flight *flight;
+	struct state *s;
+	u32 tgid, tid, device;
+	u64 both;
+	u8 call;
+
+	if ((unsigned long)number >= CALLS)
+		return 0;
+	call = calls[number];
+	if (!call)
+		return 0;
+	if (call != MSYNC)
+		file = file_of(argument(regs, 0));
+	if (!makes_durable(call, file, regs))
+		return 0;
+	if (call == SYNC_FILE_RANGE && !(argument(regs, 3) & RANGE_WAITS))
+		return 0;
+	both = bpf_get_current_pid_tgid();
+	tgid = both >> 32;
+	tid = (u32)both;
+	s = state();
+	if (!s)
+		return 0;
+	if (tgid == own_tgid) {
+		__sync_fetch_and_add(&s->beats, 1);
+		return 0;
+	}
+	if (!is_wanted(tgid))
+		return 0;
+	if (call == MSYNC)
+		file = mapped_file(argument(regs, 0));
+	if (!file)
+		return 0;
+	device = device_of(file);
+	if (!device)
+		return 0;
+	flight = FIND(flights, flight, tid, tid, FLIGHTS);
+	if (!flight) {
+		flight = TAKE(flights, flight, tid, tid, FLIGHTS);
+		if (!flight) {
+			lose(LOST_FLIGHT);
+			return 0;
+		}
+		__sync_fetch_and_add(&s->under_way, 1);
+	}
+	flight->tgid = tgid;
+	flight->device = device;
+	flight->start_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* Whether a sync of this process counts, where user space has not said yet. */
+static __always_inline bool counts_unjudged(void)
+{
+	struct task_struct___sync *task = (void *)bpf_get_current_task_btf();
+	u64 written = written_by(task);
+
+	if (leader_of(task) != task)
+		written += written_by(leader_of(task));
+	/* Who has written nothing waits for what others wrote: that is no commit. */
+	return written && written < bulk_bytes;
+}
+
+static __always_inline void count(struct device_syncs *to, u64 ns)
+{
+	u32 bucket = bucket_of(ns);
+
+	if (bucket >= BUCKETS)
+		return;
+	__sync_fetch_and_add(&to->buckets[bucket], 1);
+	__sync_fetch_and_add(&to->sum_ns, ns);
+	if (ns > to->max_ns)
+		to->max_ns = ns;
+	__sync_fetch_and_add(&to->count, 1);
+}
+
+static __noinline int finish(u32 tgid, u32 device, u64 ns)
+{
+	struct process *process = process_of(tgid);
+	struct device_syncs *to;
+	u64 key = device;
+
+	if (!process)
+		return 0;
+	process->is_wanted = 1;
+	__sync_fetch_and_add(&process->syncs, 1);
+	to = FIND(devices, device_syncs, device, key, DEVICES);
+	if (!to)
+		to = TAKE(devices, device_syncs, device, key, DEVICES);
+	if (!to) {
+		lose(LOST_DEVICE);
+		return 0;
+	}
+	if (is_everybody && !(process->class == UNJUDGED ? counts_unjudged() : process->class == PROTECTED))
+		__sync_fetch_and_add(&to->left_out, 1);
+	else
+		count(to, ns);
+	return 0;
+}
+
+static __always_inline void release(struct state *s, struct flight *flight)
+{
+	flight->start_ns = 0;
+	flight->tid = 0;
+	__sync_fetch_and_add(&s->under_way, -1);
+}
+
+HOOK(sys_exit)
+int BPF_PROG(on_exit, struct pt_regs___sync *regs, long result)
+{
+	unsigned long number = call_number(regs);
+	struct flight *flight;
+	struct state *s;
+	u32 tid;
+
+	if (number >= CALLS || !calls[number])
+		return 0;
+	s = state();
+	if (!s || !s->under_way)
+		return 0;
+	tid = (u32)bpf_get_current_pid_tgid();
+	flight = FIND(flights, flight, tid, tid, FLIGHTS);
+	if (!flight)
+		return 0;
+	finish(flight->tgid, flight->device, bpf_ktime_get_ns() - flight->start_ns);
+	release(s, flight);
+	return 0;
+}
+
+HOOK(sched_process_exit)
+int BPF_PROG(on_task_gone, struct task_struct___sync *task)
+{
+	u32 tid = READ(task, pid), tgid = READ(task, tgid);
+	struct state *s = state();
+	struct process *process;
+	struct flight *flight;
+
+	if (s && s->under_way) {
+		flight = FIND(flights, flight, tid, tid, FLIGHTS);
+		if (flight)
+			release(s, flight);
+	}
+	if (tid != tgid)
+		return 0;
+	process = FIND(processes, process, tgid, tgid, PROCESSES);
+	if (process)
+		process->is_gone = 1;
+	return 0;
+}
+
+/* ---- buffered writers that are made to pause ---- */
+
+static __always_inline void pauses(struct bdi_writeback___sync *wb, long pause)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct device___sync *owner;
+	struct process *process;
+
+	if (pause <= 0 || tgid == own_tgid)
+		return;
+	process = process_of(tgid);
+	if (!process)
+		return;
+	owner = BPF_CORE_READ(wb, bdi, owner);
+	process->device = owner ? BPF_CORE_READ(owner, devt) : 0;
+	process->is_wanted = is_wanted(tgid);
+	__sync_fetch_and_add(&process->pauses, 1);
+	__sync_fetch_and_add(&process->pause_ticks, pause);
+}
+
+/* Until 6.17: thresholds one by one; the pause, in jiffies, is the 11th argument. */
+HOOK(balance_dirty_pages)
+int on_pause_12(u64 *args)
+{
+	pauses((void *)args[0], (long)args[10]);
+	return 0;
+}
+
+/* Since then they come in one structure, and the pause is the 7th. */
+HOOK(balance_dirty_pages)
+int on_pause_8(u64 *args)
+{
+	pauses((void *)args[0], (long)args[6]);
+	return 0;
+}
+
+/* ---- who writes ---- */
+
+struct bpf_iter_meta___sync {
+	struct seq_file *seq;
+} __attribute__((preserve_access_index));
+
+struct bpf_iter__task {
+	struct bpf_iter_meta___sync *meta;
+	struct task_struct___sync *task;
+} __attribute__((preserve_access_index));
+
+struct told {
+	u32 tid;
+	u32 tgid;
+	u64 start_ns;
+	u64 process_start_ns;
+	u64 bytes;
+	char comm[COMM];
+};
+
+/* Threads that have written something, as the kernel accounts it (/proc/PID/io, write_bytes); user space asks. */
+SEC("iter/task")
+int tell_writers(struct bpf_iter__task *ctx)
+{
+	struct task_struct___sync *task = ctx->task;
+	struct told told = {};
+
+	if (!task || !bpf_core_field_exists(task->ioac.write_bytes))
+		return 0;
+	told.bytes = task->ioac.write_bytes;
+	if (told.bytes < told_bytes || task->flags & PF_KTHREAD_BIT)
+		return 0;
+	told.tid = task->pid;
+	told.tgid = task->tgid;
+	told.start_ns = task->start_boottime;
+	told.process_start_ns = leader_of(task)->start_boottime;
+	bpf_probe_read_kernel(told.comm, sizeof(told.comm), &leader_of(task)->comm);
+	bpf_seq_write(ctx->meta->seq, &told, sizeof(told));
+	return 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the programs that time syncs are told, and their tables; src/syncs/tables.rs has the same structures. */
+#ifndef WEIR_SYNCS_STATE_H
+#define WEIR_SYNCS_STATE_H
+
+#include "buckets.h"
+#include "sync_calls.h"
+
+enum { FLIGHTS = 4096, PROCESSES = 2048, DEVICES = 64, LISTED = 4096, PROBES = 8 };
+/* What a process is: not judged yet, one whose syncs are protected, a bulk writer. */
+enum { UNJUDGED, PROTECTED, BULK };
+enum { LOST_FLIGHT, LOST_PROCESS, LOST_DEVICE, LOST_RING, LOSSES };
+/* sync_file_range(2): SYNC_FILE_RANGE_WAIT_BEFORE and _AFTER. */
+enum { RANGE_WAITS = 1 | 4 };
+/* backing-dev.h: dirty pages are written back; since 5.10. sched.h: a thread of the kernel. */
+enum { BDI_WRITEBACK = 1, PF_KTHREAD_BIT = 0x00200000 };
+/* The uapi's IORING_OP_FSYNC and IORING_OP_SYNC_FILE_RANGE. */
+enum { RING_FSYNC = 3, RING_SYNC_FILE_RANGE = 8 };
+
+/* The process that reads all this: its own syncs are its heartbeat. */
+const volatile u32 own_tgid;
+/* Everybody is protected but bulk writers; else only those asked for are, whatever they write. */
+const volatile u8 is_everybody;
+/* Only processes in `listed`. */
+const volatile u8 only_listed;
+/* A process that has written this much before it was judged is a bulk writer; as in src/syncs/judge.rs. */
+const volatile u64 bulk_bytes = 64 << 20;
+/* Threads that have written less are not told of. */
+const volatile u64 told_bytes = 64 << 10;
+
+/* A sync under way. */
+struct flight {
+	u32 tid; /* 0: free. */
+	u32 tgid;
+	u32 device;
+	u32 pad;
+	u64 start_ns; /* 0: not begun yet, or over. */
+};
+
+struct process {
+	u32 tgid; /* 0: free. */
+	u32 class; /* Said by user space. */
+	u32 is_wanted;
+	u32 is_gone;
+	u32 device; /* Where it was held back last. */
+	u32 pad;
+	u64 start_ns; /* Of its life: ids are used again. */
+	u64 syncs;
+	u64 pauses;
+	u64 pause_ticks;
+};
+
+/* Syncs of a device that are protected, and the count of the others. */
+struct device_syncs {
+	u64 device; /* 0: free. */
+	u64 count;
+	u64 sum_ns;
+	u64 max_ns; /* User space sets it back. */
+	u64 left_out;
+	u64 pad;
+	u64 buckets[BUCKETS];
+};
+
+struct state {
+	u64 beats;
+	u64 pad[7];
+	u64 under_way;
+	u64 more_pad[7];
+	u64 lost[LOSSES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FLIGHTS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct flight);
+} flights SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PROCESSES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct process);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DEVICES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct device_syncs);
+} devices SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct state);
+} states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LISTED);
+	__type(key, u32);
+	__type(value, u32);
+} listed SEC(".maps");
+
+static __always_inline struct state *state(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&states, &zero);
+}
+
+static __always_inline void lose(u32 what)
+{
+	struct state *s = state();
+
+	if (s)
+		__sync_fetch_and_add(&s->lost[what], 1);
+}
+
+/*
+ * Tables with PROBES places behind a hash. A place is taken by its key; two processors that want the same one are told
+ * apart by the exchange.
+ */
+#define FIND(table, type, field, key, entries) \
+	({ \
+		struct type *found = 0; \
+		u32 hash = hash_of(key); \
+		for (u32 probe = 0; probe < PROBES && !found; probe++) { \
+			u32 at = (hash + probe) % (entries); \
+			struct type *place = bpf_map_lookup_elem(&table, &at); \
+			if (place && place->field == (key)) \
+				found = place; \
+		} \
+		found; \
+	})
+
+#define TAKE(table, type, field, key, entries) \
+	({ \
+		struct type *taken = 0; \
+		u32 hash = hash_of(key); \
+		for (u32 probe = 0; probe < PROBES && !taken; probe++) { \
+			u32 at = (hash + probe) % (entries); \
+			struct type *place = bpf_map_lookup_elem(&table, &at); \
+			if (place && !place->field && !__sync_val_compare_and_swap(&place->field, 0, (key))) \
+				taken = place; \
+		} \
+		taken; \
+	})
+
+#endif

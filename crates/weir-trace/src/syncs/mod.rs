@@ -1,0 +1,38 @@
+//! How long syncs take and how old those under way are, of the processes that are to be protected; and who else writes.
+//!
+//! Programs in the kernel ([`Session`]) count durations by device into tables of fixed size that are mapped into this
+//! process: a look at them is a read of memory, cheap enough for ten a second. What a *sync* is: fsync, fdatasync, a
+//! write that is durable when it returns (O_DSYNC, O_SYNC, RWF_DSYNC, RWF_SYNC), msync with MS_SYNC, and
+//! sync_file_range that waits. sync(2) and syncfs(2) are left out: they wait for everybody's pages, and say how much is
+//! dirty rather than what a commit takes.
+//!
+//! Whose syncs count where nobody was named is the matter of [`Judge`].
+
+mod judge;
+mod programs;
+mod session;
+mod tables;
+mod unit;
+mod writers;
+
+use std::path::PathBuf;
+
+pub use judge::{Class, Judge};
+pub use session::{DeviceLook, Look, Session};
+pub use unit::{Unit, unit};
+
+/// Whose syncs are protected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Whose {
+    /// Everybody's but those of bulk writers.
+    #[default]
+    Everybody,
+    /// Of processes of this name, which is that of their first thread (15 bytes at most).
+    Comm(String),
+    /// Of this process and what it started, to the eighth generation.
+    Descendants(u32),
+    /// Of a group of cgroup v2 and the groups below it: its directory.
+    Cgroup(PathBuf),
+    /// Of these processes; [`Session::list`] says others later.
+    Listed(Vec<u32>),
+}

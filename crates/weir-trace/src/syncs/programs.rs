@@ -1,0 +1,221 @@
+//! The programs, fitted to the running kernel and to whose syncs count, loaded and attached.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapHandle, Object};
+
+use super::Whose;
+use super::tables::{DeviceSyncs, Flight, Process, Shared, State, Table};
+use crate::fsync::{files, kernel};
+use crate::live::overhead::{ProgramFigures, figures};
+use crate::{Error, probe};
+
+mod by_btf {
+    skeleton!("syncs");
+    pub use skeleton::SyncsSkelBuilder;
+}
+mod raw {
+    skeleton!("syncs_raw");
+    pub use skeleton::SyncsRawSkelBuilder;
+}
+
+const PROGRAM: &str = "the programs that time syncs";
+/// Asked for writers instead of attached to an event.
+const TELLS: &str = "tell_writers";
+
+/// Programs attached to the kernel, and their tables; both go away with this.
+pub struct Programs {
+    _links: Vec<Link>,
+    writers: Option<Link>,
+    programs: Vec<OwnedFd>,
+    listed: MapHandle,
+    memory_bytes: u64,
+    pub flights: Table<Flight>,
+    pub processes: Table<Process>,
+    pub devices: Table<DeviceSyncs>,
+    pub states: Table<State>,
+}
+
+/// What the programs are told before they are loaded.
+struct Settings {
+    calls: Vec<(usize, u8)>,
+    only_descendants_of: u32,
+    cgroup: (u64, u32),
+    comm: [u8; 15],
+    is_everybody: bool,
+    only_listed: bool,
+    /// Arguments of the tracepoint of pauses.
+    pause: Option<usize>,
+}
+
+/// Opens, settles and loads one of the two skeletons, whose types have the same fields.
+macro_rules! load {
+    ($builder:expr, $settings:expr) => {{
+        let settings: &Settings = $settings;
+        let mut room = MaybeUninit::uninit();
+        let mut open = $builder.open(&mut room).map_err(failed("open"))?;
+        open.progs.on_pause_12.set_autoload(settings.pause == Some(12));
+        open.progs.on_pause_8.set_autoload(settings.pause == Some(8));
+        let Some(said) = open.maps.rodata_data.as_deref_mut() else {
+            return Err(Error::Unsupported { lacking: "maps that user space can set".to_string() });
+        };
+        for &(number, call) in &settings.calls {
+            if let Some(slot) = said.calls.get_mut(number) {
+                *slot = call;
+            }
+        }
+        said.own_tgid = std::process::id();
+        said.only_descendants_of = settings.only_descendants_of;
+        (said.only_cgroup, said.only_cgroup_level) = settings.cgroup;
+        said.is_everybody = u8::from(settings.is_everybody);
+        said.only_listed = u8::from(settings.only_listed);
+        said.bulk_bytes = super::judge::BULK_ABOVE;
+        said.told_bytes = super::writers::TOLD_BYTES;
+        for (slot, byte) in said.only_comm.iter_mut().zip(settings.comm) {
+            *slot = byte as _;
+        }
+        let skeleton = open.load().map_err(failed("load"))?;
+        Programs::attach(skeleton.object())
+    }};
+}
+
+impl Programs {
+    /// Loads and attaches.
+    pub fn start(whose: &Whose) -> Result<Programs, Error> {
+        if let Some(error) = probe::denial("timing syncs by BPF") {
+            return Err(error);
+        }
+        let settings = Settings::new(whose)?;
+        let quiet = libbpf_rs::set_print(None);
+        let loaded = with_btf(&settings).or_else(|refused| without_btf(&settings).map_err(|_| refused));
+        libbpf_rs::set_print(quiet);
+        let programs = loaded?;
+        if let Whose::Listed(processes) = whose {
+            programs.list(processes)?;
+        }
+        Ok(programs)
+    }
+
+    fn attach(object: &Object) -> Result<Programs, Error> {
+        let map = |name: &'static str| {
+            let found = object.maps().find(|map| map.name() == name);
+            let map = found.ok_or(Error::Unsupported { lacking: format!("the map {name}") })?;
+            MapHandle::try_from(&map).map_err(failed("open the maps of"))
+        };
+        let (mut links, mut writers, mut programs) = (Vec::new(), None, Vec::new());
+        // Ends come first: a sync is not begun before its end can be seen.
+        let mut order: Vec<_> = object.progs_mut().filter(|program| program.autoload()).collect();
+        order.sort_by_key(|program| program.name() == "on_enter");
+        for program in order {
+            programs.push(program.as_fd().try_clone_to_owned().map_err(system("copy a descriptor"))?);
+            let link = program.attach();
+            if program.name() == TELLS {
+                writers = link.ok();
+            } else {
+                links.push(link.map_err(failed("attach"))?);
+            }
+        }
+        let size =
+            |map: libbpf_rs::Map<'_>| u64::from(map.value_size().max(1)) * u64::from(map.max_entries());
+        Ok(Programs {
+            _links: links,
+            writers,
+            programs,
+            listed: map("listed")?,
+            memory_bytes: object.maps().map(size).sum(),
+            flights: table(&map("flights")?)?,
+            processes: table(&map("processes")?)?,
+            devices: table(&map("devices")?)?,
+            states: table(&map("states")?)?,
+        })
+    }
+
+    /// Who may be asked who writes; `None` where the kernel cannot say (no BPF iterators).
+    pub fn writers(&self) -> Option<&Link> {
+        self.writers.as_ref()
+    }
+
+    /// From now on these are the listed processes.
+    pub fn list(&self, processes: &[u32]) -> Result<(), Error> {
+        use libbpf_rs::MapFlags;
+        let wanted: Vec<[u8; 4]> = processes.iter().map(|process| process.to_ne_bytes()).collect();
+        for gone in self.listed.keys().filter(|key| !wanted.iter().any(|wanted| wanted[..] == key[..])) {
+            // Gone by itself is as good.
+            let _ = self.listed.delete(&gone);
+        }
+        let set = |key: &[u8; 4]| self.listed.update(key, &1_u32.to_ne_bytes(), MapFlags::ANY);
+        wanted.iter().try_for_each(set).map_err(failed("list processes for"))
+    }
+
+    /// The kernel's figures of all programs together; run times only while its statistics are on.
+    pub fn figures(&self) -> ProgramFigures {
+        self.programs.iter().map(|program| figures(program.as_fd())).fold(
+            ProgramFigures::default(),
+            |mut sum, figures| {
+                sum.run_time_ns += figures.run_time_ns;
+                sum.runs += figures.runs;
+                sum.skipped += figures.skipped;
+                sum
+            },
+        )
+    }
+
+    /// Memory of all maps.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+}
+
+fn with_btf(settings: &Settings) -> Result<Programs, Error> {
+    load!(by_btf::SyncsSkelBuilder::default(), settings)
+}
+
+fn without_btf(settings: &Settings) -> Result<Programs, Error> {
+    load!(raw::SyncsRawSkelBuilder::default(), settings)
+}
+
+impl Settings {
+    fn new(whose: &Whose) -> Result<Settings, Error> {
+        // sync and syncfs are no commits.
+        const OF_ONE_FILE: u8 = 6;
+        let calls = kernel::calls().into_iter().filter(|(_, call)| *call <= OF_ONE_FILE);
+        let types = Btf::from_vmlinux().map_err(failed("read the types for"))?;
+        let mut settings = Settings {
+            calls: calls.map(|(number, call)| (number as usize, call)).collect(),
+            only_descendants_of: 0,
+            cgroup: (0, 0),
+            comm: [0; 15],
+            is_everybody: *whose == Whose::Everybody,
+            only_listed: matches!(whose, Whose::Listed(_)),
+            pause: kernel::arguments(&types, "balance_dirty_pages"),
+        };
+        match whose {
+            Whose::Everybody | Whose::Listed(_) => {}
+            Whose::Comm(name) => {
+                settings.comm.iter_mut().zip(name.bytes()).for_each(|(slot, byte)| *slot = byte);
+            }
+            Whose::Descendants(process) => settings.only_descendants_of = *process,
+            Whose::Cgroup(path) => {
+                let what = || format!("the cgroup {}", path.display());
+                settings.cgroup =
+                    files::cgroup(path).map_err(|source| Error::System { what: what(), source })?;
+            }
+        }
+        Ok(settings)
+    }
+}
+
+fn table<T: Shared>(map: &MapHandle) -> Result<Table<T>, Error> {
+    Table::map(map).map_err(system("map the tables of the programs"))
+}
+
+fn failed(action: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
+    move |source| Error::Program { action, program: PROGRAM, source }
+}
+
+fn system(what: &'static str) -> impl Fn(std::io::Error) -> Error {
+    move |source| Error::System { what: what.to_string(), source }
+}

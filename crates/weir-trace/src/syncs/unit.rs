@@ -1,0 +1,87 @@
+//! From a systemd unit to the processes it holds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Whose;
+
+/// How deep units lie at most.
+const LEVELS: u32 = 16;
+
+/// Where a unit's processes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unit {
+    /// In a group of cgroup v2, which the programs know by itself.
+    Group(PathBuf),
+    /// In a group of systemd's own hierarchy of cgroup v1: its processes have to be listed again and again.
+    Folder(PathBuf),
+}
+
+/// Looks for a running unit, `mariadb.service`, in the hierarchies where systemd keeps its units. `None` where none of
+/// that name runs.
+pub fn unit(name: &str) -> Option<Unit> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let (groups, folders) = hierarchies(&mounts);
+    let found = |roots: Vec<PathBuf>| roots.into_iter().find_map(|root| find(&root, name, LEVELS));
+    found(groups).map(Unit::Group).or_else(|| found(folders).map(Unit::Folder))
+}
+
+impl Unit {
+    /// Whose syncs those are.
+    pub fn whose(&self) -> Whose {
+        match self {
+            Unit::Group(path) => Whose::Cgroup(path.clone()),
+            Unit::Folder(path) => Whose::Listed(processes(path)),
+        }
+    }
+
+    /// The processes that are to be listed now, where they have to be.
+    pub fn to_list(&self) -> Option<Vec<u32>> {
+        match self {
+            Unit::Group(_) => None,
+            Unit::Folder(path) => Some(processes(path)),
+        }
+    }
+}
+
+/// Where cgroup v2 and systemd's hierarchy of v1 are mounted.
+fn hierarchies(mounts: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let (mut groups, mut folders) = (Vec::new(), Vec::new());
+    for line in mounts.lines() {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            [_, place, "cgroup2", ..] => groups.push(PathBuf::from(place)),
+            [_, place, "cgroup", options, ..]
+                if options.split(',').any(|option| option == "name=systemd") =>
+            {
+                folders.push(PathBuf::from(place));
+            }
+            _ => {}
+        }
+    }
+    (groups, folders)
+}
+
+/// The folder of this name that holds processes, itself or below.
+fn find(folder: &Path, name: &str, levels: u32) -> Option<PathBuf> {
+    let mut below: Vec<PathBuf> = folders_in(folder);
+    below.sort();
+    let named = below.iter().find(|path| path.file_name().is_some_and(|file| file == name));
+    if let Some(path) = named.filter(|path| !processes(path).is_empty()) {
+        return Some(path.clone());
+    }
+    below.iter().filter(|_| levels > 0).find_map(|path| find(path, name, levels - 1))
+}
+
+/// Processes in a group and the groups below it.
+fn processes(folder: &Path) -> Vec<u32> {
+    let listed = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    let mut found: Vec<u32> = listed.lines().filter_map(|line| line.parse().ok()).collect();
+    found.extend(folders_in(folder).iter().flat_map(|path| processes(path)));
+    found
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
+}
