@@ -61,9 +61,10 @@ def in_target(second, target_ms):
 
 def recovery(held, changes):
     """Seconds from a change (the start of the phase, a step of the device) to the first of three seconds in a row within
-    the target, the worst of all changes; None where it never came."""
+    the target, the worst of all changes; None where it never came. A change so late that no three seconds follow says
+    nothing."""
     worst = 0
-    for change in changes:
+    for change in (change for change in changes if change <= len(held) - 3):
         runs = (s for s in range(change, len(held) - 2) if all(held[s:s + 3]))
         first = next(runs, None)
         if first is None:

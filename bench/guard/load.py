@@ -104,13 +104,12 @@ class Bulk:
 
     def loop(self):
         """Until it is stopped, and no longer than it was given."""
-        mib = self.device.bulk_mib // 2 if self.rewrite else self.device.bulk_mib
         turn = 0
         while not self.halt.is_set() and time.monotonic() < self.deadline:
             path = self.files()[turn % len(self.files())]
             if not self.rewrite and os.path.exists(path):
                 os.remove(path)
-            words = ["dd", "if=/dev/zero", f"of={path}", "bs=1M", f"count={mib}", "conv=notrunc", "status=none"]
+            words = ["dd", "if=/dev/zero", f"of={path}", "bs=1M", f"count={self.device.bulk_mib}", "conv=notrunc", "status=none"]
             self.process = subprocess.Popen([*self.device.prefix, *words], stderr=subprocess.DEVNULL)
             while self.process.poll() is None and not self.halt.wait(0.02):
                 pass
