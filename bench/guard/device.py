@@ -141,9 +141,23 @@ def static_limit(limit_bytes):
         yield
 
 
-def end_in_order():
-    """A SIGTERM, too, leads through the way back."""
+def options(parser, json_name, **defaults):
+    """The options that the programs of this folder share, parsed; ends the program where it cannot run."""
+    parser.add_argument("--weir", default=table.WEIR, help="the binary")
+    parser.add_argument("--log", help="the guard appends its decisions to this file")
+    parser.add_argument("--json", default=os.path.join(table.REPOSITORY, f"target/bench/{json_name}.json"))
+    parser.add_argument("--fs", default="xfs", choices=["xfs", "ext4"])
+    parser.add_argument("--dir", default="/var/tmp", help="where the file of the loop device lies")
+    parser.add_argument("--size", type=int, default=12288, help="of the device, MiB")
+    parser.set_defaults(**defaults)
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        table.lacking("loop devices and the kernel's limits need root")
+    if not os.path.exists(arguments.weir):
+        table.lacking(f"{arguments.weir} is not there: build it with scripts/build")
+    # A SIGTERM, too, leads through the way back.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    return arguments
 
 
 def stop(process, number=signal.SIGTERM, patience=20):

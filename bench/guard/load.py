@@ -55,7 +55,7 @@ class Commits:
         self.err.close()
 
     def finish(self):
-        """Every second: commits, 99th percentile and longest in ms (None without any), and the counts by latency."""
+        """Every second: commits, median, 99th percentile and longest in ms (None without any), and counts by latency."""
         try:
             self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -76,9 +76,10 @@ def second_of(interval):
     commits = interval["classes"].get("commit") if interval else None
     if not commits or not commits["count"]:
         oldest = interval["oldest_ns"] / 1e6 if interval else None
-        return {"commits": 0, "p99_ms": None, "max_ms": oldest, "counts": []}
+        return {"commits": 0, "p50_ms": None, "p99_ms": None, "max_ms": oldest, "counts": []}
     rate = commits["count"] * 1e9 / interval["len_ns"]
-    return {"commits": rate, "p99_ms": commits["p99_ns"] / 1e6, "max_ms": commits["max_ns"] / 1e6, "counts": commits["coarse"]}
+    latencies = {f"{name}_ms": commits[f"{name}_ns"] / 1e6 for name in ("p50", "p99", "max")}
+    return {"commits": rate, **latencies, "counts": commits["coarse"]}
 
 
 class Bulk:

@@ -8,6 +8,7 @@ when this machine lacks something it needs, which it says on stderr.
 import argparse
 import contextlib
 import fcntl
+import json
 import os
 import platform
 import statistics
@@ -90,6 +91,18 @@ def machine():
     return f"{os.cpu_count()} processors, Linux {platform.release()}"
 
 
+def made_by():
+    """The command as typed."""
+    return " ".join([os.path.relpath(sys.argv[0]), *sys.argv[1:]])
+
+
+def keep(path, whole):
+    """The figures as JSON in a file."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(whole, file, indent=1)
+
+
 def finish(rows, arguments, notes=()):
     """Prints the rows as asked, and ends with 1 if a bar was missed."""
     if arguments.tsv:
@@ -97,7 +110,7 @@ def finish(rows, arguments, notes=()):
             print("\t".join(cells))
     else:
         print(table(rows))
-        print(f"\n{machine()}. Made by: {' '.join([os.path.relpath(sys.argv[0]), *sys.argv[1:]])}")
+        print(f"\n{machine()}. Made by: {made_by()}")
     for note in notes:
         print(note, file=sys.stderr if arguments.tsv else sys.stdout)
     sys.exit(1 if any(cells[-1] == "MISS" for cells in rows) else 0)
