@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
+const SECOND: u64 = 1_000_000_000;
+
 /// The latency that syncs are to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -38,7 +40,8 @@ pub struct Parameters {
     pub target: Target,
     /// Time between samples.
     pub look_ns: u64,
-    /// Time between decisions to raise, and the shortest window they stand on.
+    /// Time between decisions to raise, and the shortest window they stand on. Half of it is enough for a loss that
+    /// nobody could take for noise.
     pub decide_ns: u64,
     /// The longest window.
     pub window_ns: u64,
@@ -48,11 +51,58 @@ pub struct Parameters {
     pub silence_release_ns: u64,
     /// Without a sync for so long, bulk writers get the saved limit back.
     pub release_after_ns: u64,
+    /// Without a byte of a bulk writer for so long, bulk writers count as idle. Longer than the longest pause the kernel
+    /// gives a writer (200 ms).
+    pub bulk_idle_after_ns: u64,
+    /// Bulk writers count as active above this share of the best rate the device has delivered, and above one floor of
+    /// the limit a second.
+    pub bulk_share: f64,
+    /// Syncs that a tail stands on at least: three are expected beyond the 99th percentile.
+    pub tail_samples: u64,
+    /// Syncs that a mean stands on at least.
+    pub mean_samples: u64,
+    /// One-sided confidence, in standard deviations, that a share or a tail is off before the limit is cut.
+    pub confidence: f64,
+    /// Below this share of its target a tail leaves room to raise.
+    pub tail_room: f64,
+    /// The first limit for a device, as time at the best rate it has delivered.
+    pub start_ns: u64,
+    /// Before any flood was seen the limit is set to so many first limits: it is not in the way, and a first flood
+    /// cannot run far ahead.
+    pub idle_factor: f64,
+    /// The most one step raises the limit.
+    pub raise_most: f64,
+    /// The most one step cuts it, as a factor.
+    pub cut_most: f64,
+    /// First belief of how much of their rate syncs lose as the limit grows by a factor of e; learned after that.
+    /// Small, so that an unknown device is tried in large steps.
+    pub gain: f64,
+    /// Limits closer than this ratio are one.
+    pub settle_ratio: f64,
+    /// A limit that proved too high is not tried again for so long; doubles each time it proves too high again.
+    pub ceiling_ns: u64,
+    /// The longest such time.
+    pub ceiling_most_ns: u64,
+    /// What was measured at a limit counts for so long.
+    pub memory_ns: u64,
+    /// Where no limit holds the target, others are tried again after so long.
+    pub infeasible_ns: u64,
+    /// The device's rate over a second, as a share of the median of five, at which the limit goes down with it.
+    pub rate_drop: f64,
+    /// From this share of all dirtied bytes on, the protected processes are the bulk writer.
+    pub checkpoint_share: f64,
+    /// Share of the time lost that own pauses account for, from which the limit is too small for the protected processes.
+    pub own_share: f64,
+    /// How long the limit is at its floor to learn what syncs do undisturbed.
+    pub probe_ns: u64,
+    /// Time between two of those.
+    pub probe_every_ns: u64,
+    /// What syncs do undisturbed is averaged over so long; their tail ages by as much again tenfold.
+    pub reference_ns: u64,
 }
 
 impl Default for Parameters {
     fn default() -> Parameters {
-        const SECOND: u64 = 1_000_000_000;
         Parameters {
             target: Target::default(),
             look_ns: SECOND / 10,
@@ -61,6 +111,28 @@ impl Default for Parameters {
             silence_freeze_ns: 10 * SECOND,
             silence_release_ns: 60 * SECOND,
             release_after_ns: 5 * SECOND,
+            bulk_idle_after_ns: SECOND,
+            bulk_share: 0.02,
+            tail_samples: 300,
+            mean_samples: 20,
+            confidence: 1.28,
+            tail_room: 0.8,
+            start_ns: SECOND / 50,
+            idle_factor: 8.0,
+            raise_most: 2.0,
+            cut_most: 0.25,
+            gain: 0.1,
+            settle_ratio: 1.15,
+            ceiling_ns: 15 * SECOND,
+            ceiling_most_ns: 120 * SECOND,
+            memory_ns: 60 * SECOND,
+            infeasible_ns: 60 * SECOND,
+            rate_drop: 0.6,
+            checkpoint_share: 0.8,
+            own_share: 0.25,
+            probe_ns: SECOND * 8 / 10,
+            probe_every_ns: 60 * SECOND,
+            reference_ns: 60 * SECOND,
         }
     }
 }

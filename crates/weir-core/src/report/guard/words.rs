@@ -147,6 +147,7 @@ fn because(decision: &Decision) -> String {
             size(inputs.limit_bytes)
         ),
         Branch::Silent => "the sensor is silent".to_string(),
+        Branch::Probe => "a moment at the floor, to learn what syncs do undisturbed".to_string(),
     }
 }
 

@@ -1,8 +1,6 @@
-//! The law: from a sample to an action.
+//! What the law says: an action, why, and on what it stands.
 
 use serde::{Deserialize, Serialize};
-
-use super::{Parameters, Sample};
 
 /// What is to be done with the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +49,8 @@ pub enum Branch {
     Infeasible,
     /// The sensor is silent.
     Silent,
+    /// For less than a second bulk writers get the least, to learn what syncs do undisturbed.
+    Probe,
 }
 
 /// How the guard stands to a device.
@@ -61,6 +61,19 @@ pub enum Mood {
     Released,
     /// The guard's limit is in force.
     Holding,
+}
+
+/// How well it is known what syncs do undisturbed at this concurrency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Known {
+    /// Not at all: nothing like it was ever seen.
+    #[default]
+    Unknown,
+    /// At least this well: from another concurrency, or from the best seen beside bulk writers.
+    Bounded,
+    /// Seen while bulk writers were idle.
+    Seen,
 }
 
 /// What a decision stood on.
@@ -77,6 +90,8 @@ pub struct Inputs {
     pub target_ns: Option<u64>,
     /// Share of their undisturbed rate at the same concurrency, where that is known.
     pub kept: Option<f64>,
+    /// How well the undisturbed rate is known.
+    pub reference: Known,
     /// Syncs and their writes under way on average.
     pub concurrency: f64,
     /// Age of the oldest sync under way.
@@ -91,6 +106,10 @@ pub struct Inputs {
     pub limit_bytes: u64,
     /// Whether bulk writers write.
     pub bulk_active: bool,
+    /// Where the target cannot be held: the 99th percentile that can.
+    pub achievable_p99_ns: Option<u64>,
+    /// Where the target cannot be held: the share that can.
+    pub achievable_kept: Option<f64>,
 }
 
 /// What the guard made of a sample.
@@ -106,30 +125,4 @@ pub struct Decision {
     pub inputs: Inputs,
     /// Released or holding, after the action.
     pub mood: Mood,
-}
-
-/// The guard of one device.
-#[derive(Debug, Clone)]
-pub struct Guard {
-    parameters: Parameters,
-}
-
-impl Guard {
-    /// Of a device about which nothing is known yet.
-    pub fn new(parameters: Parameters) -> Guard {
-        Guard { parameters }
-    }
-
-    /// What to do now. Samples come in the order of time; an action is taken to be done when the next sample's
-    /// limits show it.
-    pub fn step(&mut self, sample: &Sample) -> Decision {
-        let _ = &self.parameters;
-        Decision {
-            at_ns: sample.at_ns,
-            action: Action::Keep,
-            branch: Branch::Steady,
-            inputs: Inputs { limit_bytes: sample.limits.now_bytes, ..Inputs::default() },
-            mood: Mood::Released,
-        }
-    }
 }

@@ -1,0 +1,321 @@
+//! While bulk writers write and syncs need protection.
+
+use super::decision::{Action, Branch, Known};
+use super::judge::{self, State, Verdict};
+use super::regime::{Point, Way, same};
+use super::window::View;
+use super::{Guard, Probe, SECOND_NS};
+use crate::control::{Sample, SensorSource};
+
+type Step = (Action, Branch);
+
+impl Guard {
+    /// One look beside bulk writers.
+    pub(super) fn hold(&mut self, sample: &Sample, second: &View) -> Step {
+        if self.is_checkpoint(second) {
+            return self.checkpoint(sample, second);
+        }
+        let arriving = !self.flooded;
+        let changed = self.follow_concurrency(sample, arriving);
+        let armed = if arriving || changed { self.arm(sample, arriving) } else { None };
+        if let Some(step) = armed {
+            return step;
+        }
+        if let Some(step) = self.probing(sample) {
+            return step;
+        }
+        if let Some(step) = self.fast(sample, second) {
+            return step;
+        }
+        if sample.at_ns < self.settled_ns {
+            return (Action::Keep, Branch::Draining);
+        }
+        self.decide(sample)
+    }
+
+    /// Enters the regime of the concurrency seen now; whether that is another one than a moment ago.
+    fn follow_concurrency(&mut self, sample: &Sample, arriving: bool) -> bool {
+        let view = self.window.since(sample.at_ns.saturating_sub(3 * self.parameters.look_ns));
+        let none = self.regimes.current().is_none();
+        // Held back for their own pages, syncs wait for each other where nobody counts them: what is seen then is the
+        // doing of the limit and no reason to choose one.
+        let misled = view.own_share > 0.05 || view.count < 3;
+        if none || (!misled && !self.regimes.here(view.concurrency)) {
+            let second = self.window.since(sample.at_ns.saturating_sub(6 * self.parameters.look_ns));
+            // Both short stretches must agree, or a single stall would change the regime.
+            if none || arriving || !self.regimes.here(second.concurrency) {
+                return self.regimes.enter(view.concurrency, &self.parameters);
+            }
+        }
+        false
+    }
+
+    /// Goes to where the limit was good at this concurrency.
+    fn arm(&mut self, sample: &Sample, arriving: bool) -> Option<Step> {
+        (self.probe, self.before) = (None, None);
+        let good = self.regimes.current().and_then(|regime| regime.good);
+        let limit = sample.limits.now_bytes;
+        self.settled_ns = self.settled_ns.max(sample.at_ns);
+        let to = match good {
+            Some(good) => good,
+            // A new concurrency: from where the limit is, unless it is a first flood.
+            None if !arriving => return None,
+            None => self.start(sample),
+        };
+        if arriving && self.mood == super::Mood::Holding && limit < to {
+            return None;
+        }
+        if same(to, limit) {
+            self.wanted = Some(limit);
+            self.mood = super::Mood::Holding;
+            return None;
+        }
+        Some((self.set(sample, to), Branch::Arm))
+    }
+
+    /// A look during a probe, or the first of one.
+    fn probing(&mut self, sample: &Sample) -> Option<Step> {
+        let now = sample.at_ns;
+        if let Some(probe) = self.probe {
+            let view = self.window.since(probe.from_ns + 2 * self.parameters.look_ns);
+            let hurts = view.own_share > 0.1;
+            if now < probe.until_ns && !hurts {
+                return Some((Action::Keep, Branch::Probe));
+            }
+            self.probe = None;
+            if view.count >= self.parameters.mean_samples && !hurts {
+                self.reference.bound(&view);
+            }
+            return Some((self.set(sample, probe.back_bytes), Branch::Probe));
+        }
+        let view = self.window.since(self.settled_ns);
+        if now < self.settled_ns
+            || view.elapsed_ns < SECOND_NS / 2
+            || view.own_share > 0.05
+            || view.count == 0
+        {
+            return None;
+        }
+        let known = self.reference.at(view.concurrency).map_or(Known::Unknown, |expected| expected.known);
+        let floor = sample.limits.floor_bytes;
+        let limit = sample.limits.now_bytes;
+        // What is too much dirty for a moment's drain would make the probe a stall.
+        let drain = self.rate.time_of(sample.backlog_bytes().saturating_sub(floor));
+        let every = self.parameters.probe_every_ns;
+        let regime = self.regimes.current()?;
+        let due = regime.probed_ns.is_none_or(|at| now - at >= every);
+        if known == Known::Seen || !due || same(limit, floor) || drain > self.parameters.probe_ns / 4 {
+            return None;
+        }
+        regime.probed_ns = Some(now);
+        let action = self.set(sample, floor);
+        self.probe =
+            Some(Probe { from_ns: now, until_ns: now + self.parameters.probe_ns, back_bytes: limit });
+        Some((action, Branch::Probe))
+    }
+
+    fn is_checkpoint(&self, second: &View) -> bool {
+        second.protected_share.is_some_and(|share| share >= self.parameters.checkpoint_share)
+    }
+
+    /// The protected processes are the bulk writer: what is cut is taken from them.
+    fn checkpoint(&mut self, sample: &Sample, second: &View) -> Step {
+        let limit = sample.limits.now_bytes;
+        self.probe = None;
+        if self.mood == super::Mood::Released {
+            return (Action::Keep, Branch::Checkpoint);
+        }
+        let raised = (limit as f64 * self.parameters.raise_most) as u64;
+        if second.own_share > 0.01
+            && sample.at_ns >= self.settled_ns + SECOND_NS / 2
+            && limit < sample.limits.saved_bytes
+        {
+            return (self.set(sample, raised), Branch::Checkpoint);
+        }
+        (Action::Keep, Branch::Checkpoint)
+    }
+
+    /// What cannot wait for statistics.
+    fn fast(&mut self, sample: &Sample, second: &View) -> Option<Step> {
+        let now = sample.at_ns;
+        let stuck = self.regimes.current().is_some_and(|regime| regime.stuck_until_ns.is_some());
+        // One cut a drain; and where cutting was found not to help, none.
+        if now < self.settled_ns + SECOND_NS || stuck {
+            return None;
+        }
+        let limit = sample.limits.now_bytes;
+        let half = self.parameters.cut_most.sqrt();
+        let target = judge::target_ns(self.reference.at(second.concurrency), &self.parameters);
+        let view = self.window.since(now.saturating_sub(2 * self.parameters.look_ns));
+        if let Some(target) = target.filter(|_| limit > sample.limits.floor_bytes) {
+            let old = sample.syncs.oldest_ns > target.saturating_mul(2);
+            let slow = view.count >= 3 && view.min_ns.is_some_and(|min| min > target / 2);
+            if (old || slow) && view.own_share < 0.05 {
+                let branch = if old { Branch::OldestSync } else { Branch::Tail };
+                return Some((self.lower(sample, half), branch));
+            }
+        }
+        self.rate_drop(sample, second)
+    }
+
+    /// The device has become slower: the limit with it, before the backlog is felt.
+    fn rate_drop(&mut self, sample: &Sample, second: &View) -> Option<Step> {
+        let before = self.rate.before()?;
+        let ratio = second.delivered / before.max(1.0);
+        // A limit or a concurrency that changed in these five seconds explains a rate that did.
+        if !second.bound || ratio >= self.parameters.rate_drop || sample.at_ns < self.moved_ns + 3 * SECOND_NS
+        {
+            return None;
+        }
+        let verdict = judge::judge(second, &self.reference, &self.parameters);
+        if verdict.state() != State::Bad || verdict.own {
+            return None;
+        }
+        let factor = ratio.max(self.parameters.cut_most);
+        self.regimes.scale(factor);
+        self.rate.scale(factor);
+        (sample.limits.now_bytes > sample.limits.floor_bytes)
+            .then(|| (self.lower(sample, factor), Branch::RateDrop))
+    }
+
+    /// Cuts by a factor; what was measured so far was at another limit.
+    fn lower(&mut self, sample: &Sample, factor: f64) -> Action {
+        let limit = sample.limits.now_bytes;
+        self.before = None;
+        if let Some(regime) = self.regimes.current() {
+            regime.cap(limit, sample.at_ns, &self.parameters);
+        }
+        self.set(sample, (limit as f64 * factor) as u64)
+    }
+
+    /// What the windows say.
+    fn decide(&mut self, sample: &Sample) -> Step {
+        let now = sample.at_ns;
+        let view = self.window.since(self.settled_ns);
+        let verdict = judge::judge(&view, &self.reference, &self.parameters);
+        if !self.is_time(now, &view, &verdict) {
+            return (Action::Keep, self.quiet(sample));
+        }
+        self.decided_ns = now;
+        let limit = sample.limits.now_bytes;
+        if verdict.known != Known::Seen && view.count >= self.parameters.tail_samples {
+            self.reference.bound(&view);
+        }
+        let point = Point {
+            bytes: limit,
+            off: verdict.off,
+            kept: verdict.kept,
+            p99_ns: verdict.p99_ns,
+            delivered: view.delivered,
+            at_ns: now,
+        };
+        let before = self.before.take();
+        let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
+        if let Some(before) = before.filter(|before| !same(before.bytes, limit)) {
+            regime.learn_gain(&before, &point);
+        }
+        let state = verdict.state();
+        if state != State::Unknown {
+            regime.note(point, &self.parameters);
+        }
+        match state {
+            State::Unknown => (Action::Keep, self.quiet(sample)),
+            State::Close => {
+                regime.good = Some(limit);
+                regime.unstick();
+                (Action::Keep, Branch::Steady)
+            }
+            State::Good => {
+                regime.good = Some(limit);
+                regime.unstick();
+                self.grow(sample, &view, &verdict, before, point)
+            }
+            State::Bad => self.shrink(sample, &verdict, point),
+        }
+    }
+
+    /// Whether a window is enough to decide on.
+    fn is_time(&self, now: u64, view: &View, verdict: &Verdict) -> bool {
+        let p = &self.parameters;
+        let since = now - self.decided_ns.min(now);
+        let gross = verdict.kept.is_some_and(|kept| kept + 3.0 * verdict.error < 0.8 * p.target.keep);
+        let least = if gross { p.decide_ns / 2 } else { p.decide_ns };
+        view.elapsed_ns + p.look_ns / 2 >= least && since + p.look_ns / 2 >= least
+    }
+
+    /// Nothing to do; where the target cannot be held, that is said at every look.
+    fn quiet(&mut self, sample: &Sample) -> Branch {
+        let until = self.regimes.current().and_then(|regime| regime.stuck_until_ns);
+        if until.is_some_and(|until| sample.at_ns < until) { Branch::Infeasible } else { Branch::Steady }
+    }
+
+    /// There is room: more for bulk writers, if they have any use for it.
+    fn grow(
+        &mut self,
+        sample: &Sample,
+        view: &View,
+        verdict: &Verdict,
+        before: Option<Point>,
+        point: Point,
+    ) -> Step {
+        let (now, limit) = (sample.at_ns, sample.limits.now_bytes);
+        let another = self.wanted.is_some_and(|wanted| limit < wanted && !same(limit, wanted));
+        if !view.bound || another || limit >= sample.limits.saved_bytes {
+            return (Action::Keep, Branch::Steady);
+        }
+        // Few samples, as of a canary: only where the whole window agrees.
+        let few = sample.sensor.source != SensorSource::Syscalls || view.count < self.parameters.tail_samples;
+        if few && view.elapsed_ns + self.parameters.look_ns < self.parameters.window_ns {
+            self.before = before;
+            return (Action::Keep, Branch::Steady);
+        }
+        let best = self.rate.best();
+        let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
+        if let Some(before) = before.filter(|before| before.bytes < limit && !same(before.bytes, limit)) {
+            // More was let in and no more came out, of a device that gives no more.
+            if point.delivered < before.delivered * 1.03 && point.delivered > 0.95 * best {
+                regime.cap(limit, now, &self.parameters);
+            }
+        }
+        match regime.raise(limit, verdict, now, &self.parameters) {
+            Some(to) if !same(to, limit) => {
+                self.before = Some(point);
+                (self.set(sample, to), Branch::Raise)
+            }
+            _ => (Action::Keep, Branch::Steady),
+        }
+    }
+
+    /// The target is missed.
+    fn shrink(&mut self, sample: &Sample, verdict: &Verdict, point: Point) -> Step {
+        let now = sample.at_ns;
+        let bounds = (sample.limits.floor_bytes, sample.limits.saved_bytes);
+        let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
+        if let Some(until) = regime.stuck_until_ns {
+            let worse = regime.best().is_some_and(|best| point.off > best.off + 0.7);
+            if now < until && !worse {
+                return (Action::Keep, Branch::Infeasible);
+            }
+            regime.unstick();
+        }
+        if !verdict.own {
+            regime.cap(point.bytes, now, &self.parameters);
+        }
+        match regime.leave(&point, verdict, bounds, &self.parameters) {
+            Way::Stuck => {
+                regime.stuck_until_ns = Some(now + self.parameters.infeasible_ns);
+                regime.good = Some(point.bytes);
+                (Action::Keep, Branch::Infeasible)
+            }
+            Way::To(bytes) => {
+                self.before = Some(point);
+                let branch = match () {
+                    _ if bytes > point.bytes => Branch::OwnWrites,
+                    _ if verdict.tail == State::Bad && verdict.share != State::Bad => Branch::Tail,
+                    _ => Branch::Share,
+                };
+                (self.set(sample, bytes), branch)
+            }
+        }
+    }
+}

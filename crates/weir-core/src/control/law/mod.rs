@@ -1,0 +1,219 @@
+//! The law: from a sample to an action.
+//!
+//! A limit is found, not computed. How much dirty memory a device bears depends on its queue, its file system's log and
+//! on how many syncs are under way at once, and the same limit is too large for one sync at a time and too small for ten
+//! buffered ones. So the guard keeps a [`regime::Regime`] for each concurrency, goes to the limit that was good there,
+//! and steps from it by what it has learned of the answer.
+
+mod decision;
+mod hold;
+mod judge;
+mod presence;
+mod rate;
+mod reference;
+mod regime;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use decision::{Action, Branch, Decision, Inputs, Known, Mood};
+
+use super::{Parameters, Sample, SensorSource};
+use presence::Presence;
+use rate::Rate;
+use reference::Reference;
+use regime::{Point, Regimes};
+use window::{View, Window};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A short stay at the floor.
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    from_ns: u64,
+    until_ns: u64,
+    back_bytes: u64,
+}
+
+/// The guard of one device.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    parameters: Parameters,
+    window: Window,
+    rate: Rate,
+    presence: Presence,
+    reference: Reference,
+    regimes: Regimes,
+    mood: Mood,
+    /// The limit asked for last.
+    wanted: Option<u64>,
+    /// When the limit moved last, and when that move can show.
+    moved_ns: u64,
+    settled_ns: u64,
+    /// What was measured before the last move.
+    before: Option<Point>,
+    decided_ns: u64,
+    learned_ns: u64,
+    /// Bulk writers were active at the last look.
+    flooded: bool,
+    probe: Option<Probe>,
+    /// Until then the protected processes need more room than a limit would leave them.
+    roomy_until_ns: u64,
+}
+
+impl Guard {
+    /// Of a device about which nothing is known yet.
+    pub fn new(parameters: Parameters) -> Guard {
+        Guard {
+            window: Window::new(parameters.window_ns),
+            parameters,
+            rate: Rate::default(),
+            presence: Presence::default(),
+            reference: Reference::default(),
+            regimes: Regimes::default(),
+            mood: Mood::Released,
+            wanted: None,
+            moved_ns: 0,
+            settled_ns: 0,
+            before: None,
+            decided_ns: 0,
+            learned_ns: 0,
+            flooded: false,
+            probe: None,
+            roomy_until_ns: 0,
+        }
+    }
+
+    /// What to do now. Samples come in the order of time; an action is taken to be done when the next sample's
+    /// limits show it.
+    pub fn step(&mut self, sample: &Sample) -> Decision {
+        self.window.push(sample);
+        self.rate.push(sample.elapsed_ns, sample.flow.written_bytes);
+        self.presence.push(sample, &self.parameters, self.rate.best());
+        let now = sample.at_ns;
+        let second = self.window.since(now.saturating_sub(SECOND_NS));
+        let (action, branch) = if sample.sensor.silent_ns >= self.parameters.silence_release_ns {
+            self.release(Branch::Silent)
+        } else if sample.sensor.silent_ns >= self.parameters.silence_freeze_ns {
+            (Action::Keep, Branch::Silent)
+        } else if !self.presence.protected() {
+            self.release(Branch::Unneeded)
+        } else if self.presence.bulk_active(now, &self.parameters) {
+            self.hold(sample, &second)
+        } else {
+            self.rest(sample, &second)
+        };
+        self.flooded = self.presence.bulk_active(now, &self.parameters) && self.mood == Mood::Holding;
+        Decision { at_ns: now, action, branch, inputs: self.inputs(sample, &second, branch), mood: self.mood }
+    }
+
+    /// Gives back what was found.
+    fn release(&mut self, branch: Branch) -> (Action, Branch) {
+        (self.wanted, self.probe, self.before) = (None, None, None);
+        let held = self.mood == Mood::Holding;
+        self.mood = Mood::Released;
+        (if held { Action::Release } else { Action::Keep }, branch)
+    }
+
+    /// Without bulk writers: learn what syncs do undisturbed, and have a limit ready that is not in the way.
+    fn rest(&mut self, sample: &Sample, second: &View) -> (Action, Branch) {
+        let now = sample.at_ns;
+        (self.probe, self.before) = (None, None);
+        let capped = sample.limits.now_bytes < sample.limits.saved_bytes;
+        if capped && second.held_mean_ns > 0.0 {
+            self.roomy_until_ns = now + self.parameters.memory_ns;
+            let own = second.protected_share.is_some_and(|share| share >= self.parameters.checkpoint_share);
+            return self.release(if own { Branch::Checkpoint } else { Branch::OwnWrites });
+        }
+        self.learn_undisturbed(sample);
+        if now < self.roomy_until_ns {
+            return (Action::Keep, Branch::Idle);
+        }
+        if second.count > 0 && self.regimes.enter(second.concurrency, &self.parameters) {
+            self.wanted = None;
+        }
+        let backlog = self.presence.idle_backlog();
+        let start = (self.start(sample) as f64 * self.parameters.idle_factor) as u64;
+        let good = self.regimes.current().and_then(|regime| regime.good).unwrap_or(start);
+        // The kernel writes back from half the limit on: below that the limit changes nothing.
+        let cap =
+            good.max(backlog.saturating_mul(2)).clamp(sample.limits.floor_bytes, sample.limits.saved_bytes);
+        if self.mood == Mood::Released {
+            let drained = sample.backlog_bytes() <= cap / 2 && self.presence.undisturbed_since(now).is_some();
+            return if drained && cap < sample.limits.saved_bytes {
+                (self.set(sample, cap), Branch::Idle)
+            } else {
+                (Action::Keep, Branch::Idle)
+            };
+        }
+        let limit = sample.limits.now_bytes;
+        let elsewhere = self.wanted.is_none() && !regime::same(cap, limit);
+        if elsewhere || cap as f64 > limit as f64 * self.parameters.settle_ratio {
+            return (self.set(sample, cap), Branch::Idle);
+        }
+        (Action::Keep, Branch::Idle)
+    }
+
+    fn learn_undisturbed(&mut self, sample: &Sample) {
+        let now = sample.at_ns;
+        let Some(since) = self.presence.undisturbed_since(now) else { return };
+        // Some of what the first quiet looks show was still sent by the flood.
+        let from = self.learned_ns.max(since + SECOND_NS / 2);
+        if now < from + SECOND_NS {
+            return;
+        }
+        let view = self.window.since(from);
+        self.learned_ns = now;
+        if sample.sensor.source != SensorSource::Diskstats || view.count > 0 {
+            self.reference.learn(&view, self.parameters.reference_ns, self.parameters.tail_samples);
+        }
+    }
+
+    /// The limit for a device and a concurrency of which nothing is known.
+    fn start(&self, sample: &Sample) -> u64 {
+        let bytes = self.rate.best() * self.parameters.start_ns as f64 / 1e9;
+        (bytes as u64).clamp(sample.limits.floor_bytes, sample.limits.saved_bytes)
+    }
+
+    /// Asks for a limit; the windows that judge it begin when it can show.
+    fn set(&mut self, sample: &Sample, bytes: u64) -> Action {
+        let limits = sample.limits;
+        let bytes = bytes.clamp(limits.floor_bytes.min(limits.saved_bytes), limits.saved_bytes);
+        self.mood = Mood::Holding;
+        self.wanted = Some(bytes);
+        if bytes == limits.now_bytes {
+            return Action::Keep;
+        }
+        let now = sample.at_ns;
+        let drain = self.rate.time_of(sample.backlog_bytes().saturating_sub(bytes));
+        self.moved_ns = now;
+        self.settled_ns = now + 2 * self.parameters.look_ns + drain.min(60 * SECOND_NS);
+        Action::Set { bytes }
+    }
+
+    fn inputs(&mut self, sample: &Sample, second: &View, branch: Branch) -> Inputs {
+        // Decisions stand on all that is known since the limit moved; right after a move on the last second.
+        let since = self.window.since(self.settled_ns);
+        let view = if since.elapsed_ns >= second.elapsed_ns { &since } else { second };
+        let verdict = judge::judge(view, &self.reference, &self.parameters);
+        let best = self.regimes.current().filter(|_| branch == Branch::Infeasible).and_then(|r| r.best());
+        Inputs {
+            syncs: view.count,
+            syncs_per_second: view.per_second,
+            p99_ns: verdict.p99_ns,
+            target_ns: verdict.target_ns,
+            kept: verdict.kept,
+            reference: verdict.known,
+            concurrency: view.concurrency,
+            oldest_ns: sample.syncs.oldest_ns,
+            own_share: view.own_share,
+            delivered_bytes_per_second: second.delivered,
+            backlog_bytes: sample.backlog_bytes(),
+            limit_bytes: sample.limits.now_bytes,
+            bulk_active: self.presence.bulk_active(sample.at_ns, &self.parameters),
+            achievable_p99_ns: best.and_then(|point| point.p99_ns),
+            achievable_kept: best.and_then(|point| point.kept),
+        }
+    }
+}

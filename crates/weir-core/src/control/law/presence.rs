@@ -1,0 +1,138 @@
+//! Who is there: whether syncs need protection, whether bulk writers write, whether nothing disturbs.
+
+use std::collections::VecDeque;
+
+use crate::control::{Parameters, Sample, SensorSource};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Looks in which one look's single sync is not yet worth a limit.
+const LOOKS: usize = 10;
+
+/// Who is there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Presence {
+    /// Whether there were syncs in the last looks.
+    syncs: VecDeque<bool>,
+    last_sync_ns: Option<u64>,
+    protected: bool,
+    last_bulk_ns: Option<u64>,
+    /// Time, bytes of bulk writers, inflow and syncs of the last looks.
+    inflow: VecDeque<Inflow>,
+    backlog_bytes: u64,
+    /// Bytes written for a sync while nothing else wrote.
+    bytes_per_sync: Option<f64>,
+    quiet_since_ns: Option<u64>,
+    /// Backlog while bulk writers were idle, ageing.
+    idle_backlog: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Inflow {
+    elapsed_ns: u64,
+    bulk: u64,
+    all: i64,
+    syncs: u64,
+}
+
+impl Presence {
+    /// Takes in a look; `best` is the best rate of the device in bytes per second.
+    pub fn push(&mut self, sample: &Sample, parameters: &Parameters, best: f64) {
+        let syncs = &sample.syncs;
+        let any = syncs.ended.count() > 0 || syncs.under_way > 0 || syncs.held_back > 0;
+        self.syncs.push_back(any);
+        if self.syncs.len() > LOOKS {
+            self.syncs.pop_front();
+        }
+        if any {
+            self.last_sync_ns = Some(sample.at_ns);
+        }
+        let recent = self.last_sync_ns.is_some_and(|at| sample.at_ns - at < parameters.release_after_ns);
+        let several = self.syncs.iter().filter(|any| **any).count() >= 2 || syncs.ended.count() > 1;
+        // Only a sensor that sees the processes knows that nobody syncs.
+        let blind = sample.sensor.source == SensorSource::Diskstats;
+        self.protected = recent && (self.protected || several || blind);
+
+        let bulk: u64 = sample.bulk.writers.iter().map(|writer| writer.bytes).sum();
+        let backlog = sample.backlog_bytes();
+        let all = sample.flow.written_bytes as i64 + backlog as i64 - self.backlog_bytes as i64;
+        self.backlog_bytes = backlog;
+        self.inflow.push_back(Inflow {
+            elapsed_ns: sample.elapsed_ns,
+            bulk,
+            all,
+            syncs: syncs.ended.count(),
+        });
+        if self.inflow.len() > 3 {
+            self.inflow.pop_front();
+        }
+        if self.bulk_writes(sample, parameters, best) {
+            self.last_bulk_ns = Some(sample.at_ns);
+        }
+        self.watch_quiet(sample, parameters);
+    }
+
+    fn bulk_writes(&self, sample: &Sample, parameters: &Parameters, best: f64) -> bool {
+        let bulk = &sample.bulk;
+        if bulk.held_back > 0 || bulk.held_back_ns > 0 {
+            return true;
+        }
+        let sum = self.inflow.iter().fold(Inflow::default(), |sum, look| Inflow {
+            elapsed_ns: sum.elapsed_ns + look.elapsed_ns,
+            bulk: sum.bulk + look.bulk,
+            all: sum.all + look.all,
+            syncs: sum.syncs + look.syncs,
+        });
+        let seconds = (sum.elapsed_ns as f64 / 1e9).max(1e-3);
+        let least = (sample.limits.floor_bytes as f64).max(best * parameters.bulk_share);
+        let told = !bulk.writers.is_empty() || bulk.protected_share.is_some();
+        if told {
+            return sum.bulk as f64 / seconds > least;
+        }
+        // Nobody says who writes: what flows in and no sync accounts for.
+        let own = self.bytes_per_sync.unwrap_or(0.0) * sum.syncs as f64 * 1.5;
+        let unexplained = self.bytes_per_sync.is_some() || sum.syncs == 0;
+        let flows = unexplained && (sum.all as f64 - own) / seconds > least;
+        flows || self.backlog_bytes > 2 * sample.limits.floor_bytes
+    }
+
+    fn watch_quiet(&mut self, sample: &Sample, parameters: &Parameters) {
+        let quiet = !self.bulk_active(sample.at_ns, parameters)
+            && sample.flow.writeback_bytes < sample.limits.floor_bytes
+            && sample.syncs.held_back == 0;
+        if !quiet {
+            self.quiet_since_ns = None;
+        } else if self.quiet_since_ns.is_none() {
+            self.quiet_since_ns = Some(sample.at_ns);
+        }
+        if quiet && sample.syncs.ended.count() > 0 {
+            let now = sample.flow.written_bytes as f64 / sample.syncs.ended.count() as f64;
+            let before = self.bytes_per_sync.unwrap_or(now);
+            self.bytes_per_sync = Some(before + (now - before) * 0.05);
+        }
+        // What a flood left behind does not count while it is being written.
+        if self.undisturbed_since(sample.at_ns).is_some() {
+            let aged = self.idle_backlog * 0.5_f64.powf(sample.elapsed_ns as f64 / (30.0 * 1e9));
+            self.idle_backlog = aged.max(sample.backlog_bytes() as f64);
+        }
+    }
+
+    /// Whether there are syncs to protect.
+    pub fn protected(&self) -> bool {
+        self.protected
+    }
+
+    /// Whether bulk writers write, or did a moment ago.
+    pub fn bulk_active(&self, now_ns: u64, parameters: &Parameters) -> bool {
+        self.last_bulk_ns.is_some_and(|at| now_ns - at < parameters.bulk_idle_after_ns)
+    }
+
+    /// Since when nothing disturbs the syncs, where that has lasted a second.
+    pub fn undisturbed_since(&self, now_ns: u64) -> Option<u64> {
+        self.quiet_since_ns.filter(|since| now_ns - since >= SECOND_NS)
+    }
+
+    /// The most that was dirty and under way while bulk writers were idle, ageing, in bytes.
+    pub fn idle_backlog(&self) -> u64 {
+        self.idle_backlog as u64
+    }
+}

@@ -1,0 +1,214 @@
+//! What syncs do undisturbed, by concurrency: learned online.
+
+use super::decision::Known;
+use super::window::View;
+
+/// Concurrencies closer than half an octave are one.
+const SAME_OCTAVES: f64 = 0.5;
+const ENTRIES_MOST: usize = 24;
+/// Latencies kept of one concurrency; beyond that older ones count half.
+const POOL_MOST: u64 = 20_000;
+
+/// What was seen at one concurrency.
+#[derive(Debug, Clone)]
+struct Entry {
+    concurrency: f64,
+    /// Mean duration.
+    mean_ns: f64,
+    /// Time that the mean stands on, up to what it is averaged over.
+    weight_ns: f64,
+    /// The highest 99th percentile of a window, ageing.
+    p99_ns: f64,
+    pool: Vec<(u64, u64)>,
+    /// Seen while bulk writers were idle; else it is the best that was seen beside them.
+    idle: bool,
+}
+
+/// What is expected at a concurrency.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected {
+    pub mean_ns: f64,
+    /// Known only where it was seen undisturbed.
+    pub p99_ns: Option<u64>,
+    pub known: Known,
+}
+
+/// What syncs do undisturbed, by concurrency.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reference {
+    entries: Vec<Entry>,
+}
+
+/// One sync at a time or less is the same: nothing waits for another.
+fn octaves(concurrency: f64) -> f64 {
+    concurrency.max(1.0).log2()
+}
+
+impl Entry {
+    fn near(&self, concurrency: f64) -> bool {
+        (octaves(self.concurrency) - octaves(concurrency)).abs() < SAME_OCTAVES
+    }
+}
+
+impl Reference {
+    /// Learns from a stretch without bulk writers; `tail` is how many samples a 99th percentile takes.
+    pub fn learn(&mut self, view: &View, averaged_ns: u64, tail: u64) {
+        if view.count == 0 || view.elapsed_ns == 0 {
+            return;
+        }
+        let entry = self.entry(view.concurrency);
+        if !entry.idle {
+            *entry = Entry { idle: true, weight_ns: 0.0, p99_ns: 0.0, pool: Vec::new(), ..entry.clone() };
+        }
+        let elapsed = view.elapsed_ns as f64;
+        entry.weight_ns = (entry.weight_ns + elapsed).min(averaged_ns as f64);
+        let share = (elapsed / entry.weight_ns).min(1.0);
+        entry.mean_ns += (view.mean_ns - entry.mean_ns) * share;
+        entry.concurrency += (view.concurrency - entry.concurrency) * share;
+        entry.pool(&view.latencies);
+        // Windows are judged by their own tail: the reference is what such windows reach when nothing disturbs them.
+        let window = if view.count >= tail { view.quantile(0.99) } else { None };
+        let pooled = entry.pooled_quantile(0.99, tail);
+        entry.p99_ns *= (-elapsed / (averaged_ns as f64 * 10.0)).exp();
+        let seen = window.max(pooled).unwrap_or(0) as f64;
+        entry.p99_ns = entry.p99_ns.max(seen);
+    }
+
+    /// A stretch beside bulk writers shows that undisturbed syncs are at least as fast.
+    pub fn bound(&mut self, view: &View) {
+        let mean = view.mean_ns * (1.0 + view.error);
+        let entry = self.entry(view.concurrency);
+        if !entry.idle && (entry.weight_ns == 0.0 || mean < entry.mean_ns) {
+            entry.mean_ns = mean;
+            entry.weight_ns = view.elapsed_ns as f64;
+        }
+    }
+
+    /// What to expect at a concurrency; `None` when nothing was ever seen.
+    pub fn at(&self, concurrency: f64) -> Option<Expected> {
+        let here = self.entries.iter().filter(|entry| entry.near(concurrency) && entry.weight_ns > 0.0);
+        let here = here.min_by(|a, b| distance(a, concurrency).total_cmp(&distance(b, concurrency)));
+        if let Some(entry) = here.filter(|entry| entry.idle) {
+            return Some(Expected {
+                mean_ns: entry.mean_ns
+                    * (concurrency.max(1.0) / entry.concurrency.max(1.0)).powf(self.slope()),
+                p99_ns: (entry.p99_ns > 0.0).then_some(entry.p99_ns as u64),
+                known: Known::Seen,
+            });
+        }
+        let others = self.entries.iter().filter(|entry| entry.idle).map(|entry| entry.bound_at(concurrency));
+        let mean_ns = others.chain(here.map(|entry| entry.mean_ns)).min_by(f64::total_cmp)?;
+        Some(Expected { mean_ns, p99_ns: None, known: Known::Bounded })
+    }
+
+    /// How the mean grows with concurrency, as a power: 0 where syncs do not wait for each other, 1 where the device is
+    /// full. From the furthest two that were seen, else 1.
+    fn slope(&self) -> f64 {
+        let idle = || self.entries.iter().filter(|entry| entry.idle);
+        let low = idle().min_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
+        let high = idle().max_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
+        match (low, high) {
+            (Some(low), Some(high))
+                if octaves(high.concurrency) - octaves(low.concurrency) > SAME_OCTAVES =>
+            {
+                let rise = (high.mean_ns / low.mean_ns).log2();
+                (rise / (octaves(high.concurrency) - octaves(low.concurrency))).clamp(0.0, 1.0)
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// The entry of a concurrency, made if there is none.
+    fn entry(&mut self, concurrency: f64) -> &mut Entry {
+        let found =
+            (0..self.entries.len()).filter(|&i| self.entries[i].near(concurrency)).min_by(|&a, &b| {
+                distance(&self.entries[a], concurrency).total_cmp(&distance(&self.entries[b], concurrency))
+            });
+        let index = found.unwrap_or_else(|| {
+            if self.entries.len() >= ENTRIES_MOST {
+                self.entries.remove(0);
+            }
+            self.entries.push(Entry {
+                concurrency,
+                mean_ns: 0.0,
+                weight_ns: 0.0,
+                p99_ns: 0.0,
+                pool: Vec::new(),
+                idle: false,
+            });
+            self.entries.len() - 1
+        });
+        &mut self.entries[index]
+    }
+}
+
+fn distance(entry: &Entry, concurrency: f64) -> f64 {
+    (octaves(entry.concurrency) - octaves(concurrency)).abs()
+}
+
+impl Entry {
+    /// The longest mean that is plausible elsewhere. More syncs at once do at least the rate of fewer; fewer take no
+    /// longer each than more.
+    fn bound_at(&self, concurrency: f64) -> f64 {
+        self.mean_ns * (concurrency.max(1.0) / self.concurrency.max(1.0)).max(1.0)
+    }
+
+    fn pool(&mut self, latencies: &[(u64, u64)]) {
+        for &(high, n) in latencies {
+            match self.pool.binary_search_by_key(&high, |bucket| bucket.0) {
+                Ok(at) => self.pool[at].1 += n,
+                Err(at) => self.pool.insert(at, (high, n)),
+            }
+        }
+        if self.pool.iter().map(|bucket| bucket.1).sum::<u64>() > POOL_MOST {
+            self.pool.iter_mut().for_each(|bucket| bucket.1 /= 2);
+            self.pool.retain(|bucket| bucket.1 > 0);
+        }
+    }
+
+    fn pooled_quantile(&self, q: f64, samples: u64) -> Option<u64> {
+        let count: u64 = self.pool.iter().map(|bucket| bucket.1).sum();
+        let rank = (q * count as f64).ceil() as u64;
+        let mut seen = 0;
+        let at = self.pool.iter().find_map(|&(high, n)| {
+            seen += n;
+            (seen >= rank).then_some(high)
+        });
+        at.filter(|_| count >= samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(concurrency: f64, mean_ns: f64) -> View {
+        let elapsed_ns = 1_000_000_000;
+        let count = (concurrency * 1e9 / mean_ns) as u64;
+        View { elapsed_ns, count, mean_ns, concurrency, per_second: count as f64, ..View::default() }
+    }
+
+    #[test]
+    fn undisturbed_syncs_are_known_where_they_were_seen_and_bounded_elsewhere() {
+        let mut reference = Reference::default();
+        assert!(reference.at(1.0).is_none());
+        reference.learn(&view(1.0, 1e6), 60_000_000_000, 300);
+        // (concurrency, mean expected, known)
+        let cases = [(0.1, 1e6, Known::Seen), (1.0, 1e6, Known::Seen), (8.0, 8e6, Known::Bounded)];
+        for (concurrency, mean, known) in cases {
+            let expected = reference.at(concurrency).unwrap();
+            assert!((expected.mean_ns / mean - 1.0).abs() < 0.01, "{concurrency}: {expected:?}");
+            assert_eq!(expected.known, known, "{concurrency}");
+        }
+        // Beside bulk writers eight at once did better than the bound: undisturbed they do at least that.
+        reference.bound(&view(8.0, 2e6));
+        reference.bound(&view(8.0, 5e6));
+        assert!((reference.at(8.0).unwrap().mean_ns / 2e6 - 1.0).abs() < 0.01);
+        assert_eq!(reference.at(8.0).unwrap().known, Known::Bounded);
+        reference.learn(&view(8.0, 1.5e6), 60_000_000_000, 300);
+        assert_eq!(reference.at(8.0).unwrap().known, Known::Seen);
+        assert!((reference.at(8.0).unwrap().mean_ns / 1.5e6 - 1.0).abs() < 0.01);
+        // Fewer at once take no longer each than more.
+        assert!(reference.at(3.0).unwrap().mean_ns <= 1.5e6);
+    }
+}

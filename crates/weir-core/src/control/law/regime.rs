@@ -1,0 +1,296 @@
+//! What was learned about the limit at one concurrency: where it was good, where it was too high, how syncs answer.
+
+use super::judge::Verdict;
+use crate::control::Parameters;
+
+/// Octaves within which two concurrencies want the same limit.
+const SAME_OCTAVES: f64 = 0.8;
+const REGIMES_MOST: usize = 12;
+/// Improvements smaller than this (of a logarithm) are none.
+const NOTICEABLE: f64 = 0.1;
+
+/// What was measured at a limit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Point {
+    pub bytes: u64,
+    pub off: f64,
+    pub kept: Option<f64>,
+    pub p99_ns: Option<u64>,
+    pub delivered: f64,
+    pub at_ns: u64,
+}
+
+/// A limit that was too high, or of no use.
+#[derive(Debug, Clone, Copy)]
+struct Ceiling {
+    bytes: u64,
+    until_ns: u64,
+    wait_ns: u64,
+}
+
+/// One concurrency.
+#[derive(Debug, Clone)]
+pub(super) struct Regime {
+    pub concurrency: f64,
+    /// The limit that was last good.
+    pub good: Option<u64>,
+    /// Share of their rate that syncs lose as the limit grows by a factor of e.
+    pub gain: f64,
+    ceiling: Option<Ceiling>,
+    points: Vec<Point>,
+    /// Moves in one direction that did not help.
+    fruitless: u8,
+    /// The target cannot be held: until then the limit stays.
+    pub stuck_until_ns: Option<u64>,
+    /// When a probe was last made.
+    pub probed_ns: Option<u64>,
+}
+
+/// Where to go from a limit that misses the target.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Way {
+    /// To a limit.
+    To(u64),
+    /// Nowhere: this one is the best, and it is not good enough.
+    Stuck,
+}
+
+/// All concurrencies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Regimes {
+    all: Vec<Regime>,
+    current: Option<usize>,
+}
+
+fn octaves(concurrency: f64) -> f64 {
+    concurrency.max(1.0).log2()
+}
+
+impl Regimes {
+    /// Goes to the regime of a concurrency, a new one if there is none near; whether that is another one than before.
+    pub fn enter(&mut self, concurrency: f64, parameters: &Parameters) -> bool {
+        if self.current.is_some_and(|i| self.all[i].near(concurrency)) {
+            return false;
+        }
+        let found = (0..self.all.len()).filter(|&i| self.all[i].near(concurrency)).min_by(|&a, &b| {
+            let off = |i: usize| (octaves(self.all[i].concurrency) - octaves(concurrency)).abs();
+            off(a).total_cmp(&off(b))
+        });
+        let index = found.unwrap_or_else(|| {
+            if self.all.len() >= REGIMES_MOST {
+                self.all.remove(0);
+            }
+            self.all.push(Regime::new(concurrency, parameters.gain));
+            self.all.len() - 1
+        });
+        self.current = Some(index);
+        true
+    }
+
+    /// The regime entered last.
+    pub fn current(&mut self) -> Option<&mut Regime> {
+        self.current.and_then(|i| self.all.get_mut(i))
+    }
+
+    /// Whether a concurrency belongs to the current regime.
+    pub fn here(&self, concurrency: f64) -> bool {
+        self.current.is_some_and(|i| self.all[i].near(concurrency))
+    }
+
+    /// The device became slower by this factor: so do all limits.
+    pub fn scale(&mut self, factor: f64) {
+        for regime in &mut self.all {
+            regime.good = regime.good.map(|bytes| (bytes as f64 * factor) as u64);
+            regime.ceiling = None;
+            regime.points.clear();
+            regime.unstick();
+        }
+    }
+}
+
+impl Regime {
+    fn new(concurrency: f64, gain: f64) -> Regime {
+        Regime {
+            concurrency,
+            good: None,
+            gain,
+            ceiling: None,
+            points: Vec::new(),
+            fruitless: 0,
+            stuck_until_ns: None,
+            probed_ns: None,
+        }
+    }
+
+    fn near(&self, concurrency: f64) -> bool {
+        (octaves(self.concurrency) - octaves(concurrency)).abs() < SAME_OCTAVES
+    }
+
+    /// Tries again what did not help before.
+    pub fn unstick(&mut self) {
+        self.stuck_until_ns = None;
+        self.fruitless = 0;
+    }
+
+    /// Notes what was measured at a limit; forgets what is old.
+    pub fn note(&mut self, now: Point, parameters: &Parameters) {
+        self.points
+            .retain(|point| now.at_ns - point.at_ns < parameters.memory_ns && !same(point.bytes, now.bytes));
+        self.points.push(now);
+    }
+
+    /// What was measured at the best limit: the least off, and of those nearly as good the one that lets most through.
+    /// Where the target is held, how well it is held does not count.
+    pub fn best(&self) -> Option<Point> {
+        let least = self.points.iter().map(|point| point.off).min_by(f64::total_cmp)?;
+        if least <= 0.0 {
+            let held = self.points.iter().filter(|point| point.off <= 0.0);
+            return held.max_by(|a, b| a.delivered.total_cmp(&b.delivered)).copied();
+        }
+        let near = self.points.iter().filter(|point| point.off < least + NOTICEABLE);
+        near.max_by(|a, b| a.delivered.total_cmp(&b.delivered)).copied()
+    }
+
+    /// Learns from two measurements at different limits how syncs answer to it.
+    pub fn learn_gain(&mut self, before: &Point, now: &Point) {
+        let (Some(kept_before), Some(kept)) = (before.kept, now.kept) else { return };
+        let step = (now.bytes as f64 / before.bytes.max(1) as f64).ln();
+        if step.abs() > 0.1 {
+            let seen = ((kept_before - kept) / step).clamp(0.05, 1.0);
+            self.gain += (seen - self.gain) * 0.5;
+        }
+    }
+
+    /// This limit was too high or of no use: nothing near it is tried for a while, and longer each time.
+    pub fn cap(&mut self, bytes: u64, now_ns: u64, parameters: &Parameters) {
+        let again = self.ceiling.filter(|ceiling| bytes <= ceiling.bytes * 2);
+        let wait_ns = again.map_or(parameters.ceiling_ns, |ceiling| {
+            // One finding while the last still held says nothing new.
+            if ceiling.until_ns > now_ns { ceiling.wait_ns } else { ceiling.wait_ns * 2 }
+        });
+        let wait_ns = wait_ns.min(parameters.ceiling_most_ns);
+        self.ceiling = Some(Ceiling { bytes, until_ns: now_ns + wait_ns, wait_ns });
+    }
+
+    /// Where to raise to from a limit with room; `None` where it has settled.
+    pub fn raise(
+        &mut self,
+        from: u64,
+        verdict: &Verdict,
+        now_ns: u64,
+        parameters: &Parameters,
+    ) -> Option<u64> {
+        let room = verdict.kept.map_or(0.0, |kept| kept - parameters.target.keep);
+        let mut factor = (room / self.gain).exp();
+        if let (Some(p99), Some(target)) = (verdict.p99_ns, verdict.target_ns) {
+            factor = factor.min(parameters.tail_room * target as f64 / p99.max(1) as f64);
+        } else {
+            // The tail is unknown: smaller steps.
+            factor = factor.min(parameters.raise_most.sqrt());
+        }
+        let factor = factor.clamp(1.05, parameters.raise_most);
+        let Some(ceiling) = self.ceiling else { return Some((from as f64 * factor) as u64) };
+        if ceiling.until_ns <= now_ns {
+            // Long enough ago; a small step over it shows whether it still stands.
+            if from as f64 > ceiling.bytes as f64 * parameters.settle_ratio {
+                self.ceiling = None;
+            }
+            let most = parameters.settle_ratio * parameters.settle_ratio;
+            return Some((from as f64 * factor.min(most)) as u64);
+        }
+        if from as f64 * parameters.settle_ratio >= ceiling.bytes as f64 {
+            return None;
+        }
+        let middle = (from as f64 * ceiling.bytes as f64).sqrt();
+        Some((from as f64 * factor).min(middle) as u64)
+    }
+
+    /// Where to go from a limit that misses the target, as measured there.
+    pub fn leave(
+        &mut self,
+        now: &Point,
+        verdict: &Verdict,
+        bounds: (u64, u64),
+        parameters: &Parameters,
+    ) -> Way {
+        let best = self.best().unwrap_or(*now);
+        let helped = now.off < best.off + NOTICEABLE;
+        let (bytes, up) = if verdict.own {
+            ((now.bytes as f64 * parameters.raise_most) as u64, true)
+        } else {
+            ((now.bytes as f64 * self.cut(verdict, parameters)) as u64, false)
+        };
+        let to = bytes.clamp(bounds.0, bounds.1);
+        let beyond = |point: &&Point| {
+            !same(point.bytes, now.bytes)
+                && ((up && point.bytes > now.bytes) || (!up && point.bytes < now.bytes))
+        };
+        let held = self.points.iter().filter(beyond).filter(|point| point.off <= 0.0);
+        if let Some(nearest) = held.min_by_key(|point| point.bytes.abs_diff(now.bytes)) {
+            return Way::To(nearest.bytes);
+        }
+        if now.off < NOTICEABLE && !same(to, now.bytes) {
+            return Way::To(to);
+        }
+        let known = self.points.iter().filter(beyond).min_by(|a, b| a.off.total_cmp(&b.off));
+        match known {
+            // That way was tried: it is better there, or it is not.
+            Some(point) if point.off < now.off - NOTICEABLE => return Way::To(point.bytes),
+            Some(_) => return self.settle(now, &best, up, bounds),
+            None => {}
+        }
+        if same(to, now.bytes) {
+            return self.settle(now, &best, up, bounds);
+        }
+        self.fruitless =
+            if helped && best.at_ns == now.at_ns && self.improves(now) { 0 } else { self.fruitless + 1 };
+        // A plateau may be crossed in a few steps; where none of them helped it is the end of it.
+        if self.fruitless > 3 {
+            return self.settle(now, &best, up, bounds);
+        }
+        Way::To(to)
+    }
+
+    /// Whether a measurement is noticeably better than every other.
+    fn improves(&self, now: &Point) -> bool {
+        self.points
+            .iter()
+            .filter(|point| point.at_ns != now.at_ns)
+            .all(|point| now.off < point.off - NOTICEABLE)
+    }
+
+    /// To the best there is; where that is here, once the other way; then nowhere.
+    fn settle(&self, now: &Point, best: &Point, up: bool, bounds: (u64, u64)) -> Way {
+        if !same(best.bytes, now.bytes) {
+            return Way::To(best.bytes);
+        }
+        let other = if up { now.bytes / 2 } else { now.bytes * 2 }.clamp(bounds.0, bounds.1);
+        let tried =
+            |point: &Point| !same(point.bytes, now.bytes) && (point.bytes < now.bytes) == (other < now.bytes);
+        if same(other, now.bytes) || self.points.iter().any(tried) { Way::Stuck } else { Way::To(other) }
+    }
+
+    /// Factor of a cut.
+    fn cut(&self, verdict: &Verdict, parameters: &Parameters) -> f64 {
+        let keep = parameters.target.keep;
+        let mut factor: f64 = 1.0;
+        if let Some(kept) = verdict.kept.filter(|kept| *kept < keep) {
+            // A little below the edge, or the next window is a toss-up.
+            let short = keep - kept + 0.25 * (1.0 - keep);
+            let least = if kept < keep / 3.0 { parameters.cut_most } else { parameters.cut_most.sqrt() };
+            factor = factor.min((-short / self.gain).exp().max(least));
+        }
+        if let (super::judge::State::Bad, Some(p99), Some(target)) =
+            (verdict.tail, verdict.p99_ns, verdict.target_ns)
+        {
+            let wanted = parameters.tail_room * target as f64 / p99.max(1) as f64;
+            factor = factor.min(wanted.max(parameters.cut_most.sqrt()));
+        }
+        factor.min(0.95)
+    }
+}
+
+/// Whether two limits are one.
+pub(super) fn same(a: u64, b: u64) -> bool {
+    a.max(b) as f64 <= a.min(b).max(1) as f64 * 1.04
+}

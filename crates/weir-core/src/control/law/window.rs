@@ -1,0 +1,186 @@
+//! The last looks, and what they come to over a stretch of time.
+
+use std::collections::VecDeque;
+
+use crate::control::Sample;
+
+/// Buckets to an octave that latencies are kept in: 3 % is fine enough for a tail, and few to add up.
+const COARSE_BITS: u32 = 5;
+
+/// One look, as far as windows need it.
+#[derive(Debug, Clone)]
+struct Look {
+    from_ns: u64,
+    elapsed_ns: u64,
+    count: u64,
+    sum_ns: f64,
+    held_ns: f64,
+    min_ns: Option<u64>,
+    oldest_ns: u64,
+    under_way: u32,
+    /// Highest value of a bucket and how many are in it, ascending.
+    latencies: Vec<(u64, u64)>,
+    bulk_held: bool,
+    written_bytes: u64,
+    own_bytes: f64,
+    all_bytes: f64,
+    /// Backlog as a share of the limit.
+    filled: f64,
+}
+
+/// Looks of the last so many nanoseconds.
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    longest_ns: u64,
+    looks: VecDeque<Look>,
+}
+
+/// What a stretch of looks comes to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct View {
+    pub elapsed_ns: u64,
+    pub count: u64,
+    pub per_second: f64,
+    /// Mean of a sync and what its process was held back for it.
+    pub mean_ns: f64,
+    /// Relative standard error of that mean.
+    pub error: f64,
+    pub min_ns: Option<u64>,
+    pub concurrency: f64,
+    /// Mean time that a sync's process was held back for its own pages.
+    pub held_mean_ns: f64,
+    pub own_share: f64,
+    pub delivered: f64,
+    /// Bulk writers felt the limit.
+    pub bound: bool,
+    /// Share of dirtied bytes that are the protected processes'.
+    pub protected_share: Option<f64>,
+    /// All latencies by bucket: its highest value and how many.
+    pub latencies: Vec<(u64, u64)>,
+}
+
+impl Window {
+    pub fn new(longest_ns: u64) -> Window {
+        Window { longest_ns, looks: VecDeque::new() }
+    }
+
+    /// Takes in a look and forgets what is too old.
+    pub fn push(&mut self, sample: &Sample) {
+        let bulk_bytes: u64 = sample.bulk.writers.iter().map(|writer| writer.bytes).sum();
+        // Only a share is known of the protected processes' bytes: weigh looks by what others dirtied in them.
+        let share = sample.bulk.protected_share;
+        let all = share.map_or(0.0, |share| (bulk_bytes as f64 + 1.0) / (1.0 - share).max(1e-3));
+        let ended = &sample.syncs.ended;
+        self.looks.push_back(Look {
+            from_ns: sample.at_ns.saturating_sub(sample.elapsed_ns),
+            elapsed_ns: sample.elapsed_ns,
+            count: ended.count(),
+            sum_ns: ended.sum() as f64,
+            held_ns: sample.syncs.held_back_ns as f64,
+            min_ns: ended.min(),
+            oldest_ns: sample.syncs.oldest_ns,
+            under_way: sample.syncs.under_way,
+            latencies: ended.coarse(COARSE_BITS).into_iter().map(|(_, high, n)| (high, n)).collect(),
+            bulk_held: sample.bulk.held_back_ns > 0 || sample.bulk.held_back > 0,
+            written_bytes: sample.flow.written_bytes,
+            own_bytes: all * share.unwrap_or(0.0),
+            all_bytes: all,
+            filled: sample.backlog_bytes() as f64 / sample.limits.now_bytes.max(1) as f64,
+        });
+        let from = sample.at_ns.saturating_sub(self.longest_ns + sample.elapsed_ns);
+        while self.looks.len() > 1 && self.looks.front().is_some_and(|look| look.from_ns < from) {
+            self.looks.pop_front();
+        }
+    }
+
+    /// What looks that began at `since_ns` or later come to.
+    pub fn since(&self, since_ns: u64) -> View {
+        let first = self.looks.partition_point(|look| look.from_ns < since_ns);
+        let looks: Vec<&Look> = self.looks.iter().skip(first).collect();
+        let mut view = View::default();
+        let (mut sum, mut held, mut written, mut filled, mut under_way) = (0.0, 0.0, 0, 0.0, 0.0);
+        let (mut own, mut all) = (0.0, 0.0);
+        for look in &looks {
+            view.elapsed_ns += look.elapsed_ns;
+            view.count += look.count;
+            view.min_ns = view.min_ns.into_iter().chain(look.min_ns).min();
+            view.bound |= look.bulk_held;
+            sum += look.sum_ns;
+            held += look.held_ns;
+            written += look.written_bytes;
+            filled += look.filled;
+            under_way += f64::from(look.under_way);
+            own += look.own_bytes;
+            all += look.all_bytes;
+        }
+        if view.elapsed_ns == 0 {
+            return view;
+        }
+        let (elapsed, n) = (view.elapsed_ns as f64, looks.len() as f64);
+        view.per_second = view.count as f64 / elapsed * 1e9;
+        view.delivered = written as f64 / elapsed * 1e9;
+        // The kernel begins to hold writers back halfway between its background limit, half of ours, and ours.
+        view.bound |= filled / n > 0.7;
+        view.own_share = if sum + held > 0.0 { held / (sum + held) } else { 0.0 };
+        view.protected_share = (all > 0.0).then(|| own / all);
+        if view.count > 0 {
+            view.mean_ns = (sum + held) / view.count as f64;
+            view.held_mean_ns = held / view.count as f64;
+            view.error = error_of_mean(&looks);
+        }
+        // A stall ends all at once, or not in this window: then what is under way at each look says more.
+        let stalled = looks.last().is_some_and(|look| look.oldest_ns > view.elapsed_ns / 4);
+        view.concurrency = if stalled { under_way / n + held / elapsed } else { (sum + held) / elapsed };
+        view.latencies = merged(&looks);
+        view
+    }
+}
+
+impl View {
+    /// Quantile `q` of all latencies: the highest value of its bucket.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let rank = (q * self.count as f64).ceil() as u64;
+        let mut seen = 0;
+        self.latencies.iter().find_map(|&(high, n)| {
+            seen += n;
+            (seen >= rank).then_some(high)
+        })
+    }
+
+    /// How many took longer than so long, to the width of a bucket.
+    pub fn above(&self, ns: u64) -> u64 {
+        self.latencies.iter().filter(|(high, _)| *high > ns).map(|(_, n)| n).sum()
+    }
+}
+
+fn merged(looks: &[&Look]) -> Vec<(u64, u64)> {
+    let mut all: Vec<(u64, u64)> = looks.iter().flat_map(|look| look.latencies.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 += next.1;
+        }
+        same
+    });
+    all
+}
+
+/// Relative error of a mean from looks that are not independent. A device that works in slices serves syncs in bursts,
+/// which makes looks differ and windows not: neighbours then vary against each other, and that is taken off
+/// (Newey and West, two lags).
+fn error_of_mean(looks: &[&Look]) -> f64 {
+    let n = looks.len() as f64;
+    let count: u64 = looks.iter().map(|look| look.count).sum();
+    let poisson = 1.0 / (count.max(1) as f64).sqrt();
+    let mean = count as f64 / n;
+    if looks.len() < 4 || mean <= 0.0 {
+        return poisson.max(1.0 / n);
+    }
+    let off: Vec<f64> = looks.iter().map(|look| look.count as f64 / mean - 1.0).collect();
+    let lag = |k: usize| off.iter().zip(&off[k..]).map(|(a, b)| a * b).sum::<f64>() / n;
+    let variance = lag(0) + 2.0 * (2.0 / 3.0 * lag(1) + 1.0 / 3.0 * lag(2));
+    // At best the bursts are periodic and one of them is cut off.
+    let least = lag(0) / n;
+    (variance.max(least) / n).sqrt().max(poisson.min(0.1) * 0.5)
+}
