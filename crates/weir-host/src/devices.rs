@@ -22,6 +22,22 @@ impl Host {
         self.device_names().iter().filter_map(read).filter(whole).collect()
     }
 
+    /// Where file systems are mounted for writing, in the kernel's order; of each the first place only. Nothing where
+    /// the mounts cannot be read.
+    pub fn mounts_for_writing(&self) -> Vec<String> {
+        let mut seen = Vec::new();
+        let mut mounts = self.mounts().unwrap_or_default();
+        mounts.retain(|mount| {
+            let is_new = !seen.contains(&mount.number);
+            let writes = mount.options().iter().all(|option| option != "ro");
+            if writes {
+                seen.push(mount.number);
+            }
+            writes && is_new
+        });
+        mounts.into_iter().map(|mount| mount.mount_point).collect()
+    }
+
     /// Limits that cgroups put on these devices, for this process or for write-back.
     pub fn throttles(&self, devices: &[Layer]) -> Vec<Throttle> {
         let mounts = self.mounts().unwrap_or_default();

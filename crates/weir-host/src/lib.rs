@@ -34,7 +34,7 @@ mod robustness;
 pub use error::HostError;
 pub use flow::{Flow, Seen};
 pub use host::Host;
-pub use own::own_cpu_ns;
+pub use own::{own_cpu_ns, own_memory_bytes};
 pub use processes::ProcessSample;
 pub use sample::Sample;
 pub use space::{DirectAlignment, Space};

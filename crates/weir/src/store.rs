@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use jiff::Timestamp;
+use weir_core::control::{History, history};
 use weir_core::result::Record;
 use weir_core::result::record::SCHEMA;
 
 use crate::failure::{Lacking, Usage};
+
+/// Ending of the file beside a record to which a guard adds its history.
+pub const SECONDS: &str = "seconds";
 
 /// A folder of records.
 pub struct Store {
@@ -93,7 +97,7 @@ impl Store {
     /// Reads a record. Refuses one that a newer weir wrote in another schema.
     pub fn load(&self, path: &Path) -> anyhow::Result<Record> {
         let text = fs::read(path).with_context(|| format!("cannot read the record {}", path.display()))?;
-        parse(&text).map_err(|why| {
+        parse(&text, path).map_err(|why| {
             let what = format!("cannot use the record {}: {why}", path.display());
             Lacking { what, hint: None }.into()
         })
@@ -103,7 +107,8 @@ impl Store {
     pub fn list(&self) -> anyhow::Result<Vec<Entry>> {
         let entries = self.ids()?.into_iter().map(|id| {
             let path = self.path_of(&id);
-            let record = fs::read(&path).map_err(|error| error.to_string()).and_then(|text| parse(&text));
+            let record =
+                fs::read(&path).map_err(|error| error.to_string()).and_then(|text| parse(&text, &path));
             Entry { id, record }
         });
         Ok(entries.collect())
@@ -196,7 +201,7 @@ fn create_owned(dir: &Path) -> io::Result<()> {
 }
 
 /// Gives a file to the owner of a folder. Only root can and needs to; a failure changes nothing that matters.
-fn own_like(path: &Path, folder: &Path) {
+pub fn own_like(path: &Path, folder: &Path) {
     if let (Ok(mine), Ok(owner)) = (fs::metadata(path), fs::metadata(folder))
         && mine.uid() != owner.uid()
     {
@@ -226,7 +231,7 @@ fn is_suffix(id: &str, text: &str) -> bool {
     id.rsplit_once('-').is_some_and(|(_, suffix)| suffix == text)
 }
 
-fn parse(text: &[u8]) -> Result<Record, String> {
+fn parse(text: &[u8], path: &Path) -> Result<Record, String> {
     #[derive(serde::Deserialize)]
     struct Version {
         schema: String,
@@ -235,7 +240,16 @@ fn parse(text: &[u8]) -> Result<Record, String> {
     if version.schema != SCHEMA {
         return Err(format!("its schema is {}, this weir reads {SCHEMA}", version.schema));
     }
-    serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))
+    let mut record: Record = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
+    if record.kind == history::KIND
+        && let Ok(additions) = fs::read(path.with_extension(SECONDS))
+    {
+        let damaged = |error: serde_json::Error| format!("damaged: {error}");
+        let mut whole: History = serde_json::from_value(record.extra.take()).map_err(damaged)?;
+        whole.take_in(&String::from_utf8_lossy(&additions));
+        record.extra = serde_json::to_value(&whole).map_err(damaged)?;
+    }
+    Ok(record)
 }
 
 #[cfg(test)]

@@ -174,6 +174,52 @@ impl From<Second> for Row {
     }
 }
 
+/// What is added to a history while it is made: one line of the file beside the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Addition {
+    /// Seconds of a device.
+    Seconds {
+        /// Which, in the order of [`History::devices`].
+        device: usize,
+        /// In the order of time.
+        seconds: Vec<Second>,
+    },
+    /// Decisions.
+    Decisions {
+        /// In the order of time.
+        decisions: Vec<Noted>,
+        /// So many were left out.
+        left_out: u64,
+    },
+}
+
+impl History {
+    /// Of this version, with nothing in it.
+    pub fn new() -> History {
+        History { schema: SCHEMA.to_string(), ..History::default() }
+    }
+
+    /// Takes in the lines that were added. The last one may have been cut off by a kill: what cannot be read ends it.
+    /// `false`: something could not be read.
+    pub fn take_in(&mut self, lines: &str) -> bool {
+        for line in lines.lines() {
+            match serde_json::from_str(line) {
+                Ok(Addition::Seconds { device, seconds }) => match self.devices.get_mut(device) {
+                    Some(device) => device.seconds.extend(seconds),
+                    None => return false,
+                },
+                Ok(Addition::Decisions { decisions, left_out }) => {
+                    self.decisions.extend(decisions);
+                    self.left_out += left_out;
+                }
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
 /// A decision worth a line: which device, when, on what, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Noted {
@@ -194,9 +240,9 @@ pub struct Noted {
 pub enum Effect {
     /// Nothing was to be done.
     None,
-    /// The limit is now this many bytes.
+    /// The limit is led to this many bytes.
     Written {
-        /// As read back.
+        /// As asked for; on a long way down it gets there in steps.
         bytes: u64,
     },
     /// It would be, were this no shadow.

@@ -88,6 +88,8 @@ pub enum Standing {
 pub struct Totals {
     /// Syncs that ended.
     pub syncs: u64,
+    /// Sum of their durations, in nanoseconds.
+    pub sync_ns: u64,
     /// Seconds with syncs.
     pub seconds: u64,
     /// Of these, seconds whose 99th percentile, or oldest sync, was over the target.
@@ -96,6 +98,10 @@ pub struct Totals {
     pub written_bytes: u64,
     /// Of these, by bulk writers, as far as it is known.
     pub bulk_bytes: u64,
+    /// Time that bulk writers were held back, in milliseconds, summed over their threads.
+    pub bulk_held_ms: u64,
+    /// Time that the protected were held back for their own pages, in the same way.
+    pub own_held_ms: u64,
     /// Limits written, by branch.
     pub cuts: Vec<Count>,
     /// The same, for limits that went up.

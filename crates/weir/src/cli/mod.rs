@@ -40,7 +40,6 @@ pub enum Command {
     /// Show settings of kernel and devices, set them in a transaction, take them back, keep them for the next boot
     Knobs(Box<knobs::Args>),
     /// Hold the latency of syncs while others flood the device with buffered writes
-    #[command(hide = true)]
     Guard(Box<guard::Args>),
     /// List, show and export stored runs
     Results(results::Args),

@@ -12,7 +12,7 @@ use weir_core::report::text;
 use crate::cli::results::{Args, Command};
 use crate::failure::{Outcome, Usage};
 use crate::output::{Format, print, render};
-use crate::store::{Entry, Store};
+use crate::store::{Entry, SECONDS, Store};
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
@@ -48,6 +48,8 @@ fn remove(store: &Store, runs: &[String]) -> anyhow::Result<()> {
     }
     for path in &paths {
         fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+        // What a guard has added to it.
+        let _ = fs::remove_file(path.with_extension(SECONDS));
         say!("removed {}", path.display());
     }
     Ok(())

@@ -1,3 +1,25 @@
 //! The guard as a process: what it looks with, what it turns, what it says about itself.
 
+mod clock;
+mod cost;
+mod course;
+mod eyes;
+mod group;
+mod hand;
+mod history;
+mod listen;
+mod log;
+mod metrics;
+mod notify;
+mod post;
+mod scribe;
+mod second;
 pub mod socket;
+mod start;
+mod subject;
+mod tell;
+#[cfg(test)]
+mod testing;
+
+pub use log::sentence;
+pub use start::begin;

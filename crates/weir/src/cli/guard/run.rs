@@ -1,5 +1,80 @@
 //! What can be typed after `weir guard run`.
 
+use std::path::PathBuf;
+
+use clap::{ValueEnum, ValueHint};
+use weir_core::control::LatencyTarget;
+use weir_core::units::Nanos;
+
+use crate::settings::guard::{LeverChoice, MetricsAt, Protected, latency_target, share};
+
+const NOTES: &str = "\
+Begin with --shadow: it decides and logs, and touches nothing.
+
+Everything is led back when it ends, however it ends. SIGINT and SIGTERM end it, and so does SIGHUP, but where
+NOTIFY_SOCKET is set, as systemd does, SIGHUP has it guard again what it has stood down from, and so does SIGUSR1
+anywhere. Settings come from --config, or /etc/weir/guard.toml where that exists; flags go before the file's.
+
+Examples:
+  weir guard run --shadow
+  weir guard run /var/lib/mysql --protect mariadb.service --target-p99 50ms
+  weir guard run sda nvme0n1 --target-p99 5x --keep 0.9 --metrics 127.0.0.1:9750
+  weir guard run --print-config > /etc/weir/guard.toml";
+
 /// Arguments of `weir guard run`.
-#[derive(Debug, clap::Args)]
-pub struct Args {}
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(after_help = NOTES)]
+pub struct Args {
+    /// Devices, or paths on them [default: every device with a file system that is mounted for writing]
+    #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
+    pub devices: Vec<String>,
+    /// The 99th percentile that syncs are to keep: a time, or a multiple of what it is undisturbed [default: 5x]
+    #[arg(long, value_name = "TIME|Nx", value_parser = latency_target)]
+    pub target_p99: Option<LatencyTarget>,
+    /// Share of their undisturbed rate that syncs are to keep, 0 to 1 [default: 0.93]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub keep: Option<f64>,
+    /// Whose syncs: a systemd unit, comm:NAME, pid:N (with its children), cgroup:PATH, or all. Repeatable [default: all]
+    #[arg(long, value_name = "WHO")]
+    pub protect: Vec<Protected>,
+    /// Decide and log, and touch nothing
+    #[arg(long)]
+    pub shadow: bool,
+    /// What is turned [default: auto]
+    #[arg(long, value_name = "LEVER")]
+    pub lever: Option<LeverChoice>,
+    /// Settings from this file [default: /etc/weir/guard.toml, if it is there]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Print the settings as a file for --config, and end
+    #[arg(long)]
+    pub print_config: bool,
+    /// Answer GET /metrics in OpenMetrics there: 127.0.0.1:9750, or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<MetricsAt>,
+    /// Let --metrics listen on an address that others can reach; nobody is asked who he is
+    #[arg(long)]
+    pub metrics_for_others: bool,
+    /// Append every decision that matters to this file, one JSON object a line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// End after this long [default: until a signal]
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// Form of the log on stderr, and of the summary on stdout at the end
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: Format,
+    /// Keep no history in the store
+    #[arg(long)]
+    pub no_history: bool,
+}
+
+/// Form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// Sentences
+    #[default]
+    Text,
+    /// JSON, one object a line
+    Json,
+}

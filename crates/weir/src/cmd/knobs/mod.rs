@@ -14,6 +14,8 @@ use weir_host::knob::Journal;
 use crate::cli::knobs::{Args, Command};
 use crate::failure::Outcome;
 
+pub use fail::{failed, root_or};
+
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.command {

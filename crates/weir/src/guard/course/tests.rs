@@ -1,0 +1,320 @@
+//! Courses over a device, a limit and a law that do as the test says.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use weir_core::control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
+use weir_core::target::DeviceNumber;
+use weir_host::knob::{KnobError, Move};
+
+use super::super::hand::{Shadow, Turn};
+use super::super::log::sentence;
+use super::super::scribe::Scribe;
+use super::*;
+use crate::cli::guard::run::Format;
+
+const SAVED: u64 = 4_000_000_000;
+const FLOOR: u64 = 4_000_000;
+const LOOK_NS: u64 = 100_000_000;
+
+/// A limit, and what becomes of it.
+#[derive(Default)]
+struct Knob {
+    now: u64,
+    /// What was done to it.
+    done: Vec<String>,
+    /// What the next beats say.
+    beats: VecDeque<Move>,
+    refuses: bool,
+    taken: usize,
+}
+
+struct Hand(Rc<RefCell<Knob>>);
+
+impl Turn for Hand {
+    fn limits(&mut self) -> Result<Limits, KnobError> {
+        let now_bytes = self.0.borrow().now;
+        Ok(Limits { now_bytes, saved_bytes: SAVED, floor_bytes: FLOOR })
+    }
+
+    fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
+        let mut knob = self.0.borrow_mut();
+        knob.done.push(format!("set {bytes}"));
+        if knob.refuses {
+            return Err(KnobError::NoGuardian(std::io::Error::from(std::io::ErrorKind::OutOfMemory)));
+        }
+        knob.now = bytes;
+        Ok(Move::Written { bytes })
+    }
+
+    fn release(&mut self) -> Result<Move, KnobError> {
+        let mut knob = self.0.borrow_mut();
+        knob.done.push("release".to_string());
+        knob.now = SAVED;
+        Ok(Move::Written { bytes: SAVED })
+    }
+
+    fn beat(&mut self) -> Result<Move, KnobError> {
+        let mut knob = self.0.borrow_mut();
+        let now = knob.now;
+        Ok(knob.beats.pop_front().unwrap_or(Move::Written { bytes: now }))
+    }
+
+    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+        self.0.borrow_mut().done.push("stop".to_string());
+        Ok(Vec::new())
+    }
+}
+
+/// What each device's law is to say next, and how often one was made.
+#[derive(Default)]
+struct Script {
+    next: VecDeque<(Action, Branch)>,
+    made: usize,
+}
+
+struct Scripted(Rc<RefCell<Script>>);
+
+impl Law for Scripted {
+    fn step(&mut self, sample: &Sample) -> Decision {
+        let (action, branch) = self.0.borrow_mut().next.pop_front().unwrap_or((Action::Keep, Branch::Steady));
+        let inputs =
+            weir_core::control::Inputs { limit_bytes: sample.limits.now_bytes, ..Default::default() };
+        let mood = if action == Action::Release { Mood::Released } else { Mood::Holding };
+        Decision { at_ns: sample.at_ns, action, branch, inputs, mood }
+    }
+}
+
+/// Which devices are there.
+struct Looks(Rc<RefCell<Vec<bool>>>);
+
+impl Eyes for Looks {
+    fn look(&mut self, _now: Moment) -> Vec<Option<Seen>> {
+        let seen = |minor: usize| Seen {
+            number: DeviceNumber { major: 7, minor: minor as u32 },
+            sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
+            syncs: Syncs::default(),
+            bulk: Default::default(),
+            flow: DeviceFlow { written_bytes: 1000, ..DeviceFlow::default() },
+        };
+        self.0.borrow().iter().enumerate().map(|(at, there)| there.then(|| seen(at))).collect()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A course over so many devices that share a limit, or have one alone.
+struct Stage {
+    course: Course,
+    knob: Rc<RefCell<Knob>>,
+    script: Rc<RefCell<Script>>,
+    there: Rc<RefCell<Vec<bool>>>,
+    now: Moment,
+}
+
+impl Stage {
+    fn new(devices: usize, of_device: bool) -> Stage {
+        let knob = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
+        let script = Rc::new(RefCell::new(Script::default()));
+        let there = Rc::new(RefCell::new(vec![true; devices]));
+        let (laws, hands) = (script.clone(), knob.clone());
+        let make_law = move || -> Box<dyn Law> {
+            laws.borrow_mut().made += 1;
+            Box::new(Scripted(laws.clone()))
+        };
+        let take = move || -> Result<Box<dyn Turn>, KnobError> {
+            hands.borrow_mut().taken += 1;
+            Ok(Box::new(Hand(hands.clone())))
+        };
+        let posts =
+            (0..devices).map(|at| Post::new(&format!("loop{at}"), DeviceNumber::default(), make_law()));
+        let posts = posts.collect();
+        let all = (0..devices).collect();
+        let group = Group::begin("knob".to_string(), of_device, all, false, Box::new(take)).unwrap();
+        let scribe = Scribe::start(None, Box::new(|_| anyhow::bail!("no history here"))).unwrap();
+        let course = Course::begin(Parts {
+            about: About {
+                since: String::new(),
+                shadow: false,
+                parameters: Parameters {
+                    target: Target::default(),
+                    look_ns: LOOK_NS,
+                    ..Parameters::default()
+                },
+                protect: "all".to_string(),
+            },
+            posts,
+            groups: vec![group],
+            eyes: Box::new(Looks(there.clone())),
+            make_law: Box::new(make_law),
+            teller: Teller::new(scribe, Format::Text, false),
+            history: false,
+            board: Board::default(),
+            manager: Manager::of_environment(),
+        });
+        let now = course.last;
+        Stage { course, knob, script, there, now }
+    }
+
+    /// One look, a tenth of a second later, at which the laws say this in turn.
+    fn look(&mut self, says: &[(Action, Branch)]) {
+        self.script.borrow_mut().next = says.iter().copied().collect();
+        self.now.awake_ns += LOOK_NS;
+        self.now.boot_ns += LOOK_NS;
+        self.course.look(self.now);
+    }
+
+    fn done(&self) -> Vec<String> {
+        std::mem::take(&mut self.knob.borrow_mut().done)
+    }
+
+    /// What was told since the last call, without its times.
+    fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.course.decisions).iter().map(sentence).collect()
+    }
+}
+
+const KEEP: (Action, Branch) = (Action::Keep, Branch::Steady);
+
+fn set(bytes: u64) -> (Action, Branch) {
+    (Action::Set { bytes }, Branch::Tail)
+}
+
+#[test]
+fn the_least_wish_is_set_and_the_last_to_let_go_releases() {
+    let mut stage = Stage::new(2, false);
+    stage.look(&[KEEP, KEEP]);
+    assert!(stage.done().is_empty() && stage.told().is_empty());
+    for (says, done) in [
+        ([set(20), KEEP], &["set 20"][..]),
+        ([KEEP, set(30)], &[]),
+        ([set(40), KEEP], &["set 30"]),
+        ([KEEP, KEEP], &[]),
+        ([KEEP, (Action::Release, Branch::Idle)], &["set 40"]),
+        ([(Action::Release, Branch::Idle), KEEP], &["release"]),
+    ] {
+        stage.look(&says);
+        assert_eq!(stage.done(), done, "{says:?}");
+    }
+    let (state, failed) = stage.course.end();
+    assert_eq!((failed.len(), stage.knob.borrow().done.as_slice()), (0, &["stop".to_string()][..]));
+    let counts = |device: usize| -> u64 {
+        let totals = &state.devices[device].totals;
+        totals.cuts.iter().chain(&totals.raises).map(|count| count.times).sum()
+    };
+    // Each is counted with the device for which it was done.
+    assert_eq!((counts(0), counts(1)), (3, 1));
+}
+
+#[test]
+fn somebody_elses_limit_is_left_alone_until_told_otherwise() {
+    let mut stage = Stage::new(1, false);
+    stage.look(&[set(20)]);
+    stage.told();
+    stage.knob.borrow_mut().beats.push_back(Move::StoodDown { said: "it is 9 now".to_string() });
+    stage.look(&[KEEP]);
+    assert_eq!(stage.told(), ["loop0: stood down: it is 9 now"]);
+    stage.done();
+    for _ in 0..20 {
+        stage.look(&[set(10)]);
+    }
+    assert!(stage.done().is_empty(), "a limit that is not the guard's was turned");
+    let state = stage.course.state(stage.now, 0);
+    assert!(matches!(&state.devices[0].standing, Standing::StoodDown { why } if why == "it is 9 now"));
+    assert_eq!(state.devices[0].totals.stood_down, 1);
+    // It still measures.
+    assert_eq!(state.devices[0].second.written_bytes, 10_000);
+    stage.course.rearm(0);
+    stage.look(&[set(10)]);
+    assert_eq!((stage.done(), stage.knob.borrow().taken), (vec!["set 10".to_string()], 2));
+}
+
+#[test]
+fn a_device_that_comes_back_is_guarded_anew() {
+    let mut stage = Stage::new(1, true);
+    stage.look(&[set(20)]);
+    let made = stage.script.borrow().made;
+    stage.told();
+    stage.there.borrow_mut()[0] = false;
+    for _ in 0..15 {
+        stage.look(&[set(10)]);
+    }
+    assert_eq!(stage.told(), ["loop0: the device is gone"]);
+    assert_eq!(stage.course.state(stage.now, 0).devices[0].standing, Standing::Gone);
+    stage.done();
+    stage.there.borrow_mut()[0] = true;
+    for _ in 0..10 {
+        stage.look(&[KEEP]);
+    }
+    assert_eq!(stage.told(), ["loop0: the device is back"]);
+    assert_eq!((stage.script.borrow().made, stage.knob.borrow().taken), (made + 1, 2));
+    // What was asked for before it went is not asked for now.
+    assert!(stage.done().is_empty());
+    stage.look(&[set(10)]);
+    assert_eq!(stage.done(), ["set 10"]);
+}
+
+#[test]
+fn a_device_that_was_swapped_is_another_one() {
+    let mut stage = Stage::new(1, true);
+    stage.look(&[set(20)]);
+    stage.told();
+    stage.knob.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
+    stage.look(&[KEEP]);
+    assert_eq!(stage.told(), ["loop0: the device is gone"]);
+    for _ in 0..10 {
+        stage.look(&[KEEP]);
+    }
+    assert_eq!((stage.told(), stage.knob.borrow().taken), (vec!["loop0: the device is back".to_string()], 2));
+}
+
+#[test]
+fn sleep_makes_windows_begin_anew() {
+    let mut stage = Stage::new(2, false);
+    stage.look(&[set(20), KEEP]);
+    stage.told();
+    let made = stage.script.borrow().made;
+    stage.now.boot_ns += 3_600_000_000_000;
+    stage.look(&[set(10), KEEP]);
+    assert_eq!(stage.told(), ["the machine slept for 60.0 min"]);
+    assert_eq!(stage.script.borrow().made, made + 2);
+    // The first look after it counts for nothing; what follows does.
+    stage.done();
+    stage.look(&[set(10), KEEP]);
+    assert_eq!(stage.done(), ["set 10"]);
+}
+
+#[test]
+fn a_limit_that_is_refused_is_tried_again_ever_less_often() {
+    let mut stage = Stage::new(1, false);
+    stage.knob.borrow_mut().refuses = true;
+    stage.look(&[set(20)]);
+    assert!(stage.told()[0].contains("the kernel refused"));
+    for _ in 0..600 {
+        stage.look(&[KEEP]);
+    }
+    // After 1, 2, 4, 8, 16 and 32 seconds, of which the last is not over.
+    assert_eq!(stage.done().len(), 6);
+    stage.knob.borrow_mut().refuses = false;
+    for _ in 0..320 {
+        stage.look(&[KEEP]);
+    }
+    assert_eq!(stage.done(), ["set 20"]);
+    assert_eq!(stage.course.state(stage.now, 0).devices[0].totals.refused, 6);
+}
+
+#[test]
+fn a_shadow_goes_on_as_if_it_had_turned_the_limit() {
+    let mut shadow = Shadow::of(Limits { now_bytes: 7, saved_bytes: SAVED, floor_bytes: FLOOR });
+    assert_eq!(shadow.limits().unwrap().now_bytes, SAVED);
+    for (asked, now) in [(1, FLOOR), (8_000_000, 8_000_000), (u64::MAX, SAVED)] {
+        shadow.set(asked).unwrap();
+        assert_eq!(shadow.limits().unwrap().now_bytes, now);
+    }
+    shadow.set(FLOOR).unwrap();
+    shadow.release().unwrap();
+    assert_eq!(shadow.limits().unwrap().now_bytes, SAVED);
+}

@@ -1,0 +1,146 @@
+//! Devices that share a limit. Each asks for a limit of its own; the least of them is set, since every one of them is
+//! held by it.
+
+use weir_core::control::{Effect, Limits};
+use weir_host::knob::{KnobError, Move};
+
+use super::hand::Turn;
+
+/// A limit that was not taken is tried again after this long, and after twice as long each time.
+const AGAIN_NS: u64 = 1_000_000_000;
+const AGAIN_MOST_NS: u64 = 60_000_000_000;
+
+/// Takes a lever in hand, whenever it is to be taken.
+pub type Take = Box<dyn FnMut() -> Result<Box<dyn Turn>, KnobError>>;
+
+/// A limit and the devices under it.
+pub struct Group {
+    /// What is turned, in words.
+    pub lever: String,
+    /// Whether it holds one device only: then it goes and comes with it.
+    pub of_device: bool,
+    /// Indices of the devices.
+    pub posts: Vec<usize>,
+    /// The limits as they were at the last look.
+    pub limits: Limits,
+    /// Why the limit is left alone, if it is.
+    pub down: Option<String>,
+    take: Take,
+    turn: Option<Box<dyn Turn>>,
+    /// The limit that was asked for last; `None`: what was found.
+    asked: Option<u64>,
+    shadow: bool,
+    /// Not before then, and after how long, if a limit was not taken.
+    again: Option<(u64, u64)>,
+}
+
+impl Group {
+    /// Takes the lever in hand.
+    ///
+    /// # Errors
+    /// When it cannot be taken.
+    pub fn begin(
+        lever: String,
+        of_device: bool,
+        posts: Vec<usize>,
+        shadow: bool,
+        mut take: Take,
+    ) -> Result<Group, KnobError> {
+        let mut turn = take()?;
+        let limits = turn.limits()?;
+        let (turn, asked) = (Some(turn), None);
+        Ok(Group { lever, of_device, posts, limits, down: None, take, turn, asked, shadow, again: None })
+    }
+
+    /// Reads the limits. What cannot be read is as it was.
+    pub fn look(&mut self) {
+        if let Some(Ok(limits)) = self.turn.as_mut().map(|turn| turn.limits()) {
+            self.limits = limits;
+        }
+    }
+
+    /// Leads the limit to the least of what is asked for. What came of it; `None` where nothing was to be done.
+    pub fn lead(&mut self, wishes: impl Iterator<Item = u64>, now_ns: u64) -> Option<Effect> {
+        let wanted = wishes.min();
+        let waits = self.again.is_some_and(|(until_ns, _)| now_ns < until_ns);
+        if self.down.is_some() || waits || wanted == self.asked {
+            return None;
+        }
+        let turn = self.turn.as_mut()?;
+        let moved = match wanted {
+            Some(bytes) => turn.set(bytes),
+            None => turn.release(),
+        };
+        match moved {
+            Ok(Move::Written { .. }) => {
+                (self.asked, self.again) = (wanted, None);
+                let bytes = wanted.unwrap_or(self.limits.saved_bytes);
+                Some(if self.shadow { Effect::Shadow { bytes } } else { Effect::Written { bytes } })
+            }
+            Ok(over) => self.over(over),
+            Err(error) => {
+                let wait_ns = self.again.map_or(AGAIN_NS, |(_, wait_ns)| (wait_ns * 2).min(AGAIN_MOST_NS));
+                self.again = Some((now_ns + wait_ns, wait_ns));
+                Some(Effect::Refused { why: error.to_string() })
+            }
+        }
+    }
+
+    /// Gives a sign of life. What came of it, if the limit is no longer the guard's.
+    pub fn beat(&mut self) -> Option<Effect> {
+        if self.down.is_some() {
+            return None;
+        }
+        match self.turn.as_mut()?.beat() {
+            Ok(Move::Written { .. }) => None,
+            Ok(over) => self.over(over),
+            // Nobody would lead the limit back: what was found is better than a limit without a guardian.
+            Err(error) => self.over(Move::StoodDown { said: error.to_string() }),
+        }
+    }
+
+    fn over(&mut self, over: Move) -> Option<Effect> {
+        self.asked = None;
+        match over {
+            Move::StoodDown { said } => {
+                self.down = Some(said.clone());
+                Some(Effect::StoodDown { why: said })
+            }
+            Move::Gone { .. } => {
+                self.turn = None;
+                Some(Effect::Gone)
+            }
+            Move::Written { .. } => None,
+        }
+    }
+
+    /// The device that it holds is gone: so is the limit.
+    pub fn let_go(&mut self) {
+        self.turn = None;
+        self.asked = None;
+    }
+
+    /// Takes the lever in hand again, if it is not.
+    ///
+    /// # Errors
+    /// When it cannot be taken.
+    pub fn take_again(&mut self) -> Result<bool, KnobError> {
+        if self.turn.is_some() && self.down.is_none() {
+            return Ok(false);
+        }
+        // What is left of the old one, such as its entry in the journal, would be in the way.
+        self.turn = None;
+        let mut turn = (self.take)()?;
+        self.limits = turn.limits()?;
+        (self.turn, self.asked, self.again, self.down) = (Some(turn), None, None, None);
+        Ok(true)
+    }
+
+    /// Puts back what was found, for good. The sentences tell what was put back.
+    ///
+    /// # Errors
+    /// When the kernel does not take it.
+    pub fn end(&mut self) -> Result<Vec<String>, KnobError> {
+        self.turn.take().map_or(Ok(Vec::new()), |turn| turn.stop())
+    }
+}

@@ -1,0 +1,95 @@
+//! What turns a limit: the kernel's, or none at all.
+
+use weir_core::control::Limits;
+use weir_host::knob::{Governor, KnobError, Move};
+
+/// A limit that can be turned.
+pub trait Turn {
+    /// As read now.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn limits(&mut self) -> Result<Limits, KnobError>;
+
+    /// Leads it to so many bytes.
+    ///
+    /// # Errors
+    /// When the kernel does not take it.
+    fn set(&mut self, bytes: u64) -> Result<Move, KnobError>;
+
+    /// Puts back what was found.
+    ///
+    /// # Errors
+    /// When the kernel does not take it.
+    fn release(&mut self) -> Result<Move, KnobError>;
+
+    /// A sign of life, after every look.
+    ///
+    /// # Errors
+    /// When nobody would lead the limit back any more.
+    fn beat(&mut self) -> Result<Move, KnobError>;
+
+    /// Puts back what was found, for good. The sentences tell what was put back.
+    ///
+    /// # Errors
+    /// When the kernel does not take it.
+    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError>;
+}
+
+impl Turn for Governor {
+    fn limits(&mut self) -> Result<Limits, KnobError> {
+        Governor::limits(self)
+    }
+
+    fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
+        Governor::set(self, bytes)
+    }
+
+    fn release(&mut self) -> Result<Move, KnobError> {
+        Governor::release(self)
+    }
+
+    fn beat(&mut self) -> Result<Move, KnobError> {
+        Governor::beat(self)
+    }
+
+    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+        Governor::stop(*self)
+    }
+}
+
+/// Turns nothing. The limit is taken to be where it was led, so that the law goes on as if it were.
+pub struct Shadow {
+    limits: Limits,
+}
+
+impl Shadow {
+    /// Of limits as they were found.
+    pub fn of(limits: Limits) -> Shadow {
+        Shadow { limits: Limits { now_bytes: limits.saved_bytes, ..limits } }
+    }
+}
+
+impl Turn for Shadow {
+    fn limits(&mut self) -> Result<Limits, KnobError> {
+        Ok(self.limits)
+    }
+
+    fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
+        self.limits.now_bytes = bytes.max(self.limits.floor_bytes).min(self.limits.saved_bytes);
+        self.beat()
+    }
+
+    fn release(&mut self) -> Result<Move, KnobError> {
+        self.limits.now_bytes = self.limits.saved_bytes;
+        self.beat()
+    }
+
+    fn beat(&mut self) -> Result<Move, KnobError> {
+        Ok(Move::Written { bytes: self.limits.now_bytes })
+    }
+
+    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,349 @@
+//! Answers on the control socket and, where it is asked for, metrics over HTTP. One thread; it sees copies of the state
+//! and cannot hold up the guard.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_core::control::State;
+
+use super::{metrics, socket};
+use crate::failure::{Lacking, Usage};
+use crate::settings::guard::MetricsAt;
+
+/// How long one client may keep the others waiting.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// While somebody reads along, a new state is looked for so often.
+const POLL: Duration = Duration::from_millis(200);
+/// Readers of the stream at the same time.
+const STREAMS_MAX: usize = 16;
+/// The longest request that is read.
+const REQUEST_MAX: usize = 4 << 10;
+
+/// The newest state, for whoever asks.
+#[derive(Clone, Default)]
+pub struct Board(Arc<Mutex<Option<Arc<State>>>>);
+
+impl Board {
+    /// Replaces it.
+    pub fn publish(&self, state: State) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
+    }
+
+    fn read(&self) -> Option<Arc<State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Open sockets. Their files go away when this is dropped.
+pub struct Doors {
+    control: UnixListener,
+    metrics: Option<Metrics>,
+    files: Files,
+}
+
+/// Files of sockets, removed at the end.
+#[derive(Default)]
+pub struct Files(Vec<PathBuf>);
+
+enum Metrics {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Doors {
+    /// Opens them.
+    ///
+    /// # Errors
+    /// When another guard listens there, or a socket cannot be made.
+    pub fn open(metrics: Option<&MetricsAt>) -> anyhow::Result<Doors> {
+        let mut files = Files::default();
+        let control = control(&mut files)?;
+        let metrics = metrics.map(|at| of_metrics(at, &mut files)).transpose()?;
+        Ok(Doors { control, metrics, files })
+    }
+
+    /// Answers from now on, until the process ends. What is returned removes the sockets' files when it is dropped.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn serve(self, board: Board, started_unix_seconds: f64) -> io::Result<Files> {
+        let Doors { control, metrics, files } = self;
+        let server =
+            Server { control, metrics, board, started_unix_seconds, streams: Vec::new(), shown_ms: 0 };
+        thread::Builder::new().name("answers".to_string()).spawn(move || server.run())?;
+        Ok(files)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+fn control(files: &mut Files) -> anyhow::Result<UnixListener> {
+    let path = socket::path();
+    let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(socket::run_folder());
+    let hint = "run it as root, or set WEIR_RUN to a folder of yours";
+    let lacking = |error: io::Error| Lacking {
+        what: format!("cannot make the control socket {}: {error}", path.display()),
+        hint: Some(hint.to_string()),
+    };
+    made.map_err(lacking)?;
+    if UnixStream::connect(&path).is_ok() {
+        let what = format!("another guard runs: it answers on {}", path.display());
+        let hint = "one guard takes any number of devices; `weir guard status` shows it; WEIR_RUN sets a folder apart";
+        return Err(Usage { what, hint: Some(hint.to_string()) }.into());
+    }
+    let listener = listen(&path, 0o660).map_err(lacking)?;
+    files.0.push(path);
+    Ok(listener)
+}
+
+/// In place of a socket at which nobody listens any more.
+fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    use std::os::unix::fs::FileTypeExt;
+    if path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
+        fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    Ok(listener)
+}
+
+fn of_metrics(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Metrics> {
+    let opened = match at {
+        MetricsAt::Tcp(address) => TcpListener::bind(address).map(Metrics::Tcp),
+        MetricsAt::Unix(path) if UnixStream::connect(path).is_ok() => {
+            Err(io::Error::from(io::ErrorKind::AddrInUse))
+        }
+        MetricsAt::Unix(path) => {
+            let listener = listen(path, 0o660);
+            files.0.extend(listener.is_ok().then(|| path.clone()));
+            listener.map(Metrics::Unix)
+        }
+    };
+    opened.map_err(|error| {
+        let what = format!("cannot offer metrics on {at}: {error}");
+        Lacking { what, hint: Some("name another address with --metrics".to_string()) }.into()
+    })
+}
+
+struct Server {
+    control: UnixListener,
+    metrics: Option<Metrics>,
+    board: Board,
+    started_unix_seconds: f64,
+    streams: Vec<UnixStream>,
+    /// The state that the streams have had last.
+    shown_ms: u64,
+}
+
+impl Server {
+    fn run(mut self) {
+        loop {
+            let (control, metrics) = self.wait();
+            if control && let Ok((stream, _)) = self.control.accept() {
+                self.answer(stream);
+            }
+            if metrics {
+                self.answer_metrics();
+            }
+            self.stream();
+        }
+    }
+
+    /// Waits for somebody: at the control socket, and at that of the metrics.
+    fn wait(&self) -> (bool, bool) {
+        let metrics: Option<BorrowedFd<'_>> = self.metrics.as_ref().map(|metrics| match metrics {
+            Metrics::Tcp(listener) => listener.as_fd(),
+            Metrics::Unix(listener) => listener.as_fd(),
+        });
+        let mut polled = vec![PollFd::new(&self.control, PollFlags::IN)];
+        polled.extend(metrics.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(POLL.subsec_nanos()) };
+        let timeout = (!self.streams.is_empty()).then_some(&timeout);
+        if poll(&mut polled, timeout).is_err() {
+            // Interrupted, or out of memory: neither is helped by trying at once.
+            thread::sleep(POLL);
+            return (false, false);
+        }
+        let ready = |nth: usize| polled.get(nth).is_some_and(|fd| !fd.revents().is_empty());
+        (ready(0), ready(1))
+    }
+
+    fn answer(&mut self, mut stream: UnixStream) {
+        let timeouts = stream.set_write_timeout(Some(PATIENCE));
+        let wish = request(&mut stream, "\n");
+        let Some(state) = self.board.read().filter(|_| timeouts.is_ok()) else { return };
+        match wish.as_deref().map(str::trim) {
+            Some("state") => drop(send(&mut stream, &state)),
+            Some("stream") if self.streams.len() < STREAMS_MAX && send(&mut stream, &state).is_ok() => {
+                self.streams.push(stream);
+                self.shown_ms = state.at_ms;
+            }
+            _ => {}
+        }
+    }
+
+    /// Those who read along get what is new; who does not keep up is let go.
+    fn stream(&mut self) {
+        let Some(state) = self.board.read().filter(|_| !self.streams.is_empty()) else { return };
+        if state.at_ms != self.shown_ms {
+            self.shown_ms = state.at_ms;
+            self.streams.retain_mut(|stream| send(stream, &state).is_ok());
+        }
+    }
+
+    fn answer_metrics(&mut self) {
+        let answer = |stream: &mut dyn Conversation| {
+            let _ = stream.patience();
+            let Some(head) = request(stream, "\r\n\r\n") else { return };
+            let page = || {
+                let state = self.board.read()?;
+                Some(metrics::exposition(&state, self.started_unix_seconds))
+            };
+            let _ = stream.write_all(response(&head, page).as_bytes());
+        };
+        match &self.metrics {
+            Some(Metrics::Tcp(listener)) => {
+                if let Ok((mut stream, _)) = listener.accept() {
+                    answer(&mut stream);
+                }
+            }
+            Some(Metrics::Unix(listener)) => {
+                if let Ok((mut stream, _)) = listener.accept() {
+                    answer(&mut stream);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+/// A stream with timeouts.
+trait Conversation: Read + Write {
+    fn patience(&self) -> io::Result<()>;
+    fn read_timeout(&self, time: Duration) -> io::Result<()>;
+}
+
+impl Conversation for TcpStream {
+    fn patience(&self) -> io::Result<()> {
+        self.set_write_timeout(Some(PATIENCE))
+    }
+
+    fn read_timeout(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))
+    }
+}
+
+impl Conversation for UnixStream {
+    fn patience(&self) -> io::Result<()> {
+        self.set_write_timeout(Some(PATIENCE))
+    }
+
+    fn read_timeout(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time))
+    }
+}
+
+fn send(stream: &mut UnixStream, state: &State) -> io::Result<()> {
+    let mut line = serde_json::to_vec(state)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// What a client sends, up to an ending; `None` where it does not come in time or is too long.
+fn request(stream: &mut (impl Conversation + ?Sized), ending: &str) -> Option<String> {
+    let until = Instant::now() + PATIENCE;
+    let mut got = Vec::new();
+    let mut buffer = [0; 512];
+    while !got.windows(ending.len()).any(|window| window == ending.as_bytes()) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || got.len() > REQUEST_MAX || stream.read_timeout(left).is_err() {
+            return None;
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return None,
+            Ok(length) => got.extend(&buffer[..length]),
+        }
+    }
+    String::from_utf8(got).ok()
+}
+
+/// The answer to a request: GET /metrics has one, and nothing else.
+fn response(head: &str, page: impl FnOnce() -> Option<String>) -> String {
+    let plain = |status: &str, more: &str| {
+        let body = format!("{status}\n");
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    let (method, path, version) = (words.next(), words.next(), words.next());
+    let path = path.map(|path| path.split('?').next().unwrap_or(path));
+    if !version.is_some_and(|version| version.starts_with("HTTP/1.")) {
+        return plain("400 Bad Request", "");
+    }
+    match (method, path) {
+        (Some("GET"), Some("/metrics")) => match page() {
+            Some(page) => format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
+                metrics::CONTENT_TYPE,
+                page.len()
+            ),
+            None => plain("503 Service Unavailable", ""),
+        },
+        (Some("GET"), _) => plain("404 Not Found", ""),
+        _ => plain("405 Method Not Allowed", "Allow: GET\r\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_page_is_answered() {
+        let page = || Some("weir 1\n# EOF\n".to_string());
+        for (head, status) in [
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"),
+            ("GET /metrics?name=a HTTP/1.0\r\n\r\n", "200 OK"),
+            ("GET / HTTP/1.1\r\n\r\n", "404 Not Found"),
+            ("GET /metrics/../etc HTTP/1.1\r\n\r\n", "404 Not Found"),
+            ("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
+            ("GET /metrics\r\n\r\n", "400 Bad Request"),
+            ("\r\n\r\n", "400 Bad Request"),
+        ] {
+            let answer = response(head, page);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head:?}: {answer}");
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+            assert_eq!(length.parse::<usize>().unwrap(), body.len());
+        }
+        assert!(response("GET /metrics HTTP/1.1\r\n\r\n", || None).contains("503"));
+    }
+
+    #[test]
+    fn who_says_nothing_or_too_much_is_not_waited_for() {
+        let (mut client, mut server) = UnixStream::pair().unwrap();
+        client.write_all(b"sta").unwrap();
+        assert_eq!(request(&mut server, "\n"), None);
+        client.write_all(b"te\n").unwrap();
+        assert_eq!(request(&mut server, "\n").as_deref(), Some("te\n"));
+        client.write_all(&[b'x'; REQUEST_MAX + 1024]).unwrap();
+        assert_eq!(request(&mut server, "\n"), None);
+    }
+}

@@ -1,0 +1,199 @@
+//! The page, read by the rules of the format.
+
+use std::collections::BTreeMap;
+
+use weir_core::control::{Cost, Sensor, Target, Totals, state};
+
+use super::*;
+use crate::guard::testing;
+
+fn device(name: &str, standing: Standing) -> DeviceState {
+    let mut totals = Totals::default();
+    totals.count(weir_core::control::Branch::OldestSync, false);
+    totals.count(weir_core::control::Branch::Raise, true);
+    let second = weir_core::control::Second {
+        p50_us: Some(400),
+        p99_us: Some(92_000),
+        max_us: Some(100_000),
+        limit_bytes: 8_000_000,
+        target_us: Some(460_000),
+        kept: Some(0.97),
+        holding: true,
+        ..Default::default()
+    };
+    DeviceState {
+        name: name.to_string(),
+        number: Default::default(),
+        standing,
+        sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 100_000_000, lost: 0 },
+        lever: "vm.dirty_bytes".to_string(),
+        saved_bytes: 3_900_000_000,
+        floor_bytes: 4 << 20,
+        second,
+        decision: testing::decision(0),
+        writers: Vec::new(),
+        totals,
+    }
+}
+
+fn state() -> State {
+    State {
+        schema: state::SCHEMA.to_string(),
+        weir_version: "0.1.0".to_string(),
+        pid: 1,
+        since: String::new(),
+        at: String::new(),
+        at_ms: 0,
+        shadow: false,
+        target: Target::default(),
+        protect: "all".to_string(),
+        devices: vec![
+            device("sda", Standing::Guarding),
+            // No name of the kernel's, but nothing may break the page.
+            device("a\"b\\c\nd", Standing::StoodDown { why: String::new() }),
+        ],
+        decisions: Vec::new(),
+        cost: Cost { cpu_ns: 1_500_000_000, cpu_share: 0.002, rss_bytes: 9 << 20, late_looks: 3 },
+        remarks: Vec::new(),
+    }
+}
+
+/// A family as it was read.
+#[derive(Default)]
+struct Family {
+    kind: String,
+    unit: String,
+    help: String,
+    samples: Vec<(String, BTreeMap<String, String>, f64)>,
+}
+
+/// Reads a page, and complains about whatever the format (OpenMetrics 1.0, text) does not allow.
+fn parse(page: &str) -> BTreeMap<String, Family> {
+    let body = page.strip_suffix("# EOF\n").expect("the page ends in # EOF");
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut current = String::new();
+    for line in body.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let mut words = comment.splitn(3, ' ');
+            let (what, name, value) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            if name != current {
+                assert!(!families.contains_key(name), "{name} comes twice");
+                current = name.to_string();
+            }
+            let family = families.entry(current.clone()).or_default();
+            assert!(family.samples.is_empty(), "{line} comes after samples");
+            let place = match what {
+                "TYPE" => &mut family.kind,
+                "UNIT" => &mut family.unit,
+                "HELP" => &mut family.help,
+                other => panic!("unknown comment {other}"),
+            };
+            assert!(place.is_empty(), "{line} comes twice");
+            *place = value.to_string();
+            continue;
+        }
+        let (name, labels, value) = sample(line);
+        let family = families.get_mut(&current).unwrap();
+        let suffix = name.strip_prefix(&current).unwrap_or_else(|| panic!("{name} is not of {current}"));
+        let allowed: &[&str] = match family.kind.as_str() {
+            "counter" => &["_total"],
+            "info" => &["_info"],
+            "summary" => &["", "_count", "_sum"],
+            "gauge" | "stateset" => &[""],
+            other => panic!("unknown type {other}"),
+        };
+        assert!(allowed.contains(&suffix), "{name} in a {}", family.kind);
+        if family.kind == "stateset" {
+            assert!(labels.contains_key(&current) && [0.0, 1.0].contains(&value), "{line}");
+        }
+        assert!(family.kind != "counter" || value >= 0.0, "{line}");
+        assert!(!family.samples.iter().any(|(n, l, _)| *n == name && *l == labels), "{line} comes twice");
+        family.samples.push((name, labels, value));
+    }
+    for (name, family) in &families {
+        assert!(!family.kind.is_empty() && !family.help.is_empty(), "{name} lacks TYPE or HELP");
+        assert!(family.unit.is_empty() || name.ends_with(&format!("_{}", family.unit)), "{name}");
+    }
+    families
+}
+
+fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
+    let mut labels = BTreeMap::new();
+    let name_ends = line.find(['{', ' ']).unwrap();
+    let (name, mut rest) = line.split_at(name_ends);
+    assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{name}");
+    if let Some(inner) = rest.strip_prefix('{') {
+        rest = inner;
+        while !rest.starts_with('}') {
+            let (label, after) = rest.trim_start_matches(',').split_once("=\"").unwrap();
+            let (mut value, mut chars, mut escaped) = (String::new(), after.char_indices(), false);
+            let end = loop {
+                let (at, c) = chars.next().unwrap();
+                match (escaped, c) {
+                    (true, 'n') => value.push('\n'),
+                    (true, c) => value.push(c),
+                    (false, '"') => break at,
+                    (false, '\\') => {}
+                    (false, c) => value.push(c),
+                }
+                escaped = !escaped && c == '\\';
+            };
+            assert!(labels.insert(label.to_string(), value).is_none(), "{line}");
+            rest = &after[end + 1..];
+        }
+        rest = &rest[1..];
+    }
+    (name.to_string(), labels, rest.strip_prefix(' ').unwrap().parse().unwrap())
+}
+
+#[test]
+fn the_page_keeps_the_format() {
+    let families = parse(&exposition(&state(), 1_795_000_000.5));
+    let value = |family: &str, name: &str, wanted: &[(&str, &str)]| {
+        let has = |labels: &BTreeMap<String, String>| {
+            wanted.iter().all(|(label, value)| labels.get(*label).is_some_and(|v| v == value))
+        };
+        let found = families[family].samples.iter().find(|(n, labels, _)| n == name && has(labels));
+        found.unwrap_or_else(|| panic!("{name} {wanted:?} is missing")).2
+    };
+    let sda = ("device", "sda");
+    for (family, suffix, labels, expected) in [
+        ("weir_guard_limit_bytes", "", vec![sda], 8e6),
+        ("weir_guard_sync_seconds", "", vec![sda, ("quantile", "0.99")], 0.092),
+        ("weir_guard_sync_target_seconds", "", vec![sda], 0.46),
+        ("weir_guard_cpu_seconds", "_total", vec![], 1.5),
+        (
+            "weir_guard_limit_changes",
+            "_total",
+            vec![sda, ("branch", "oldest-sync"), ("direction", "cut")],
+            1.0,
+        ),
+        ("weir_guard_limit_changes", "_total", vec![sda, ("branch", "raise"), ("direction", "raise")], 1.0),
+        ("weir_guard_standing", "", vec![sda, ("weir_guard_standing", "guarding")], 1.0),
+        ("weir_guard_standing", "", vec![sda, ("weir_guard_standing", "gone")], 0.0),
+        (
+            "weir_guard_standing",
+            "",
+            vec![("device", "a\"b\\c\nd"), ("weir_guard_standing", "stood-down")],
+            1.0,
+        ),
+        ("weir_guard_sensor", "", vec![sda, ("weir_guard_sensor", "syscalls")], 1.0),
+        ("weir_guard_start_seconds", "", vec![], 1_795_000_000.5),
+    ] {
+        assert_eq!(value(family, &format!("{family}{suffix}"), &labels), expected, "{family} {labels:?}");
+    }
+}
+
+#[test]
+fn what_is_not_known_has_no_sample() {
+    let mut state = state();
+    state.devices.truncate(1);
+    state.devices[0].second = Default::default();
+    let families = parse(&exposition(&state, 0.0));
+    for family in ["weir_guard_sync_target_seconds", "weir_guard_sync_kept_ratio"] {
+        assert!(families[family].samples.is_empty(), "{family}");
+    }
+    let names: Vec<&str> =
+        families["weir_guard_sync_seconds"].samples.iter().map(|(name, _, _)| name.as_str()).collect();
+    assert_eq!(names, ["weir_guard_sync_seconds_count", "weir_guard_sync_seconds_sum"]);
+}

@@ -1,0 +1,137 @@
+//! One device under guard: its law, what it asks for, and what is told of it.
+
+use weir_core::control::{
+    Decision, DeviceState, Effect, Guard, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
+    Writer,
+};
+use weir_core::target::DeviceNumber;
+
+use super::log::{Minute, News, wish};
+use super::second::Gather;
+
+/// What decides.
+pub trait Law {
+    /// What to do now.
+    fn step(&mut self, sample: &Sample) -> Decision;
+}
+
+impl Law for Guard {
+    fn step(&mut self, sample: &Sample) -> Decision {
+        Guard::step(self, sample)
+    }
+}
+
+/// A device under guard.
+pub struct Post {
+    /// The kernel's name.
+    pub name: String,
+    /// Its number now.
+    pub number: DeviceNumber,
+    /// Whether it was there at the last look.
+    pub is_there: bool,
+    /// The limit that its law asks for; `None`: what was found.
+    pub wish: Option<u64>,
+    /// Why its limit could not be taken in hand when it came back.
+    pub not_taken: Option<String>,
+    /// Sums.
+    pub totals: Totals,
+    law: Box<dyn Law>,
+    news: News,
+    gather: Gather,
+    last: Option<(Sample, Decision)>,
+    second: Second,
+    writers: Vec<Writer>,
+    minute: Minute,
+}
+
+impl Post {
+    /// Of a device about which nothing is known yet.
+    pub fn new(name: &str, number: DeviceNumber, law: Box<dyn Law>) -> Post {
+        Post {
+            name: name.to_string(),
+            number,
+            is_there: true,
+            wish: None,
+            not_taken: None,
+            totals: Totals::default(),
+            law,
+            news: News::default(),
+            gather: Gather::default(),
+            last: None,
+            second: Second::default(),
+            writers: Vec::new(),
+            minute: Minute { device: name.to_string(), ..Minute::default() },
+        }
+    }
+
+    /// It is another device now, or one that was away: what was learned is void.
+    pub fn begin_anew(&mut self, number: DeviceNumber, law: Box<dyn Law>) {
+        (self.number, self.law, self.is_there, self.wish) = (number, law, true, None);
+        self.gather = Gather::default();
+        self.not_taken = None;
+    }
+
+    /// Takes in a look and asks the law.
+    pub fn look(&mut self, sample: Sample) -> &Decision {
+        self.gather.look(&sample);
+        let decision = self.law.step(&sample);
+        self.wish = wish(&decision, self.wish);
+        &self.last.insert((sample, decision)).1
+    }
+
+    /// Where its latencies come from, as far as it was looked at.
+    pub fn sensor(&self) -> Option<SensorSource> {
+        self.last.as_ref().map(|(sample, _)| sample.sensor.source)
+    }
+
+    /// What came of the newest decision, as a line if it is news. `None` within `Some`: it is, but there is no room.
+    pub fn told(&mut self, at_ms: u64, effect: Effect) -> Option<Option<Noted>> {
+        let (sample, decision) = self.last.as_ref()?;
+        let is_news = self.news.is_news(decision, &effect);
+        if let Effect::Written { bytes } | Effect::Shadow { bytes } = effect {
+            self.totals.count(decision.branch, bytes > sample.limits.now_bytes);
+            self.minute.changes += 1;
+        }
+        if !is_news {
+            return None;
+        }
+        // What others did is no matter of the law's.
+        let own = !matches!(effect, Effect::StoodDown { .. } | Effect::Gone);
+        let decision_told = own.then(|| decision.clone());
+        let noted = Noted { at_ms, device: self.name.clone(), decision: decision_told, effect };
+        Some(self.news.has_room(decision.at_ns).then_some(noted))
+    }
+
+    /// Ends a second; `limit_bytes` is in force.
+    pub fn end_second(&mut self, at_ms: u64, limit_bytes: u64) -> Option<Second> {
+        let (sample, decision) = self.last.as_ref()?;
+        let ended = self.gather.end(at_ms, sample, limit_bytes, decision, &mut self.totals);
+        (self.second, self.writers) = ended;
+        self.minute.add(&self.second);
+        Some(self.second)
+    }
+
+    /// What the last minute was.
+    pub fn end_minute(&mut self) -> Minute {
+        let next = Minute { device: self.name.clone(), ..Minute::default() };
+        std::mem::replace(&mut self.minute, next)
+    }
+
+    /// As it is now.
+    pub fn state(&self, standing: Standing, lever: &str, limits: &Limits) -> Option<DeviceState> {
+        let (sample, decision) = self.last.as_ref()?;
+        Some(DeviceState {
+            name: self.name.clone(),
+            number: self.number,
+            standing: if self.is_there { standing } else { Standing::Gone },
+            sensor: sample.sensor,
+            lever: lever.to_string(),
+            saved_bytes: limits.saved_bytes,
+            floor_bytes: limits.floor_bytes,
+            second: self.second,
+            decision: decision.clone(),
+            writers: self.writers.clone(),
+            totals: self.totals.clone(),
+        })
+    }
+}

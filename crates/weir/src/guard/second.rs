@@ -1,0 +1,145 @@
+//! Looks at one device, added up to seconds and to sums since the start.
+
+use weir_core::control::{Decision, Mood, Sample, Second, Totals, Writer};
+use weir_core::stats::Histogram;
+
+/// Bulk writers that are told of.
+const WRITERS_MAX: usize = 5;
+/// How long it is taken to be so that the protected wrote such a share: who writes is not seen at every look.
+const SHARE_HOLDS_NS: u64 = 2_000_000_000;
+
+/// A second in the making.
+#[derive(Default)]
+pub struct Gather {
+    ended: Histogram,
+    oldest_ns: u64,
+    written_bytes: u64,
+    bulk_bytes: Option<u64>,
+    bulk_held_ns: u64,
+    own_held_ns: u64,
+    lost: u64,
+    writers: Vec<Writer>,
+    /// The last share that was known, and when.
+    share: Option<(f64, u64)>,
+}
+
+impl Gather {
+    /// Takes in a look.
+    pub fn look(&mut self, sample: &Sample) {
+        self.ended.merge(&sample.syncs.ended);
+        self.oldest_ns = self.oldest_ns.max(sample.syncs.oldest_ns);
+        self.own_held_ns += sample.syncs.held_back_ns;
+        self.bulk_held_ns += sample.bulk.held_back_ns;
+        self.lost += sample.sensor.lost;
+        self.written_bytes += sample.flow.written_bytes;
+        if let Some(share) = sample.bulk.protected_share {
+            self.share = Some((share, sample.at_ns));
+        }
+        self.share = self.share.filter(|(_, at_ns)| sample.at_ns - at_ns <= SHARE_HOLDS_NS);
+        if let Some((share, _)) = self.share {
+            let bytes = sample.flow.written_bytes as f64 * (1.0 - share.clamp(0.0, 1.0));
+            *self.bulk_bytes.get_or_insert(0) += bytes as u64;
+        }
+        for writer in &sample.bulk.writers {
+            match self.writers.iter_mut().find(|known| known.pid == writer.pid) {
+                Some(known) => known.bytes += writer.bytes,
+                None => self.writers.push(writer.clone()),
+            }
+        }
+    }
+
+    /// The second that ends now, and who wrote in it; `limit_bytes` is in force.
+    pub fn end(
+        &mut self,
+        at_ms: u64,
+        sample: &Sample,
+        limit_bytes: u64,
+        decision: &Decision,
+        totals: &mut Totals,
+    ) -> (Second, Vec<Writer>) {
+        let us = |ns: u64| ns / 1000;
+        let quantile = |q| self.ended.quantile(q).map(us);
+        let second = Second {
+            at_ms,
+            syncs: self.ended.count(),
+            p50_us: quantile(0.5),
+            p99_us: quantile(0.99),
+            max_us: self.ended.max().filter(|_| self.ended.count() > 0).map(us),
+            oldest_us: us(self.oldest_ns),
+            target_us: decision.inputs.target_ns.map(us),
+            kept: decision.inputs.kept.map(|kept| kept as f32),
+            limit_bytes,
+            backlog_bytes: sample.backlog_bytes(),
+            written_bytes: self.written_bytes,
+            bulk_bytes: self.bulk_bytes,
+            bulk_held_ms: self.bulk_held_ns / 1_000_000,
+            own_held_ms: self.own_held_ns / 1_000_000,
+            holding: decision.mood == Mood::Holding,
+        };
+        self.add_to(totals, &second);
+        self.writers.sort_unstable_by_key(|writer| std::cmp::Reverse(writer.bytes));
+        self.writers.truncate(WRITERS_MAX);
+        let writers = std::mem::take(&mut self.writers);
+        *self = Gather { share: self.share, ..Gather::default() };
+        (second, writers)
+    }
+
+    fn add_to(&self, totals: &mut Totals, second: &Second) {
+        totals.syncs += second.syncs;
+        totals.sync_ns += u64::try_from(self.ended.sum()).unwrap_or(u64::MAX);
+        totals.seconds += u64::from(second.syncs > 0 || second.oldest_us > 0);
+        totals.seconds_over_target += u64::from(is_over(second));
+        totals.written_bytes += second.written_bytes;
+        totals.bulk_bytes += second.bulk_bytes.unwrap_or(0);
+        totals.bulk_held_ms += second.bulk_held_ms;
+        totals.own_held_ms += second.own_held_ms;
+        totals.lost += self.lost;
+    }
+}
+
+/// Whether syncs took longer than they should; one that has not ended counts with its age.
+fn is_over(second: &Second) -> bool {
+    let longest = second.p99_us.unwrap_or(0).max(second.oldest_us);
+    second.target_us.is_some_and(|target| longest > target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing;
+    use super::*;
+
+    #[test]
+    fn looks_become_a_second_and_sums() {
+        let (mut gather, mut totals) = (Gather::default(), Totals::default());
+        let mut sample = testing::sample(1_000_000_000);
+        for ns in [1_000_000, 2_000_000, 90_000_000] {
+            sample.syncs.ended.record(ns);
+        }
+        sample.syncs.oldest_ns = 7_000_000;
+        sample.flow.written_bytes = 1000;
+        let dd = Writer { pid: 7, comm: "dd".to_string(), bytes: 600 };
+        sample.bulk.writers = vec![Writer { pid: 8, comm: "cp".to_string(), bytes: 700 }, dd];
+        gather.look(&sample);
+        // Who wrote is known only from here on.
+        sample.bulk.protected_share = Some(0.25);
+        gather.look(&sample);
+        let mut decision = testing::decision(1_000_000_000);
+        decision.inputs.target_ns = Some(50_000_000);
+        let (second, writers) = gather.end(1000, &sample, 8_000_000, &decision, &mut totals);
+        assert_eq!((second.syncs, second.oldest_us, second.written_bytes), (6, 7000, 2000));
+        assert_eq!((second.bulk_bytes, second.limit_bytes), (Some(750), 8_000_000));
+        assert_eq!(writers.iter().map(|w| (w.pid, w.bytes)).collect::<Vec<_>>(), [(8, 1400), (7, 1200)]);
+        assert_eq!((totals.seconds, totals.seconds_over_target, totals.syncs), (1, 1, 6));
+        // Nothing is left for the next, but the share that is known.
+        sample.syncs = Default::default();
+        sample.bulk.protected_share = None;
+        gather.look(&sample);
+        let (second, _) = gather.end(2000, &sample, 8_000_000, &decision, &mut totals);
+        assert_eq!((second.syncs, second.p99_us, second.bulk_bytes), (0, None, Some(750)));
+        assert_eq!((totals.seconds, totals.seconds_over_target), (1, 1));
+        // After a while nobody knows any more.
+        sample.at_ns += SHARE_HOLDS_NS + 1;
+        gather.look(&sample);
+        assert_eq!(gather.end(3000, &sample, 8_000_000, &decision, &mut totals).0.bulk_bytes, None);
+    }
+}

@@ -1,0 +1,168 @@
+//! From settings to a course: devices, levers, sockets, log; what cannot be had is said before anything is touched.
+
+use std::fs::OpenOptions;
+
+use weir_core::control::{Guard, Limits, Parameters};
+use weir_host::Host;
+use weir_host::knob::{Governor, Journal, KnobError, Lever, recover_stale};
+
+use super::course::{About, Course, Parts, rfc3339};
+use super::eyes::Machine;
+use super::group::{Group, Take};
+use super::hand::{Shadow, Turn};
+use super::history::Chapter;
+use super::listen::{Board, Doors, Files};
+use super::notify::Manager;
+use super::post::{Law, Post};
+use super::scribe::Scribe;
+use super::subject::{self, Subject};
+use super::tell::Teller;
+use crate::cmd::knobs::{failed, root_or, the_journal};
+use crate::failure::Lacking;
+use crate::session::{Ran, Session};
+use crate::settings::guard::{GuardSettings, LeverChoice};
+use crate::store::Store;
+
+/// The least limit, however fast the device and however few its processors.
+const FLOOR_BYTES: u64 = 4 << 20;
+/// Each processor may dirty so much before the kernel looks: 16 pages of 4 KiB (mm/percpu_counter), in two counters.
+const FLOOR_OF_PROCESSOR: u64 = 2 * 16 * 4096;
+
+/// A course about to run.
+pub struct Begun {
+    /// It.
+    pub course: Course,
+    /// Whether a service manager started it.
+    pub is_service: bool,
+    /// The files of its sockets, which go with this.
+    _files: Files,
+}
+
+/// Takes everything in hand.
+///
+/// # Errors
+/// When there is nothing to guard, a privilege is lacking, or another guard has one of the limits.
+pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Begun> {
+    let host = Host::live();
+    let subjects = subject::find_all(&host, &settings.devices)?;
+    let journal = the_journal();
+    if !settings.shadow {
+        root_or("turning limits", "--shadow only looks")?;
+        recover_stale(journal.folder()).iter().for_each(|sentence| say!("weir: {sentence}"));
+    }
+    let doors = Doors::open(settings.metrics.as_ref())?;
+    let log = settings.log.as_ref().map(|path| {
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        opened.map_err(|error| Lacking {
+            what: format!("cannot write the log {}: {error}", path.display()),
+            hint: Some("name another file with --log".to_string()),
+        })
+    });
+    let log = log.transpose()?;
+    let has_log = log.is_some();
+    let eyes = Machine::watch(&host, &subjects)?;
+    let groups = groups(&host, &journal, settings, &subjects)?;
+    let scribe = Scribe::start(log, begin_chapter(command, &subjects))?;
+    let mut teller = Teller::new(scribe, settings.format, has_log);
+    groups.iter().for_each(|(_, remark)| teller.remark(remark));
+    let about = About {
+        since: rfc3339(),
+        shadow: settings.shadow,
+        parameters: Parameters { target: settings.target, ..Parameters::default() },
+        protect: protected(settings),
+    };
+    let parameters = about.parameters.clone();
+    let make_law = move || -> Box<dyn Law> { Box::new(Guard::new(parameters.clone())) };
+    let posts = subjects.iter().map(|subject| Post::new(&subject.name, subject.number, make_law())).collect();
+    let (board, manager) = (Board::default(), Manager::of_environment());
+    let files = doors.serve(board.clone(), unix_seconds())?;
+    let is_service = manager.is_there();
+    let course = Course::begin(Parts {
+        about,
+        posts,
+        groups: groups.into_iter().map(|(group, _)| group).collect(),
+        eyes: Box::new(eyes),
+        make_law: Box::new(make_law),
+        teller,
+        history: settings.history,
+        board,
+        manager,
+    });
+    Ok(Begun { course, is_service, _files: files })
+}
+
+fn unix_seconds() -> f64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0.0, |time| time.as_millis() as f64 / 1e3)
+}
+
+fn protected(settings: &GuardSettings) -> String {
+    let names: Vec<String> = settings.protect.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "all".to_string() } else { names.join(", ") }
+}
+
+/// A record for the store, with the conditions of the moment.
+fn begin_chapter(command: &[String], subjects: &[Subject]) -> super::scribe::Begin {
+    let (command, place) = (command.to_vec(), subjects.first().map(|subject| subject.asked.clone()));
+    Box::new(move |history| {
+        let place = place.clone().filter(|place| place.contains('/')).unwrap_or("/".to_string());
+        let session = Session::begin("guard", &command, place.as_ref());
+        let nothing = Ran { jobs: Vec::new(), floods: Vec::new() };
+        let record = session.record(nothing, &weir_io::runner::Stop::default());
+        let chapter = Chapter::begin(Store::open()?, record, history)?;
+        say!("weir: history: {}", chapter.path().display());
+        Ok(chapter)
+    })
+}
+
+/// Which lever for which devices, each with a sentence about it.
+fn groups(
+    host: &Host,
+    journal: &Journal,
+    settings: &GuardSettings,
+    subjects: &[Subject],
+) -> anyhow::Result<Vec<(Group, String)>> {
+    let mut levers: Vec<(Lever, Vec<usize>, String)> = Vec::new();
+    for (at, subject) in subjects.iter().enumerate() {
+        let (lever, why) = match settings.lever {
+            LeverChoice::Vm => (Lever::Dirty, "as asked for".to_string()),
+            LeverChoice::Bdi => (Lever::Bdi(subject.name.clone()), "as asked for".to_string()),
+            LeverChoice::Auto => {
+                let choice = Lever::best(host, &subject.name);
+                (choice.lever, choice.why)
+            }
+        };
+        match levers.iter_mut().find(|(known, _, _)| *known == lever) {
+            Some((_, posts, _)) => posts.push(at),
+            None => levers.push((lever, vec![at], why)),
+        }
+    }
+    let group = |(lever, posts, why): (Lever, Vec<usize>, String)| {
+        let names: Vec<&str> = posts.iter().map(|at| subjects[*at].name.as_str()).collect();
+        let verb = if settings.shadow { "would turn" } else { "turns" };
+        let remark = format!("{}: {verb} {lever}, {why}", names.join(", "));
+        let of_device = lever != Lever::Dirty;
+        let take = take(host.clone(), journal.clone(), lever.clone(), settings.shadow);
+        let begun = Group::begin(lever.to_string(), of_device, posts, settings.shadow, take);
+        Ok((begun.map_err(failed)?, remark))
+    };
+    levers.into_iter().map(group).collect()
+}
+
+fn take(host: Host, journal: Journal, lever: Lever, shadow: bool) -> Take {
+    Box::new(move || -> Result<Box<dyn Turn>, KnobError> {
+        let floor_bytes = floor();
+        if shadow {
+            // Where the kernel does not say, there is no room to turn anything in.
+            let saved_bytes = host.vm_settings().dirty_threshold_bytes.unwrap_or(floor_bytes);
+            let limits = Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes };
+            return Ok(Box::new(Shadow::of(limits)));
+        }
+        Ok(Box::new(Governor::start(&journal, &host, &lever, floor_bytes)?))
+    })
+}
+
+fn floor() -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    FLOOR_BYTES.max(processors * FLOOR_OF_PROCESSOR)
+}

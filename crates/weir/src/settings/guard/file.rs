@@ -1,0 +1,165 @@
+//! The guard's settings as a file: TOML, one key a setting, named as the flags are.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use toml::de::{DeTable, DeValue};
+use weir_core::control::LatencyTarget;
+use weir_core::units::Nanos;
+
+use super::{GuardSettings, LeverChoice, MetricsAt, Protected, latency_target, share};
+
+/// The keys, in the order in which they are printed.
+const KEYS: [&str; 11] = [
+    "devices",
+    "target-p99",
+    "keep",
+    "protect",
+    "shadow",
+    "lever",
+    "metrics",
+    "metrics-for-others",
+    "log",
+    "duration",
+    "history",
+];
+
+/// A mistake in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// Where, counted from 1.
+    pub line: usize,
+    /// The mistake.
+    pub what: String,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
+/// The settings of a file; what it does not say is as by default.
+pub fn parse(text: &str) -> Result<GuardSettings, Mistake> {
+    let document = DeTable::parse(text).map_err(|error| Mistake {
+        line: line_of(text, error.span().map_or(0, |span| span.start)),
+        what: error.message().to_string(),
+        hint: Some("the file is TOML, with one key a setting".to_string()),
+    })?;
+    let mut settings = GuardSettings::default();
+    for (key, value) in document.get_ref() {
+        let line = line_of(text, key.span().start);
+        let name = key.get_ref().as_ref();
+        set(&mut settings, name, value.get_ref()).map_err(|what| {
+            let known = KEYS.contains(&name);
+            let hint = (!known).then(|| format!("the keys are {}", KEYS.join(", ")));
+            Mistake { line, what: if known { format!("{name}: {what}") } else { what }, hint }
+        })?;
+    }
+    Ok(settings)
+}
+
+fn set(settings: &mut GuardSettings, key: &str, value: &DeValue<'_>) -> Result<(), String> {
+    match key {
+        "devices" => settings.devices = list(value)?,
+        "target-p99" => settings.target.p99 = latency_target(text(value)?)?,
+        "keep" => settings.target.keep = share(&number(value)?)?,
+        "protect" => settings.protect = list(value)?,
+        "shadow" => settings.shadow = flag(value)?,
+        "lever" => {
+            let word = text(value)?;
+            let all = [LeverChoice::Auto, LeverChoice::Vm, LeverChoice::Bdi];
+            let found = all.into_iter().find(|choice| choice.name() == word);
+            settings.lever = found.ok_or_else(|| format!("`{word}` is none of auto, vm and bdi"))?;
+        }
+        "metrics" => settings.metrics = Some(text(value)?.parse::<MetricsAt>()?),
+        "metrics-for-others" => settings.metrics_for_others = flag(value)?,
+        "log" => settings.log = Some(PathBuf::from(text(value)?)),
+        "duration" => {
+            settings.duration = Some(text(value)?.parse::<Nanos>().map_err(|error| error.to_string())?);
+        }
+        "history" => settings.history = flag(value)?,
+        other => return Err(format!("`{other}` is no setting of the guard")),
+    }
+    Ok(())
+}
+
+fn text<'a>(value: &'a DeValue<'_>) -> Result<&'a str, String> {
+    value.as_str().ok_or_else(|| "expected a text in quotes".to_string())
+}
+
+fn flag(value: &DeValue<'_>) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| "expected true or false".to_string())
+}
+
+fn number(value: &DeValue<'_>) -> Result<String, String> {
+    match value {
+        DeValue::Float(number) => Ok(number.as_str().to_string()),
+        DeValue::Integer(number) => Ok(number.as_str().to_string()),
+        _ => Err("expected a number".to_string()),
+    }
+}
+
+/// One text, or several.
+fn list<T>(value: &DeValue<'_>) -> Result<Vec<T>, String>
+where
+    T: FromStr,
+    T::Err: ToString,
+{
+    let one = |value: &DeValue<'_>| text(value)?.parse().map_err(|error: T::Err| error.to_string());
+    match value {
+        DeValue::Array(values) => values.iter().map(|value| one(value.get_ref())).collect(),
+        value => Ok(vec![one(value)?]),
+    }
+}
+
+/// Settings as the file that says just that.
+pub fn print(settings: &GuardSettings) -> String {
+    let mut out = String::from("# Settings of weir guard. `weir guard run --help` says what each means.\n");
+    let mut line = |key: &str, value: String| {
+        let _ = writeln!(out, "{key} = {value}");
+    };
+    if !settings.devices.is_empty() {
+        line("devices", quoted_list(&settings.devices));
+    }
+    line("target-p99", quoted(&target(settings.target.p99)));
+    line("keep", settings.target.keep.to_string());
+    let protect: Vec<String> = settings.protect.iter().map(Protected::to_string).collect();
+    line(
+        "protect",
+        if protect.is_empty() { quoted_list(&["all".to_string()]) } else { quoted_list(&protect) },
+    );
+    line("shadow", settings.shadow.to_string());
+    line("lever", quoted(settings.lever.name()));
+    if let Some(metrics) = &settings.metrics {
+        line("metrics", quoted(&metrics.to_string()));
+        line("metrics-for-others", settings.metrics_for_others.to_string());
+    }
+    if let Some(log) = &settings.log {
+        line("log", quoted(&log.display().to_string()));
+    }
+    if let Some(duration) = settings.duration {
+        line("duration", quoted(&format!("{}ns", duration.0)));
+    }
+    line("history", settings.history.to_string());
+    out
+}
+
+fn target(target: LatencyTarget) -> String {
+    match target {
+        LatencyTarget::TimesIdle(times) => format!("{times}x"),
+        // Exactly, and in the largest unit that can.
+        LatencyTarget::Absolute(Nanos(ns)) if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        LatencyTarget::Absolute(Nanos(ns)) => format!("{ns}ns"),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_string()).to_string()
+}
+
+fn quoted_list(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|&byte| byte == b'\n').count() + 1
+}

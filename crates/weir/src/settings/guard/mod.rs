@@ -1,0 +1,262 @@
+//! What `weir guard run` is to do: a file, with flags laid over it.
+
+mod file;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use weir_core::control::{LatencyTarget, Target};
+use weir_core::units::Nanos;
+
+use crate::cli::guard::run::{Args, Format};
+use crate::failure::Usage;
+
+pub use file::print;
+
+/// Where settings are looked for without `--config`.
+const DEFAULT_FILE: &str = "/etc/weir/guard.toml";
+
+/// All that a guard has to know before it looks at the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GuardSettings {
+    /// Devices and paths as they were named; none means all that carry file systems.
+    pub devices: Vec<String>,
+    /// What is to be held.
+    pub target: Target,
+    /// Whose syncs; none means all.
+    pub protect: Vec<Protected>,
+    /// Decide and log only.
+    pub shadow: bool,
+    /// What is turned.
+    pub lever: LeverChoice,
+    /// Where metrics are offered.
+    pub metrics: Option<MetricsAt>,
+    /// Whether that may be an address that others can reach.
+    pub metrics_for_others: bool,
+    /// A file for the log.
+    pub log: Option<PathBuf>,
+    /// How long.
+    pub duration: Option<Nanos>,
+    /// Form of the log on stderr.
+    pub format: Format,
+    /// Whether a history is kept in the store.
+    pub history: bool,
+}
+
+impl Default for GuardSettings {
+    fn default() -> GuardSettings {
+        GuardSettings {
+            devices: Vec::new(),
+            target: Target::default(),
+            protect: Vec::new(),
+            shadow: false,
+            lever: LeverChoice::Auto,
+            metrics: None,
+            metrics_for_others: false,
+            log: None,
+            duration: None,
+            format: Format::Text,
+            history: true,
+        }
+    }
+}
+
+/// Whose syncs are protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Protected {
+    /// Everybody who syncs, but for the bulk writers.
+    All,
+    /// A unit of systemd, by name.
+    Unit(String),
+    /// A cgroup and those below it, by path.
+    Cgroup(String),
+    /// Processes of this name.
+    Comm(String),
+    /// A process and its descendants.
+    Pid(u32),
+}
+
+impl FromStr for Protected {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Protected, String> {
+        const UNITS: [&str; 3] = [".service", ".slice", ".scope"];
+        if text == "all" {
+            return Ok(Protected::All);
+        }
+        match text.split_once(':') {
+            Some((_, "")) => Err(format!("`{text}` names nobody")),
+            Some(("comm", name)) => Ok(Protected::Comm(name.to_string())),
+            Some(("cgroup", path)) => Ok(Protected::Cgroup(path.to_string())),
+            Some(("pid", number)) => match number.parse() {
+                Ok(pid @ 1..) => Ok(Protected::Pid(pid)),
+                _ => Err(format!("`{number}` is no process id")),
+            },
+            None if UNITS.iter().any(|ending| text.len() > ending.len() && text.ends_with(ending)) => {
+                Ok(Protected::Unit(text.to_string()))
+            }
+            _ => {
+                Err("expected all, a unit such as mariadb.service, comm:NAME, pid:N or cgroup:PATH"
+                    .to_string())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Protected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Protected::All => f.write_str("all"),
+            Protected::Unit(name) => f.write_str(name),
+            Protected::Cgroup(path) => write!(f, "cgroup:{path}"),
+            Protected::Comm(name) => write!(f, "comm:{name}"),
+            Protected::Pid(pid) => write!(f, "pid:{pid}"),
+        }
+    }
+}
+
+/// Which lever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum LeverChoice {
+    /// The best that this kernel has for the device
+    #[default]
+    Auto,
+    /// vm.dirty_bytes, for the whole machine
+    Vm,
+    /// The device's own share, by strict_limit and max_ratio_fine
+    Bdi,
+}
+
+impl LeverChoice {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            LeverChoice::Auto => "auto",
+            LeverChoice::Vm => "vm",
+            LeverChoice::Bdi => "bdi",
+        }
+    }
+}
+
+/// Where metrics are offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetricsAt {
+    /// A TCP port.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl FromStr for MetricsAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MetricsAt, String> {
+        match text.strip_prefix("unix:") {
+            Some(path) if Path::new(path).is_absolute() => Ok(MetricsAt::Unix(PathBuf::from(path))),
+            Some(path) => Err(format!("`{path}` is no absolute path")),
+            None => text
+                .parse()
+                .map(MetricsAt::Tcp)
+                .map_err(|_| "expected an address and port such as 127.0.0.1:9750, or unix:PATH".to_string()),
+        }
+    }
+}
+
+impl fmt::Display for MetricsAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MetricsAt::Tcp(address) => write!(f, "{address}"),
+            MetricsAt::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// `50ms`, or `5x`.
+pub fn latency_target(text: &str) -> Result<LatencyTarget, String> {
+    const MOST: f64 = 1000.0;
+    if let Some(times) = text.strip_suffix(['x', '×']) {
+        return match times.trim().parse::<f64>() {
+            // At 1x half of all windows would be over it.
+            Ok(times) if times > 1.0 && times <= MOST => Ok(LatencyTarget::TimesIdle(times)),
+            _ => Err(format!("`{text}`: the multiple must be above 1 and at most {MOST}")),
+        };
+    }
+    match text.parse::<Nanos>() {
+        Ok(Nanos(0)) => Err("must be more than 0".to_string()),
+        Ok(time) => Ok(LatencyTarget::Absolute(time)),
+        Err(error) => Err(format!("{error}; expected a time such as 50ms, or a multiple such as 5x")),
+    }
+}
+
+/// A share, 0 to 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("`{text}` is no share between 0 and 1")),
+    }
+}
+
+/// What was typed, laid over the file.
+///
+/// # Errors
+/// When the file cannot be read, does not say what it should, or metrics would be for everybody.
+pub fn guard(args: &Args) -> anyhow::Result<GuardSettings> {
+    let path = args.config.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
+    let mut settings = match std::fs::read_to_string(&path) {
+        Ok(text) => file::parse(&text).map_err(|mistake| Usage {
+            what: format!("{}:{}: {}", path.display(), mistake.line, mistake.what),
+            hint: mistake.hint,
+        })?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && args.config.is_none() => {
+            GuardSettings::default()
+        }
+        Err(error) => {
+            let what = format!("cannot read the settings {}: {error}", path.display());
+            return Err(Usage { what, hint: None }.into());
+        }
+    };
+    lay_over(&mut settings, args);
+    check(&settings)?;
+    Ok(settings)
+}
+
+fn lay_over(settings: &mut GuardSettings, args: &Args) {
+    if !args.devices.is_empty() {
+        settings.devices = args.devices.clone();
+    }
+    if !args.protect.is_empty() {
+        settings.protect = args.protect.clone();
+    }
+    settings.target.p99 = args.target_p99.unwrap_or(settings.target.p99);
+    settings.target.keep = args.keep.unwrap_or(settings.target.keep);
+    settings.lever = args.lever.unwrap_or(settings.lever);
+    settings.shadow |= args.shadow;
+    settings.metrics = args.metrics.clone().or(settings.metrics.take());
+    settings.metrics_for_others |= args.metrics_for_others;
+    settings.log = args.log.clone().or(settings.log.take());
+    settings.duration = args.duration.or(settings.duration);
+    settings.format = args.format;
+    settings.history &= !args.no_history;
+}
+
+fn check(settings: &GuardSettings) -> anyhow::Result<()> {
+    if let Some(MetricsAt::Tcp(address)) = &settings.metrics
+        && !address.ip().is_loopback()
+        && !settings.metrics_for_others
+    {
+        let what = format!("metrics on {address} would be there for others, who are not asked who they are");
+        let hint = "take 127.0.0.1 or unix:PATH, or say --metrics-for-others";
+        return Err(Usage { what, hint: Some(hint.to_string()) }.into());
+    }
+    if settings.protect.len() > 1 && settings.protect.contains(&Protected::All) {
+        let what = "`all` leaves nobody else to protect".to_string();
+        return Err(Usage { what, hint: Some("name either all, or those who count".to_string()) }.into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
