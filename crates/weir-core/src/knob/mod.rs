@@ -13,5 +13,5 @@ pub mod value;
 pub use catalog::{Kind, Risk, ScopeKind, Spec};
 pub use name::{KnobName, Scope};
 pub use plan::{Plan, Refusal, Step};
-pub use reading::{Owner, Reading};
+pub use reading::{Became, Owner, Reading};
 pub use value::{Setting, Value};

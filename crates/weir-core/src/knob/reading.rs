@@ -31,10 +31,31 @@ pub struct Reading {
 /// Something that sets a knob at boot or while the machine runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// `sysctl.d`, `udev`, `TuneD`, `tmpfiles.d`, `systemd`, `kernel command line`, `weir`.
+    /// `sysctl.d`, `udev`, `TuneD`, `tmpfiles.d`, `systemd`, `kernel command line`, `weir`, `weir guard`.
     pub kind: String,
     /// File, and line where there is one: `/etc/sysctl.d/99-db.conf:3`.
     pub place: String,
     /// The value it sets, as written there.
     pub value: String,
+}
+
+impl Owner {
+    /// The kind of a running guard, whose value is the band it holds the knob in, in words.
+    pub const GUARD: &'static str = "weir guard";
+}
+
+/// What a change made of a knob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Became {
+    /// This value.
+    Value(Value),
+    /// Whatever the kernel made of it when another knob of the change was written.
+    Reset,
+    /// Anything between two values: a guard turns it for as long as it runs.
+    Governed {
+        /// Least.
+        least: Value,
+        /// Greatest.
+        most: Value,
+    },
 }

@@ -40,6 +40,15 @@ impl Band {
         Band { low, high, modulus: 1, mark: 0 }
     }
 
+    /// Least and greatest value of a knob that was `old`.
+    pub fn ends(&self, old: &Value) -> (Value, Value) {
+        let value = |number: u64| match old {
+            Value::Bytes(_) | Value::Ratio(_) => Value::Bytes(number),
+            _ => Value::Number(i64::try_from(number).unwrap_or(i64::MAX)),
+        };
+        (value(self.low), value(self.high))
+    }
+
     /// This value and no other; `None` for what is no number.
     pub fn only(value: &Value) -> Option<Band> {
         let number = u64::try_from(value.number()?).ok()?;

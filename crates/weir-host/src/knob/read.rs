@@ -3,8 +3,10 @@
 use weir_core::knob::catalog::{self, CATALOG};
 use weir_core::knob::owner::Configuration;
 use weir_core::knob::{
-    Kind, KnobName, Owner, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value, plan as core_plan,
+    Became, Kind, KnobName, Owner, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value,
+    plan as core_plan,
 };
+use weir_core::report::text::knobs::between;
 use weir_core::target::TargetFacts;
 
 use super::dirty;
@@ -97,10 +99,15 @@ impl Owners {
 /// weir itself, where a change of it is in force.
 fn weir_as_owner(listed: &Listed, knob: &KnobName) -> Option<Owner> {
     let (_, _, new) = listed.changes.iter().find(|(changed, ..)| changed == knob)?;
+    let kind = if listed.by_guard { Owner::GUARD } else { "weir" };
     (listed.until != Until::Void).then(|| Owner {
-        kind: "weir".to_string(),
+        kind: kind.to_string(),
         place: listed.file.display().to_string(),
-        value: new.as_ref().map(Value::to_string).unwrap_or_default(),
+        value: match new {
+            Became::Value(value) => value.to_string(),
+            Became::Reset => String::new(),
+            Became::Governed { least, most } => between(least, most),
+        },
     })
 }
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weir_core::knob::{KnobName, Value};
+use weir_core::knob::{Became, KnobName, Value};
 
-use super::entry::{Entry, State, Term, boot_clock_ns};
+use super::entry::{Entry, State, Term, Written, boot_clock_ns};
 use super::journal::Journal;
 use super::{KnobError, restore};
 use crate::host::Host;
@@ -41,8 +41,10 @@ pub struct Listed {
     pub age: Duration,
     /// Until when it holds.
     pub until: Until,
-    /// Knobs with the value before and the value written; where one was reset by another, what became of it.
-    pub changes: Vec<(KnobName, Value, Option<Value>)>,
+    /// Whether a guard made it, which turns its knobs for as long as it runs.
+    pub by_guard: bool,
+    /// Knobs with the value before, and what became of it.
+    pub changes: Vec<(KnobName, Value, Became)>,
 }
 
 /// Until when a change holds.
@@ -84,7 +86,7 @@ pub fn entries(journal: &Journal) -> (Vec<Listed>, Vec<KnobError>) {
     (entries.into_iter().map(|(file, entry)| listed(&host, file, &entry)).collect(), failed)
 }
 
-fn listed(host: &Host, file: PathBuf, entry: &Entry) -> Listed {
+pub(super) fn listed(host: &Host, file: PathBuf, entry: &Entry) -> Listed {
     let (alive, now_ns) = (entry.is_alive(&host.tree), boot_clock_ns());
     let until = match entry.hold {
         _ if !entry.is_of_this_boot(&host.tree) => Until::Void,
@@ -96,8 +98,19 @@ fn listed(host: &Host, file: PathBuf, entry: &Entry) -> Listed {
         }
         Term::Kept => Until::Rollback,
     };
-    let changes = entry.changes.iter().map(|c| (c.knob.clone(), c.old.clone(), c.new.last().cloned()));
-    Listed { file, pid: entry.pid, alive, age: entry.age(), until, changes: changes.collect() }
+    let changes = entry.changes.iter().map(|c| (c.knob.clone(), c.old.clone(), became(c))).collect();
+    let by_guard = entry.silence_ns.is_some();
+    Listed { file, pid: entry.pid, alive, age: entry.age(), until, by_guard, changes }
+}
+
+fn became(change: &Written) -> Became {
+    let band = change.band.map(|band| band.ends(&change.old));
+    match (band, change.new.last()) {
+        (Some((least, most)), _) if least == most => Became::Value(least),
+        (Some((least, most)), _) => Became::Governed { least, most },
+        (None, Some(value)) => Became::Value(value.clone()),
+        (None, None) => Became::Reset,
+    }
 }
 
 /// Takes changes back, from the journal alone. What a running weir has in hand is left to it; values that somebody

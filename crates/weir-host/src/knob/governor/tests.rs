@@ -3,9 +3,10 @@
 use std::fs;
 
 use weir_core::control::Limits;
+use weir_core::knob::{Became, Value};
 
 use super::{Governor, Lever, Move};
-use crate::knob::rollback::{Which, rollback_on};
+use crate::knob::rollback::{Which, listed, rollback_on};
 use crate::knob::testing::Machine;
 
 /// Its threshold of dirty pages.
@@ -207,4 +208,33 @@ fn the_lever_is_chosen_by_what_the_kernel_offers() {
         assert_eq!(choice.lever, expected, "{release}: {}", choice.why);
         assert!(choice.why.contains(why), "{release}: {}", choice.why);
     }
+}
+
+#[test]
+fn the_journal_says_what_a_guard_holds() {
+    let machine = machine();
+    let entry = |lever: &Lever| {
+        let governor = start(&machine, lever);
+        let file = machine.journal.folder().join(&machine.journaled()[0]);
+        let entry = machine.journal.read(&file).unwrap();
+        governor.stop().unwrap();
+        listed(&machine.host, file, &entry)
+    };
+    let dirty = entry(&Lever::Dirty);
+    assert!(dirty.by_guard);
+    let held = |least, most| Became::Governed { least, most };
+    assert_eq!(
+        dirty.changes[1],
+        (
+            "vm.dirty".parse().unwrap(),
+            Value::Bytes(4_096_000),
+            held(Value::Bytes(998_059), Value::Bytes(4_096_000))
+        )
+    );
+    let bdi = entry(&Lever::Bdi("loop0".into())).changes;
+    let became: Vec<Became> = bdi.into_iter().map(|(_, _, became)| became).collect();
+    assert_eq!(
+        became,
+        [Became::Value(Value::Number(1)), held(Value::Number(61_035), Value::Number(999_999))]
+    );
 }

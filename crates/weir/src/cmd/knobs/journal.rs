@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Zoned;
 use weir_core::knob::persist::{self, KEEPERS};
 use weir_core::report::text::{self, knobs::Change};
 use weir_host::knob::{self, KnobError, Listed, Until, Which};
@@ -41,10 +42,15 @@ fn change(listed: Listed) -> Change {
         Until::Stale => "nobody answers for it any more: the next weir takes it back".to_string(),
         Until::Void => "of an earlier boot, and void".to_string(),
     };
-    Change {
-        title: format!("{} ago, by process {} ({who}); {until}", said(listed.age), listed.pid),
-        values: listed.changes,
-    }
+    let title = match listed.by_guard {
+        true => {
+            let since = Zoned::now().saturating_sub(listed.age).strftime("%F %H:%M:%S").to_string();
+            let (age, pid) = (said(listed.age), listed.pid);
+            format!("held by weir guard since {since} ({age}), process {pid} ({who}); {until}")
+        }
+        false => format!("{} ago, by process {} ({who}); {until}", said(listed.age), listed.pid),
+    };
+    Change { title, values: listed.changes }
 }
 
 /// A time to the second, of hours to the minute.

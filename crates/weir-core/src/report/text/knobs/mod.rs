@@ -14,6 +14,7 @@ pub use transaction::{Change, changes, plan};
 use crate::knob::plan::range;
 use crate::knob::{Kind, Owner, Reading, Spec, Value};
 use crate::report::knobs::scheduler;
+use crate::units::{Bytes, limit};
 
 /// Where explanations begin under the row of a knob.
 const EDGE: usize = 6;
@@ -26,6 +27,15 @@ fn value(spec: &Spec, value: &Value) -> String {
         Value::Number(number) if !spec.unit.is_empty() => format!("{number} {}", spec.unit),
         other => other.to_string(),
     }
+}
+
+/// `between 2 MB and 4.9 GB`: what a guard may make of a knob.
+pub fn between(least: &Value, most: &Value) -> String {
+    let said = |value: &Value| match value {
+        Value::Bytes(bytes) => limit(Bytes(*bytes)),
+        other => other.to_string(),
+    };
+    format!("between {} and {}", said(least), said(most))
 }
 
 /// What a reading found.
@@ -46,9 +56,10 @@ fn takes(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>) -> Str
     }
 }
 
-/// An owner in words: `sysctl.d, /etc/sysctl.d/99-db.conf:3 (bytes=15000000)`.
+/// An owner in words: `sysctl.d, /etc/sysctl.d/99-db.conf:3 sets bytes=15000000`.
 fn owner(owner: &Owner) -> String {
-    let value = if owner.value.is_empty() { String::new() } else { format!(" sets {}", owner.value) };
+    let verb = if owner.kind == Owner::GUARD { "holds it" } else { "sets" };
+    let value = if owner.value.is_empty() { String::new() } else { format!(" {verb} {}", owner.value) };
     format!("{}, {}{value}", owner.kind, owner.place)
 }
 

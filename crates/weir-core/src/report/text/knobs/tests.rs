@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::knob::persist::{Keeper, Kept};
-use crate::knob::{Plan, Setting, Step, catalog};
+use crate::knob::{Became, Plan, Setting, Step, catalog};
 use crate::report::text::layout::COLUMNS;
 use crate::target::FileSystem;
 
@@ -126,4 +126,35 @@ fn a_file_for_the_next_boot_is_shown_as_it_will_be() {
     ] {
         assert!(text.contains(line), "{line:?} is missing in\n{text}");
     }
+}
+
+#[test]
+fn a_governed_knob_is_shown_with_its_band() {
+    let limit = |bytes| Value::Bytes(bytes);
+    let values = vec![
+        (
+            "vm.dirty".parse().unwrap(),
+            Value::Ratio(20),
+            Became::Governed { least: limit(2_001_579), most: limit(4_900_000_000) },
+        ),
+        ("sda/bdi/strict_limit".parse().unwrap(), Value::Number(0), Became::Value(Value::Number(1))),
+        ("sda/nr_requests".parse().unwrap(), Value::Number(64), Became::Reset),
+    ];
+    let change = Change { title: "held by weir guard".to_string(), values };
+    let text = changes(&[change]);
+    for line in [
+        "held by weir guard\n",
+        "  vm.dirty              20 % → held between 2 MB and 4.9 GB\n",
+        "  sda/bdi/strict_limit  0 → 1\n",
+        "reset with it, was 64",
+    ] {
+        assert!(text.contains(line), "{line:?} is missing in\n{text}");
+    }
+    let held = Owner {
+        kind: Owner::GUARD.into(),
+        place: "/journal/1.json".into(),
+        value: "between 2 MB and 4.9 GB".into(),
+    };
+    let text = list(&[Reading { owners: vec![held], ..reading("vm.swappiness=1") }], None);
+    assert!(text.contains("Set by weir guard, /journal/1.json holds it between 2 MB and 4.9 GB."), "{text}");
 }

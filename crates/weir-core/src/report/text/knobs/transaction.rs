@@ -1,6 +1,6 @@
 //! A transaction before it is applied, and those in force.
 
-use crate::knob::{KnobName, Plan, Setting, Value, catalog};
+use crate::knob::{Became, KnobName, Plan, Setting, Value, catalog};
 use crate::report::text::layout::{labelled_at, table};
 
 /// Width of the labels under a plan.
@@ -45,8 +45,8 @@ fn arrow(knob: &KnobName, from: &Value, to: &Value) -> String {
 pub struct Change {
     /// When and by whom, and until when it holds: a line of words.
     pub title: String,
-    /// Knob, value before, value written; where it was only reset by another, none.
-    pub values: Vec<(KnobName, Value, Option<Value>)>,
+    /// Knob, value before, and what became of it.
+    pub values: Vec<(KnobName, Value, Became)>,
 }
 
 /// What is in force by weir, newest first.
@@ -59,8 +59,12 @@ pub fn changes(changes: &[Change]) -> String {
             .iter()
             .map(|(knob, before, now)| {
                 let said = match now {
-                    Some(now) => arrow(knob, before, now),
-                    None => format!("reset with it, was {before}"),
+                    Became::Value(now) => arrow(knob, before, now),
+                    Became::Reset => format!("reset with it, was {before}"),
+                    Became::Governed { least, most } => {
+                        let held = super::between(least, most);
+                        arrow(knob, before, &Value::Word(format!("held {held}")))
+                    }
                 };
                 vec![format!("  {knob}"), said]
             })
