@@ -149,11 +149,14 @@ fn duty(entry: &Entry, owner_ended: bool, hangs: bool, now_ns: u64) -> Duty {
 /// Watches over an entry until it is gone, kept or led back. A later entry of the same process may have the name of
 /// one that is gone: it has a guardian of its own.
 fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<Vec<String>, KnobError> {
-    let (mut owner_ended, mut silence) = (false, Silence::default());
+    let (mut owner_ended, mut silence, mut known) = (false, Silence::default(), None);
     loop {
-        let entry = match journal.read(file) {
-            Err(KnobError::Host(error)) if error.is_absent() => return Ok(Vec::new()),
-            entry => entry?,
+        let is_lost = || !journal.folder().exists();
+        let entry = match (journal.read(file), known.take()) {
+            // Somebody removed the whole journal, without a look at what was in force by it.
+            (Err(KnobError::Host(error)), Some(entry)) if error.is_absent() && is_lost() => entry,
+            (Err(KnobError::Host(error)), _) if error.is_absent() => return Ok(Vec::new()),
+            (entry, _) => entry?,
         };
         if entry.since_ns != since_ns {
             return Ok(Vec::new());
@@ -161,6 +164,7 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
         let hangs = !owner_ended && entry.silence_ns.is_some_and(|most_ns| silence.is_beyond(most_ns));
         match duty(&entry, owner_ended, hangs, boot_clock_ns()) {
             Duty::Done => return Ok(Vec::new()),
+            Duty::LeadBack if is_lost() => return restore::with_lock(host, journal, file, entry),
             Duty::LeadBack => {
                 let is_due = |entry: &Entry| {
                     entry.since_ns == since_ns
@@ -183,12 +187,11 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
                 match listen(time) {
                     Heard::End => owner_ended = true,
                     Heard::Beat => silence.end(),
-                    Heard::Nothing => {
-                        silence.goes_on(began.elapsed(), time.unwrap_or_default());
-                    }
+                    Heard::Nothing => silence.goes_on(began.elapsed(), time.unwrap_or_default()),
                 }
             }
         }
+        known = Some(entry);
     }
 }
 

@@ -115,6 +115,34 @@ pub fn root_a_hang_is_led_back() {
     }
 }
 
+pub fn root_a_journal_that_is_removed_is_no_loss() {
+    let disk = Disk::new();
+    let (before, folder) = (disk.snapshot(), disk.journal());
+    let mut run = Run::start("__govern", &folder, &[disk.name.as_str(), LONG]);
+    let pid = i32::try_from(run.id()).unwrap();
+    // Its guardian has seen the entry by then.
+    signal(pid, "-STOP");
+    until("the guardian waits", || run.guardians().iter().all(|pid| sleeps(*pid)));
+    fs::remove_dir_all(&folder).unwrap();
+    run.kill();
+    until("the guardian restores", || disk.snapshot() == before);
+    // Of a run that goes on, the governor sees it first.
+    let mut run = Run::start("__govern", &folder, &[disk.name.as_str(), LONG]);
+    fs::remove_dir_all(&folder).unwrap();
+    let said = run.line();
+    assert!(said.contains("taken out of this guard's hand"), "{said}");
+    assert_eq!(disk.snapshot(), before, "{said}");
+}
+
+/// Whether it is past its beginning: it waits in poll.
+fn sleeps(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|wchan| wchan.contains("poll"))
+        || fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|call| call.starts_with(POLL))
+}
+
+/// The number of poll on x86-64 and of ppoll on arm64.
+const POLL: &str = if cfg!(target_arch = "x86_64") { "7 " } else { "73 " };
+
 fn is_running(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
