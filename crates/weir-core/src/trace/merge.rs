@@ -4,6 +4,8 @@
 //! its record, a stream of ftrace because its CPUs are mixed. A window of events is therefore kept back from every
 //! input and sorted with what comes next; an event that is later still is passed on at once and counted.
 
+use std::hint::select_unpredictable;
+
 use super::decode::Batch;
 use super::{Act, Event, Item};
 
@@ -18,6 +20,9 @@ pub trait Source {
 pub const WINDOW: usize = 64;
 /// The same, once the input has shown to be out of order.
 pub const WINDOW_OF_DISORDER: usize = 4096;
+
+/// So many events are put in order before they are passed on.
+const BLOCK: usize = 16;
 
 /// One item in its turn.
 #[derive(Debug, Clone, Copy)]
@@ -47,16 +52,50 @@ pub fn merge<S: Source>(sources: Vec<S>, take: impl FnMut(Turn) -> bool) -> Merg
 
 /// The same for sources that are each in order already, see [`Sorted`]: events are passed on from where they are.
 pub fn merge_sorted<S: Source>(sources: Vec<S>, mut take: impl FnMut(Turn) -> bool) -> Merged<S> {
-    let mut lanes: Vec<Lane<S>> = sources.into_iter().map(Lane::new).collect();
+    let mut lanes: Vec<Lane<S>> =
+        sources.into_iter().enumerate().map(|(nth, source)| Lane::new(nth, source)).collect();
     let mut going = lanes.iter_mut().all(|lane| lane.advance(&mut take));
-    let mut heads = Heads::new(lanes.iter().map(Lane::key));
-    while going && let Some(nth) = heads.first() {
-        let lane = &mut lanes[nth];
-        going = lane.pass_one(&mut take);
-        heads.replace(nth, lane.key());
+    let keys: Vec<Key> = lanes.iter_mut().map(Lane::start).collect();
+    let mut heads = Heads::new(&keys);
+    let mut order = Vec::with_capacity(BLOCK);
+    while going {
+        // First who comes when, then the events: what happens to one does not wait for whose turn the next is.
+        let ran_out = put_in_order(&mut lanes, &mut heads, &mut order);
+        going = !order.is_empty()
+            && order
+                .iter()
+                .all(|&(nth, at)| take(Turn::Event(&lanes[nth as usize].batch.events()[at as usize])));
+        order.clear();
+        if let Some(nth) = ran_out {
+            going = going && lanes[nth].advance(&mut take);
+            heads.replace(nth, lanes[nth].start());
+        }
     }
     let late = lanes.iter().map(|lane| lane.late).sum();
     Merged { sources: lanes.into_iter().map(|lane| lane.source).collect(), late }
+}
+
+/// Appends to `order` which lanes' events are next, and which of them: a block of them, or until a lane runs out, which
+/// is given back.
+fn put_in_order<S: Source>(
+    lanes: &mut [Lane<S>],
+    heads: &mut Heads,
+    order: &mut Vec<(u32, u32)>,
+) -> Option<usize> {
+    let mut first = heads.first();
+    while order.len() < BLOCK && !first.is_never() {
+        let nth = first.lane();
+        let lane = &mut lanes[nth];
+        order.push((nth as u32, lane.next as u32));
+        lane.next += 1;
+        if lane.next == lane.batch.events().len() {
+            return Some(nth);
+        }
+        heads.replace(nth, lane.following);
+        lane.following = lane.key_at(lane.next + 1);
+        first = heads.first();
+    }
+    None
 }
 
 /// A source that is nearly in order, put in order: its last events are kept back until later ones came.
@@ -92,89 +131,122 @@ impl<S: Source> Source for Sorted<S> {
     }
 }
 
-/// Where an event stands among others: time, place in an I/O's life, CPU.
-type Key = u128;
-
-/// Of a lane that has no more events; no event has this key.
-const NEVER: Key = Key::MAX;
-
-#[inline(always)]
-fn key_of(event: &Event) -> Key {
-    Key::from(event.time_ns) << 64 | Key::from(u64::from(rank(event)) << 32 | u64::from(event.cpu))
+/// Where an event stands among others.
+#[derive(Debug, Clone, Copy)]
+struct Key {
+    time_ns: u64,
+    /// Place in an I/O's life, CPU, and lane, from the highest bits to the lowest: no two keys are alike.
+    ties: u64,
 }
 
-/// The next event's key of every lane, and which of them is first: a tournament. Its matches cost no branches, since
-/// which CPU's event is next cannot be foretold.
+/// Of a lane that has no more events; no event has this key.
+const NEVER: Key = Key { time_ns: u64::MAX, ties: u64::MAX };
+/// No event is before it.
+const FIRST: Key = Key { time_ns: 0, ties: 0 };
+/// Bits of a key that say which lane it is of: more than files can be open.
+const LANE_BITS: u32 = 24;
+
+impl Key {
+    #[inline(always)]
+    fn of(event: &Event, lane: usize) -> Key {
+        let rank = u64::from(rank(event)) << (u32::BITS + LANE_BITS);
+        Key { time_ns: event.time_ns, ties: rank | u64::from(event.cpu) << LANE_BITS | lane as u64 }
+    }
+
+    #[inline(always)]
+    fn lane(self) -> usize {
+        (self.ties & ((1 << LANE_BITS) - 1)) as usize
+    }
+
+    #[inline(always)]
+    fn is_never(self) -> bool {
+        self.ties == NEVER.ties
+    }
+
+    #[inline(always)]
+    fn is_before(self, other: Key) -> bool {
+        let whole = |key: Key| u128::from(key.time_ns) << u64::BITS | u128::from(key.ties);
+        whole(self) < whole(other)
+    }
+}
+
+/// The one or the other without a branch.
+#[inline(always)]
+fn either(is_one: bool, one: Key, other: Key) -> Key {
+    Key {
+        time_ns: select_unpredictable(is_one, one.time_ns, other.time_ns),
+        ties: select_unpredictable(is_one, one.ties, other.ties),
+    }
+}
+
+/// The next event's key of every lane in a tournament (a tree of losers: Knuth, The Art of Computer Programming, 5.4.1).
+/// Its matches cost no branches, since which CPU's event is next cannot be foretold.
 struct Heads {
+    /// Who lost the match at 1, those of the halves at 2 and 3, and so on; whoever won them all at 0.
     keys: Vec<Key>,
-    /// Winners: of everything at 1, of the halves at 2 and 3, and so on.
-    winners: Vec<u32>,
 }
 
 impl Heads {
-    fn new(keys: impl Iterator<Item = Key>) -> Heads {
-        let mut keys: Vec<Key> = keys.collect();
-        let places = keys.len().next_power_of_two().max(2);
-        keys.resize(places, NEVER);
-        let mut heads = Heads { winners: vec![0; places], keys };
-        for nth in 0..places {
-            heads.replace(nth, heads.keys[nth]);
+    fn new(lanes: &[Key]) -> Heads {
+        // Who has not played yet wins every match.
+        let mut heads = Heads { keys: vec![FIRST; lanes.len().next_power_of_two()] };
+        for nth in 0..heads.keys.len() {
+            heads.replace(nth, lanes.get(nth).copied().unwrap_or(NEVER));
         }
         heads
     }
 
-    /// The lane whose event is next.
-    #[inline]
-    fn first(&self) -> Option<usize> {
-        let nth = self.winners[1] as usize;
-        (self.keys[nth] != NEVER).then_some(nth)
+    /// The next key of all, if there is one.
+    #[inline(always)]
+    fn first(&self) -> Key {
+        self.keys[0]
     }
 
+    /// Gives a lane, whose key was the first, its next one.
     #[inline(always)]
     fn replace(&mut self, nth: usize, key: Key) {
-        self.keys[nth] = key;
-        // At the bottom, the players are neighbours; above, winners of matches. Ties go to the lane given first.
+        let mut winner = key;
         let mut place = (self.keys.len() + nth) / 2;
-        let (left, right) = (nth & !1, nth | 1);
-        let mut winner = if self.keys[right] < self.keys[left] { right } else { left } as u32;
-        self.winners[place] = winner;
-        while place > 1 {
-            let (left, right) = (self.winners[place & !1], self.winners[place | 1]);
-            let is_right = self.keys[right as usize] < self.keys[left as usize];
-            winner = if is_right { right } else { left };
+        while place > 0 {
+            let other = self.keys[place];
+            let is_first = winner.is_before(other);
+            self.keys[place] = either(is_first, other, winner);
+            winner = either(is_first, winner, other);
             place /= 2;
-            self.winners[place] = winner;
         }
+        self.keys[0] = winner;
     }
 }
 
 /// One input and what was read of it but not yet passed on.
 struct Lane<S> {
+    nth: usize,
     source: S,
     batch: Batch,
     /// The next event to pass on.
     next: usize,
+    /// The key of the one after it, made before it is asked for.
+    following: Key,
     open: bool,
     passed_ns: u64,
     late: u64,
 }
 
 impl<S: Source> Lane<S> {
-    fn new(source: S) -> Self {
-        Lane { source, batch: Batch::default(), next: 0, open: true, passed_ns: 0, late: 0 }
+    fn new(nth: usize, source: S) -> Self {
+        let batch = Batch::default();
+        Lane { nth, source, batch, next: 0, following: NEVER, open: true, passed_ns: 0, late: 0 }
     }
 
-    #[inline]
-    fn key(&self) -> Key {
-        self.batch.events().get(self.next).map_or(NEVER, key_of)
+    /// The key of the next event.
+    fn start(&mut self) -> Key {
+        self.following = self.key_at(self.next + 1);
+        self.key_at(self.next)
     }
 
-    /// Passes on one event, and reads on where there are no more.
-    #[inline]
-    fn pass_one(&mut self, take: &mut impl FnMut(Turn) -> bool) -> bool {
-        let Some(event) = self.batch.events().get(self.next) else { return true };
-        self.next += 1;
-        take(Turn::Event(event)) && (self.next < self.batch.events().len() || self.advance(take))
+    #[inline(always)]
+    fn key_at(&self, at: usize) -> Key {
+        self.batch.events().get(at).map_or(NEVER, |event| Key::of(event, self.nth))
     }
 
     /// Reads until there are events to pass on; other items are passed on at once.
