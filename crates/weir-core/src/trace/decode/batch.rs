@@ -6,6 +6,10 @@ use crate::trace::{Event, Item};
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Batch {
     events: Vec<Event>,
+    /// The latest time so far, and whether an event came that was before it: asked of all of them in the end, it would
+    /// fetch their memory once more.
+    latest_ns: u64,
+    has_disorder: bool,
     /// Number of events before it, and the item.
     others: Vec<(usize, Item)>,
 }
@@ -29,13 +33,20 @@ impl Batch {
     /// Appends an event.
     #[inline]
     pub fn push_event(&mut self, event: Event) {
+        self.note_time(event.time_ns);
         self.events.push(event);
+    }
+
+    #[inline(always)]
+    fn note_time(&mut self, time_ns: u64) {
+        self.has_disorder |= time_ns < self.latest_ns;
+        self.latest_ns = self.latest_ns.max(time_ns);
     }
 
     /// Appends any item.
     pub fn push(&mut self, item: Item) {
         match item {
-            Item::Event(event) => self.events.push(event),
+            Item::Event(event) => self.push_event(event),
             other => self.others.push((self.events.len(), other)),
         }
     }
@@ -44,6 +55,8 @@ impl Batch {
     pub fn clear(&mut self) {
         self.events.clear();
         self.others.clear();
+        self.latest_ns = 0;
+        self.has_disorder = false;
     }
 
     /// All items in order.
@@ -64,6 +77,7 @@ impl Batch {
 
     /// Appends all of `events`.
     pub(crate) fn append_events(&mut self, events: &mut Vec<Event>) {
+        events.iter().for_each(|event| self.note_time(event.time_ns));
         self.events.append(events);
     }
 
@@ -75,9 +89,10 @@ impl Batch {
     /// Puts the events in order of time, those of the same time in the order they have. Says whether they were so
     /// already.
     pub(crate) fn sort_by_time(&mut self) -> bool {
-        let sorted = self.events.is_sorted_by_key(|event| event.time_ns);
+        let sorted = !self.has_disorder;
         if !sorted {
             self.events.sort_by_key(|event| event.time_ns);
+            self.has_disorder = false;
         }
         sorted
     }
