@@ -8,7 +8,8 @@ use crate::target::DeviceNumber;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times([u64; 6]);
 
-const ABSENT: u64 = u64::MAX;
+/// In place of the time of a moment that did not happen or was not seen.
+pub(super) const ABSENT: u64 = u64::MAX;
 
 impl Default for Times {
     fn default() -> Self {
@@ -17,6 +18,12 @@ impl Default for Times {
 }
 
 impl Times {
+    /// All moments in their order, [`ABSENT`] where they were not.
+    #[inline]
+    pub(super) fn of(times_ns: [u64; 6]) -> Times {
+        Times(times_ns)
+    }
+
     /// When it was, if it was.
     #[inline]
     pub fn get(&self, moment: Moment) -> Option<u64> {

@@ -18,8 +18,7 @@ impl Matcher {
         let device = self.devices[usize::from(life.device)].number;
         let first = &self.parts[life.first];
         let BioLife { queued_ns, pid, cgroup, .. } = self.bios[first.bio];
-        let mut times = times_of_request(&life, first, end_ns);
-        set(&mut times, Moment::Queue, queued_ns);
+        let times = times_of(&life, first, queued_ns, NEVER, end_ns);
         let mut part = life.first;
         while part != NONE {
             let piece = self.parts.remove(part);
@@ -57,9 +56,7 @@ impl Matcher {
     #[inline]
     fn emit_piece(&mut self, life: &RequestLife, part: &Part, end_ns: u64, sink: &mut impl Sink) {
         let bio = &self.bios[part.bio];
-        let mut times = times_of_request(life, part, end_ns);
-        set(&mut times, Moment::Queue, bio.queued_ns);
-        set(&mut times, Moment::Merge, part.merged_ns);
+        let times = times_of(life, part, bio.queued_ns, part.merged_ns, end_ns);
         sink.piece(&Piece {
             device: self.devices[usize::from(life.device)].number,
             flags: bio.flags,
@@ -87,8 +84,8 @@ impl Matcher {
         let (sector, bytes) =
             if bio.parts == 1 { (bio.sector, bio.bytes) } else { (part.sector, part.bytes) };
         let mut times = Times::default();
-        set(&mut times, Moment::Queue, bio.queued_ns);
-        set(&mut times, Moment::Complete, end_ns);
+        times.set(Moment::Queue, bio.queued_ns);
+        times.set(Moment::Complete, end_ns);
         sink.piece(&Piece {
             device: self.devices[usize::from(bio.device)].number,
             flags: bio.flags,
@@ -293,21 +290,9 @@ impl Matcher {
 
 /// The moments of a part that its request has, and its own G; a part merged after the insertion was not inserted.
 #[inline]
-fn times_of_request(life: &RequestLife, part: &Part, end_ns: u64) -> Times {
-    let mut times = Times::default();
-    set(&mut times, Moment::GetRequest, part.got_ns);
+fn times_of(life: &RequestLife, part: &Part, queued_ns: u64, merged_ns: u64, end_ns: u64) -> Times {
     let inserted_ns = if part.inserted_ns != NEVER { part.inserted_ns } else { life.inserted_ns };
-    if part.merged_ns == NEVER || inserted_ns >= part.merged_ns {
-        set(&mut times, Moment::Insert, inserted_ns);
-    }
-    set(&mut times, Moment::Issue, life.issued_ns);
-    set(&mut times, Moment::Complete, end_ns);
-    times
-}
-
-#[inline]
-fn set(times: &mut Times, moment: Moment, time_ns: u64) {
-    if time_ns != NEVER {
-        times.set(moment, time_ns);
-    }
+    let was_in_it = part.merged_ns == NEVER || inserted_ns >= part.merged_ns;
+    let inserted_ns = if was_in_it { inserted_ns } else { NEVER };
+    Times::of([queued_ns, part.got_ns, inserted_ns, merged_ns, life.issued_ns, end_ns])
 }

@@ -6,7 +6,7 @@ use super::slab::{Id, NONE};
 use crate::trace::{Event, Flags, Kind};
 
 /// A moment that has not been.
-pub(super) const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = crate::trace::life::ABSENT;
 /// log2 of a sector's bytes.
 const SECTOR_BITS: u32 = 9;
 
