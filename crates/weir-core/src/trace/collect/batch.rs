@@ -1,29 +1,37 @@
-//! Durations that wait to be counted, so that a distribution's memory is fetched once for many.
+//! Values that wait to be counted, so that what counts them is fetched once for many.
 
 use crate::stats::Distribution;
 
-/// Durations that wait.
+/// Values that wait.
 const BATCH: usize = 128;
 
-/// A distribution that is filled in batches.
-#[derive(Debug)]
-pub struct Batched {
-    waiting: usize,
-    values_ns: [u64; BATCH],
-    counted: Distribution,
+/// What counts values.
+pub trait Counts: Default {
+    /// Counts all of them.
+    fn record_all(&mut self, values: &[u64]);
+    /// Adds all of `other`.
+    fn merge(&mut self, other: &Self);
 }
 
-impl Default for Batched {
+/// Counts that are filled in batches.
+#[derive(Debug)]
+pub struct Batched<C> {
+    waiting: usize,
+    values: [u64; BATCH],
+    counted: C,
+}
+
+impl<C: Counts> Default for Batched<C> {
     fn default() -> Self {
-        Batched { waiting: 0, values_ns: [0; BATCH], counted: Distribution::default() }
+        Batched { waiting: 0, values: [0; BATCH], counted: C::default() }
     }
 }
 
-impl Batched {
-    /// Counts one duration.
+impl<C: Counts> Batched<C> {
+    /// Counts one value.
     #[inline]
-    pub fn record(&mut self, ns: u64) {
-        self.values_ns[self.waiting] = ns;
+    pub fn record(&mut self, value: u64) {
+        self.values[self.waiting] = value;
         self.waiting += 1;
         if self.waiting == BATCH {
             self.flush();
@@ -31,19 +39,30 @@ impl Batched {
     }
 
     /// Adds all of `other`.
-    pub fn merge(&mut self, other: Batched) {
+    pub fn merge(&mut self, other: Batched<C>) {
         self.flush();
         self.counted.merge(&other.finish());
     }
 
-    /// The distribution.
-    pub fn finish(mut self) -> Distribution {
+    /// The counts.
+    pub fn finish(mut self) -> C {
         self.flush();
         self.counted
     }
 
+    #[inline(never)]
     fn flush(&mut self) {
-        self.counted.record_all(&self.values_ns[..self.waiting]);
+        self.counted.record_all(&self.values[..self.waiting]);
         self.waiting = 0;
+    }
+}
+
+impl Counts for Distribution {
+    fn record_all(&mut self, values: &[u64]) {
+        self.record_all(values);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.merge(other);
     }
 }

@@ -5,6 +5,7 @@ use super::cells::Cells;
 use super::depth::DepthMeter;
 use super::plugs::PlugMeter;
 use super::seeks::SeekMeter;
+use crate::stats::Distribution;
 use crate::target::DeviceNumber;
 use crate::trace::analysis::{Device, Direction, RequestLatency, Slice};
 use crate::trace::class::ClassSet;
@@ -42,9 +43,9 @@ pub struct DeviceCollector {
     slice_start_ns: u64,
     slice_end_ns: u64,
     last_queue_ns: Option<u64>,
-    request_d2c: [Batched; Direction::COUNT],
-    request_q2c: [Batched; Direction::COUNT],
-    bio_q2c: [Batched; Direction::COUNT],
+    request_d2c: [Batched<Distribution>; Direction::COUNT],
+    request_q2c: [Batched<Distribution>; Direction::COUNT],
+    bio_q2c: [Batched<Distribution>; Direction::COUNT],
     /// Whether a split here makes no piece more; see [`DeviceCollector::stands_on_others`].
     has_parts_below: bool,
     depth_queue: DepthMeter,
@@ -342,7 +343,7 @@ impl DeviceCollector {
     }
 }
 
-fn merge_each(mine: &mut [Batched], theirs: [Batched; Direction::COUNT]) {
+fn merge_each(mine: &mut [Batched<Distribution>], theirs: [Batched<Distribution>; Direction::COUNT]) {
     mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.merge(theirs));
 }
 

@@ -1,24 +1,27 @@
 //! Distances between successive I/Os.
 
+use super::batch::{Batched, Counts};
 use crate::trace::analysis::Seeks;
 
 /// Places for candidates of the most frequent distance.
 const CANDIDATES: usize = 256;
 
 /// Keeps [`Seeks`] up to date.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SeekMeter {
     end_sector: Option<u64>,
+    count: u64,
+    sequential: u64,
+    others: Batched<Distances>,
+}
+
+/// Distances other than 0.
+#[derive(Debug)]
+struct Distances {
     out: Seeks,
     /// Distance and count. Each place keeps the distance that has the majority of those that fall there (Boyer and
     /// Moore's vote), so the count is the least that there were.
     candidates: Box<[(u64, u64); CANDIDATES]>,
-}
-
-impl Default for SeekMeter {
-    fn default() -> Self {
-        SeekMeter { end_sector: None, out: Seeks::default(), candidates: Box::new([(0, 0); CANDIDATES]) }
-    }
 }
 
 impl SeekMeter {
@@ -30,13 +33,11 @@ impl SeekMeter {
         }
         if let Some(end_sector) = self.end_sector {
             let distance = sector.abs_diff(end_sector);
-            self.out.count += 1;
+            self.count += 1;
             if distance == 0 {
-                self.out.sequential += 1;
+                self.sequential += 1;
             } else {
-                self.out.sum_sectors += u128::from(distance);
-                self.out.sectors.record(distance);
-                self.vote(distance);
+                self.others.record(distance);
             }
         }
         self.end_sector = Some(sector.saturating_add(u64::from(bytes.div_ceil(512))));
@@ -44,15 +45,44 @@ impl SeekMeter {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: SeekMeter) {
-        self.out.merge(&other.finish());
+        self.count += other.count;
+        self.sequential += other.sequential;
+        self.others.merge(other.others);
     }
 
     /// The figures.
-    pub fn finish(mut self) -> Seeks {
+    pub fn finish(self) -> Seeks {
+        Seeks { count: self.count, sequential: self.sequential, ..self.others.finish().seeks() }
+    }
+}
+
+impl Default for Distances {
+    fn default() -> Self {
+        Distances { out: Seeks::default(), candidates: Box::new([(0, 0); CANDIDATES]) }
+    }
+}
+
+impl Counts for Distances {
+    fn record_all(&mut self, distances: &[u64]) {
+        self.out.sectors.record_all(distances);
+        for &distance in distances {
+            self.out.sum_sectors += u128::from(distance);
+            self.vote(distance);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.out.merge(&other.seeks());
+    }
+}
+
+impl Distances {
+    fn seeks(&self) -> Seeks {
         let best = self.candidates.iter().max_by_key(|(distance, n)| (*n, std::cmp::Reverse(*distance)));
         let own = Seeks { frequent: best.copied().filter(|(_, n)| *n > 0), ..Seeks::default() };
-        self.out.merge(&own);
-        self.out
+        let mut seeks = self.out.clone();
+        seeks.merge(&own);
+        seeks
     }
 
     #[inline]
