@@ -239,7 +239,12 @@ impl Reader {
                 if payload_bytes > TEXT_BYTES_MAX {
                     return Err(self.fault(format!("a text of {payload_bytes} bytes")));
                 }
-                self.state = State::Text { end: kind == BlockKind::End as u16, left: payload_bytes as usize };
+                let end = kind == BlockKind::End as u16;
+                match payload_bytes as usize {
+                    // Nothing comes that could complete it.
+                    0 => self.text(&[], end, out)?,
+                    left => self.state = State::Text { end, left },
+                }
             }
             kind => return Err(self.fault(format!("a block of unknown kind {kind}"))),
         }

@@ -107,6 +107,15 @@ fn every_kind_comes_back_from_any_portions() {
 }
 
 #[test]
+fn an_empty_note_does_not_end_a_recording() {
+    let note = block(BlockKind::Note, 0, 0, 0, 0).to_vec();
+    let whole = recording(&[note, events_block(0, &words(&every_kind()), 0), end(&End::default())]);
+    for portion in [1, 32, 1 << 20] {
+        assert_eq!(events(&read(&whole, portion).unwrap()), every_kind(), "portions of {portion}");
+    }
+}
+
+#[test]
 fn cpus_come_in_order_of_time_and_rounds_hold_back() {
     let queue = |time_ns, cpu| event(Act::Queue, time_ns, cpu);
     let (first, second) = ([queue(1, 0), queue(5, 0), queue(9, 0)], [queue(2, 1), queue(4, 1), queue(12, 1)]);
