@@ -7,6 +7,7 @@ mod eyes;
 mod group;
 mod hand;
 mod history;
+pub mod install;
 mod listen;
 mod log;
 mod metrics;

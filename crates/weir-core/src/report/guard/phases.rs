@@ -52,9 +52,10 @@ pub fn phases(seconds: &[Second]) -> Vec<Phase> {
     phases
 }
 
-/// By who is held back; by what was dirtied, where that is known.
+/// By who is held back and by what was dirtied; where that is not known, by whether the guard held against it.
 fn is_pressed(second: &Second) -> bool {
-    second.bulk_held_ms >= HELD_LEAST_MS || second.bulk_bytes.is_some_and(|bytes| bytes >= BULK_LEAST_BYTES)
+    let dirtied = second.bulk_bytes.map_or(second.holding, |bytes| bytes >= BULK_LEAST_BYTES);
+    second.bulk_held_ms >= HELD_LEAST_MS || dirtied
 }
 
 /// Turns runs of `value` that are no longer than `most` into their opposite.
@@ -90,8 +91,9 @@ mod tests {
     #[test]
     fn floods_are_told_from_pauses_and_from_the_odd_file() {
         let second = |pressed: char| Second {
-            bulk_bytes: (pressed != '?').then_some(if pressed == '#' { 100 << 20 } else { 1000 }),
+            bulk_bytes: (!"?h".contains(pressed)).then_some(if pressed == '#' { 100 << 20 } else { 1000 }),
             bulk_held_ms: if pressed == '?' { 400 } else { 0 },
+            holding: pressed == 'h',
             ..Second::default()
         };
         for (course, expected) in [
@@ -100,6 +102,7 @@ mod tests {
             ("..#..", "quiet 0..5"),
             ("..####..", "before 0..2, flood 2..6, after 6..8"),
             ("####", "flood 0..4"),
+            (".hhh", "before 0..1, flood 1..4"),
             (".##..#??.", "before 0..1, flood 1..8, after 8..9"),
             ("####....####.#", "flood 1 0..4, between 4..8, flood 2 8..14"),
         ] {

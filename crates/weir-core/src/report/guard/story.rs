@@ -130,7 +130,9 @@ impl<'a> Story<'a> {
         let floods: usize = self.devices.iter().map(DeviceStory::floods).sum();
         let watched = Nanos(self.length_ns());
         if floods == 0 {
-            return format!("No flood came in {watched}");
+            let seen = self.devices.iter().all(DeviceStory::saw_bulk);
+            let end = if seen { "" } else { ", as far as could be seen" };
+            return format!("No flood came in {watched}{end}");
         }
         let under = if floods == 1 { "a flood".to_string() } else { format!("{floods} floods") };
         let sums = self.devices.iter().filter(|device| device.floods() > 0).map(DeviceStory::flooded);
@@ -147,6 +149,12 @@ impl DeviceStory<'_> {
     /// How many floods there were.
     pub fn floods(&self) -> usize {
         self.phases.iter().filter(|phase| phase.stretch == Stretch::Flood).count()
+    }
+
+    /// Whether the sensor told who writes in bulk.
+    fn saw_bulk(&self) -> bool {
+        let seconds = &self.device.seconds;
+        seconds.is_empty() || seconds.iter().any(|second| second.bulk_bytes.is_some())
     }
 
     /// The seconds of a phase.
@@ -175,7 +183,12 @@ impl DeviceStory<'_> {
         let flooded = self.flooded();
         if flooded.seconds == 0 {
             let all = Sums::of(self.device.seconds.iter());
-            return vec![format!("No flood came. {}", over(&all, "All the time")), self.limit()];
+            let came = if self.saw_bulk() {
+                "No flood came."
+            } else {
+                "Who writes in bulk was not seen, so a flood is known only by what the guard did."
+            };
+            return vec![came.to_string(), over(&all, "All the time"), self.limit()];
         }
         let mut out = Vec::new();
         let mut kept = flooded.kept.map_or(String::new(), |kept| {

@@ -56,6 +56,7 @@ fn noted(at_ms: u64, branch: Branch, now: u64, action: Action, shadow: bool) -> 
     };
     let inputs = Inputs {
         syncs: 312,
+        syncs_per_second: 312.0,
         p99_ns: Some(700_000_000),
         target_ns: Some(460_000_000),
         kept: Some(0.2),

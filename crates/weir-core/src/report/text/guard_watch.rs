@@ -74,8 +74,7 @@ fn head(state: &State, columns: usize) -> Vec<String> {
 fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String> {
     let second = &device.second;
     let standing = words::standing(&device.standing, device.decision.mood);
-    let lever = format!("{}, latencies from {}", device.lever, source(device));
-    let mut lines = vec![edges(&format!("{}  {standing}", device.name), &lever, columns)];
+    let mut lines = vec![format!("{}  {standing}", device.name)];
     let length = columns.saturating_sub(FIGURES + 14).clamp(4, COURSE_MOST);
     let mut row = |name: &str, figures: String, course: (String, String)| {
         let text = format!("  {name:<8} {figures}");
@@ -85,9 +84,13 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
         course(courses.of(&device.name).map(value), length, text)
     };
     let time = |us: Option<u64>| us.map_or("-".to_string(), |us| Nanos(us * 1000).to_string());
+    let tail = match (second.p99_us, second.target_us) {
+        (None, None) => "not known yet".to_string(),
+        (now, target) => format!("{} of {}", time(now), time(target)),
+    };
     row(
         "p99",
-        format!("{} of {}", time(second.p99_us), time(second.target_us)),
+        tail,
         drawn(
             |s| s.p99_us.map(|us| us.max(s.oldest_us) as f64),
             |us| Nanos((us * 1000.0) as u64).to_string(),
@@ -108,7 +111,10 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
         format!("{}{bulk}", megabytes_per_second(second.written_bytes as f64)),
         drawn(|s| Some(s.written_bytes as f64), megabytes_per_second),
     );
-    for (name, text) in [("bulk", writers(device)), ("now", decided(device)), ("so far", totals(device))] {
+    let turned = format!("{}, by {}", device.lever, source(device));
+    for (name, text) in
+        [("turns", turned), ("bulk", writers(device)), ("now", decided(device)), ("so far", totals(device))]
+    {
         for (i, line) in wrap(&text, columns.saturating_sub(11)).into_iter().enumerate() {
             lines.push(format!("  {:<8} {line}", if i == 0 { name } else { "" }));
         }
@@ -325,8 +331,8 @@ mod tests {
         for wanted in [
             "weir guard, process 4711, guards",
             "to hold: p99 within 5.00 × idle, and 93 % of the undisturbed rate; protects mariadb.service",
-            "loop0  holding",
-            "vm.dirty_bytes, latencies from system calls",
+            "loop0  holding\n",
+            "  turns    vm.dirty_bytes, by system calls",
             "of 460 ms",
             ", 97 % kept",
             "limit    8.00 MB of 4.79 GB",

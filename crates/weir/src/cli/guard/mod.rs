@@ -29,10 +29,8 @@ pub enum Command {
     /// Try the law on a simulated machine
     #[command(hide = true)]
     Simulate(simulate::Args),
-    /// Set up the guard as a service
-    #[command(hide = true)]
-    Install(install::Args),
-    /// Remove the service
-    #[command(hide = true)]
+    /// Set up the guard as a service of systemd: unit, configuration, Grafana dashboard
+    Install(Box<install::Args>),
+    /// Remove the service, and put every limit back
     Uninstall(uninstall::Args),
 }

@@ -1,5 +1,13 @@
 //! What can be typed after `weir guard uninstall`.
 
+use std::path::PathBuf;
+
+use clap::ValueHint;
+
 /// Arguments of `weir guard uninstall`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The folder that was taken for / at the install
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
+}

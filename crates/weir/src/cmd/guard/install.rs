@@ -1,9 +1,77 @@
-//! `weir guard install`.
+//! `weir guard install`: the guard as a service of systemd.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
 
 use crate::cli::guard::install::Args;
+use crate::cmd::knobs::root_or;
 use crate::failure::{Lacking, Outcome};
+use crate::guard::install::manifest::{Piece, Root};
+use crate::guard::install::unit::NAME;
+use crate::guard::install::{SHARE, next_steps, passing, pieces};
+use crate::output::print;
+use crate::settings::guard::guard as settings_of;
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    Err(Lacking { what: "this weir has no `guard install`".to_string(), hint: None }.into())
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    let settings = settings_of(&args.run)?;
+    let program = std::env::current_exe().context("cannot tell where this program lies")?;
+    let share = match &args.to {
+        Some(folder) => std::path::absolute(folder).context("cannot tell where --to leads")?,
+        None => PathBuf::from(SHARE),
+    };
+    let pieces = pieces(&settings, &program, &share);
+    if args.root.is_none()
+        && let Some(why) = passing(&program)
+    {
+        say!("weir: {why}");
+    }
+    if args.dry_run {
+        print(&pieces.iter().map(shown).collect::<String>())?;
+        say!("nothing was written; without --dry-run this would be");
+        return Ok(Outcome::Done);
+    }
+    if args.root.is_none() {
+        root_or("installing a service", "--dry-run shows the files, --root FOLDER writes them elsewhere")?;
+    }
+    let root = Root::new(args.root.as_deref());
+    root.install(&pieces)?;
+    let mut said: String =
+        pieces.iter().map(|piece| format!("wrote {}\n", root.under(&piece.path).display())).collect();
+    if args.now {
+        for words in [&["daemon-reload"][..], &["enable", NAME], &["restart", NAME]] {
+            systemctl(words)?;
+            said.push_str(&format!("done  systemctl {}\n", words.join(" ")));
+        }
+    }
+    said.push_str(&next_steps(&settings, args.now));
+    print(&said)?;
+    Ok(Outcome::Done)
+}
+
+fn shown(piece: &Piece) -> String {
+    format!("# {}\n{}\n", piece.path.display(), piece.text)
+}
+
+/// Has systemd do something.
+///
+/// # Errors
+/// When there is no systemd, or it cannot.
+pub fn systemctl(words: &[&str]) -> anyhow::Result<()> {
+    let lacking = |why: String| Lacking {
+        what: format!("systemctl {}: {why}", words.join(" ")),
+        hint: Some("the files are as said; without systemd, `weir guard run` guards as well".to_string()),
+    };
+    let done = Command::new("systemctl").args(words).output().map_err(|error| lacking(error.to_string()))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(lacking(String::from_utf8_lossy(&done.stderr).trim().to_string()).into())
+}
+
+/// Whether systemd runs this machine (sd_booted(3)).
+pub fn is_booted() -> bool {
+    Path::new("/run/systemd/system").is_dir()
 }

@@ -17,7 +17,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Status(args) => status::run(args, command),
         Command::Watch(args) => watch::run(args, command),
         Command::Simulate(args) => simulate::run(args, command),
-        Command::Install(args) => install::run(args, command),
+        Command::Install(args) => install::run(*args, command),
         Command::Uninstall(args) => uninstall::run(args, command),
     }
 }

@@ -1,9 +1,41 @@
-//! `weir guard uninstall`.
+//! `weir guard uninstall`: the service and its files go, the limits go back.
 
+use super::install::{is_booted, systemctl};
 use crate::cli::guard::uninstall::Args;
-use crate::failure::{Lacking, Outcome};
+use crate::cmd::knobs::root_or;
+use crate::failure::Outcome;
+use crate::guard::install::manifest::Root;
+use crate::guard::install::unit::NAME;
+use crate::output::print;
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    Err(Lacking { what: "this weir has no `guard uninstall`".to_string(), hint: None }.into())
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    let root = Root::new(args.root.as_deref());
+    if args.root.is_none() {
+        root_or("removing a service", "--root FOLDER removes what was installed there")?;
+    }
+    let Some(manifest) = root.installed()? else {
+        print("no guard is installed: nothing to remove\n")?;
+        return Ok(Outcome::Done);
+    };
+    let runs_here = args.root.is_none() && is_booted();
+    let mut said = String::new();
+    if runs_here {
+        // Stopped first: its end leads the limits back, with the files still there that say how.
+        systemctl(&["disable", "--now", NAME])?;
+        said.push_str(&format!("done  systemctl disable --now {NAME}\n"));
+    }
+    let removed = root.uninstall(&manifest)?;
+    said.extend(removed.gone.iter().map(|path| format!("removed {}\n", path.display())));
+    said.extend(
+        removed
+            .left
+            .iter()
+            .map(|path| format!("left {}: it was changed since weir wrote it\n", path.display())),
+    );
+    if runs_here {
+        systemctl(&["daemon-reload"])?;
+    }
+    print(&said)?;
+    Ok(Outcome::Done)
 }

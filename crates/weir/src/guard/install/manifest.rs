@@ -1,0 +1,271 @@
+//! What was installed: each file with its text, so that what others have changed since is known and left alone.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Lacking;
+
+/// Where it lies.
+const PATH: &str = "/var/lib/weir/guard-installed.json";
+/// Value of [`Manifest::schema`].
+const SCHEMA: &str = "weir.guard-installed/1";
+
+/// A file to install, or installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Its path on the machine.
+    pub path: PathBuf,
+    /// All of it.
+    pub text: String,
+}
+
+/// Everything that was installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    schema: String,
+    /// In the order of writing.
+    pieces: Vec<Piece>,
+    /// Folders that were made for them, outermost first.
+    folders: Vec<PathBuf>,
+}
+
+/// What an uninstall did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Files and folders that are gone.
+    pub gone: Vec<PathBuf>,
+    /// Files that somebody has changed since, and which stay.
+    pub left: Vec<PathBuf>,
+}
+
+/// A folder taken for `/`.
+#[derive(Debug, Clone)]
+pub struct Root(PathBuf);
+
+impl Root {
+    /// The machine itself, or a folder such as that of an image.
+    pub fn new(folder: Option<&Path>) -> Root {
+        Root(folder.unwrap_or(Path::new("/")).to_path_buf())
+    }
+
+    /// Where a path of the machine lies.
+    pub fn under(&self, path: &Path) -> PathBuf {
+        self.0.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// What is installed; `None` where nothing is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn installed(&self) -> anyhow::Result<Option<Manifest>> {
+        let path = self.under(Path::new(PATH));
+        let Some(text) = read(&path)? else { return Ok(None) };
+        let manifest: Manifest =
+            serde_json::from_str(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
+        match manifest.schema.as_str() {
+            SCHEMA => Ok(Some(manifest)),
+            other => Err(unreadable(&path, &format!("its schema is {other}, this weir reads {SCHEMA}"))),
+        }
+    }
+
+    /// Writes the pieces, in place of what an earlier install wrote.
+    ///
+    /// # Errors
+    /// Before anything is written when a file is there that is not weir's or was changed since; later when a file
+    /// cannot be written: what was written until then is in the manifest.
+    pub fn install(&self, pieces: &[Piece]) -> anyhow::Result<()> {
+        let earlier = self.installed()?;
+        let was = |path: &Path| {
+            earlier.iter().flat_map(|m| &m.pieces).find(|p| p.path == path).map(|p| p.text.as_str())
+        };
+        for piece in pieces {
+            let there = read(&self.under(&piece.path))?;
+            let ours = |text: &str| text == piece.text || was(&piece.path) == Some(text);
+            if there.as_deref().is_some_and(|text| !ours(text)) {
+                return Err(in_the_way(&self.under(&piece.path), was(&piece.path).is_some()));
+            }
+        }
+        let mut manifest =
+            earlier.unwrap_or(Manifest { schema: SCHEMA.into(), pieces: Vec::new(), folders: Vec::new() });
+        for piece in pieces {
+            self.make_folder(&piece.path, &mut manifest)?;
+            // Noted before it is written: whatever ends this, an uninstall knows of the file.
+            manifest.pieces.retain(|known| known.path != piece.path);
+            manifest.pieces.push(piece.clone());
+            self.save(&manifest)?;
+            write(&self.under(&piece.path), &piece.text, 0o644)?;
+        }
+        Ok(())
+    }
+
+    fn make_folder(&self, file: &Path, manifest: &mut Manifest) -> anyhow::Result<()> {
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        let missing = folder.ancestors().take_while(|f| !self.under(f).exists());
+        let mut missing: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
+        missing.reverse();
+        manifest.folders.extend(missing);
+        let real = self.under(folder);
+        fs::create_dir_all(&real).with_context(|| format!("cannot make {}", real.display()))
+    }
+
+    fn save(&self, manifest: &Manifest) -> anyhow::Result<()> {
+        let path = self.under(Path::new(PATH));
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        write(&path, &(serde_json::to_string_pretty(manifest)? + "\n"), 0o600)
+    }
+
+    /// Removes what is as it was installed, and the folders that were made for it and are empty now.
+    ///
+    /// # Errors
+    /// When a file cannot be removed; the manifest stays then.
+    pub fn uninstall(&self, manifest: &Manifest) -> anyhow::Result<Removed> {
+        let mut removed = Removed::default();
+        for piece in &manifest.pieces {
+            let path = self.under(&piece.path);
+            match read(&path)? {
+                None => {}
+                Some(text) if text == piece.text => {
+                    fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+                    removed.gone.push(path);
+                }
+                Some(_) => removed.left.push(path),
+            }
+        }
+        for folder in manifest.folders.iter().rev().map(|folder| self.under(folder)) {
+            // One that others use is not empty, and stays.
+            if fs::remove_dir(&folder).is_ok() {
+                removed.gone.push(folder);
+            }
+        }
+        let path = self.under(Path::new(PATH));
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        Ok(removed)
+    }
+}
+
+/// The text of a file; `None` where there is none.
+fn read(path: &Path) -> anyhow::Result<Option<String>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Beside its place and renamed: nobody sees half a file.
+fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".weir-new");
+    let beside = path.with_file_name(name);
+    let written = File::create(&beside)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn unreadable(path: &Path, why: &str) -> anyhow::Error {
+    let what = format!("{} cannot be used: {why}", path.display());
+    let hint = "it lists what `weir guard install` wrote; remove those files by hand, then it".to_string();
+    Lacking { what, hint: Some(hint) }.into()
+}
+
+fn in_the_way(path: &Path, was_ours: bool) -> anyhow::Error {
+    let why = if was_ours { "was changed since weir wrote it" } else { "is there already and not weir's" };
+    let what = format!("{} {why}", path.display());
+    Lacking { what, hint: Some("move it away, or edit it yourself; nothing was written".to_string()) }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(path: &str, text: &str) -> Piece {
+        Piece { path: PathBuf::from(path), text: text.to_string() }
+    }
+
+    /// A folder with something in it that is not weir's.
+    fn image() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("etc/systemd/system")).unwrap();
+        fs::write(dir.path().join("etc/systemd/system/other.service"), "theirs").unwrap();
+        let root = Root::new(Some(dir.path()));
+        (dir, root)
+    }
+
+    /// Every file and folder below, with the files' texts.
+    fn all(folder: &Path) -> Vec<(PathBuf, Option<String>)> {
+        let mut found = Vec::new();
+        let mut folders = vec![folder.to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                found.push((path.clone(), fs::read_to_string(&path).ok()));
+                if path.is_dir() {
+                    folders.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    const UNIT: &str = "/etc/systemd/system/weir-guard.service";
+    const CONFIG: &str = "/etc/weir/guard.toml";
+    const BOARD: &str = "/usr/local/share/weir/grafana-guard.json";
+
+    fn pieces() -> [Piece; 3] {
+        [piece(UNIT, "unit"), piece(CONFIG, "shadow = true\n"), piece(BOARD, "{}")]
+    }
+
+    #[test]
+    fn there_and_back_leaves_nothing() {
+        let (dir, root) = image();
+        fs::create_dir_all(dir.path().join("var/lib/weir")).unwrap();
+        let before = all(dir.path());
+        root.install(&pieces()).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("etc/weir/guard.toml")).unwrap(), "shadow = true\n");
+        // Again, with another text: what weir wrote it may replace.
+        root.install(&[piece(UNIT, "newer unit")]).unwrap();
+        let removed = root.uninstall(&root.installed().unwrap().unwrap()).unwrap();
+        assert_eq!(removed.left, Vec::<PathBuf>::new());
+        assert_eq!(all(dir.path()), before);
+        assert_eq!(root.installed().unwrap(), None);
+    }
+
+    #[test]
+    fn what_was_changed_since_stays_and_is_named() {
+        let (dir, root) = image();
+        root.install(&pieces()).unwrap();
+        let config = dir.path().join("etc/weir/guard.toml");
+        fs::write(&config, "shadow = false\n").unwrap();
+        let error = root.install(&pieces()).unwrap_err().to_string();
+        assert!(error.contains("guard.toml was changed since"), "{error}");
+        let removed = root.uninstall(&root.installed().unwrap().unwrap()).unwrap();
+        assert_eq!(removed.left, std::slice::from_ref(&config));
+        assert_eq!(fs::read_to_string(&config).unwrap(), "shadow = false\n");
+        assert!(!root.under(Path::new(UNIT)).exists() && !dir.path().join("usr").exists());
+    }
+
+    #[test]
+    fn nothing_is_written_over_what_is_not_weirs() {
+        let (dir, root) = image();
+        fs::write(dir.path().join("etc/systemd/system/weir-guard.service"), "theirs").unwrap();
+        let before = all(dir.path());
+        let error = root.install(&pieces()).unwrap_err().to_string();
+        assert!(error.contains("not weir's"), "{error}");
+        assert_eq!(all(dir.path()), before);
+    }
+}
