@@ -1,5 +1,6 @@
 //! Engines, pacing, the runner and the flood: the part of weir that issues I/O.
 
+pub mod canary;
 mod content;
 pub mod engine;
 pub mod error;

@@ -10,10 +10,12 @@ const WINDOW: Duration = Duration::from_millis(2);
 /// Completions to see before the mean is told.
 const COMPLETIONS_MIN: u64 = 2_000;
 
-/// The kernel's figures of one program.
+/// The kernel's figures of one program, or of several together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProgramFigures {
+    /// Time in it, ns, while the kernel's BPF statistics were on.
     pub run_time_ns: u64,
+    /// How often it ran meanwhile.
     pub runs: u64,
     /// Runs that were skipped because the program would have interrupted itself.
     pub skipped: u64,

@@ -17,9 +17,10 @@ mod writers;
 
 use std::path::PathBuf;
 
+pub use crate::live::overhead::ProgramFigures;
 pub use judge::{Class, Judge};
 pub use session::{DeviceLook, Look, Session};
-pub use unit::{Unit, unit};
+pub use unit::{Unit, processes_of, unit};
 
 /// Whose syncs are protected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

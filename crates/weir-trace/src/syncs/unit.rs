@@ -31,16 +31,14 @@ impl Unit {
     pub fn whose(&self) -> Whose {
         match self {
             Unit::Group(path) => Whose::Cgroup(path.clone()),
-            Unit::Folder(path) => Whose::Listed(processes(path)),
+            Unit::Folder(path) => Whose::Listed(processes_of(path)),
         }
     }
 
-    /// The processes that are to be listed now, where they have to be.
-    pub fn to_list(&self) -> Option<Vec<u32>> {
-        match self {
-            Unit::Group(_) => None,
-            Unit::Folder(path) => Some(processes(path)),
-        }
+    /// The processes it holds at this moment.
+    pub fn processes(&self) -> Vec<u32> {
+        let (Unit::Group(path) | Unit::Folder(path)) = self;
+        processes_of(path)
     }
 }
 
@@ -66,17 +64,17 @@ fn find(folder: &Path, name: &str, levels: u32) -> Option<PathBuf> {
     let mut below: Vec<PathBuf> = folders_in(folder);
     below.sort();
     let named = below.iter().find(|path| path.file_name().is_some_and(|file| file == name));
-    if let Some(path) = named.filter(|path| !processes(path).is_empty()) {
+    if let Some(path) = named.filter(|path| !processes_of(path).is_empty()) {
         return Some(path.clone());
     }
     below.iter().filter(|_| levels > 0).find_map(|path| find(path, name, levels - 1))
 }
 
-/// Processes in a group and the groups below it.
-fn processes(folder: &Path) -> Vec<u32> {
+/// Processes in a cgroup, of either version, and those below it.
+pub fn processes_of(folder: &Path) -> Vec<u32> {
     let listed = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     let mut found: Vec<u32> = listed.lines().filter_map(|line| line.parse().ok()).collect();
-    found.extend(folders_in(folder).iter().flat_map(|path| processes(path)));
+    found.extend(folders_in(folder).iter().flat_map(|path| processes_of(path)));
     found
 }
 

@@ -1,12 +1,16 @@
 //! What a look brings, of every device under guard.
 
-use weir_core::control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
+use std::path::{Path, PathBuf};
+
+use weir_core::control::{Bulk, DeviceFlow, Sensor, Syncs};
 use weir_core::target::DeviceNumber;
 
 use weir_host::{self as host, Flow, Host, HostError};
 
 use super::clock::Moment;
+use super::sensor::{self, Senses, Sight};
 use super::subject::{self, Subject};
+use crate::settings::guard::Protected;
 
 /// What was seen of a device since the look before.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +40,7 @@ pub trait Eyes {
 pub struct Machine {
     host: Host,
     watched: Vec<Watched>,
+    senses: Senses,
     looks: u64,
 }
 
@@ -49,34 +54,66 @@ struct Watched {
 const SEARCH_EVERY: u64 = 10;
 
 impl Machine {
-    /// Watches these from now on.
+    /// Watches these from now on, and the syncs of those that are to be protected.
     ///
     /// # Errors
     /// When the counters of one cannot be read.
-    pub fn watch(host: &Host, subjects: &[Subject]) -> Result<Machine, HostError> {
+    pub fn watch(host: &Host, subjects: &[Subject], protect: &[Protected]) -> anyhow::Result<Machine> {
         let watched = |subject: &Subject| {
             Ok(Watched { subject: subject.clone(), flow: Some(host.flow(subject.number)?) })
         };
         let watched = subjects.iter().map(watched).collect::<Result<_, HostError>>()?;
-        Ok(Machine { host: host.clone(), watched, looks: 0 })
+        let devices = subjects.iter().map(|subject| sensor::Watched {
+            number: subject.number,
+            file_system: subject.file_system,
+            folder: folder(host, subject),
+        });
+        let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source: None };
+        let senses = Senses::start(host, &options)?;
+        Ok(Machine { host: host.clone(), watched, senses, looks: 0 })
     }
 }
 
 impl Eyes for Machine {
-    fn look(&mut self, _now: Moment) -> Vec<Option<Seen>> {
+    fn look(&mut self, now: Moment) -> Vec<Option<Seen>> {
         self.looks += 1;
         let searches = self.looks.is_multiple_of(SEARCH_EVERY);
-        let host = &self.host;
-        self.watched.iter_mut().map(|watched| watched.look(host, searches)).collect()
+        let mut flows = Vec::with_capacity(self.watched.len());
+        for (at, watched) in self.watched.iter_mut().enumerate() {
+            let was_away = watched.flow.is_none();
+            let flow = watched.look(&self.host, searches);
+            if was_away && flow.is_some() {
+                self.senses.moved(at, watched.subject.number);
+            }
+            flows.push(flow.map(|flow| (watched.subject.number, flow)));
+        }
+        let sights = self.senses.look(now.awake_ns);
+        let seen = |(flow, sight): (Option<(DeviceNumber, DeviceFlow)>, Sight)| {
+            let (number, flow) = flow?;
+            Some(Seen { number, sensor: sight.sensor, syncs: sight.syncs, bulk: sight.bulk, flow })
+        };
+        flows.into_iter().zip(sights).map(seen).collect()
     }
 
     fn remarks(&self) -> Vec<String> {
-        Vec::new()
+        self.senses.remarks()
     }
 }
 
+/// A folder on the device: the one that was named, or where it is mounted for writing.
+fn folder(host: &Host, subject: &Subject) -> Option<PathBuf> {
+    let named = Path::new(&subject.asked);
+    if named.is_dir() {
+        return Some(named.to_path_buf());
+    }
+    let is_there = |mount: &String| {
+        subject::find(host, mount).ok().flatten().is_some_and(|found| found.number == subject.number)
+    };
+    host.mounts_for_writing().into_iter().find(is_there).map(PathBuf::from)
+}
+
 impl Watched {
-    fn look(&mut self, host: &Host, searches: bool) -> Option<Seen> {
+    fn look(&mut self, host: &Host, searches: bool) -> Option<DeviceFlow> {
         if self.flow.is_none() && searches {
             // A path that lies elsewhere now is not what was to be guarded.
             let found = subject::find(host, &self.subject.asked).ok().flatten();
@@ -85,19 +122,12 @@ impl Watched {
                 self.subject = found;
             }
         }
-        let flow = match self.flow.as_mut()?.look() {
-            Ok(host::Seen::Here(flow)) => flow,
+        match self.flow.as_mut()?.look() {
+            Ok(host::Seen::Here(flow)) => Some(flow),
             _ => {
                 self.flow = None;
-                return None;
+                None
             }
-        };
-        Some(Seen {
-            number: self.subject.number,
-            sensor: Sensor { source: SensorSource::Diskstats, silent_ns: 0, lost: 0 },
-            syncs: Syncs::default(),
-            bulk: Bulk::default(),
-            flow,
-        })
+        }
     }
 }

@@ -15,6 +15,7 @@ mod notify;
 mod post;
 mod scribe;
 mod second;
+mod sensor;
 pub mod socket;
 mod start;
 mod subject;

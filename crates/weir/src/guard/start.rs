@@ -60,7 +60,7 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
     });
     let log = log.transpose()?;
     let has_log = log.is_some();
-    let eyes = Machine::watch(&host, &subjects)?;
+    let eyes = Machine::watch(&host, &subjects, &settings.protect)?;
     let groups = groups(&host, &journal, settings, &subjects)?;
     let scribe = Scribe::start(log, begin_chapter(command, &subjects))?;
     let mut teller = Teller::new(scribe, settings.format, has_log);

@@ -1,0 +1,96 @@
+//! A device's counters as a sensor: what its flushes took on average, and how long it has not ended a write.
+
+use weir_core::control::{Bulk, Sensor, SensorSource, Syncs};
+use weir_core::stats::Histogram;
+use weir_core::stats::histogram::bucket_of;
+use weir_core::target::DeviceNumber;
+use weir_host::{Host, Ticks};
+
+use super::Sight;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// One device.
+pub struct Counters {
+    host: Host,
+    number: DeviceNumber,
+    before: Option<Ticks>,
+    ended_ns: u64,
+    answered_ns: Option<u64>,
+}
+
+impl Counters {
+    /// Of this device.
+    pub fn of(host: &Host, number: DeviceNumber) -> Counters {
+        Counters { host: host.clone(), number, before: None, ended_ns: 0, answered_ns: None }
+    }
+
+    /// It has this number now.
+    pub fn moved(&mut self, number: DeviceNumber) {
+        (self.number, self.before) = (number, None);
+    }
+
+    /// What happened since the look before.
+    pub fn look(&mut self, now_ns: u64) -> Sight {
+        let ticks = self.host.ticks(self.number).ok().flatten();
+        let answered_ns = *self.answered_ns.get_or_insert(now_ns);
+        if ticks.is_some() {
+            self.answered_ns = Some(now_ns);
+        }
+        let silent_ns = if ticks.is_some() { 0 } else { now_ns.saturating_sub(answered_ns) };
+        let syncs = ticks.map(|ticks| self.syncs(ticks, now_ns)).unwrap_or_default();
+        let sensor = Sensor { source: SensorSource::Diskstats, silent_ns, lost: 0 };
+        Sight { syncs, bulk: Bulk::default(), sensor }
+    }
+
+    /// Every flush counts as a sync of the mean length; what waits is as old as the last write that ended.
+    fn syncs(&mut self, ticks: Ticks, now_ns: u64) -> Syncs {
+        let Some(before) = self.before.replace(ticks) else {
+            self.ended_ns = now_ns;
+            return Syncs::default();
+        };
+        if ticks.writes != before.writes || ticks.flushes != before.flushes || ticks.in_flight == 0 {
+            self.ended_ns = now_ns;
+        }
+        let flushes = ticks.flushes.wrapping_sub(before.flushes);
+        let took_ns = ticks.flush_ms.wrapping_sub(before.flush_ms).saturating_mul(NS_PER_MS);
+        let mut ended = Histogram::new();
+        if let Some(mean_ns) = took_ns.checked_div(flushes) {
+            ended.add_bucket(bucket_of(mean_ns), flushes);
+        }
+        let oldest_ns = now_ns.saturating_sub(self.ended_ns);
+        Syncs { ended, under_way: u32::from(oldest_ns > 0), oldest_ns, ..Syncs::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flushes_and_what_waits_come_from_the_counters() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("proc")).unwrap();
+        let set = |writes: u64, in_flight: u64, flushes: u64, flush_ms: u64| {
+            let line = format!(
+                "8 0 sda 1 2 3 4 {writes} 6 7 800 {in_flight} 10 11 12 13 14 15 {flushes} {flush_ms}\n"
+            );
+            std::fs::write(folder.path().join("proc/diskstats"), line).unwrap();
+        };
+        let number = DeviceNumber { major: 8, minor: 0 };
+        let mut counters = Counters::of(&Host::at(folder.path()), number);
+        let mut look = |now_ns| {
+            let sight = counters.look(now_ns);
+            (sight.syncs.ended.count(), sight.syncs.oldest_ns, sight.sensor.silent_ns)
+        };
+        set(10, 0, 5, 20);
+        assert_eq!(look(100), (0, 0, 0), "nothing to compare with yet");
+        set(12, 3, 9, 60);
+        assert_eq!(look(200), (4, 0, 0));
+        assert_eq!(look(300), (0, 100, 0), "three requests, and none ended");
+        set(12, 0, 9, 60);
+        assert_eq!(look(400), (0, 0, 0));
+        std::fs::write(folder.path().join("proc/diskstats"), "").unwrap();
+        assert_eq!(look(500), (0, 0, 100), "it is gone");
+    }
+}

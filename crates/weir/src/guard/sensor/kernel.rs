@@ -1,0 +1,174 @@
+//! System calls as a sensor, by programs in the kernel.
+
+#[cfg(feature = "trace")]
+pub use with::Syscalls;
+#[cfg(not(feature = "trace"))]
+pub use without::Syscalls;
+
+#[cfg(feature = "trace")]
+mod with {
+    //! A session of weir's programs, and whose syncs it counts.
+
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    use weir_core::control::{Bulk, Syncs};
+    use weir_trace::syncs::{DeviceLook, Look, Session, Whose, processes_of, unit};
+
+    use super::super::{Sight, Watched, whose};
+    use crate::settings::guard::Protected;
+
+    /// Lists of processes and whether a unit was started anew are looked at so often.
+    const LIST_EVERY_NS: u64 = 1_000_000_000;
+
+    /// Programs in the kernel.
+    pub struct Syscalls {
+        session: Session,
+        protect: Vec<Protected>,
+        whose: Whose,
+        /// The cgroup's inode: a unit that is started anew has another.
+        group: Option<u64>,
+        next_ns: u64,
+    }
+
+    impl Syscalls {
+        /// Loads and attaches them, or says what is missing.
+        pub fn start(protect: &[Protected]) -> Result<Syscalls, String> {
+            let whose = resolve(protect);
+            let session = Session::start(&whose).map_err(|why| why.to_string())?;
+            let group = inode(&whose);
+            Ok(Syscalls { session, protect: protect.to_vec(), whose, group, next_ns: 0 })
+        }
+
+        /// What happened on these devices since the look before.
+        pub fn look(&mut self, devices: &[Watched], now_ns: u64) -> Vec<Sight> {
+            if now_ns >= self.next_ns {
+                self.next_ns = now_ns + LIST_EVERY_NS;
+                self.follow();
+            }
+            let Look { devices: mut found, sensor } = self.session.look(now_ns);
+            let sight = |device: &Watched| {
+                let own = found.remove(&device.number);
+                let of_file_system = device.file_system.and_then(|number| found.remove(&number));
+                let DeviceLook { syncs, bulk, .. } = joined(own, of_file_system);
+                Sight { syncs, bulk, sensor }
+            };
+            devices.iter().map(sight).collect()
+        }
+
+        /// Whom it cannot find.
+        pub fn remark(&self) -> Option<String> {
+            if !self.session.knows_writers() {
+                return Some(
+                    "this kernel does not tell who writes: every process that syncs is protected".to_string(),
+                );
+            }
+            let is_empty = matches!(&self.whose, Whose::Listed(listed) if listed.is_empty());
+            let names = || self.protect.iter().map(Protected::to_string).collect::<Vec<_>>().join(", ");
+            is_empty.then(|| format!("{} does not run: nothing is protected until it does", names()))
+        }
+
+        /// Whoever began since the last time.
+        fn follow(&mut self) {
+            if matches!(self.whose, Whose::Everybody | Whose::Comm(_) | Whose::Descendants(_)) {
+                return;
+            }
+            let is_as_it_was = matches!(self.whose, Whose::Cgroup(_)) && inode(&self.whose) == self.group;
+            if is_as_it_was {
+                return;
+            }
+            let whose = resolve(&self.protect);
+            if let (Whose::Listed(_), Whose::Listed(now)) = (&self.whose, &whose) {
+                // A list that does not fit keeps those that did.
+                let _ = self.session.list(now);
+                self.whose = whose;
+                return;
+            }
+            // Where the new programs are refused, the old ones go on seeing nothing, which is tried again.
+            if let Ok(session) = Session::start(&whose) {
+                (self.session, self.group, self.whose) = (session, inode(&whose), whose);
+            }
+        }
+    }
+
+    fn inode(whose: &Whose) -> Option<u64> {
+        let Whose::Cgroup(path) = whose else { return None };
+        fs::metadata(path).ok().map(|facts| facts.ino())
+    }
+
+    /// One alone the programs know by itself; of several, or of a unit of cgroup v1, processes are listed.
+    fn resolve(protect: &[Protected]) -> Whose {
+        match protect {
+            [] | [Protected::All] => Whose::Everybody,
+            [Protected::Comm(name)] => Whose::Comm(name.clone()),
+            [Protected::Pid(pid)] => Whose::Descendants(*pid),
+            [Protected::Unit(name)] => unit(name).map_or(Whose::Listed(Vec::new()), |unit| unit.whose()),
+            [Protected::Cgroup(path)] => match whose::group(path, &mounts()) {
+                Some(path) => Whose::Cgroup(path),
+                None => Whose::Listed(Vec::new()),
+            },
+            several => Whose::Listed(whose::processes(several, in_groups)),
+        }
+    }
+
+    fn in_groups(protected: &Protected) -> Vec<u32> {
+        match protected {
+            Protected::Unit(name) => unit(name).map(|unit| unit.processes()).unwrap_or_default(),
+            Protected::Cgroup(path) => whose::group(path, &mounts())
+                .map(|path: std::path::PathBuf| processes_of(Path::new(&path)))
+                .unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn mounts() -> String {
+        fs::read_to_string("/proc/self/mounts").unwrap_or_default()
+    }
+
+    /// Of a file system that has a number of its own, syncs are counted there and pauses at either.
+    fn joined(one: Option<DeviceLook>, other: Option<DeviceLook>) -> DeviceLook {
+        let (mut one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+        let Syncs { ended, under_way, oldest_ns, held_back_ns, held_back } = other.syncs;
+        one.syncs.ended.merge(&ended);
+        one.syncs.under_way += under_way;
+        one.syncs.oldest_ns = one.syncs.oldest_ns.max(oldest_ns);
+        one.syncs.held_back_ns += held_back_ns;
+        one.syncs.held_back += held_back;
+        let Bulk { held_back_ns, held_back, writers, protected_share } = other.bulk;
+        one.bulk.held_back_ns += held_back_ns;
+        one.bulk.held_back += held_back;
+        one.bulk.writers.extend(writers);
+        one.bulk.protected_share = one.bulk.protected_share.or(protected_share);
+        one.left_out += other.left_out;
+        one
+    }
+}
+
+#[cfg(not(feature = "trace"))]
+mod without {
+    //! Built without programs for the kernel.
+
+    use super::super::{Sight, Watched};
+    use crate::settings::guard::Protected;
+
+    /// Never there.
+    pub enum Syscalls {}
+
+    impl Syscalls {
+        /// Says that it cannot be.
+        pub fn start(_protect: &[Protected]) -> Result<Syscalls, String> {
+            Err("this weir was built without tracing".to_string())
+        }
+
+        /// Never asked for.
+        pub fn look(&mut self, _devices: &[Watched], _now_ns: u64) -> Vec<Sight> {
+            match *self {}
+        }
+
+        /// Never asked for.
+        pub fn remark(&self) -> Option<String> {
+            match *self {}
+        }
+    }
+}
