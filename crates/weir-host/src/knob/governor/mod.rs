@@ -10,6 +10,7 @@ mod lever;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -106,7 +107,13 @@ impl Governor {
         for (knob, value) in hand.knobs.iter().zip(hand.read(host)?) {
             check_writable(host, knob, &value)?;
         }
-        let entry = || entry(host, &hand, floor_bytes, hangs_after);
+        // Reckoned once: memory moves, and the journal's bands must hold every limit that is ever set.
+        let limits = Cell::new(Limits::default());
+        let entry = || {
+            let found = hand.read(host)?;
+            limits.set(saved_limits(host, &hand, &found, floor_bytes)?);
+            entry(host, &hand, found, &limits.get(), hangs_after)
+        };
         let (file, entry) = journal.enter(host, &hand.knobs, Duration::ZERO, entry)?;
         let found: Vec<Value> = entry.changes.iter().map(|change| change.old.clone()).collect();
         let bands: Vec<Band> = entry.changes.iter().filter_map(|change| change.band).collect();
@@ -117,8 +124,8 @@ impl Governor {
                 return Err(KnobError::NoGuardian(error));
             }
         };
-        let mut governor = Governor {
-            limits: Limits::default(),
+        Ok(Governor {
+            limits: limits.get(),
             in_force: found,
             host: host.clone(),
             journal: journal.clone(),
@@ -132,9 +139,7 @@ impl Governor {
             bands,
             hangs_after,
             guardian,
-        };
-        governor.limits = saved_limits(host, &governor.hand, &governor.in_force, floor_bytes)?;
-        Ok(governor)
+        })
     }
 
     /// The limits: in force as read now, what was found as the kernel reckoned it when the governor started, and the
@@ -368,10 +373,14 @@ fn gone(said: String) -> Move {
 }
 
 /// What goes into the journal: values as they are now, and which ones are going to be the guard's.
-fn entry(host: &Host, hand: &Hand, floor_bytes: u64, hangs_after: Duration) -> Result<Entry, KnobError> {
-    let found = hand.read(host)?;
-    let limits = saved_limits(host, hand, &found, floor_bytes)?;
-    let bands = hand.bands(host, &found, &limits)?;
+fn entry(
+    host: &Host,
+    hand: &Hand,
+    found: Vec<Value>,
+    limits: &Limits,
+    hangs_after: Duration,
+) -> Result<Entry, KnobError> {
+    let bands = hand.bands(host, &found, limits)?;
     let written = |((knob, old), band): ((&KnobName, Value), Band)| Written {
         device_sequence: order::device_sequence(&host.tree, knob),
         knob: knob.clone(),
