@@ -1,5 +1,6 @@
 """What is compared in the gauntlet: ways to bound what may be dirty."""
 import contextlib
+import os
 
 import device as devices
 import guarded
@@ -7,7 +8,37 @@ import guarded
 # A static limit after the rule of thumb: what the device writes in this time.
 BXT_SECONDS = 0.05
 STATIC_BYTES = {"15MB": 15_000_000, "4MB": 4_000_000}
-NAMES = ["default", *STATIC_BYTES, "BxT", "guard"]
+# What wbt takes on a solid-state disk where nobody sets it.
+WBT_MICROSECONDS = "2000"
+QUEUES = {"bfq": ("scheduler", "bfq"), "wbt": ("wbt_lat_usec", WBT_MICROSECONDS)}
+NAMES = ["default", *STATIC_BYTES, "BxT", *QUEUES, "guard"]
+
+
+def lacking(name, device):
+    """Why a contender cannot take part on this device; None where it can."""
+    if name not in QUEUES:
+        return None
+    setting, value = QUEUES[name]
+    if not device.has_queue:
+        return f"took no part: {device.name} is throttled above its queue, which is where {name} acts"
+    if not os.path.exists(device.queue(setting)):
+        return f"took no part: {device.name} has no {setting}"
+    if setting == "scheduler" and value not in devices.read(device.queue(setting)):
+        return f"took no part: {device.name} does not offer {value}"
+    return None
+
+
+@contextlib.contextmanager
+def queue_setting(device, setting, value):
+    """A setting of the request queue. Writing wbt_lat_usec, also writing back what it was, marks it as set by hand."""
+    found = devices.read(device.queue(setting))
+    if setting == "scheduler":
+        found = found[found.index("[") + 1:found.index("]")]
+    devices.write(device.queue(setting), value)
+    try:
+        yield
+    finally:
+        devices.write(device.queue(setting), found)
 
 
 class Running:
@@ -27,6 +58,8 @@ def in_force(name, device, arguments):
             stack.enter_context(devices.static_limit(STATIC_BYTES[name]))
         elif name == "BxT":
             stack.enter_context(devices.static_limit(int(device.shape.steps[0] * BXT_SECONDS)))
+        elif name in QUEUES:
+            stack.enter_context(queue_setting(device, *QUEUES[name]))
         elif name == "guard":
             guard = stack.enter_context(guarded.Guard(arguments.weir, device, log=arguments.log))
         yield running

@@ -5,9 +5,11 @@ Everything here is a context manager that puts back what it changed when its wit
 import contextlib
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "trace"))
@@ -59,6 +61,9 @@ def write(path, value):
 class Device:
     """A throttled loop device with a file system, and on it the file that syncs write to."""
 
+    # Whether what the device cannot take waits in its request queue.
+    has_queue = False
+
     def __init__(self, shape, fs, folder, size_mib):
         self.shape, self.fs, self.size_mib = shape, fs, size_mib
         options = [f"write_iops={shape.write_iops}", f"write_bps={shape.steps[0]}", f"fs={fs}", f"size={size_mib}M"]
@@ -71,7 +76,7 @@ class Device:
         self.path = read(os.path.join(self.folder, "dev"))
         self.name = os.path.basename(self.path)
         self.bps = shape.steps[0]
-        # The throttles hold for what is started this way.
+        # The throttles hold for what is started this way. They act above the device's queue.
         self.prefix = [LOOP_DEVICE, "run", self.folder]
 
     def __enter__(self):
@@ -90,6 +95,10 @@ class Device:
         """Size of each of the bulk writer's two files."""
         return (self.size_mib - self.sync_mib - 256) // 2
 
+    def queue(self, name):
+        """The path of a setting of its request queue."""
+        return f"/sys/block/{self.name}/queue/{name}"
+
     def written(self):
         """Writes that ended and bytes written since it was made."""
         fields = read(f"/sys/block/{self.name}/stat").split()
@@ -106,6 +115,30 @@ class Device:
         self.throttle(self.shape.steps[0])
         subprocess.run(["sync", "-f", self.mount], check=True)
         time.sleep(1.0)
+
+
+class Here(Device):
+    """A folder on a disk that somebody else throttles: below its request queue, where schedulers and wbt act."""
+
+    has_queue = True
+
+    def __init__(self, shape, folder, size_mib):
+        self.shape, self.size_mib, self.bps = shape, size_mib, shape.steps[0]
+        number = os.stat(folder).st_dev
+        block = os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+        if not os.path.exists(block):
+            table.lacking(f"{folder} is on no block device")
+        # Throttles and queues belong to the whole disk.
+        disk = os.path.dirname(block) if os.path.exists(os.path.join(block, "partition")) else block
+        self.name, self.path = os.path.basename(disk), f"/dev/{os.path.basename(disk)}"
+        self.folder, self.prefix = tempfile.mkdtemp(prefix="weir-gauntlet.", dir=folder), []
+        self.mount = self.folder
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def throttle(self, bps):
+        """Not from here."""
 
 
 def limits_found():

@@ -5,8 +5,6 @@ import itertools
 LEAD = 3
 # The 99th percentile may be so many times that of the idle device at the same threads.
 TIMES_IDLE = 5.0
-# Largest write that the block layer makes of bulk pages on these devices (max_sectors_kb = 1280).
-BULK_WRITE_BYTES = 1280 * 1024
 IN_TARGET_BAR = 97.0
 BULK_ALONE_BAR = 97.0
 # Share of the device's writes, in %, below which an idle phase is said to have been disturbed.
@@ -81,7 +79,7 @@ def left_over(phase, shape, idle):
     for limit, group in itertools.groupby(zip(limits, seconds), key=lambda pair: pair[0]):
         commits = [second["commits"] for _, second in group]
         by_bytes = limit * len(commits) - sum(commits) * idle["bytes_per_commit"]
-        by_writes = (shape.write_iops * len(commits) - sum(commits) * idle["writes_per_commit"]) * BULK_WRITE_BYTES
+        by_writes = (shape.write_iops * len(commits) - sum(commits) * idle["writes_per_commit"]) * phase["bulk_write_bytes"]
         left += max(0.0, min(by_bytes, by_writes))
     return left / len(limits) if left > 0.01 * sum(limits) else None
 

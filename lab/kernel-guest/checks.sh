@@ -109,6 +109,15 @@ scenario_check_flood() { # who causes the wait: commits beside a flood, on a dis
   done
 }
 
+# With gauntlet=yes time=1200 disk=throttling.iops-write=300,throttling.bps-write=25000000,cache.no-flush=on.
+scenario_guard() { # the gauntlet on a disk with a request queue, throttled below it; arg=WHAT,IS,COMPARED
+  modprobe bfq
+  mounted xfs /dev/vda
+  run guard python3 /repository/bench/guard/gauntlet --here /mnt --write-iops 300 --write-bps 25000000 --size 900 --quick \
+    --weir /bin/weir --json /out/guard.json --modes buffered --limits "${1:-default,15MB,bfq,wbt,guard}"
+  cat /out/guard.out /out/guard.err
+}
+
 scenario_tests() { # a test binary, tests=FILE; arg=NAME runs only those whose name holds it
   run tests tests --test-threads=1 --nocapture "$1"
 }
