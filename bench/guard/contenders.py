@@ -52,12 +52,12 @@ class Running:
 def in_force(name, device, arguments):
     """The contender for as long as the with statement lasts."""
     running = Running()
-    with devices.limits_kept(), contextlib.ExitStack() as stack:
+    with devices.limits_kept(device), contextlib.ExitStack() as stack:
         guard = None
         if name in STATIC_BYTES:
-            stack.enter_context(devices.static_limit(STATIC_BYTES[name]))
+            stack.enter_context(devices.static_limit(device, STATIC_BYTES[name]))
         elif name == "BxT":
-            stack.enter_context(devices.static_limit(int(device.shape.steps[0] * BXT_SECONDS)))
+            stack.enter_context(devices.static_limit(device, int(device.shape.steps[0] * BXT_SECONDS)))
         elif name in QUEUES:
             stack.enter_context(queue_setting(device, *QUEUES[name]))
         elif name == "guard":

@@ -99,6 +99,19 @@ class Device:
         """The path of a setting of its request queue."""
         return f"/sys/block/{self.name}/queue/{name}"
 
+    def limits(self):
+        """All that bounds what may be dirty on it: the kernel's limits, and its own where the kernel has such."""
+        paths = [f"{VM}/{name}" for pair in DIRTY_PAIRS for name in pair]
+        own = [f"/sys/block/{self.name}/bdi/{name}" for name in ("max_ratio_fine", "strict_limit")]
+        return {path: read(path) for path in paths + own if os.path.exists(path)}
+
+    def limit(self):
+        """The limit in force, in bytes: its own, else the kernel's; None while the kernel's is a ratio."""
+        own = f"/sys/block/{self.name}/bdi/strict_limit"
+        if os.path.exists(own) and read(own) == "1":
+            return int(read(f"/sys/block/{self.name}/bdi/max_bytes"))
+        return int(read(f"{VM}/dirty_bytes")) or None
+
     def written(self):
         """Writes that ended and bytes written since it was made."""
         fields = read(f"/sys/block/{self.name}/stat").split()
@@ -141,34 +154,32 @@ class Here(Device):
         """Not from here."""
 
 
-def limits_found():
-    """The dirty limits as they are, by name."""
-    return {name: read(f"{VM}/{name}") for pair in DIRTY_PAIRS for name in pair}
-
-
 def limits_put_back(found):
-    """Writes back of each pair the one that holds."""
+    """Writes back, of each pair, the setting that holds, and what holds for one device alone."""
     for pair in DIRTY_PAIRS:
         for name in pair:
-            if found[name] != "0":
-                write(f"{VM}/{name}", found[name])
+            if found[f"{VM}/{name}"] != "0":
+                write(f"{VM}/{name}", found[f"{VM}/{name}"])
+    for path, value in found.items():
+        if not path.startswith(VM):
+            write(path, value)
 
 
 @contextlib.contextmanager
-def limits_kept():
+def limits_kept(device):
     """Whatever happens to the dirty limits inside, they are afterwards what they were."""
-    found = limits_found()
+    found = device.limits()
     try:
-        yield found
+        yield
     finally:
-        if limits_found() != found:
+        if device.limits() != found:
             limits_put_back(found)
 
 
 @contextlib.contextmanager
-def static_limit(limit_bytes):
+def static_limit(device, limit_bytes):
     """vm.dirty_bytes at this value and vm.dirty_background_bytes at half of it."""
-    with limits_kept():
+    with limits_kept(device):
         write(f"{VM}/dirty_bytes", limit_bytes)
         write(f"{VM}/dirty_background_bytes", limit_bytes // 2)
         yield

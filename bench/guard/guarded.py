@@ -1,6 +1,7 @@
 """`weir guard run` as a bench starts it: as it comes, with no option but the device, and watched from outside."""
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -28,7 +29,7 @@ class Guard:
         self.command = [weir, "guard", "run", device.path, "--no-history"] + (["--log", log] if log else [])
 
     def __enter__(self):
-        self.found = devices.limits_found()
+        self.found = self.device.limits()
         self.err = open(os.path.join(self.run_folder, "stderr"), "w+", encoding="utf-8")
         self.begin = time.monotonic()
         self.process = subprocess.Popen(self.command, env=self.environment, stdout=subprocess.DEVNULL, stderr=self.err)
@@ -50,10 +51,12 @@ class Guard:
             devices.stop(self.process, patience=END_SECONDS)
         else:
             self.faults.append(f"the guard ended by itself: {self.said()}")
-        if self.process.returncode != 0:
+        # Ended by a signal it says so, as a shell would.
+        if self.process.returncode not in (0, 128 + signal.SIGTERM):
             self.faults.append(f"the guard's exit code was {self.process.returncode}: {self.said()}")
-        if devices.limits_found() != self.found:
-            self.faults.append(f"limits not put back: {devices.limits_found()} instead of {self.found}")
+        changed = {path: (self.found[path], value) for path, value in self.device.limits().items() if value != self.found[path]}
+        if changed:
+            self.faults.append(f"limits not put back (found, now): {changed}")
         self.clear()
 
     def clear(self):
