@@ -34,7 +34,9 @@ pub struct Sums {
     pub seconds: usize,
     /// Of these, seconds with a sync that ended or was under way.
     pub with_syncs: usize,
-    /// Of these, seconds over their target.
+    /// Of these, seconds whose target was known.
+    pub judged: usize,
+    /// Of these, seconds over it.
     pub over: usize,
     /// Syncs that ended.
     pub syncs: u64,
@@ -65,7 +67,9 @@ impl Sums {
         let (mut tails, mut kept) = (Vec::new(), Vec::new());
         for second in seconds {
             sums.seconds += 1;
-            sums.with_syncs += usize::from(second.syncs > 0 || second.oldest_us > 0);
+            let with_syncs = second.syncs > 0 || second.oldest_us > 0;
+            sums.with_syncs += usize::from(with_syncs);
+            sums.judged += usize::from(with_syncs && second.target_us.is_some());
             sums.over += usize::from(is_over(second));
             sums.syncs += second.syncs;
             tails.extend(second.p99_us.map(|us| us * 1000));
@@ -244,12 +248,15 @@ impl DeviceStory<'_> {
 
 /// How many seconds were over the target.
 fn over(sums: &Sums, what: &str) -> String {
-    match (sums.with_syncs, sums.over) {
+    if sums.with_syncs > 0 && sums.judged == 0 {
+        return "No target of the 99th percentile was known yet.".to_string();
+    }
+    match (sums.judged, sums.over) {
         (0, _) => "There was no sync.".to_string(),
         (n, 0) if what.starts_with("All") => {
-            format!("{what} syncs stayed within the target, in {n} s with syncs.")
+            format!("{what} syncs stayed within the target, in {n} s with syncs and a known target.")
         }
-        (n, 0) => format!("{what} stayed within the target in each of {n} s with syncs."),
+        (n, 0) => format!("{what} stayed within the target in each of {n} s with syncs and a known target."),
         (n, over) => format!("{over} of {n} s with syncs were over the target."),
     }
 }

@@ -127,7 +127,8 @@ fn because(decision: &Decision) -> String {
             format!("the device accepts only {}", megabytes_per_second(inputs.delivered_bytes_per_second))
         }
         Branch::Raise => {
-            let p99 = inputs.p99_ns.map(|ns| format!("p99 {} of {}", Nanos(ns), time(inputs.target_ns)));
+            let of = inputs.target_ns.map_or(String::new(), |target| format!(" of {}", Nanos(target)));
+            let p99 = inputs.p99_ns.map(|ns| format!("p99 {}{of}", Nanos(ns)));
             let room: Vec<String> = p99.into_iter().chain(kept).collect();
             if room.is_empty() {
                 "there is room".to_string()

@@ -86,6 +86,7 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
     let time = |us: Option<u64>| us.map_or("-".to_string(), |us| Nanos(us * 1000).to_string());
     let tail = match (second.p99_us, second.target_us) {
         (None, None) => "not known yet".to_string(),
+        (now, None) => format!("{}, no target yet", time(now)),
         (now, target) => format!("{} of {}", time(now), time(target)),
     };
     row(

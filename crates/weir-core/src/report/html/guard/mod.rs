@@ -97,8 +97,12 @@ fn head_tiles(story: &Story<'_>) -> Vec<Tile> {
         let goal = format!("of the undisturbed rate; the goal is {}", percent(story.history.target.keep));
         out.push(tile("syncs kept", percent(kept), goal));
     }
-    let over = format!("of {} s of flood with syncs", flooded.with_syncs);
-    out.push(tile("over the target", format!("{} s", flooded.over), over));
+    let over = match flooded.judged {
+        0 => "–".to_string(),
+        _ => format!("{} s", flooded.over),
+    };
+    let of = format!("of {} s of flood with syncs and a known target", flooded.judged);
+    out.push(tile("over the target", over, of));
     let rate = flooded.bulk_rate().unwrap_or(flooded.device_rate());
     let best = megabytes_per_second(device.best_second() as f64);
     let what = if flooded.bulk_rate().is_some() { "bulk writers wrote" } else { "the device wrote" };
