@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_core::control::{Bulk, DeviceFlow, Sensor, Syncs};
+use weir_core::control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
 use weir_core::target::DeviceNumber;
 
 use weir_host::{self as host, Flow, Host, HostError};
@@ -54,11 +54,17 @@ struct Watched {
 const SEARCH_EVERY: u64 = 10;
 
 impl Machine {
-    /// Watches these from now on, and the syncs of those that are to be protected.
+    /// Watches these from now on, and the syncs of those that are to be protected, from this source or the best there
+    /// is.
     ///
     /// # Errors
-    /// When the counters of one cannot be read.
-    pub fn watch(host: &Host, subjects: &[Subject], protect: &[Protected]) -> anyhow::Result<Machine> {
+    /// When the counters of one cannot be read, or the source that was asked for cannot be had.
+    pub fn watch(
+        host: &Host,
+        subjects: &[Subject],
+        protect: &[Protected],
+        source: Option<SensorSource>,
+    ) -> anyhow::Result<Machine> {
         let watched = |subject: &Subject| {
             Ok(Watched { subject: subject.clone(), flow: Some(host.flow(subject.number)?) })
         };
@@ -68,7 +74,7 @@ impl Machine {
             file_system: subject.file_system,
             folder: folder(host, subject),
         });
-        let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source: None };
+        let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source };
         let senses = Senses::start(host, &options)?;
         Ok(Machine { host: host.clone(), watched, senses, looks: 0 })
     }

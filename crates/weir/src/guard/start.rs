@@ -7,7 +7,7 @@ use weir_host::Host;
 use weir_host::knob::{Governor, Journal, KnobError, Lever, recover_stale};
 
 use super::course::{About, Course, Parts, rfc3339};
-use super::eyes::Machine;
+use super::eyes::{Eyes, Machine};
 use super::group::{Group, Take};
 use super::hand::{Shadow, Turn};
 use super::history::Chapter;
@@ -60,11 +60,16 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
     });
     let log = log.transpose()?;
     let has_log = log.is_some();
-    let eyes = Machine::watch(&host, &subjects, &settings.protect)?;
+    let source = settings.sensor.source();
+    let eyes = Machine::watch(&host, &subjects, &settings.protect, source).map_err(|error| Lacking {
+        what: format!("{error:#}"),
+        hint: Some("--sensor auto takes the best there is".to_string()),
+    })?;
     let groups = groups(&host, &journal, settings, &subjects)?;
     let scribe = Scribe::start(log, begin_chapter(command, &subjects))?;
     let mut teller = Teller::new(scribe, settings.format, has_log);
     groups.iter().for_each(|(_, remark)| teller.remark(remark));
+    eyes.remarks().iter().for_each(|remark| teller.remark(remark));
     let about = About {
         since: rfc3339(),
         shadow: settings.shadow,

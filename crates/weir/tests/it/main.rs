@@ -6,6 +6,7 @@
 
 mod doctor;
 mod faults;
+mod guard;
 mod guard_install;
 mod honesty;
 mod knobs;

@@ -8,16 +8,17 @@ use toml::de::{DeTable, DeValue};
 use weir_core::control::LatencyTarget;
 use weir_core::units::Nanos;
 
-use super::{GuardSettings, LeverChoice, MetricsAt, Protected, latency_target, share};
+use super::{GuardSettings, LeverChoice, MetricsAt, Protected, SensorChoice, latency_target, share};
 
 /// The keys, in the order in which they are printed.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "devices",
     "target-p99",
     "keep",
     "protect",
     "shadow",
     "lever",
+    "sensor",
     "metrics",
     "metrics-for-others",
     "log",
@@ -68,6 +69,12 @@ fn set(settings: &mut GuardSettings, key: &str, value: &DeValue<'_>) -> Result<(
             let all = [LeverChoice::Auto, LeverChoice::Vm, LeverChoice::Bdi];
             let found = all.into_iter().find(|choice| choice.name() == word);
             settings.lever = found.ok_or_else(|| format!("`{word}` is none of auto, vm and bdi"))?;
+        }
+        "sensor" => {
+            let word = text(value)?;
+            let found = SensorChoice::ALL.into_iter().find(|choice| choice.name() == word);
+            settings.sensor =
+                found.ok_or_else(|| format!("`{word}` is none of auto, syscalls, canary and diskstats"))?;
         }
         "metrics" => settings.metrics = Some(text(value)?.parse::<MetricsAt>()?),
         "metrics-for-others" => settings.metrics_for_others = flag(value)?,
@@ -128,6 +135,7 @@ pub fn print(settings: &GuardSettings) -> String {
     );
     line("shadow", settings.shadow.to_string());
     line("lever", quoted(settings.lever.name()));
+    line("sensor", quoted(settings.sensor.name()));
     if let Some(metrics) = &settings.metrics {
         line("metrics", quoted(&metrics.to_string()));
         line("metrics-for-others", settings.metrics_for_others.to_string());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use weir_core::control::{LatencyTarget, Target};
+use weir_core::control::{LatencyTarget, SensorSource, Target};
 use weir_core::units::Nanos;
 
 use crate::cli::guard::run::{Args, Format};
@@ -32,6 +32,8 @@ pub struct GuardSettings {
     pub shadow: bool,
     /// What is turned.
     pub lever: LeverChoice,
+    /// Where latencies come from.
+    pub sensor: SensorChoice,
     /// Where metrics are offered.
     pub metrics: Option<MetricsAt>,
     /// Whether that may be an address that others can reach.
@@ -54,6 +56,7 @@ impl Default for GuardSettings {
             protect: Vec::new(),
             shadow: false,
             lever: LeverChoice::Auto,
+            sensor: SensorChoice::Auto,
             metrics: None,
             metrics_for_others: false,
             log: None,
@@ -137,6 +140,46 @@ impl LeverChoice {
             LeverChoice::Auto => "auto",
             LeverChoice::Vm => "vm",
             LeverChoice::Bdi => "bdi",
+        }
+    }
+}
+
+/// Which sensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum SensorChoice {
+    /// The first of the others that can be had
+    #[default]
+    Auto,
+    /// The system calls of the protected, by programs in the kernel
+    Syscalls,
+    /// Small writes and syncs of weir's own, some a second
+    Canary,
+    /// The device's counters
+    Diskstats,
+}
+
+impl SensorChoice {
+    /// All of them.
+    pub const ALL: [SensorChoice; 4] =
+        [SensorChoice::Auto, SensorChoice::Syscalls, SensorChoice::Canary, SensorChoice::Diskstats];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SensorChoice::Auto => "auto",
+            SensorChoice::Syscalls => "syscalls",
+            SensorChoice::Canary => "canary",
+            SensorChoice::Diskstats => "diskstats",
+        }
+    }
+
+    /// The source that is asked for; `None` is the best there is.
+    pub fn source(self) -> Option<SensorSource> {
+        match self {
+            SensorChoice::Auto => None,
+            SensorChoice::Syscalls => Some(SensorSource::Syscalls),
+            SensorChoice::Canary => Some(SensorSource::Canary),
+            SensorChoice::Diskstats => Some(SensorSource::Diskstats),
         }
     }
 }
@@ -233,6 +276,7 @@ fn lay_over(settings: &mut GuardSettings, args: &Args) {
     settings.target.p99 = args.target_p99.unwrap_or(settings.target.p99);
     settings.target.keep = args.keep.unwrap_or(settings.target.keep);
     settings.lever = args.lever.unwrap_or(settings.lever);
+    settings.sensor = args.sensor.unwrap_or(settings.sensor);
     settings.shadow |= args.shadow;
     settings.metrics = args.metrics.clone().or(settings.metrics.take());
     settings.metrics_for_others |= args.metrics_for_others;
