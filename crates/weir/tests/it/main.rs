@@ -8,6 +8,7 @@ mod doctor;
 mod faults;
 mod guard;
 mod guard_install;
+mod guard_simulate;
 mod honesty;
 mod knobs;
 mod lab;

@@ -62,6 +62,9 @@ impl Plant {
     /// A bulk writer goes on.
     pub(super) fn writer_acts(&mut self, i: u32) {
         let now = self.now;
+        if self.cache.estimate_due(now) {
+            self.cache.estimate(now, true);
+        }
         let writer = &mut self.writers[i as usize];
         match self.cache.balance(writer.dirtied, writer.since, now) {
             Verdict::Stop(until) => return self.hold_writer(i, until),

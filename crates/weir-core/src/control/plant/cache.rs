@@ -34,6 +34,7 @@ pub(super) struct Cache {
     pub writeback: u64,
     /// Rate that each writer is given before it is corrected by how near the limit is.
     rate: f64,
+    balanced: f64,
     accepted: f64,
     written: u64,
     dirtied: u64,
@@ -51,7 +52,8 @@ impl Cache {
             bulk_dirty: 0,
             sync_dirty: 0,
             writeback: 0,
-            rate: accepted,
+            rate: PAGE,
+            balanced: accepted / PAGE,
             accepted,
             written: 0,
             dirtied: 0,
@@ -88,8 +90,9 @@ impl Cache {
 
     /// Bytes the flusher takes from a file at once.
     pub fn chunk(&self) -> u64 {
-        let half_a_second = self.accepted / 2.0;
-        self.spec.chunk_bytes.max(half_a_second.min(self.limit as f64 / 8.0) as u64)
+        let chunk = self.spec.chunk_bytes.max(1);
+        let share = (self.accepted / 2.0).min(self.limit as f64 / 8.0) as u64;
+        (share + chunk) / chunk * chunk
     }
 
     pub fn dirty(&mut self, bytes: u64) {
@@ -133,10 +136,10 @@ impl Cache {
         }
         let rate = self.rate * self.correction();
         let longest = self.longest_ns();
-        if rate < PAGE {
+        if self.total() >= self.limit {
             return Verdict::Stop(self.asleep(now, longest));
         }
-        let period = (bytes as f64 / rate * 1e9) as u64;
+        let period = (bytes as f64 / rate.max(PAGE) * 1e9) as u64;
         let pause = (since + period).saturating_sub(now).min(longest);
         if pause < self.spec.tick_ns {
             return Verdict::Go;
@@ -144,30 +147,56 @@ impl Cache {
         Verdict::Pause(self.asleep(now, pause - self.spec.tick_ns), now + pause)
     }
 
-    /// Bytes that a bulk writer makes dirty before it is looked at again.
-    pub fn stride(&self) -> u64 {
-        let room = self.free() - self.total() as f64;
-        let bytes = if room > 0.0 {
-            (room / PAGE).sqrt() * PAGE
-        } else {
-            self.rate * self.correction() * 2.0 * self.spec.tick_ns as f64 / 1e9
-        };
-        (bytes as u64).clamp(64 << 10, 1 << 20)
+    /// Bytes that a writer who is free may make dirty until it is looked at again: few where there is little room.
+    pub fn poll_bytes(&self) -> u64 {
+        let pages = self.limit.saturating_sub(self.total()) / PAGE as u64;
+        (PAGE as u64) << (pages.max(1).ilog2() / 2)
     }
 
-    /// The kernel's look at its rates, every [`ESTIMATE_NS`].
-    pub fn estimate(&mut self, now: u64) {
+    /// Bytes that a bulk writer makes dirty before it is looked at again.
+    pub fn stride(&self) -> u64 {
+        self.poll_bytes().max(self.spec.stride_bytes)
+    }
+
+    /// The kernel's look at its rates, from within a writer that is held back (`limited`) or from anywhere else.
+    pub fn estimate(&mut self, now: u64, limited: bool) {
         let elapsed = (now - self.estimated_at) as f64;
         let (written, dirtied) = (self.written as f64 / elapsed * 1e9, self.dirtied as f64 / elapsed * 1e9);
         (self.written, self.dirtied, self.estimated_at) = (0, 0, now);
-        if self.total() as f64 <= self.free() && written <= 0.0 {
+        if written > 0.0 || limited {
+            self.accepted += (written - self.accepted) * (elapsed / AVERAGE_NS).min(1.0);
+        }
+        if !limited {
             return;
         }
-        self.accepted += (written - self.accepted) * (elapsed / AVERAGE_NS).min(1.0);
-        if self.total() as f64 > self.free() {
-            let given = self.rate * self.correction();
-            let balanced = (given * self.accepted / dirtied.max(PAGE)).clamp(PAGE, self.accepted.max(PAGE));
-            self.rate += (balanced - self.rate) / 8.0;
+        // In whole pages, as the kernel does it: a rate that has come down to one page never finds its way up again
+        // while writers make most of their pages dirty where they are free. Then every stride costs the longest pause.
+        let given = (self.rate * self.correction() / PAGE).floor() + 1.0;
+        let balanced = (given * self.accepted / dirtied.max(PAGE)).min(self.accepted / PAGE).floor();
+        let rate = (self.rate / PAGE).floor();
+        let middle = (self.free() + self.limit as f64) / 2.0;
+        // It moves only where both the balance and the limit call for it.
+        let target = if (self.total() as f64) < middle {
+            self.balanced.min(balanced).min(given).max(rate)
+        } else {
+            self.balanced.max(balanced).max(given).min(rate)
+        };
+        let step = (target - rate).abs();
+        let step = (step / (rate / (2.0 * step + 1.0)).floor().exp2() / 8.0).ceil();
+        let rate = if rate < balanced { rate + step } else { rate - step };
+        self.balanced = balanced;
+        self.rate = rate.max(1.0) * PAGE;
+    }
+
+    /// The same where no writer did it for a while.
+    pub fn estimate_idle(&mut self, now: u64) {
+        if now - self.estimated_at >= 5 * ESTIMATE_NS {
+            self.estimate(now, false);
         }
+    }
+
+    /// Whether a writer that is held back now has to look at the rates first.
+    pub fn estimate_due(&self, now: u64) -> bool {
+        now - self.estimated_at >= ESTIMATE_NS && self.total() as f64 > self.free()
     }
 }

@@ -147,6 +147,14 @@ impl Plant {
         self.device.rates(self.now)
     }
 
+    /// Bytes a second that bulk writers want to write; infinite where they write all they can.
+    pub fn wanted_bytes_per_second(&self) -> f64 {
+        match self.spec.bulk.wanted_bytes_per_second {
+            wanted if wanted > 0.0 => wanted * f64::from(self.spec.bulk.writers),
+            _ => f64::INFINITY,
+        }
+    }
+
     /// Lets `dt_ns` pass with this limit of dirty pages.
     pub fn step(&mut self, limit_bytes: u64, dt_ns: u64) {
         self.cache.set_limit(limit_bytes);
@@ -266,7 +274,7 @@ impl Plant {
             }
             Agent::Done(request) => self.done(request),
             Agent::Estimate => {
-                self.cache.estimate(self.now);
+                self.cache.estimate_idle(self.now);
                 self.follow_rates();
                 self.at(self.now + ESTIMATE_NS, Agent::Estimate);
             }

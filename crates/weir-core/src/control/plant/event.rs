@@ -53,6 +53,14 @@ pub struct Script {
 }
 
 impl Script {
+    /// Reads one from TOML.
+    ///
+    /// # Errors
+    /// Where the text is no TOML or names what there is not; says the line and what was expected.
+    pub fn from_toml(text: &str) -> Result<Script, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
     /// Nothing happens for so many seconds but what the specification starts with.
     pub fn of_seconds(seconds: u64) -> Script {
         Script { length_ns: seconds * SECOND, events: Vec::new() }

@@ -24,6 +24,9 @@ pub struct Second {
     pub requests: u64,
     /// Bytes that the device would have accepted at its rate.
     pub accepted_bytes: f64,
+    /// Bytes that bulk writers would have written at their own speed; infinite where they write all they can.
+    #[serde(skip)]
+    pub wanted_bytes: f64,
     /// Most dirty bytes seen, those under way among them.
     pub backlog_bytes: u64,
     /// The limit at the end.

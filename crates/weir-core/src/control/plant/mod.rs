@@ -15,10 +15,13 @@ mod history;
 mod queue;
 mod run;
 pub mod scenario;
+pub mod score;
 mod spec;
 mod syncs;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod validation;
 
 pub use engine::{Plant, Totals};
 pub use event::{Event, Script, Timed};

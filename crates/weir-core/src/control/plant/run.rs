@@ -81,6 +81,7 @@ pub fn simulate(spec: &PlantSpec, script: &Script, mut law: Law, seed: u64) -> H
                 bytes: totals.written - before.written,
                 requests: totals.requests - before.requests,
                 accepted_bytes: std::mem::take(&mut accepted),
+                wanted_bytes: plant.wanted_bytes_per_second(),
                 backlog_bytes: std::mem::take(&mut backlog),
                 limit_bytes: limit,
                 threads: plant.spec().syncs.threads,

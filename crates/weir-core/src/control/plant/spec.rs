@@ -81,12 +81,12 @@ pub struct CacheSpec {
     pub request_bytes: u64,
     /// Least that write-back takes from a file at once, in bytes.
     pub chunk_bytes: u64,
+    /// A bulk writer makes at least so much dirty, in bytes, before it is looked at again: the size of its folios.
+    pub stride_bytes: u64,
     /// From waking the flusher to its first request, in nanoseconds.
     pub wake_ns: u64,
     /// Bytes per second at which the flusher hands rewritten pages to the queue.
     pub flusher_bytes_per_second: f64,
-    /// Share of their own writes at which sync threads are looked at for the limit: not every write is.
-    pub checked: f64,
 }
 
 /// Those who sync: each thread writes and syncs, one commit after another.
@@ -116,7 +116,7 @@ pub struct SyncSpec {
 pub enum FloodKind {
     /// To a new file: pages and blocks have to be found for it.
     Fresh,
-    /// Over a file that is in the page cache: faster than write-back can follow.
+    /// Over a file that is in the page cache already.
     Rewriting,
 }
 
@@ -163,9 +163,9 @@ impl Default for CacheSpec {
             tick_ns: 4 * MILLISECOND,
             request_bytes: MIB + MIB / 4,
             chunk_bytes: 4 * MIB,
+            stride_bytes: MIB,
             wake_ns: 100_000,
             flusher_bytes_per_second: 2.0e9,
-            checked: 0.5,
         }
     }
 }
@@ -190,7 +190,7 @@ impl Default for BulkSpec {
             writers: 1,
             kind: FloodKind::Fresh,
             fresh_bytes_per_second: 0.8e9,
-            rewriting_bytes_per_second: 3.0e9,
+            rewriting_bytes_per_second: 0.7e9,
             wanted_bytes_per_second: 0.0,
             protected: false,
         }
@@ -198,6 +198,14 @@ impl Default for BulkSpec {
 }
 
 impl PlantSpec {
+    /// Reads one from TOML.
+    ///
+    /// # Errors
+    /// Where the text is no TOML or names what there is not; says the line and what was expected.
+    pub fn from_toml(text: &str) -> Result<PlantSpec, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
     fn throttled(requests_per_second: f64, bytes_per_second: f64) -> PlantSpec {
         let device = DeviceSpec { requests_per_second, bytes_per_second, ..DeviceSpec::default() };
         PlantSpec { device, ..PlantSpec::default() }

@@ -34,6 +34,8 @@ pub(super) struct Thread {
     since: u64,
     /// Made dirty since.
     dirtied: u64,
+    /// So much may be dirtied until it is looked at: nothing once it was held back.
+    unseen: u64,
 }
 
 /// What ended, and how long threads were held back.
@@ -50,7 +52,15 @@ pub(super) struct Ended {
 
 impl Thread {
     pub fn new() -> Thread {
-        Thread { stage: Stage::Away, direct: false, began: 0, synced: 0, since: 0, dirtied: 0 }
+        Thread {
+            stage: Stage::Away,
+            direct: false,
+            began: 0,
+            synced: 0,
+            since: 0,
+            dirtied: 0,
+            unseen: 128 << 10,
+        }
     }
 
     /// When its sync began, while one is under way.
@@ -106,8 +116,9 @@ impl Plant {
                 self.cache.sync_dirty += data;
                 self.cache.dirty(data);
                 self.ended.dirtied += data;
+                let seen = thread.dirtied >= thread.unseen;
                 self.kick_flusher();
-                if self.random.uniform() < self.spec.cache.checked {
+                if seen {
                     self.sync_balances(i);
                 } else {
                     self.sync_submits(i, data);
@@ -129,7 +140,7 @@ impl Plant {
         let thread = &mut self.threads[i as usize];
         let (until, paid) = match self.cache.balance(thread.dirtied, thread.since, self.now) {
             Verdict::Free => {
-                (thread.since, thread.dirtied) = (self.now, 0);
+                (thread.since, thread.dirtied, thread.unseen) = (self.now, 0, self.cache.poll_bytes());
                 return self.sync_submits(i, self.spec.syncs.data_bytes);
             }
             Verdict::Go => return self.sync_submits(i, self.spec.syncs.data_bytes),
@@ -137,7 +148,7 @@ impl Plant {
             Verdict::Stop(until) => (until, until),
         };
         thread.stage = Stage::Held;
-        (thread.since, thread.dirtied) = (paid, 0);
+        (thread.since, thread.dirtied, thread.unseen) = (paid, 0, 0);
         self.ended.held += 1;
         self.ended.held_ns += until - self.now;
         self.at(until, Agent::Sync(i));

@@ -27,7 +27,6 @@ pub enum Command {
     /// Watch a running guard: latency, limit, who is bulk, and what it decides
     Watch(watch::Args),
     /// Try the law on a simulated machine
-    #[command(hide = true)]
     Simulate(simulate::Args),
     /// Set up the guard as a service of systemd: unit, configuration, Grafana dashboard
     Install(Box<install::Args>),
