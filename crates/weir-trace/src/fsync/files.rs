@@ -70,15 +70,22 @@ fn is_open_for_writing(tgid: u32, descriptor: u32, file: FileId) -> bool {
     if facts.ino() != file.inode || !same {
         return false;
     }
-    is_for_writing(tgid, descriptor)
+    position_to_write(tgid, descriptor).is_some()
 }
 
-/// Whether a process's open file is open for writing.
-pub(crate) fn is_for_writing(tgid: u32, descriptor: u32) -> bool {
-    let info = fs::read_to_string(format!("/proc/{tgid}/fdinfo/{descriptor}")).unwrap_or_default();
-    let flags =
-        info.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
-    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
+/// Where a process stands in a file that it has open for writing; `None` where it has not.
+pub(crate) fn position_to_write(tgid: u32, descriptor: u32) -> Option<u64> {
+    let info = fs::read_to_string(format!("/proc/{tgid}/fdinfo/{descriptor}")).ok()?;
+    position_of(&info)
+}
+
+fn position_of(info: &str) -> Option<u64> {
+    let after = |name| info.lines().find_map(|line| line.strip_prefix(name));
+    let flags = i32::from_str_radix(after("flags:")?.trim(), 8).ok()?;
+    if flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return None;
+    }
+    after("pos:")?.trim().parse().ok()
 }
 
 /// The functions on the stack of a sleeping task, innermost first.
@@ -145,4 +152,18 @@ pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
     let root = root.next_back().ok_or_else(|| io::Error::other("no cgroup v2 is mounted there"))?;
     let below = path.strip_prefix(&root).map_err(io::Error::other)?;
     Ok((fs::metadata(&path)?.ino(), below.components().count() as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::position_of;
+
+    #[test]
+    fn only_files_open_for_writing_have_a_position() {
+        let info = |flags| format!("pos:\t4096\nflags:\t{flags}\nmnt_id:\t29\n");
+        let cases = [("0100001", Some(4096)), ("02100002", Some(4096)), ("0100000", None), ("nothing", None)];
+        for (flags, expected) in cases {
+            assert_eq!(position_of(&info(flags)), expected, "{flags}");
+        }
+    }
 }

@@ -10,17 +10,24 @@ use weir_core::target::DeviceNumber;
 
 use crate::fsync::files;
 use crate::fsync::record::{text, u32_at, u64_at};
-use crate::live::overhead::monotonic_ns;
+use crate::live::overhead::thread_ns;
 
 /// Threads that have written less are not told of.
 pub(super) const TOLD_BYTES: u64 = 64 << 10;
 /// `struct told` in `bpf/syncs.bpf.c`.
 const TOLD: usize = 48;
-/// Asking takes a fraction of a microsecond for each thread of the machine, and at most one part in so many of the time.
+/// Asking takes a fraction of a microsecond for each thread of the machine, and at most one part in so many of the time
+/// of a processor ...
 const ONE_IN: u64 = 1000;
+/// ... but a writer must not go unnoticed for longer than this.
+const NEXT_MAX_NS: u64 = 1_000_000_000;
 /// A process's open files are looked through again after so long, and no more of them than that.
 const FILES_STAND_NS: u64 = 1_000_000_000;
 const FILES_MAX: usize = 1024;
+
+/// Up to this descriptor, files are taken for messages until they are longer than that.
+const STANDARD_ERROR: u32 = 2;
+const MESSAGES_MAX: u64 = 1 << 20;
 
 /// A process, told apart from an earlier one of the same number by when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,8 +62,10 @@ impl Writers {
             return None;
         }
         self.room.clear();
+        // Not by the clock: on a busy machine somebody else may run meanwhile.
+        let before_ns = thread_ns();
         let answer = Iter::new(link).ok()?.read_to_end(&mut self.room);
-        self.next_ns = now_ns + monotonic_ns().saturating_sub(now_ns) * ONE_IN;
+        self.next_ns = now_ns + (thread_ns().saturating_sub(before_ns) * ONE_IN).min(NEXT_MAX_NS);
         answer.ok()?;
         let room = std::mem::take(&mut self.room);
         let written = self.take(&room);
@@ -114,7 +123,8 @@ fn devices_of(pid: u32) -> Vec<DeviceNumber> {
                 _ => return None,
             };
             let number = DeviceNumber { major: libc::major(number), minor: libc::minor(number) };
-            files::is_for_writing(pid, descriptor).then(|| files::whole(number))
+            let position = files::position_to_write(pid, descriptor)?;
+            (descriptor > STANDARD_ERROR || position >= MESSAGES_MAX).then(|| files::whole(number))
         })
         .collect();
     found.sort_unstable();
