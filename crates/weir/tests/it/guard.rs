@@ -91,6 +91,41 @@ impl Bench {
         (run.code == 0).then(|| serde_json::from_str(&run.stdout).unwrap())
     }
 
+    /// Small writes, each synced, and a bulk writer beside them, for as long as the value lives.
+    fn load(&self) -> [Running; 2] {
+        let begin = |typed: &str, written: u64| {
+            let typed = format!("bench --dir MNT --direct=false --engine psync --duration 10m {typed}");
+            Weir::started(self.command(&typed), |activity| activity.written > written)
+        };
+        // Past the filling of their files.
+        let commits = begin("--size 8M --rw randwrite --block 4k --sync-every 1 --threads 2", 9 << 20);
+        [commits, begin("--size 64M --rw write --block 1M", 80 << 20)]
+    }
+
+    /// A guard that holds a limit, and what it guards against.
+    fn holding(&self) -> (Running, [Running; 2]) {
+        let guard = self.guard("");
+        let load = self.load();
+        self.wait("the guard holds a limit", || {
+            self.state().is_some_and(|state| state["devices"][0]["decision"]["mood"] == "holding")
+        });
+        assert_ne!(self.limits(), self.found(), "it holds nothing");
+        (guard, load)
+    }
+
+    /// The limits as a device has them that was not guarded yet, and the machine's.
+    fn found(&self) -> Vec<String> {
+        let state = fs::read_to_string(self.folder.path().join("found")).unwrap();
+        serde_json::from_str(&state).unwrap()
+    }
+
+    /// Notes the limits before anything is turned.
+    fn note(&self) -> Vec<String> {
+        let limits = self.limits();
+        fs::write(self.folder.path().join("found"), serde_json::to_string(&limits).unwrap()).unwrap();
+        limits
+    }
+
     fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
         let until = Instant::now() + PATIENCE;
         while !is_so() {
@@ -112,6 +147,14 @@ impl Drop for Bench {
     }
 }
 
+/// Ends a load in order: it takes its files along.
+fn end(load: [Running; 2]) {
+    for mut writer in load {
+        writer.signal("TERM");
+        assert_eq!(writer.finish().code, 143);
+    }
+}
+
 fn contains(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
@@ -119,9 +162,66 @@ fn contains(text: &str, parts: &[&str]) {
 }
 
 #[test]
+fn root_every_way_out_leads_back() {
+    let Some(bench) = Bench::new("root_every_way_out_leads_back") else { return };
+    let found = bench.note();
+    for (signal, code) in [("TERM", 143), ("INT", 130), ("KILL", 137)] {
+        let (mut guard, load) = bench.holding();
+        guard.signal(signal);
+        let ended = guard.finish();
+        assert_eq!(ended.code, code, "{ended:?}");
+        // After a kill it is the guardian who does it.
+        bench.wait("the limits are back", || bench.limits() == found && bench.journaled() == 0);
+        if signal != "KILL" {
+            contains(&ended.stdout, &["weir guard", &bench.name(), "last decisions"]);
+        }
+        end(load);
+    }
+    // Each left its history, and the one that was killed says so.
+    let records = bench.weir.records();
+    let guards: Vec<&Value> = records.iter().filter(|record| record["kind"] == "guard").collect();
+    assert_eq!(guards.len(), 3);
+    assert!(guards[1]["ended_early"].is_null(), "{}", guards[1]["ended_early"]);
+    contains(&guards[2]["ended_early"].to_string(), &["killed"]);
+    let list = bench.run("results list");
+    contains(&list.stdout, &["guard", &bench.name()]);
+}
+
+#[test]
+fn root_its_time_is_over() {
+    let Some(bench) = Bench::new("root_its_time_is_over") else { return };
+    let found = bench.note();
+    let load = bench.load();
+    let run = bench.run(&format!("guard run MNT --lever {} --duration 8s --format json", bench.lever()));
+    assert_eq!((run.code, bench.limits(), bench.journaled()), (0, found, 0), "{run:?}");
+    end(load);
+    let state: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(state["schema"], "weir.guard.state/1");
+    let device = &state["devices"][0];
+    assert_eq!(device["name"], bench.name());
+    assert!(device["totals"]["written_bytes"].as_u64().unwrap() > 0, "{device}");
+    for line in run.stderr.lines().filter(|line| line.starts_with('{')) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["schema"], "weir.guard.log/1");
+        assert!(!line["sentence"].as_str().unwrap().is_empty(), "{line}");
+    }
+    // The history holds the seconds, also through the store.
+    let run = bench.run("results export last --format record");
+    let record: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(record["extra"]["schema"], "weir.guard/1");
+    let seconds = record["extra"]["devices"][0]["seconds"].as_array().unwrap();
+    assert!(!seconds.is_empty() && seconds.iter().all(|second| second.as_array().unwrap().len() == 15));
+    let removed = bench.run("results rm last");
+    assert_eq!(removed.code, 0, "{removed:?}");
+    let left = fs::read_dir(bench.weir.store()).unwrap().flatten();
+    let left: Vec<_> = left.filter(|file| file.path().extension().is_some_and(|e| e == "seconds")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
 fn root_one_limit_has_one_guard() {
     let Some(bench) = Bench::new("root_one_limit_has_one_guard") else { return };
-    let found = bench.limits();
+    let found = bench.note();
     let mut first = bench.guard("");
     let second = format!("guard run MNT --lever {}", bench.lever());
     let refused = bench.run(&second);
@@ -136,6 +236,56 @@ fn root_one_limit_has_one_guard() {
     first.signal("TERM");
     assert_eq!(first.finish().code, 143);
     assert_eq!((bench.limits(), bench.journaled()), (found, 0));
+}
+
+#[test]
+fn root_somebody_elses_limit_is_left_alone() {
+    let Some(bench) = Bench::new("root_somebody_elses_limit_is_left_alone") else { return };
+    let (found, file) = (bench.note(), bench.bdi("max_ratio_fine"));
+    if bench.lever() != "bdi" {
+        let _ = writeln!(std::io::stderr(), "not run: the rest lacks a limit of the device's own");
+        return;
+    }
+    let (mut guard, load) = bench.holding();
+    fs::write(&file, "987654").unwrap();
+    let standing = || bench.state().unwrap()["devices"][0]["standing"].clone();
+    bench.wait("the guard stands down", || standing()["stood-down"].is_object());
+    // It measures on, and leaves that limit alone, now and at its end.
+    let at_ms = || bench.state().unwrap()["at_ms"].as_u64().unwrap();
+    let then_ms = at_ms();
+    bench.wait("more looks are taken", || at_ms() > then_ms + 2000);
+    assert_eq!(fs::read_to_string(&file).unwrap().trim(), "987654");
+    // Told to, it takes the limit in hand again.
+    guard.signal("USR1");
+    bench.wait("it guards again", || standing() == "guarding");
+    guard.signal("TERM");
+    let ended = guard.finish();
+    contains(&ended.stderr, &["stood down", "guards again"]);
+    assert_eq!((fs::read_to_string(&file).unwrap().trim(), bench.journaled()), ("987654", 0));
+    end(load);
+    fs::write(&file, found[5].trim()).unwrap();
+}
+
+#[test]
+fn root_a_shadow_touches_nothing() {
+    let Some(bench) = Bench::new("root_a_shadow_touches_nothing") else { return };
+    let found = bench.note();
+    let mut shadow = bench.guard("--shadow --no-history");
+    let load = bench.load();
+    bench.wait("the shadow would hold", || {
+        let state = bench.state().unwrap();
+        assert_eq!((&state["shadow"], bench.limits()), (&Value::Bool(true), found.clone()));
+        state["devices"][0]["decision"]["mood"] == "holding"
+    });
+    let state = bench.state().unwrap();
+    assert_eq!(state["devices"][0]["standing"], "shadow");
+    contains(&bench.run("guard status").stdout, &["shadow"]);
+    shadow.signal("TERM");
+    let ended = shadow.finish();
+    contains(&ended.stderr, &["would turn", "would be cut"]);
+    assert!(!bench.folder.path().join("journal").exists(), "it has written a journal");
+    end(load);
+    assert!(bench.weir.records().iter().all(|record| record["kind"] != "guard"));
 }
 
 #[test]
