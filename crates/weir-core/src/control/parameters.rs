@@ -51,6 +51,9 @@ pub struct Parameters {
     pub silence_release_ns: u64,
     /// Without a sync for so long, bulk writers get the saved limit back.
     pub release_after_ns: u64,
+    /// While syncs pause, and until they have for `release_after_ns`, bulk writers get a limit of so much time at the best
+    /// rate the device has delivered: enough to keep it busy, soon written when syncs come back.
+    pub pause_room_ns: u64,
     /// Without a byte of a bulk writer for so long, bulk writers count as idle. Longer than the longest pause the kernel
     /// gives a writer (200 ms).
     pub bulk_idle_after_ns: u64,
@@ -111,6 +114,7 @@ impl Default for Parameters {
             silence_freeze_ns: 10 * SECOND,
             silence_release_ns: 60 * SECOND,
             release_after_ns: 5 * SECOND,
+            pause_room_ns: SECOND / 4,
             bulk_idle_after_ns: SECOND,
             bulk_share: 0.02,
             tail_samples: 300,
@@ -129,7 +133,7 @@ impl Default for Parameters {
             infeasible_ns: 60 * SECOND,
             rate_drop: 0.6,
             checkpoint_share: 0.8,
-            own_share: 0.25,
+            own_share: 0.5,
             probe_ns: SECOND * 8 / 10,
             probe_every_ns: 60 * SECOND,
             reference_ns: 60 * SECOND,

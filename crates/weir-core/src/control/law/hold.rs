@@ -145,10 +145,17 @@ impl Guard {
         }
         let limit = sample.limits.now_bytes;
         let half = self.parameters.cut_most.sqrt();
-        let target = judge::target_ns(self.reference.at(second.concurrency), &self.parameters);
+        let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(now)).unwrap_or(0);
+        let expected = self.reference.at(second.concurrency);
+        let target = judge::target_ns(expected, &self.parameters);
+        let target = target.map(|target| target.max(relaxed));
         let view = self.window.since(now.saturating_sub(2 * self.parameters.look_ns));
         if let Some(target) = target.filter(|_| limit > sample.limits.floor_bytes) {
-            let old = sample.syncs.oldest_ns > target.saturating_mul(2);
+            // A device that serves in slices lets some sync wait for one at every look, flood or not.
+            let usual = expected.map_or(0, |expected| expected.oldest_ns);
+            // What is younger than a look has ended at the next one, and counts there.
+            let old =
+                sample.syncs.oldest_ns > target.max(usual).max(self.parameters.look_ns).saturating_mul(2);
             let slow = view.count >= 3 && view.min_ns.is_some_and(|min| min > target / 2);
             if (old || slow) && view.own_share < 0.05 {
                 let branch = if old { Branch::OldestSync } else { Branch::Tail };
@@ -167,7 +174,9 @@ impl Guard {
         {
             return None;
         }
-        let verdict = judge::judge(second, &self.reference, &self.parameters);
+        let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(sample.at_ns));
+        let view = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
+        let verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
         if verdict.state() != State::Bad || verdict.own {
             return None;
         }
@@ -192,10 +201,13 @@ impl Guard {
     fn decide(&mut self, sample: &Sample) -> Step {
         let now = sample.at_ns;
         let view = self.window.since(self.settled_ns);
-        let verdict = judge::judge(&view, &self.reference, &self.parameters);
-        if !self.is_time(now, &view, &verdict) {
+        let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(now));
+        let rough = judge::judge(&view, &self.reference, &self.parameters, relaxed);
+        if !self.is_time(now, &view, &rough) {
             return (Action::Keep, self.quiet(sample));
         }
+        let view = self.window.tail_since(self.settled_ns);
+        let mut verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
         self.decided_ns = now;
         let limit = sample.limits.now_bytes;
         if verdict.known != Known::Seen && view.count >= self.parameters.tail_samples {
@@ -214,16 +226,35 @@ impl Guard {
         if let Some(before) = before.filter(|before| !same(before.bytes, limit)) {
             regime.learn_gain(&before, &point);
         }
+        if let (State::Bad, true, Some(target)) =
+            (verdict.tail, verdict.share != State::Bad, verdict.target_ns)
+        {
+            // Bulk writers are not strangled for a tail that no limit holds: the share is held all the same.
+            if regime.relax(before.as_ref(), &point, target, sample.limits.floor_bytes, &self.parameters) {
+                verdict = judge::judge(&view, &self.reference, &self.parameters, regime.relaxed_ns(now));
+            }
+        }
+        let point = Point { off: verdict.off, ..point };
         let state = verdict.state();
         if state != State::Unknown {
+            if view.elapsed_ns >= 2 * self.parameters.decide_ns {
+                regime.wake(&point);
+            }
             regime.note(point, &self.parameters);
         }
         match state {
             State::Unknown => (Action::Keep, self.quiet(sample)),
+            State::Close | State::Good
+                if regime.stuck_until_ns.is_some_and(|until| now < until)
+                    && (state == State::Close
+                        || view.elapsed_ns + self.parameters.look_ns < self.parameters.window_ns) =>
+            {
+                (Action::Keep, Branch::Infeasible)
+            }
             State::Close => {
                 regime.good = Some(limit);
                 regime.unstick();
-                (Action::Keep, Branch::Steady)
+                (Action::Keep, self.quiet(sample))
             }
             State::Good => {
                 regime.good = Some(limit);
@@ -245,8 +276,11 @@ impl Guard {
 
     /// Nothing to do; where the target cannot be held, that is said at every look.
     fn quiet(&mut self, sample: &Sample) -> Branch {
-        let until = self.regimes.current().and_then(|regime| regime.stuck_until_ns);
-        if until.is_some_and(|until| sample.at_ns < until) { Branch::Infeasible } else { Branch::Steady }
+        let now = sample.at_ns;
+        let given_up = self.regimes.current().is_some_and(|regime| {
+            regime.relaxed_ns(now).is_some() || regime.stuck_until_ns.is_some_and(|until| now < until)
+        });
+        if given_up { Branch::Infeasible } else { Branch::Steady }
     }
 
     /// There is room: more for bulk writers, if they have any use for it.
@@ -261,28 +295,36 @@ impl Guard {
         let (now, limit) = (sample.at_ns, sample.limits.now_bytes);
         let another = self.wanted.is_some_and(|wanted| limit < wanted && !same(limit, wanted));
         if !view.bound || another || limit >= sample.limits.saved_bytes {
-            return (Action::Keep, Branch::Steady);
+            return (Action::Keep, self.quiet(sample));
         }
         // Few samples, as of a canary: only where the whole window agrees.
         let few = sample.sensor.source != SensorSource::Syscalls || view.count < self.parameters.tail_samples;
         if few && view.elapsed_ns + self.parameters.look_ns < self.parameters.window_ns {
             self.before = before;
-            return (Action::Keep, Branch::Steady);
+            return (Action::Keep, self.quiet(sample));
         }
         let best = self.rate.best();
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
+        let mut most = self.parameters.raise_most;
         if let Some(before) = before.filter(|before| before.bytes < limit && !same(before.bytes, limit)) {
+            // Where more dirty pages no longer bring as much more to the device, it is nearly full: the next step leads
+            // no further than that.
+            let gain = (point.delivered / before.delivered.max(1.0)).ln()
+                / (limit as f64 / before.bytes as f64).ln();
+            if gain < 0.5 {
+                most = most.min(best / point.delivered.max(1.0) * 1.05);
+            }
             // More was let in and no more came out, of a device that gives no more.
             if point.delivered < before.delivered * 1.03 && point.delivered > 0.95 * best {
                 regime.cap(limit, now, &self.parameters);
             }
         }
-        match regime.raise(limit, verdict, now, &self.parameters) {
+        match regime.raise(limit, verdict, most, now, &self.parameters) {
             Some(to) if !same(to, limit) => {
                 self.before = Some(point);
                 (self.set(sample, to), Branch::Raise)
             }
-            _ => (Action::Keep, Branch::Steady),
+            _ => (Action::Keep, self.quiet(sample)),
         }
     }
 
@@ -292,25 +334,26 @@ impl Guard {
         let bounds = (sample.limits.floor_bytes, sample.limits.saved_bytes);
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
         if let Some(until) = regime.stuck_until_ns {
-            let worse = regime.best().is_some_and(|best| point.off > best.off + 0.7);
-            if now < until && !worse {
+            if now < until {
                 return (Action::Keep, Branch::Infeasible);
             }
             regime.unstick();
         }
         if !verdict.own {
-            regime.cap(point.bytes, now, &self.parameters);
+            // Where the loss was steep, less than a step below it is not safe either.
+            let steep = verdict.kept.is_some_and(|kept| kept < 0.8 * self.parameters.target.keep);
+            let bytes = if steep { point.bytes / 4 * 3 } else { point.bytes };
+            regime.cap(bytes, now, &self.parameters);
         }
         match regime.leave(&point, verdict, bounds, &self.parameters) {
             Way::Stuck => {
-                regime.stuck_until_ns = Some(now + self.parameters.infeasible_ns);
-                regime.good = Some(point.bytes);
+                regime.stick(point, now + self.parameters.infeasible_ns);
                 (Action::Keep, Branch::Infeasible)
             }
             Way::To(bytes) => {
                 self.before = Some(point);
                 let branch = match () {
-                    _ if bytes > point.bytes => Branch::OwnWrites,
+                    _ if bytes > point.bytes && verdict.own => Branch::OwnWrites,
                     _ if verdict.tail == State::Bad && verdict.share != State::Bad => Branch::Tail,
                     _ => Branch::Share,
                 };

@@ -99,12 +99,15 @@ impl Guard {
             (Action::Keep, Branch::Silent)
         } else if !self.presence.protected() {
             self.release(Branch::Unneeded)
+        } else if self.presence.pausing(now) {
+            self.loosen(sample)
         } else if self.presence.bulk_active(now, &self.parameters) {
             self.hold(sample, &second)
         } else {
             self.rest(sample, &second)
         };
-        self.flooded = self.presence.bulk_active(now, &self.parameters) && self.mood == Mood::Holding;
+        let bulk_active = self.presence.bulk_active(now, &self.parameters);
+        self.flooded = bulk_active && self.mood == Mood::Holding && branch != Branch::Unneeded;
         Decision { at_ns: now, action, branch, inputs: self.inputs(sample, &second, branch), mood: self.mood }
     }
 
@@ -114,6 +117,21 @@ impl Guard {
         let held = self.mood == Mood::Holding;
         self.mood = Mood::Released;
         (if held { Action::Release } else { Action::Keep }, branch)
+    }
+
+    /// Syncs pause: bulk writers get what keeps the device busy, and no more than is written in a moment when syncs
+    /// come back.
+    fn loosen(&mut self, sample: &Sample) -> (Action, Branch) {
+        (self.probe, self.before) = (None, None);
+        let limit = sample.limits.now_bytes;
+        let busy = (self.rate.best() * self.parameters.pause_room_ns as f64 / 1e9) as u64;
+        if self.mood == Mood::Released
+            || limit >= busy
+            || !self.presence.bulk_active(sample.at_ns, &self.parameters)
+        {
+            return (Action::Keep, Branch::Unneeded);
+        }
+        (self.set(sample, busy.min(limit.saturating_mul(2))), Branch::Unneeded)
     }
 
     /// Without bulk writers: learn what syncs do undisturbed, and have a limit ready that is not in the way.
@@ -163,7 +181,7 @@ impl Guard {
         if now < from + SECOND_NS {
             return;
         }
-        let view = self.window.since(from);
+        let view = self.window.tail_since(from);
         self.learned_ns = now;
         if sample.sensor.source != SensorSource::Diskstats || view.count > 0 {
             self.reference.learn(&view, self.parameters.reference_ns, self.parameters.tail_samples);
@@ -194,9 +212,9 @@ impl Guard {
 
     fn inputs(&mut self, sample: &Sample, second: &View, branch: Branch) -> Inputs {
         // Decisions stand on all that is known since the limit moved; right after a move on the last second.
-        let since = self.window.since(self.settled_ns);
-        let view = if since.elapsed_ns >= second.elapsed_ns { &since } else { second };
-        let verdict = judge::judge(view, &self.reference, &self.parameters);
+        let last = sample.at_ns.saturating_sub(SECOND_NS);
+        let view = self.window.tail_since(if self.settled_ns < last { self.settled_ns } else { last });
+        let verdict = judge::judge(&view, &self.reference, &self.parameters, None);
         let best = self.regimes.current().filter(|_| branch == Branch::Infeasible).and_then(|r| r.best());
         Inputs {
             syncs: view.count,

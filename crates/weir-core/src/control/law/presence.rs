@@ -14,6 +14,8 @@ pub(super) struct Presence {
     /// Whether there were syncs in the last looks.
     syncs: VecDeque<bool>,
     last_sync_ns: Option<u64>,
+    /// The longest time without a sync between two of them, ageing.
+    pause_ns: f64,
     protected: bool,
     last_bulk_ns: Option<u64>,
     /// Time, bytes of bulk writers, inflow and syncs of the last looks.
@@ -43,7 +45,12 @@ impl Presence {
         if self.syncs.len() > LOOKS {
             self.syncs.pop_front();
         }
+        self.pause_ns *= 0.5_f64.powf(sample.elapsed_ns as f64 / (60.0 * 1e9));
         if any {
+            let pause = self.last_sync_ns.map_or(0, |at| sample.at_ns - at);
+            if pause < parameters.release_after_ns {
+                self.pause_ns = self.pause_ns.max(pause as f64);
+            }
             self.last_sync_ns = Some(sample.at_ns);
         }
         let recent = self.last_sync_ns.is_some_and(|at| sample.at_ns - at < parameters.release_after_ns);
@@ -119,6 +126,12 @@ impl Presence {
     /// Whether there are syncs to protect.
     pub fn protected(&self) -> bool {
         self.protected
+    }
+
+    /// Whether syncs have been missing for longer than they usually do, and for a second.
+    pub fn pausing(&self, now_ns: u64) -> bool {
+        let least = SECOND_NS.max((2.0 * self.pause_ns) as u64);
+        self.last_sync_ns.is_some_and(|at| now_ns - at >= least)
     }
 
     /// Whether bulk writers write, or did a moment ago.

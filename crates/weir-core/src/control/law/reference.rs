@@ -5,6 +5,8 @@ use super::window::View;
 
 /// Concurrencies closer than half an octave are one.
 const SAME_OCTAVES: f64 = 0.5;
+/// The rate of a load is averaged over so long: loads change, devices hardly.
+const LATELY_NS: f64 = 10.0 * 1e9;
 const ENTRIES_MOST: usize = 24;
 /// Latencies kept of one concurrency; beyond that older ones count half.
 const POOL_MOST: u64 = 20_000;
@@ -15,10 +17,14 @@ struct Entry {
     concurrency: f64,
     /// Mean duration.
     mean_ns: f64,
+    /// Syncs per second, lately.
+    per_second: f64,
     /// Time that the mean stands on, up to what it is averaged over.
     weight_ns: f64,
     /// The highest 99th percentile of a window, ageing.
     p99_ns: f64,
+    /// The oldest sync ever seen under way, ageing.
+    oldest_ns: f64,
     pool: Vec<(u64, u64)>,
     /// Seen while bulk writers were idle; else it is the best that was seen beside them.
     idle: bool,
@@ -28,8 +34,13 @@ struct Entry {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
     pub mean_ns: f64,
+    /// Syncs per second that the same load did lately. Where syncs are a small part of what their threads wait for, as
+    /// beside direct writes, they may take much longer and few are lost.
+    pub per_second: f64,
     /// Known only where it was seen undisturbed.
     pub p99_ns: Option<u64>,
+    /// The oldest sync that was seen under way undisturbed; 0 where that is not known.
+    pub oldest_ns: u64,
     pub known: Known,
 }
 
@@ -58,18 +69,28 @@ impl Reference {
         }
         let entry = self.entry(view.concurrency);
         if !entry.idle {
-            *entry = Entry { idle: true, weight_ns: 0.0, p99_ns: 0.0, pool: Vec::new(), ..entry.clone() };
+            *entry = Entry {
+                idle: true,
+                weight_ns: 0.0,
+                p99_ns: 0.0,
+                oldest_ns: 0.0,
+                pool: Vec::new(),
+                ..entry.clone()
+            };
         }
         let elapsed = view.elapsed_ns as f64;
         entry.weight_ns = (entry.weight_ns + elapsed).min(averaged_ns as f64);
         let share = (elapsed / entry.weight_ns).min(1.0);
         entry.mean_ns += (view.mean_ns - entry.mean_ns) * share;
+        entry.per_second += (view.per_second - entry.per_second) * (share.max(elapsed / LATELY_NS)).min(1.0);
         entry.concurrency += (view.concurrency - entry.concurrency) * share;
         entry.pool(&view.latencies);
         // Windows are judged by their own tail: the reference is what such windows reach when nothing disturbs them.
         let window = if view.count >= tail { view.quantile(0.99) } else { None };
         let pooled = entry.pooled_quantile(0.99, tail);
-        entry.p99_ns *= (-elapsed / (averaged_ns as f64 * 10.0)).exp();
+        let aged = (-elapsed / (averaged_ns as f64 * 10.0)).exp();
+        entry.oldest_ns = (entry.oldest_ns * aged).max(view.oldest_ns as f64);
+        entry.p99_ns *= aged;
         let seen = window.max(pooled).unwrap_or(0) as f64;
         entry.p99_ns = entry.p99_ns.max(seen);
     }
@@ -80,6 +101,7 @@ impl Reference {
         let entry = self.entry(view.concurrency);
         if !entry.idle && (entry.weight_ns == 0.0 || mean < entry.mean_ns) {
             entry.mean_ns = mean;
+            entry.per_second = view.per_second * (1.0 - view.error);
             entry.weight_ns = view.elapsed_ns as f64;
         }
     }
@@ -92,13 +114,28 @@ impl Reference {
             return Some(Expected {
                 mean_ns: entry.mean_ns
                     * (concurrency.max(1.0) / entry.concurrency.max(1.0)).powf(self.slope()),
+                per_second: entry.per_second,
                 p99_ns: (entry.p99_ns > 0.0).then_some(entry.p99_ns as u64),
+                oldest_ns: entry.oldest_ns as u64,
                 known: Known::Seen,
             });
         }
         let others = self.entries.iter().filter(|entry| entry.idle).map(|entry| entry.bound_at(concurrency));
         let mean_ns = others.chain(here.map(|entry| entry.mean_ns)).min_by(f64::total_cmp)?;
-        Some(Expected { mean_ns, p99_ns: None, known: Known::Bounded })
+        let per_second = self.rate_bound(concurrency).max(here.map_or(0.0, |entry| entry.per_second));
+        Some(Expected { mean_ns, per_second, p99_ns: None, oldest_ns: 0, known: Known::Bounded })
+    }
+
+    /// The rate that a load of this concurrency does at least: that of the next lower one, or in proportion to the
+    /// lowest.
+    fn rate_bound(&self, concurrency: f64) -> f64 {
+        let idle = || self.entries.iter().filter(|entry| entry.idle);
+        let below = idle().filter(|entry| octaves(entry.concurrency) <= octaves(concurrency));
+        let below = below.max_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
+        let lowest = idle().min_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
+        below.map(|entry| entry.per_second).unwrap_or_else(|| {
+            lowest.map_or(0.0, |entry| entry.per_second * concurrency.max(1.0) / entry.concurrency.max(1.0))
+        })
     }
 
     /// How the mean grows with concurrency, as a power: 0 where syncs do not wait for each other, 1 where the device is
@@ -131,8 +168,10 @@ impl Reference {
             self.entries.push(Entry {
                 concurrency,
                 mean_ns: 0.0,
+                per_second: 0.0,
                 weight_ns: 0.0,
                 p99_ns: 0.0,
+                oldest_ns: 0.0,
                 pool: Vec::new(),
                 idle: false,
             });

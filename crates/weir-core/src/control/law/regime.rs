@@ -8,6 +8,8 @@ const SAME_OCTAVES: f64 = 0.8;
 const REGIMES_MOST: usize = 12;
 /// Improvements smaller than this (of a logarithm) are none.
 const NOTICEABLE: f64 = 0.1;
+/// Differences larger than this (of a logarithm) at one limit mean that something else has changed.
+const CHANGED: f64 = 0.4;
 
 /// What was measured at a limit.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +30,14 @@ struct Ceiling {
     wait_ns: u64,
 }
 
+/// A tail in reach where the wanted one is not.
+#[derive(Debug, Clone, Copy)]
+struct Relaxed {
+    p99_ns: f64,
+    until_ns: u64,
+    wait_ns: u64,
+}
+
 /// One concurrency.
 #[derive(Debug, Clone)]
 pub(super) struct Regime {
@@ -42,6 +52,10 @@ pub(super) struct Regime {
     fruitless: u8,
     /// The target cannot be held: until then the limit stays.
     pub stuck_until_ns: Option<u64>,
+    /// What was measured when that was found.
+    stuck_at: Option<Point>,
+    /// No limit holds the tail: until then it is held to this instead.
+    relaxed: Option<Relaxed>,
     /// When a probe was last made.
     pub probed_ns: Option<u64>,
 }
@@ -118,6 +132,8 @@ impl Regime {
             points: Vec::new(),
             fruitless: 0,
             stuck_until_ns: None,
+            stuck_at: None,
+            relaxed: None,
             probed_ns: None,
         }
     }
@@ -126,10 +142,63 @@ impl Regime {
         (octaves(self.concurrency) - octaves(concurrency)).abs() < SAME_OCTAVES
     }
 
+    /// No limit holds the target; this one is the best.
+    pub fn stick(&mut self, at: Point, until_ns: u64) {
+        self.stuck_until_ns = Some(until_ns);
+        self.stuck_at = Some(at);
+        self.good = Some(at.bytes);
+    }
+
+    /// Where what is measured is no longer what it was when no limit was found to hold the target, for better or worse,
+    /// that finding is void.
+    pub fn wake(&mut self, now: &Point) {
+        let Some(then) = self.stuck_at.filter(|_| self.stuck_until_ns.is_some()) else { return };
+        let flow = (now.delivered.max(1.0) / then.delivered.max(1.0)).ln().abs();
+        if (now.off - then.off).abs() > CHANGED || flow > CHANGED {
+            self.points.clear();
+            self.unstick();
+        }
+    }
+
     /// Tries again what did not help before.
     pub fn unstick(&mut self) {
-        self.stuck_until_ns = None;
+        (self.stuck_until_ns, self.stuck_at) = (None, None);
         self.fruitless = 0;
+    }
+
+    /// The tail to hold where no limit holds the wanted one: twice what is in reach.
+    pub fn relaxed_ns(&self, now_ns: u64) -> Option<u64> {
+        self.relaxed.filter(|relaxed| now_ns < relaxed.until_ns).map(|relaxed| (2.0 * relaxed.p99_ns) as u64)
+    }
+
+    /// Whether the tail alone cannot be held: a missed one, that the floor would not hold either if it went down with
+    /// the limit, or that the last cut hardly moved.
+    pub fn relax(
+        &mut self,
+        before: Option<&Point>,
+        now: &Point,
+        target_ns: u64,
+        floor: u64,
+        p: &Parameters,
+    ) -> bool {
+        let Some(p99) = now.p99_ns.map(|ns| ns as f64) else { return false };
+        let low = now.bytes <= 2 * floor && p99 * floor as f64 / now.bytes.max(1) as f64 > target_ns as f64;
+        let unmoved = before.filter(|before| before.bytes > now.bytes).is_some_and(|before| {
+            let step = (before.bytes as f64 / now.bytes as f64).ln();
+            let gain = before.p99_ns.map_or(step, |ns| (ns as f64 / p99).ln());
+            gain < 0.3 * step
+        });
+        if !low && !unmoved {
+            return false;
+        }
+        let wait_ns =
+            self.relaxed.map_or(p.infeasible_ns, |relaxed| (relaxed.wait_ns * 2).min(10 * p.infeasible_ns));
+        let p99 = self
+            .relaxed
+            .filter(|relaxed| now.at_ns < relaxed.until_ns)
+            .map_or(p99, |before| before.p99_ns.max(p99));
+        self.relaxed = Some(Relaxed { p99_ns: p99, until_ns: now.at_ns + wait_ns, wait_ns });
+        true
     }
 
     /// Notes what was measured at a limit; forgets what is old.
@@ -156,7 +225,7 @@ impl Regime {
         let (Some(kept_before), Some(kept)) = (before.kept, now.kept) else { return };
         let step = (now.bytes as f64 / before.bytes.max(1) as f64).ln();
         if step.abs() > 0.1 {
-            let seen = ((kept_before - kept) / step).clamp(0.05, 1.0);
+            let seen = ((kept_before - kept) / step).clamp(0.08, 1.0);
             self.gain += (seen - self.gain) * 0.5;
         }
     }
@@ -172,11 +241,12 @@ impl Regime {
         self.ceiling = Some(Ceiling { bytes, until_ns: now_ns + wait_ns, wait_ns });
     }
 
-    /// Where to raise to from a limit with room; `None` where it has settled.
+    /// Where to raise to from a limit with room, by `most` at the most; `None` where it has settled.
     pub fn raise(
         &mut self,
         from: u64,
         verdict: &Verdict,
+        most: f64,
         now_ns: u64,
         parameters: &Parameters,
     ) -> Option<u64> {
@@ -188,7 +258,7 @@ impl Regime {
             // The tail is unknown: smaller steps.
             factor = factor.min(parameters.raise_most.sqrt());
         }
-        let factor = factor.clamp(1.05, parameters.raise_most);
+        let factor = factor.min(most).clamp(1.05, parameters.raise_most);
         let Some(ceiling) = self.ceiling else { return Some((from as f64 * factor) as u64) };
         if ceiling.until_ns <= now_ns {
             // Long enough ago; a small step over it shows whether it still stands.
@@ -215,7 +285,7 @@ impl Regime {
     ) -> Way {
         let best = self.best().unwrap_or(*now);
         let helped = now.off < best.off + NOTICEABLE;
-        let (bytes, up) = if verdict.own {
+        let (bytes, up) = if verdict.own && now.off > NOTICEABLE {
             ((now.bytes as f64 * parameters.raise_most) as u64, true)
         } else {
             ((now.bytes as f64 * self.cut(verdict, parameters)) as u64, false)
@@ -227,10 +297,9 @@ impl Regime {
         };
         let held = self.points.iter().filter(beyond).filter(|point| point.off <= 0.0);
         if let Some(nearest) = held.min_by_key(|point| point.bytes.abs_diff(now.bytes)) {
-            return Way::To(nearest.bytes);
-        }
-        if now.off < NOTICEABLE && !same(to, now.bytes) {
-            return Way::To(to);
+            // A steep loss outlasts a small step.
+            let steep = now.off > NOTICEABLE && !up;
+            return Way::To(if steep { nearest.bytes.min(to) } else { nearest.bytes });
         }
         let known = self.points.iter().filter(beyond).min_by(|a, b| a.off.total_cmp(&b.off));
         match known {
@@ -241,6 +310,9 @@ impl Regime {
         }
         if same(to, now.bytes) {
             return self.settle(now, &best, up, bounds);
+        }
+        if now.off < NOTICEABLE {
+            return Way::To(to);
         }
         self.fruitless =
             if helped && best.at_ns == now.at_ns && self.improves(now) { 0 } else { self.fruitless + 1 };
@@ -263,6 +335,10 @@ impl Regime {
     fn settle(&self, now: &Point, best: &Point, up: bool, bounds: (u64, u64)) -> Way {
         if !same(best.bytes, now.bytes) {
             return Way::To(best.bytes);
+        }
+        // A near miss is not worth an excursion.
+        if now.off < NOTICEABLE {
+            return Way::Stuck;
         }
         let other = if up { now.bytes / 2 } else { now.bytes * 2 }.clamp(bounds.0, bounds.1);
         let tried =

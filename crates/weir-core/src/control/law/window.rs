@@ -46,6 +46,8 @@ pub(super) struct View {
     /// Relative standard error of that mean.
     pub error: f64,
     pub min_ns: Option<u64>,
+    /// Age of the oldest sync seen under way, or that ended.
+    pub oldest_ns: u64,
     pub concurrency: f64,
     /// Mean time that a sync's process was held back for its own pages.
     pub held_mean_ns: f64,
@@ -55,7 +57,7 @@ pub(super) struct View {
     pub bound: bool,
     /// Share of dirtied bytes that are the protected processes'.
     pub protected_share: Option<f64>,
-    /// All latencies by bucket: its highest value and how many.
+    /// All latencies by bucket, its highest value and how many, where they were asked for.
     pub latencies: Vec<(u64, u64)>,
 }
 
@@ -93,7 +95,16 @@ impl Window {
         }
     }
 
-    /// What looks that began at `since_ns` or later come to.
+    /// What looks that began at `since_ns` or later come to, with all latencies.
+    pub fn tail_since(&self, since_ns: u64) -> View {
+        let mut view = self.since(since_ns);
+        let first = self.looks.partition_point(|look| look.from_ns < since_ns);
+        let looks: Vec<&Look> = self.looks.iter().skip(first).collect();
+        view.latencies = merged(&looks);
+        view
+    }
+
+    /// The same without single latencies: a tail costs more than all the rest.
     pub fn since(&self, since_ns: u64) -> View {
         let first = self.looks.partition_point(|look| look.from_ns < since_ns);
         let looks: Vec<&Look> = self.looks.iter().skip(first).collect();
@@ -104,6 +115,8 @@ impl Window {
             view.elapsed_ns += look.elapsed_ns;
             view.count += look.count;
             view.min_ns = view.min_ns.into_iter().chain(look.min_ns).min();
+            let longest = look.latencies.last().map_or(0, |bucket| bucket.0);
+            view.oldest_ns = view.oldest_ns.max(look.oldest_ns).max(longest);
             view.bound |= look.bulk_held;
             sum += look.sum_ns;
             held += look.held_ns;
@@ -131,7 +144,7 @@ impl Window {
         // A stall ends all at once, or not in this window: then what is under way at each look says more.
         let stalled = looks.last().is_some_and(|look| look.oldest_ns > view.elapsed_ns / 4);
         view.concurrency = if stalled { under_way / n + held / elapsed } else { (sum + held) / elapsed };
-        view.latencies = merged(&looks);
+
         view
     }
 }
