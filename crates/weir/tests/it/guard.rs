@@ -79,7 +79,7 @@ impl Bench {
     /// A guard that has begun.
     fn guard(&self, more: &str) -> Running {
         let lever = self.lever();
-        let command = self.command(&format!("guard run MNT --lever {lever} {more}").trim().to_string());
+        let command = self.command(format!("guard run MNT --lever {lever} {more}").trim());
         let running = Weir::started(command, |_| true);
         self.wait("the guard answers", || self.state().is_some());
         running
