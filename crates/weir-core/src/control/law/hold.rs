@@ -115,7 +115,10 @@ impl Guard {
     }
 
     fn is_checkpoint(&self, second: &View) -> bool {
-        second.protected_share.is_some_and(|share| share >= self.parameters.checkpoint_share)
+        let share = self.parameters.checkpoint_share;
+        // Writers are named late and in lumps: whoever is seen to fill the device is a bulk writer, whatever the share.
+        second.protected_share.is_some_and(|own| own >= share)
+            && second.dirtied < (1.0 - share) * second.delivered
     }
 
     /// The protected processes are the bulk writer: what is cut is taken from them.

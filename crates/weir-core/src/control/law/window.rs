@@ -21,6 +21,7 @@ struct Look {
     /// Highest value of a bucket and how many are in it, ascending.
     latencies: Vec<(u64, u64)>,
     bulk_held: bool,
+    bulk_bytes: u64,
     written_bytes: u64,
     own_bytes: f64,
     all_bytes: f64,
@@ -53,6 +54,8 @@ pub(super) struct View {
     pub held_mean_ns: f64,
     pub own_share: f64,
     pub delivered: f64,
+    /// Bytes per second that bulk writers are known to have made dirty.
+    pub dirtied: f64,
     /// Bulk writers felt the limit.
     pub bound: bool,
     /// Share of dirtied bytes that are the protected processes'.
@@ -84,6 +87,7 @@ impl Window {
             under_way: sample.syncs.under_way,
             latencies: ended.coarse(COARSE_BITS).into_iter().map(|(_, high, n)| (high, n)).collect(),
             bulk_held: sample.bulk.held_back_ns > 0 || sample.bulk.held_back > 0,
+            bulk_bytes,
             written_bytes: sample.flow.written_bytes,
             own_bytes: all * share.unwrap_or(0.0),
             all_bytes: all,
@@ -110,7 +114,7 @@ impl Window {
         let looks: Vec<&Look> = self.looks.iter().skip(first).collect();
         let mut view = View::default();
         let (mut sum, mut held, mut written, mut filled, mut under_way) = (0.0, 0.0, 0, 0.0, 0.0);
-        let (mut own, mut all) = (0.0, 0.0);
+        let (mut own, mut all, mut dirtied) = (0.0, 0.0, 0);
         for look in &looks {
             view.elapsed_ns += look.elapsed_ns;
             view.count += look.count;
@@ -121,6 +125,7 @@ impl Window {
             sum += look.sum_ns;
             held += look.held_ns;
             written += look.written_bytes;
+            dirtied += look.bulk_bytes;
             filled += look.filled;
             under_way += f64::from(look.under_way);
             own += look.own_bytes;
@@ -132,6 +137,7 @@ impl Window {
         let (elapsed, n) = (view.elapsed_ns as f64, looks.len() as f64);
         view.per_second = view.count as f64 / elapsed * 1e9;
         view.delivered = written as f64 / elapsed * 1e9;
+        view.dirtied = dirtied as f64 / elapsed * 1e9;
         // The kernel begins to hold writers back halfway between its background limit, half of ours, and ours.
         view.bound |= filled / n > 0.7;
         view.own_share = if sum + held > 0.0 { held / (sum + held) } else { 0.0 };
