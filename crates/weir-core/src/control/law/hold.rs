@@ -12,7 +12,8 @@ type Step = (Action, Branch);
 impl Guard {
     /// One look beside bulk writers.
     pub(super) fn hold(&mut self, sample: &Sample, second: &View) -> Step {
-        if self.is_checkpoint(second) {
+        let whole = self.window.since(sample.at_ns.saturating_sub(self.parameters.window_ns));
+        if self.is_checkpoint(&whole) {
             return self.checkpoint(sample, second);
         }
         let arriving = !self.flooded;
@@ -114,11 +115,10 @@ impl Guard {
         Some((action, Branch::Probe))
     }
 
-    fn is_checkpoint(&self, second: &View) -> bool {
+    fn is_checkpoint(&self, view: &View) -> bool {
         let share = self.parameters.checkpoint_share;
         // Writers are named late and in lumps: whoever is seen to fill the device is a bulk writer, whatever the share.
-        second.protected_share.is_some_and(|own| own >= share)
-            && second.dirtied < (1.0 - share) * second.delivered
+        view.protected_share.is_some_and(|own| own >= share) && view.dirtied < (1.0 - share) * view.delivered
     }
 
     /// The protected processes are the bulk writer: what is cut is taken from them.

@@ -8,6 +8,10 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Looks in which one look's single sync is not yet worth a limit.
 const LOOKS: usize = 10;
 
+/// The kernel counts pages under way by processor and adds them up late: a device that only serves syncs shows some
+/// floors of the limit under way, one that still writes what a flood left shows many.
+const SLACK_FLOORS: u64 = 8;
+
 /// Who is there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Presence {
@@ -23,6 +27,8 @@ pub(super) struct Presence {
     backlog_bytes: u64,
     /// Bytes written for a sync while nothing else wrote.
     bytes_per_sync: Option<f64>,
+    /// When somebody last said who writes.
+    told_ns: Option<u64>,
     quiet_since_ns: Option<u64>,
     /// Backlog while bulk writers were idle, ageing.
     idle_backlog: f64,
@@ -72,6 +78,9 @@ impl Presence {
         if self.inflow.len() > 3 {
             self.inflow.pop_front();
         }
+        if !sample.bulk.writers.is_empty() || sample.bulk.protected_share.is_some() {
+            self.told_ns = Some(sample.at_ns);
+        }
         if self.bulk_writes(sample, parameters, best) {
             self.last_bulk_ns = Some(sample.at_ns);
         }
@@ -91,8 +100,8 @@ impl Presence {
         });
         let seconds = (sum.elapsed_ns as f64 / 1e9).max(1e-3);
         let least = (sample.limits.floor_bytes as f64).max(best * parameters.bulk_share);
-        let told = !bulk.writers.is_empty() || bulk.protected_share.is_some();
-        if told {
+        // Writers are asked for less often than looks are taken: who was told of them lately is told.
+        if self.told_ns.is_some_and(|at| sample.at_ns - at < SECOND_NS) {
             return sum.bulk as f64 / seconds > least;
         }
         // Nobody says who writes: what flows in and no sync accounts for.
@@ -104,7 +113,7 @@ impl Presence {
 
     fn watch_quiet(&mut self, sample: &Sample, parameters: &Parameters) {
         let quiet = !self.bulk_active(sample.at_ns, parameters)
-            && sample.flow.writeback_bytes < sample.limits.floor_bytes
+            && sample.flow.writeback_bytes < SLACK_FLOORS * sample.limits.floor_bytes
             && sample.syncs.held_back == 0;
         if !quiet {
             self.quiet_since_ns = None;
