@@ -56,6 +56,9 @@ pub struct Syncs {
     pub ended: Histogram,
     /// Under way now.
     pub under_way: u32,
+    /// Threads that synced in the last second; 0 where that is not known.
+    #[serde(default)]
+    pub threads: u32,
     /// Age of the oldest one under way; 0 without one. A stalled sync never ends, so this is seen first.
     pub oldest_ns: u64,
     /// Time that the protected processes were held back for their own dirty pages, summed over their threads.

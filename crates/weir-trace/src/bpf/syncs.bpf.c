@@ -163,7 +163,17 @@ static __always_inline void count(struct device_syncs *to, u64 ns)
 	__sync_fetch_and_add(&to->count, 1);
 }
 
-static __noinline int finish(u32 tgid, u32 device, u64 ns)
+/* Threads fall into 1024 places; user space empties them at each look. */
+static __always_inline void mark(struct device_syncs *to, u32 tid)
+{
+	u32 place = (tid * 0x9e3779b1U) >> 22;
+	u64 bit = 1ULL << (place & 63), *word = &to->threads[(place >> 6) & 15];
+
+	if (!(*word & bit))
+		__sync_fetch_and_or(word, bit);
+}
+
+static __noinline int finish(u32 tgid, u32 tid, u32 device, u64 ns)
 {
 	struct process *process = process_of(tgid);
 	struct device_syncs *to;
@@ -182,8 +192,10 @@ static __noinline int finish(u32 tgid, u32 device, u64 ns)
 	}
 	if (is_everybody && !(process->class == UNJUDGED ? counts_unjudged() : process->class == PROTECTED))
 		__sync_fetch_and_add(&to->left_out, 1);
-	else
+	else {
 		count(to, ns);
+		mark(to, tid);
+	}
 	return 0;
 }
 
@@ -211,7 +223,7 @@ int BPF_PROG(on_exit, struct pt_regs___sync *regs, long result)
 	flight = FIND(flights, flight, tid, tid, FLIGHTS);
 	if (!flight)
 		return 0;
-	finish(flight->tgid, flight->device, bpf_ktime_get_ns() - flight->start_ns);
+	finish(flight->tgid, tid, flight->device, bpf_ktime_get_ns() - flight->start_ns);
 	release(s, flight);
 	return 0;
 }

@@ -58,6 +58,7 @@ struct device_syncs {
 	u64 max_ns; /* User space sets it back. */
 	u64 left_out;
 	u64 pad;
+	u64 threads[16]; /* A bit for each place of a thread that synced; user space empties them. */
 	u64 buckets[BUCKETS];
 };
 

@@ -1,6 +1,6 @@
 //! A running session, and what a look at it finds.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use weir_core::target::DeviceNumber;
 use super::Whose;
 use super::judge::{BULK_ABOVE, Class, Judge};
 use super::programs::Programs;
-use super::tables::{DeviceSyncs, Process, load, load32};
+use super::tables::{DeviceSyncs, Process, THREAD_WORDS, load, load32};
 use super::writers::{Id, Writers, Written};
 use crate::Error;
 use crate::fsync::{files, record};
@@ -28,6 +28,8 @@ const BULK: u32 = 2;
 const WRITERS_MAX: usize = 8;
 /// Places of devices that are gone are looked for so often.
 const TIDY_NS: u64 = 60_000_000_000;
+/// Threads are counted over so long.
+const THREADS_NS: u64 = 1_000_000_000;
 
 /// What happened on one device since the look before.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,6 +67,8 @@ struct DeviceBefore {
     count: u64,
     sum_ns: u64,
     left_out: u64,
+    /// When, and the bits that threads had left since the look before.
+    threads: VecDeque<(u64, [u64; THREAD_WORDS])>,
     buckets: Vec<u64>,
 }
 
@@ -134,7 +138,7 @@ impl Session {
         let mut devices = BTreeMap::new();
         let parts = self.read_processes(&fresh, &mut devices);
         self.read_flights(&parts, now_ns, &mut devices);
-        self.read_devices(&mut devices);
+        self.read_devices(now_ns, &mut devices);
         self.name_writers(&fresh, &parts, now_ns, &mut devices);
         if now_ns >= self.tidy_ns {
             self.tidy_ns = now_ns + TIDY_NS;
@@ -283,7 +287,7 @@ impl Session {
         }
     }
 
-    fn read_devices(&mut self, devices: &mut BTreeMap<DeviceNumber, DeviceLook>) {
+    fn read_devices(&mut self, now_ns: u64, devices: &mut BTreeMap<DeviceNumber, DeviceLook>) {
         for (at, place) in self.programs.devices.places().iter().enumerate() {
             let number = load(&place.device);
             if number == 0 {
@@ -299,7 +303,12 @@ impl Session {
             if count == before.count && unchanged {
                 continue;
             }
+            before
+                .threads
+                .push_back((now_ns, place.threads.each_ref().map(|word| word.swap(0, Ordering::Relaxed))));
+            before.threads.retain(|(at_ns, _)| now_ns - at_ns < THREADS_NS);
             let look = devices.entry(disk(&mut self.disks, number as u32)).or_default();
+            look.syncs.threads += threads(&before.threads);
             look.left_out += left_out - before.left_out;
             before.left_out = left_out;
             look.syncs.ended.merge(&ended(place, before));
@@ -368,6 +377,19 @@ fn say(process: &Process, class: Class, written: Option<&Written>) {
     process.class.store(class, Ordering::Relaxed);
 }
 
+/// How many threads left these bits. Several may share one: as many as fill so many places on average.
+fn threads(looks: &VecDeque<(u64, [u64; THREAD_WORDS])>) -> u32 {
+    let mut bits = [0; THREAD_WORDS];
+    for (_, look) in looks {
+        for (bits, word) in bits.iter_mut().zip(look) {
+            *bits |= word;
+        }
+    }
+    let places = (64 * THREAD_WORDS) as f64;
+    let taken: u32 = bits.iter().map(|word| word.count_ones()).sum();
+    (places * (places / (places - f64::from(taken)).max(1.0)).ln()).round() as u32
+}
+
 /// The syncs of a device since the look before, which this becomes.
 fn ended(place: &DeviceSyncs, before: &mut DeviceBefore) -> Histogram {
     let mut ended = Histogram::new();
@@ -404,4 +426,29 @@ fn tick_ns() -> u64 {
     // SAFETY: `time` is valid for writing; this clock exists on every Linux.
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
     time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_counted_by_the_places_they_leave_bits_in() {
+        let look = |places: std::ops::Range<usize>| {
+            let mut bits = [0; THREAD_WORDS];
+            places.for_each(|place| bits[place / 64] |= 1 << (place % 64));
+            (0, bits)
+        };
+        // (places in two looks, threads): few are counted exactly; many share places, and a full table says "many".
+        for (one, other, expected) in [
+            (0..0, 0..0, 0..=0),
+            (0..1, 0..1, 1..=1),
+            (0..5, 5..10, 10..=10),
+            (0..512, 100..512, 705..=715),
+            (0..1024, 0..0, 7000..=7200),
+        ] {
+            let threads = threads(&VecDeque::from([look(one.clone()), look(other)]));
+            assert!(expected.contains(&threads), "{one:?}: {threads}");
+        }
+    }
 }

@@ -32,6 +32,9 @@ pub struct Process {
     pub pause_ticks: AtomicU64,
 }
 
+/// Words of the bits that threads leave.
+pub const THREAD_WORDS: usize = 16;
+
 /// `struct device_syncs`.
 #[repr(C)]
 pub struct DeviceSyncs {
@@ -41,6 +44,7 @@ pub struct DeviceSyncs {
     pub max_ns: AtomicU64,
     pub left_out: AtomicU64,
     _pad: AtomicU64,
+    pub threads: [AtomicU64; THREAD_WORDS],
     pub buckets: [AtomicU64; BUCKETS],
 }
 
@@ -80,8 +84,10 @@ impl Process {
 impl DeviceSyncs {
     /// Makes the place free for another device.
     pub fn release(&self) {
-        for field in
-            [&self.count, &self.sum_ns, &self.max_ns, &self.left_out].into_iter().chain(&self.buckets)
+        for field in [&self.count, &self.sum_ns, &self.max_ns, &self.left_out]
+            .into_iter()
+            .chain(&self.threads)
+            .chain(&self.buckets)
         {
             field.store(0, Ordering::Relaxed);
         }

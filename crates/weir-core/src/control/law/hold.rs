@@ -9,6 +9,11 @@ use crate::control::{Sample, SensorSource};
 
 type Step = (Action, Branch);
 
+/// Of the rate at which syncs lost too much: beyond it the limit is raised with care.
+const NEARLY_FULL: f64 = 0.85;
+/// A step that is just more than the same limit again.
+const SMALL_STEP: f64 = 1.2;
+
 impl Guard {
     /// One look beside bulk writers.
     pub(super) fn hold(&mut self, sample: &Sample, second: &View) -> Step {
@@ -309,6 +314,9 @@ impl Guard {
         let best = self.rate.best();
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
         let mut most = self.parameters.raise_most;
+        if self.rate.full().is_some_and(|full| point.delivered > NEARLY_FULL * full) {
+            most = most.min(SMALL_STEP);
+        }
         if let Some(before) = before.filter(|before| before.bytes < limit && !same(before.bytes, limit)) {
             // Where more dirty pages no longer bring as much more to the device, it is nearly full: the next step leads
             // no further than that.
@@ -347,7 +355,11 @@ impl Guard {
             let steep = verdict.kept.is_some_and(|kept| kept < 0.8 * self.parameters.target.keep);
             let bytes = if steep { point.bytes / 4 * 3 } else { point.bytes };
             regime.cap(bytes, now, &self.parameters);
+            if steep {
+                self.rate.was_full_at(point.delivered);
+            }
         }
+        let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
         match regime.leave(&point, verdict, bounds, &self.parameters) {
             Way::Stuck => {
                 regime.stick(point, now + self.parameters.infeasible_ns);

@@ -5,6 +5,9 @@ use super::reference::{Expected, Reference};
 use super::window::View;
 use crate::control::{LatencyTarget, Parameters};
 
+/// From this share of their time on that the protected processes were held back, their rate alone says what they lost.
+const OWN_TRACE: f64 = 0.02;
+
 /// How one half of the target stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -69,7 +72,8 @@ pub(super) fn judge(
     // Who comes less often loses nothing while syncs are fast; who waits longer elsewhere loses little by slow syncs.
     let kept = expected.filter(|_| view.count > 0 && view.mean_ns > 0.0).map(|expected| {
         let lately = if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 };
-        (expected.mean_ns / view.mean_ns).max(lately)
+        // Who is held back for pages of its own, or waits for a lock of one who is, loses before its syncs begin.
+        if view.own_share > OWN_TRACE { lately } else { (expected.mean_ns / view.mean_ns).max(lately) }
     });
     let error = kept.map_or(1.0, |kept| kept * view.error);
     let enough = view.count >= parameters.mean_samples;

@@ -112,7 +112,10 @@ impl Presence {
     }
 
     fn watch_quiet(&mut self, sample: &Sample, parameters: &Parameters) {
-        let quiet = !self.bulk_active(sample.at_ns, parameters)
+        // Who begins, or comes back after a pause, does not yet do what it does undisturbed.
+        let steady = self.syncs.iter().rev().take(2).any(|any| *any);
+        let quiet = steady
+            && !self.bulk_active(sample.at_ns, parameters)
             && sample.flow.writeback_bytes < SLACK_FLOORS * sample.limits.floor_bytes
             && sample.syncs.held_back == 0;
         if !quiet {

@@ -2,14 +2,17 @@
 
 use std::collections::VecDeque;
 
-/// The last five seconds of delivered bytes, and the best that was ever delivered over a second.
+/// The last five seconds of delivered bytes, and the best that was ever delivered over three seconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rate {
     looks: VecDeque<(u64, u64)>,
     best: f64,
+    full: Option<f64>,
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// What a device delivers for so long it can deliver; in a single second a queue or a budget left over may empty.
+const SUSTAINED_NS: u64 = 3 * SECOND_NS;
 /// The best rate halves in half an hour in which it is not reached again.
 const BEST_HALF_LIFE_NS: f64 = 1800.0 * 1e9;
 
@@ -23,16 +26,20 @@ impl Rate {
             self.looks.pop_front();
         }
         self.best *= 0.5_f64.powf(elapsed_ns as f64 / BEST_HALF_LIFE_NS);
-        if held >= SECOND_NS {
-            self.best = self.best.max(self.last_second());
+        if held >= SUSTAINED_NS {
+            self.best = self.best.max(self.last(SUSTAINED_NS));
         }
     }
 
     /// Bytes per second over the last second.
     pub fn last_second(&self) -> f64 {
+        self.last(SECOND_NS)
+    }
+
+    fn last(&self, stretch_ns: u64) -> f64 {
         let (mut elapsed, mut bytes) = (0, 0);
         for look in self.looks.iter().rev() {
-            if elapsed >= SECOND_NS {
+            if elapsed >= stretch_ns {
                 break;
             }
             elapsed += look.0;
@@ -54,14 +61,25 @@ impl Rate {
         (older >= 2 * SECOND_NS).then(|| bytes as f64 / older as f64 * 1e9)
     }
 
-    /// The best second, slowly ageing, in bytes per second.
+    /// The best three seconds, slowly ageing, in bytes per second.
     pub fn best(&self) -> f64 {
         self.best
+    }
+
+    /// Syncs lost much while so many bytes per second were delivered.
+    pub fn was_full_at(&mut self, delivered: f64) {
+        self.full = Some(self.full.map_or(delivered, |full| (full + delivered) / 2.0));
+    }
+
+    /// The rate at which syncs lost much, in bytes per second, where that was seen.
+    pub fn full(&self) -> Option<f64> {
+        self.full
     }
 
     /// The device has become slower by this factor: what it did before is no measure any more.
     pub fn scale(&mut self, factor: f64) {
         self.best *= factor;
+        self.full = None;
         self.looks.clear();
     }
 

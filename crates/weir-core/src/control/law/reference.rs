@@ -5,8 +5,10 @@ use super::window::View;
 
 /// Concurrencies closer than half an octave are one.
 const SAME_OCTAVES: f64 = 0.5;
-/// The rate of a load is averaged over so long: loads change, devices hardly.
-const LATELY_NS: f64 = 10.0 * 1e9;
+/// The rate of a load is averaged over so long where it rises and where it falls: what was done once undisturbed can be
+/// done, and who comes less often for a while has not become slower.
+const RISES_NS: f64 = 3.0 * 1e9;
+const FALLS_NS: f64 = 30.0 * 1e9;
 const ENTRIES_MOST: usize = 24;
 /// Latencies kept of one concurrency; beyond that older ones count half.
 const POOL_MOST: u64 = 20_000;
@@ -82,7 +84,12 @@ impl Reference {
         entry.weight_ns = (entry.weight_ns + elapsed).min(averaged_ns as f64);
         let share = (elapsed / entry.weight_ns).min(1.0);
         entry.mean_ns += (view.mean_ns - entry.mean_ns) * share;
-        entry.per_second += (view.per_second - entry.per_second) * (share.max(elapsed / LATELY_NS)).min(1.0);
+        let lately = match view.per_second > entry.per_second {
+            _ if share == 1.0 => elapsed,
+            true => RISES_NS,
+            false => FALLS_NS,
+        };
+        entry.per_second += (view.per_second - entry.per_second) * (elapsed / lately).min(1.0);
         entry.concurrency += (view.concurrency - entry.concurrency) * share;
         entry.pool(&view.latencies);
         // Windows are judged by their own tail: the reference is what such windows reach when nothing disturbs them.

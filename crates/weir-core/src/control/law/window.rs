@@ -18,6 +18,7 @@ struct Look {
     min_ns: Option<u64>,
     oldest_ns: u64,
     under_way: u32,
+    threads: u32,
     /// Highest value of a bucket and how many are in it, ascending.
     latencies: Vec<(u64, u64)>,
     bulk_held: bool,
@@ -85,6 +86,7 @@ impl Window {
             min_ns: ended.min(),
             oldest_ns: sample.syncs.oldest_ns,
             under_way: sample.syncs.under_way,
+            threads: sample.syncs.threads,
             latencies: ended.coarse(COARSE_BITS).into_iter().map(|(_, high, n)| (high, n)).collect(),
             bulk_held: sample.bulk.held_back_ns > 0 || sample.bulk.held_back > 0,
             bulk_bytes,
@@ -149,8 +151,11 @@ impl Window {
         }
         // A stall ends all at once, or not in this window: then what is under way at each look says more.
         let stalled = looks.last().is_some_and(|look| look.oldest_ns > view.elapsed_ns / 4);
-        view.concurrency = if stalled { under_way / n + held / elapsed } else { (sum + held) / elapsed };
-
+        let by_time = if stalled { under_way / n + held / elapsed } else { (sum + held) / elapsed };
+        // Who waits for another's lock, as writers of one file do, neither syncs nor is held back: where threads are told
+        // apart, their number says better what load this is.
+        let threads = looks.iter().map(|look| look.threads).max().unwrap_or(0);
+        view.concurrency = if threads > 0 { f64::from(threads) } else { by_time };
         view
     }
 }

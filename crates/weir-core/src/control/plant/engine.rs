@@ -246,6 +246,7 @@ impl Plant {
         Syncs {
             ended: ended.syncs.clone(),
             under_way: under_way().count() as u32,
+            threads: if ended.syncs.count() > 0 { self.threads.len() as u32 } else { 0 },
             oldest_ns: under_way().min().map_or(0, |since| self.now - since),
             held_back_ns: ended.held_ns,
             held_back: ended.held,

@@ -129,9 +129,10 @@ mod with {
     /// Of a file system that has a number of its own, syncs are counted there and pauses at either.
     fn joined(one: Option<DeviceLook>, other: Option<DeviceLook>) -> DeviceLook {
         let (mut one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
-        let Syncs { ended, under_way, oldest_ns, held_back_ns, held_back } = other.syncs;
+        let Syncs { ended, under_way, threads, oldest_ns, held_back_ns, held_back } = other.syncs;
         one.syncs.ended.merge(&ended);
         one.syncs.under_way += under_way;
+        one.syncs.threads += threads;
         one.syncs.oldest_ns = one.syncs.oldest_ns.max(oldest_ns);
         one.syncs.held_back_ns += held_back_ns;
         one.syncs.held_back += held_back;

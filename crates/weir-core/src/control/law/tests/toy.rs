@@ -144,6 +144,7 @@ impl Toy {
             syncs: Syncs {
                 ended,
                 under_way: scene.threads as u32,
+                threads: 0,
                 oldest_ns,
                 held_back_ns: held_ns,
                 held_back: u64::from(held_ns > 0),
