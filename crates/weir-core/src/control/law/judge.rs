@@ -6,7 +6,7 @@ use super::window::View;
 use crate::control::{LatencyTarget, Parameters};
 
 /// From this share of their time on that the protected processes were held back, their rate alone says what they lost.
-const OWN_TRACE: f64 = 0.02;
+const OWN_TRACE: f64 = 0.03;
 
 /// How one half of the target stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

