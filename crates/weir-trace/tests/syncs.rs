@@ -323,7 +323,12 @@ fn root_a_session_leaves_nothing_behind() {
     drop(Session::start(&Whose::Everybody).unwrap());
     let before = open();
     (0..3).for_each(|_| drop(Session::start(&Whose::Everybody).unwrap()));
-    assert_eq!(open(), before);
+    // Other tests of this process open and close files of their own; what a session left open stays open.
+    let patience = Instant::now() + Duration::from_secs(20);
+    while open() > before && Instant::now() < patience {
+        sleep(Duration::from_millis(20));
+    }
+    assert!(open() <= before, "{} files open, {before} before", open());
     let mut session = Session::start(&Whose::Everybody).unwrap();
     (0..60).for_each(|_| run(dd(&device, &["of=a", "count=1", "oflag=dsync"])));
     assert_eq!(look(&mut session, &device).syncs.ended.count(), 60);

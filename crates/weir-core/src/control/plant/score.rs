@@ -41,7 +41,7 @@ pub struct Score {
     pub max_ns: u64,
     /// Seconds whose 99th percentile, or oldest commit, was beyond the target.
     pub seconds_over: u64,
-    /// Longest time in a phase from the first second over the target, in seconds, until [`SETTLED`] seconds in a row
+    /// Longest time in a phase from the first second over the target, in seconds, until `SETTLED` seconds in a row
     /// were within it; to the end of the phase where it never came to that.
     pub recovered_after: u64,
     /// Bytes of bulk writers that reached the device, with syncs and without.

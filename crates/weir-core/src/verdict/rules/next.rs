@@ -17,9 +17,7 @@ pub fn steps(view: &View) -> Vec<NextStep> {
 fn guard(view: &View) -> Option<NextStep> {
     let collapsed = view.flood?.effects.iter().any(|effect| grade_of(effect) == Grade::Poor);
     collapsed.then(|| NextStep {
-        why: "The limit that suits one committing thread is not the one that suits ten: the guard turns it as the load \
-              changes. In shadow it decides and logs, and touches nothing."
-            .to_string(),
+        why: "The guard turns the limit as the load changes; in shadow it touches nothing.".to_string(),
         command: "sudo weir guard run --shadow".to_string(),
         purpose: "hold commits as the load changes".to_string(),
     })

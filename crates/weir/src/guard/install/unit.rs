@@ -56,6 +56,8 @@ ExecStart={program} guard run --config {CONFIG}
 ExecStopPost={program} knobs rollback --stale
 Restart=on-failure
 RestartSec=5
+# A guard that is told to end says by which signal.
+SuccessExitStatus=143
 # A guard that hangs is killed, and its limits go back.
 WatchdogSec=30
 TimeoutStopSec=30
