@@ -3,7 +3,6 @@
 //! [`Guard::step`] takes one [`Sample`] of a device and says what to do with the limit of dirty pages. It is pure: time
 //! comes in with the sample, so the same law runs on the machine, in the simulator and over a stored log.
 
-mod arbiter;
 pub mod history;
 mod law;
 mod parameters;
@@ -11,7 +10,6 @@ pub mod plant;
 mod sample;
 pub mod state;
 
-pub use arbiter::Arbiter;
 pub use history::{DeviceHistory, Effect, History, Noted, Second};
 pub use law::{Action, Branch, Decision, Guard, Inputs, Known, Mood};
 pub use parameters::{LatencyTarget, Parameters, Target};
