@@ -7,6 +7,7 @@
 pub mod control;
 pub mod experiment;
 pub mod knob;
+pub mod oltp;
 pub mod report;
 pub mod result;
 pub mod stats;

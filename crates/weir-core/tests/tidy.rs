@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which modules of weir-core may use which others. `report` stands on all of them and nothing stands on it.
-const MODULE_EDGES: [(&str, &[&str]); 12] = [
+const MODULE_EDGES: [(&str, &[&str]); 13] = [
     ("units", &[]),
     ("stats", &["units"]),
     ("workload", &["units"]),
@@ -19,16 +19,18 @@ const MODULE_EDGES: [(&str, &[&str]); 12] = [
     ("trace", &["stats", "target", "units"]),
     ("result", &["stats", "target", "trace", "units", "workload"]),
     ("knob", &["target", "units"]),
-    ("experiment", &["knob", "result", "stats", "target", "trace", "units", "workload"]),
+    ("oltp", &["result", "stats", "target", "trace", "units", "workload"]),
+    ("experiment", &["knob", "oltp", "result", "stats", "target", "trace", "units", "workload"]),
     ("control", &["stats", "target", "units"]),
-    ("sysbench", &["result", "stats", "units", "workload"]),
-    ("verdict", &["experiment", "knob", "result", "stats", "target", "trace", "units", "workload"]),
+    ("sysbench", &["oltp", "result", "stats", "units", "workload"]),
+    ("verdict", &["experiment", "knob", "oltp", "result", "stats", "target", "trace", "units", "workload"]),
     (
         "report",
         &[
             "control",
             "experiment",
             "knob",
+            "oltp",
             "result",
             "stats",
             "sysbench",
@@ -52,7 +54,7 @@ const CRATE_EDGES: [(&str, &[&str]); 6] = [
 ];
 
 /// Crates that talk to the kernel and may say `unsafe`.
-const UNSAFE_CRATES: [&str; 3] = ["weir-host", "weir-io", "weir-trace"];
+const UNSAFE_CRATES: [&str; 4] = ["weir-db", "weir-host", "weir-io", "weir-trace"];
 
 const LINES_MAX: usize = 800;
 const MAIN_LINES_MAX: usize = 60;

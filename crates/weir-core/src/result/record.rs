@@ -131,19 +131,26 @@ pub struct EngineRecord {
     pub submits: Option<Histogram>,
 }
 
-/// One interval of a job.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Interval {
+/// One interval of a run; `K` is what latencies are told apart by.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(bound(serialize = "K: Ord + Serialize", deserialize = "K: Ord + Deserialize<'de>"))]
+pub struct Interval<K = Class> {
     /// Start, since the start of measuring.
     pub start_ns: u64,
     /// Length.
     pub len_ns: u64,
     /// What finished in it, by class.
-    pub classes: BTreeMap<Class, IntervalClass>,
+    pub classes: BTreeMap<K, IntervalClass>,
     /// Age of the oldest operation in flight at the end of the interval: a stall shows while it happens.
     pub oldest_ns: u64,
     /// Operations in flight at the end of the interval.
     pub in_flight: u32,
+}
+
+impl<K> Default for Interval<K> {
+    fn default() -> Self {
+        Interval { start_ns: 0, len_ns: 0, classes: BTreeMap::new(), oldest_ns: 0, in_flight: 0 }
+    }
 }
 
 /// What one class did in one interval.

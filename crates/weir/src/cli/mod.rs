@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod compare;
+pub mod db;
 pub mod doctor;
 pub mod fileio;
 pub mod guard;
@@ -35,6 +36,8 @@ pub enum Command {
     Fileio(fileio::Args),
     /// Find better settings by measurement, and say so only when the data does
     Tune(tune::Args),
+    /// Databases as the workload: what limits them, and what would help
+    Db(db::Args),
     /// Where does an I/O, or an fsync, spend its time?
     Trace(trace::Args),
     /// Show settings of kernel and devices, set them in a transaction, take them back, keep them for the next boot

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod compare;
+pub mod db;
 pub mod doctor;
 pub mod fileio;
 pub mod guard;
@@ -24,6 +25,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Doctor(args) => doctor::run(args, command),
         Command::Bench(args) => bench::run(*args, command),
         Command::Fileio(args) => fileio::run(args),
+        Command::Db(args) => db::run(args, command),
         Command::Trace(args) => trace::run(args, command),
         Command::Knobs(args) => knobs::run(*args),
         Command::Tune(args) => tune::run(args, command),

@@ -1,0 +1,10 @@
+//! Transactions of a database as a workload: what is asked for ([`spec`]), the statements it means, and what a run
+//! leaves ([`record`]). Tables, options and accounting are those of sysbench's OLTP scripts.
+
+pub mod kind;
+pub mod record;
+pub mod spec;
+
+pub use kind::Kind;
+pub use record::OltpRecord;
+pub use spec::{Dialect, OltpSpec, Script};

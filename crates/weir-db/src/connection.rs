@@ -1,0 +1,157 @@
+//! One blocking connection to a server of either family.
+
+use weir_core::oltp::Dialect;
+
+use crate::error::DbError;
+use crate::server::Server;
+use crate::value::Value;
+use crate::{mysql, postgres};
+
+/// A prepared statement of one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StatementId(pub u32);
+
+/// What a statement did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows that came back.
+    pub rows: u64,
+    /// Rows changed.
+    pub affected: u64,
+    /// MySQL: the number of the first row inserted where the server counts them.
+    pub last_insert_id: u64,
+}
+
+/// One row as text; `None` is NULL.
+pub type Row = Vec<Option<String>>;
+
+/// A connection. Not shared between threads; statements are answered one at a time.
+pub enum Connection {
+    /// MySQL and MariaDB.
+    MySql(Box<mysql::Connection>),
+    /// PostgreSQL.
+    Postgres(Box<postgres::Connection>),
+}
+
+impl Connection {
+    /// Connects and logs in.
+    pub fn open(server: &Server) -> Result<Connection, DbError> {
+        Ok(match server.dialect {
+            Dialect::MySql => Connection::MySql(Box::new(mysql::Connection::open(server)?)),
+            Dialect::Postgres => Connection::Postgres(Box::new(postgres::Connection::open(server)?)),
+        })
+    }
+
+    /// The server's family.
+    pub fn dialect(&self) -> Dialect {
+        match self {
+            Connection::MySql(_) => Dialect::MySql,
+            Connection::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// What the server calls itself.
+    pub fn version(&self) -> &str {
+        match self {
+            Connection::MySql(it) => it.version(),
+            Connection::Postgres(it) => it.version(),
+        }
+    }
+
+    /// Whether this connection is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        match self {
+            Connection::MySql(it) => it.is_encrypted(),
+            Connection::Postgres(it) => it.is_encrypted(),
+        }
+    }
+
+    /// Prepares a statement in the server. Placeholders are the dialect's: `?` or `$1`.
+    pub fn prepare(&mut self, sql: &str) -> Result<StatementId, DbError> {
+        match self {
+            Connection::MySql(it) => it.prepare(sql),
+            Connection::Postgres(it) => it.prepare(sql),
+        }
+    }
+
+    /// Executes a prepared statement, reads its whole answer and throws its rows away.
+    #[inline]
+    pub fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Done, DbError> {
+        match self {
+            Connection::MySql(it) => it.execute(statement, values),
+            Connection::Postgres(it) => it.execute(statement, values),
+        }
+    }
+
+    /// Executes a prepared statement and returns its rows.
+    pub fn execute_rows(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<(Done, Vec<Row>), DbError> {
+        match self {
+            Connection::MySql(it) => it.execute_rows(statement, values),
+            Connection::Postgres(it) => it.execute_rows(statement, values),
+        }
+    }
+
+    /// Forgets a prepared statement.
+    pub fn close(&mut self, statement: StatementId) -> Result<(), DbError> {
+        match self {
+            Connection::MySql(it) => it.close(statement),
+            Connection::Postgres(it) => it.close(statement),
+        }
+    }
+
+    /// Runs a statement given as text, without preparing it, and throws its rows away.
+    #[inline]
+    pub fn run(&mut self, sql: &str) -> Result<Done, DbError> {
+        match self {
+            Connection::MySql(it) => it.run(sql),
+            Connection::Postgres(it) => it.run(sql),
+        }
+    }
+
+    /// Runs a statement given as text and returns its rows.
+    pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
+        match self {
+            Connection::MySql(it) => it.query(sql),
+            Connection::Postgres(it) => it.query(sql),
+        }
+    }
+
+    /// Fills a table by the fastest way the server offers: COPY … FROM STDIN, LOAD DATA LOCAL INFILE. `fill` appends
+    /// whole rows to the buffer, columns separated by tabs, rows ended by newlines, and says `false` after the last
+    /// ones. [`DbError::Unsupported`] where the server does not allow it: nothing has been sent then.
+    pub fn load(
+        &mut self,
+        table: &str,
+        columns: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<Done, DbError> {
+        match self {
+            Connection::MySql(it) => it.load(table, columns, fill),
+            Connection::Postgres(it) => it.load(table, columns, fill),
+        }
+    }
+
+    /// A handle by which another thread ends the statement under way (KILL QUERY, CancelRequest): the way out of a
+    /// statement that hangs.
+    pub fn canceller(&self) -> Canceller {
+        match self {
+            Connection::MySql(it) => it.canceller(),
+            Connection::Postgres(it) => it.canceller(),
+        }
+    }
+}
+
+/// Ends the statement that a connection is waiting for.
+#[derive(Debug, Clone)]
+pub struct Canceller {
+    /// Who to ask.
+    pub server: Server,
+    /// The connection's number in the server.
+    pub connection_id: u32,
+    /// PostgreSQL: what proves that one may.
+    pub key: Vec<u8>,
+}

@@ -1,0 +1,111 @@
+//! What can go wrong between weir and a server.
+
+use std::io;
+
+/// An answer of the server that is an error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({})", self.code())]
+pub struct ServerError {
+    /// MySQL's number; 0 for PostgreSQL.
+    pub number: u16,
+    /// Five characters, `40001`.
+    pub sqlstate: String,
+    /// The server's words.
+    pub message: String,
+}
+
+impl ServerError {
+    /// The code users look up: MySQL's number, PostgreSQL's SQLSTATE.
+    pub fn code(&self) -> String {
+        if self.number != 0 { self.number.to_string() } else { self.sqlstate.clone() }
+    }
+
+    /// A deadlock, a lock time-out, a serialisation failure or (PostgreSQL) a duplicate key: the transaction may run
+    /// again. The lists are sysbench's: MySQL 1213, 1020, 1205; PostgreSQL 40P01, 23505, 40001.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.number, 1213 | 1020 | 1205)
+            || (self.number == 0 && matches!(self.sqlstate.as_str(), "40P01" | "23505" | "40001"))
+    }
+}
+
+/// Why something with a server failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// The server said no.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The connection could not be made.
+    #[error("cannot connect to {place}: {source}")]
+    Connect {
+        /// Where to.
+        place: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection to {place} was lost: {source}")]
+    Lost {
+        /// Where to.
+        place: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// No answer in the time allowed.
+    #[error("no answer from {place} within {}", weir_core::units::Nanos(*.after_ns))]
+    Timeout {
+        /// Where to.
+        place: String,
+        /// The time allowed.
+        after_ns: u64,
+    },
+    /// Encryption could not be set up.
+    #[error("no encrypted connection to {place}: {why}")]
+    Tls {
+        /// Where to.
+        place: String,
+        /// Why.
+        why: String,
+    },
+    /// The server asks for a way to log in that weir lacks, or that would show the password.
+    #[error("cannot log in to {place}: {why}")]
+    Login {
+        /// Where to.
+        place: String,
+        /// Why.
+        why: String,
+    },
+    /// Bytes that do not fit the protocol.
+    #[error("{place} does not speak as expected: {why}")]
+    Protocol {
+        /// Where from.
+        place: String,
+        /// What was odd.
+        why: String,
+    },
+    /// The server or weir does not offer this.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Somebody asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl DbError {
+    /// The transaction may run again.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, DbError::Server(error) if error.is_retryable())
+    }
+
+    /// The connection is gone, and a new one may do.
+    pub fn is_lost(&self) -> bool {
+        match self {
+            // The server's own words before it closes: shutdown, kill, and the idle time-out.
+            DbError::Server(error) => {
+                matches!(error.number, 1053 | 1077 | 1927 | 2006 | 2013 | 3169 | 4031)
+                    || (error.number == 0 && error.sqlstate.starts_with("57P"))
+            }
+            DbError::Lost { .. } | DbError::Timeout { .. } => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Transactions under load: one thread a connection, paced, measured, watched.

@@ -1,0 +1,1 @@
+//! Users' sysbench scripts in Lua.

@@ -1,0 +1,110 @@
+//! Where a server is and who asks.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weir_core::oltp::Dialect;
+
+/// A password: never printed, never stored.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Holds a password.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// The password itself, for the protocol.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "(none)" } else { "(hidden)" })
+    }
+}
+
+/// How to reach a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// By TCP.
+    Tcp {
+        /// A name or an address.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// By a Unix socket: the socket itself, for PostgreSQL too (`…/.s.PGSQL.5432`).
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Place::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Place::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Whether a connection is encrypted. The words are MySQL's; PostgreSQL's `sslmode` maps onto them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsMode {
+    /// Never.
+    Disabled,
+    /// Where the server offers it, without looking at its certificate.
+    #[default]
+    Preferred,
+    /// Always, without looking at its certificate.
+    Required,
+    /// Always, by a certificate that the given authority signed.
+    VerifyCa,
+    /// And for this very host.
+    VerifyIdentity,
+}
+
+/// Encryption as asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Whether.
+    pub mode: TlsMode,
+    /// Certificates of authorities (PEM).
+    pub ca: Option<PathBuf>,
+    /// The client's certificate (PEM).
+    pub cert: Option<PathBuf>,
+    /// Its key (PEM).
+    pub key: Option<PathBuf>,
+}
+
+/// One server and how to log in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its family.
+    pub dialect: Dialect,
+    /// Where it is.
+    pub place: Place,
+    /// Who asks.
+    pub user: String,
+    /// The password.
+    pub password: Secret,
+    /// The database (schema) to use; empty: none.
+    pub database: String,
+    /// Encryption. Never on Unix sockets.
+    pub tls: Tls,
+    /// Longest time to connect and log in.
+    pub connect_timeout: Duration,
+    /// Longest time for one answer; `None`: no limit.
+    pub answer_timeout: Option<Duration>,
+}

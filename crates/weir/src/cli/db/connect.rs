@@ -1,0 +1,1 @@
+//! How a server is named and how to log in: options that every command has that talks to one.

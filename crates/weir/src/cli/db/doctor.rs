@@ -1,0 +1,5 @@
+//! `weir db doctor`.
+
+/// Options of `doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Args {}

@@ -1,0 +1,5 @@
+//! `weir db io-capacity`.
+
+/// Options of `io-capacity`.
+#[derive(Debug, clap::Args)]
+pub struct Args {}

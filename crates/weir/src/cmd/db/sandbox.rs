@@ -1,0 +1,9 @@
+//! `weir db sandbox`.
+
+use crate::cli::db::sandbox::Args;
+use crate::failure::Outcome;
+
+/// Runs the command.
+pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    super::not_yet()
+}

@@ -1,0 +1,1 @@
+//! What the options of `weir db` mean.
