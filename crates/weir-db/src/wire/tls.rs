@@ -1,0 +1,255 @@
+//! Encryption: rustls with ring, and the five degrees of trust of [`TlsMode`].
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
+
+use crate::server::{Tls, TlsMode};
+
+/// One TLS record and its header: what is read at once.
+const RECORD_BYTES: usize = 17 << 10;
+/// Where distributions keep the certificates of public authorities, for `verify-*` without an own one.
+const SYSTEM_CAS: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// An encrypted conversation, with buffers of its own for what the socket carries.
+pub(super) struct Session {
+    tls: ClientConnection,
+    incoming: Vec<u8>,
+    sealed: Vec<u8>,
+}
+
+impl Session {
+    /// A client's side; nothing is sent yet.
+    pub(super) fn new(tls: &Tls, host: &str) -> Result<Session, String> {
+        let name = ServerName::try_from(host.to_string())
+            .map_err(|_| format!("{host:?} is neither a name nor an address"))?;
+        let tls = ClientConnection::new(Arc::new(config(tls)?), name).map_err(|error| error.to_string())?;
+        Ok(Session { tls, incoming: vec![0; RECORD_BYTES], sealed: Vec::new() })
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    pub(super) fn peer_certificate(&self) -> Option<&[u8]> {
+        self.tls.peer_certificates()?.first().map(|certificate| certificate.as_ref())
+    }
+
+    /// Encrypts `plain`, and what the handshake has to say, into [`Session::sealed`].
+    pub(super) fn seal(&mut self, mut plain: &[u8]) -> io::Result<()> {
+        loop {
+            let taken = self.tls.writer().write(plain)?;
+            plain = &plain[taken..];
+            while self.tls.wants_write() {
+                self.tls.write_tls(&mut self.sealed)?;
+            }
+            if plain.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn sealed(&self) -> &[u8] {
+        &self.sealed
+    }
+
+    pub(super) fn sent(&mut self) {
+        self.sealed.clear();
+    }
+
+    /// Where the socket's bytes go; then call [`Session::open`].
+    pub(super) fn incoming(&mut self) -> &mut [u8] {
+        &mut self.incoming
+    }
+
+    /// Decrypts the first `got` bytes of [`Session::incoming`].
+    pub(super) fn open(&mut self, got: usize) -> Result<(), String> {
+        let mut bytes = &self.incoming[..got];
+        while !bytes.is_empty() {
+            self.tls.read_tls(&mut bytes).map_err(|error| error.to_string())?;
+            self.tls.process_new_packets().map_err(|error| words(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Decrypted bytes; `None`: more of the socket's are needed; 0: the server has said goodbye.
+    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.tls.reader().read(into) {
+            Ok(got) => Ok(Some(got)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// rustls's words, and what to do where its words do not say it.
+fn words(error: &Error) -> String {
+    let hint = match error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "; name the authority that signed the server's certificate as the CA, or ask for encryption only (required)"
+        }
+        Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "; names count only as subjectAltName; verify-ca does not look at them",
+        _ => "",
+    };
+    format!("{error}{hint}")
+}
+
+fn config(tls: &Tls) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier(tls, provider)?);
+    match (&tls.cert, &tls.key) {
+        (None, None) => Ok(builder.with_no_client_auth()),
+        (Some(cert), Some(key)) => {
+            let key_der =
+                PrivateKeyDer::from_pem_file(key).map_err(|error| format!("{}: {error}", key.display()))?;
+            builder
+                .with_client_auth_cert(certificates(cert)?, key_der)
+                .map_err(|error| format!("{} with {}: {error}", cert.display(), key.display()))
+        }
+        (Some(cert), None) => Err(format!("{} needs its key", cert.display())),
+        (None, Some(key)) => Err(format!("{} needs its certificate", key.display())),
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let failed = |error: rustls::pki_types::pem::Error| format!("{}: {error}", path.display());
+    let all: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(|certificates| certificates.collect())
+        .map_err(failed)?;
+    if all.is_empty() { Err(format!("{} holds no certificate (PEM)", path.display())) } else { Ok(all) }
+}
+
+fn verifier(tls: &Tls, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let any_name = match tls.mode {
+        TlsMode::Disabled | TlsMode::Preferred | TlsMode::Required => {
+            return Ok(Arc::new(AnyServer(provider)));
+        }
+        TlsMode::VerifyCa => true,
+        TlsMode::VerifyIdentity => false,
+    };
+    let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(tls)?), provider)
+        .build()
+        .map_err(|error| error.to_string())?;
+    Ok(if any_name { Arc::new(AnyName(inner)) } else { inner })
+}
+
+fn roots(tls: &Tls) -> Result<RootCertStore, String> {
+    let mut store = RootCertStore::empty();
+    if let Some(path) = &tls.ca {
+        for certificate in certificates(path)? {
+            store.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        return Ok(store);
+    }
+    let path = SYSTEM_CAS.iter().map(Path::new).find(|path| path.exists());
+    let path = path.ok_or("no CA was given, and this system keeps none where others do")?;
+    // Some authorities of a system's file are of kinds that rustls rejects; the others count.
+    store.add_parsable_certificates(certificates(path)?);
+    Ok(store)
+}
+
+/// Encryption without trust: whoever answers is taken for the server. Signatures prove nothing then, and leaving them
+/// unread lets in servers with X.509 v1 certificates, which MySQL's manual used to teach people to make.
+#[derive(Debug)]
+struct AnyServer(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Trust in the authority, whatever the name: `verify-ca`.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        // rustls looks at the name last: with this error everything else was in order.
+        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
