@@ -3,9 +3,10 @@
 //!
 //! A [`Connection`] is one blocking connection of either protocol. [`runner`] drives many of them and measures,
 //! [`load`] fills tables, [`script`] runs users' Lua scripts, [`sandbox`] starts servers that go away again, [`vitals`]
-//! reads a server's counters.
+//! reads a server's counters, [`credentials`] finds out where a server is and who may ask.
 
 pub mod connection;
+pub mod credentials;
 pub mod error;
 pub mod load;
 pub mod mysql;

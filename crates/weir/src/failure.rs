@@ -40,6 +40,16 @@ pub struct Lacking {
     pub hint: Option<String>,
 }
 
+/// A server answered with an error, or went away: exit 4, as for I/O errors of a workload.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct ServerFailed {
+    /// What was being done, and the error.
+    pub what: String,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
 /// Turns the end of a command into an exit code, after telling the user of an error.
 pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
@@ -85,6 +95,9 @@ fn code_of(error: &anyhow::Error) -> u8 {
         if cause.is::<Usage>() {
             return 2;
         }
+        if cause.is::<ServerFailed>() {
+            return 4;
+        }
     }
     3
 }
@@ -94,6 +107,7 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
         let of_io = cause.downcast_ref::<IoError>().and_then(|e| e.hint.clone());
         let of_usage = cause.downcast_ref::<Usage>().and_then(|e| e.hint.clone());
         let of_lacking = cause.downcast_ref::<Lacking>().and_then(|e| e.hint.clone());
-        of_io.or(of_usage).or(of_lacking)
+        let of_server = cause.downcast_ref::<ServerFailed>().and_then(|e| e.hint.clone());
+        of_io.or(of_usage).or(of_lacking).or(of_server)
     })
 }

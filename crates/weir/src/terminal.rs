@@ -1,6 +1,7 @@
 //! The terminal as a screen: keys without echo, frames without flicker, everything put back on every way out.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -83,6 +84,36 @@ impl Drop for Terminal {
         if let Some(before) = &self.before {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         }
+    }
+}
+
+/// Asks for something that must not show while it is typed. `None`: there is no terminal, or nothing was typed.
+pub fn ask_hidden(question: &str) -> io::Result<Option<String>> {
+    // The terminal itself, not stdin: that may be a file.
+    let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
+    let before = tcgetattr(&terminal)?;
+    let mut modes = before.clone();
+    modes.local_modes.remove(LocalModes::ECHO);
+    modes.local_modes.insert(LocalModes::ECHONL);
+    tcsetattr(&terminal, OptionalActions::Flush, &modes)?;
+    let restored = Restored { terminal: terminal.try_clone()?, before };
+    terminal.write_all(question.as_bytes())?;
+    let mut answer = String::new();
+    let read = BufReader::new(&terminal).read_line(&mut answer);
+    drop(restored);
+    read?;
+    Ok(Some(answer.trim_end_matches(['\r', '\n']).to_string()).filter(|answer| !answer.is_empty()))
+}
+
+/// Modes that come back however asking ends.
+struct Restored {
+    terminal: File,
+    before: Termios,
+}
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod kind;
 pub mod record;
 pub mod spec;
+pub mod text;
 
 pub use kind::Kind;
 pub use record::OltpRecord;

@@ -210,7 +210,7 @@ pub struct OutputArgs {
 }
 
 /// Parses a word of a job; its hint goes into clap's message.
-fn word<T: FromStr<Err = SpecError>>(text: &str) -> Result<T, String> {
+pub fn word<T: FromStr<Err = SpecError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|SpecError { what, hint }| match hint {
         Some(hint) => format!("{what}\n\n  tip: {hint}"),
         None => what,

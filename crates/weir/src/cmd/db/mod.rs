@@ -9,6 +9,7 @@ mod prepare;
 mod run;
 mod sandbox;
 mod scale;
+pub mod server;
 mod warmup;
 
 use crate::cli::db::{Args, Command};

@@ -1,0 +1,60 @@
+//! What one source says of a server; layers lie over each other.
+
+use std::path::PathBuf;
+
+use crate::server::{Secret, TlsMode};
+
+/// A host as named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// A name, an address, or for PostgreSQL the folder of a socket.
+    pub name: String,
+    /// Its own port, where one was given.
+    pub port: Option<u16>,
+}
+
+/// What one source says; what it leaves open is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layer {
+    /// Hosts; empty: not said.
+    pub hosts: Vec<Host>,
+    /// The port of hosts without one of their own.
+    pub port: Option<u16>,
+    /// A Unix socket.
+    pub socket: Option<PathBuf>,
+    /// Who asks.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<Secret>,
+    /// The database.
+    pub database: Option<String>,
+    /// Encryption.
+    pub tls: Option<TlsMode>,
+    /// Authorities.
+    pub tls_ca: Option<PathBuf>,
+    /// The client's certificate.
+    pub tls_cert: Option<PathBuf>,
+    /// Its key.
+    pub tls_key: Option<PathBuf>,
+}
+
+impl Layer {
+    /// This layer, completed by one below it. Where a server is, is one statement: a socket below does not join a
+    /// host above.
+    pub fn over(self, below: Layer) -> Layer {
+        let placed = !self.hosts.is_empty() || self.socket.is_some();
+        let (hosts, socket) = if placed { (self.hosts, self.socket) } else { (below.hosts, below.socket) };
+        Layer {
+            hosts,
+            socket,
+            port: self.port.or(below.port),
+            user: self.user.or(below.user),
+            password: self.password.or(below.password),
+            database: self.database.or(below.database),
+            tls: self.tls.or(below.tls),
+            tls_ca: self.tls_ca.or(below.tls_ca),
+            tls_cert: self.tls_cert.or(below.tls_cert),
+            tls_key: self.tls_key.or(below.tls_key),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! PostgreSQL: command line over service file over environment, passwords from the password file, as libpq has it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use weir_core::oltp::Dialect;
+
+use super::around::{is_socket, openness};
+use super::{Around, CredentialsError, Host, Layer, Login, Typed, passfile, service, tls_mode, url};
+use crate::server::{Place, Secret};
+
+/// The port.
+pub(super) const PORT: u16 = 5432;
+/// How names of sockets begin; the port follows.
+pub(super) const SOCKET: &str = ".s.PGSQL.";
+/// Folders in which distributions put it.
+const FOLDERS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
+
+/// The socket of a server on this machine.
+pub(super) fn local_socket(around: &Around, port: u16) -> Option<PathBuf> {
+    let paths = FOLDERS.map(|folder| around.system(folder).join(format!("{SOCKET}{port}")));
+    paths.into_iter().find(|path| is_socket(path))
+}
+
+/// Completes what was typed.
+pub(super) fn resolve(typed: &Typed, around: &Around, notes: Vec<String>) -> Result<Login, CredentialsError> {
+    let mut login = Login { servers: Vec::new(), notes, looked_in: vec!["PGPASSWORD".to_string()] };
+    let of_service = of_service(typed, around)?;
+    let layer = typed.stated.clone().over(of_service).over(environment(around)?);
+    let user = layer.user.clone().unwrap_or_else(|| around.user.clone());
+    let root = || around.at_home(".postgresql/root.crt").filter(|path| path.exists());
+    let tls_ca = layer.tls_ca.clone().or_else(root);
+    let layer = Layer { user: Some(user.clone()), tls_ca, ..layer };
+    let places = places(&layer, around);
+    let file = password_file(around, &mut login);
+    let database = layer.database.clone().unwrap_or_else(|| user.clone());
+    let password = |place: &Place| {
+        let is_usual = matches!(place, Place::Unix(path) if is_usual(path, around));
+        let from_file = || passfile::find(file.as_deref()?, place, is_usual, &database, &user);
+        layer.password.clone().or_else(from_file).unwrap_or_default()
+    };
+    login.servers = super::servers(Dialect::Postgres, &layer, places, typed, password)?;
+    Ok(login)
+}
+
+fn is_usual(socket: &Path, around: &Around) -> bool {
+    FOLDERS.iter().any(|folder| socket.parent() == Some(&around.system(folder)))
+}
+
+fn environment(around: &Around) -> Result<Layer, CredentialsError> {
+    let get = |name: &str| around.variable(name).map(String::from);
+    let path = |name: &str| get(name).map(PathBuf::from);
+    Ok(Layer {
+        hosts: hosts(&get("PGHOST").or_else(|| get("PGHOSTADDR")).unwrap_or_default())?,
+        port: get("PGPORT").map(|text| port(&text)).transpose()?,
+        socket: None,
+        user: get("PGUSER"),
+        password: get("PGPASSWORD").map(Secret::new),
+        database: get("PGDATABASE"),
+        tls: get("PGSSLMODE").map(|text| tls_mode(&text)).transpose()?,
+        tls_ca: path("PGSSLROOTCERT"),
+        tls_cert: path("PGSSLCERT"),
+        tls_key: path("PGSSLKEY"),
+    })
+}
+
+fn of_service(typed: &Typed, around: &Around) -> Result<Layer, CredentialsError> {
+    let Some(name) = typed.service.as_deref().or_else(|| around.variable("PGSERVICE")) else {
+        return Ok(Layer::default());
+    };
+    let own =
+        around.variable("PGSERVICEFILE").map(PathBuf::from).or_else(|| around.at_home(".pg_service.conf"));
+    let folder = around.variable("PGSYSCONFDIR").map(PathBuf::from);
+    let folder = folder.unwrap_or_else(|| around.system("/etc/postgresql-common"));
+    let files: Vec<PathBuf> = own.into_iter().chain([folder.join("pg_service.conf")]).collect();
+    let found = files
+        .iter()
+        .find_map(|path| service::entries(&fs::read_to_string(path).ok()?, name))
+        .ok_or_else(|| {
+            let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+            CredentialsError::new(format!("no service `{name}` in {}", files.join(" or ")))
+        })?;
+    let get = |name: &str| found.get(name).filter(|value| !value.is_empty()).cloned();
+    let path = |name: &str| get(name).map(PathBuf::from);
+    Ok(Layer {
+        hosts: hosts(&get("host").or_else(|| get("hostaddr")).unwrap_or_default())?,
+        port: get("port").map(|text| port(&text)).transpose()?,
+        socket: None,
+        user: get("user"),
+        password: get("password").map(Secret::new),
+        database: get("dbname"),
+        tls: get("sslmode").map(|text| tls_mode(&text)).transpose()?,
+        tls_ca: path("sslrootcert"),
+        tls_cert: path("sslcert"),
+        tls_key: path("sslkey"),
+    })
+}
+
+/// Hosts; the folder of a socket is one, too.
+fn hosts(text: &str) -> Result<Vec<Host>, CredentialsError> {
+    let all = text.split(',').filter(|host| !host.is_empty());
+    all.map(|host| match host.starts_with('/') {
+        true => Ok(vec![Host { name: host.to_string(), port: None }]),
+        false => url::hosts(host),
+    })
+    .collect::<Result<Vec<_>, _>>()
+    .map(|hosts| hosts.concat())
+}
+
+fn port(text: &str) -> Result<u16, CredentialsError> {
+    let port = text.split(',').next().unwrap_or_default().trim().parse();
+    port.map_err(|_| CredentialsError::new(format!("`{text}` is no port")))
+}
+
+/// The password file, unless others may read it: libpq leaves it out then.
+fn password_file(around: &Around, login: &mut Login) -> Option<String> {
+    let stated = around.variable("PGPASSFILE").map(PathBuf::from);
+    let path = stated.or_else(|| around.at_home(".pgpass"))?;
+    let text = fs::read_to_string(&path).ok()?;
+    if openness(&path).is_ok_and(|open| open.readable) {
+        let path = path.display();
+        login.notes.push(format!("{path} is left out: group or others may read it; `chmod 600 {path}`"));
+        return None;
+    }
+    login.looked_in.push(path.display().to_string());
+    Some(text)
+}
+
+fn places(layer: &Layer, around: &Around) -> Vec<Place> {
+    let port = layer.port.unwrap_or(PORT);
+    if let Some(socket) = &layer.socket {
+        // The folder of a socket is what libpq calls a host; both are understood.
+        let inside = socket.join(format!("{SOCKET}{port}"));
+        return vec![Place::Unix(if socket.is_dir() { inside } else { socket.clone() })];
+    }
+    if layer.hosts.is_empty() {
+        let tcp = || Place::Tcp { host: "localhost".to_string(), port };
+        return vec![local_socket(around, port).map_or_else(tcp, Place::Unix)];
+    }
+    let place = |host: &Host| {
+        let port = host.port.unwrap_or(port);
+        match host.name.starts_with('/') {
+            true => Place::Unix(PathBuf::from(&host.name).join(format!("{SOCKET}{port}"))),
+            false => Place::Tcp { host: host.name.clone(), port },
+        }
+    };
+    layer.hosts.iter().map(place).collect()
+}

@@ -1,0 +1,168 @@
+//! From what was typed, files and variables to servers.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+/// A made-up machine.
+struct Machine {
+    dir: tempfile::TempDir,
+    around: Around,
+}
+
+impl Machine {
+    fn new(variables: &[(&str, &str)]) -> Machine {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("home")).unwrap();
+        let variables = variables.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let around = Around {
+            variables,
+            home: Some(dir.path().join("home")),
+            root: dir.path().to_path_buf(),
+            user: "os".to_string(),
+        };
+        Machine { dir, around }
+    }
+
+    fn file(&self, path: &str, mode: u32, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    fn socket(&self, path: &str) -> (PathBuf, UnixListener) {
+        let path = self.dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let listener = UnixListener::bind(&path).unwrap();
+        (path, listener)
+    }
+
+    fn resolve(&self, text: &str) -> Login {
+        resolve(&parse_url(text, None).unwrap(), &self.around).unwrap()
+    }
+}
+
+/// One line about a server, its password included: this is a test.
+fn line(server: &Server) -> String {
+    let family = match server.dialect {
+        Dialect::MySql => "mysql",
+        Dialect::Postgres => "postgres",
+    };
+    let (user, place, database, password) =
+        (&server.user, &server.place, &server.database, server.password.reveal());
+    format!("{family} {user}@{place}/{database} {password} {:?}", server.tls.mode)
+}
+
+#[test]
+fn servers_are_named_in_one_word() {
+    for (text, expected) in [
+        ("mysql://ann@db1/shop", "mysql ann@db1:3306/shop  Preferred"),
+        ("mariadb://db1:3307", "mysql os@db1:3307/  Preferred"),
+        ("mysql://a%40b@db1?tls=required", "mysql a@b@db1:3306/  Required"),
+        ("postgresql://ann@[::1]:5433/x?sslmode=disable", "postgres ann@[::1]:5433/x  Disabled"),
+        ("postgres://ann@%2Frun%2Fpg/x", "postgres ann@unix:/run/pg/.s.PGSQL.5432/x  Preferred"),
+        ("postgres:///x?host=db9", "postgres os@db9:5432/x  Preferred"),
+        ("unix:/x/mysqld.sock", "mysql os@unix:/x/mysqld.sock/  Preferred"),
+        ("/x/.s.PGSQL.6000", "postgres os@unix:/x/.s.PGSQL.6000/  Preferred"),
+        ("db1:5432", "postgres os@db1:5432/  Preferred"),
+    ] {
+        let login = Machine::new(&[]).resolve(text);
+        assert_eq!(login.servers.iter().map(line).collect::<Vec<_>>(), [expected], "{text}");
+    }
+    let several = Machine::new(&[]).resolve("mysql://ann@db1,db2:3310/shop");
+    let places: Vec<String> = several.servers.iter().map(|s| s.place.to_string()).collect();
+    assert_eq!(places, ["db1:3306", "db2:3310"]);
+}
+
+#[test]
+fn bad_names_are_refused_and_no_password_is_repeated() {
+    for (text, word) in [
+        ("mysql://ann:geheim@db1/", "list of processes"),
+        ("oracle://db1/", "no family"),
+        ("mysql://db1:0/", "no port"),
+        ("mysql://db1:x/", "no port"),
+        ("mysql://db1/?sesame=1", "no parameter"),
+        ("mysql://db1/?tls=maybe", "no mode of encryption"),
+        ("mysql://db%zz/", "%25"),
+    ] {
+        let error = parse_url(text, None).unwrap_err();
+        assert!(error.what.contains(word), "{text}: {error}");
+        assert!(!format!("{error:?}").contains("geheim"), "{error:?}");
+    }
+    assert!(parse_url("postgres://db1", Some(Dialect::MySql)).is_err());
+    let unsigned = parse_url("mysql://db1/?tls=verify-ca", None).unwrap();
+    assert!(resolve(&unsigned, &Machine::new(&[]).around).unwrap_err().what.contains("authority"));
+}
+
+#[test]
+fn mysqls_files_lie_over_each_other() {
+    let machine = Machine::new(&[("MYSQL_PWD", "from-env"), ("MYSQL_HOST", "env-host")]);
+    assert_eq!(line(&machine.resolve("mysql://").servers[0]), "mysql os@env-host:3306/ from-env Preferred");
+    machine.file("etc/mysql/my.cnf", 0o644, "[client]\nhost=file-host\nuser=sys\nssl-mode=REQUIRED\n");
+    machine.file("home/.my.cnf", 0o600, "[client]\npassword=own\n[weir]\nuser=me\ndatabase=bench\n");
+    let login = machine.resolve("mysql://");
+    assert_eq!(line(&login.servers[0]), "mysql me@file-host:3306/bench own Required");
+    assert_eq!(login.notes, Vec::<String>::new());
+    assert!(login.looked_in.iter().any(|file| file.ends_with(".my.cnf")), "{:?}", login.looked_in);
+    // What was typed counts most, and takes the socket of no file.
+    machine.file("home/.my.cnf", 0o644, "[client]\npassword=own\nsocket=/x/y.sock\n");
+    let login = machine.resolve("mysql://ann@db1");
+    assert_eq!(line(&login.servers[0]), "mysql ann@db1:3306/ own Required");
+    assert!(login.notes[0].contains("others may read"), "{:?}", login.notes);
+
+    let only = Typed {
+        dialect: Some(Dialect::MySql),
+        defaults_file: Some(machine.file(
+            "own.cnf",
+            0o600,
+            "[client]\nuser=only\nport=3399\nhost=localhost\n",
+        )),
+        ..Typed::default()
+    };
+    let login = resolve(&only, &machine.around).unwrap();
+    assert_eq!(line(&login.servers[0]), "mysql only@localhost:3399/ from-env Preferred");
+    let missing = Typed { defaults_file: Some(Path::new("/gone.cnf").into()), ..only };
+    assert!(resolve(&missing, &machine.around).unwrap_err().what.contains("/gone.cnf"));
+}
+
+#[test]
+fn postgress_files_and_variables() {
+    let machine = Machine::new(&[("PGUSER", "ann"), ("PGHOST", "db1"), ("PGDATABASE", "shop")]);
+    machine.file("home/.pgpass", 0o600, "db1:5432:shop:ann:secret\n");
+    assert_eq!(
+        line(&machine.resolve("postgres://").servers[0]),
+        "postgres ann@db1:5432/shop secret Preferred"
+    );
+    machine.file("home/.pgpass", 0o640, "db1:5432:shop:ann:secret\n");
+    let login = machine.resolve("postgres://");
+    assert_eq!(line(&login.servers[0]), "postgres ann@db1:5432/shop  Preferred");
+    assert!(login.notes[0].contains("chmod 600"), "{:?}", login.notes);
+
+    machine.file("home/.pg_service.conf", 0o600, "[prod]\nhost=db7\nport=5555\nuser=bob\npassword=p\n");
+    let typed = Typed { dialect: Some(Dialect::Postgres), service: Some("prod".into()), ..Typed::default() };
+    let login = resolve(&typed, &machine.around).unwrap();
+    assert_eq!(line(&login.servers[0]), "postgres bob@db7:5555/shop p Preferred");
+    let unknown = Typed { service: Some("dev".into()), ..typed };
+    assert!(resolve(&unknown, &machine.around).unwrap_err().what.contains("no service `dev`"));
+}
+
+#[test]
+fn without_a_name_the_only_server_here_is_meant() {
+    let machine = Machine::new(&[]);
+    let nothing = resolve(&Typed::default(), &machine.around).unwrap_err();
+    assert!(nothing.what.contains("none has a socket"), "{nothing}");
+    let (mysql, _one) = machine.socket("run/mysqld/mysqld.sock");
+    let login = resolve(&Typed::default(), &machine.around).unwrap();
+    assert_eq!(login.servers[0].place, Place::Unix(mysql));
+    assert!(login.notes[0].contains("mysqld.sock"));
+    let (postgres, _other) = machine.socket("run/postgresql/.s.PGSQL.5432");
+    let both = resolve(&Typed::default(), &machine.around).unwrap_err();
+    assert!(both.hint.unwrap().contains("--mysql or --postgres"));
+    let typed = Typed { dialect: Some(Dialect::Postgres), ..Typed::default() };
+    assert_eq!(resolve(&typed, &machine.around).unwrap().servers[0].place, Place::Unix(postgres));
+}

@@ -1,0 +1,141 @@
+//! The first connection of a command, and what errors of servers mean to a user.
+
+use weir_db::credentials::Login;
+use weir_db::{Connection, DbError, Server, ServerError};
+
+use crate::failure::{Lacking, ServerFailed};
+use crate::settings::db::connect::ask_password;
+
+/// Connects to the first server. Asks for a password where the server wants one, none is known and somebody can
+/// type it.
+///
+/// # Errors
+/// [`Lacking`], with what may help.
+pub fn open(login: &mut Login) -> anyhow::Result<Connection> {
+    let first = || login.servers.first().ok_or_else(|| Lacking { what: "no server".to_string(), hint: None });
+    let refused = match Connection::open(first()?) {
+        Ok(connection) => return Ok(connection),
+        Err(error) => error,
+    };
+    let wants_password = first()?.password.is_empty() && is_refusal(&refused);
+    if wants_password && ask_password(login)? {
+        let first =
+            login.servers.first().ok_or_else(|| Lacking { what: "no server".to_string(), hint: None })?;
+        return Connection::open(first).map_err(|error| not_connected(error, login));
+    }
+    Err(not_connected(refused, login))
+}
+
+/// Whether the server did not take user and password.
+fn is_refusal(error: &DbError) -> bool {
+    match error {
+        DbError::Login { .. } => true,
+        DbError::Server(error) => {
+            error.number == 1045 || matches!(error.sqlstate.as_str(), "28P01" | "28000")
+        }
+        _ => false,
+    }
+}
+
+/// A connection that did not come about: the machine or the server lacks something.
+pub fn not_connected(error: DbError, login: &Login) -> anyhow::Error {
+    let server = login.servers.first();
+    let place = server.map(|server| server.place.to_string()).unwrap_or_default();
+    let user = server.map(|server| server.user.clone()).unwrap_or_default();
+    let hint = match &error {
+        _ if is_refusal(&error) => Some(format!(
+            "as `{user}`; a password was looked for in {}; --user names another account, --ask-password asks",
+            login.looked_in.join(", ")
+        )),
+        other => hint(other, server),
+    };
+    let what = match error {
+        DbError::Server(error) => format!("{place} refuses the connection: {error}"),
+        error => error.to_string(),
+    };
+    Lacking { what, hint }.into()
+}
+
+/// A statement that failed: the workload's error.
+pub fn failed(error: DbError, doing: &str, server: &Server) -> anyhow::Error {
+    let hint = hint(&error, Some(server));
+    ServerFailed { what: format!("{doing}: {error}"), hint }.into()
+}
+
+/// What may help after an error of a server.
+pub fn hint(error: &DbError, server: Option<&Server>) -> Option<String> {
+    match error {
+        DbError::Server(error) => server_hint(error, server),
+        DbError::Connect { source, .. } => Some(match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                "no server has that socket; is it running, and is it this one?".into()
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                "the socket is closed to you; run as a user who may open it".into()
+            }
+            _ => "is the server running, does it listen there, and does a firewall let you through?"
+                .to_string(),
+        }),
+        DbError::Lost { .. } => Some("the server's log says more".to_string()),
+        DbError::Timeout { .. } => {
+            Some("--connect-timeout and --statement-timeout allow more time".to_string())
+        }
+        DbError::Tls { .. } => Some("--tls and --tls-ca say which encryption to use".to_string()),
+        _ => None,
+    }
+}
+
+fn server_hint(error: &ServerError, server: Option<&Server>) -> Option<String> {
+    let (user, database) = server.map(|s| (s.user.as_str(), s.database.as_str())).unwrap_or_default();
+    let tables = || "`weir db prepare` makes the tables; give `run` the same --tables and --table-size";
+    let text = match (error.number, error.sqlstate.as_str()) {
+        (1049, _) | (0, "3D000") => format!("`weir db prepare` makes the database `{database}`"),
+        (1146, _) | (0, "42P01") => tables().to_string(),
+        (1044 | 1142 | 1227 | 1370, _) => {
+            format!("an administrator can help: GRANT ALL ON `{database}`.* TO `{user}`")
+        }
+        (0, "42501") => {
+            format!("an administrator can help: ALTER DATABASE \"{database}\" OWNER TO \"{user}\"")
+        }
+        (1040 | 1203 | 1226, _) | (0, "53300") => {
+            "fewer --threads, or a larger max_connections in the server".to_string()
+        }
+        (1114 | 1021 | 3019, _) | (0, "53100") => "the server is out of room on its disk".to_string(),
+        (1290, _) | (0, "25006") => "this server only reads; name the one that writes".to_string(),
+        (1461, _) => {
+            "too many prepared statements: a larger max_prepared_stmt_count, or --prepared=false".to_string()
+        }
+        (0, "57014") => "a time-out of the server's ended the statement".to_string(),
+        _ => return None,
+    };
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_that_users_meet_have_a_hint() {
+        let error = |number, sqlstate: &str| {
+            DbError::Server(ServerError { number, sqlstate: sqlstate.to_string(), message: "m".to_string() })
+        };
+        for (number, sqlstate, word) in [
+            (1049, "42000", "weir db prepare"),
+            (0, "3D000", "weir db prepare"),
+            (1146, "42S02", "--table-size"),
+            (1142, "42000", "GRANT"),
+            (0, "42501", "OWNER"),
+            (0, "53300", "max_connections"),
+            (0, "53100", "room"),
+        ] {
+            assert!(hint(&error(number, sqlstate), None).unwrap().contains(word), "{number} {sqlstate}");
+        }
+        assert_eq!(hint(&error(1064, "42000"), None), None);
+        assert!(
+            is_refusal(&error(1045, "28000"))
+                && is_refusal(&error(0, "28P01"))
+                && !is_refusal(&error(1049, "42000"))
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! The servers that a command shall talk to.
+
+use std::time::Duration;
+
+use weir_core::oltp::Dialect;
+use weir_core::units::Nanos;
+use weir_db::Secret;
+use weir_db::credentials::{Around, CredentialsError, Layer, Login, Typed, parse_hosts, parse_url, resolve};
+
+use crate::cli::db::connect::ConnectArgs;
+use crate::failure::{Lacking, Usage};
+use crate::terminal;
+
+/// Servers and log-in as typed, completed from files and environment; a password is asked for where that was typed.
+/// Says on stderr what the user should know. The database stays empty where nobody named one.
+///
+/// # Errors
+/// [`Usage`] where no server can be made of it; [`Lacking`] where a password shall be asked for and there is no
+/// terminal.
+pub fn servers(args: &ConnectArgs) -> anyhow::Result<Login> {
+    let typed = typed(args).map_err(usage)?;
+    let mut login = resolve(&typed, &Around::live()).map_err(usage)?;
+    for note in &login.notes {
+        say!("note: {note}");
+    }
+    if args.ask_password && !ask_password(&mut login)? {
+        let what = "there is no terminal to ask for a password on".to_string();
+        let hint = Some("keep it in ~/.my.cnf, ~/.pgpass, MYSQL_PWD or PGPASSWORD".to_string());
+        return Err(Lacking { what, hint }.into());
+    }
+    Ok(login)
+}
+
+/// Asks for the password of a log-in. `false`: there is no terminal.
+pub fn ask_password(login: &mut Login) -> anyhow::Result<bool> {
+    let Some(first) = login.servers.first() else { return Ok(false) };
+    let Some(typed) = terminal::ask_hidden(&format!("password of {} at {}: ", first.user, first.place))?
+    else {
+        return Ok(false);
+    };
+    login.servers.iter_mut().for_each(|server| server.password = Secret::new(typed.clone()));
+    Ok(true)
+}
+
+fn typed(args: &ConnectArgs) -> Result<Typed, CredentialsError> {
+    let named = match (&args.server, &args.mysql, &args.postgres) {
+        (Some(text), _, _) => parse_url(text, None)?,
+        (_, Some(text), _) => parse_url(text, Some(Dialect::MySql))?,
+        (_, _, Some(text)) => parse_url(text, Some(Dialect::Postgres))?,
+        _ => Typed::default(),
+    };
+    let flags = Layer {
+        hosts: parse_hosts(args.host.as_deref().unwrap_or_default())?,
+        port: args.port,
+        socket: args.socket.clone(),
+        user: args.user.clone(),
+        password: None,
+        database: args.database.clone(),
+        tls: args.tls,
+        tls_ca: args.tls_ca.clone(),
+        tls_cert: args.tls_cert.clone(),
+        tls_key: args.tls_key.clone(),
+    };
+    Ok(Typed {
+        stated: flags.over(named.stated),
+        defaults_file: args.defaults_file.clone(),
+        login_path: args.login_path.clone(),
+        service: args.service.clone(),
+        connect_timeout: args.connect_timeout.map(|Nanos(ns)| Duration::from_nanos(ns)),
+        ..named
+    })
+}
+
+fn usage(error: CredentialsError) -> anyhow::Error {
+    Usage { what: error.what, hint: error.hint }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(args: ConnectArgs) -> Result<Typed, String> {
+        typed(&args).map_err(|error| error.what)
+    }
+
+    #[test]
+    fn flags_lie_over_the_name() {
+        let args = ConnectArgs {
+            mysql: Some("ann@db1:3310/shop".to_string()),
+            user: Some("bob".to_string()),
+            ..ConnectArgs::default()
+        };
+        let typed = check(args).unwrap();
+        assert_eq!((typed.dialect, typed.stated.user.as_deref()), (Some(Dialect::MySql), Some("bob")));
+        assert_eq!(
+            (typed.stated.hosts[0].port, typed.stated.database.as_deref()),
+            (Some(3310), Some("shop"))
+        );
+        let contradiction =
+            ConnectArgs { mysql: Some("postgres://db1".to_string()), ..ConnectArgs::default() };
+        assert!(check(contradiction).unwrap_err().contains("one family"));
+        let port = ConnectArgs { host: Some("db1:http".to_string()), ..ConnectArgs::default() };
+        assert!(check(port).unwrap_err().contains("no port"));
+    }
+}
