@@ -1,0 +1,132 @@
+//! The configuration file of a throw-away server: what makes it one, then what was asked for.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use weir_core::oltp::Dialect;
+
+use super::{SandboxError, SandboxSpec, Variables};
+
+/// Where a server finds its things.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places<'a> {
+    /// Its data directory.
+    pub data: &'a Path,
+    /// For its temporary files.
+    pub temporary: &'a Path,
+    /// Its socket.
+    pub socket: &'a Path,
+}
+
+/// The text of `my.cnf` or `postgresql.conf`: no network, a small buffer pool, everything else as the server ships.
+///
+/// # Errors
+/// When a variable cannot be written in such a file.
+pub(super) fn text(spec: &SandboxSpec, places: Places<'_>) -> Result<String, SandboxError> {
+    check(&spec.variables)?;
+    let folder = places.socket.parent().unwrap_or(Path::new("/"));
+    let path = |path: &Path| path.display().to_string();
+    let memory = spec.memory.0.to_string();
+    let postgres = spec.flavour.dialect() == Dialect::Postgres;
+    let own: Vec<(&str, String)> = if postgres {
+        vec![
+            ("listen_addresses", String::new()),
+            ("unix_socket_directories", path(folder)),
+            ("port", "5432".to_string()),
+            // 8 KiB each, as in every package.
+            ("shared_buffers", (spec.memory.0 / 8192).max(16).to_string()),
+        ]
+    } else {
+        vec![
+            ("datadir", path(places.data)),
+            ("tmpdir", path(places.temporary)),
+            ("socket", path(places.socket)),
+            ("pid-file", path(&folder.join("mysqld.pid"))),
+            ("skip-networking", "1".to_string()),
+            // MySQL's second protocol listens by itself.
+            ("loose-mysqlx", "0".to_string()),
+            ("innodb_buffer_pool_size", memory),
+        ]
+    };
+    let mut text = if postgres { String::new() } else { "[mysqld]\n".to_string() };
+    // Of two lines for one variable both servers take the last.
+    let asked = spec.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    for (name, value) in own.into_iter().chain(asked) {
+        let value = if postgres { value.replace('\'', "''") } else { value.replace('\\', "\\\\") };
+        let quote = if postgres { '\'' } else { '"' };
+        let _ = writeln!(text, "{name} = {quote}{value}{quote}");
+    }
+    Ok(text)
+}
+
+fn check(variables: &Variables) -> Result<(), SandboxError> {
+    for (name, value) in variables {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let why = if name.is_empty() || !name.chars().all(plain) {
+            "a variable's name has letters, digits, `_`, `-` and `.`"
+        } else if value.contains(['\n', '\0', '"']) {
+            "its value does not fit a line of a configuration file"
+        } else {
+            continue;
+        };
+        return Err(SandboxError::Variable { name: name.clone(), value: value.clone(), why });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::Flavour;
+
+    fn of(spec: &SandboxSpec) -> Result<String, SandboxError> {
+        let places =
+            Places { data: Path::new("/d/data"), temporary: Path::new("/d/tmp"), socket: Path::new("/r/s") };
+        text(spec, places)
+    }
+
+    #[test]
+    fn what_was_asked_for_comes_last_and_is_quoted() {
+        let mysql = SandboxSpec::new(Flavour::Mariadb, "/d")
+            .set("innodb_io_capacity", "200")
+            .set("init_connect", "a\\b");
+        let postgres = SandboxSpec::new(Flavour::Postgres, "/d")
+            .set("shared_buffers", "16MB")
+            .set("log_line_prefix", "it's");
+        for (spec, parts) in [
+            (
+                &mysql,
+                &[
+                    "[mysqld]\n",
+                    "skip-networking = \"1\"",
+                    "= \"134217728\"\n",
+                    "init_connect = \"a\\\\b\"\n",
+                ][..],
+            ),
+            (
+                &postgres,
+                &[
+                    "listen_addresses = ''\n",
+                    "= '16384'\n",
+                    "log_line_prefix = 'it''s'\nshared_buffers = '16MB'\n",
+                ],
+            ),
+        ] {
+            let text = of(spec).unwrap();
+            for part in parts {
+                assert!(text.contains(part), "{part:?} in {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_cannot_break_out_of_its_line() {
+        for (name, value) in [("a", "1\n[client]"), ("a b", "1"), ("", "1"), ("a", "\"x"), ("a]\n", "1")] {
+            let error = of(&SandboxSpec::new(Flavour::Mysql, "/d").set(name, value)).unwrap_err();
+            assert!(
+                matches!(error, SandboxError::Variable { .. }) && error.is_usage(),
+                "{name:?}={value:?}: {error}"
+            );
+        }
+    }
+}

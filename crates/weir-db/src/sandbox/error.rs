@@ -1,0 +1,188 @@
+//! Why a throw-away server could not be had.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Flavour;
+
+/// Why a throw-away server could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// No server is installed.
+    #[error("no {flavour} server is installed: looked for {names} in {}", folders(.looked))]
+    NotInstalled {
+        /// Whose.
+        flavour: Flavour,
+        /// The programs looked for.
+        names: String,
+        /// Where.
+        looked: Vec<PathBuf>,
+    },
+    /// The binary is no such server.
+    #[error("{} is no {flavour} server: {why}", .binary.display())]
+    NotThisServer {
+        /// The binary.
+        binary: PathBuf,
+        /// Whose it was to be.
+        flavour: Flavour,
+        /// What it says.
+        why: String,
+    },
+    /// The folder holds something else.
+    #[error("{} is not empty, and holds no throw-away server of weir's", .0.display())]
+    NotEmpty(PathBuf),
+    /// Another process has it.
+    #[error("the throw-away server in {} is in use by another weir", .0.display())]
+    InUse(PathBuf),
+    /// A weir that was killed left a server in it.
+    #[error("{} holds a throw-away server that a weir left when it was killed", .0.display())]
+    Abandoned(PathBuf),
+    /// The folder was kept by a server of another family.
+    #[error("{} holds data of {found}, not of {wanted}", .dir.display())]
+    OtherFlavour {
+        /// The folder.
+        dir: PathBuf,
+        /// Whose they are.
+        found: Flavour,
+        /// Who was asked for.
+        wanted: Flavour,
+    },
+    /// A socket's path has to fit 107 bytes.
+    #[error("{} is {} bytes long, and the path of a Unix socket may have 107", .0.display(), .0.as_os_str().len())]
+    SocketPath(PathBuf),
+    /// A variable cannot be written into a configuration file.
+    #[error("the variable `{name}` = `{value}`: {why}")]
+    Variable {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What is odd.
+        why: &'static str,
+    },
+    /// No unprivileged account to run as.
+    #[error("a {flavour} server does not run as root, and there is none of the accounts {accounts} here")]
+    NoAccount {
+        /// Whose.
+        flavour: Flavour,
+        /// The accounts looked for.
+        accounts: String,
+    },
+    /// The server or its set-up failed; the end of its log.
+    #[error("{what}; the end of its log ({}):\n  {}", .log.display(), .lines.join("\n  "))]
+    Server {
+        /// What it did.
+        what: String,
+        /// Its log.
+        log: PathBuf,
+        /// The last lines of it.
+        lines: Vec<String>,
+    },
+    /// It runs, and must not for this.
+    #[error("the server in {} runs: stop it first", .0.display())]
+    Runs(PathBuf),
+    /// A file or a process could not be handled.
+    #[error("cannot {action} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Somebody asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl SandboxError {
+    pub(super) fn io<'a>(
+        action: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(io::Error) -> SandboxError + 'a {
+        move |source| SandboxError::Io { action, path: path.to_path_buf(), source }
+    }
+
+    /// Whether what was asked for is at fault, rather than the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            SandboxError::NotEmpty(_)
+                | SandboxError::InUse(_)
+                | SandboxError::Abandoned(_)
+                | SandboxError::OtherFlavour { .. }
+                | SandboxError::Variable { .. }
+                | SandboxError::Runs(_)
+        )
+    }
+
+    /// What may help.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            SandboxError::NotInstalled { flavour, .. } => match flavour {
+                Flavour::Mysql => {
+                    "install it (dev.mysql.com has packages), or name its mysqld: --binary FILE".to_string()
+                }
+                Flavour::Mariadb => {
+                    "Debian: apt-get install mariadb-server-core; or name its mariadbd: --binary FILE"
+                        .to_string()
+                }
+                Flavour::Postgres => {
+                    "Debian: apt-get install postgresql; or name its postgres: --binary FILE".to_string()
+                }
+            },
+            SandboxError::NotEmpty(_) => "name a folder that does not exist, or an empty one".to_string(),
+            SandboxError::InUse(_) => "`weir db sandbox list` shows it; choose another folder".to_string(),
+            SandboxError::Abandoned(_) => {
+                "`weir db sandbox clean` ends and removes what was left".to_string()
+            }
+            SandboxError::OtherFlavour { .. } => "choose another folder".to_string(),
+            SandboxError::SocketPath(_) => "set WEIR_RUN to a shorter folder, or leave it out".to_string(),
+            SandboxError::NoAccount { .. } => "start weir as a plain user".to_string(),
+            SandboxError::Server { lines, .. } => return hint_of_log(&lines.join("\n")),
+            SandboxError::Io { source, .. } => return hint_of_io(source),
+            _ => return None,
+        })
+    }
+}
+
+/// What the words of a server mean for its user.
+fn hint_of_log(text: &str) -> Option<String> {
+    let text = text.to_lowercase();
+    let known = [
+        ("unknown variable", "the variable is not one of this server's: see its manual, or leave it out"),
+        (
+            "unrecognized configuration parameter",
+            "the variable is not one of this server's: see its manual, or leave it out",
+        ),
+        ("no space left", "the file system is full"),
+        (
+            "cannot allocate memory",
+            "the machine has too little memory for this buffer pool: --memory makes it smaller",
+        ),
+        (
+            "permission denied",
+            "a security module (AppArmor, SELinux) may keep the server out of this folder: `dmesg` says so",
+        ),
+    ];
+    known.iter().find(|(words, _)| text.contains(words)).map(|(_, hint)| hint.to_string())
+}
+
+fn hint_of_io(error: &io::Error) -> Option<String> {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => Some("the file system is full".to_string()),
+        Some(libc::EROFS) => {
+            Some("the file system is mounted read-only: choose a folder elsewhere".to_string())
+        }
+        Some(libc::EACCES | libc::EPERM) => {
+            Some("this user may not write there: choose another folder".to_string())
+        }
+        Some(libc::ENOENT | libc::ENOTDIR) => Some("the folder it is to lie in does not exist".to_string()),
+        _ => None,
+    }
+}
+
+fn folders(looked: &[PathBuf]) -> String {
+    looked.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,162 @@
+//! A server's process: started in a group of its own, asked to end, made to end.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde::{Deserialize, Serialize};
+
+/// How often a process is looked at that is waited for.
+pub(super) const POLL: Duration = Duration::from_millis(10);
+/// So much of the end of a log is read, and so many lines of it quoted.
+const LOG_TAIL_BYTES: u64 = 16 << 10;
+const LOG_TAIL_LINES: usize = 12;
+
+/// A process told from a later one of the same number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Its number.
+    pub pid: u32,
+    /// Its start in ticks since the boot (`/proc/PID/stat`, field 22).
+    pub started_ticks: u64,
+    /// The boot.
+    pub boot_id: String,
+}
+
+impl ProcessId {
+    /// Of a running process; `None` where it has ended.
+    pub fn of(pid: u32) -> Option<ProcessId> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_string();
+        Some(ProcessId { pid, started_ticks: started_ticks(&stat)?, boot_id })
+    }
+
+    /// Whether this very process still runs.
+    pub fn is_alive(&self) -> bool {
+        ProcessId::of(self.pid).as_ref() == Some(self)
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`; `None` for a process that has ended and was not waited for.
+fn started_ticks(stat: &str) -> Option<u64> {
+    // The name in parentheses may hold spaces and parentheses itself.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if ["Z", "X", "x"].contains(&state) { None } else { fields.nth(18)?.parse().ok() }
+}
+
+/// Starts a command in a group of its own, without weir's environment, its output appended to `log`.
+pub(super) fn spawn(command: &mut Command, log: &Path) -> io::Result<Child> {
+    let output = File::options().append(true).create(true).open(log)?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command
+        .env_clear()
+        .env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", path.to_string_lossy()))
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stderr(output.try_clone()?)
+        .stdout(output)
+        .process_group(0)
+        .spawn()
+}
+
+/// Waits for the end of a child, for so long at most.
+pub(super) fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Asks a child to end by `signal`, and kills its whole group where it does not within `patience`.
+pub(super) fn end(child: &mut Child, signal: Signal, patience: Duration) -> io::Result<()> {
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return Ok(()) };
+    if child.try_wait()?.is_some() {
+        return Ok(());
+    }
+    let _ = kill_process(pid, signal);
+    let ended = wait(child, patience)?.is_some();
+    if !ended {
+        let _ = kill_process_group(pid, Signal::KILL);
+        child.wait()?;
+    }
+    Ok(())
+}
+
+/// The same for a process that is not a child: one that a killed weir left.
+pub(super) fn end_stranger(process: &ProcessId, signal: Signal, patience: Duration) -> bool {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return true };
+    for (signal, patience) in [(signal, patience), (Signal::KILL, Duration::from_secs(10))] {
+        if !process.is_alive() {
+            return true;
+        }
+        let _ = kill_process(pid, signal);
+        let until = Instant::now() + patience;
+        while process.is_alive() && Instant::now() < until {
+            std::thread::sleep(POLL);
+        }
+    }
+    !process.is_alive()
+}
+
+/// What the end of a log says: its errors where it marks them as MySQL does, else its last lines.
+pub(super) fn log_tail(log: &Path) -> Vec<String> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(LOG_TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let errors: Vec<&str> = lines.iter().filter(|line| line.contains("[ERROR]")).copied().collect();
+    let lines = if errors.is_empty() { lines } else { errors };
+    lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].iter().map(|line| line.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_are_read_whatever_a_process_calls_itself() {
+        let fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
+        for (stat, expected) in [
+            (format!("7 (postgres: a) b) {fields}"), Some(4711)),
+            (format!("7 (x) Z{}", &fields[1..]), None),
+            ("7 (x) S 1".to_string(), None),
+            (String::new(), None),
+        ] {
+            assert_eq!(started_ticks(&stat), expected, "{stat}");
+        }
+        let own = ProcessId::of(std::process::id()).unwrap();
+        assert!(own.is_alive());
+        assert!(!ProcessId { started_ticks: own.started_ticks + 1, ..own.clone() }.is_alive());
+        assert!(!ProcessId { boot_id: "another".to_string(), ..own }.is_alive());
+    }
+
+    #[test]
+    fn a_log_is_quoted_from_its_end() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text: String = (0..10_000).map(|n| format!("line {n}\n\n")).collect();
+        fs::write(file.path(), text).unwrap();
+        let lines = log_tail(file.path());
+        assert_eq!((lines.len(), lines.last().map(String::as_str)), (LOG_TAIL_LINES, Some("line 9999")));
+        fs::write(file.path(), "0 [Note] a\n0 [ERROR] unknown variable\nadvice\nadvice\n").unwrap();
+        assert_eq!(log_tail(file.path()), ["0 [ERROR] unknown variable"]);
+        assert_eq!(log_tail(Path::new("/nonexistent/log")), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,125 @@
+//! What a throw-away server is to be.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use weir_core::oltp::Dialect;
+use weir_core::units::Bytes;
+
+/// A server's variables by name, values as one would write them into its configuration file.
+pub type Variables = BTreeMap<String, String>;
+
+/// Whose server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flavour {
+    /// Oracle's MySQL.
+    Mysql,
+    /// MariaDB.
+    Mariadb,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl Flavour {
+    /// All of them.
+    pub const ALL: [Flavour; 3] = [Flavour::Mysql, Flavour::Mariadb, Flavour::Postgres];
+
+    /// Its protocol and SQL.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            Flavour::Mysql | Flavour::Mariadb => Dialect::MySql,
+            Flavour::Postgres => Dialect::Postgres,
+        }
+    }
+
+    /// The word for it on command lines.
+    pub fn word(self) -> &'static str {
+        match self {
+            Flavour::Mysql => "mysql",
+            Flavour::Mariadb => "mariadb",
+            Flavour::Postgres => "postgres",
+        }
+    }
+
+    /// The superuser of a throw-away server; no password is asked for on its socket.
+    pub fn superuser(self) -> &'static str {
+        match self.dialect() {
+            Dialect::MySql => "root",
+            Dialect::Postgres => "postgres",
+        }
+    }
+
+    /// Name of the socket in its folder. PostgreSQL's clients make it of the port.
+    pub(super) fn socket_name(self) -> &'static str {
+        match self.dialect() {
+            Dialect::MySql => "mysqld.sock",
+            Dialect::Postgres => ".s.PGSQL.5432",
+        }
+    }
+}
+
+impl fmt::Display for Flavour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Flavour::Mysql => "MySQL",
+            Flavour::Mariadb => "MariaDB",
+            Flavour::Postgres => "PostgreSQL",
+        })
+    }
+}
+
+impl FromStr for Flavour {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = |flavour: &Flavour| {
+            flavour.word() == text || (*flavour == Flavour::Postgres && text == "postgresql")
+        };
+        Flavour::ALL
+            .into_iter()
+            .find(known)
+            .ok_or_else(|| format!("`{text}` is none of mysql, mariadb, postgres"))
+    }
+}
+
+/// A throw-away server as asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxSpec {
+    /// Whose server.
+    pub flavour: Flavour,
+    /// The folder its data lie in: one that does not exist, is empty, or was kept by an earlier sandbox.
+    pub dir: PathBuf,
+    /// Variables that differ from what the server ships with.
+    pub variables: Variables,
+    /// Size of its buffer pool (`innodb_buffer_pool_size`, `shared_buffers`), unless `variables` say otherwise.
+    pub memory: Bytes,
+    /// Leave the data where they are when it is dropped.
+    pub keep: bool,
+    /// The server's binary, where it is not to be searched for.
+    pub binary: Option<PathBuf>,
+}
+
+impl SandboxSpec {
+    /// A server with a buffer pool of 128 MiB that goes away with its data.
+    pub fn new(flavour: Flavour, dir: impl Into<PathBuf>) -> SandboxSpec {
+        SandboxSpec {
+            flavour,
+            dir: dir.into(),
+            variables: Variables::new(),
+            memory: Bytes(128 << 20),
+            keep: false,
+            binary: None,
+        }
+    }
+
+    /// The same with one variable more.
+    #[must_use]
+    pub fn set(mut self, name: &str, value: &str) -> SandboxSpec {
+        self.variables.insert(name.to_string(), value.to_string());
+        self
+    }
+}

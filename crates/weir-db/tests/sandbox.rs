@@ -1,0 +1,152 @@
+//! Throw-away servers, on both that packages bring.
+#![allow(
+    clippy::unwrap_used,
+    reason = "test code throughout; clippy knows that only of functions under #[test]"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxError, SandboxSpec, Variables, list};
+
+/// The servers that Debian packages; the set-up of the tests installs them.
+fn installed(test: &str) -> Vec<Flavour> {
+    let found = |flavour: &Flavour| match Binaries::find(*flavour, None) {
+        Ok(_) => true,
+        Err(error) => {
+            eprintln!("not run: {test} ({flavour}): {error}");
+            false
+        }
+    };
+    [Flavour::Mariadb, Flavour::Postgres].into_iter().filter(found).collect()
+}
+
+fn go_on() -> bool {
+    false
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+/// Nothing of a sandbox in `dir` is left: no folder, no process, no entry in the list.
+fn check_gone(dir: &Path, run: &Path, pid: u32) {
+    assert!(!dir.exists(), "{} is left", dir.display());
+    assert!(!run.exists(), "{} is left", run.display());
+    assert!(!is_alive(pid), "process {pid} is left");
+    assert!(list().iter().all(|listed| listed.marker.dir != dir));
+}
+
+#[test]
+fn a_server_starts_restarts_with_variables_crashes_and_goes_away() {
+    for flavour in installed("a_server_starts_restarts_with_variables_crashes_and_goes_away") {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("data base");
+        let spec = SandboxSpec::new(flavour, &dir);
+        let mut sandbox = Sandbox::start(&spec, &go_on).unwrap();
+        let run = sandbox.socket().parent().unwrap().to_path_buf();
+        let first = sandbox.pid().unwrap();
+        assert!(list().iter().any(|l| l.marker.dir == dir && !l.abandoned), "{flavour}: not in the list");
+
+        let (name, value) = match flavour {
+            Flavour::Postgres => ("max_connections", "17"),
+            _ => ("innodb_io_capacity", "321"),
+        };
+        sandbox.restart(&Variables::from([(name.into(), value.into())]), &go_on).unwrap();
+        assert!(!is_alive(first));
+        sandbox.kill().unwrap();
+        assert_eq!(sandbox.pid(), None);
+        sandbox.run(&go_on).unwrap();
+        let last = sandbox.pid().unwrap();
+        assert!(sandbox.ended().unwrap().is_none());
+        drop(sandbox);
+        check_gone(&dir, &run, last);
+    }
+}
+
+#[test]
+fn a_copy_has_the_same_data_and_needs_a_stopped_server() {
+    for flavour in installed("a_copy_has_the_same_data_and_needs_a_stopped_server") {
+        let parent = tempfile::tempdir().unwrap();
+        let copy_dir = parent.path().join("copy");
+        let mut sandbox =
+            Sandbox::start(&SandboxSpec::new(flavour, parent.path().join("a")), &go_on).unwrap();
+        let error = sandbox.clone_to(&copy_dir, &go_on).unwrap_err();
+        assert!(matches!(error, SandboxError::Runs(_)), "{error}");
+        assert!(!copy_dir.exists());
+        sandbox.stop().unwrap();
+        let mut copy = sandbox.clone_to(&copy_dir, &go_on).unwrap();
+        copy.run(&go_on).unwrap();
+        sandbox.run(&go_on).unwrap();
+        assert_ne!(copy.socket(), sandbox.socket());
+    }
+}
+
+#[test]
+fn kept_data_are_taken_up_again_by_the_same_server_only() {
+    for flavour in installed("kept_data_are_taken_up_again_by_the_same_server_only") {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("kept");
+        let spec = SandboxSpec { keep: true, ..SandboxSpec::new(flavour, &dir) };
+        drop(Sandbox::start(&spec, &go_on).unwrap());
+        let sign = dir.join("data/of the first");
+        fs::write(&sign, "").unwrap();
+        drop(Sandbox::start(&spec, &go_on).unwrap());
+        assert!(sign.exists());
+        let other = if flavour == Flavour::Postgres { Flavour::Mariadb } else { Flavour::Postgres };
+        if Binaries::find(other, None).is_ok() {
+            let error = Sandbox::create(&SandboxSpec::new(other, &dir), &go_on).unwrap_err();
+            assert!(matches!(error, SandboxError::OtherFlavour { .. }), "{error}");
+            assert!(sign.exists());
+        }
+    }
+}
+
+#[test]
+fn what_goes_wrong_is_said_and_leaves_nothing() {
+    for flavour in installed("what_goes_wrong_is_said_and_leaves_nothing") {
+        let parent = tempfile::tempdir().unwrap();
+        let at = |name: &str| SandboxSpec::new(flavour, parent.path().join(name));
+        let before: Vec<PathBuf> = list().into_iter().map(|l| l.run).collect();
+
+        fs::create_dir(parent.path().join("full")).unwrap();
+        fs::write(parent.path().join("full/mine"), "").unwrap();
+        let in_use = Sandbox::start(&at("used"), &go_on).unwrap();
+        let cases = [
+            (at("full"), "is not empty"),
+            (at("used"), "in use by another weir"),
+            (at("missing/folder"), "No such file"),
+            (at("bad").set("no_such_variable", "1"), "no_such_variable"),
+            (at("odd").set("a b", "1"), "letters, digits"),
+            (SandboxSpec { binary: Some("/bin/true".into()), ..at("true") }, "/bin/true is no"),
+        ];
+        for (spec, part) in cases {
+            let error = Sandbox::start(&spec, &go_on).unwrap_err();
+            let name = spec.dir.display();
+            assert!(error.to_string().contains(part), "{flavour}, {name}: {error}");
+            assert!(error.hint().is_some() || error.is_usage() || part.contains("/bin"), "{name}: {error}");
+        }
+        let stopped = Sandbox::start(&at("stopped"), &|| true).unwrap_err();
+        assert!(matches!(stopped, SandboxError::Stopped), "{stopped}");
+        drop(in_use);
+        let left: Vec<String> = fs::read_dir(parent.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(left, ["full"]);
+        let own = |l: &weir_db::sandbox::Listed| l.marker.dir.starts_with(parent.path());
+        assert!(list().iter().all(|l| !own(l) || before.contains(&l.run)));
+    }
+}
+
+#[test]
+fn a_deep_folder_does_not_matter() {
+    for flavour in installed("a_deep_folder_does_not_matter") {
+        let parent = tempfile::tempdir().unwrap();
+        let deep = parent.path().join("d".repeat(90)).join("e".repeat(90));
+        fs::create_dir_all(&deep).unwrap();
+        let sandbox = Sandbox::start(&SandboxSpec::new(flavour, deep.join("data")), &go_on).unwrap();
+        assert!(sandbox.socket().as_os_str().len() < 108);
+    }
+}
