@@ -155,3 +155,16 @@ pub struct Canceller {
     /// PostgreSQL: what proves that one may.
     pub key: Vec<u8>,
 }
+
+impl Canceller {
+    /// Ends the statement under way, if there is one: its connection is told so as an error of the server. Returns when
+    /// the server has heard it.
+    pub fn cancel(&self) -> Result<(), DbError> {
+        match self.server.dialect {
+            Dialect::MySql => {
+                Err(DbError::Unsupported(format!("{} is not asked to cancel", self.server.place)))
+            }
+            Dialect::Postgres => postgres::cancel(self),
+        }
+    }
+}

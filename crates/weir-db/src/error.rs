@@ -21,10 +21,11 @@ impl ServerError {
     }
 
     /// A deadlock, a lock time-out, a serialisation failure or (PostgreSQL) a duplicate key: the transaction may run
-    /// again. The lists are sysbench's: MySQL 1213, 1020, 1205; PostgreSQL 40P01, 23505, 40001.
+    /// again. The lists are sysbench's: MySQL 1213, 1020, 1205; PostgreSQL 40P01, 23505, 40001; and 55P03, which is
+    /// what 1205 is where `lock_timeout` is set.
     pub fn is_retryable(&self) -> bool {
         matches!(self.number, 1213 | 1020 | 1205)
-            || (self.number == 0 && matches!(self.sqlstate.as_str(), "40P01" | "23505" | "40001"))
+            || (self.number == 0 && matches!(self.sqlstate.as_str(), "40P01" | "23505" | "40001" | "55P03"))
     }
 }
 
@@ -99,10 +100,13 @@ impl DbError {
     /// The connection is gone, and a new one may do.
     pub fn is_lost(&self) -> bool {
         match self {
-            // The server's own words before it closes: shutdown, kill, and the idle time-out.
+            // The server's own words before it closes: shutdown, kill, and the time-outs of
+            // idle sessions and of transactions.
             DbError::Server(error) => {
                 matches!(error.number, 1053 | 1077 | 1927 | 2006 | 2013 | 3169 | 4031)
-                    || (error.number == 0 && error.sqlstate.starts_with("57P"))
+                    || (error.number == 0
+                        && (error.sqlstate.starts_with("57P")
+                            || matches!(error.sqlstate.as_str(), "25P03" | "25P04")))
             }
             DbError::Lost { .. } | DbError::Timeout { .. } => true,
             _ => false,

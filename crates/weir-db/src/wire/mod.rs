@@ -151,6 +151,14 @@ impl Wire {
         &self.input[self.start..self.end]
     }
 
+    /// Whether the server has sent something, or closed, without waiting. Of an encrypted connection this says only what
+    /// is decrypted already: the bytes on their way may be TLS's own.
+    pub fn has_input(&self) -> bool {
+        self.start < self.end
+            || self.tls.is_none()
+                && recv(&self.socket, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).is_ok()
+    }
+
     /// Gives up bytes that [`Wire::need`] showed.
     #[inline]
     pub fn consume(&mut self, bytes: usize) {
