@@ -1,10 +1,37 @@
-//! What this process has used itself.
+//! What this process has used itself, and what others have by the same clocks.
 
 /// Processor time of this process so far, all its threads, user and system, ns. `None` where the kernel does not say.
 pub fn own_cpu_ns() -> Option<u64> {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Processor time of the calling thread so far, ns. `None` where the kernel does not say.
+pub fn thread_cpu_ns() -> Option<u64> {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Processor time of any process so far, all its threads and those that ended, ns; `None` where there is no such
+/// process. Finer than the ticks of `/proc/PID/stat`.
+pub fn process_cpu_ns(process: u32) -> Option<u64> {
+    // The kernel's numbers of other processes' clocks: include/linux/posix-timers.h, CPUCLOCK_SCHED.
+    const CPUCLOCK_SCHED: i32 = 2;
+    clock_ns((!i32::try_from(process).ok()? << 3) | CPUCLOCK_SCHED)
+}
+
+/// Processors that this process may run on. `None` where the kernel does not say.
+pub fn own_processors() -> Option<u32> {
+    // SAFETY: all zeros is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes at most so many bytes where it is told to.
+    let answer = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
+    // SAFETY: counts the bits of a set that was just written.
+    (answer == 0).then(|| unsafe { libc::CPU_COUNT(&set) } as u32)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec where it is told to.
-    let answer = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    let answer = unsafe { libc::clock_gettime(clock, &mut time) };
     (answer == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
@@ -36,5 +63,10 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(sum > 0);
+        let by_number = super::process_cpu_ns(std::process::id()).unwrap();
+        assert!(by_number >= before_ns, "{by_number} {before_ns}");
+        assert!(super::thread_cpu_ns().unwrap() <= super::own_cpu_ns().unwrap());
+        assert!(super::own_processors().unwrap() > 0);
+        assert_eq!(super::process_cpu_ns(u32::MAX), None);
     }
 }

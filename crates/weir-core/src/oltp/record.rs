@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::limits::Watched;
 use super::{Dialect, Kind, OltpSpec};
 use crate::result::record::{CpuRecord, Interval, Lateness, Note};
 use crate::stats::Histogram;
@@ -44,6 +45,9 @@ pub struct OltpRecord {
     pub lateness: Option<Lateness>,
     /// CPU time while measuring: this process (the client) and the machine.
     pub cpu: CpuRecord,
+    /// What was seen of the server and the machine meanwhile, from which follows what limited the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
     /// What was noticed.
     pub notes: Vec<Note>,
     /// The error that ended the run, if one did.

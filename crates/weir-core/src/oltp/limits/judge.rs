@@ -1,0 +1,217 @@
+//! From evidence to a verdict.
+//!
+//! Every limit is weighed by the share of the sessions' time that it accounts for. Sleeping is a limit of its own kind;
+//! time on a processor and in its queue is the processor's only where processors are short, or else it is what the work
+//! takes. What remains when nothing is short and nobody waits is that too few sessions ask.
+
+use super::bounds::{Bounds, busy_share, is_in_memory};
+use super::profile::{Part, Profile};
+use super::traps::traps;
+use super::verdict::{Candidate, Confidence, Limit, Verdict};
+use super::waits::Wait;
+use super::watched::Evidence;
+use super::words;
+
+/// Processors are short from here on. The remaining share is what two processors cannot use of each other's time.
+const SATURATED: f64 = 0.85;
+/// A wait that accounts for less is not what limits a run.
+const WORTH_NAMING: f64 = 0.25;
+/// An open loop is satisfied with at most this share of its transactions late or not started.
+const LATE_AT_MOST: f64 = 0.02;
+/// ... and at least this share of the rate asked for.
+const RATE_AT_LEAST: f64 = 0.97;
+/// Leads by which a verdict is sure, and fairly sure.
+const FAR_AHEAD: f64 = 0.25;
+const AHEAD: f64 = 0.1;
+/// Writes of data pages are the device's main work from here on, by their share of all its writes.
+const PAGES_DOMINATE: f64 = 0.5;
+/// A device is busy from here on. Throttled and parallel devices reach less than 1.
+const DEVICE_BUSY: f64 = 0.5;
+/// InnoDB flushes ahead of need from about here on, by the age of the checkpoint (innodb_adaptive_flushing's own
+/// thresholds: 7/8 asynchronous, 15/16 synchronous, of what the log holds).
+const CHECKPOINT_OLD: f64 = 0.75;
+
+/// What limits the run.
+pub fn judge(evidence: &Evidence) -> Verdict {
+    let profile = Profile::of(evidence);
+    let candidates = candidates(evidence, &profile);
+    let (limit, share) = name(evidence, &profile, &candidates);
+    let confidence = confidence(evidence, &profile, limit, &candidates);
+    let bounds = Bounds::of(evidence, &profile);
+    Verdict {
+        limit,
+        share,
+        confidence,
+        headline: words::headline(evidence, limit, share, &bounds),
+        evidence: words::evidence(evidence, &profile, limit),
+        chain: chain(evidence, &profile, limit),
+        traps: traps(evidence, &profile),
+        unseen: evidence.watched.unseen.clone(),
+        bounds,
+        candidates,
+        profile,
+    }
+}
+
+fn name(evidence: &Evidence, profile: &Profile, candidates: &[Candidate]) -> (Limit, f64) {
+    let known = 1.0 - profile.share(Part::Unknown);
+    match candidates.first() {
+        _ if evidence.load.transactions == 0 => (Limit::CannotTell, 0.0),
+        _ if is_satisfied(evidence) => (Limit::Nothing, 0.0),
+        Some(first) if first.share >= WORTH_NAMING => (first.limit, first.share),
+        // Half of the time unseen could be anything.
+        _ if known < 0.5 || busy_share(evidence).is_none() => (Limit::CannotTell, 0.0),
+        _ => (Limit::LoadGenerator, profile.sum(is_plain_work)),
+    }
+}
+
+/// Whether an open loop's transactions ran when they were due.
+pub(super) fn is_satisfied(evidence: &Evidence) -> bool {
+    let load = &evidence.load;
+    load.asked_per_second.is_some_and(|asked| {
+        load.late.max(load.not_started) <= LATE_AT_MOST && load.per_second() >= RATE_AT_LEAST * asked
+    })
+}
+
+/// Work that neither waits nor queues.
+fn is_plain_work(part: Part) -> bool {
+    matches!(part, Part::ServerRuns | Part::ClientRuns | Part::Between)
+}
+
+fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
+    let share = |part| profile.share(part);
+    let is_short = busy_share(evidence).is_some_and(|busy| busy >= SATURATED);
+    // Running is the processors' only where they are short; queueing always is.
+    let running = |part| if is_short { share(part) } else { 0.0 };
+    let server = running(Part::ServerRuns) + share(Part::ServerQueues);
+    let client = share(Part::ClientRuns) + share(Part::ClientQueues);
+    let writes_pages = writes_pages(evidence);
+    let (commit, write_back) = (share(Part::Commit), share(Part::WriteBack));
+    let mut all = vec![
+        Candidate { limit: Limit::ServerCpu, share: server + client_beside_server(evidence, client, server) },
+        Candidate { limit: client_limit(evidence, profile), share: client },
+        Candidate { limit: Limit::ReadIo, share: share(Part::Read) },
+        Candidate { limit: Limit::Locks, share: share(Part::Lock) },
+        Candidate { limit: Limit::Latches, share: share(Part::Latch) },
+    ];
+    if writes_pages {
+        // Commits are slow because pages fill the device.
+        all.push(Candidate {
+            limit: Limit::WriteBack,
+            share: commit + write_back + stalled(evidence, profile),
+        });
+    } else {
+        all.push(Candidate { limit: Limit::CommitLatency, share: commit });
+        all.push(Candidate { limit: Limit::WriteBack, share: write_back });
+    }
+    if is_in_memory(evidence) {
+        all.retain(|c| !matches!(c.limit, Limit::ReadIo | Limit::WriteBack));
+    }
+    all.retain(|candidate| candidate.share > 0.0);
+    all.sort_by(|a, b| b.share.total_cmp(&a.share));
+    all
+}
+
+/// Where processors are short and the server uses most of them, the client's part of them is the same shortage.
+fn client_beside_server(evidence: &Evidence, client: f64, server: f64) -> f64 {
+    let cpu = &evidence.watched.cpu;
+    let same = server > client && cpu.server_ns.is_some_and(|ns| ns > cpu.client_ns);
+    if same && busy_share(evidence).is_some_and(|busy| busy >= SATURATED) { client } else { 0.0 }
+}
+
+/// A client that is kept from running is no measure of a server; one that runs all the time is the work's own cost.
+fn client_limit(evidence: &Evidence, profile: &Profile) -> Limit {
+    let watched = &evidence.watched;
+    let confined = watched.client_processors > 0 && watched.client_processors < watched.processors;
+    let starved = profile.share(Part::ClientQueues) > profile.share(Part::ClientRuns);
+    if confined || starved { Limit::LoadGenerator } else { Limit::ClientCpu }
+}
+
+/// Whether writing data pages is what the device does, and has to be done at once.
+pub(super) fn writes_pages(evidence: &Evidence) -> bool {
+    let watched = &evidence.watched;
+    let (Some(counters), Some(device)) = (watched.counters, watched.device.as_ref()) else { return false };
+    let pressed = counters.checkpoint_age.is_some_and(|age| age >= CHECKPOINT_OLD)
+        || [counters.free_page_waits, counters.log_waits, counters.forced_checkpoints]
+            .into_iter()
+            .flatten()
+            .any(|count| count > 0);
+    let pages = counters.page_writes.unwrap_or(0) as f64 * 1e9 / watched.elapsed_ns.max(1) as f64;
+    let dominate = pages >= PAGES_DOMINATE * device.writes_per_second.max(1.0);
+    pressed && dominate && device.util >= DEVICE_BUSY && !device.is_memory
+}
+
+/// Sleeps on other threads of the server while pages have to be written: the page cleaner is one of them.
+fn stalled(evidence: &Evidence, profile: &Profile) -> f64 {
+    if evidence.load.is_read_only { 0.0 } else { profile.share(Part::Latch) }
+}
+
+fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: &[Candidate]) -> Confidence {
+    match limit {
+        Limit::CannotTell => return Confidence::Low,
+        Limit::Nothing => return Confidence::High,
+        _ => {}
+    }
+    let share = |nth: usize| candidates.get(nth).map_or(0.0, |candidate| candidate.share);
+    let lead = if limit == Limit::LoadGenerator && share(0) < WORTH_NAMING {
+        WORTH_NAMING - share(0)
+    } else {
+        share(0) - share(1)
+    };
+    // Twice the standard error of a share from so many samples, at its widest.
+    let blur = if profile.samples > 0 { 1.0 / (profile.samples as f64).sqrt() } else { 0.0 };
+    let lead = lead - blur;
+    let sources = sources(evidence, limit);
+    if lead >= FAR_AHEAD && sources >= 2 {
+        Confidence::High
+    } else if lead >= AHEAD && sources >= 1 {
+        Confidence::Medium
+    } else {
+        Confidence::Low
+    }
+}
+
+/// How many sources that do not depend on each other speak for a limit.
+fn sources(evidence: &Evidence, limit: Limit) -> usize {
+    let (watched, load) = (&evidence.watched, &evidence.load);
+    let sampled = |wait: Wait| watched.sessions.as_ref().is_some_and(|s| s.share(wait) > 0.1);
+    let tasks = watched.session_tasks.is_some();
+    let counted = |count: Option<u64>| count.is_some_and(|count| load.per_transaction(count) > 0.01);
+    let counters = watched.counters.unwrap_or_default();
+    let answers = match limit {
+        Limit::ServerCpu => {
+            let pressed = watched.pressure_cpu.is_some_and(|share| share > 0.3);
+            vec![tasks, pressed, busy_share(evidence).is_some_and(|busy| busy >= SATURATED)]
+        }
+        Limit::ClientCpu | Limit::LoadGenerator => {
+            vec![watched.client_tasks.is_some(), tasks || sampled(Wait::Client)]
+        }
+        Limit::CommitLatency => {
+            let by_client = load.commit_ns as f64 > 0.25 * load.transaction_ns as f64;
+            vec![sampled(Wait::Commit), by_client, watched.syncs.is_some_and(|syncs| syncs.count > 0)]
+        }
+        Limit::ReadIo => {
+            let device = watched.device.as_ref().is_some_and(|device| device.reads_per_second > 1.0);
+            vec![sampled(Wait::Read), counted(counters.page_reads), device]
+        }
+        Limit::WriteBack => {
+            vec![writes_pages(evidence), watched.device.as_ref().is_some_and(|d| d.util >= DEVICE_BUSY)]
+        }
+        Limit::Locks => vec![sampled(Wait::Lock), counted(counters.lock_waits), tasks],
+        Limit::Latches => vec![sampled(Wait::Latch), tasks],
+        Limit::Nothing | Limit::CannotTell => Vec::new(),
+    };
+    answers.into_iter().filter(|speaks| *speaks).count()
+}
+
+/// What stands behind the limit.
+fn chain(evidence: &Evidence, profile: &Profile, limit: Limit) -> Option<String> {
+    let sessions = evidence.watched.sessions.as_ref()?;
+    let (root, share) = sessions
+        .roots
+        .keys()
+        .map(|wait| (*wait, sessions.root_share(*wait)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let waiting = profile.share(Part::Lock);
+    (limit == Limit::Locks || waiting >= 0.1).then(|| words::chain(root, share, waiting))
+}

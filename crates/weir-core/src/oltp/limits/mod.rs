@@ -1,0 +1,29 @@
+//! What limits a run of transactions: from what was watched beside it to shares of the sessions' time, and from these
+//! to a verdict.
+//!
+//! The method is the response-time law of a closed queueing network (Denning and Buzen 1978): each session is at any
+//! moment in exactly one place, so that the places' shares of the sessions' time add up to one, and taking a place away
+//! makes at most `1 / (1 − share)` of the rate. What the operating system alone cannot tell apart (a follower of a group
+//! commit sleeps on a futex, as one who waits for a row does) the server's own list of sessions does.
+
+pub mod bounds;
+pub mod judge;
+pub mod profile;
+pub mod traps;
+pub mod verdict;
+pub mod waits;
+pub mod watched;
+mod words;
+
+pub use bounds::Bounds;
+pub use judge::judge;
+pub use profile::{Part, Profile};
+pub use traps::Trap;
+pub use verdict::{Candidate, Confidence, Limit, Verdict};
+pub use waits::{OffCpu, Wait};
+pub use watched::{Counters, CpuTimes, DeviceUse, Evidence, Load, Sessions, SyncUse, TaskTimes, Watched};
+
+#[cfg(test)]
+pub(crate) mod synthetic;
+#[cfg(test)]
+mod tests;

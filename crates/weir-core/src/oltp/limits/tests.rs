@@ -1,0 +1,358 @@
+//! The fingerprints of constructed bottlenecks, as they were measured, and what must be said of them.
+
+use super::synthetic::{ELAPSED_NS, Scene, disk, memory};
+use super::verdict::{Confidence, Limit, Verdict};
+use super::waits::Wait;
+use super::watched::{Counters, Evidence, Watched};
+use super::{Part, judge};
+
+#[track_caller]
+fn check(name: &str, evidence: &Evidence, limit: Limit) -> Verdict {
+    let verdict = judge(evidence);
+    assert_eq!(verdict.limit, limit, "{name}: {verdict:#?}");
+    let sum: f64 = verdict.profile.parts.iter().map(|(_, share)| share).sum();
+    assert!(verdict.profile.parts.is_empty() || (sum - 1.0).abs() < 1e-9, "{name}: shares add up to {sum}");
+    verdict
+}
+
+/// Two processors, MariaDB 10.11 and PostgreSQL 15, sysbench's read_write: threads on a processor, waiting for one, and
+/// off; what the server said; idle processors.
+#[test]
+fn measured_bottlenecks_are_named() {
+    let cases = [
+        (
+            "RAM disk, 4 threads",
+            Scene {
+                rate: 2900,
+                server: (0.36, 0.57),
+                client: (0.07, 0.0),
+                waits: &[(Wait::Client, 0.07)],
+                idle: 0.03,
+                device: memory(),
+                ..Scene::default()
+            },
+            Limit::ServerCpu,
+        ),
+        (
+            "each fsync 5 ms longer, 4 threads",
+            Scene {
+                rate: 375,
+                server: (0.08, 0.05),
+                waits: &[(Wait::Commit, 0.82), (Wait::Client, 0.05)],
+                idle: 1.56,
+                syncs: 0.5,
+                ..Scene::default()
+            },
+            Limit::CommitLatency,
+        ),
+        (
+            "the same, flush at commit off",
+            Scene {
+                rate: 1817,
+                server: (0.34, 0.57),
+                client: (0.09, 0.0),
+                waits: &[(Wait::Client, 0.09)],
+                idle: 0.18,
+                ..Scene::default()
+            },
+            Limit::ServerCpu,
+        ),
+        (
+            "each fsync 5 ms longer, 16 threads: groups commit",
+            Scene {
+                sessions: 16,
+                rate: 1221,
+                server: (0.06, 0.30),
+                client: (0.02, 0.02),
+                waits: &[(Wait::Commit, 0.54), (Wait::Client, 0.05)],
+                idle: 0.62,
+                syncs: 0.14,
+                ..Scene::default()
+            },
+            Limit::CommitLatency,
+        ),
+        (
+            "one row, PostgreSQL",
+            Scene {
+                sessions: 8,
+                rate: 190,
+                server: (0.01, 0.01),
+                client: (0.01, 0.0),
+                waits: &[(Wait::Lock, 0.85), (Wait::Commit, 0.12)],
+                roots: &[(Wait::Commit, 0.9), (Wait::Cpu, 0.1)],
+                idle: 1.89,
+                syncs: 1.0,
+                ..Scene::default()
+            },
+            Limit::Locks,
+        ),
+        (
+            "buffer pool of 16 MB on a throttled device",
+            Scene {
+                rate: 3000,
+                server: (0.08, 0.05),
+                waits: &[(Wait::Read, 0.8), (Wait::Client, 0.06)],
+                idle: 1.2,
+                device: disk(1500.0, 0.0, 0.99),
+                ..Scene::default()
+            },
+            Limit::ReadIo,
+        ),
+        (
+            // Most of the time goes for the processor work of reading, not for the device: pages from a larger pool
+            // would save it, a faster device would not.
+            "buffer pool of 16 MB on a fast device",
+            Scene {
+                rate: 30_000,
+                server: (0.16, 0.65),
+                waits: &[(Wait::Read, 0.16), (Wait::Client, 0.03)],
+                idle: 0.09,
+                device: disk(18_000.0, 0.0, 0.59),
+                ..Scene::default()
+            },
+            Limit::ServerCpu,
+        ),
+        (
+            "a client that shares one processor with a spinning program",
+            Scene {
+                rate: 900,
+                server: (0.1, 0.02),
+                client: (0.15, 0.68),
+                waits: &[(Wait::Client, 0.88)],
+                idle: 0.6,
+                device: memory(),
+                ..Scene::default()
+            },
+            Limit::LoadGenerator,
+        ),
+        (
+            "a client whose own work is most of it",
+            Scene {
+                rate: 400,
+                server: (0.1, 0.03),
+                client: (0.49, 0.3),
+                waits: &[(Wait::Client, 0.87)],
+                idle: 0.02,
+                device: memory(),
+                ..Scene::default()
+            },
+            Limit::ClientCpu,
+        ),
+        (
+            "one connection on a RAM disk",
+            Scene {
+                sessions: 1,
+                rate: 539,
+                server: (0.45, 0.01),
+                client: (0.15, 0.01),
+                waits: &[(Wait::Client, 0.55)],
+                idle: 1.3,
+                device: memory(),
+                ..Scene::default()
+            },
+            Limit::LoadGenerator,
+        ),
+    ];
+    for (name, scene, limit) in cases {
+        check(name, &scene.evidence(), limit);
+    }
+}
+
+#[test]
+fn a_queue_for_a_row_says_what_it_is_rooted_in() {
+    let scene = Scene {
+        sessions: 8,
+        rate: 190,
+        server: (0.01, 0.01),
+        waits: &[(Wait::Lock, 0.85), (Wait::Commit, 0.12)],
+        roots: &[(Wait::Commit, 0.9), (Wait::Cpu, 0.1)],
+        syncs: 1.0,
+        ..Scene::default()
+    };
+    let verdict = check("one row", &scene.evidence(), Limit::Locks);
+    let chain = verdict.chain.unwrap();
+    assert!(chain.contains("rooted in slow commits"), "{chain}");
+    // Who waits for a row behind a commit waits for storage.
+    assert!(verdict.bounds.storage_share.unwrap() > 0.8, "{:?}", verdict.bounds);
+    let free = Scene { roots: &[(Wait::Client, 1.0)], ..scene };
+    let verdict = check("a slow client holds it", &free.evidence(), Limit::Locks);
+    assert!(verdict.chain.unwrap().contains("client's next statement"));
+    assert!(verdict.bounds.storage_share.unwrap() < 0.2, "{:?}", verdict.bounds);
+}
+
+/// The RAM disk won by 21 % (MariaDB, 8 threads) and 45 % (PostgreSQL) at saturated processors, and by 390 % with each
+/// fsync 5 ms longer: a bound holds these, and gives nothing where no disk takes part.
+#[test]
+fn bounds_hold_what_was_measured() {
+    let cases = [
+        (
+            "MariaDB, disk, 8 threads",
+            Scene {
+                sessions: 8,
+                rate: 1735,
+                server: (0.17, 0.5),
+                client: (0.07, 0.02),
+                waits: &[(Wait::Commit, 0.2), (Wait::Client, 0.1)],
+                idle: 0.08,
+                syncs: 0.69,
+                ..Scene::default()
+            },
+            1.21,
+        ),
+        (
+            "PostgreSQL, disk, 8 threads",
+            Scene {
+                sessions: 8,
+                rate: 1885,
+                server: (0.17, 0.5),
+                client: (0.05, 0.02),
+                waits: &[(Wait::Commit, 0.2), (Wait::Client, 0.1)],
+                idle: 0.04,
+                syncs: 0.85,
+                ..Scene::default()
+            },
+            1.45,
+        ),
+        (
+            "each fsync 5 ms longer",
+            Scene {
+                rate: 375,
+                server: (0.08, 0.05),
+                client: (0.02, 0.0),
+                waits: &[(Wait::Commit, 0.85)],
+                idle: 1.56,
+                syncs: 0.5,
+                ..Scene::default()
+            },
+            1817.0 / 375.0,
+        ),
+    ];
+    for (name, scene, measured) in cases {
+        let bound = judge(&scene.evidence()).bounds.faster_disk.unwrap();
+        assert!((measured..3.0 * measured).contains(&bound), "{name}: measured {measured}, bound {bound}");
+    }
+    let ram = Scene { server: (0.36, 0.57), waits: &[], idle: 0.03, device: memory(), ..Scene::default() };
+    assert_eq!(judge(&ram.evidence()).bounds.faster_disk, Some(1.0));
+}
+
+#[test]
+fn an_open_loop_that_keeps_up_is_limited_by_nothing() {
+    let mut evidence = Scene::default().evidence();
+    evidence.load.busy_ns /= 4;
+    evidence.load.asked_per_second = Some(1000.0);
+    let verdict = check("satisfied", &evidence, Limit::Nothing);
+    assert!((verdict.profile.paused - 0.75).abs() < 1e-9, "{}", verdict.profile.paused);
+    evidence.load.late = 0.3;
+    assert_ne!(judge(&evidence).limit, Limit::Nothing);
+    evidence.load.late = 0.0;
+    evidence.load.asked_per_second = Some(5000.0);
+    evidence.load.busy_ns *= 4;
+    check("asked for more than its connections can", &evidence, Limit::LoadGenerator);
+}
+
+#[test]
+fn write_back_is_told_from_commits_by_what_the_device_writes() {
+    let scene = Scene {
+        server: (0.05, 0.02),
+        waits: &[(Wait::Commit, 0.6), (Wait::Latch, 0.2), (Wait::Client, 0.1)],
+        device: disk(0.0, 1490.0, 0.98),
+        syncs: 0.5,
+        ..Scene::default()
+    };
+    let mut evidence = scene.evidence();
+    let counters = Counters {
+        page_writes: Some(13_000),
+        checkpoint_age: Some(0.9),
+        syncs: Some(5000),
+        ..Counters::default()
+    };
+    evidence.watched.counters = Some(counters);
+    check("small log", &evidence, Limit::WriteBack);
+    evidence.watched.counters = Some(Counters { checkpoint_age: Some(0.1), ..counters });
+    check("large log", &evidence, Limit::CommitLatency);
+    evidence.watched.counters = Some(Counters { page_writes: Some(200), ..counters });
+    check("hardly any pages", &evidence, Limit::CommitLatency);
+}
+
+#[test]
+fn too_little_seen_is_said() {
+    let mut evidence = Scene::default().evidence();
+    evidence.watched = Watched {
+        elapsed_ns: ELAPSED_NS,
+        processors: 2,
+        unseen: vec!["no".to_string()],
+        ..Watched::default()
+    };
+    let verdict = check("a server elsewhere", &evidence, Limit::CannotTell);
+    assert_eq!((verdict.confidence, verdict.bounds.faster_disk), (Confidence::Low, None));
+    assert_eq!(verdict.unseen, ["no"]);
+    evidence.load.commit_ns = evidence.load.transaction_ns / 10 * 7;
+    let session_tasks = Scene::default().evidence().watched.session_tasks;
+    evidence.watched.session_tasks = session_tasks;
+    check("the client's clock alone knows of commits", &evidence, Limit::CommitLatency);
+    evidence.load.transactions = 0;
+    assert!(check("nothing ran", &evidence, Limit::CannotTell).headline.contains("no transaction"));
+}
+
+#[test]
+fn near_ties_and_few_samples_lower_confidence() {
+    let clear = Scene { server: (0.05, 0.02), waits: &[(Wait::Commit, 0.9)], syncs: 0.5, ..Scene::default() };
+    assert_eq!(judge(&clear.evidence()).confidence, Confidence::High);
+    let tie = Scene { waits: &[(Wait::Commit, 0.45), (Wait::Lock, 0.42)], ..clear };
+    assert_eq!(judge(&tie.evidence()).confidence, Confidence::Low);
+    let mut few = Scene { waits: &[(Wait::Commit, 0.6), (Wait::Lock, 0.25)], ..tie }.evidence();
+    assert_eq!(judge(&few).confidence, Confidence::High);
+    let sessions = few.watched.sessions.as_mut().unwrap();
+    sessions.waits.values_mut().for_each(|count| *count /= 50);
+    assert_ne!(judge(&few).confidence, Confidence::High);
+}
+
+#[test]
+fn traps_are_flagged_where_they_lie() {
+    let keys = |evidence: &Evidence| -> Vec<String> {
+        judge(evidence).traps.into_iter().map(|trap| trap.key).collect()
+    };
+    let idle = Scene {
+        sessions: 1,
+        server: (0.3, 0.0),
+        client: (0.1, 0.0),
+        waits: &[(Wait::Client, 0.7)],
+        idle: 1.5,
+        syncs: 1.0,
+        ..Scene::default()
+    };
+    assert_eq!(keys(&idle.evidence()), ["idle-wake-ups"]);
+    let relaxed =
+        Scene { server: (0.4, 0.5), waits: &[], client: (0.05, 0.0), idle: 0.1, ..Scene::default() };
+    let mut evidence = relaxed.evidence();
+    evidence.load.is_durable = Some(false);
+    assert_eq!(keys(&evidence), ["never-touches-the-disk", "not-durable"]);
+    let mixed = Scene {
+        server: (0.2, 0.5),
+        waits: &[(Wait::Commit, 0.2)],
+        idle: 0.05,
+        syncs: 0.7,
+        ..Scene::default()
+    };
+    assert_eq!(keys(&mixed.evidence()), ["saturation-hides-commits"]);
+    let mut cached = mixed.evidence();
+    cached.watched.counters = Some(Counters { page_reads: Some(50_000), ..Counters::default() });
+    assert!(keys(&cached).contains(&"reads-from-the-page-cache".to_string()));
+}
+
+#[test]
+fn sleeping_is_divided_by_samples_and_running_by_clocks() {
+    let scene = Scene {
+        server: (0.2, 0.2),
+        // Samples say that half of the sessions run; the clocks say 0.4. What sleeps shares the rest.
+        waits: &[(Wait::Commit, 0.25), (Wait::Client, 0.25)],
+        client: (0.1, 0.0),
+        ..Scene::default()
+    };
+    let profile = judge(&scene.evidence()).profile;
+    for (part, expected) in
+        [(Part::ServerRuns, 0.2), (Part::Commit, 0.3), (Part::ClientRuns, 0.1), (Part::Between, 0.2)]
+    {
+        assert!((profile.share(part) - expected).abs() < 1e-9, "{part:?}: {profile:?}");
+    }
+}

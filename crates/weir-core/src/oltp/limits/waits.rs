@@ -1,0 +1,175 @@
+//! What a session of a server is doing at one moment, from what the server says of it and where its thread sleeps.
+
+use serde::{Deserialize, Serialize};
+
+/// What a session does or waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// Its thread runs or waits for a processor.
+    Cpu,
+    /// The client's next statement.
+    Client,
+    /// Its commit: the log's write and sync, or the leader of the group that makes them.
+    Commit,
+    /// Pages from the file.
+    Read,
+    /// Room: dirty pages or log that have to be written first.
+    WriteBack,
+    /// A row, a table or a transaction that another session holds.
+    Lock,
+    /// Something inside the server: latches, pins, mutexes.
+    Latch,
+    /// Anything else.
+    Other,
+}
+
+/// Where a thread that is not on a processor sleeps, by its system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OffCpu {
+    /// It does not sleep: it runs or waits for a processor.
+    Runs,
+    /// recv, poll, epoll: for somebody to say something.
+    Socket,
+    /// fsync, fdatasync, sync_file_range, msync.
+    Sync,
+    /// read, pread, preadv.
+    Read,
+    /// write, pwrite, pwritev.
+    Write,
+    /// Completions of asynchronous I/O.
+    Asynchronous,
+    /// futex, semop: another thread.
+    Futex,
+    /// Anything else.
+    Elsewhere,
+}
+
+impl Wait {
+    /// All of them, in the order of reports.
+    pub const ALL: [Wait; 8] = [
+        Wait::Cpu,
+        Wait::Client,
+        Wait::Commit,
+        Wait::Read,
+        Wait::WriteBack,
+        Wait::Lock,
+        Wait::Latch,
+        Wait::Other,
+    ];
+
+    /// PostgreSQL's `wait_event_type` and `wait_event`; both empty while a backend runs.
+    /// The names are those of the table "Wait Events" in PostgreSQL's documentation, 13 to 17.
+    pub fn of_postgres(kind: &str, event: &str) -> Wait {
+        match (kind, event) {
+            ("", _) => Wait::Cpu,
+            ("Client", _) => Wait::Client,
+            ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") | ("IPC", "SyncRep") => Wait::Commit,
+            // The group's followers wait for the leader's lock; WALInsert is the copy into the buffer.
+            ("LWLock", "WALWrite" | "WALWriteLock") => Wait::Commit,
+            ("IO", "DataFileRead" | "DataFilePrefetch" | "SLRURead" | "BufFileRead") => Wait::Read,
+            ("IO", io) if io.starts_with("DataFile") || io.starts_with("SLRU") => Wait::WriteBack,
+            ("LWLock", "BufferIO") | ("IPC", "BufferIO") => Wait::Read,
+            ("IPC", "CheckpointStart" | "CheckpointDone") | ("LWLock", "Checkpoint") => Wait::WriteBack,
+            ("Lock", _) => Wait::Lock,
+            ("LWLock" | "BufferPin", _) => Wait::Latch,
+            _ => Wait::Other,
+        }
+    }
+
+    /// A session of MySQL or MariaDB: `COMMAND` and `STATE` of its process list, whether InnoDB has it in a lock wait,
+    /// and where its thread sleeps, where that could be seen.
+    ///
+    /// The states are those of the servers' documentation ("General thread states"). MariaDB shows a commit under way as
+    /// `Commit` and, from the end of the statement to that of the group's sync, as `Updating status`; MySQL as
+    /// `waiting for handler commit` and `query end`.
+    pub fn of_mysql(command: &str, state: &str, lock_wait: bool, sleeps: Option<OffCpu>) -> Wait {
+        let idle = command.eq_ignore_ascii_case("sleep");
+        match sleeps {
+            _ if lock_wait || is_lock_state(state) => Wait::Lock,
+            Some(OffCpu::Runs) => Wait::Cpu,
+            Some(OffCpu::Socket) => Wait::Client,
+            _ if idle => Wait::Client,
+            _ if is_commit_state(state) => Wait::Commit,
+            Some(OffCpu::Read) => Wait::Read,
+            Some(OffCpu::Write | OffCpu::Sync | OffCpu::Asynchronous) => Wait::WriteBack,
+            Some(OffCpu::Futex) => Wait::Latch,
+            Some(OffCpu::Elsewhere) => Wait::Other,
+            // Without a look at the thread a statement that is under way is taken to work.
+            None => Wait::Cpu,
+        }
+    }
+
+    /// The words in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Wait::Cpu => "processor",
+            Wait::Client => "client",
+            Wait::Commit => "commit",
+            Wait::Read => "reads",
+            Wait::WriteBack => "write-back",
+            Wait::Lock => "locks",
+            Wait::Latch => "latches",
+            Wait::Other => "other",
+        }
+    }
+}
+
+fn is_lock_state(state: &str) -> bool {
+    let state = state.to_ascii_lowercase();
+    state.starts_with("waiting for") && state.ends_with("lock")
+}
+
+fn is_commit_state(state: &str) -> bool {
+    ["commit", "committing", "updating status", "query end", "waiting for handler commit"]
+        .iter()
+        .any(|known| state.eq_ignore_ascii_case(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_postgresql_are_told_apart() {
+        for (kind, event, expected) in [
+            ("", "", Wait::Cpu),
+            ("Client", "ClientRead", Wait::Client),
+            ("LWLock", "WALWrite", Wait::Commit),
+            ("LWLock", "WALInsert", Wait::Latch),
+            ("IO", "WALSync", Wait::Commit),
+            ("IO", "DataFileRead", Wait::Read),
+            ("IO", "DataFileExtend", Wait::WriteBack),
+            ("Lock", "transactionid", Wait::Lock),
+            ("Lock", "tuple", Wait::Lock),
+            ("LWLock", "BufferContent", Wait::Latch),
+            ("Timeout", "VacuumDelay", Wait::Other),
+        ] {
+            assert_eq!(Wait::of_postgres(kind, event), expected, "{kind}:{event}");
+        }
+    }
+
+    #[test]
+    fn states_of_mysql_and_mariadb_are_told_apart_with_the_thread() {
+        for (command, state, lock_wait, sleeps, expected) in [
+            ("Sleep", "", false, Some(OffCpu::Socket), Wait::Client),
+            ("Sleep", "", false, None, Wait::Client),
+            ("Execute", "Updating status", false, Some(OffCpu::Futex), Wait::Commit),
+            ("Execute", "Commit", false, Some(OffCpu::Sync), Wait::Commit),
+            ("Query", "waiting for handler commit", false, Some(OffCpu::Futex), Wait::Commit),
+            ("Execute", "Commit", false, Some(OffCpu::Runs), Wait::Cpu),
+            ("Execute", "Updating", true, Some(OffCpu::Futex), Wait::Lock),
+            ("Execute", "Waiting for table metadata lock", false, Some(OffCpu::Futex), Wait::Lock),
+            ("Execute", "Statistics", false, Some(OffCpu::Read), Wait::Read),
+            ("Execute", "Updating", false, Some(OffCpu::Write), Wait::WriteBack),
+            ("Execute", "Updating", false, Some(OffCpu::Futex), Wait::Latch),
+            ("Execute", "Sending data", false, None, Wait::Cpu),
+            // The list was read a moment before the thread was looked at.
+            ("Execute", "Sending data", false, Some(OffCpu::Socket), Wait::Client),
+        ] {
+            let found = Wait::of_mysql(command, state, lock_wait, sleeps);
+            assert_eq!(found, expected, "{command} {state} {lock_wait} {sleeps:?}");
+        }
+    }
+}

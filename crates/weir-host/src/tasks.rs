@@ -1,0 +1,255 @@
+//! Threads of other processes: how long they ran and waited for a processor, and where they sleep.
+//!
+//! Threads are named by their kernel number, which is how servers name them, too; `/proc/NUMBER` answers for every
+//! thread, though it lists only the first one of each process.
+
+use std::collections::{HashMap, HashSet};
+
+use weir_core::oltp::limits::OffCpu;
+
+use crate::error::{BadLine, HostError};
+use crate::host::Host;
+
+/// What the scheduler counted of one thread since it began, ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskClock {
+    /// On a processor.
+    pub on_ns: u64,
+    /// Ready to run, waiting for one.
+    pub queued_ns: u64,
+}
+
+impl Host {
+    /// A thread's clock; `None` once it is gone.
+    ///
+    /// # Errors
+    /// When `schedstat` is there but cannot be read or understood.
+    pub fn task_clock(&self, thread: u32) -> Result<Option<TaskClock>, HostError> {
+        match self.tree.parsed(&format!("/proc/{thread}/schedstat"), parse_schedstat) {
+            Err(error) if error.is_absent() || is_gone(&error) => Ok(None),
+            clock => clock.map(Some),
+        }
+    }
+
+    /// Where a thread sleeps; `None` once it is gone.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as it does for processes of other users.
+    pub fn off_cpu(&self, thread: u32) -> Result<Option<OffCpu>, HostError> {
+        match self.tree.text(&format!("/proc/{thread}/syscall")) {
+            Err(error) if error.is_absent() || is_gone(&error) => Ok(None),
+            text => Ok(Some(place(&text?))),
+        }
+    }
+
+    /// The process that a thread belongs to; `None` where there is no such thread.
+    pub fn process_of(&self, thread: u32) -> Option<u32> {
+        let status = self.tree.text(&format!("/proc/{thread}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    }
+
+    /// The process that started this one; `None` where there is no such process.
+    pub fn parent_of(&self, process: u32) -> Option<u32> {
+        parse_stat(&self.tree.text(&format!("/proc/{process}/stat")).ok()?).map(|stat| stat.parent)
+    }
+
+    /// The name of a process's first thread, or of a thread.
+    pub fn name_of(&self, task: u32) -> Option<String> {
+        self.tree.line(&format!("/proc/{task}/comm"))
+    }
+
+    /// Threads of a process; none where there is no such process.
+    pub fn threads_of(&self, process: u32) -> Vec<u32> {
+        self.tree
+            .names(&format!("/proc/{process}/task"))
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .collect()
+    }
+
+    /// A process and all that it started, directly or not: one scan of all processes.
+    pub fn family_of(&self, process: u32) -> Vec<u32> {
+        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+        for pid in self.tree.names("/proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
+            if let Some(parent) = self.parent_of(pid) {
+                children.entry(parent).or_default().push(pid);
+            }
+        }
+        let (mut family, mut seen) = (vec![process], HashSet::from([process]));
+        let mut next = 0;
+        while let Some(&pid) = family.get(next) {
+            let of_it = children.get(&pid).into_iter().flatten().copied();
+            family.extend(of_it.filter(|child| seen.insert(*child)));
+            next += 1;
+        }
+        family
+    }
+
+    /// Whether the kernel counts how long tasks wait for block I/O; `None` where it cannot.
+    pub fn counts_block_delay(&self) -> Option<bool> {
+        self.tree.value::<u32>("/proc/sys/kernel/task_delayacct").ok().map(|value| value != 0)
+    }
+
+    /// Time in ns that a process's threads have waited for block I/O, to a hundredth of a second; 0 where the kernel does
+    /// not count it.
+    pub fn block_delay_ns(&self, process: u32) -> u64 {
+        // USER_HZ is 100 on every architecture that weir runs on.
+        const TICK_NS: u64 = 10_000_000;
+        let of_thread = |thread: u32| {
+            let stat = self.tree.text(&format!("/proc/{process}/task/{thread}/stat")).ok()?;
+            parse_stat(&stat).map(|stat| stat.block_delay_ticks)
+        };
+        self.threads_of(process).into_iter().filter_map(of_thread).sum::<u64>() * TICK_NS
+    }
+}
+
+/// A thread that ends while it is looked at.
+fn is_gone(error: &HostError) -> bool {
+    matches!(error, HostError::Io { error, .. } if error.raw_os_error() == Some(libc::ESRCH))
+}
+
+/// Nanoseconds on a processor, nanoseconds waiting for one, and how often it got one.
+fn parse_schedstat(text: &str) -> Result<TaskClock, BadLine> {
+    let mut numbers = text.split_whitespace().map(|word| word.parse::<u64>().ok());
+    let mut next = |name: &str| numbers.next().flatten().ok_or_else(|| BadLine::new(1, name, text.trim()));
+    Ok(TaskClock { on_ns: next("nanoseconds on a processor")?, queued_ns: next("nanoseconds waiting")? })
+}
+
+struct Stat {
+    parent: u32,
+    block_delay_ticks: u64,
+}
+
+/// The name is in parentheses and may hold any; fields are counted from the last one on (proc_pid_stat(5)).
+fn parse_stat(text: &str) -> Option<Stat> {
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_whitespace().collect();
+    let ticks = fields.get(39).and_then(|field| field.parse().ok()).unwrap_or(0);
+    Some(Stat { parent: fields.get(1)?.parse().ok()?, block_delay_ticks: ticks })
+}
+
+/// `running`, or the number of the system call and its arguments; -1 where it sleeps outside of one, in a page fault.
+fn place(text: &str) -> OffCpu {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    if word == "running" {
+        return OffCpu::Runs;
+    }
+    match word.parse::<i64>() {
+        Ok(-1) => OffCpu::Read,
+        Ok(call) => CALLS
+            .iter()
+            .find(|(_, calls)| calls.contains(&call))
+            .map_or(OffCpu::Elsewhere, |(place, _)| *place),
+        Err(_) => OffCpu::Elsewhere,
+    }
+}
+
+/// System calls that every architecture has, by what they wait for.
+const CALLS: [(OffCpu, &[i64]); 6] = [
+    (
+        OffCpu::Socket,
+        &[
+            libc::SYS_recvfrom,
+            libc::SYS_recvmsg,
+            libc::SYS_sendto,
+            libc::SYS_sendmsg,
+            libc::SYS_ppoll,
+            libc::SYS_epoll_pwait,
+            libc::SYS_accept4,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_poll,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_epoll_wait,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_select,
+        ],
+    ),
+    (OffCpu::Sync, &[libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_msync, libc::SYS_sync_file_range]),
+    (
+        OffCpu::Read,
+        &[libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv, libc::SYS_preadv2],
+    ),
+    (
+        OffCpu::Write,
+        &[
+            libc::SYS_write,
+            libc::SYS_pwrite64,
+            libc::SYS_writev,
+            libc::SYS_pwritev,
+            libc::SYS_pwritev2,
+            libc::SYS_fallocate,
+        ],
+    ),
+    (OffCpu::Asynchronous, &[libc::SYS_io_getevents, libc::SYS_io_uring_enter, libc::SYS_io_submit]),
+    (OffCpu::Futex, &[libc::SYS_futex, libc::SYS_semtimedop]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::testing::Machine;
+
+    #[test]
+    fn a_family_is_all_that_descend_from_its_first() {
+        let machine = Machine::new();
+        let stat = |parent: u32| format!("1 (a) b) S {parent} 17 17 0 -1");
+        for (pid, parent) in [(40, 1), (41, 40), (42, 41), (43, 1), (44, 42)] {
+            machine.set(&format!("/proc/{pid}/stat"), &stat(parent));
+        }
+        let mut family = machine.host.family_of(40);
+        family.sort_unstable();
+        assert_eq!(family, [40, 41, 42, 44]);
+        assert_eq!((machine.host.parent_of(44), machine.host.parent_of(99)), (Some(42), None));
+    }
+
+    #[test]
+    fn clocks_and_places_are_read_and_refused() {
+        let machine = Machine::new();
+        machine.set("/proc/50/schedstat", "7000 300 12");
+        let expected = TaskClock { on_ns: 7000, queued_ns: 300 };
+        assert_eq!(machine.host.task_clock(50).unwrap(), Some(expected));
+        assert_eq!(machine.host.task_clock(51).unwrap(), None);
+        machine.set("/proc/50/schedstat", "7000 x");
+        let error = machine.host.task_clock(50).unwrap_err().to_string();
+        assert!(error.contains("nanoseconds waiting, found `7000 x`"), "{error}");
+        for (text, expected) in [
+            ("running".to_string(), OffCpu::Runs),
+            (format!("{} 0x1 0x2", libc::SYS_futex), OffCpu::Futex),
+            (format!("{} 0x1", libc::SYS_fdatasync), OffCpu::Sync),
+            (format!("{} 0x1", libc::SYS_recvfrom), OffCpu::Socket),
+            ("-1 0x7f 0x7f".to_string(), OffCpu::Read),
+            (format!("{} 0x1", libc::SYS_getpid), OffCpu::Elsewhere),
+        ] {
+            machine.set("/proc/50/syscall", &text);
+            assert_eq!(machine.host.off_cpu(50).unwrap(), Some(expected), "{text}");
+        }
+        machine.set("/proc/50/status", "Name:\tx\nTgid:\t48\nPid:\t50");
+        assert_eq!(machine.host.process_of(50), Some(48));
+    }
+
+    #[test]
+    fn delays_are_of_all_threads_of_a_process() {
+        let machine = Machine::new();
+        let fields = |ticks: u32| format!("9 (x) S 1{} {ticks} 0 0", " 0".repeat(37));
+        machine.set("/proc/9/task/9/stat", &fields(3));
+        machine.set("/proc/9/task/10/stat", &fields(4));
+        assert_eq!(machine.host.block_delay_ns(9), 70_000_000);
+        assert_eq!(machine.host.counts_block_delay(), None);
+        machine.set("/proc/sys/kernel/task_delayacct", "0");
+        assert_eq!(machine.host.counts_block_delay(), Some(false));
+    }
+
+    #[test]
+    fn a_thread_of_this_process_is_seen_running() {
+        let thread = own_thread();
+        let clock = Host::live().task_clock(thread).unwrap().unwrap();
+        assert!(clock.on_ns > 0, "{clock:?}");
+        assert_eq!(Host::live().process_of(thread), Some(std::process::id()));
+        assert_eq!(Host::live().off_cpu(thread).unwrap(), Some(OffCpu::Runs));
+    }
+
+    /// The kernel's number of this thread, as its own folder says it.
+    fn own_thread() -> u32 {
+        let link = std::fs::read_link("/proc/thread-self").unwrap();
+        link.file_name().unwrap().to_string_lossy().parse().unwrap()
+    }
+}
