@@ -10,11 +10,12 @@ use jiff::tz::TimeZone;
 use weir_core::control::{self, History};
 use weir_core::experiment::Study;
 use weir_core::experiment::study::KIND;
+use weir_core::oltp::{self, OltpRecord, OltpResult, is_oltp};
 use weir_core::report::{csv, doctor_text, fio_json, json, text};
 use weir_core::result::{self, Record};
 use weir_core::verdict;
 
-use crate::failure::Lacking;
+use crate::failure::{Lacking, Usage};
 
 /// Form of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -55,6 +56,13 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
         Format::Json if record.kind == "doctor" => serde_json::to_string_pretty(&verdict()?)? + "\n",
         Format::Text if is_experiment(record) => text::experiment(&study(record, path)?),
         Format::Json if is_experiment(record) => json::experiment(&study(record, path)?)?,
+        Format::Text if is_oltp(record) => text::oltp(&transactions(record, path)?.1, record),
+        Format::Json if is_oltp(record) => json::oltp(&transactions(record, path)?.1)?,
+        Format::Csv if is_oltp(record) => csv::oltp(&transactions(record, path)?.0),
+        Format::FioJson if is_oltp(record) => {
+            let what = format!("{} ran transactions, which fio's JSON has no words for", record.id);
+            return Err(Usage { what, hint: Some("--format json is weir's own".to_string()) }.into());
+        }
         Format::Text if is_guard(record) => {
             let path = path.map(|path| path.display().to_string());
             text::guard(record, &history(record)?, path.as_deref())
@@ -81,6 +89,20 @@ pub fn history(record: &Record) -> anyhow::Result<History> {
         let what = format!("cannot use the record {}: {why}", record.id);
         Lacking { what, hint: None }.into()
     })
+}
+
+/// What a record of transactions holds, and what follows from it.
+///
+/// # Errors
+/// When the record holds none that this weir reads.
+pub fn transactions(record: &Record, path: Option<&Path>) -> anyhow::Result<(OltpRecord, OltpResult)> {
+    let raw = OltpRecord::from_record(record).map_err(|why| {
+        let what = format!("cannot use the record {}: {why}", record.id);
+        Lacking { what, hint: None }
+    })?;
+    let record_path = path.map(|path| path.display().to_string());
+    let result = OltpResult { record_path, ..oltp::derive(record, &raw) };
+    Ok((raw, result))
 }
 
 /// Whether a record holds a guard's history.

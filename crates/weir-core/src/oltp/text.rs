@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::record::ServerRecord;
 use super::spec::{Dialect, OltpSpec, Script};
 use crate::units::{grouped, per_second};
 use crate::workload::SpecError;
@@ -61,6 +62,20 @@ impl fmt::Display for Dialect {
             Dialect::MySql => "MySQL",
             Dialect::Postgres => "PostgreSQL",
         })
+    }
+}
+
+/// What a server calls itself, with its family where it does not say: `MariaDB 10.11.14`, `PostgreSQL 15.10`.
+pub fn family(server: &ServerRecord) -> String {
+    let version = server.version.as_str();
+    match server.dialect {
+        Some(Dialect::MySql) if version.contains("MariaDB") => {
+            let number = version.split('-').find(|part| part.starts_with(|c: char| c.is_ascii_digit()));
+            format!("MariaDB {}", number.unwrap_or(version))
+        }
+        Some(Dialect::MySql) => format!("MySQL {version}"),
+        Some(Dialect::Postgres) if !version.starts_with("PostgreSQL") => format!("PostgreSQL {version}"),
+        _ => version.to_string(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::result::record::{Class, Interval, IntervalClass, JobRecord, Record};
+use crate::oltp::{Kind, OltpRecord};
+use crate::result::record::{Class, Interval, IntervalClass, Record};
 use crate::result::series::per_second;
 
 /// The first line.
@@ -13,22 +14,36 @@ pub const HEADER: &str = "job,start_s,length_s,class,count,iops,bytes_per_s,mean
 pub fn intervals(record: &Record) -> String {
     let mut out = format!("{HEADER}\n");
     for job in &record.jobs {
-        let name = field(&job.job.name);
-        for interval in &job.intervals {
-            classes(job, interval).for_each(|(class, cell)| line(&mut out, &name, interval, class, &cell));
-        }
+        append(&mut out, &job.job.name, &job.intervals, job.classes.keys().copied(), Class::name);
     }
     out
 }
 
-fn classes<'a>(
-    job: &'a JobRecord,
-    interval: &'a Interval,
-) -> impl Iterator<Item = (Class, IntervalClass)> + 'a {
-    job.classes.keys().map(|class| (*class, interval.classes.get(class).cloned().unwrap_or_default()))
+/// All intervals of a run of transactions, in the same columns: kinds are classes.
+pub fn oltp(raw: &OltpRecord) -> String {
+    let mut out = format!("{HEADER}\n");
+    let name = raw.script_path.clone().unwrap_or_else(|| raw.spec.script.to_string());
+    append(&mut out, &name, &raw.intervals, raw.kinds.keys().copied(), Kind::name);
+    out
 }
 
-fn line(out: &mut String, job: &str, interval: &Interval, class: Class, cell: &IntervalClass) {
+fn append<K: Ord + Copy>(
+    out: &mut String,
+    job: &str,
+    intervals: &[Interval<K>],
+    classes: impl Iterator<Item = K> + Clone,
+    name: impl Fn(K) -> &'static str,
+) {
+    let job = field(job);
+    for interval in intervals {
+        for class in classes.clone() {
+            let cell = interval.classes.get(&class).cloned().unwrap_or_default();
+            line(out, &job, interval, name(class), &cell);
+        }
+    }
+}
+
+fn line<K>(out: &mut String, job: &str, interval: &Interval<K>, class: &str, cell: &IntervalClass) {
     let us = |ns: u64| ns as f64 / 1e3;
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -36,7 +51,7 @@ fn line(out: &mut String, job: &str, interval: &Interval, class: Class, cell: &I
         "{job},{:.3},{:.3},{},{},{:.2},{:.0},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{}",
         interval.start_ns as f64 / 1e9,
         interval.len_ns as f64 / 1e9,
-        class.name(),
+        class,
         cell.count,
         per_second(cell.count, interval.len_ns),
         per_second(cell.bytes, interval.len_ns),

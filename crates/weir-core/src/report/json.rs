@@ -2,12 +2,18 @@
 
 use crate::experiment::Study;
 use crate::knob::Reading;
+use crate::oltp::OltpResult;
 use crate::result::RunResult;
 use crate::result::comparison::Comparison;
 use crate::target::FileSystem;
 
 /// A run, indented, with a newline at the end.
 pub fn run(result: &RunResult) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(result).map(|text| text + "\n")
+}
+
+/// A run of transactions, likewise.
+pub fn oltp(result: &OltpResult) -> serde_json::Result<String> {
     serde_json::to_string_pretty(result).map(|text| text + "\n")
 }
 

@@ -174,3 +174,28 @@ fn the_schema_document_names_every_field() {
     let missing: Vec<&String> = found.iter().filter(|key| !named(key)).collect();
     assert!(missing.is_empty() && found.len() > 80, "{missing:?}");
 }
+
+#[test]
+fn a_run_of_transactions_is_readable() {
+    let raw = crate::oltp::samples::raw(&mut Random::new(9), 10, 1.0);
+    let record = crate::oltp::samples::record(&raw);
+    let text = text::oltp(&crate::oltp::derive(&record, &raw), &record);
+    for part in [
+        "server   MariaDB 10.11.14 at unix:/run/mysqld/mysqld.sock, innodb_flush_log_at_trx_commit 1",
+        "innodb_buffer_pool_size 128 MiB, commits are durable",
+        "read_write on 1 table of 10,000 rows, 4 connections, closed loop",
+        "point select",
+        "between them",
+        "3 × 1213; 3 transactions ran again",
+        "client 13 % of it",
+        "warning  the tables (about",
+        "again    weir db run --mysql --threads 4",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let row = text::list(&[text::ListRow::of(&record, "now")]);
+    assert!(row.contains("db read_write") && row.contains(" tps, p99 "), "{row}");
+    let csv = crate::report::csv::oltp(&raw);
+    assert_eq!(csv.lines().count(), 1 + 10 * 5, "an interval has a line for each kind");
+}

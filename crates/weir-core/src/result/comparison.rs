@@ -14,7 +14,7 @@ use crate::result::run_result::{ClassResult, JobResult};
 use crate::result::series::Series;
 use crate::stats::bca::Estimate;
 use crate::stats::bootstrap::{self, RatioInterval, Side};
-use crate::stats::holm;
+use crate::stats::{Quantile, holm};
 
 /// Value of [`Comparison::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.comparison/1";
@@ -75,8 +75,8 @@ pub struct JobComparison {
 /// How B differs from A in one measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
-    /// Class of operations.
-    pub class: Class,
+    /// Class of operations, by its name; `transaction` or a kind of statement where a database ran.
+    pub class: String,
     /// What is compared.
     pub measure: Measure,
     /// A's figure: operations per second, or nanoseconds. `null` with too few samples.
@@ -122,12 +122,32 @@ impl Measure {
         }
     }
 
-    fn of(self, class: &ClassResult) -> Option<f64> {
+    fn of(self, figures: &Figures) -> Option<f64> {
         match self {
-            Measure::Throughput => Some(class.iops).filter(|rate| *rate > 0.0),
-            Measure::P50 => class.p50.ns().map(|ns| ns as f64),
-            Measure::P99 => class.p99.ns().map(|ns| ns as f64),
+            Measure::Throughput => figures.throughput.filter(|rate| *rate > 0.0),
+            Measure::P50 => figures.p50,
+            Measure::P99 => figures.p99,
         }
+    }
+}
+
+/// What a comparison needs of one class or kind of one run.
+pub(crate) struct Figures {
+    /// Per second.
+    pub throughput: Option<f64>,
+    /// Median, ns.
+    pub p50: Option<f64>,
+    /// 99th percentile, ns.
+    pub p99: Option<f64>,
+    /// Interval by interval.
+    pub series: Series,
+}
+
+impl Figures {
+    fn of(job: Job<'_>, class: Class, of: &ClassResult) -> Figures {
+        let ns = |quantile: Quantile| quantile.ns().map(|ns| ns as f64);
+        let series = Series::of(job.0, class);
+        Figures { throughput: Some(of.iops), p50: ns(of.p50), p99: ns(of.p99), series }
     }
 }
 
@@ -159,14 +179,21 @@ pub fn compare(a: &Record, b: &Record, seed: u64) -> Comparison {
         let doubts = notes.filter(|n| DOUBTS.contains(&n.key.as_str()) || n.key == "ended-early");
         warnings.extend(doubts.map(|n| Note { key: n.key.clone(), text: format!("{name}: {}", n.text) }));
     }
-    Comparison {
-        schema: SCHEMA.to_string(),
-        a: RunName { id: a.id.clone(), started_at: a.started_at.clone() },
-        b: RunName { id: b.id.clone(), started_at: b.started_at.clone() },
-        jobs,
-        workload_differences,
-        condition_differences: condition_differences(a, b),
-        warnings,
+    Comparison::of([a, b], jobs, workload_differences, condition_differences(a, b), warnings)
+}
+
+impl Comparison {
+    /// A comparison of two runs from its parts.
+    pub(crate) fn of(
+        runs: [&Record; 2],
+        jobs: Vec<JobComparison>,
+        workload_differences: Vec<Difference>,
+        condition_differences: Vec<Difference>,
+        warnings: Vec<Note>,
+    ) -> Comparison {
+        let [a, b] = runs.map(|run| RunName { id: run.id.clone(), started_at: run.started_at.clone() });
+        let schema = SCHEMA.to_string();
+        Comparison { schema, a, b, jobs, workload_differences, condition_differences, warnings }
     }
 }
 
@@ -174,22 +201,53 @@ type Job<'a> = (&'a JobRecord, &'a JobResult);
 
 /// Effects without intervals as yet, and what the intervals are to be cut from.
 fn compare_jobs(a: Job<'_>, b: Job<'_>, seed: u64) -> (JobComparison, Vec<Option<Estimate>>) {
-    let (mut effects, mut estimates) = (Vec::new(), Vec::new());
-    for (class, of_a) in a.1.classes.iter().filter(|(_, c)| c.count > 0) {
-        let Some(of_b) = b.1.classes.get(class).filter(|c| c.count > 0) else { continue };
-        let series = [a.0, b.0].map(|job| Series::of(job, *class).in_at_most(UNITS_MAX));
-        for measure in [Measure::Throughput, Measure::P50, Measure::P99] {
-            let effect = effect(*class, measure, of_a, of_b);
-            estimates.push(effect.ratio.and_then(|_| estimate(measure, &series[0], &series[1], seed)));
-            effects.push(effect);
-        }
-    }
+    let pairs = a.1.classes.iter().filter(|(_, c)| c.count > 0).filter_map(|(class, of_a)| {
+        let of_b = b.1.classes.get(class).filter(|c| c.count > 0)?;
+        Some((class.name(), Figures::of(a, *class, of_a), Figures::of(b, *class, of_b)))
+    });
+    let (effects, estimates) = effects(pairs, seed);
     (JobComparison { a: a.1.name.clone(), b: b.1.name.clone(), effects }, estimates)
 }
 
-fn effect(class: Class, measure: Measure, of_a: &ClassResult, of_b: &ClassResult) -> Effect {
+/// The comparison of one pair of runs whose kinds are given by name, judged as a family of its own.
+pub(crate) fn job<'a>(
+    a: String,
+    b: String,
+    kinds: impl Iterator<Item = (&'a str, Figures, Figures)>,
+    seed: u64,
+) -> JobComparison {
+    let (effects, estimates) = effects(kinds, seed);
+    let mut job = JobComparison { a, b, effects };
+    judge(std::slice::from_mut(&mut job), &estimates);
+    job
+}
+
+fn effects<'a>(
+    kinds: impl Iterator<Item = (&'a str, Figures, Figures)>,
+    seed: u64,
+) -> (Vec<Effect>, Vec<Option<Estimate>>) {
+    let (mut effects, mut estimates) = (Vec::new(), Vec::new());
+    for (name, of_a, of_b) in kinds {
+        let measures = [Measure::Throughput, Measure::P50, Measure::P99];
+        let of_this = measures.map(|measure| effect(name, measure, &of_a, &of_b));
+        let series = [of_a, of_b].map(|figures| figures.series.in_at_most(UNITS_MAX));
+        for effect in of_this {
+            let has_ratio = effect.ratio.is_some();
+            estimates.push(if has_ratio {
+                estimate(effect.measure, &series[0], &series[1], seed)
+            } else {
+                None
+            });
+            effects.push(effect);
+        }
+    }
+    (effects, estimates)
+}
+
+fn effect(class: &str, measure: Measure, of_a: &Figures, of_b: &Figures) -> Effect {
     let (a, b) = (measure.of(of_a), measure.of(of_b));
     let ratio = a.zip(b).map(|(a, b)| b / a);
+    let class = class.to_string();
     Effect { class, measure, a, b, ratio, interval: None, verdict: Verdict::Unknown }
 }
 
@@ -250,35 +308,46 @@ fn workload_differences(a: &Record, b: &Record) -> Vec<Difference> {
 }
 
 fn condition_differences(a: &Record, b: &Record) -> Vec<Difference> {
-    let conditions = |record: &Record| {
+    let all = |record: &Record| {
         let engines = record.jobs.iter().map(|job| {
             serde_json::json!({ "granted": job.engine.granted.clone(), "refused": job.engine.refused.clone() })
         });
-        let mut all = record.conditions.clone();
-        // A login makes a cgroup of its own; what it limits is what counts.
-        let cgroups = all.get_mut("cgroups").and_then(Value::as_array_mut).into_iter().flatten();
-        for cgroup in cgroups.filter_map(Value::as_object_mut) {
-            cgroup.remove("path");
-        }
-        if let Some(all) = all.as_object_mut() {
-            all.insert("engine".to_string(), engines.collect());
-            all.insert("weir".to_string(), record.weir_version.clone().into());
-        }
-        all
+        conditions(record, ("engine", engines.collect()))
     };
-    difference::between(&conditions(a), &conditions(b), &difference::VOLATILE)
+    difference::between(&all(a), &all(b), &difference::VOLATILE)
+}
+
+/// The conditions of a run as they are compared, with something more under a name.
+pub(crate) fn conditions(record: &Record, (name, more): (&str, Value)) -> Value {
+    let mut all = record.conditions.clone();
+    // A login makes a cgroup of its own; what it limits is what counts.
+    let cgroups = all.get_mut("cgroups").and_then(Value::as_array_mut).into_iter().flatten();
+    for cgroup in cgroups.filter_map(Value::as_object_mut) {
+        cgroup.remove("path");
+    }
+    if let Some(all) = all.as_object_mut() {
+        all.insert(name.to_string(), more);
+        all.insert("weir".to_string(), record.weir_version.clone().into());
+    }
+    all
+}
+
+/// Said where a run is too short to compare.
+pub(crate) const FEW_INTERVALS: &str =
+    "fewer than five intervals in a run: there is no interval to judge by; run longer";
+
+/// What other work means for a comparison.
+pub(crate) fn workload_warnings(differences: &[Difference]) -> Vec<Note> {
+    let text =
+        "not the same workload: the ratios mix the effect of what was asked for with that of the conditions";
+    let differ = !differences.is_empty();
+    differ.then(|| Note { key: "workloads-differ".to_string(), text: text.to_string() }).into_iter().collect()
 }
 
 fn warnings(a: &Record, b: &Record, workload: &[Difference]) -> Vec<Note> {
-    let mut warnings = Vec::new();
+    let mut warnings = workload_warnings(workload);
     let mut warn =
         |key: &str, text: &str| warnings.push(Note { key: key.to_string(), text: text.to_string() });
-    if !workload.is_empty() {
-        warn(
-            "workloads-differ",
-            "not the same workload: the ratios mix the effect of what was asked for with that of the conditions",
-        );
-    }
     if a.kind != b.kind {
         warn("kinds-differ", "the runs are of different kinds");
     }
@@ -290,10 +359,7 @@ fn warnings(a: &Record, b: &Record, workload: &[Difference]) -> Vec<Note> {
     }
     let few = |record: &Record| record.jobs.iter().any(|job| job.intervals.len() < bootstrap::UNITS_MIN);
     if few(a) || few(b) {
-        warn(
-            "few-intervals",
-            "fewer than five intervals in a run: there is no interval to judge by; run longer",
-        );
+        warn("few-intervals", FEW_INTERVALS);
     }
     warnings
 }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::result::record::{Class, ClassRecord, FloodRecord, JobRecord, Record};
+use crate::result::record::{
+    Class, ClassRecord, CpuRecord, FloodRecord, Interval, JobRecord, Lateness, Record,
+};
 use crate::result::run_result::{
     ClassResult, CpuResult, FloodResult, JobResult, LatenessResult, Regime, RunResult, SCHEMA, Stall,
     SteadyResult, Total, WarmupResult,
@@ -47,11 +49,8 @@ fn flood_result(flood: &FloodRecord) -> FloodResult {
 
 fn job_result(job: &JobRecord) -> JobResult {
     let headline = headline(job);
-    let series = headline.map(|class| Series::of(job, class)).filter(|s| !s.is_empty());
-    let (warmup, steady, regimes) = match &series {
-        Some(series) => judge(series, job.job.rate.is_some()),
-        None => (no_warmup(), SteadyResult::TooShort, Vec::new()),
-    };
+    let series = headline.map(|class| Series::of(job, class)).unwrap_or_default();
+    let Course { warmup, steady, regimes } = judge_course(&series, job.job.rate.is_some());
     let total = total(job);
     let mut result = JobResult {
         name: job.job.name.clone(),
@@ -62,10 +61,10 @@ fn job_result(job: &JobRecord) -> JobResult {
         steady,
         regimes,
         little: little_check(job),
-        cpu: cpu_result(job, total.operations),
+        cpu: cpu_result(&job.cpu, job.elapsed_ns, total.operations),
         total,
-        lateness: lateness_result(job),
-        stall: stall(job),
+        lateness: lateness_result(job.lateness.as_ref(), job.job.late_after.0),
+        stall: stall(&job.intervals),
         final_sync: job.final_sync.clone(),
         verify: job.verify.clone(),
         error: job.error.clone(),
@@ -125,7 +124,21 @@ fn total(job: &JobRecord) -> Total {
     }
 }
 
-fn judge(series: &Series, open_loop: bool) -> (WarmupResult, SteadyResult, Vec<Regime>) {
+/// How a run went on from second to second.
+pub(crate) struct Course {
+    /// Leading intervals that differ.
+    pub warmup: WarmupResult,
+    /// Whether it was steady after them.
+    pub steady: SteadyResult,
+    /// Spans of different throughput.
+    pub regimes: Vec<Regime>,
+}
+
+/// Judges the series of the headline.
+pub(crate) fn judge_course(series: &Series, open_loop: bool) -> Course {
+    if series.is_empty() {
+        return Course { warmup: no_warmup(), steady: SteadyResult::TooShort, regimes: Vec::new() };
+    }
     let rates = series.rates();
     let rule = warmup::mser5(&rates);
     let cut = rule.intervals();
@@ -136,7 +149,7 @@ fn judge(series: &Series, open_loop: bool) -> (WarmupResult, SteadyResult, Vec<R
         rate_ratio: if cut > 0 && after > 0.0 { before / after } else { 1.0 },
     };
     let regimes = change::regimes(&rates, SEED).into_iter().map(|span| regime(series, span)).collect();
-    (warmup, steady_result(series, cut, open_loop), regimes)
+    Course { warmup, steady: steady_result(series, cut, open_loop), regimes }
 }
 
 fn no_warmup() -> WarmupResult {
@@ -192,37 +205,39 @@ fn little_check(job: &JobRecord) -> Option<little::Little> {
     little::check(job.engine.in_flight_mean, latency_sum_ns, job.elapsed_ns)
 }
 
-fn cpu_result(job: &JobRecord, operations: u64) -> CpuResult {
-    let process = job.cpu.process_user_ns + job.cpu.process_system_ns;
-    let machine = match job.elapsed_ns {
+/// CPU time of a run that took `elapsed_ns` and finished so many operations.
+pub(crate) fn cpu_result(cpu: &CpuRecord, elapsed_ns: u64, operations: u64) -> CpuResult {
+    let process = cpu.process_user_ns + cpu.process_system_ns;
+    let machine = match elapsed_ns {
         ..MACHINE_CPU_MIN_NS => 0,
         // Counted by ticks, it may fall short of what the process alone has used.
-        _ if job.cpu.machine_busy_ns > 0 => job.cpu.machine_busy_ns.max(process),
+        _ if cpu.machine_busy_ns > 0 => cpu.machine_busy_ns.max(process),
         _ => 0,
     };
     let per = |ns: u64, by: u64| if by == 0 { 0.0 } else { ns as f64 / by as f64 };
     CpuResult {
         process_ns_per_operation: per(process, operations),
         machine_ns_per_operation: per(machine, operations),
-        process_busy: per(process, job.elapsed_ns),
-        machine_busy: per(machine, job.elapsed_ns),
-        processors: job.cpu.processors,
+        process_busy: per(process, elapsed_ns),
+        machine_busy: per(machine, elapsed_ns),
+        processors: cpu.processors,
     }
 }
 
-fn lateness_result(job: &JobRecord) -> Option<LatenessResult> {
-    let lateness = job.lateness.as_ref()?;
-    Some(LatenessResult {
+/// How a schedule was kept, where there was one.
+pub(crate) fn lateness_result(lateness: Option<&Lateness>, late_after_ns: u64) -> Option<LatenessResult> {
+    lateness.map(|lateness| LatenessResult {
         intended: lateness.intended,
         late: lateness.late,
         late_share: lateness.late as f64 / lateness.intended.max(1) as f64,
-        late_after_ns: job.job.late_after.0,
+        late_after_ns,
         not_started: lateness.not_started,
         start_delay_max_ns: lateness.start_delay_max_ns,
     })
 }
 
-fn stall(job: &JobRecord) -> Option<Stall> {
-    let oldest = job.intervals.iter().max_by_key(|i| i.oldest_ns)?;
+/// The longest wait seen at the end of an interval.
+pub(crate) fn stall<K>(intervals: &[Interval<K>]) -> Option<Stall> {
+    let oldest = intervals.iter().max_by_key(|i| i.oldest_ns)?;
     Some(Stall { oldest_ns: oldest.oldest_ns, at_ns: oldest.start_ns + oldest.len_ns })
 }

@@ -10,7 +10,7 @@ pub(crate) mod samples;
 pub mod series;
 #[cfg(test)]
 mod tests;
-mod warnings;
+pub(crate) mod warnings;
 
 pub use comparison::{Comparison, compare};
 pub use derive::derive;

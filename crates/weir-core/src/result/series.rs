@@ -9,6 +9,7 @@ use crate::stats::pool::Pool;
 const STUB: f64 = 0.5;
 
 /// One class of a job, interval by interval. The intervals in which nothing finished are there too, as zeros.
+#[derive(Default)]
 pub struct Series {
     /// Start of each interval, ns.
     pub start_ns: Vec<u64>,
@@ -25,12 +26,14 @@ pub struct Series {
 impl Series {
     /// The series of a class.
     pub fn of(job: &JobRecord, class: Class) -> Series {
-        let longest = job.intervals.iter().map(|i| i.len_ns).max().unwrap_or(0);
-        let whole: Vec<&Interval> = job
-            .intervals
-            .iter()
-            .filter(|i| i.len_ns as f64 >= longest as f64 * STUB && i.len_ns > 0)
-            .collect();
+        Series::of_intervals(&job.intervals, class)
+    }
+
+    /// The series of one class or kind in a run's intervals.
+    pub fn of_intervals<K: Ord>(intervals: &[Interval<K>], class: K) -> Series {
+        let longest = intervals.iter().map(|i| i.len_ns).max().unwrap_or(0);
+        let whole: Vec<&Interval<K>> =
+            intervals.iter().filter(|i| i.len_ns as f64 >= longest as f64 * STUB && i.len_ns > 0).collect();
         let nothing = IntervalClass::default();
         let cells: Vec<&IntervalClass> =
             whole.iter().map(|i| i.classes.get(&class).unwrap_or(&nothing)).collect();

@@ -1,7 +1,7 @@
 //! What a reader of a result must know before believing it: each note has a stable key and says what it means.
 
 use crate::result::record::{JobRecord, Note, Record};
-use crate::result::run_result::{JobResult, SteadyResult};
+use crate::result::run_result::{JobResult, LatenessResult, Regime, Stall, SteadyResult, WarmupResult};
 use crate::stats::Quantile;
 use crate::stats::warmup::Warmup;
 use crate::units::{Nanos, grouped, per_second, significant};
@@ -46,10 +46,10 @@ pub fn of_job(job: &JobRecord, result: &JobResult) -> Vec<Note> {
         depth(job, &notes),
         busy(result),
         stall(result),
-        late(result),
-        warmup(result),
-        regimes(result),
-        steady(job, result),
+        late(result.lateness, "operations"),
+        warmup(result.warmup),
+        regimes(&result.regimes),
+        steady(result.steady, job.job.rate.is_some(), "IOPS"),
         samples(result),
         data(job),
         not_durable(job),
@@ -135,22 +135,28 @@ fn busy(result: &JobResult) -> Option<Note> {
     })
 }
 
+/// A stall as seen from outside, while it lasted; `what` is what had been waiting.
+pub(crate) fn stall_seen(stall: Option<Stall>, what: &str) -> Option<Note> {
+    let seen = stall.filter(|s| s.oldest_ns >= STALL_NS)?;
+    let (at, oldest) = (Nanos(seen.at_ns), Nanos(seen.oldest_ns));
+    Some(note("stall", format!("a stall: {at} into the run {what} had been waiting for {oldest}")))
+}
+
 fn stall(result: &JobResult) -> Option<Note> {
-    if let Some(seen) = result.stall.filter(|s| s.oldest_ns >= STALL_NS) {
-        let (at, oldest) = (Nanos(seen.at_ns), Nanos(seen.oldest_ns));
-        let text = format!("a stall: {at} into the run an operation had been waiting for {oldest}");
-        return Some(note("stall", text));
+    if let Some(seen) = stall_seen(result.stall, "an operation") {
+        return Some(seen);
     }
     let (class, slowest) = result.classes.iter().max_by_key(|(_, c)| c.max_ns)?;
     let text = || format!("a stall: the slowest {} took {}", class.name(), Nanos(slowest.max_ns));
     (slowest.max_ns >= STALL_NS).then(|| note("stall", text()))
 }
 
-fn late(result: &JobResult) -> Option<Note> {
+/// An open loop that was not kept; `what` is what was due.
+pub(crate) fn late(lateness: Option<LatenessResult>, what: &str) -> Option<Note> {
     // What was due and never started counts as late, so a few that the end of the run cut off are below the bar.
-    let late = result.lateness.filter(|l| l.late_share > 0.01)?;
+    let late = lateness.filter(|l| l.late_share > 0.01)?;
     let text = format!(
-        "the schedule was not kept: {:.1} % of operations finished more than {} after their intended start, \
+        "the schedule was not kept: {:.1} % of {what} finished more than {} after their intended start, \
          {} had not started at the end",
         late.late_share * 100.0,
         Nanos(late.late_after_ns),
@@ -159,8 +165,8 @@ fn late(result: &JobResult) -> Option<Note> {
     Some(note("late", text))
 }
 
-fn warmup(result: &JobResult) -> Option<Note> {
-    let warmup = result.warmup;
+/// A beginning that differs from the rest.
+pub(crate) fn warmup(warmup: WarmupResult) -> Option<Note> {
     match warmup.rule {
         Warmup::NeverSettled => Some(note(
             "never-settled",
@@ -179,12 +185,12 @@ fn warmup(result: &JobResult) -> Option<Note> {
     }
 }
 
-fn regimes(result: &JobResult) -> Option<Note> {
-    if result.regimes.len() < 2 {
+/// Throughput that changed level.
+pub(crate) fn regimes(regimes: &[Regime]) -> Option<Note> {
+    if regimes.len() < 2 {
         return None;
     }
-    let spans: Vec<String> = result
-        .regimes
+    let spans: Vec<String> = regimes
         .iter()
         .map(|r| {
             format!("{:.0}-{:.0} s: {}/s", r.start_ns as f64 / 1e9, r.end_ns as f64 / 1e9, per_second(r.iops))
@@ -194,8 +200,9 @@ fn regimes(result: &JobResult) -> Option<Note> {
     Some(note("regimes", text))
 }
 
-fn steady(job: &JobRecord, result: &JobResult) -> Option<Note> {
-    let SteadyResult::Judged { iops, p99, holds: false } = result.steady else { return None };
+/// No steady state; `rate` is the unit of throughput.
+pub(crate) fn steady(steady: SteadyResult, open_loop: bool, rate: &str) -> Option<Note> {
+    let SteadyResult::Judged { iops, p99, holds: false } = steady else { return None };
     let moved = |name: &str, s: crate::stats::steady::Steady| {
         format!(
             "{name} ranged over {:.0} % of its mean with a slope of {:+.0} %",
@@ -204,7 +211,7 @@ fn steady(job: &JobRecord, result: &JobResult) -> Option<Note> {
         )
     };
     let mut what = Vec::new();
-    what.extend((!iops.holds && job.job.rate.is_none()).then(|| moved("IOPS", iops)));
+    what.extend((!iops.holds && !open_loop).then(|| moved(rate, iops)));
     what.extend(p99.filter(|p| !p.holds).map(|p| moved("p99", p)));
     let text = format!("no steady state: over five rounds {} (limits 20 % and 10 %)", what.join(", "));
     Some(note("unsteady", text))

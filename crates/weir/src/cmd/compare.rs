@@ -1,10 +1,11 @@
 //! `weir compare`.
 
+use weir_core::oltp::{self, is_oltp};
 use weir_core::report::{json, text};
 use weir_core::result;
 
 use crate::cli::compare::{Args, Format};
-use crate::failure::{Outcome, Usage};
+use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::{is_experiment, print};
 use crate::store::Store;
 
@@ -19,7 +20,14 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
             format!("`weir results show {}`; for two settings or commands: `weir tune ab`", experiment.id);
         return Err(Usage { what, hint: Some(hint) }.into());
     }
-    let comparison = result::compare(&a, &b, args.seed);
+    let comparison = match (is_oltp(&a), is_oltp(&b)) {
+        (true, true) => oltp::compare(&a, &b, args.seed).map_err(|what| Lacking { what, hint: None })?,
+        (false, false) => result::compare(&a, &b, args.seed),
+        _ => {
+            let what = format!("{} is a {} run and {} a {} run", a.id, a.kind, b.id, b.kind);
+            return Err(Usage { what, hint: Some("compare runs of one kind".to_string()) }.into());
+        }
+    };
     print(&match args.format {
         Format::Text => text::comparison(&comparison),
         Format::Json => json::comparison(&comparison)?,

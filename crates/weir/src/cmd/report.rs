@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weir_core::experiment::Study;
+use weir_core::oltp::is_oltp;
 use weir_core::report::html;
 use weir_core::result::Record;
 use weir_core::verdict;
 
 use crate::cli::report::Args;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{history, is_experiment, is_guard, print};
+use crate::output::{history, is_experiment, is_guard, print, transactions};
 use crate::store::Store;
 
 /// Runs the command.
@@ -35,6 +36,9 @@ pub fn render(record: &Record) -> anyhow::Result<String> {
     }
     if is_guard(record) {
         return Ok(html::guard(record, &history(record)?));
+    }
+    if is_oltp(record) {
+        return Ok(html::oltp(record, &transactions(record, None)?.0));
     }
     if record.kind == "doctor" {
         return Ok(html::doctor(&verdict::from_record(record)?));

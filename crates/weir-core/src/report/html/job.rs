@@ -1,11 +1,12 @@
 //! One job's part of a page: what it was, its figures, its plots, and whether they hold together.
 
 use super::distribution::{self, Sample};
+use super::timeline::Sort;
 use super::{Table, Tile, data_table, facts_table, figure, merge, timeline};
 use crate::report::plot::{Unit, escape};
 use crate::report::text::{self, run::quantile};
-use crate::result::record::{Class, FloodRecord, JobRecord};
-use crate::result::run_result::{ClassResult, JobResult, SteadyResult};
+use crate::result::record::{Class, FloodRecord, Interval, JobRecord};
+use crate::result::run_result::{ClassResult, JobResult, Regime, Stall, SteadyResult, WarmupResult};
 use crate::stats::warmup::Warmup;
 use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
 use crate::workload::spec::{Access, BlockSize, OpenSync, SyncMode};
@@ -17,16 +18,6 @@ pub struct View<'a> {
     pub raw: &'a JobRecord,
     /// What was derived from it.
     pub result: &'a JobResult,
-}
-
-/// The same class has the same colour, dash and marker in every plot.
-pub fn look_of(class: Class) -> usize {
-    match class {
-        Class::Read => 0,
-        Class::Write => 1,
-        Class::Commit => 2,
-        Class::Sync => 3,
-    }
 }
 
 /// The classes whose rates and tails are drawn over time: a commit stands for its write and its sync.
@@ -144,11 +135,7 @@ fn plots(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> Strin
         .classes
         .iter()
         .filter(|(_, c)| c.latency.count() > 0)
-        .map(|(class, c)| Sample {
-            name: class.name().to_string(),
-            look: look_of(*class),
-            latency: &c.latency,
-        })
+        .map(|(class, c)| Sample { name: class.name().to_string(), look: class.look(), latency: &c.latency })
         .collect();
     if !samples.is_empty() {
         let finding = "Each further nine to the right is ten times rarer. Dotted: fewer than three operations lie \
@@ -161,15 +148,9 @@ fn plots(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> Strin
     let classes: Vec<Class> = shown_over_time(view).into_iter().map(|(class, _)| class).collect();
     if job.intervals.len() >= 2 && !classes.is_empty() {
         let together = merge::together(job.intervals.len(), jobs);
-        let job = &JobRecord { intervals: merge::merged(&job.intervals, together), ..job.clone() };
-        let plot =
-            timeline::figure(&format!("{id}-time"), &over_time(view.result, together), job, floods, &classes);
-        out.push_str(&figure(&plot, &timeline::table(job, &classes)));
-        for class in classes {
-            let finding = "The darker a cell, the more operations took that long in that time.";
-            let map = timeline::heat_map(&format!("{id}-heat-{}", class.name()), finding, job, class);
-            out.push_str(&figure(&map, &Table::default()));
-        }
+        let intervals = merge::merged(&job.intervals, together);
+        let told = Told { regimes: &view.result.regimes, stall: view.result.stall, together };
+        out.push_str(&course(id, &intervals, floods, &classes, &told));
     }
     out
 }
@@ -188,13 +169,42 @@ fn class_table(result: &JobResult) -> Table {
     Table { head: head.map(str::to_string).to_vec(), rows, ..Table::default() }
 }
 
-/// What the timeline shows: spans of different rates, and the longest wait.
-fn over_time(result: &JobResult, together: usize) -> String {
-    let mut out = String::new();
-    if together > 1 {
-        out.push_str(&format!("Each point covers {together} intervals. "));
+/// What there is to say of a run's course.
+pub struct Told<'a> {
+    /// Spans of different rates.
+    pub regimes: &'a [Regime],
+    /// The longest wait.
+    pub stall: Option<Stall>,
+    /// Intervals that a point stands for.
+    pub together: usize,
+}
+
+/// What happened when: rates and latencies over time, and a heat map of each class.
+pub fn course<K: Sort>(
+    id: &str,
+    intervals: &[Interval<K>],
+    floods: &[FloodRecord],
+    classes: &[K],
+    told: &Told<'_>,
+) -> String {
+    let plot = timeline::figure(&format!("{id}-time"), &over_time(told), intervals, floods, classes);
+    let mut out = figure(&plot, &timeline::table(intervals, classes));
+    for class in classes {
+        let finding = "The darker a cell, the more operations took that long in that time.";
+        let name = super::slug(class.name());
+        let map = timeline::heat_map(&format!("{id}-heat-{name}"), finding, intervals, *class);
+        out.push_str(&figure(&map, &Table::default()));
     }
-    if let [first, rest @ ..] = result.regimes.as_slice() {
+    out
+}
+
+/// What the timeline shows: spans of different rates, and the longest wait.
+fn over_time(told: &Told<'_>) -> String {
+    let mut out = String::new();
+    if told.together > 1 {
+        out.push_str(&format!("Each point covers {} intervals. ", told.together));
+    }
+    if let [first, rest @ ..] = told.regimes {
         if rest.is_empty() {
             out.push_str("No abrupt change of the rate was found. ");
         } else {
@@ -208,7 +218,7 @@ fn over_time(result: &JobResult, together: usize) -> String {
             ));
         }
     }
-    match result.stall.filter(|s| s.oldest_ns > 0) {
+    match told.stall.filter(|s| s.oldest_ns > 0) {
         Some(stall) => out.push_str(&format!(
             "The longest wait seen from outside: {} into the run the oldest operation in flight had waited {}.",
             Nanos(stall.at_ns),
@@ -240,7 +250,7 @@ fn checks(view: View<'_>) -> Vec<(String, String, String)> {
         steady(result.steady),
         "five rounds; range at most 20 % of the mean, slope at most 10 %",
     );
-    row("warm-up", warmup(result), "MSER-5");
+    row("warm-up", warmup(result.warmup), "MSER-5");
     let cpu = result.cpu;
     let per = |ns: f64| Nanos(ns.round() as u64).to_string();
     let own = format!(
@@ -288,7 +298,8 @@ fn checks(view: View<'_>) -> Vec<(String, String, String)> {
     rows
 }
 
-fn steady(steady: SteadyResult) -> String {
+/// Whether a run was steady, with the figures.
+pub fn steady(steady: SteadyResult) -> String {
     let share = |s: crate::stats::steady::Steady| {
         format!("range {:.0} %, slope {:+.0} %", s.range * 100.0, s.slope * 100.0)
     };
@@ -301,11 +312,12 @@ fn steady(steady: SteadyResult) -> String {
     }
 }
 
-fn warmup(result: &JobResult) -> String {
-    match result.warmup.rule {
+/// What the beginning of a run was like.
+pub fn warmup(warmup: WarmupResult) -> String {
+    match warmup.rule {
         Warmup::Cut { intervals: 0 } => "none seen".to_string(),
         Warmup::Cut { .. } => {
-            let (cut, ratio) = (Nanos(result.warmup.cut_ns), significant(result.warmup.rate_ratio));
+            let (cut, ratio) = (Nanos(warmup.cut_ns), significant(warmup.rate_ratio));
             format!("the first {cut} ran at {ratio} × the rate of the rest; all figures include it")
         }
         Warmup::NeverSettled => "the run never settled".to_string(),

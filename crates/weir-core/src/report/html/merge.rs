@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::result::record::{Class, Interval, IntervalClass};
+use crate::result::record::{Interval, IntervalClass};
 
 /// Intervals that all jobs of a page show together.
 const INTERVALS_MOST: usize = 180;
@@ -17,16 +17,16 @@ pub fn together(intervals: usize, jobs: usize) -> usize {
 
 /// Puts neighbours together, `together` at a time. Counts add up, the longest wait stays; quantiles come from the
 /// pooled coarse distribution (within a bucket of 1/8 octave).
-pub fn merged(intervals: &[Interval], together: usize) -> Vec<Interval> {
+pub fn merged<K: Ord + Copy>(intervals: &[Interval<K>], together: usize) -> Vec<Interval<K>> {
     if together <= 1 {
         return intervals.to_vec();
     }
     intervals.chunks(together).filter_map(merge).collect()
 }
 
-fn merge(chunk: &[Interval]) -> Option<Interval> {
+fn merge<K: Ord + Copy>(chunk: &[Interval<K>]) -> Option<Interval<K>> {
     let (first, last) = (chunk.first()?, chunk.last()?);
-    let mut parts: BTreeMap<Class, Vec<&IntervalClass>> = BTreeMap::new();
+    let mut parts: BTreeMap<K, Vec<&IntervalClass>> = BTreeMap::new();
     for (class, part) in chunk.iter().flat_map(|i| &i.classes) {
         parts.entry(*class).or_default().push(part);
     }
@@ -35,7 +35,7 @@ fn merge(chunk: &[Interval]) -> Option<Interval> {
         len_ns: (last.start_ns + last.len_ns).saturating_sub(first.start_ns),
         classes: parts.into_iter().map(|(class, parts)| (class, merge_class(&parts))).collect(),
         oldest_ns: chunk.iter().map(|i| i.oldest_ns).max().unwrap_or(0),
-        ..last.clone()
+        in_flight: last.in_flight,
     })
 }
 
@@ -70,6 +70,7 @@ fn merge_class(parts: &[&IntervalClass]) -> IntervalClass {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::record::Class;
 
     #[test]
     fn neighbours_add_up_and_keep_the_worst() {

@@ -7,6 +7,7 @@ mod experiment;
 mod guard;
 mod job;
 mod merge;
+mod oltp;
 mod run;
 mod timeline;
 mod trace;
@@ -14,6 +15,7 @@ mod trace;
 pub use doctor::doctor;
 pub use experiment::experiment;
 pub use guard::guard;
+pub use oltp::oltp;
 pub use run::run;
 pub use trace::trace;
 

@@ -23,7 +23,7 @@ pub fn comparison(comparison: &Comparison) -> String {
             let interval =
                 effect.interval.map_or("-".to_string(), |i| format!("{:.3} .. {:.3}", i.low, i.high));
             vec![
-                effect.class.name().to_string(),
+                effect.class.clone(),
                 effect.measure.name().to_string(),
                 figure(effect.measure, effect.a),
                 figure(effect.measure, effect.b),
@@ -80,7 +80,7 @@ fn summary(comparison: &Comparison) -> String {
 }
 
 fn phrase(effect: &Effect) -> String {
-    format!("{} {}", effect.class.name(), effect.measure.name())
+    format!("{} {}", effect.class, effect.measure.name())
 }
 
 fn change(effect: &Effect) -> String {

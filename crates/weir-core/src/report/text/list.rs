@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::layout::table;
 use crate::control::{History, history};
 use crate::experiment::{Study, study};
+use crate::oltp::{self, OltpRecord};
 use crate::report::guard::Story;
 use crate::result::derive::{class_result, headline};
 use crate::result::record::Record;
@@ -29,6 +30,7 @@ impl ListRow {
         let (kind, target, headline) = match record.kind.as_str() {
             study::KIND => of_experiment(record),
             history::KIND => of_guard(record),
+            oltp::record::KIND => of_oltp(record),
             _ => of_run(record),
         };
         ListRow { id: record.id.clone(), when: when.to_string(), kind, target, headline }
@@ -88,6 +90,19 @@ fn of_guard(record: &Record) -> (String, String, String) {
         Ok(history) => {
             let devices: Vec<&str> = history.devices.iter().map(|device| device.name.as_str()).collect();
             (kind, devices.join(", "), first_words(&Story::of(&history).headline()))
+        }
+        Err(why) => (kind, String::new(), first_words(&why)),
+    }
+}
+
+/// Kind, server and headline of a run of transactions.
+fn of_oltp(record: &Record) -> (String, String, String) {
+    let kind = record.kind.clone();
+    match OltpRecord::from_record(record) {
+        Ok(raw) => {
+            let name = raw.script_path.clone().unwrap_or_else(|| raw.spec.script.to_string());
+            let result = oltp::derive(record, &raw);
+            (format!("{kind} {name}"), oltp::text::family(&raw.server), super::oltp::headline(&result))
         }
         Err(why) => (kind, String::new(), first_words(&why)),
     }

@@ -135,19 +135,24 @@ fn checks(job: &JobResult, shared: bool) -> String {
         Some(l) => format!("Little's law VIOLATED ({:+.1} %)", l.deviation * 100.0),
         None => "Little's law not applicable".to_string(),
     };
-    let steady = match job.steady {
-        SteadyResult::Judged { holds: true, p99: Some(_), .. } if job.lateness.is_some() => "steady in p99",
-        SteadyResult::Judged { holds: true, p99: Some(_), .. } => "steady in IOPS and p99",
-        SteadyResult::Judged { holds: true, p99: None, .. } => "steady in IOPS",
-        SteadyResult::Judged { holds: false, .. } => "NOT steady",
-        SteadyResult::TooShort => "too short to judge steadiness",
-    };
+    let steady = steady_words(job.steady, job.lateness.is_some(), "IOPS");
     let cpu = format!("CPU per operation {}", cpu(job, shared));
     let oldest = job
         .stall
         .filter(|s| s.oldest_ns > 0)
         .map(|s| format!("; oldest in flight at a tick {}", Nanos(s.oldest_ns)));
     format!("{little}; {steady}; {cpu}{}", oldest.unwrap_or_default())
+}
+
+/// Whether a run was steady; `rate` is the unit of throughput.
+pub(super) fn steady_words(steady: SteadyResult, open_loop: bool, rate: &str) -> String {
+    match steady {
+        SteadyResult::Judged { holds: true, p99: Some(_), .. } if open_loop => "steady in p99".to_string(),
+        SteadyResult::Judged { holds: true, p99: Some(_), .. } => format!("steady in {rate} and p99"),
+        SteadyResult::Judged { holds: true, p99: None, .. } => format!("steady in {rate}"),
+        SteadyResult::Judged { holds: false, .. } => "NOT steady".to_string(),
+        SteadyResult::TooShort => "too short to judge steadiness".to_string(),
+    }
 }
 
 /// Our own share, and the whole machine's where it was seen.
