@@ -161,9 +161,7 @@ impl Canceller {
     /// the server has heard it.
     pub fn cancel(&self) -> Result<(), DbError> {
         match self.server.dialect {
-            Dialect::MySql => {
-                Err(DbError::Unsupported(format!("{} is not asked to cancel", self.server.place)))
-            }
+            Dialect::MySql => mysql::cancel(self),
             Dialect::Postgres => postgres::cancel(self),
         }
     }

@@ -1,74 +1,94 @@
 //! MySQL's and MariaDB's protocol.
+//!
+//! [`packets`] cuts the wire into packets; [`login`] shakes hands and [`auth`] proves who asks; [`answer`] reads what
+//! every command is answered with; [`text`], [`prepared`] and [`load`] are the commands.
 
-use crate::connection::{Canceller, Done, Row, StatementId};
+mod answer;
+mod auth;
+mod binary;
+mod cursor;
+mod greeting;
+mod load;
+mod login;
+mod packets;
+mod prepared;
+mod protocol;
+mod text;
+mod version;
+
+use crate::connection::Canceller;
 use crate::error::DbError;
 use crate::server::Server;
-use crate::value::Value;
+use packets::Packets;
+use prepared::Prepared;
+use protocol::command;
+pub use version::{Family, Version};
+
+/// "Unknown thread id": who was to be cancelled is gone already.
+const NO_SUCH_THREAD: u16 = 1094;
 
 /// A connection.
 pub struct Connection {
+    packets: Packets,
     server: Server,
-    version: String,
+    version: Version,
+    connection_id: u32,
+    /// Rows end with an OK, not an EOF.
+    deprecates_eof: bool,
+    /// Columns are described only where they changed.
+    caches_metadata: bool,
+    /// Whether the server may ask for files.
+    offers_files: bool,
+    statements: Vec<Option<Prepared>>,
 }
 
 impl Connection {
     /// Connects and logs in.
     pub fn open(server: &Server) -> Result<Connection, DbError> {
-        Err(DbError::Unsupported(format!("{} cannot be reached yet", server.place)))
+        login::open(server)
     }
 
-    /// What the server calls itself.
+    /// What the server calls itself, without what MariaDB puts before it for old clients.
     pub fn version(&self) -> &str {
+        self.version.text()
+    }
+
+    /// MySQL or MariaDB, and its numbers.
+    pub fn parsed_version(&self) -> &Version {
         &self.version
+    }
+
+    /// The connection's number in the server, as `SHOW PROCESSLIST` has it.
+    pub fn connection_id(&self) -> u32 {
+        self.connection_id
     }
 
     /// Whether this connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
-        false
-    }
-
-    /// Prepares a statement.
-    pub fn prepare(&mut self, sql: &str) -> Result<StatementId, DbError> {
-        Err(DbError::Unsupported(sql.to_string()))
-    }
-
-    /// Executes a prepared statement and throws its rows away.
-    pub fn execute(&mut self, _statement: StatementId, _values: &[Value<'_>]) -> Result<Done, DbError> {
-        Err(DbError::Stopped)
-    }
-
-    /// Executes a prepared statement and returns its rows.
-    pub fn execute_rows(&mut self, _: StatementId, _: &[Value<'_>]) -> Result<(Done, Vec<Row>), DbError> {
-        Err(DbError::Stopped)
-    }
-
-    /// Forgets a prepared statement.
-    pub fn close(&mut self, _statement: StatementId) -> Result<(), DbError> {
-        Err(DbError::Stopped)
-    }
-
-    /// Runs a statement given as text and throws its rows away.
-    pub fn run(&mut self, sql: &str) -> Result<Done, DbError> {
-        Err(DbError::Unsupported(sql.to_string()))
-    }
-
-    /// Runs a statement given as text and returns its rows.
-    pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
-        Err(DbError::Unsupported(sql.to_string()))
-    }
-
-    /// Fills a table.
-    pub fn load(
-        &mut self,
-        table: &str,
-        _columns: &str,
-        _fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
-    ) -> Result<Done, DbError> {
-        Err(DbError::Unsupported(table.to_string()))
+        self.packets.wire.is_encrypted()
     }
 
     /// A handle that ends the statement under way.
     pub fn canceller(&self) -> Canceller {
-        Canceller { server: self.server.clone(), connection_id: 0, key: Vec::new() }
+        Canceller { server: self.server.clone(), connection_id: self.connection_id, key: Vec::new() }
+    }
+}
+
+impl Drop for Connection {
+    /// Says goodbye, so that the server does not count an aborted connection; waits for nothing.
+    fn drop(&mut self) {
+        if self.packets.is_free() && self.packets.command(|out| out.push(command::QUIT)).is_ok() {
+            self.packets.wire.send_last();
+        }
+    }
+}
+
+/// Ends the statement that another connection waits for, by a connection of its own. It fails with a server error
+/// there; where there is none any more, nothing happens.
+pub(crate) fn cancel(canceller: &Canceller) -> Result<(), DbError> {
+    let mut connection = Connection::open(&canceller.server)?;
+    match connection.run(&format!("KILL QUERY {}", canceller.connection_id)) {
+        Err(DbError::Server(error)) if error.number == NO_SUCH_THREAD => Ok(()),
+        other => other.map(drop),
     }
 }

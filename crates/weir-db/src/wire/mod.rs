@@ -135,6 +135,18 @@ impl Wire {
         sent
     }
 
+    /// Sends the output if the socket takes it at once: a goodbye that nobody waits for.
+    pub fn send_last(&mut self) {
+        let output = std::mem::take(&mut self.output);
+        let sealed = self.tls.as_mut().map(|session| session.seal(&output).map(|()| session.sealed()));
+        let bytes = match &sealed {
+            None => output.as_slice(),
+            Some(Ok(bytes)) => bytes,
+            Some(Err(_)) => return,
+        };
+        let _ = send(&self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+
     /// All bytes that are there, at least `bytes_min`; waits for them. They stay until they are consumed. The buffer
     /// grows with what has arrived, not with what was announced.
     #[inline]
