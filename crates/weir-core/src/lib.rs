@@ -11,6 +11,7 @@ pub mod oltp;
 pub mod report;
 pub mod result;
 pub mod stats;
+pub mod stop;
 pub mod sysbench;
 pub mod target;
 pub mod trace;

@@ -11,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which modules of weir-core may use which others. `report` stands on all of them and nothing stands on it.
-const MODULE_EDGES: [(&str, &[&str]); 13] = [
+const MODULE_EDGES: [(&str, &[&str]); 14] = [
+    ("stop", &[]),
     ("units", &[]),
     ("stats", &["units"]),
     ("workload", &["units"]),

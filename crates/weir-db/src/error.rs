@@ -83,6 +83,18 @@ pub enum DbError {
         /// What was odd.
         why: String,
     },
+    /// Not all of the connections asked for could be made.
+    #[error("only {connected} of {total} connections could be made: {source}{}", limit_words(*.allowed))]
+    Connections {
+        /// How many stood by then.
+        connected: u32,
+        /// How many were asked for.
+        total: u32,
+        /// How many the server allows, where it says.
+        allowed: Option<u64>,
+        /// Why the next one could not.
+        source: Box<DbError>,
+    },
     /// The server or weir does not offer this.
     #[error("{0}")]
     Unsupported(String),
@@ -91,7 +103,29 @@ pub enum DbError {
     Stopped,
 }
 
+fn limit_words(allowed: Option<u64>) -> String {
+    allowed.map_or_else(String::new, |n| format!("; the server allows {n} (max_connections)"))
+}
+
 impl DbError {
+    /// What is at the bottom of it.
+    pub fn root(&self) -> &DbError {
+        match self {
+            DbError::Connections { source, .. } => source.root(),
+            _ => self,
+        }
+    }
+
+    /// The server takes no more connections.
+    pub fn is_full(&self) -> bool {
+        match self.root() {
+            DbError::Server(error) => {
+                matches!(error.number, 1040 | 1203) || (error.number == 0 && error.sqlstate == "53300")
+            }
+            _ => false,
+        }
+    }
+
     /// The transaction may run again.
     pub fn is_retryable(&self) -> bool {
         matches!(self, DbError::Server(error) if error.is_retryable())

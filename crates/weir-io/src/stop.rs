@@ -1,56 +1,15 @@
-//! A request to stop.
+//! Waiting that a request to stop ends.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// A request to stop, shared with signal handlers: runs end early, keep what they measured and clean up.
-#[derive(Debug, Clone, Default)]
-pub struct Stop {
-    own: Arc<AtomicU8>,
-    above: Option<Arc<AtomicU8>>,
-}
+pub use weir_core::stop::Stop;
 
-impl Stop {
-    /// Asks everything that holds a clone to stop.
-    pub fn request(&self, signal: u8) {
-        let _ = self.own.compare_exchange(0, signal.max(1), Ordering::SeqCst, Ordering::SeqCst);
+/// Sleeps, but wakes when asked to stop. `false`: asked.
+pub fn pause(stop: &Stop, time: Duration) -> bool {
+    const STEP: Duration = Duration::from_millis(20);
+    let until = Instant::now() + time;
+    while Instant::now() < until && stop.requested().is_none() {
+        std::thread::sleep(STEP.min(until.saturating_duration_since(Instant::now())));
     }
-
-    /// The signal that asked, if any (1 where it was no signal).
-    pub fn requested(&self) -> Option<u8> {
-        let own = self.own.load(Ordering::Relaxed);
-        let above = self.above.as_ref().map_or(0, |above| above.load(Ordering::Relaxed));
-        [own, above].into_iter().find(|signal| *signal != 0)
-    }
-
-    /// Sleeps, but wakes when asked to stop. `false`: asked.
-    pub fn pause(&self, time: Duration) -> bool {
-        const STEP: Duration = Duration::from_millis(20);
-        let until = Instant::now() + time;
-        while Instant::now() < until && self.requested().is_none() {
-            std::thread::sleep(STEP.min(until.saturating_duration_since(Instant::now())));
-        }
-        self.requested().is_none()
-    }
-
-    /// A request that this one raises too, but that does not raise this one: ends one run out of several.
-    pub fn of_one_run(&self) -> Stop {
-        Stop { own: Arc::default(), above: Some(self.own.clone()) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_run_ends_alone_and_all_end_together() {
-        let all = Stop::default();
-        let (first, second) = (all.of_one_run(), all.of_one_run());
-        first.request(1);
-        assert_eq!((first.requested(), second.requested(), all.requested()), (Some(1), None, None));
-        all.request(2);
-        assert_eq!((first.requested(), second.requested(), all.requested()), (Some(1), Some(2), Some(2)));
-    }
+    stop.requested().is_none()
 }

@@ -1,20 +1,29 @@
-//! Transactions of a database as a workload: what is asked for ([`spec`]), the statements it means, what a run leaves
-//! ([`record`]), and what limited it ([`limits`]). Tables, options and accounting are those of sysbench's OLTP scripts.
+//! Transactions of a database as a workload: what is asked for ([`spec`]), the tables ([`schema`], [`rows`]), the
+//! statements it means ([`course`], [`stream`], [`sql`]), what a run leaves ([`record`]), and what limited it
+//! ([`limits`]). Tables, options and accounting are those of sysbench's OLTP scripts.
 
 pub mod comparison;
+pub mod course;
 pub mod derive;
 pub mod durability;
+pub mod keys;
 pub mod kind;
 pub mod limits;
 pub mod record;
 pub mod result;
+pub mod rows;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod schema;
 pub mod size;
 pub mod spec;
+pub mod sql;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod validate;
+pub mod value;
 mod warnings;
 
 pub use comparison::{compare, is_oltp};
@@ -23,3 +32,5 @@ pub use kind::Kind;
 pub use record::OltpRecord;
 pub use result::OltpResult;
 pub use spec::{Dialect, OltpSpec, Script};
+pub use stream::{Seat, Step, Stream};
+pub use value::Value;

@@ -76,6 +76,9 @@ pub struct KindRecord {
     pub errors: u64,
     /// Rows read or changed.
     pub rows: u64,
+    /// Writing statements that changed no row; sysbench counts them among the others.
+    #[serde(default)]
+    pub empty: u64,
     /// A transaction from its intended start, a statement from its sending, to the whole answer.
     pub latency: Histogram,
 }

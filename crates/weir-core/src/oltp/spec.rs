@@ -113,6 +113,9 @@ pub struct OltpSpec {
     pub seed: u64,
     /// Connect again, with back-off, when the server goes away; else the run ends with an error.
     pub reconnect: bool,
+    /// The server's codes after which a transaction runs again, besides deadlocks, lock time-outs and serialisation
+    /// failures; `all`: every code.
+    pub retry_errors: Vec<String>,
     /// Longest time one statement may take before its connection is given up; 0: no limit.
     pub statement_timeout: Nanos,
 }
@@ -152,6 +155,7 @@ impl Default for OltpSpec {
             warmup: Nanos(0),
             seed: 0,
             reconnect: false,
+            retry_errors: Vec::new(),
             statement_timeout: Nanos(0),
         }
     }

@@ -3,6 +3,7 @@
 pub mod comparison;
 pub mod derive;
 pub mod difference;
+pub mod intervals;
 pub mod record;
 pub mod run_result;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::units::Bytes;
 use crate::workload::spec::{
-    Access, BlockSize, Data, Distribution, EngineKind, Job, OpenSync, SyncMode, Target,
+    Access, BlockSize, Data, Distribution, EngineKind, Job, OpenSync, Rate, SyncMode, Target,
 };
 
 /// O_DIRECT needs at least this alignment on every device.
@@ -100,7 +100,17 @@ fn shares_target(a: &Job, b: &Job) -> bool {
     }
 }
 
-fn fail_if(wrong: bool, what: impl FnOnce() -> String, hint: &str) -> Result<(), SpecError> {
+/// A rate that cannot be kept by any machine.
+pub fn check_rate(rate: Rate) -> Result<(), SpecError> {
+    fail_if(
+        !within(rate.iops, 1e-6, 1e9),
+        || format!("a rate of {} per second is not possible", rate.iops),
+        "a rate is above 0 and at most 1e9; leave it out for a closed loop",
+    )
+}
+
+/// `Err` where `wrong`: the sentence, and what may help.
+pub fn fail_if(wrong: bool, what: impl FnOnce() -> String, hint: &str) -> Result<(), SpecError> {
     if wrong { Err(SpecError::new(what()).hint(hint)) } else { Ok(()) }
 }
 
@@ -118,13 +128,7 @@ fn numbers(job: &Job) -> Result<(), SpecError> {
         || format!("a share of {percent} % reads is not possible"),
         "read-percent runs from 0 (writes only) to 100 (reads only)",
     )?;
-    if let Some(rate) = job.rate {
-        fail_if(
-            !within(rate.iops, 1e-6, 1e9),
-            || format!("a rate of {} operations per second is not possible", rate.iops),
-            "a rate is above 0 and at most 1e9; leave it out for a closed loop",
-        )?;
-    }
+    job.rate.map_or(Ok(()), check_rate)?;
     if let Data::Compressible(percent) = job.data {
         fail_if(
             !within(percent, 0.0, 100.0),
@@ -196,9 +200,14 @@ fn target_size(target: &Target) -> u64 {
 }
 
 fn distribution(job: &Job) -> Result<(), SpecError> {
-    let Access::Random(distribution) = job.access else {
-        return Ok(());
-    };
+    match job.access {
+        Access::Random(distribution) => check_distribution(distribution),
+        _ => Ok(()),
+    }
+}
+
+/// Parameters that a distribution cannot have.
+pub fn check_distribution(distribution: Distribution) -> Result<(), SpecError> {
     let open_unit = |value: f64| value > 0.0 && value < 1.0;
     match distribution {
         Distribution::Uniform => Ok(()),

@@ -1,1 +1,1 @@
-//! Tables made and filled.
+//! Tables made, filled, looked at, read into the server's memory, and removed.

@@ -1,1 +1,151 @@
-//! Transactions under load: one thread a connection, paced, measured, watched.
+//! Runs transactions on many connections at once and measures them: one thread a connection, a closed or an open
+//! loop, and a thread that watches.
+//!
+//! What a connection does comes from a [`Workload`]: the transactions of [`OltpSpec`], or a user's script. Everything
+//! else is the same for both: pace, warm-up, retries, reconnects, latencies, intervals, the end, the record.
+
+mod clock;
+mod finish;
+mod gate;
+mod oltp;
+mod recorder;
+mod running;
+mod seat;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weir_core::oltp::record::ServerRecord;
+use weir_core::oltp::{Kind, OltpRecord, OltpSpec, Seat};
+use weir_core::result::record::Interval;
+use weir_core::stats::Histogram;
+pub use weir_core::stop::Stop;
+
+use crate::connection::Canceller;
+use crate::error::DbError;
+use crate::server::Server;
+
+pub use recorder::Recorder;
+
+/// What every connection of a run does. Shared by the threads; each makes its own [`Driver`] from it.
+pub trait Workload: Send + Sync {
+    /// Connects and makes ready, in the thread of the connection. Few threads are in here at a time.
+    fn open(&self, seat: Seat) -> Result<Box<dyn Driver>, DbError>;
+}
+
+/// One connection at work. Lives and dies in one thread.
+pub trait Driver {
+    /// One attempt at a transaction, from its first statement to its last. The recorder is told of every statement,
+    /// of failed ones too; the first failure ends the attempt.
+    fn attempt(&mut self, recorder: &mut Recorder<'_>) -> Result<(), DbError>;
+
+    /// After an error of the server: ends the transaction, so that another attempt may begin.
+    fn roll_back(&mut self, recorder: &mut Recorder<'_>) -> Result<(), DbError>;
+
+    /// Whether a transaction that met this error is to run again. The codes of [`OltpSpec::retry_errors`] come on top.
+    fn may_retry(&mut self, error: &DbError) -> bool {
+        error.is_retryable()
+    }
+
+    /// Connects again and makes ready, after the connection was lost.
+    fn reconnect(&mut self) -> Result<(), DbError>;
+
+    /// Who answers; asked once, when the connection is made.
+    fn server(&self) -> ServerRecord;
+
+    /// By what another thread ends a statement of this connection that hangs; asked whenever a connection is made.
+    fn canceller(&self) -> Option<Canceller>;
+
+    /// After the last transaction.
+    fn close(&mut self) {}
+}
+
+/// How a run is carried out; what is measured is in the [`OltpSpec`].
+#[derive(Clone)]
+pub struct RunOptions {
+    /// Length of an interval and distance between ticks.
+    pub tick_ns: u64,
+    /// A statement that still runs so long after the end is cancelled, and left behind after as long again.
+    pub grace_ns: u64,
+    /// Threads that connect at the same time.
+    pub connecting: u32,
+    /// Time all processors have spent on anything but idling, in ns, if the machine says.
+    pub machine_busy_ns: Option<fn() -> Option<u64>>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions { tick_ns: 1_000_000_000, grace_ns: 5_000_000_000, connecting: 32, machine_busy_ns: None }
+    }
+}
+
+/// What an observer sees once a tick.
+pub struct Tick<'a> {
+    /// What runs.
+    pub spec: &'a OltpSpec,
+    /// Time since the start of measuring, in ns; negative while warming up.
+    pub at_ns: i64,
+    /// What happened since the last tick.
+    pub interval: &'a Interval<Kind>,
+    /// Exact latencies of what finished since the last tick, by kind; kinds without any are absent.
+    pub latencies: &'a BTreeMap<Kind, Histogram>,
+    /// Errors since the last tick after which a transaction ran again or was left out.
+    pub ignored_errors: u64,
+    /// Connections made again since the last tick.
+    pub reconnects: u64,
+    /// Open loop: transactions that are due and not begun.
+    pub queued: u64,
+}
+
+/// Is told what happens while a run is under way, from the thread that called [`run`].
+pub trait Observer {
+    /// Once per tick.
+    fn tick(&mut self, tick: &Tick<'_>);
+
+    /// All connections stand, and transactions are about to start.
+    fn started(&mut self, _server: &ServerRecord) {}
+
+    /// Warming up is over: what happens from now on counts.
+    fn measuring(&mut self) {}
+}
+
+/// Observes nothing.
+pub struct Silent;
+
+impl Observer for Silent {
+    fn tick(&mut self, _tick: &Tick<'_>) {}
+}
+
+/// Runs the transactions of `spec` against servers that hold its tables; connections are spread over them round robin.
+/// What is measured before an error that ends the run is kept, and the error is in the record. `Err`: nothing was
+/// measured, because connections could not be made or statements not be prepared.
+pub fn run(
+    spec: &OltpSpec,
+    servers: &[Server],
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+    stop: &Stop,
+) -> Result<OltpRecord, DbError> {
+    let workload = Arc::new(oltp::Oltp::new(spec, servers)?);
+    let result = run_workload(spec, workload, options, observer, stop);
+    let mut record = result.map_err(|error| oltp::with_limit(error, servers))?;
+    record.server.places = servers.iter().map(|server| server.place.to_string()).collect();
+    Ok(record)
+}
+
+/// Runs any workload. Of `spec` only what concerns every workload counts: threads, pace, duration, warm-up, retries
+/// and reconnects.
+pub fn run_workload(
+    spec: &OltpSpec,
+    workload: Arc<dyn Workload>,
+    options: &RunOptions,
+    observer: &mut dyn Observer,
+    stop: &Stop,
+) -> Result<OltpRecord, DbError> {
+    let mut running = running::Running::launch(spec, workload, options, stop)?;
+    observer.started(&running.server);
+    running.go();
+    let seen = watch::watch(&mut running, options, observer, stop);
+    Ok(finish::record(running, seen))
+}

@@ -7,12 +7,12 @@ use weir_core::result::record::{
     Class, ClassRecord, CpuRecord, FinalSync, JobRecord, Lateness, Note, VerifyRecord,
 };
 use weir_core::stats::Histogram;
+use weir_core::stats::counters::Totals;
 use weir_core::workload::spec::SyncMode;
 
 use super::job::RunningJob;
 use super::readback::read_back;
 use super::sampler::{Scalars, totals};
-use crate::recorder::Totals;
 use crate::sys::clock::now_ns;
 use crate::sys::file;
 
@@ -39,7 +39,7 @@ pub fn record(mut job: RunningJob) -> JobRecord {
         notes: notes(&job),
         engine: engine(&job, elapsed_ns),
         verify,
-        intervals: std::mem::take(&mut job.seen.intervals),
+        intervals: job.seen.intervals.take(),
         final_sync,
         error,
         job: job.shared.job.clone(),
@@ -62,7 +62,7 @@ fn elapsed_ns(job: &RunningJob, last_ns: u64) -> u64 {
 }
 
 fn classes(job: &RunningJob) -> BTreeMap<Class, ClassRecord> {
-    let nothing = Totals::new();
+    let nothing = Totals::default();
     let mut classes = BTreeMap::new();
     for (class, total) in totals(job) {
         let base = job.seen.base.get(&class).unwrap_or(&nothing);

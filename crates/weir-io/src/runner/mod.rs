@@ -9,7 +9,7 @@ use weir_core::stats::Histogram;
 use weir_core::workload::{Job, OpSource};
 
 use self::job::RunningJob;
-pub use crate::stop::Stop;
+pub use crate::stop::{Stop, pause};
 
 use crate::IoError;
 use crate::sys::clock::now_ns;

@@ -4,22 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_core::result::record::{Class, Interval, IntervalClass};
-use weir_core::stats::Histogram;
+use weir_core::result::intervals::{Intervals, between};
+use weir_core::result::record::{Class, Interval};
+use weir_core::stats::counters::Totals;
 
 use super::job::RunningJob;
 use super::{Observer, RunOptions, Tick};
-use crate::recorder::Totals;
 use crate::stop::Stop;
 use crate::sys::clock::{now_ns, sleep_until_ns};
 use crate::sys::usage::process_cpu_ns;
 
 /// Between ticks the sampler wakes this often to see whether a job has ended or should.
 const LOOK_NS: u64 = 20_000_000;
-/// More intervals than this are merged in pairs, so that memory does not grow with the length of a run.
-const INTERVALS_MAX: usize = 3600;
-/// log2 of the buckets per power of two that an interval keeps for heat maps.
-const COARSE_BITS: u32 = 3;
 
 /// What the sampler saw of a job.
 #[derive(Default)]
@@ -29,7 +25,7 @@ pub struct Seen {
     /// Other counters when measuring began.
     pub base_scalars: Scalars,
     /// Finished intervals.
-    pub intervals: Vec<Interval>,
+    pub intervals: Intervals<Class>,
     /// Most ring workers seen at once.
     pub ring_workers_max: usize,
     /// CPU clocks when measuring began: process user, process system, machine.
@@ -43,9 +39,6 @@ pub struct Seen {
     last: BTreeMap<Class, Totals>,
     next_tick_ns: u64,
     measuring: bool,
-    /// Ticks per interval (0 counts as 1), and how many the last one holds.
-    width: u64,
-    joined: u64,
     ended: bool,
 }
 
@@ -78,7 +71,7 @@ pub fn totals(job: &RunningJob) -> BTreeMap<Class, Totals> {
     Class::ALL
         .into_iter()
         .map(|class| {
-            let mut total = Totals::new();
+            let mut total = Totals::default();
             job.counters.iter().for_each(|counters| counters.add_class_to(class, &mut total));
             (class, total)
         })
@@ -166,22 +159,14 @@ fn begin_measuring(job: &mut RunningJob, now: u64, options: &RunOptions) {
 
 fn tick(job: &mut RunningJob, index: usize, now: u64, options: &RunOptions, observer: &mut dyn Observer) {
     let current = totals(job);
-    let mut latencies: BTreeMap<Class, Histogram> = BTreeMap::new();
-    let mut interval = Interval {
+    let (classes, latencies) = between(&job.seen.last, &current);
+    let interval = Interval {
+        classes,
         start_ns: job.seen.last_ns.saturating_sub(job.measure_from_ns),
         len_ns: now - job.seen.last_ns,
         oldest_ns: job.counters.iter().map(|c| c.oldest_ns(now)).max().unwrap_or(0),
         in_flight: job.counters.iter().map(|c| c.in_flight.load(Relaxed)).sum(),
-        ..Interval::default()
     };
-    let nothing = Totals::new();
-    for (class, total) in &current {
-        let (histogram, bytes) = total.since(job.seen.last.get(class).unwrap_or(&nothing));
-        if histogram.count() > 0 {
-            interval.classes.insert(*class, summary(&histogram, bytes));
-            latencies.insert(*class, histogram);
-        }
-    }
     if job.shared.job.engine == weir_core::workload::spec::EngineKind::IoUring {
         job.seen.ring_workers_max = job.seen.ring_workers_max.max(options.surroundings.ring_workers());
     }
@@ -196,84 +181,12 @@ fn tick(job: &mut RunningJob, index: usize, now: u64, options: &RunOptions, obse
         threads: &threads,
     });
     if job.seen.measuring {
-        keep(&mut job.seen, interval, options.tick_ns);
+        job.seen.intervals.keep(interval, options.tick_ns);
     }
     job.seen.last = current;
     job.seen.last_ns = now;
     // Ticks stay on their grid: a late one does not delay the next.
     while job.seen.next_tick_ns <= now {
         job.seen.next_tick_ns += options.tick_ns.max(1);
-    }
-}
-
-/// What an interval keeps of a class.
-fn summary(histogram: &Histogram, bytes: u64) -> IntervalClass {
-    let quantile = |q| histogram.quantile(q).unwrap_or(0);
-    IntervalClass {
-        count: histogram.count(),
-        bytes,
-        mean_ns: histogram.mean().unwrap_or(0.0),
-        p50_ns: quantile(0.5),
-        p95_ns: quantile(0.95),
-        p99_ns: quantile(0.99),
-        max_ns: histogram.max().unwrap_or(0),
-        coarse: histogram.coarse(COARSE_BITS),
-    }
-}
-
-/// Keeps an interval. Past the limit all are merged in pairs, and from then on new ones join the last until it is
-/// as long as the rest.
-fn keep(seen: &mut Seen, interval: Interval, tick_ns: u64) {
-    // The rest after the last full tick says little on its own.
-    let is_rest = interval.len_ns < tick_ns / 2;
-    match seen.intervals.last_mut() {
-        Some(last) if seen.joined < seen.width || is_rest => {
-            merge(last, interval);
-            seen.joined += 1;
-        }
-        _ => {
-            seen.intervals.push(interval);
-            seen.joined = 1;
-        }
-    }
-    if seen.intervals.len() > INTERVALS_MAX {
-        seen.intervals = pairs(std::mem::take(&mut seen.intervals));
-        seen.width = seen.width.max(1) * 2;
-        seen.joined = seen.width / 2;
-    }
-}
-
-/// Every two intervals as one.
-fn pairs(intervals: Vec<Interval>) -> Vec<Interval> {
-    let mut out = Vec::with_capacity(intervals.len() / 2 + 1);
-    let mut rest = intervals.into_iter();
-    while let Some(mut first) = rest.next() {
-        if let Some(second) = rest.next() {
-            merge(&mut first, second);
-        }
-        out.push(first);
-    }
-    out
-}
-
-fn merge(first: &mut Interval, second: Interval) {
-    first.len_ns += second.len_ns;
-    first.oldest_ns = first.oldest_ns.max(second.oldest_ns);
-    first.in_flight = second.in_flight;
-    for (class, more) in second.classes {
-        let mine = first.classes.entry(class).or_default();
-        let count = mine.count + more.count;
-        mine.mean_ns =
-            (mine.mean_ns * mine.count as f64 + more.mean_ns * more.count as f64) / count.max(1) as f64;
-        let mut both = Histogram::new();
-        for (low, high, n) in mine.coarse.iter().chain(&more.coarse) {
-            both.add_bucket(weir_core::stats::histogram::bucket_of(low + (high - low) / 2), *n);
-        }
-        let quantile = |q| both.quantile(q).unwrap_or(0);
-        (mine.p50_ns, mine.p95_ns, mine.p99_ns) = (quantile(0.5), quantile(0.95), quantile(0.99));
-        mine.max_ns = mine.max_ns.max(more.max_ns);
-        mine.count = count;
-        mine.bytes += more.bytes;
-        mine.coarse = both.coarse(COARSE_BITS);
     }
 }

@@ -25,7 +25,7 @@ use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
 use weir_host::Host;
 use weir_host::knob::recover_stale;
-use weir_io::runner::Stop;
+use weir_io::runner::{Stop, pause};
 use weir_io::scratch::remove_abandoned;
 
 use self::course::Course;
@@ -111,7 +111,7 @@ fn recover(place: &Path, knobs: &[KnobName]) {
 fn refuse_if_busy(lab: &Lab<'_>, stop: &Stop) -> anyhow::Result<()> {
     let mut why = None;
     for _ in 0..QUIET_PATIENCE {
-        why = unquiet(&lab.host, &lab.target, |time: Duration| stop.pause(time));
+        why = unquiet(&lab.host, &lab.target, |time: Duration| pause(stop, time));
         if why.is_none() || stop.requested().is_some() {
             break;
         }

@@ -15,7 +15,7 @@ use weir_core::workload::{Job, stream::JobStream};
 use weir_host::Host;
 use weir_io::IoError;
 use weir_io::error::Fault;
-use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
+use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, pause, run};
 
 use super::jobs;
 use super::plan::{Plan, Step, What};
@@ -258,7 +258,7 @@ impl<'a> Examination<'a> {
 
     /// Sleeps, but wakes when the user asks to end. `false`: asked.
     pub fn wait(&self, time: Duration) -> bool {
-        self.stop.pause(time)
+        pause(&self.stop, time)
     }
 }
 

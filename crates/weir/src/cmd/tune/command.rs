@@ -12,7 +12,7 @@ use regex_lite::Regex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use weir_core::experiment::CommandSpec;
 use weir_core::units::Nanos;
-use weir_io::runner::Stop;
+use weir_io::runner::{Stop, pause};
 
 /// Of what a command prints, so much of the beginning and of the end is kept.
 const HEAD: usize = 64 << 10;
@@ -136,7 +136,7 @@ fn wait(
             return Ok(None);
         }
         tick();
-        stop.pause(POLL);
+        pause(stop, POLL);
     }
 }
 

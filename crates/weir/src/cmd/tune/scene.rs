@@ -11,7 +11,7 @@ use weir_host::{Host, Sample};
 use weir_io::IoError;
 use weir_io::error::Fault;
 use weir_io::flood::{Flood, FloodSpec};
-use weir_io::runner::Stop;
+use weir_io::runner::{Stop, pause};
 
 use crate::quiet;
 use crate::settings::bench::folder_of;
@@ -79,7 +79,7 @@ impl<'a> Scene<'a> {
                 Err(error)
                     if error.fault == Fault::Environment
                         && Instant::now() < until
-                        && self.stop.pause(POLL) => {}
+                        && pause(&self.stop, POLL) => {}
                 other => return other,
             }
         }
@@ -91,7 +91,7 @@ impl<'a> Scene<'a> {
         let limits = [vm.dirty_threshold_bytes, vm.dirty_background_threshold_bytes];
         let enough = quiet::enough_to_hold_back(limits.map(Option::unwrap_or_default));
         let begun = Instant::now();
-        while begun.elapsed() < longest && self.stop.pause(POLL) {
+        while begun.elapsed() < longest && pause(&self.stop, POLL) {
             let least_over = begun.elapsed() >= longest / BUILD_UP_LEAST;
             if least_over && enough > 0 && quiet::dirty_bytes(self.host, self.target) >= enough {
                 return;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use weir_core::experiment::Washout;
 use weir_core::target::TargetFacts;
 use weir_host::Host;
-use weir_io::runner::Stop;
+use weir_io::runner::{Stop, pause};
 
 use crate::quiet::dirty_bytes;
 
@@ -26,7 +26,7 @@ pub fn wait(host: &Host, target: &TargetFacts, clean: u64, longest: Duration, st
     loop {
         let left_bytes = dirty_bytes(host, target);
         let timed_out = left_bytes > clean && begun.elapsed() >= longest;
-        if left_bytes <= clean || timed_out || !stop.pause(POLL) {
+        if left_bytes <= clean || timed_out || !pause(stop, POLL) {
             return Washout { took_ns: begun.elapsed().as_nanos() as u64, left_bytes, timed_out };
         }
     }

@@ -1,0 +1,124 @@
+//! After the last transaction: the record of what was measured.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use weir_core::oltp::record::{ConnectionRecord, KindRecord, SCHEMA};
+use weir_core::oltp::{Kind, OltpRecord};
+use weir_core::result::record::{CpuRecord, Lateness};
+use weir_core::stats::counters::Totals;
+use weir_core::workload::schedule::Schedule;
+
+use super::gate::lock;
+use super::recorder::Sums;
+use super::running::Running;
+use super::watch::Seen;
+
+/// Joins the threads and writes the record.
+pub fn record(mut running: Running, mut seen: Seen) -> OltpRecord {
+    running.join(seen.abandoned);
+    let sums = running.shared.book.sums();
+    let shared = running.shared.clone();
+    OltpRecord {
+        schema: SCHEMA.to_string(),
+        spec: shared.spec.clone(),
+        script_path: None,
+        server: std::mem::take(&mut running.server),
+        elapsed_ns: elapsed_ns(&running, &seen),
+        kinds: kinds(&sums, &seen.base),
+        ignored_errors: ignored(&sums, &seen.base),
+        retried: sums.retried - seen.base.retried,
+        reconnects: sums.reconnects - seen.base.reconnects,
+        intervals: seen.intervals.take(),
+        threads: connections(&running, &seen),
+        lateness: lateness(&running, &seen, &sums),
+        cpu: cpu(&seen),
+        notes: std::mem::take(&mut seen.notes),
+        error: lock(&shared.failure).clone(),
+    }
+}
+
+fn last_ns(running: &Running) -> u64 {
+    running.shared.book.seats.iter().map(|seat| seat.last_ns.load(Relaxed)).max().unwrap_or(0)
+}
+
+/// Whether the run ended before its time.
+fn was_cut_short(running: &Running, seen: &Seen) -> bool {
+    let spec = &running.shared.spec;
+    let all_done = spec.transactions > 0 && running.shared.tickets.load(Relaxed) >= spec.transactions;
+    seen.stopped || all_done || running.shared.has_failed() || running.span.deadline_ns == u64::MAX
+}
+
+/// Measured time: to the last transaction's end, or to the end of the time asked for where nothing ended after it.
+fn elapsed_ns(running: &Running, seen: &Seen) -> u64 {
+    let last_ns = last_ns(running);
+    let end = if was_cut_short(running, seen) { last_ns } else { last_ns.max(running.span.deadline_ns) };
+    // What hangs has no end, but took its time.
+    let end = if seen.abandoned { end.max(seen.end_ns) } else { end };
+    end.saturating_sub(running.measure_from_ns).max(1)
+}
+
+fn kinds(sums: &Sums, base: &Sums) -> BTreeMap<Kind, KindRecord> {
+    let nothing = Totals::default();
+    let mut kinds = BTreeMap::new();
+    for (kind, total) in &sums.kinds {
+        let before = base.kinds.get(kind).unwrap_or(&nothing);
+        let (latency, rows) = total.since(before);
+        let errors = total.errors - before.errors;
+        let count = |sums: &Sums| sums.empty.get(kind).copied().unwrap_or(0);
+        if latency.count() > 0 || errors > 0 {
+            kinds.insert(*kind, KindRecord { errors, rows, empty: count(sums) - count(base), latency });
+        }
+    }
+    kinds
+}
+
+fn ignored(sums: &Sums, base: &Sums) -> BTreeMap<String, u64> {
+    let since =
+        |(code, count): (&String, &u64)| (code.clone(), count - base.ignored.get(code).copied().unwrap_or(0));
+    sums.ignored.iter().map(since).filter(|(_, count)| *count > 0).collect()
+}
+
+fn connections(running: &Running, seen: &Seen) -> Vec<ConnectionRecord> {
+    let seats = running.shared.book.seats.iter().zip(&seen.base_seats);
+    seats
+        .map(|(seat, base)| ConnectionRecord {
+            transactions: seat.transactions.load(Relaxed) - base.0,
+            busy_ns: seat.busy_ns.load(Relaxed) - base.1,
+        })
+        .collect()
+}
+
+/// How the schedule was kept, counting what was due and never started.
+fn lateness(running: &Running, seen: &Seen, sums: &Sums) -> Option<Lateness> {
+    let schedule = running.shared.schedule.as_ref()?;
+    // A run that lasted its time was due everything up to its end; one that was cut short, up to its last transaction.
+    let cut_short = was_cut_short(running, seen);
+    let end_ns = if cut_short { last_ns(running) } else { running.span.deadline_ns };
+    let seats = &running.shared.book.seats;
+    let in_hand: u64 = seats.iter().map(|seat| seat.not_started.load(Relaxed)).sum();
+    let left = due_before(lock(schedule).clone(), end_ns.saturating_sub(running.span.epoch_ns));
+    let not_started = in_hand + left;
+    Some(Lateness {
+        intended: sums.intended - seen.base.intended + not_started,
+        late: sums.late - seen.base.late + not_started,
+        not_started,
+        start_delay_max_ns: seats.iter().map(|s| s.start_delay_max_ns.load(Relaxed)).max().unwrap_or(0),
+    })
+}
+
+/// How many of a schedule's next times lie before `end_ns`.
+pub fn due_before(mut schedule: Schedule, end_ns: u64) -> u64 {
+    std::iter::repeat_with(|| schedule.next_ns()).take_while(|at_ns| *at_ns < end_ns).count() as u64
+}
+
+fn cpu(seen: &Seen) -> CpuRecord {
+    let (base, end) = (seen.base_cpu, seen.end_cpu);
+    let machine = end.2.zip(base.2).map_or(0, |(end, base)| end.saturating_sub(base));
+    CpuRecord {
+        process_user_ns: end.0.saturating_sub(base.0),
+        process_system_ns: end.1.saturating_sub(base.1),
+        machine_busy_ns: machine,
+        processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+    }
+}

@@ -1,0 +1,191 @@
+//! The transactions of an [`OltpSpec`] on real connections.
+
+use weir_core::oltp::record::ServerRecord;
+use weir_core::oltp::schema::{table_name, tables};
+use weir_core::oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, course, sql};
+
+use super::{Driver, Recorder, Workload};
+use crate::connection::{Canceller, Connection, Done, StatementId};
+use crate::error::DbError;
+use crate::server::Server;
+
+/// A workload against one or several servers.
+pub struct Oltp {
+    spec: OltpSpec,
+    servers: Vec<Server>,
+    highest_id: u64,
+}
+
+impl Oltp {
+    /// Looks at the tables where the workload depends on what is in them.
+    pub fn new(spec: &OltpSpec, servers: &[Server]) -> Result<Oltp, DbError> {
+        let timeout =
+            (spec.statement_timeout.0 > 0).then(|| std::time::Duration::from_nanos(spec.statement_timeout.0));
+        let with_timeout =
+            |server: &Server| Server { answer_timeout: timeout.or(server.answer_timeout), ..server.clone() };
+        let mut oltp =
+            Oltp { spec: spec.clone(), servers: servers.iter().map(with_timeout).collect(), highest_id: 0 };
+        let numbers_rows = spec.script == Script::BulkInsert
+            || (spec.script == Script::Insert && !sql::numbered_by_server(spec));
+        if numbers_rows {
+            for server in servers {
+                oltp.highest_id = oltp.highest_id.max(highest_id(spec, server)?);
+            }
+        }
+        Ok(oltp)
+    }
+}
+
+/// The largest number of a row in any of the tables.
+fn highest_id(spec: &OltpSpec, server: &Server) -> Result<u64, DbError> {
+    let mut connection = Connection::open(server)?;
+    let mut highest = 0;
+    for table in 0..tables(spec) {
+        let rows = connection.query(&format!("SELECT MAX(id) FROM {}", table_name(table)))?;
+        let id = rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok());
+        highest = highest.max(id.unwrap_or(0));
+    }
+    Ok(highest)
+}
+
+/// Adds to an error of too many connections how many the server allows, now that those of this run are gone.
+pub fn with_limit(mut error: DbError, servers: &[Server]) -> DbError {
+    if error.is_full()
+        && let DbError::Connections { allowed, .. } = &mut error
+    {
+        *allowed = servers.iter().filter_map(|server| limit(server).ok().flatten()).min();
+    }
+    error
+}
+
+fn limit(server: &Server) -> Result<Option<u64>, DbError> {
+    let question = match server.dialect {
+        Dialect::MySql => "SELECT @@max_connections",
+        Dialect::Postgres => "SHOW max_connections",
+    };
+    let rows = Connection::open(server)?.query(question)?;
+    Ok(rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok()))
+}
+
+impl Workload for Oltp {
+    fn open(&self, seat: Seat) -> Result<Box<dyn Driver>, DbError> {
+        let server = &self.servers[seat.index as usize % self.servers.len().max(1)];
+        let connection = Connection::open(server)?;
+        let mut client = Client {
+            stream: Stream::new(&self.spec, seat, self.highest_id),
+            statements: Statements::new(&self.spec, server.dialect),
+            server: server.clone(),
+            connection,
+            text: String::new(),
+        };
+        client.statements.prepare(&mut client.connection)?;
+        Ok(Box::new(client))
+    }
+}
+
+/// One connection and its statements.
+struct Client {
+    server: Server,
+    connection: Connection,
+    stream: Stream,
+    statements: Statements,
+    text: String,
+}
+
+impl Driver for Client {
+    fn attempt(&mut self, recorder: &mut Recorder<'_>) -> Result<(), DbError> {
+        while let Some(step) = self.stream.next_step() {
+            let result = match (step.text, self.statements.of(step.kind, step.table)) {
+                (Some(text), _) => self.connection.run(text),
+                (None, Statement::Prepared(id)) => self.connection.execute(*id, step.values()),
+                (None, Statement::Text(template)) => {
+                    self.text.clear();
+                    sql::with_values(self.server.dialect, template, step.values(), &mut self.text);
+                    self.connection.run(&self.text)
+                }
+            };
+            recorder.statement(step.kind, &result);
+            if let Err(error) = result {
+                self.stream.restart();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn roll_back(&mut self, recorder: &mut Recorder<'_>) -> Result<(), DbError> {
+        let result = self.connection.run("ROLLBACK");
+        recorder.statement(Kind::Rollback, &result);
+        result.map(|_: Done| ())
+    }
+
+    fn reconnect(&mut self) -> Result<(), DbError> {
+        self.connection = Connection::open(&self.server)?;
+        self.statements.prepare(&mut self.connection)
+    }
+
+    fn server(&self) -> ServerRecord {
+        ServerRecord {
+            dialect: Some(self.connection.dialect()),
+            version: self.connection.version().to_string(),
+            places: vec![self.server.place.to_string()],
+            tls: self.connection.is_encrypted(),
+            ..ServerRecord::default()
+        }
+    }
+
+    fn canceller(&self) -> Option<Canceller> {
+        Some(self.connection.canceller())
+    }
+}
+
+/// How a statement is sent.
+enum Statement {
+    Prepared(StatementId),
+    Text(String),
+}
+
+/// The statements of a connection by kind and table.
+struct Statements {
+    dialect: Dialect,
+    prepared: bool,
+    tables: usize,
+    /// The place of a kind's first table in `all`.
+    first: [usize; Kind::ALL.len()],
+    templates: Vec<String>,
+    all: Vec<Statement>,
+}
+
+impl Statements {
+    fn new(spec: &OltpSpec, dialect: Dialect) -> Statements {
+        let tables = tables(spec) as usize;
+        let (mut first, mut templates) = ([0; Kind::ALL.len()], Vec::new());
+        for kind in course::kinds(spec) {
+            first[kind as usize] = templates.len();
+            let count = if sql::is_tableless(kind) { 1 } else { tables };
+            let texts = (0..count).filter_map(|table| sql::template(spec, dialect, kind, table as u32));
+            templates.extend(texts);
+        }
+        Statements { dialect, prepared: spec.prepared, tables, first, templates, all: Vec::new() }
+    }
+
+    /// Prepares all of them on a connection, where they are to be.
+    fn prepare(&mut self, connection: &mut Connection) -> Result<(), DbError> {
+        self.all.clear();
+        for template in &self.templates {
+            self.all.push(if self.prepared {
+                let text = sql::with_placeholders(self.dialect, template);
+                Statement::Prepared(connection.prepare(&text)?)
+            } else {
+                Statement::Text(template.clone())
+            });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn of(&self, kind: Kind, table: u32) -> &Statement {
+        let table = if sql::is_tableless(kind) { 0 } else { table as usize % self.tables };
+        &self.all[self.first[kind as usize] + table]
+    }
+}

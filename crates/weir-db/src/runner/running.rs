@@ -1,0 +1,199 @@
+//! The threads of a run: launched, connected, let go, and joined.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use weir_core::oltp::record::ServerRecord;
+use weir_core::oltp::{OltpSpec, Seat};
+use weir_core::workload::schedule::Schedule;
+
+use super::clock::now_ns;
+use super::gate::{Gate, Halt, Permits, Span, lock};
+use super::recorder::Book;
+use super::seat::work;
+use super::{RunOptions, Stop, Workload};
+use crate::connection::Canceller;
+use crate::error::DbError;
+
+/// Enough for TLS and a script's state; a thread that never goes deep never touches it.
+const STACK_BYTES: usize = 512 << 10;
+/// Between the signal to start and the first transaction, so that all threads are awake by then.
+const START_DELAY_NS: u64 = 1_000_000;
+/// More of it for every thread that has to wake up.
+const START_DELAY_PER_THREAD_NS: u64 = 20_000;
+/// How often somebody who waits for connections looks whether to stop.
+const LOOK_UP: Duration = Duration::from_millis(20);
+
+/// What the threads of a run share.
+pub struct Shared {
+    /// What was asked for.
+    pub spec: OltpSpec,
+    /// All counts.
+    pub book: Book,
+    /// Open loop: when transactions are meant to start.
+    pub schedule: Option<Mutex<Schedule>>,
+    /// Warm-up is over.
+    pub measuring: AtomicBool,
+    /// Transactions begun since then, where their number is limited.
+    pub tickets: AtomicU64,
+    /// No transaction is to start any more.
+    pub halt: Halt,
+    /// Statements have been cancelled at the end of the run.
+    pub cancelled: AtomicBool,
+    /// The error that ended the run.
+    pub failure: Mutex<Option<String>>,
+    /// By what each connection's statements are cancelled.
+    pub cancellers: Mutex<Vec<Option<Canceller>>>,
+    /// Few connect at a time.
+    pub permits: Permits,
+    /// The start.
+    pub gate: Gate,
+}
+
+impl Shared {
+    /// Ends the run with an error; the first one stands.
+    pub fn fail(&self, error: String) {
+        lock(&self.failure).get_or_insert(error);
+        self.halt.raise();
+    }
+
+    /// Whether an error has ended the run.
+    pub fn has_failed(&self) -> bool {
+        lock(&self.failure).is_some()
+    }
+}
+
+/// A run whose connections stand.
+pub struct Running {
+    /// What the threads share.
+    pub shared: Arc<Shared>,
+    /// Who answers.
+    pub server: ServerRecord,
+    /// When measuring starts, ns on the monotonic clock.
+    pub measure_from_ns: u64,
+    /// When transactions start and end.
+    pub span: Span,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A connection that stands, or not.
+type Ready = (u32, Result<ServerRecord, DbError>);
+
+impl Running {
+    /// Starts the threads and waits until all of them have connected. When one cannot, all go away again.
+    pub fn launch(
+        spec: &OltpSpec,
+        workload: Arc<dyn Workload>,
+        options: &RunOptions,
+        stop: &Stop,
+    ) -> Result<Running, DbError> {
+        let schedule = Schedule::new(spec.rate, spec.seed);
+        let shared = Arc::new(Shared {
+            book: Book::new(spec.threads),
+            schedule: schedule.is_open().then(|| Mutex::new(schedule)),
+            measuring: AtomicBool::new(false),
+            tickets: AtomicU64::new(0),
+            halt: Halt::default(),
+            cancelled: AtomicBool::new(false),
+            failure: Mutex::default(),
+            cancellers: Mutex::new(vec![None; spec.threads as usize]),
+            permits: Permits::new(options.connecting),
+            gate: Gate::default(),
+            spec: spec.clone(),
+        });
+        let (sender, ready) = channel();
+        let span = Span { epoch_ns: 0, deadline_ns: u64::MAX };
+        let server = ServerRecord::default();
+        let mut running = Running { shared, server, measure_from_ns: 0, span, threads: Vec::new() };
+        let result = running.start_threads(&workload, &sender).and_then(|()| {
+            drop(sender);
+            running.connect(&ready, stop)
+        });
+        if let Err(error) = result {
+            running.shared.gate.open(None);
+            running.join(false);
+            return Err(error);
+        }
+        Ok(running)
+    }
+
+    fn start_threads(&mut self, workload: &Arc<dyn Workload>, ready: &Sender<Ready>) -> Result<(), DbError> {
+        let of = self.shared.spec.threads;
+        for index in 0..of {
+            let (shared, workload, ready) = (self.shared.clone(), workload.clone(), ready.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("weir-db-{index}"))
+                .stack_size(STACK_BYTES)
+                .spawn(move || work(&shared, workload.as_ref(), Seat { index, of }, &ready))
+                .map_err(|e| {
+                    DbError::Unsupported(format!("cannot start thread {} of {of}: {e}", index + 1))
+                })?;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Collects the threads' answers.
+    fn connect(&mut self, ready: &Receiver<Ready>, stop: &Stop) -> Result<(), DbError> {
+        let total = self.shared.spec.threads;
+        let mut connected = 0;
+        while connected < total {
+            match ready.recv_timeout(LOOK_UP) {
+                Ok((index, Ok(server))) => {
+                    connected += 1;
+                    if index == 0 {
+                        self.server = server;
+                    }
+                }
+                // What the first one is refused for, a password or a name, all are.
+                Ok((_, Err(error))) if connected == 0 => return Err(error),
+                Ok((_, Err(error))) => {
+                    return Err(DbError::Connections {
+                        connected,
+                        total,
+                        allowed: None,
+                        source: error.into(),
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) if stop.requested().is_some() => return Err(DbError::Stopped),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(DbError::Unsupported("a thread ended before it was connected".to_string()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all threads start.
+    pub fn go(&mut self) {
+        let spec = &self.shared.spec;
+        let delay_ns = START_DELAY_NS + START_DELAY_PER_THREAD_NS * u64::from(spec.threads);
+        let epoch_ns = now_ns() + delay_ns;
+        self.measure_from_ns = epoch_ns + spec.warmup.0;
+        let deadline_ns =
+            if spec.duration.0 > 0 { self.measure_from_ns.saturating_add(spec.duration.0) } else { u64::MAX };
+        self.span = Span { epoch_ns, deadline_ns };
+        self.shared.gate.open(Some(self.span));
+    }
+
+    /// Whether every thread has ended.
+    pub fn all_ended(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Joins the threads; those that hang are left behind where `abandon` says so. A panic is the run's failure.
+    pub fn join(&mut self, abandon: bool) {
+        for thread in self.threads.drain(..) {
+            if abandon && !thread.is_finished() {
+                continue;
+            }
+            if thread.join().is_err() {
+                self.shared.fail("a thread panicked; see the message above".to_string());
+            }
+        }
+    }
+}
