@@ -83,6 +83,14 @@ pub enum DbError {
         /// What was odd.
         why: String,
     },
+    /// The tables are not those that the workload needs.
+    #[error("{what}")]
+    Tables {
+        /// What is wrong with which.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
     /// Not all of the connections asked for could be made.
     #[error("only {connected} of {total} connections could be made: {source}{}", limit_words(*.allowed))]
     Connections {
@@ -108,6 +116,11 @@ fn limit_words(allowed: Option<u64>) -> String {
 }
 
 impl DbError {
+    /// Tables that are not those needed, and what to do.
+    pub fn tables(what: impl Into<String>, hint: impl Into<String>) -> DbError {
+        DbError::Tables { what: what.into(), hint: hint.into() }
+    }
+
     /// What is at the bottom of it.
     pub fn root(&self) -> &DbError {
         match self {

@@ -1,21 +1,51 @@
 //! Tables and indexes, in each dialect's SQL. Columns, types and defaults are sysbench's; what weir makes carries a
 //! comment that says so, by which it is known again.
 
+use std::fmt;
+
 use super::{Dialect, OltpSpec, Script};
 
-/// The comment of tables that weir made.
-pub const MARK: &str = "made by weir";
+/// How the comment of a table begins that weir made.
+const MADE: &str = "made by weir";
+
+/// What the comment of a table says that weir made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// How many rows it was made with; `None`: it is not finished.
+    pub rows: Option<u64>,
+}
+
+impl Mark {
+    /// Reads a comment; `None`: somebody else's.
+    pub fn parse(comment: &str) -> Option<Mark> {
+        let rest = comment.strip_prefix(MADE)?.strip_prefix(", ")?;
+        if rest == "unfinished" {
+            return Some(Mark { rows: None });
+        }
+        Some(Mark { rows: Some(rest.strip_suffix(" rows")?.parse().ok()?) })
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rows {
+            Some(rows) => write!(f, "{MADE}, {rows} rows"),
+            None => write!(f, "{MADE}, unfinished"),
+        }
+    }
+}
 
 /// The name of a table; `index` counts from 0.
 pub fn table_name(index: u32) -> String {
     format!("sbtest{}", u64::from(index) + 1)
 }
 
-/// Whether a name is that of a table as [`table_name`] gives them.
-pub fn is_table_name(name: &str) -> bool {
-    name.strip_prefix("sbtest").is_some_and(|number| {
-        !number.is_empty() && !number.starts_with('0') && number.bytes().all(|b| b.is_ascii_digit())
-    })
+/// The index of the table that [`table_name`] calls so.
+pub fn table_index(name: &str) -> Option<u32> {
+    let number: u32 = name.strip_prefix("sbtest")?.parse().ok()?;
+    let index = number.checked_sub(1)?;
+    // `parse` takes leading zeros and a sign.
+    (table_name(index) == name).then_some(index)
 }
 
 /// How many tables a workload has: `bulk_insert` fills one a connection.
@@ -25,17 +55,17 @@ pub fn tables(spec: &OltpSpec) -> u32 {
 
 /// The statements that make a table, before it is filled.
 pub fn create(spec: &OltpSpec, dialect: Dialect, index: u32) -> Vec<String> {
-    let table = table_name(index);
+    let (table, mark) = (table_name(index), Mark { rows: None });
     let columns = if spec.script == Script::BulkInsert { bulk_columns() } else { columns(spec, dialect) };
     match dialect {
         Dialect::MySql => {
             let engine = &spec.storage_engine;
-            vec![format!("CREATE TABLE {table} ({columns}) ENGINE = {engine} COMMENT = '{MARK}'")]
+            vec![format!("CREATE TABLE {table} ({columns}) ENGINE = {engine} COMMENT = '{mark}'")]
         }
         Dialect::Postgres => {
             let mut statements = vec![
                 format!("CREATE TABLE {table} ({columns})"),
-                format!("COMMENT ON TABLE {table} IS '{MARK}'"),
+                format!("COMMENT ON TABLE {table} IS '{mark}'"),
             ];
             if spec.secondary && spec.script != Script::BulkInsert {
                 statements.push(format!("CREATE INDEX xid_{} ON {table}(id)", u64::from(index) + 1));
@@ -80,6 +110,15 @@ pub fn follow_ids(spec: &OltpSpec, dialect: Dialect, index: u32) -> Option<Strin
         .then(|| format!("SELECT setval(pg_get_serial_sequence('{table}', 'id'), {})", spec.table_size))
 }
 
+/// Says in the comment of a table that it is complete.
+pub fn complete(dialect: Dialect, index: u32, rows: u64) -> String {
+    let (table, mark) = (table_name(index), Mark { rows: Some(rows) });
+    match dialect {
+        Dialect::MySql => format!("ALTER TABLE {table} COMMENT = '{mark}'"),
+        Dialect::Postgres => format!("COMMENT ON TABLE {table} IS '{mark}'"),
+    }
+}
+
 /// Removes a table.
 pub fn drop(table: &str) -> String {
     format!("DROP TABLE IF EXISTS {table}")
@@ -115,11 +154,23 @@ mod tests {
 
     #[test]
     fn only_names_of_numbered_tables_are_names_of_tables() {
-        for name in ["sbtest1", "sbtest42", "sbtest1000"] {
-            assert!(is_table_name(name), "{name}");
+        for (name, index) in [("sbtest1", 0), ("sbtest42", 41), ("sbtest1000", 999)] {
+            assert_eq!(table_index(name), Some(index), "{name}");
         }
-        for name in ["sbtest", "sbtest0", "sbtest01", "sbtest1a", "sbtest1_old", "asbtest1", "sbtest-1"] {
-            assert!(!is_table_name(name), "{name}");
+        for name in ["sbtest", "sbtest0", "sbtest01", "sbtest+1", "sbtest1a", "sbtest1_old", "asbtest1"] {
+            assert_eq!(table_index(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn comments_say_whose_a_table_is_and_whether_it_is_whole() {
+        for mark in [Mark { rows: None }, Mark { rows: Some(0) }, Mark { rows: Some(10_000) }] {
+            assert_eq!(Mark::parse(&mark.to_string()), Some(mark));
+        }
+        for comment in ["", "made by hand, 5 rows", "made by weir", "made by weir, few rows"] {
+            assert_eq!(Mark::parse(comment), None, "{comment}");
+        }
+        assert!(complete(Dialect::MySql, 0, 7).ends_with("COMMENT = 'made by weir, 7 rows'"));
+        assert!(create(&OltpSpec::default(), Dialect::Postgres, 0)[1].contains("unfinished"));
     }
 }

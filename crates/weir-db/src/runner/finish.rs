@@ -23,6 +23,7 @@ pub fn record(mut running: Running, mut seen: Seen) -> OltpRecord {
         schema: SCHEMA.to_string(),
         spec: shared.spec.clone(),
         script_path: None,
+        watched: None,
         server: std::mem::take(&mut running.server),
         elapsed_ns: elapsed_ns(&running, &seen),
         kinds: kinds(&sums, &seen.base),

@@ -11,6 +11,8 @@ mod oltp;
 mod recorder;
 mod running;
 mod seat;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -26,6 +28,7 @@ use crate::connection::Canceller;
 use crate::error::DbError;
 use crate::server::Server;
 
+pub(crate) use gate::lock;
 pub use recorder::Recorder;
 
 /// What every connection of a run does. Shared by the threads; each makes its own [`Driver`] from it.

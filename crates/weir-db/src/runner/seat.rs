@@ -212,6 +212,12 @@ impl AtWork<'_> {
 
     /// Connects again, with a pause before every attempt that is twice the one before.
     fn reconnect(&mut self, error: DbError) -> Result<After, DbError> {
+        if matches!(error, DbError::Timeout { .. })
+            && let Some(canceller) = self.driver.canceller()
+        {
+            // The server may be at the statement still; whether it hears of this makes no difference here.
+            let _ = canceller.cancel();
+        }
         if !self.shared.spec.reconnect {
             return Err(error);
         }

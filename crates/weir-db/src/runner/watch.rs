@@ -53,6 +53,7 @@ struct Watch<'a> {
     measuring: bool,
     /// When the run was to end, once it was.
     over_ns: Option<u64>,
+    cancelled: bool,
 }
 
 /// Watches until every connection has ended.
@@ -66,6 +67,7 @@ pub fn watch(running: &mut Running, options: &RunOptions, observer: &mut dyn Obs
         next_tick_ns: start_ns + options.tick_ns,
         measuring: false,
         over_ns: None,
+        cancelled: false,
         running,
     };
     while !watch.look(observer, stop) {
@@ -182,6 +184,10 @@ impl Watch<'_> {
         }
         let over_ns = *self.over_ns.get_or_insert(now);
         let grace_ns = self.options.grace_ns;
+        if now >= over_ns.saturating_add(grace_ns) && !self.cancelled {
+            self.cancelled = true;
+            self.cancel();
+        }
         let abandoned = now >= over_ns.saturating_add(grace_ns.saturating_mul(2));
         if abandoned {
             let stuck = self.stuck().len();
@@ -197,6 +203,24 @@ impl Watch<'_> {
     fn stuck(&self) -> Vec<usize> {
         let seats = self.running.shared.book.seats.iter().enumerate();
         seats.filter(|(_, seat)| seat.started_ns.load(Relaxed) > 0).map(|(index, _)| index).collect()
+    }
+
+    fn cancel(&mut self) {
+        let stuck = self.stuck();
+        let shared = self.running.shared.clone();
+        shared.cancelled.store(true, Relaxed);
+        let grace_ms = self.options.grace_ns / 1_000_000;
+        self.note(
+            "cancelled",
+            format!("{} statements still ran {grace_ms} ms after the end and were cancelled", stuck.len()),
+        );
+        // Cancelling connects to the server, which may hang as well: not in the thread that watches.
+        std::thread::spawn(move || {
+            let cancellers = lock(&shared.cancellers).clone();
+            for canceller in stuck.into_iter().filter_map(|index| cancellers.get(index).cloned().flatten()) {
+                let _ = canceller.cancel();
+            }
+        });
     }
 
     fn note(&mut self, key: &str, text: String) {
