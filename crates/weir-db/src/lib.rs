@@ -7,6 +7,7 @@
 
 pub mod connection;
 pub mod credentials;
+pub mod database;
 pub mod error;
 pub mod load;
 pub mod mysql;

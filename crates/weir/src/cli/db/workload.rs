@@ -112,6 +112,9 @@ pub struct CleanupArgs {
     /// Where.
     #[command(flatten)]
     pub connect: ConnectArgs,
+    /// Remove tables that sysbench made, too
+    #[arg(long, help_heading = "Tables")]
+    pub sysbench_tables: bool,
 }
 
 /// Tables, as sysbench has them.
@@ -136,6 +139,9 @@ pub struct TableArgs {
     /// MySQL: the storage engine of the tables [default: innodb]
     #[arg(long, visible_alias = "mysql-storage-engine", value_name = "NAME")]
     pub storage_engine: Option<String>,
+    /// Write into tables that sysbench made, too: same names, same columns
+    #[arg(long)]
+    pub sysbench_tables: bool,
 }
 
 /// What a transaction does, as sysbench has it.

@@ -1,9 +1,53 @@
-//! `weir db cleanup`.
+//! `weir db cleanup`: the tables go, and the database if weir made it.
 
+use weir_db::database::{self, Need};
+use weir_db::load::{self, LoadOptions};
+use weir_db::{DbError, Server};
+
+use super::premises::Premises;
+use super::server;
 use crate::cli::db::workload::CleanupArgs;
 use crate::failure::Outcome;
+use crate::signals::stop_on_signals;
 
 /// Runs the command.
-pub fn run(_args: CleanupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
-    super::not_yet()
+pub fn run(args: CleanupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
+    let stop = stop_on_signals()?;
+    let mut premises = Premises::enter(&args.connect)?;
+    if !premises.exists {
+        let server = premises.server()?;
+        say!("weir: {} has no database `{}`: nothing to remove", server.place, server.database);
+        return Ok(Outcome::Done);
+    }
+    premises.refuse_unprivileged(Need::Cleanup)?;
+    let servers = premises.login.servers.clone();
+    // Its connection would keep PostgreSQL from removing the database.
+    drop(premises);
+    let options = LoadOptions { any_maker: args.sysbench_tables, ..LoadOptions::default() };
+    for server in &servers {
+        let (removed, left) = match load::cleanup(server, &options, &|_| {}, &stop) {
+            Ok(done) => done,
+            Err(DbError::Stopped) => return Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted)),
+            Err(error) => return Err(server::failed(error, "removing tables", server)),
+        };
+        say!("weir: removed {} table{} from `{}`", removed.len(), plural(removed.len()), server.database);
+        if !left.is_empty() {
+            say!("weir: left alone, since weir did not make them: {}", left.join(", "));
+        }
+        drop_database(server)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+fn drop_database(server: &Server) -> anyhow::Result<()> {
+    let dropped = database::drop_made(server)
+        .map_err(|error| server::failed(error, "removing the database", server))?;
+    if dropped {
+        say!("weir: removed the database `{}`, which weir had made", server.database);
+    }
+    Ok(())
 }

@@ -5,11 +5,14 @@ mod disk_vs_ram;
 mod doctor;
 mod flood;
 mod io_capacity;
+mod premises;
 mod prepare;
+mod progress;
 mod run;
 mod sandbox;
 mod scale;
 pub mod server;
+mod variables;
 mod warmup;
 
 use crate::cli::db::{Args, Command};

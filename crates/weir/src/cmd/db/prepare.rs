@@ -1,9 +1,98 @@
-//! `weir db prepare`.
+//! `weir db prepare`: the database, where it is not there, and its tables.
 
+use weir_core::oltp::{OltpSpec, validate};
+use weir_core::units::{Nanos, grouped, per_second};
+use weir_db::database::{self, Need};
+use weir_db::load::{self, LoadOptions, Loaded};
+use weir_db::{Connection, DbError, Server};
+
+use super::premises::Premises;
+use super::progress::Loading;
+use super::server;
 use crate::cli::db::workload::PrepareArgs;
 use crate::failure::Outcome;
+use crate::settings::bench::usage;
+use crate::settings::db::workload::tables;
+use crate::signals::stop_on_signals;
 
 /// Runs the command.
-pub fn run(_args: PrepareArgs, _command: &[String]) -> anyhow::Result<Outcome> {
-    super::not_yet()
+pub fn run(args: PrepareArgs, _command: &[String]) -> anyhow::Result<Outcome> {
+    let spec = tables(&args.tables, args.threads, args.seed);
+    validate::spec(&spec).map_err(usage)?;
+    let stop = stop_on_signals()?;
+    let mut premises = Premises::enter(&args.connect)?;
+    premises.refuse_foreign()?;
+    premises.refuse_unprivileged(if premises.exists { Need::Prepare } else { Need::CreateDatabase })?;
+    premises.refuse_full(Some(&spec), premises.connection.dialect())?;
+    let options = LoadOptions { threads: spec.threads, ..LoadOptions::default() };
+    let made = if premises.exists { None } else { Some(make_database(&mut premises)?) };
+    // Several servers are several databases: each gets the tables.
+    for server in premises.login.servers.clone() {
+        let loading = Loading::of(&spec, "filling");
+        let loaded = load::prepare(&spec, &server, &options, &|event| loading.event(event), &stop);
+        let took = loading.end();
+        match loaded {
+            Ok(loaded) => say!("weir: {}", sentence(&spec, &server, loaded, took)),
+            Err(error) => {
+                undo(made.as_ref());
+                return ended(error, &server, stop.requested());
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Makes the database; returns the server whose it is.
+fn make_database(premises: &mut Premises) -> anyhow::Result<Server> {
+    let server = premises.server()?.clone();
+    let doing = format!("making the database `{}`", server.database);
+    database::create(&mut premises.connection, &server)
+        .map_err(|error| server::failed(error, &doing, &server))?;
+    say!("weir: made the database `{}`", server.database);
+    premises.connection =
+        Connection::open(&server).map_err(|error| server::failed(error, &doing, &server))?;
+    Ok(server)
+}
+
+/// Takes away a database that this call has made. What remains of it, `weir db cleanup` removes.
+fn undo(made: Option<&Server>) {
+    if let Some(server) = made
+        && let Err(error) = database::drop_made(server)
+    {
+        say!("warning: the database `{}` stays: {error}; `weir db cleanup` removes it", server.database);
+    }
+}
+
+fn ended(error: DbError, server: &Server, signal: Option<u8>) -> anyhow::Result<Outcome> {
+    match (error, signal) {
+        (DbError::Stopped, Some(signal)) => {
+            say!("weir: stopped; the tables of this call are removed");
+            Ok(Outcome::Interrupted(signal))
+        }
+        (error @ DbError::Tables { .. }, _) => Err(server::not_started(error, server)),
+        (error, _) => Err(server::failed(error, "filling the tables", server)),
+    }
+}
+
+fn sentence(spec: &OltpSpec, server: &Server, loaded: Loaded, took: Nanos) -> String {
+    let rows = grouped(loaded.rows);
+    let found = match loaded.found {
+        0 => String::new(),
+        1 => "; 1 table was there already".to_string(),
+        n => format!("; {n} tables were there already"),
+    };
+    if loaded.made == 0 {
+        return format!("nothing to do{found} with {} rows each", grouped(spec.table_size));
+    }
+    let rate = per_second(loaded.rows as f64 / took.as_secs_f64().max(1e-9));
+    let how = match (loaded.in_bulk, server.dialect) {
+        (false, _) => "INSERT",
+        (true, weir_core::oltp::Dialect::MySql) => "LOAD DATA",
+        (true, weir_core::oltp::Dialect::Postgres) => "COPY",
+    };
+    let tables = if loaded.made == 1 { "1 table".to_string() } else { format!("{} tables", loaded.made) };
+    format!(
+        "made {tables} in `{}` and loaded {rows} rows in {took} ({rate}/s, {how}){found}",
+        server.database
+    )
 }

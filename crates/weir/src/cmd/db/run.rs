@@ -1,17 +1,87 @@
-//! `weir db run`.
+//! `weir db run`: transactions, measured.
 
+use weir_core::oltp::{OltpRecord, OltpSpec, validate};
+use weir_core::result::Record;
+use weir_core::stop::Stop;
+use weir_db::database::Need;
+use weir_db::load::{self, LoadOptions};
+use weir_db::runner::{self, RunOptions};
+use weir_host::Host;
+
+use super::premises::Premises;
+use super::{server, variables};
 use crate::cli::db::workload::RunArgs;
-use crate::failure::Outcome;
-use crate::settings::db::workload::{DATABASE, spec, tables};
+use crate::failure::{Outcome, Usage};
+use crate::output::{Format, print, render};
+use crate::progress::Progress;
+use crate::session::{Session, save};
+use crate::settings::bench::usage;
+use crate::settings::db::workload::spec;
+use crate::signals::stop_on_signals;
 
 /// Runs the command.
-pub fn run(args: RunArgs, _command: &[String]) -> anyhow::Result<Outcome> {
-    let mut login = crate::settings::db::servers(&args.connect)?;
-    login.default_database(DATABASE);
-    let _spec = (spec(args.script, &args.workload), tables(&args.workload.tables, None, None));
-    let mut connection = super::server::open(&mut login)?;
-    if let (Err(error), Some(server)) = (connection.run("SELECT 1"), login.servers.first()) {
-        return Err(super::server::failed(error, "asking the server", server));
+pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
+    let spec = spec(args.script, &args.workload);
+    validate::spec(&spec).map_err(usage)?;
+    if args.format == Format::FioJson {
+        let what = "fio's JSON has no words for transactions".to_string();
+        return Err(Usage { what, hint: Some("--format json is weir's own".to_string()) }.into());
     }
-    super::not_yet()
+    let stop = stop_on_signals()?;
+    let mut premises = Premises::enter(&args.connect)?;
+    admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
+    let record = measure(&mut premises, &spec, command, &stop)?;
+    let path = save(&record);
+    print(&render(&record, path.as_deref(), args.format)?)?;
+    Ok(end(&record, &stop))
+}
+
+/// Refuses what must not be run here, before anything is. `any_maker`: tables that sysbench made are taken, too.
+pub fn admit(premises: &mut Premises, spec: &OltpSpec, any_maker: bool) -> anyhow::Result<()> {
+    premises.refuse_missing()?;
+    let writes = spec.script.writes();
+    if writes {
+        premises.refuse_foreign()?;
+        premises.refuse_full(None, premises.connection.dialect())?;
+    }
+    premises.refuse_unprivileged(if writes { Need::Write } else { Need::Read })?;
+    let options = LoadOptions { any_maker: any_maker || !writes, ..LoadOptions::default() };
+    for server in &premises.login.servers {
+        load::check(spec, server, &options).map_err(|error| server::not_started(error, server))?;
+    }
+    Ok(())
+}
+
+/// Runs the transactions and returns their record, which is not stored yet.
+pub fn measure(
+    premises: &mut Premises,
+    spec: &OltpSpec,
+    command: &[String],
+    stop: &Stop,
+) -> anyhow::Result<Record> {
+    let variables = variables::read(&mut premises.connection);
+    let session = Session::begin_at("db", command, premises.data_dir.as_deref());
+    let options =
+        RunOptions { machine_busy_ns: Some(|| Host::live().busy_ns().ok()), ..RunOptions::default() };
+    let mut progress = Progress::new();
+    let ran = runner::run(spec, &premises.login.servers, &options, &mut progress, stop);
+    progress.clear();
+    let mut raw = match ran {
+        Ok(raw) => raw,
+        Err(error) => return Err(server::not_started(error, premises.server()?)),
+    };
+    raw.server.variables = variables;
+    let failure = raw.error.clone();
+    Ok(session.record_of(serde_json::to_value(&raw)?, failure, stop))
+}
+
+/// Says on stderr what ended the run, since stdout may go to a program; a failure of the server counts more than the
+/// signal that ended it.
+fn end(record: &Record, stop: &Stop) -> Outcome {
+    if let Ok(OltpRecord { error: Some(error), .. }) = OltpRecord::from_record(record) {
+        say!("error: {error}");
+        say!("hint: what was measured until then is kept; the server's log may say more");
+        return Outcome::WorkloadFailed;
+    }
+    stop.requested().map_or(Outcome::Done, Outcome::Interrupted)
 }

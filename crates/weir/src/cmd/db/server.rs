@@ -8,22 +8,22 @@ use crate::settings::db::connect::ask_password;
 
 /// Connects to the first server. Asks for a password where the server wants one, none is known and somebody can
 /// type it.
-///
-/// # Errors
-/// [`Lacking`], with what may help.
-pub fn open(login: &mut Login) -> anyhow::Result<Connection> {
-    let first = || login.servers.first().ok_or_else(|| Lacking { what: "no server".to_string(), hint: None });
-    let refused = match Connection::open(first()?) {
-        Ok(connection) => return Ok(connection),
-        Err(error) => error,
+pub fn try_open(login: &mut Login) -> Result<Connection, DbError> {
+    let Some(server) = login.servers.first() else { return Err(DbError::Stopped) };
+    let refused = match Connection::open(server) {
+        Err(error) if server.password.is_empty() && is_refusal(&error) => error,
+        answer => return answer,
     };
-    let wants_password = first()?.password.is_empty() && is_refusal(&refused);
-    if wants_password && ask_password(login)? {
-        let first =
-            login.servers.first().ok_or_else(|| Lacking { what: "no server".to_string(), hint: None })?;
-        return Connection::open(first).map_err(|error| not_connected(error, login));
+    match (ask_password(login), login.servers.first()) {
+        (Ok(true), Some(server)) => Connection::open(server),
+        _ => Err(refused),
     }
-    Err(not_connected(refused, login))
+}
+
+/// The server that is asked where one is enough.
+pub fn first(login: &Login) -> anyhow::Result<&Server> {
+    let lacking = || Lacking { what: "no server was named".to_string(), hint: None };
+    Ok(login.servers.first().ok_or_else(lacking)?)
 }
 
 /// Whether the server did not take user and password.
@@ -56,6 +56,12 @@ pub fn not_connected(error: DbError, login: &Login) -> anyhow::Error {
     Lacking { what, hint }.into()
 }
 
+/// A workload that could not begin: something is lacking, and nothing was measured.
+pub fn not_started(error: DbError, server: &Server) -> anyhow::Error {
+    let hint = hint(&error, Some(server));
+    Lacking { what: error.to_string(), hint }.into()
+}
+
 /// A statement that failed: the workload's error.
 pub fn failed(error: DbError, doing: &str, server: &Server) -> anyhow::Error {
     let hint = hint(&error, Some(server));
@@ -64,7 +70,7 @@ pub fn failed(error: DbError, doing: &str, server: &Server) -> anyhow::Error {
 
 /// What may help after an error of a server.
 pub fn hint(error: &DbError, server: Option<&Server>) -> Option<String> {
-    match error {
+    match error.root() {
         DbError::Server(error) => server_hint(error, server),
         DbError::Connect { source, .. } => Some(match source.kind() {
             std::io::ErrorKind::NotFound => {
@@ -80,6 +86,7 @@ pub fn hint(error: &DbError, server: Option<&Server>) -> Option<String> {
         DbError::Timeout { .. } => {
             Some("--connect-timeout and --statement-timeout allow more time".to_string())
         }
+        DbError::Tables { hint, .. } => Some(hint.clone()),
         DbError::Tls { .. } => Some("--tls and --tls-ca say which encryption to use".to_string()),
         _ => None,
     }

@@ -1,9 +1,41 @@
-//! `weir db warmup`.
+//! `weir db warmup`: tables and indexes into the server's memory.
 
+use weir_core::oltp::validate;
+use weir_core::units::grouped;
+use weir_db::DbError;
+use weir_db::database::Need;
+use weir_db::load::{self, LoadOptions};
+
+use super::premises::Premises;
+use super::progress::Loading;
+use super::server;
 use crate::cli::db::workload::WarmupArgs;
 use crate::failure::Outcome;
+use crate::settings::bench::usage;
+use crate::settings::db::workload::tables;
+use crate::signals::stop_on_signals;
 
 /// Runs the command.
-pub fn run(_args: WarmupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
-    super::not_yet()
+pub fn run(args: WarmupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
+    let spec = tables(&args.tables, args.threads, None);
+    validate::spec(&spec).map_err(usage)?;
+    let stop = stop_on_signals()?;
+    let mut premises = Premises::enter(&args.connect)?;
+    premises.refuse_missing()?;
+    premises.refuse_unprivileged(Need::Read)?;
+    let options = LoadOptions { threads: spec.threads, any_maker: true, ..LoadOptions::default() };
+    for server in &premises.login.servers {
+        let loading = Loading::of(&spec, "reading");
+        let warmed = load::warmup(&spec, server, &options, &|event| loading.event(event), &stop);
+        let took = loading.end();
+        match (warmed, stop.requested()) {
+            (Ok(warmed), _) => {
+                say!("weir: read {} rows of {} tables in {took}", grouped(warmed.rows), warmed.tables)
+            }
+            (Err(DbError::Stopped), Some(signal)) => return Ok(Outcome::Interrupted(signal)),
+            (Err(error @ DbError::Tables { .. }), _) => return Err(server::not_started(error, server)),
+            (Err(error), _) => return Err(server::failed(error, "reading the tables", server)),
+        }
+    }
+    Ok(Outcome::Done)
 }

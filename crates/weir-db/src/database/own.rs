@@ -1,0 +1,114 @@
+//! Whose database it is.
+
+use weir_core::oltp::Dialect;
+use weir_core::oltp::schema::table_index;
+
+use super::{is_missing, literal, quoted, value};
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::server::Server;
+
+/// The table by which a database that weir made is known again: MySQL's databases carry no comment.
+const MARKER: &str = "weir_made_this_database";
+
+/// What a database holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holding {
+    /// Nothing.
+    Nothing,
+    /// Tables of a workload and nothing else.
+    Tables {
+        /// How many.
+        count: usize,
+        /// weir made the database, too.
+        made: bool,
+    },
+    /// Other tables; the first few by name.
+    Others(Vec<String>),
+}
+
+/// The server without the database, which may not be there yet.
+pub fn lobby(server: &Server) -> Server {
+    let database = match server.dialect {
+        Dialect::MySql => String::new(),
+        // The database that every PostgreSQL has for this.
+        Dialect::Postgres => "postgres".to_string(),
+    };
+    Server { database, ..server.clone() }
+}
+
+/// What the connection's database holds.
+///
+/// # Errors
+/// When the server does not answer.
+pub fn holding(connection: &mut Connection) -> Result<Holding, DbError> {
+    const NAMED: usize = 3;
+    let question = match connection.dialect() {
+        Dialect::MySql => {
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name"
+        }
+        Dialect::Postgres => {
+            "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN \
+             ('r','p','v','m','f') AND n.nspname NOT IN ('pg_catalog','information_schema') AND n.nspname NOT LIKE \
+             'pg_toast%' AND n.nspname NOT LIKE 'pg_temp%' ORDER BY 1"
+        }
+    };
+    let names: Vec<String> = connection.query(question)?.into_iter().flatten().flatten().collect();
+    let others: Vec<String> = names
+        .iter()
+        .filter(|name| table_index(name).is_none() && *name != MARKER)
+        .take(NAMED)
+        .cloned()
+        .collect();
+    if !others.is_empty() {
+        return Ok(Holding::Others(others));
+    }
+    let made = names.iter().any(|name| name == MARKER);
+    let count = names.len() - usize::from(made);
+    Ok(if count == 0 && !made { Holding::Nothing } else { Holding::Tables { count, made } })
+}
+
+/// Makes the server's database, with the table by which it is known again.
+///
+/// # Errors
+/// When the server refuses.
+pub fn create(lobby: &mut Connection, server: &Server) -> Result<(), DbError> {
+    lobby.run(&format!("CREATE DATABASE {}", quoted(server.dialect, &server.database)))?;
+    let mut inside = Connection::open(server)?;
+    inside.run(&format!("CREATE TABLE {MARKER} (version VARCHAR(40))"))?;
+    inside.run(&format!("INSERT INTO {MARKER} VALUES ('{}')", env!("CARGO_PKG_VERSION")))?;
+    Ok(())
+}
+
+/// Removes the server's database if weir made it and nothing but its marker is in it. Whether it did.
+///
+/// # Errors
+/// When the server refuses. A database that is not there is none.
+pub fn drop_made(server: &Server) -> Result<bool, DbError> {
+    let mut inside = match Connection::open(server) {
+        Ok(inside) => inside,
+        Err(error) if is_missing(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if holding(&mut inside)? != (Holding::Tables { count: 0, made: true }) {
+        return Ok(false);
+    }
+    drop(inside);
+    let mut outside = Connection::open(&lobby(server))?;
+    let name = quoted(server.dialect, &server.database);
+    if server.dialect == Dialect::Postgres {
+        // The server may not have noticed yet that the connection before is gone.
+        let left = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = {} AND application_name = 'weir'",
+            literal(server, &server.database)
+        );
+        for _ in 0..50 {
+            if value(&mut outside, &left)?.as_deref() == Some("0") {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+    outside.run(&format!("DROP DATABASE {name}"))?;
+    Ok(true)
+}

@@ -1,0 +1,150 @@
+//! Before a workload touches a server: is it the right one, may it be written to, is there room?
+
+use std::path::PathBuf;
+
+use weir_core::oltp::{Dialect, OltpSpec, size};
+use weir_core::units::Bytes;
+use weir_db::credentials::Login;
+use weir_db::database::{self, Holding, Missing, Need};
+use weir_db::{Connection, DbError, Server};
+use weir_host::Host;
+
+use super::server;
+use crate::cli::db::connect::ConnectArgs;
+use crate::failure::{Lacking, Usage};
+use crate::settings::db::servers;
+use crate::settings::db::workload::DATABASE;
+
+/// What stays free on the data's file system whatever is loaded, besides a tenth of the load for redo and growth.
+const KEEP_BYTES: u64 = 256 << 20;
+
+/// The servers of a workload and what is known of the first.
+pub struct Premises {
+    /// How to log in.
+    pub login: Login,
+    /// A connection to the first server; inside the database if that is there.
+    pub connection: Connection,
+    /// Whether the database is there.
+    pub exists: bool,
+    /// Where the data lie, if that is on this machine.
+    pub data_dir: Option<PathBuf>,
+}
+
+impl Premises {
+    /// Connects to the first server.
+    ///
+    /// # Errors
+    /// Those of naming a server and of connecting.
+    pub fn enter(args: &ConnectArgs) -> anyhow::Result<Premises> {
+        let mut login = servers(args)?;
+        login.default_database(DATABASE);
+        let (mut connection, exists) = match server::try_open(&mut login) {
+            Ok(connection) => (connection, true),
+            Err(error) if database::is_missing(&error) => (outside(&login)?, false),
+            Err(error) => return Err(server::not_connected(error, &login)),
+        };
+        let data_dir = local_data_dir(&login, &mut connection)?;
+        Ok(Premises { login, connection, exists, data_dir })
+    }
+
+    /// The first server.
+    pub fn server(&self) -> anyhow::Result<&Server> {
+        server::first(&self.login)
+    }
+
+    /// Refuses a database that is not there.
+    pub fn refuse_missing(&self) -> anyhow::Result<()> {
+        if self.exists {
+            return Ok(());
+        }
+        let server = self.server()?;
+        let what = format!("{} has no database `{}`", server.place, server.database);
+        Err(Lacking { what, hint: Some("`weir db prepare` makes it".to_string()) }.into())
+    }
+
+    /// Refuses a server that takes no writes, and a database that holds something else than a workload's tables.
+    pub fn refuse_foreign(&mut self) -> anyhow::Result<()> {
+        let server = self.server()?.clone();
+        let closed = database::closed_to_writes(&mut self.connection).map_err(|e| asking(e, &server))?;
+        if let Some(why) = closed {
+            let what = format!("{} is not written to: {why}", server.place);
+            let hint = "name the primary; reading scripts (read_only, point_select) run here".to_string();
+            return Err(Lacking { what, hint: Some(hint) }.into());
+        }
+        if !self.exists {
+            return Ok(());
+        }
+        match database::holding(&mut self.connection).map_err(|e| asking(e, &server))? {
+            Holding::Nothing | Holding::Tables { .. } => Ok(()),
+            Holding::Others(names) => {
+                let what =
+                    format!("the database `{}` holds other tables: {}, …", server.database, names.join(", "));
+                let hint = format!(
+                    "weir writes only where nothing else is: --database names another one, `{DATABASE}` is its own"
+                );
+                Err(Usage { what, hint: Some(hint) }.into())
+            }
+        }
+    }
+
+    /// Refuses a user who lacks privileges, and names each.
+    pub fn refuse_unprivileged(&mut self, need: Need) -> anyhow::Result<()> {
+        let server = self.server()?.clone();
+        let missing =
+            database::missing(&mut self.connection, &server, need).map_err(|e| asking(e, &server))?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let of = |part: fn(&Missing) -> &String| missing.iter().map(part).cloned().collect::<Vec<_>>();
+        let names = of(|m| &m.privilege).join(", ");
+        let what = format!("`{}` lacks {names} on `{}`", server.user, server.database);
+        let hint = format!("an administrator can help: {}", of(|m| &m.grant).join("; "));
+        Err(Lacking { what, hint: Some(hint) }.into())
+    }
+
+    /// Refuses a load that the data's file system has no room for. Says how large it becomes.
+    pub fn refuse_full(&self, load: Option<&OltpSpec>, dialect: Dialect) -> anyhow::Result<()> {
+        let bytes = load.map_or(0, |spec| size::tables_bytes(spec, dialect));
+        let free =
+            self.data_dir.as_ref().and_then(|dir| Host::live().free_space(dir).ok()).map(|s| s.free_bytes);
+        if load.is_some() {
+            let free = free.map_or(String::new(), |free| format!("; {} are free", Bytes(free)));
+            say!("weir: the tables take about {}{free}", Bytes(bytes));
+        }
+        let needed = bytes + bytes / 10 + KEEP_BYTES;
+        match (free, &self.data_dir) {
+            (Some(free), Some(dir)) if free < needed => {
+                let what = format!(
+                    "too little room in {}: {} are free, {} are needed",
+                    dir.display(),
+                    Bytes(free),
+                    Bytes(needed)
+                );
+                let hint =
+                    "fewer --tables or a smaller --table-size; a server out of room may stop".to_string();
+                Err(Lacking { what, hint: Some(hint) }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A connection without the database.
+fn outside(login: &Login) -> anyhow::Result<Connection> {
+    Connection::open(&database::lobby(server::first(login)?))
+        .map_err(|error| server::not_connected(error, login))
+}
+
+/// Where the data lie, if the server is on this machine and the folder is here: a container's is not.
+fn local_data_dir(login: &Login, connection: &mut Connection) -> anyhow::Result<Option<PathBuf>> {
+    let server = server::first(login)?;
+    if !database::is_local(&server.place) {
+        return Ok(None);
+    }
+    let dir = database::data_dir(connection).map_err(|error| asking(error, server))?;
+    Ok(dir.filter(|dir| dir.exists()))
+}
+
+fn asking(error: DbError, server: &Server) -> anyhow::Error {
+    server::failed(error, "cannot look at the server", server)
+}
