@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use weir_core::result::record::Class;
 use weir_core::units::{Bytes, Nanos, per_second, significant};
-use weir_core::workload::Job;
 use weir_io::runner::{Observer, Tick};
 
 /// Where stderr is no terminal, a line this often.
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 /// An operation in flight for longer than this is worth a word.
-const STALL_NS: u64 = 500_000_000;
+pub const STALL_NS: u64 = 500_000_000;
 
 /// A line of progress.
 pub struct Progress {
@@ -121,7 +120,7 @@ impl Observer for Progress {
 
 /// One second of a job in one line.
 fn line(tick: &Tick<'_>) -> String {
-    let mut line = format!("{}: {}", tick.job.name, place_in_time(tick.job, tick.at_ns));
+    let mut line = format!("{}: {}", tick.job.name, place_in_time(tick.job.duration, tick.at_ns));
     // First, since a terminal cuts off the end of a long line.
     if tick.interval.oldest_ns > STALL_NS {
         line.push_str(&format!("  oldest in flight {}", Nanos(tick.interval.oldest_ns)));
@@ -138,11 +137,12 @@ fn line(tick: &Tick<'_>) -> String {
     line
 }
 
-fn place_in_time(job: &Job, at_ns: i64) -> String {
+/// How far a run of such a length has come; negative times are its warm-up.
+pub fn place_in_time(duration: Nanos, at_ns: i64) -> String {
     let seconds = at_ns.unsigned_abs() / 1_000_000_000;
     match at_ns {
         ..0 => format!("warming up, {seconds} s left"),
-        _ if job.duration.0 > 0 => format!("{seconds} of {} s", job.duration.0 / 1_000_000_000),
+        _ if duration.0 > 0 => format!("{seconds} of {} s", duration.0 / 1_000_000_000),
         _ => format!("{seconds} s"),
     }
 }

@@ -37,8 +37,13 @@ pub struct Ran {
 impl Session {
     /// Reads the conditions around `path`. What cannot be read is in the conditions, too.
     pub fn begin(kind: &'static str, command: &[String], path: &Path) -> Session {
+        Session::begin_at(kind, command, Some(path))
+    }
+
+    /// The same where the storage may be on another machine: without a path, the conditions are this machine's alone.
+    pub fn begin_at(kind: &'static str, command: &[String], path: Option<&Path>) -> Session {
         let host = Host::live();
-        let target = host.target(path).ok();
+        let target = path.and_then(|path| host.target(path).ok());
         let conditions = serde_json::to_value(host.conditions(target.as_ref())).unwrap_or(Value::Null);
         Session {
             kind,
@@ -52,6 +57,16 @@ impl Session {
     /// The record of what ran.
     pub fn record(self, ran: Ran, stop: &Stop) -> Record {
         let failure = ran.jobs.iter().find_map(|job| job.error.clone());
+        let ended_early = stop.requested().map(signal_name).or(failure);
+        Record { jobs: ran.jobs, floods: ran.floods, ..self.whole(ended_early, Value::Null) }
+    }
+
+    /// The record of something else than jobs, which is kept in `extra`; `failure` is what ended it, if anything did.
+    pub fn record_of(self, extra: Value, failure: Option<String>, stop: &Stop) -> Record {
+        self.whole(stop.requested().map(signal_name).or(failure), extra)
+    }
+
+    fn whole(self, ended_early: Option<String>, extra: Value) -> Record {
         Record {
             schema: SCHEMA.to_string(),
             id: self.id,
@@ -60,10 +75,10 @@ impl Session {
             kind: self.kind.to_string(),
             started_at: self.started_at,
             conditions: self.conditions,
-            jobs: ran.jobs,
-            floods: ran.floods,
-            ended_early: stop.requested().map(signal_name).or(failure),
-            extra: Value::Null,
+            jobs: Vec::new(),
+            floods: Vec::new(),
+            ended_early,
+            extra,
         }
     }
 }
