@@ -33,7 +33,7 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
     let series = Series::of_intervals(&raw.intervals, Kind::Transaction);
     let course = judge_course(&series, open_loop);
     let transactions = kind_result(raw, Kind::Transaction);
-    let (statements, client_time_share) = statements(raw);
+    let (statements, rest_time_share) = statements(raw);
     let cpu = cpu_result(&raw.cpu, raw.elapsed_ns, transactions.count);
     let mut result = OltpResult {
         schema: SCHEMA.to_string(),
@@ -49,7 +49,7 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
         connections: connections(raw),
         transactions,
         statements,
-        client_time_share,
+        rest_time_share,
         warmup: course.warmup,
         steady: course.steady,
         regimes: course.regimes,
@@ -61,7 +61,7 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
         ended_early: record.ended_early.clone(),
         notes: Vec::new(),
     };
-    result.notes = warnings::of(raw, &result);
+    result.notes = warnings::of(record, raw, &result);
     result
 }
 

@@ -37,9 +37,9 @@ pub struct OltpResult {
     pub transactions: KindResult,
     /// Statements by kind; those that did not occur are absent.
     pub statements: BTreeMap<Kind, KindResult>,
-    /// Share of the transactions' time between statements: the client's own, and its wait for a processor. `null` in
-    /// an open loop, where transactions also wait for their connection.
-    pub client_time_share: Option<f64>,
+    /// Share of the transactions' time outside statements: work that a script marks as its own, and the wait between
+    /// attempts. `null` in an open loop, where transactions also wait for their connection.
+    pub rest_time_share: Option<f64>,
     /// Statements as sysbench counts them.
     pub queries: Queries,
     /// What went wrong and was borne.

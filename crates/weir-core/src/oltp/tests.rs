@@ -25,7 +25,7 @@ fn a_result_accounts_for_all_of_a_transactions_time() {
     assert_eq!(of.count, raw.kinds[&Kind::Transaction].latency.count());
     assert!((of.per_second * 20.0 - of.count as f64).abs() < 1.0);
     let shares: f64 = result.statements.values().map(|s| s.time_share).sum();
-    let client = result.client_time_share.unwrap();
+    let client = result.rest_time_share.unwrap();
     assert!((shares + client - 1.0).abs() < 1e-9, "{shares} {client}");
     // 0.1 ms of think time and 1.95 ms of statements.
     assert!((client - 0.1 / 2.05).abs() < 0.01, "{client}");
@@ -86,7 +86,7 @@ fn every_note_has_its_reason() {
     let large = changed(&|raw| raw.spec.table_size = 100_000_000);
     assert!(!has(&result(&large), "fits-in-memory"));
     let open = changed(&|raw| raw.spec.rate = rate);
-    assert_eq!(result(&open).client_time_share, None);
+    assert_eq!(result(&open).rest_time_share, None);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::record::OltpRecord;
 use super::result::OltpResult;
 use super::{durability, size};
+use crate::result::Record;
 use crate::result::record::Note;
 use crate::result::warnings as course;
 use crate::stats::Quantile;
@@ -24,7 +25,7 @@ fn note(key: &str, text: String) -> Note {
 }
 
 /// All notes: first what the runner noticed, then what the figures themselves say.
-pub(super) fn of(raw: &OltpRecord, result: &OltpResult) -> Vec<Note> {
+pub(super) fn of(record: &Record, raw: &OltpRecord, result: &OltpResult) -> Vec<Note> {
     let mut notes = raw.notes.clone();
     let found = [
         ended(result),
@@ -34,7 +35,7 @@ pub(super) fn of(raw: &OltpRecord, result: &OltpResult) -> Vec<Note> {
         client_cpu(result),
         connections(result),
         not_durable(result),
-        never_touches_the_disk(result),
+        data_in_memory(record).or_else(|| never_touches_the_disk(result)),
         in_memory(result),
         wake_ups(result),
         course::stall_seen(result.stall, "a transaction"),
@@ -124,6 +125,18 @@ fn in_memory(result: &OltpResult) -> Option<Note> {
              faster one would not speed them up"
         );
         note("fits-in-memory", text)
+    })
+}
+
+/// A data directory on a file system without a device.
+fn data_in_memory(record: &Record) -> Option<Note> {
+    let kind = record.conditions.pointer("/target/file_system/kind")?.as_str()?;
+    ["tmpfs", "ramfs"].contains(&kind).then(|| {
+        let text = format!(
+            "the server's data are on {kind}, which is memory: commits end with the machine, and disks cannot be \
+             compared with this run"
+        );
+        note("no-disk", text)
     })
 }
 

@@ -185,7 +185,7 @@ fn a_run_of_transactions_is_readable() {
         "innodb_buffer_pool_size 128 MiB, commits are durable",
         "read_write on 1 table of 10,000 rows, 4 connections, closed loop",
         "point select",
-        "between them",
+        "outside them",
         "3 × 1213; 3 transactions ran again",
         "client 13 % of it",
         "warning  the tables (about",

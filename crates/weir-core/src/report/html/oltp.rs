@@ -92,18 +92,18 @@ fn breakdown(result: &OltpResult) -> String {
     if result.statements.is_empty() {
         return super::paragraph("No statement finished.");
     }
-    let client = result.client_time_share;
+    let rest = result.rest_time_share;
     let mut parts: Vec<(String, usize)> = Vec::new();
     let mut values = Vec::new();
     for (place, (kind, of)) in by_share(result).into_iter().enumerate() {
         parts.push((kind.name().to_string(), place));
         values.push(of.time_share);
     }
-    if let Some(client) = client {
-        parts.push(("between statements".to_string(), parts.len()));
-        values.push(client);
+    if let Some(rest) = rest {
+        parts.push(("outside statements".to_string(), parts.len()));
+        values.push(rest);
     }
-    let (whole, note) = match client {
+    let (whole, note) = match rest {
         Some(_) => ("a mean transaction", Nanos(result.transactions.mean_ns as u64).to_string()),
         None => ("all statements", String::new()),
     };
@@ -113,7 +113,7 @@ fn breakdown(result: &OltpResult) -> String {
     let stack = StackFigure {
         id: "breakdown".to_string(),
         title: "Shares of time".to_string(),
-        finding: format!("{largest} Statements count from their sending to the whole answer."),
+        finding: format!("{largest} A statement counts from the end of the one before to its whole answer."),
         parts,
         stacks: vec![Stack { label: whole.to_string(), note, values }],
     };
@@ -271,7 +271,7 @@ mod tests {
             "id=\"run-time\"",
             "id=\"run-heat-transaction\"",
             "id=\"breakdown\"",
-            "between statements",
+            "outside statements",
             "point select",
             "innodb_buffer_pool_size",
             "3 × 1213",

@@ -9,6 +9,9 @@ use crate::result::Record;
 use crate::stats::Quantile;
 use crate::units::{Nanos, grouped, per_second, significant};
 
+/// A share of time below this is not shown: it would print as none.
+const SHOWN_SHARE: f64 = 0.0005;
+
 /// The report of a run of transactions.
 pub fn oltp(result: &OltpResult, record: &Record) -> String {
     let mut out = format!(
@@ -70,7 +73,8 @@ fn server(result: &OltpResult) -> String {
         Some(format!("{name} {}", bytes.map_or(value.clone(), |n| crate::units::Bytes(n).to_string())))
     };
     parts.extend(shown.into_iter().filter(is_shown).filter_map(value));
-    if !server.variables.is_empty() && durability::lost(&server.variables).is_empty() {
+    let on_disk = result.notes.iter().all(|note| note.key != "no-disk");
+    if on_disk && !server.variables.is_empty() && durability::lost(&server.variables).is_empty() {
         parts.push("commits are durable".to_string());
     }
     parts.join(", ")
@@ -105,9 +109,9 @@ fn latencies<const N: usize>(of: &KindResult, percentiles: [Quantile; N]) -> Vec
     cells
 }
 
-/// Kinds of statements in the order of a transaction, then the client's own time.
+/// Kinds of statements in the order of a transaction, then what is left of its time.
 fn statements(result: &OltpResult) -> Vec<Vec<String>> {
-    let of_time = if result.client_time_share.is_some() { "of a transaction" } else { "of statements" };
+    let of_time = if result.rest_time_share.is_some() { "of a transaction" } else { "of statements" };
     let head = ["statement", "a transaction", "errors", "mean", "p50", "p95", "p99", "max", of_time];
     let mut rows = vec![head.map(String::from).to_vec()];
     let transactions = result.transactions.count.max(1) as f64;
@@ -119,10 +123,10 @@ fn statements(result: &OltpResult) -> Vec<Vec<String>> {
         row.push(share(of.time_share));
         rows.push(row);
     }
-    if let Some(client) = result.client_time_share {
-        let mut row = vec!["between them".to_string()];
+    if let Some(rest) = result.rest_time_share.filter(|share| *share >= SHOWN_SHARE) {
+        let mut row = vec!["outside them".to_string()];
         row.extend(vec![String::new(); head.len() - 2]);
-        row.push(share(client));
+        row.push(share(rest));
         rows.push(row);
     }
     rows
