@@ -57,9 +57,12 @@ pub struct Parameters {
     /// Without a byte of a bulk writer for so long, bulk writers count as idle. Longer than the longest pause the kernel
     /// gives a writer (200 ms).
     pub bulk_idle_after_ns: u64,
-    /// Bulk writers count as active above this share of the best rate the device has delivered, and above one floor of
-    /// the limit a second.
+    /// Bulk writers count as active above this share of the best rate the device has delivered, and above
+    /// `slack_bytes` a second.
     pub bulk_share: f64,
+    /// Less than this, in bytes or in bytes a second, is no flood: the kernel counts pages by processor and adds them up
+    /// late, and file systems write by themselves.
+    pub slack_bytes: u64,
     /// Syncs that a tail stands on at least: three are expected beyond the 99th percentile.
     pub tail_samples: u64,
     /// Syncs that a mean stands on at least.
@@ -70,6 +73,11 @@ pub struct Parameters {
     pub tail_room: f64,
     /// The first limit for a device, as time at the best rate it has delivered.
     pub start_ns: u64,
+    /// The least first limit, in bytes: of a device of which nothing is known yet, its rate neither.
+    pub start_least_bytes: u64,
+    /// Where the limit is low only for a moment, it is so much time at the best rate of the device, or the floor: less
+    /// leaves the device waiting and gains nothing.
+    pub low_ns: u64,
     /// Before any flood was seen the limit is set to so many first limits: it is not in the way, and a first flood
     /// cannot run far ahead.
     pub idle_factor: f64,
@@ -100,6 +108,11 @@ pub struct Parameters {
     pub probe_ns: u64,
     /// Time between two of those.
     pub probe_every_ns: u64,
+    /// How long the limit is at its floor to bring syncs back that have become slow at a limit that held: what is under
+    /// way has to drain, and syncs need two slices of a throttle to take the device's writes for themselves.
+    pub tip_ns: u64,
+    /// A limit that held and at which syncs became slow all the same is believed to be so much lower.
+    pub refute: f64,
     /// What syncs do undisturbed is averaged over so long; their tail ages by as much again tenfold.
     pub reference_ns: u64,
 }
@@ -117,11 +130,14 @@ impl Default for Parameters {
             pause_room_ns: SECOND / 4,
             bulk_idle_after_ns: SECOND,
             bulk_share: 0.02,
+            slack_bytes: 4 << 20,
             tail_samples: 300,
             mean_samples: 20,
             confidence: 1.28,
             tail_room: 0.8,
             start_ns: SECOND / 50,
+            start_least_bytes: 4 << 20,
+            low_ns: SECOND * 16 / 1000,
             idle_factor: 8.0,
             raise_most: 2.0,
             cut_most: 0.25,
@@ -136,6 +152,8 @@ impl Default for Parameters {
             own_share: 0.5,
             probe_ns: SECOND * 8 / 10,
             probe_every_ns: 60 * SECOND,
+            tip_ns: SECOND * 4 / 10,
+            refute: 0.85,
             reference_ns: 60 * SECOND,
         }
     }

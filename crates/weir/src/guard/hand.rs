@@ -58,7 +58,7 @@ impl Turn for Governor {
     }
 }
 
-/// Turns nothing. The limit is taken to be where it was led, so that the law goes on as if it were.
+/// Turns nothing: the limit stays what was found.
 pub struct Shadow {
     limits: Limits,
 }
@@ -76,12 +76,10 @@ impl Turn for Shadow {
     }
 
     fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
-        self.limits.now_bytes = bytes.max(self.limits.floor_bytes).min(self.limits.saved_bytes);
-        self.beat()
+        Ok(Move::Written { bytes: bytes.max(self.limits.floor_bytes).min(self.limits.saved_bytes) })
     }
 
     fn release(&mut self) -> Result<Move, KnobError> {
-        self.limits.now_bytes = self.limits.saved_bytes;
         self.beat()
     }
 

@@ -12,11 +12,16 @@ pub const SCHEMA: &str = "weir.guard.log/1";
 const BURST: f64 = 30.0;
 const PER_SECOND: f64 = 1.0;
 
+/// That a target is out of reach is said again after so long.
+const AGAIN_NS: u64 = 60_000_000_000;
+
 /// What is remembered of a device's lines, to know which decision is news.
 #[derive(Debug, Default)]
 pub struct News {
     /// The last state that was told: a branch in which the guard does something counts as one.
     told: Option<Option<Branch>>,
+    /// When it was last told that a target is out of reach.
+    out_of_reach_ns: Option<u64>,
     /// Lines that may still come at once.
     room: Option<(f64, u64)>,
 }
@@ -29,6 +34,14 @@ impl News {
         // At the start all is well until something else is said.
         let first_calm = self.told.is_none() && decision.branch == Branch::Steady;
         self.told = Some(state);
+        if decision.branch == Branch::Infeasible {
+            let since = self.out_of_reach_ns.map(|at_ns| decision.at_ns.saturating_sub(at_ns));
+            let is_news = since.is_none_or(|ns| ns >= AGAIN_NS);
+            if is_news {
+                self.out_of_reach_ns = Some(decision.at_ns);
+            }
+            return is_news || *effect != Effect::None;
+        }
         (changed && !first_calm) || *effect != Effect::None
     }
 
@@ -53,7 +66,9 @@ fn state(branch: Branch) -> Option<Branch> {
         | Branch::Share
         | Branch::RateDrop
         | Branch::Probe
-        | Branch::Raise => None,
+        | Branch::Tip
+        | Branch::Raise
+        | Branch::Infeasible => None,
         other => Some(other),
     }
 }
@@ -194,10 +209,17 @@ mod tests {
             (Branch::Silent, Effect::None, true),
             (Branch::Silent, Effect::None, false),
             (Branch::Steady, Effect::None, true),
+            (Branch::Infeasible, Effect::None, true),
+            (Branch::Steady, Effect::None, false),
+            (Branch::Infeasible, Effect::None, false),
+            (Branch::Infeasible, Effect::Written { bytes: 7 }, true),
         ] {
             let decision = Decision { branch, ..testing::decision(0) };
             assert_eq!(news.is_news(&decision, &effect), expected, "{branch:?} {effect:?}");
         }
+        // It is said again a minute later.
+        let decision = Decision { branch: Branch::Infeasible, ..testing::decision(AGAIN_NS) };
+        assert!(news.is_news(&decision, &Effect::None));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::settings::guard::{GuardSettings, LeverChoice};
 use crate::store::Store;
 
 /// The least limit, however fast the device and however few its processors.
-const FLOOR_BYTES: u64 = 4 << 20;
+const FLOOR_BYTES: u64 = 1 << 20;
 /// Each processor may dirty so much before the kernel looks: 16 pages of 4 KiB (mm/percpu_counter), in two counters.
 const FLOOR_OF_PROCESSOR: u64 = 2 * 16 * 4096;
 
@@ -77,7 +77,8 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
         protect: protected(settings),
     };
     let parameters = about.parameters.clone();
-    let make_law = move || -> Box<dyn Law> { Box::new(Guard::new(parameters.clone())) };
+    let law = if settings.shadow { Guard::shadow } else { Guard::new };
+    let make_law = move || -> Box<dyn Law> { Box::new(law(parameters.clone())) };
     let posts = subjects.iter().map(|subject| Post::new(&subject.name, subject.number, make_law())).collect();
     let (board, manager) = (Board::default(), Manager::of_environment());
     let files = doors.serve(board.clone(), unix_seconds())?;

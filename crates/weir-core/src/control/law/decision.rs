@@ -51,6 +51,9 @@ pub enum Branch {
     Silent,
     /// For less than a second bulk writers get the least, to learn what syncs do undisturbed.
     Probe,
+    /// A limit at which syncs can be fast, and have become slow: for less than a second bulk writers get the least, so
+    /// that they become fast again.
+    Tip,
 }
 
 /// How the guard stands to a device.

@@ -9,16 +9,21 @@ use crate::control::{Sample, SensorSource};
 
 type Step = (Action, Branch);
 
+/// Who writes is told late: until a flood has lasted so long, the share of the protected is that of the time before.
+const WRITERS_TOLD_NS: u64 = SECOND_NS * 3 / 2;
+
 /// Of the rate at which syncs lost too much: beyond it the limit is raised with care.
 const NEARLY_FULL: f64 = 0.85;
 /// A step that is just more than the same limit again.
 const SMALL_STEP: f64 = 1.2;
+/// Of the same rate: there is nothing left that a higher limit could bring.
+const FULL: f64 = 0.97;
 
 impl Guard {
     /// One look beside bulk writers.
     pub(super) fn hold(&mut self, sample: &Sample, second: &View) -> Step {
         let whole = self.window.since(sample.at_ns.saturating_sub(self.parameters.window_ns));
-        if self.is_checkpoint(&whole) {
+        if self.presence.bulk_lasts(sample.at_ns, WRITERS_TOLD_NS) && self.is_checkpoint(&whole) {
             return self.checkpoint(sample, second);
         }
         let arriving = !self.flooded;
@@ -26,6 +31,9 @@ impl Guard {
         let armed = if arriving || changed { self.arm(sample, arriving) } else { None };
         if let Some(step) = armed {
             return step;
+        }
+        if self.shadow {
+            return self.only_see(sample, second);
         }
         if let Some(step) = self.probing(sample) {
             return step;
@@ -39,13 +47,27 @@ impl Guard {
         self.decide(sample)
     }
 
+    /// What syncs lose at the limit that was found.
+    fn only_see(&self, sample: &Sample, second: &View) -> Step {
+        let seen = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
+        let verdict = judge::judge(&seen, &self.reference, &self.parameters, None);
+        let branch = match (verdict.share, verdict.tail) {
+            _ if second.count == 0 && sample.syncs.oldest_ns > SECOND_NS => Branch::OldestSync,
+            (State::Bad, _) => Branch::Share,
+            (_, State::Bad) => Branch::Tail,
+            _ => Branch::Steady,
+        };
+        (Action::Keep, branch)
+    }
+
     /// Enters the regime of the concurrency seen now; whether that is another one than a moment ago.
     fn follow_concurrency(&mut self, sample: &Sample, arriving: bool) -> bool {
         let view = self.window.since(sample.at_ns.saturating_sub(3 * self.parameters.look_ns));
         let none = self.regimes.current().is_none();
         // Held back for their own pages, syncs wait for each other where nobody counts them: what is seen then is the
         // doing of the limit and no reason to choose one.
-        let misled = view.own_share > 0.05 || view.count < 3;
+        let counted = sample.syncs.threads > 0;
+        let misled = (!counted && view.own_share > 0.05) || view.count < 3;
         if none || (!misled && !self.regimes.here(view.concurrency)) {
             let second = self.window.since(sample.at_ns.saturating_sub(6 * self.parameters.look_ns));
             // Both short stretches must agree, or a single stall would change the regime.
@@ -62,11 +84,11 @@ impl Guard {
         let good = self.regimes.current().and_then(|regime| regime.good);
         let limit = sample.limits.now_bytes;
         self.settled_ns = self.settled_ns.max(sample.at_ns);
+        let start = self.regimes.current().map(|regime| regime.concurrency);
+        let start = self.start(sample, start.unwrap_or(1.0));
         let to = match good {
             Some(good) => good,
-            // A new concurrency: from where the limit is, unless it is a first flood.
-            None if !arriving => return None,
-            None => self.start(sample),
+            None => start,
         };
         if arriving && self.mood == super::Mood::Holding && limit < to {
             return None;
@@ -85,14 +107,14 @@ impl Guard {
         if let Some(probe) = self.probe {
             let view = self.window.since(probe.from_ns + 2 * self.parameters.look_ns);
             let hurts = view.own_share > 0.1;
-            if now < probe.until_ns && !hurts {
-                return Some((Action::Keep, Branch::Probe));
+            if now < probe.until_ns && (!hurts || probe.branch == Branch::Tip) {
+                return Some((Action::Keep, probe.branch));
             }
             self.probe = None;
             if view.count >= self.parameters.mean_samples && !hurts {
                 self.reference.bound(&view);
             }
-            return Some((self.set(sample, probe.back_bytes), Branch::Probe));
+            return Some((self.set(sample, probe.back_bytes), probe.branch));
         }
         let view = self.window.since(self.settled_ns);
         if now < self.settled_ns
@@ -103,21 +125,27 @@ impl Guard {
             return None;
         }
         let known = self.reference.at(view.concurrency).map_or(Known::Unknown, |expected| expected.known);
-        let floor = sample.limits.floor_bytes;
+        let floor = self.low(sample);
         let limit = sample.limits.now_bytes;
         // What is too much dirty for a moment's drain would make the probe a stall.
         let drain = self.rate.time_of(sample.backlog_bytes().saturating_sub(floor));
         let every = self.parameters.probe_every_ns;
+        let probe_ns = self.parameters.probe_ns;
         let regime = self.regimes.current()?;
         let due = regime.probed_ns.is_none_or(|at| now - at >= every);
-        if known == Known::Seen || !due || same(limit, floor) || drain > self.parameters.probe_ns / 4 {
+        if known == Known::Seen || !due || limit <= floor || same(limit, floor) || drain > probe_ns / 4 {
             return None;
         }
         regime.probed_ns = Some(now);
-        let action = self.set(sample, floor);
-        self.probe =
-            Some(Probe { from_ns: now, until_ns: now + self.parameters.probe_ns, back_bytes: limit });
-        Some((action, Branch::Probe))
+        Some(self.stay_low(sample, Branch::Probe, probe_ns, limit))
+    }
+
+    /// Leaves bulk writers the least for a moment.
+    fn stay_low(&mut self, sample: &Sample, branch: Branch, stay_ns: u64, back_bytes: u64) -> Step {
+        let now = sample.at_ns;
+        let action = self.set(sample, self.low(sample));
+        self.probe = Some(Probe { from_ns: now, until_ns: now + stay_ns, back_bytes, branch });
+        (action, branch)
     }
 
     fn is_checkpoint(&self, view: &View) -> bool {
@@ -260,13 +288,16 @@ impl Guard {
                 (Action::Keep, Branch::Infeasible)
             }
             State::Close => {
-                regime.good = Some(limit);
+                if verdict.off <= 0.0 {
+                    regime.holds(limit, now, &self.parameters);
+                }
                 regime.unstick();
                 (Action::Keep, self.quiet(sample))
             }
             State::Good => {
-                regime.good = Some(limit);
+                regime.holds(limit, now, &self.parameters);
                 regime.unstick();
+                self.rate.was_borne_at(point.delivered);
                 self.grow(sample, &view, &verdict, before, point)
             }
             State::Bad => self.shrink(sample, &verdict, point),
@@ -313,7 +344,12 @@ impl Guard {
         }
         let best = self.rate.best();
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
-        let mut most = self.parameters.raise_most;
+        if self.rate.full().is_some_and(|full| point.delivered > FULL * full) {
+            return (Action::Keep, self.quiet(sample));
+        }
+        // Beyond a limit that proved too high once, a step too far costs more than many small ones.
+        let mut most =
+            if regime.was_too_high() { self.parameters.settle_ratio } else { self.parameters.raise_most };
         if self.rate.full().is_some_and(|full| point.delivered > NEARLY_FULL * full) {
             most = most.min(SMALL_STEP);
         }
@@ -357,6 +393,11 @@ impl Guard {
             regime.cap(bytes, now, &self.parameters);
             if steep {
                 self.rate.was_full_at(point.delivered);
+                let low = self.low(sample);
+                let tip = self.regimes.current().and_then(|r| r.tip(point.bytes, low, &self.parameters));
+                if let Some(back) = tip {
+                    return self.stay_low(sample, Branch::Tip, self.parameters.tip_ns, back);
+                }
             }
         }
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
@@ -364,6 +405,10 @@ impl Guard {
             Way::Stuck => {
                 regime.stick(point, now + self.parameters.infeasible_ns);
                 (Action::Keep, Branch::Infeasible)
+            }
+            Way::Back(there) => {
+                regime.stick(there, now + self.parameters.infeasible_ns);
+                (self.set(sample, there.bytes), Branch::Infeasible)
             }
             Way::To(bytes) => {
                 self.before = Some(point);

@@ -34,6 +34,8 @@ struct Probe {
     from_ns: u64,
     until_ns: u64,
     back_bytes: u64,
+    /// What it is for: [`Branch::Probe`] or [`Branch::Tip`].
+    branch: Branch,
 }
 
 /// The guard of one device.
@@ -60,6 +62,8 @@ pub struct Guard {
     probe: Option<Probe>,
     /// Until then the protected processes need more room than a limit would leave them.
     roomy_until_ns: u64,
+    /// Nothing of what it decides is done.
+    shadow: bool,
 }
 
 impl Guard {
@@ -82,7 +86,14 @@ impl Guard {
             flooded: false,
             probe: None,
             roomy_until_ns: 0,
+            shadow: false,
         }
+    }
+
+    /// One whose decisions are only told. It says where it would begin; what it would do next hangs on what that limit
+    /// does, which nobody sees, so it does not judge limits that were never in force.
+    pub fn shadow(parameters: Parameters) -> Guard {
+        Guard { shadow: true, ..Guard::new(parameters) }
     }
 
     /// What to do now. Samples come in the order of time; an action is taken to be done when the next sample's
@@ -152,7 +163,7 @@ impl Guard {
             self.wanted = None;
         }
         let backlog = self.presence.idle_backlog();
-        let start = (self.start(sample) as f64 * self.parameters.idle_factor) as u64;
+        let start = (self.start(sample, second.concurrency) as f64 * self.parameters.idle_factor) as u64;
         let good = self.regimes.current().and_then(|regime| regime.good).unwrap_or(start);
         // The kernel writes back from half the limit on: below that the limit changes nothing.
         let cap =
@@ -188,9 +199,18 @@ impl Guard {
         }
     }
 
-    /// The limit for a device and a concurrency of which nothing is known.
-    fn start(&self, sample: &Sample) -> u64 {
+    /// The limit for a device and a concurrency of which nothing is known. More syncs at once bear more, and where they
+    /// go through the page cache their own pages need room.
+    fn start(&self, sample: &Sample, concurrency: f64) -> u64 {
+        let limits = sample.limits;
         let bytes = self.rate.best() * self.parameters.start_ns as f64 / 1e9;
+        let bytes = bytes.max(self.parameters.start_least_bytes as f64) * (1.0 + concurrency.max(1.0).log2());
+        (bytes as u64).clamp(limits.floor_bytes, limits.saved_bytes)
+    }
+
+    /// The limit of a moment in which bulk writers get the least.
+    fn low(&self, sample: &Sample) -> u64 {
+        let bytes = self.rate.best() * self.parameters.low_ns as f64 / 1e9;
         (bytes as u64).clamp(sample.limits.floor_bytes, sample.limits.saved_bytes)
     }
 

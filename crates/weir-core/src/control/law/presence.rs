@@ -8,9 +8,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Looks in which one look's single sync is not yet worth a limit.
 const LOOKS: usize = 10;
 
-/// The kernel counts pages under way by processor and adds them up late: a device that only serves syncs shows some
-/// floors of the limit under way, one that still writes what a flood left shows many.
-const SLACK_FLOORS: u64 = 8;
+/// A device that only serves syncs shows some times [`Parameters::slack_bytes`] under way, one that still writes what a
+/// flood left shows many.
+const SLACKS: u64 = 8;
 
 /// Who is there.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +22,8 @@ pub(super) struct Presence {
     pause_ns: f64,
     protected: bool,
     last_bulk_ns: Option<u64>,
+    /// Since when bulk writers write without a pause that counts.
+    bulk_since_ns: u64,
     /// Time, bytes of bulk writers, inflow and syncs of the last looks.
     inflow: VecDeque<Inflow>,
     backlog_bytes: u64,
@@ -82,6 +84,9 @@ impl Presence {
             self.told_ns = Some(sample.at_ns);
         }
         if self.bulk_writes(sample, parameters, best) {
+            if !self.bulk_active(sample.at_ns, parameters) {
+                self.bulk_since_ns = sample.at_ns;
+            }
             self.last_bulk_ns = Some(sample.at_ns);
         }
         self.watch_quiet(sample, parameters);
@@ -99,7 +104,7 @@ impl Presence {
             syncs: sum.syncs + look.syncs,
         });
         let seconds = (sum.elapsed_ns as f64 / 1e9).max(1e-3);
-        let least = (sample.limits.floor_bytes as f64).max(best * parameters.bulk_share);
+        let least = (parameters.slack_bytes as f64).max(best * parameters.bulk_share);
         // Writers are asked for less often than looks are taken: who was told of them lately is told.
         if self.told_ns.is_some_and(|at| sample.at_ns - at < SECOND_NS) {
             return sum.bulk as f64 / seconds > least;
@@ -108,7 +113,7 @@ impl Presence {
         let own = self.bytes_per_sync.unwrap_or(0.0) * sum.syncs as f64 * 1.5;
         let unexplained = self.bytes_per_sync.is_some() || sum.syncs == 0;
         let flows = unexplained && (sum.all as f64 - own) / seconds > least;
-        flows || self.backlog_bytes > 2 * sample.limits.floor_bytes
+        flows || self.backlog_bytes > 2 * parameters.slack_bytes
     }
 
     fn watch_quiet(&mut self, sample: &Sample, parameters: &Parameters) {
@@ -116,7 +121,7 @@ impl Presence {
         let steady = self.syncs.iter().rev().take(2).any(|any| *any);
         let quiet = steady
             && !self.bulk_active(sample.at_ns, parameters)
-            && sample.flow.writeback_bytes < SLACK_FLOORS * sample.limits.floor_bytes
+            && sample.flow.writeback_bytes < SLACKS * parameters.slack_bytes
             && sample.syncs.held_back == 0;
         if !quiet {
             self.quiet_since_ns = None;
@@ -149,6 +154,11 @@ impl Presence {
     /// Whether bulk writers write, or did a moment ago.
     pub fn bulk_active(&self, now_ns: u64, parameters: &Parameters) -> bool {
         self.last_bulk_ns.is_some_and(|at| now_ns - at < parameters.bulk_idle_after_ns)
+    }
+
+    /// Whether bulk writers have written for so long.
+    pub fn bulk_lasts(&self, now_ns: u64, long_ns: u64) -> bool {
+        self.last_bulk_ns.is_some() && now_ns.saturating_sub(self.bulk_since_ns) >= long_ns
     }
 
     /// Since when nothing disturbs the syncs, where that has lasted a second.

@@ -71,6 +71,12 @@ impl Rate {
         self.full = Some(self.full.map_or(delivered, |full| (full + delivered) / 2.0));
     }
 
+    /// Syncs lost little while so many bytes per second were delivered: a rate that is much higher than the one at which
+    /// they lost much says that the device has become faster.
+    pub fn was_borne_at(&mut self, delivered: f64) {
+        self.full = self.full.filter(|full| delivered < 1.1 * full);
+    }
+
     /// The rate at which syncs lost much, in bytes per second, where that was seen.
     pub fn full(&self) -> Option<f64> {
         self.full

@@ -1,11 +1,17 @@
 //! What was learned about the limit at one concurrency: where it was good, where it was too high, how syncs answer.
 
+mod way;
+
 use super::judge::Verdict;
 use crate::control::Parameters;
+
+pub(super) use way::Way;
 
 /// Octaves within which two concurrencies want the same limit.
 const SAME_OCTAVES: f64 = 0.8;
 const REGIMES_MOST: usize = 12;
+/// Stays at the floor that may fail to bring syncs back until a limit counts as too high.
+const TIPS_MOST: u8 = 2;
 /// Improvements smaller than this (of a logarithm) are none.
 const NOTICEABLE: f64 = 0.1;
 /// Differences larger than this (of a logarithm) at one limit mean that something else has changed.
@@ -42,8 +48,12 @@ struct Relaxed {
 #[derive(Debug, Clone)]
 pub(super) struct Regime {
     pub concurrency: f64,
-    /// The limit that was last good.
+    /// The highest limit that held lately.
     pub good: Option<u64>,
+    /// When it did last.
+    held_ns: u64,
+    /// Stays at the floor in a row that did not bring syncs back.
+    tips: u8,
     /// Share of their rate that syncs lose as the limit grows by a factor of e.
     pub gain: f64,
     ceiling: Option<Ceiling>,
@@ -58,15 +68,6 @@ pub(super) struct Regime {
     relaxed: Option<Relaxed>,
     /// When a probe was last made.
     pub probed_ns: Option<u64>,
-}
-
-/// Where to go from a limit that misses the target.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Way {
-    /// To a limit.
-    To(u64),
-    /// Nowhere: this one is the best, and it is not good enough.
-    Stuck,
 }
 
 /// All concurrencies.
@@ -127,6 +128,8 @@ impl Regime {
         Regime {
             concurrency,
             good: None,
+            held_ns: 0,
+            tips: 0,
             gain,
             ceiling: None,
             points: Vec::new(),
@@ -140,6 +143,34 @@ impl Regime {
 
     fn near(&self, concurrency: f64) -> bool {
         (octaves(self.concurrency) - octaves(concurrency)).abs() < SAME_OCTAVES
+    }
+
+    /// Whether any limit was too high here yet.
+    pub fn was_too_high(&self) -> bool {
+        self.ceiling.is_some()
+    }
+
+    /// The target was held at this limit. A lower one than is known to hold says nothing against that.
+    pub fn holds(&mut self, bytes: u64, now_ns: u64, parameters: &Parameters) {
+        self.tips = 0;
+        let is_old = now_ns.saturating_sub(self.held_ns) > parameters.memory_ns;
+        if is_old || self.good.is_none_or(|good| bytes as f64 >= good as f64 * 0.96) {
+            (self.good, self.held_ns) = (Some(bytes), now_ns);
+        }
+    }
+
+    /// Syncs became slow at this limit. Where to lead it after a short stay at the floor: to where they were fast, or a
+    /// little below that; `None` where no such limit is known, or where two such stays have not helped.
+    pub fn tip(&mut self, bytes: u64, floor: u64, parameters: &Parameters) -> Option<u64> {
+        let good = self.good.filter(|good| bytes <= good.saturating_mul(2))?;
+        if self.tips >= TIPS_MOST || bytes <= floor {
+            return None;
+        }
+        self.tips += 1;
+        let back = good.min(bytes);
+        let back = if same(back, bytes) { (back as f64 * parameters.refute) as u64 } else { back };
+        self.good = Some(back.max(floor));
+        self.good.filter(|back| !same(*back, floor))
     }
 
     /// No limit holds the target; this one is the best.
@@ -259,6 +290,10 @@ impl Regime {
             factor = factor.min(parameters.raise_most.sqrt());
         }
         let factor = factor.min(most).clamp(1.05, parameters.raise_most);
+        // Up to what is known to hold there is no need for care.
+        if let Some(good) = self.good.filter(|good| *good > from && !same(*good, from)) {
+            return Some(good.min((from as f64 * parameters.raise_most) as u64));
+        }
         let Some(ceiling) = self.ceiling else { return Some((from as f64 * factor) as u64) };
         if ceiling.until_ns <= now_ns {
             // Long enough ago; a small step over it shows whether it still stands.
@@ -273,96 +308,6 @@ impl Regime {
         }
         let middle = (from as f64 * ceiling.bytes as f64).sqrt();
         Some((from as f64 * factor).min(middle) as u64)
-    }
-
-    /// Where to go from a limit that misses the target, as measured there.
-    pub fn leave(
-        &mut self,
-        now: &Point,
-        verdict: &Verdict,
-        bounds: (u64, u64),
-        parameters: &Parameters,
-    ) -> Way {
-        let best = self.best().unwrap_or(*now);
-        let helped = now.off < best.off + NOTICEABLE;
-        let (bytes, up) = if verdict.own && now.off > NOTICEABLE {
-            ((now.bytes as f64 * parameters.raise_most) as u64, true)
-        } else {
-            ((now.bytes as f64 * self.cut(verdict, parameters)) as u64, false)
-        };
-        let to = bytes.clamp(bounds.0, bounds.1);
-        let beyond = |point: &&Point| {
-            !same(point.bytes, now.bytes)
-                && ((up && point.bytes > now.bytes) || (!up && point.bytes < now.bytes))
-        };
-        let held = self.points.iter().filter(beyond).filter(|point| point.off <= 0.0);
-        if let Some(nearest) = held.min_by_key(|point| point.bytes.abs_diff(now.bytes)) {
-            // A steep loss outlasts a small step.
-            let steep = now.off > NOTICEABLE && !up;
-            return Way::To(if steep { nearest.bytes.min(to) } else { nearest.bytes });
-        }
-        let known = self.points.iter().filter(beyond).min_by(|a, b| a.off.total_cmp(&b.off));
-        match known {
-            // That way was tried: it is better there, or it is not.
-            Some(point) if point.off < now.off - NOTICEABLE => return Way::To(point.bytes),
-            Some(_) => return self.settle(now, &best, up, bounds),
-            None => {}
-        }
-        if same(to, now.bytes) {
-            return self.settle(now, &best, up, bounds);
-        }
-        if now.off < NOTICEABLE {
-            return Way::To(to);
-        }
-        self.fruitless =
-            if helped && best.at_ns == now.at_ns && self.improves(now) { 0 } else { self.fruitless + 1 };
-        // A plateau may be crossed in a few steps; where none of them helped it is the end of it.
-        if self.fruitless > 3 {
-            return self.settle(now, &best, up, bounds);
-        }
-        Way::To(to)
-    }
-
-    /// Whether a measurement is noticeably better than every other.
-    fn improves(&self, now: &Point) -> bool {
-        self.points
-            .iter()
-            .filter(|point| point.at_ns != now.at_ns)
-            .all(|point| now.off < point.off - NOTICEABLE)
-    }
-
-    /// To the best there is; where that is here, once the other way; then nowhere.
-    fn settle(&self, now: &Point, best: &Point, up: bool, bounds: (u64, u64)) -> Way {
-        if !same(best.bytes, now.bytes) {
-            return Way::To(best.bytes);
-        }
-        // A near miss is not worth an excursion.
-        if now.off < NOTICEABLE {
-            return Way::Stuck;
-        }
-        let other = if up { now.bytes / 2 } else { now.bytes * 2 }.clamp(bounds.0, bounds.1);
-        let tried =
-            |point: &Point| !same(point.bytes, now.bytes) && (point.bytes < now.bytes) == (other < now.bytes);
-        if same(other, now.bytes) || self.points.iter().any(tried) { Way::Stuck } else { Way::To(other) }
-    }
-
-    /// Factor of a cut.
-    fn cut(&self, verdict: &Verdict, parameters: &Parameters) -> f64 {
-        let keep = parameters.target.keep;
-        let mut factor: f64 = 1.0;
-        if let Some(kept) = verdict.kept.filter(|kept| *kept < keep) {
-            // A little below the edge, or the next window is a toss-up.
-            let short = keep - kept + 0.25 * (1.0 - keep);
-            let least = if kept < keep / 3.0 { parameters.cut_most } else { parameters.cut_most.sqrt() };
-            factor = factor.min((-short / self.gain).exp().max(least));
-        }
-        if let (super::judge::State::Bad, Some(p99), Some(target)) =
-            (verdict.tail, verdict.p99_ns, verdict.target_ns)
-        {
-            let wanted = parameters.tail_room * target as f64 / p99.max(1) as f64;
-            factor = factor.min(wanted.max(parameters.cut_most.sqrt()));
-        }
-        factor.min(0.95)
     }
 }
 

@@ -14,6 +14,8 @@ pub(super) const PERIODIC_NS: u64 = 5_000_000_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Writer {
     active: bool,
+    /// Sleeps until it may write again.
+    is_held: bool,
     since: u64,
     dirtied: u64,
     /// When it may write next if it wants less than it can.
@@ -66,6 +68,7 @@ impl Plant {
             self.cache.estimate(now, true);
         }
         let writer = &mut self.writers[i as usize];
+        writer.is_held = false;
         match self.cache.balance(writer.dirtied, writer.since, now) {
             Verdict::Stop(until) => return self.hold_writer(i, until),
             Verdict::Pause(until, paid) if writer.dirtied > 0 => {
@@ -103,7 +106,13 @@ impl Plant {
         self.at(next, Agent::Writer(i));
     }
 
+    /// Whether bulk writers or write-back are at work now.
+    pub(super) fn bulk_at_work(&self) -> bool {
+        self.flusher.active || self.writers.iter().any(|writer| writer.active && !writer.is_held)
+    }
+
     fn hold_writer(&mut self, i: u32, until: u64) {
+        self.writers[i as usize].is_held = true;
         let held = if self.spec.bulk.protected {
             self.ended.held += 1;
             &mut self.ended.held_ns

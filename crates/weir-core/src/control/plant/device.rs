@@ -11,7 +11,8 @@ pub(super) struct Device {
     spec: DeviceSpec,
     busy_until: u64,
     latency_factor: f64,
-    rate_factor: f64,
+    bytes_factor: f64,
+    requests_factor: f64,
     credits: f64,
     credits_at: u64,
     phase: f64,
@@ -25,7 +26,8 @@ impl Device {
             spec,
             busy_until: 0,
             latency_factor: 1.0,
-            rate_factor: 1.0,
+            bytes_factor: 1.0,
+            requests_factor: 1.0,
             credits,
             credits_at: 0,
             phase: random.uniform(),
@@ -33,8 +35,8 @@ impl Device {
         }
     }
 
-    pub fn set_rate(&mut self, factor: f64) {
-        self.rate_factor = factor;
+    pub fn set_rate(&mut self, bytes_factor: f64, requests_factor: f64) {
+        (self.bytes_factor, self.requests_factor) = (bytes_factor, requests_factor);
     }
 
     pub fn set_latency(&mut self, factor: f64) {
@@ -52,13 +54,13 @@ impl Device {
             drift if drift.period_ns == 0 => 1.0,
             drift => 1.0 + drift.share * (TAU * (now as f64 / drift.period_ns as f64 + self.phase)).sin(),
         };
-        let mut bytes = self.spec.bytes_per_second * self.rate_factor * wave;
+        let mut bytes = self.spec.bytes_per_second * self.bytes_factor * wave;
         if let Some(credits) = self.spec.credits
             && self.credits <= 0.0
         {
             bytes = bytes.min(credits.baseline_bytes_per_second);
         }
-        (bytes, self.spec.requests_per_second * self.rate_factor * wave)
+        (bytes, self.spec.requests_per_second * self.requests_factor * wave)
     }
 
     /// Whether write-back has to wait for a request to end.
@@ -66,10 +68,11 @@ impl Device {
         self.spec.slice_ns == 0 && self.under_way >= self.spec.depth
     }
 
-    /// Takes a request and says when it ends.
-    pub fn serve(&mut self, bytes: u64, now: u64, random: &mut Random) -> u64 {
+    /// Takes a request and says when it ends; `crowd` sync threads share the processors with bulk writers at
+    /// work.
+    pub fn serve(&mut self, bytes: u64, now: u64, crowd: u32, random: &mut Random) -> u64 {
         self.earn(bytes, now);
-        let mut busy = self.spec.occupancy_ns as f64;
+        let mut busy = (self.spec.occupancy_ns + self.spec.crowded_ns * u64::from(crowd)) as f64;
         if self.spec.line_bytes_per_second > 0.0 {
             busy += bytes as f64 / self.spec.line_bytes_per_second * 1e9;
         }

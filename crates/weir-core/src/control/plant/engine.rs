@@ -182,7 +182,12 @@ impl Plant {
             Event::Wanted(rate) => self.spec.bulk.wanted_bytes_per_second = rate,
             Event::Checkpoint(protected) => self.spec.bulk.protected = protected,
             Event::Rate(factor) => {
-                self.device.set_rate(factor);
+                self.device.set_rate(factor, factor);
+                self.follow_rates();
+                self.drain();
+            }
+            Event::Bandwidth(factor) => {
+                self.device.set_rate(factor, 1.0);
                 self.follow_rates();
                 self.drain();
             }
@@ -246,7 +251,7 @@ impl Plant {
         Syncs {
             ended: ended.syncs.clone(),
             under_way: under_way().count() as u32,
-            threads: if ended.syncs.count() > 0 { self.threads.len() as u32 } else { 0 },
+            threads: if ended.syncs.count() > 0 { self.spec.syncs.threads } else { 0 },
             oldest_ns: under_way().min().map_or(0, |since| self.now - since),
             held_back_ns: ended.held_ns,
             held_back: ended.held,
@@ -288,7 +293,8 @@ impl Plant {
 
     fn drain(&mut self) {
         while let Some(request) = self.queue.pop(self.now) {
-            let ends = self.device.serve(request.bytes, self.now, &mut self.random);
+            let crowd = if self.bulk_at_work() { self.spec.syncs.threads } else { 0 };
+            let ends = self.device.serve(request.bytes, self.now, crowd, &mut self.random);
             self.at(ends, Agent::Done(request));
         }
         if let Some(ready) = self.queue.ready_ns(self.now)

@@ -26,6 +26,8 @@ pub enum Event {
     Checkpoint(bool),
     /// The device accepts this multiple of its specified bytes and requests.
     Rate(f64),
+    /// The device accepts this multiple of its specified bytes, and as many requests as before.
+    Bandwidth(f64),
     /// A request takes this multiple of its specified latency.
     Latency(f64),
     /// The device ends nothing for so long, in nanoseconds.
@@ -74,7 +76,7 @@ impl Script {
 
     /// The phases that a guard is measured with, each of `phase` seconds: idle at ten threads and at one, a flood at
     /// one thread, at ten, at one again, bulk alone, syncs alone. With `steps` the device falls to a quarter of its
-    /// rate for a third of each flooded phase.
+    /// bytes a second for a third of each flooded phase.
     pub fn gauntlet(phase: u64, steps: bool) -> Script {
         let phase = phase as f64;
         let mut script = Script { length_ns: (phase * 7.0) as u64 * SECOND, events: Vec::new() };
@@ -84,8 +86,8 @@ impl Script {
             let flood = u32::from((2..6).contains(&i));
             script = script.and(begin, Event::Threads(threads)).and(begin, Event::Flood(flood));
             if steps && flood == 1 {
-                script = script.and(begin + phase / 3.0, Event::Rate(0.24));
-                script = script.and(begin + phase * 2.0 / 3.0, Event::Rate(1.0));
+                script = script.and(begin + phase / 3.0, Event::Bandwidth(0.24));
+                script = script.and(begin + phase * 2.0 / 3.0, Event::Bandwidth(1.0));
             }
         }
         script

@@ -34,6 +34,11 @@ pub struct DeviceSpec {
     pub latency_ns: u64,
     /// One request keeps the device (below a throttle) from the next for so long, in nanoseconds.
     pub occupancy_ns: u64,
+    /// So much longer for each sync thread while a bulk writer or write-back is at work on the processors that they all
+    /// need, in nanoseconds. It makes the plant bistable: syncs that are fast use up the requests of a slice and bulk writers
+    /// sleep; syncs that are slow leave the requests to bulk writers, which then run and keep syncs slow. 0 where
+    /// processors abound.
+    pub crowded_ns: u64,
     /// Bytes per second of the device below its throttle.
     pub line_bytes_per_second: f64,
     /// Requests that may be under way before write-back has to wait for one. A throttle stands before this bound, so
@@ -146,6 +151,7 @@ impl Default for DeviceSpec {
             slice_ns: 100 * MILLISECOND,
             latency_ns: 45_000,
             occupancy_ns: 24_000,
+            crowded_ns: 0,
             line_bytes_per_second: 2.4e9,
             depth: 64,
             drift: Drift::default(),
@@ -229,6 +235,15 @@ impl PlantSpec {
     /// As A; its rate steps to 60 MB/s and back in scripts made for it ([`super::Script::gauntlet`]).
     pub fn device_d() -> PlantSpec {
         PlantSpec::device_a()
+    }
+
+    /// The same machine with few processors, on which syncs and bulk writers are in each other's way: at many limits
+    /// it has two states that last.
+    pub fn crowded(mut self) -> PlantSpec {
+        self.device.crowded_ns = 20_000;
+        self.bulk.fresh_bytes_per_second = 0.6e9;
+        self.bulk.rewriting_bytes_per_second = 0.6e9;
+        self
     }
 
     /// One of the four by its letter.

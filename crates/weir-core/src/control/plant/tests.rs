@@ -117,3 +117,19 @@ fn a_stall_shows_in_the_age_of_the_oldest_sync_before_anything_ends() {
     assert!(sample.syncs.oldest_ns > SECOND, "{}", sample.syncs.oldest_ns);
     assert_eq!(sample.syncs.ended.count() + sample.flow.writes, 0);
 }
+
+#[test]
+fn at_one_limit_syncs_are_fast_or_slow_by_what_was_before_where_processors_are_few() {
+    let spec = || {
+        let mut spec = PlantSpec::device_a().crowded();
+        (spec.syncs.threads, spec.bulk.writers) = (0, 0);
+        spec
+    };
+    let commits = |first: Event, then: Event| {
+        let script = Script::of_seconds(20).and(1.0, first).and(4.0, then);
+        simulate(&spec(), &script, Law::Static(30_000_000), 1).commits_per_second(8, 20)
+    };
+    let fast = commits(Event::Threads(10), Event::Flood(1));
+    let slow = commits(Event::Flood(1), Event::Threads(10));
+    assert!(fast > 1.3 * slow, "syncs first {fast}, flood first {slow}");
+}

@@ -149,6 +149,10 @@ fn because(decision: &Decision) -> String {
         ),
         Branch::Silent => "the sensor is silent".to_string(),
         Branch::Probe => "a moment at the floor, to learn what syncs do undisturbed".to_string(),
+        Branch::Tip => format!(
+            "{} at a limit that held: a moment at the floor, to make syncs fast again",
+            kept.map_or("syncs became slow".to_string(), |kept| format!("only {kept}"))
+        ),
     }
 }
 

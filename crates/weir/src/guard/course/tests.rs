@@ -307,14 +307,13 @@ fn a_limit_that_is_refused_is_tried_again_ever_less_often() {
 }
 
 #[test]
-fn a_shadow_goes_on_as_if_it_had_turned_the_limit() {
+fn a_shadow_turns_nothing_and_shows_the_limit_in_force() {
     let mut shadow = Shadow::of(Limits { now_bytes: 7, saved_bytes: SAVED, floor_bytes: FLOOR });
     assert_eq!(shadow.limits().unwrap().now_bytes, SAVED);
-    for (asked, now) in [(1, FLOOR), (8_000_000, 8_000_000), (u64::MAX, SAVED)] {
-        shadow.set(asked).unwrap();
-        assert_eq!(shadow.limits().unwrap().now_bytes, now);
+    for (asked, would_be) in [(1, FLOOR), (8_000_000, 8_000_000), (u64::MAX, SAVED)] {
+        assert_eq!(shadow.set(asked).unwrap(), Move::Written { bytes: would_be });
+        assert_eq!(shadow.limits().unwrap().now_bytes, SAVED);
     }
-    shadow.set(FLOOR).unwrap();
     shadow.release().unwrap();
     assert_eq!(shadow.limits().unwrap().now_bytes, SAVED);
 }

@@ -198,3 +198,34 @@ fn a_canary_is_enough_to_hold() {
     let seen = toy.run(&mut guard, 60.0);
     assert!(toy.limits.now_bytes < 100_000_000, "{} {:?}", toy.limits.now_bytes, branches(&seen));
 }
+
+#[test]
+fn a_shadow_says_where_it_would_begin_and_judges_no_limit_that_was_never_in_force() {
+    let (mut toy, _) = guarded(Scene::default());
+    let mut guard = Guard::shadow(Parameters::default());
+    let mut look = |toy: &mut Toy| {
+        let (sample, ..) = toy.look(SECOND / 10);
+        guard.step(&sample)
+    };
+    (0..80).for_each(|_| drop(look(&mut toy)));
+    toy.scene.flood = FLOOD;
+    let decisions: Vec<_> = (0..300).map(|_| look(&mut toy)).collect();
+    let armed = decisions.iter().filter(|decision| decision.branch == Branch::Arm).count();
+    let later = decisions[20..].iter().filter(|decision| decision.action != Action::Keep).count();
+    assert_eq!((armed, later), (1, 0), "{:?}", decisions[0]);
+    assert!(decisions[100..].iter().all(|decision| decision.inputs.limit_bytes == toy.limits.saved_bytes));
+    let lost = [Branch::Share, Branch::OldestSync];
+    let told = decisions[100..].iter().filter(|decision| lost.contains(&decision.branch)).count();
+    assert!(told > 100, "said at {told} looks that syncs lose");
+}
+
+/// Until writers are named, the protected are all that is known to have written.
+#[test]
+fn a_bulk_writer_that_is_not_named_yet_is_no_checkpoint() {
+    let (mut toy, mut guard) = taught(Scene { protected_share: 1.0, ..Scene::default() });
+    toy.scene.flood = FLOOD;
+    let mut seen = toy.run(&mut guard, 1.0);
+    toy.scene.protected_share = 0.05;
+    seen.extend(toy.run(&mut guard, 5.0));
+    assert!(!branches(&seen).contains(&Branch::Checkpoint), "{:?}", branches(&seen));
+}
