@@ -4,6 +4,7 @@ use super::fileio::Fileio;
 use super::general::General;
 use super::log::{Log, Quit};
 use super::options::{self, Kind};
+use super::script::ScriptRequest;
 use super::values::Values;
 use super::{HEADER, LEGACY_HEADER, VERSION, help};
 
@@ -27,6 +28,8 @@ pub enum Request {
     Run(Settings),
     /// Remove the files.
     Cleanup(Settings),
+    /// Read a Lua script and do what its command asks for.
+    Script(Box<ScriptRequest>),
 }
 
 /// Reads a configuration file for the parser: its content, or the system's answer as text.
@@ -52,19 +55,26 @@ struct Typed {
 /// Parses the words after the program's name. `config` reads the file of `--config-file`.
 pub fn parse(words: &[String], config: ReadConfig<'_>, log: &mut Log<'_>) -> Result<Request, Quit> {
     let mut typed = sort(words, config, log)?;
-    typed.values.defaults(options::general());
+    typed.values.defaults(options::general().chain(options::database()));
     if typed.values.flag("help") {
         log.raw(&help::general());
         return Ok(Request::Done);
     }
     if typed.values.flag("version") {
         log.raw(&format!("{VERSION}\n"));
-        log.console.err("This is weir's fileio, which takes the command lines of sysbench 1.0.20.\n");
+        log.console.err("This is weir, which takes command lines of sysbench 1.0.20.\n");
         return Ok(Request::Done);
     }
     let general = General::from_values(&mut typed.values, typed.old_style, log)?;
     log.notice(if general.legacy_report { LEGACY_HEADER } else { HEADER });
-    let command = check_test(&mut typed, log)?;
+    let command = match check_test(&typed, log)? {
+        Test::Fileio(command) => command,
+        Test::Script(test) => {
+            let Typed { values, command, pending, .. } = typed;
+            let request = ScriptRequest { general, test, command, values, pending };
+            return Ok(Request::Script(Box::new(request)));
+        }
+    };
     read_pending(&mut typed, log)?;
     match command.as_str() {
         "help" => {
@@ -113,14 +123,6 @@ fn positional(typed: &mut Typed, word: &str, log: &mut Log<'_>) -> Result<(), Qu
     Ok(())
 }
 
-/// Name and value of `name=value` or `name`.
-fn split(option: &str) -> (&str, Option<&str>) {
-    match option.split_once('=') {
-        Some((name, value)) => (name, Some(value)),
-        None => (option, None),
-    }
-}
-
 /// Takes a general option; false if it is none, or has no value of its kind.
 fn take_general(
     values: &mut Values,
@@ -128,7 +130,7 @@ fn take_general(
     config: ReadConfig<'_>,
     log: &mut Log<'_>,
 ) -> Result<bool, Quit> {
-    let (name, value) = split(option);
+    let (name, value) = options::split(option);
     match options::general_kind(name) {
         None => Ok(false),
         Some(Kind::File) => {
@@ -154,51 +156,53 @@ fn read_config(
         Ok(content) => {
             let read = values.read_config(&content);
             read.map_err(|complaint| log.usage(format!("{path}: {complaint}")))?;
-            for name in values.unknown.drain(..) {
-                log.console.err(&format!("WARNING: {path}: unknown option '{name}' is ignored\n"));
-            }
         }
     }
     Ok(())
 }
 
-/// The command, once it is clear that the test is fileio.
-fn check_test(typed: &mut Typed, log: &mut Log<'_>) -> Result<String, Quit> {
+/// Which test was asked for.
+enum Test {
+    /// fileio, and the command.
+    Fileio(String),
+    /// A script: a file, or the name of a module.
+    Script(String),
+}
+
+fn check_test(typed: &Typed, log: &mut Log<'_>) -> Result<Test, Quit> {
     let Some(test) = typed.test.as_deref().filter(|test| !test.is_empty() && *test != "-") else {
         return Err(log.usage(
-            "weir runs no Lua scripts, neither from a file nor from standard input: name the test and a command, \
-             as in 'sysbench fileio run'",
+            "weir reads no script from standard input: name the test and a command, as in 'sysbench fileio run'",
         ));
     };
     if test == "fileio" {
         let missing = "The 'fileio' test requires a command argument. See 'sysbench fileio help'";
-        return typed.command.take().ok_or_else(|| log.usage(missing));
+        return typed.command.clone().map(Test::Fileio).ok_or_else(|| log.usage(missing));
     }
-    Err(match test {
-        _ if OTHER_TESTS.contains(&test) => log.usage(format!(
-            "weir does not do sysbench's '{test}' test: it measures storage. Of sysbench's tests it runs fileio."
-        )),
-        _ if test.starts_with("oltp") || test.starts_with("select_random") || test == "bulk_insert" => {
-            log.usage(format!(
-                "weir does not do '{test}' under sysbench's name. Of sysbench's tests it runs fileio."
-            ))
-        }
-        _ if test.ends_with(".lua") => {
-            log.usage(format!("weir runs no Lua scripts ('{test}'). Of sysbench's tests it runs fileio."))
-        }
-        _ => log
-            .fatal(format!("Cannot find benchmark '{test}': no such built-in test, file or module")),
-    })
+    if OTHER_TESTS.contains(&test) {
+        return Err(log.usage(format!(
+            "weir does not do sysbench's '{test}' test: it measures storage. Of sysbench's built-in tests it runs fileio."
+        )));
+    }
+    Ok(Test::Script(test.to_string()))
 }
 
 fn read_pending(typed: &mut Typed, log: &mut Log<'_>) -> Result<(), Quit> {
     for option in &typed.pending {
-        let (name, value) = split(option);
+        let (name, value) = options::split(option);
         let taken = options::fileio_kind(name).is_some_and(|kind| typed.values.set(name, value, kind));
         if !taken {
             return Err(log.usage(format!("invalid option: --{option}")));
         }
     }
     typed.values.defaults(options::FILEIO);
+    warn_of_unknown(&typed.values, log);
     Ok(())
+}
+
+/// Says which options of a configuration file act on nothing.
+pub fn warn_of_unknown(values: &Values, log: &mut Log<'_>) {
+    for name in values.unknown() {
+        log.console.err(&format!("WARNING: --config-file: unknown option '{name}' is ignored\n"));
+    }
 }

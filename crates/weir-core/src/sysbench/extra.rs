@@ -4,7 +4,7 @@
 use super::args::Settings;
 use super::fileio::IoMode;
 use super::report::Counts;
-use crate::result::record::{Class, ClassRecord, JobRecord};
+use crate::result::record::JobRecord;
 use crate::stats::quantile::quantile;
 use crate::stats::{Histogram, little};
 use crate::units::Nanos;
@@ -19,13 +19,9 @@ const STALL_NS: u64 = 1_000_000_000;
 /// Both blocks, ready to print.
 pub fn blocks(settings: &Settings, record: &JobRecord) -> String {
     let mut text = String::from("weir: latency by class, from intended start to completion (ms)\n");
-    text.push_str(&format!("    {:<8}{:>12}{:>11}", "", "count", "mean"));
-    for (name, _) in QUANTILES {
-        text.push_str(&format!("{name:>11}"));
-    }
-    text.push_str(&format!("{:>11}\n", "max"));
+    text.push_str(&head());
     for (class, measured) in &record.classes {
-        text.push_str(&table_row(*class, measured));
+        text.push_str(&row(class.name(), &measured.latency));
     }
     text.push_str("\nweir: how to read this report\n");
     for line in lines(settings, record) {
@@ -48,15 +44,22 @@ fn quantile_ms(latency: &Histogram, q: f64) -> String {
     quantile(latency, q).ns().map_or_else(|| "too few".to_string(), |ns| ms(ns as f64))
 }
 
-fn table_row(class: Class, measured: &ClassRecord) -> String {
-    let latency = &measured.latency;
-    let mut row =
-        format!("    {:<8}{:>12}{:>11}", class.name(), latency.count(), ms(latency.mean().unwrap_or(0.0)));
+/// The table's first line.
+pub(super) fn head() -> String {
+    let mut text = format!("    {:<8}{:>12}{:>11}", "", "count", "mean");
+    for (name, _) in QUANTILES {
+        text.push_str(&format!("{name:>11}"));
+    }
+    text + &format!("{:>11}\n", "max")
+}
+
+/// One of its rows.
+pub(super) fn row(name: &str, latency: &Histogram) -> String {
+    let mut row = format!("    {name:<8}{:>12}{:>11}", latency.count(), ms(latency.mean().unwrap_or(0.0)));
     for (_, q) in QUANTILES {
         row.push_str(&format!("{:>11}", quantile_ms(latency, q)));
     }
-    row.push_str(&format!("{:>11}\n", ms(latency.max().unwrap_or(0) as f64)));
-    row
+    row + &format!("{:>11}\n", ms(latency.max().unwrap_or(0) as f64))
 }
 
 fn lines(settings: &Settings, record: &JobRecord) -> Vec<String> {
@@ -70,8 +73,9 @@ fn lines(settings: &Settings, record: &JobRecord) -> Vec<String> {
         lateness(record),
         stall(record, &counts),
         too_short(record, &counts),
-        settings.general.ignored_rand_type.as_ref().map(|kind| {
-            format!("--rand-type={kind} has no effect on fileio, here or in sysbench: offsets are uniform.")
+        settings.general.shape_given.then(|| {
+            let shape = settings.general.random.shape.name();
+            format!("--rand-type={shape} has no effect on fileio, here or in sysbench: offsets are uniform.")
         }),
         verified(record),
     ]
@@ -83,7 +87,7 @@ fn lines(settings: &Settings, record: &JobRecord) -> Vec<String> {
 }
 
 /// Notes are written to follow a colon; here they stand alone.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     let end = if text.ends_with('.') { "" } else { "." };
@@ -165,21 +169,30 @@ fn lateness(record: &JobRecord) -> Option<String> {
 fn stall(record: &JobRecord, counts: &Counts) -> Option<String> {
     let oldest = record.intervals.iter().map(|interval| interval.oldest_ns).max().unwrap_or(0);
     let longest = oldest.max(counts.events.max().unwrap_or(0));
-    (longest >= STALL_NS && record.lateness.is_none()).then(|| {
+    if record.lateness.is_some() { None } else { wait_behind(longest, "operation") }
+}
+
+/// Says of the longest event of a closed loop what it hides.
+pub(super) fn wait_behind(longest_ns: u64, what: &str) -> Option<String> {
+    (longest_ns >= STALL_NS).then(|| {
         format!(
-            "An operation took {}. Nothing was issued behind it, so the percentiles hide what clients would have \
-             waited: run with --rate to see it.",
-            Nanos(longest)
+            "An {what} took {}. Nothing was issued behind it, so the percentiles hide what clients would have waited: \
+             run with --rate to see it.",
+            Nanos(longest_ns)
         )
     })
 }
 
 fn too_short(record: &JobRecord, counts: &Counts) -> Option<String> {
-    (record.elapsed_ns < SHORT_NS).then(|| {
+    too_short_for(record.elapsed_ns, counts.events.count(), "a device's cache")
+}
+
+/// Says that a run was too short to see past a cache.
+pub(super) fn too_short_for(elapsed_ns: u64, events: u64, cache: &str) -> Option<String> {
+    (elapsed_ns < SHORT_NS).then(|| {
         format!(
-            "Only {} and {} events: too short to see past a device's cache or to compare with another run.",
-            Nanos(record.elapsed_ns),
-            counts.events.count()
+            "Only {} and {events} events: too short to see past {cache} or to compare with another run.",
+            Nanos(elapsed_ns)
         )
     })
 }

@@ -1,6 +1,7 @@
 //! The options of every test, checked in sysbench's order so that the first complaint is the same.
 
 use super::log::{Log, Quit};
+use super::random::{Random, Shape, pareto_power};
 use super::values::Values;
 
 /// Most checkpoints one run reports.
@@ -37,8 +38,10 @@ pub struct General {
     pub legacy_report: bool,
     /// What weir adds after the report.
     pub extra: bool,
-    /// Set where a distribution was asked for that fileio does not follow.
-    pub ignored_rand_type: Option<String>,
+    /// How scripts draw their keys; fileio does not follow it.
+    pub random: Random,
+    /// A distribution other than the uniform one was asked for.
+    pub shape_given: bool,
 }
 
 impl General {
@@ -56,7 +59,7 @@ impl General {
             return Err(log.fatal(format!("Invalid value for thread-stack-size: {stack}.\n")));
         }
         let debug = values.flag("debug");
-        let (seed, ignored_rand_type) = random(values, log)?;
+        let (seed, random) = read_random(values, log)?;
         let rate = limit(values, "tx-rate", "rate", log)? as u32;
         let report_interval_s = not_negative(values, "report-interval", log)? as u32;
         let checkpoints_s = checkpoints(values, log)?;
@@ -77,7 +80,8 @@ impl General {
             histogram,
             legacy_report,
             extra: values.flag("weir-extra"),
-            ignored_rand_type,
+            random,
+            shape_given: values.given("rand-type") && random.shape != Shape::Uniform,
         })
     }
 }
@@ -137,22 +141,25 @@ fn forced_shutdown(values: &Values, time_s: u64, log: &mut Log<'_>) -> Result<Op
     }
 }
 
-/// The seed, and the distribution where one was asked for that has no effect.
-fn random(values: &Values, log: &mut Log<'_>) -> Result<(i32, Option<String>), Quit> {
+/// The seed and the distributions.
+fn read_random(values: &Values, log: &mut Log<'_>) -> Result<(i32, Random), Quit> {
     let mut seed = values.int("rand-seed", log)?;
     if seed == 0 {
         seed = values.int("seed-rng", log)?;
     }
-    let kind = values.text("rand-type").unwrap_or("").to_string();
-    if !["uniform", "gaussian", "special", "pareto"].contains(&kind.as_str()) {
-        return Err(log.fatal(format!("Invalid random numbers distribution: {kind}.")));
-    }
-    for name in ["rand-spec-iter", "rand-spec-pct", "rand-spec-res"] {
-        values.int(name, log)?;
-    }
-    values.double("rand-pareto-h", log)?;
-    let ignored = values.given("rand-type") && kind != "uniform";
-    Ok((seed, ignored.then_some(kind)))
+    let name = values.text("rand-type").unwrap_or("").to_string();
+    let Some((_, shape)) = Shape::ALL.into_iter().find(|(known, _)| *known == name) else {
+        return Err(log.fatal(format!("Invalid random numbers distribution: {name}.")));
+    };
+    let percent = |value: i32| f64::from(value.clamp(0, 100));
+    let random = Random {
+        shape,
+        iterations: values.int("rand-spec-iter", log)?.max(1) as u32,
+        middle_percent: percent(values.int("rand-spec-pct", log)?),
+        middle_share: percent(values.int("rand-spec-res", log)?),
+        pareto_power: pareto_power(values.double("rand-pareto-h", log)?),
+    };
+    Ok((seed, random))
 }
 
 fn checkpoints(values: &Values, log: &mut Log<'_>) -> Result<Vec<u32>, Quit> {

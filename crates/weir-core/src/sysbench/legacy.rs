@@ -74,7 +74,7 @@ pub fn print(report: &Cumulative<'_>, log: &mut Log<'_>) {
         ));
     }
     log.notice("");
-    print_fairness(report, log);
+    print_fairness(report.shares, log);
 }
 
 fn print_operations(counts: &Counts, seconds: f64, log: &mut Log<'_>) {

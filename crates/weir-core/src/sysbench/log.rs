@@ -30,7 +30,8 @@ pub enum Priority {
 }
 
 impl Priority {
-    fn prefix(self) -> &'static str {
+    /// What stands before a message.
+    pub fn prefix(self) -> &'static str {
         match self {
             Priority::Fatal => "FATAL: ",
             Priority::Alert => "ALERT: ",
@@ -135,8 +136,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// Keeps what was printed.
-#[cfg(test)]
+/// Keeps what was printed: for tests, and where it is to be looked at first.
 #[derive(Default)]
 pub struct Kept {
     /// stdout.
@@ -145,7 +145,6 @@ pub struct Kept {
     pub err: String,
 }
 
-#[cfg(test)]
 impl Console for Kept {
     fn out(&mut self, text: &str) {
         self.out.push_str(text);

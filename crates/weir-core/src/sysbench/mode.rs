@@ -2,18 +2,19 @@
 
 use super::args::Settings;
 use super::fileio::Fileio;
+use super::general::General;
 use super::log::Log;
 use super::text::size;
 
 /// All lines from `Running the test` to `Doing … test`.
 pub fn print(settings: &Settings, log: &mut Log<'_>) {
-    print_general(settings, log);
+    print_general(&settings.general, log);
     log.notice("");
     print_fileio(settings, log);
 }
 
-fn print_general(settings: &Settings, log: &mut Log<'_>) {
-    let general = &settings.general;
+/// What every test says.
+pub fn print_general(general: &General, log: &mut Log<'_>) {
     log.notice("Running the test with following options:");
     log.notice(format!("Number of threads: {}", general.threads));
     if general.rate > 0 {

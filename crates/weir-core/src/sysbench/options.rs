@@ -1,4 +1,5 @@
-//! Every option that sysbench 1.0.20 takes with `fileio`, the spellings of 0.4.12, and weir's own two.
+//! Every option that sysbench 1.0.20 takes with `fileio` and with databases, the spellings of 0.4.12, and weir's own
+//! two.
 
 /// How an option's value is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,7 @@ use Kind::{Double, File, Flag, Int, List, Size, Text};
 
 /// Options of every test.
 pub const GENERAL: &[Known] = &[
-    known("threads", Int, Some("1"), "threads that issue I/O"),
+    known("threads", Int, Some("1"), "threads, each with its own connection or files"),
     known("events", Int, Some("0"), "stop after this many events (0: no limit)"),
     known("time", Int, Some("10"), "stop after this many seconds (0: no limit)"),
     known(
@@ -88,19 +89,19 @@ pub const GENERAL: &[Known] = &[
     known("num-threads", Int, Some("1"), "old name of --threads"),
 ];
 
-/// Options of random numbers. Only the seed acts: fileio's offsets are uniform.
+/// Options of random numbers. With fileio only the seed acts: its offsets are uniform.
 pub const RANDOM: &[Known] = &[
     known(
         "rand-type",
         Text,
         Some("special"),
-        "uniform, gaussian, special or pareto; fileio is always uniform",
+        "keys: uniform, gaussian, special or pareto; fileio is always uniform",
     ),
-    known("rand-spec-iter", Int, Some("12"), "no effect on fileio"),
-    known("rand-spec-pct", Int, Some("1"), "no effect on fileio"),
-    known("rand-spec-res", Int, Some("75"), "no effect on fileio"),
+    known("rand-spec-iter", Int, Some("12"), "uniform numbers whose mean makes a bell"),
+    known("rand-spec-pct", Int, Some("1"), "special: percentage of the keys in the middle"),
+    known("rand-spec-res", Int, Some("75"), "special: percentage of the accesses that go there"),
     known("rand-seed", Int, Some("0"), "same seed, same operations in the same order (0: from the clock)"),
-    known("rand-pareto-h", Double, Some("0.2"), "no effect on fileio"),
+    known("rand-pareto-h", Double, Some("0.2"), "pareto: h of the keys get 1-h of the accesses"),
 ];
 
 /// Options of the log.
@@ -140,29 +141,47 @@ pub const WEIR: &[Known] = &[
     known("batch-delay", Int, Some("300"), "0.4.12: accepted without effect"),
 ];
 
-/// Accepted because sysbench accepts them with every test; none acts on fileio.
-pub const DATABASE: &[(&str, Kind)] = &[
-    ("db-driver", Text),
-    ("db-ps-mode", Text),
-    ("db-debug", Flag),
-    ("mysql-host", List),
-    ("mysql-port", List),
-    ("mysql-socket", List),
-    ("mysql-user", Text),
-    ("mysql-password", Text),
-    ("mysql-db", Text),
-    ("mysql-ssl", Flag),
-    ("mysql-ssl-cipher", Text),
-    ("mysql-compression", Flag),
-    ("mysql-debug", Flag),
-    ("mysql-ignore-errors", List),
-    ("mysql-dry-run", Flag),
-    ("pgsql-host", Text),
-    ("pgsql-port", Int),
-    ("pgsql-user", Text),
-    ("pgsql-password", Text),
-    ("pgsql-db", Text),
+/// Options of every database. Accepted with fileio too, without effect.
+pub const DATABASE: &[Known] = &[
+    known("db-driver", Text, Some("mysql"), "mysql (MariaDB too) or pgsql"),
+    known("db-ps-mode", Text, Some("auto"), "prepared statements {auto, disable}"),
+    known("db-debug", Flag, Some("off"), "print what the databases' drivers have measured"),
 ];
+
+/// Options of `--db-driver=mysql`.
+pub const MYSQL: &[Known] = &[
+    known("mysql-host", List, Some("localhost"), "servers; connections take them in turn"),
+    known("mysql-port", List, Some("3306"), "their ports"),
+    known("mysql-socket", List, None, "Unix sockets, instead of hosts and ports"),
+    known("mysql-user", Text, Some("sbtest"), "who logs in"),
+    known("mysql-password", Text, Some(""), "the password; better left to an option file or MYSQL_PWD"),
+    known("mysql-db", Text, Some("sbtest"), "the database"),
+    known("mysql-ssl", Flag, Some("off"), "encrypted connections"),
+    known("mysql-ssl-cipher", Text, Some(""), "accepted; weir's ciphers are those of TLS 1.2 and 1.3"),
+    known("mysql-compression", Flag, Some("off"), "accepted; weir does not compress"),
+    known("mysql-debug", Flag, Some("off"), "accepted without effect"),
+    known(
+        "mysql-ignore-errors",
+        List,
+        Some("1213,1020,1205"),
+        "errors after which an event runs again, or all",
+    ),
+    known("mysql-dry-run", Flag, Some("off"), "send nothing, take every statement for done"),
+];
+
+/// Options of `--db-driver=pgsql`.
+pub const PGSQL: &[Known] = &[
+    known("pgsql-host", Text, Some("localhost"), "the server, or the folder of its socket"),
+    known("pgsql-port", Int, Some("5432"), "its port"),
+    known("pgsql-user", Text, Some("sbtest"), "who logs in"),
+    known("pgsql-password", Text, Some(""), "the password; better left to PGPASSWORD or a password file"),
+    known("pgsql-db", Text, Some("sbtest"), "the database"),
+];
+
+/// The options of databases.
+pub fn database() -> impl Iterator<Item = &'static Known> {
+    DATABASE.iter().chain(MYSQL).chain(PGSQL)
+}
 
 /// The options that are read before the test is known.
 pub fn general() -> impl Iterator<Item = &'static Known> {
@@ -171,8 +190,7 @@ pub fn general() -> impl Iterator<Item = &'static Known> {
 
 /// How the value of a general option is read; `-` and `_` are the same in names.
 pub fn general_kind(name: &str) -> Option<Kind> {
-    let of_database = || DATABASE.iter().find(|(n, _)| same_name(n, name)).map(|(_, kind)| *kind);
-    general().find(|known| same_name(known.name, name)).map(|known| known.kind).or_else(of_database)
+    general().chain(database()).find(|known| same_name(known.name, name)).map(|known| known.kind)
 }
 
 /// How the value of an option of fileio is read.
@@ -180,7 +198,16 @@ pub fn fileio_kind(name: &str) -> Option<Kind> {
     FILEIO.iter().find(|known| same_name(known.name, name)).map(|known| known.kind)
 }
 
-fn same_name(a: &str, b: &str) -> bool {
+/// Name and value of `name=value` or `name`.
+pub(super) fn split(option: &str) -> (&str, Option<&str>) {
+    match option.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (option, None),
+    }
+}
+
+/// Whether two spellings are one name: `-` and `_` are the same.
+pub(super) fn same_name(a: &str, b: &str) -> bool {
     let dash = |c: u8| if c == b'_' { b'-' } else { c };
     a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(x, y)| dash(x) == dash(y))
 }

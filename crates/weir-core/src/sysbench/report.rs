@@ -112,6 +112,17 @@ pub struct Share {
 }
 
 impl Share {
+    /// What each thread did after a moment at which these were its totals.
+    pub fn since(now: &[Share], before: &[Share]) -> Vec<Share> {
+        let before = |index: usize| before.get(index).copied().unwrap_or_default();
+        let since = |(index, share): (usize, &Share)| Share {
+            events: share.events - before(index).events,
+            event_time_ns: share.event_time_ns - before(index).event_time_ns,
+            ..*share
+        };
+        now.iter().enumerate().map(since).collect()
+    }
+
     /// What a thread did, in events.
     pub fn of_thread(thread: &ThreadRecord, fsync_all: bool) -> Share {
         let mut share = Share::default();
@@ -126,6 +137,21 @@ impl Share {
         }
         share
     }
+}
+
+/// What a report says of every test.
+#[derive(Debug, Clone)]
+pub struct Rest<'a> {
+    /// Latency of every event since the start or the last checkpoint.
+    pub events: &'a Histogram,
+    /// Time since the start.
+    pub total_s: f64,
+    /// Each thread's part.
+    pub shares: &'a [Share],
+    /// Percentile; 0: none.
+    pub percentile: u32,
+    /// Threads still at an event when the run was cut off.
+    pub unfinished: u64,
 }
 
 /// A whole report, at the end or at a checkpoint.
@@ -185,21 +211,32 @@ pub fn print(report: &Cumulative<'_>, log: &mut Log<'_>) {
         per_second(counts.bytes_read, seconds) / MEBIBYTE,
         per_second(counts.bytes_written, seconds) / MEBIBYTE,
     ));
-    if report.unfinished > 0 {
+    let rest = Rest {
+        events: &counts.events,
+        total_s: report.total_s,
+        shares: report.shares,
+        percentile: report.percentile,
+        unfinished: report.unfinished,
+    };
+    print_rest(&rest, log);
+}
+
+/// The blocks that every test has, from `General statistics` to `Threads fairness`.
+pub fn print_rest(rest: &Rest<'_>, log: &mut Log<'_>) {
+    if rest.unfinished > 0 {
         log.notice("");
-        log.notice(format!("Number of unfinished transactions on forced shutdown: {}", report.unfinished));
+        log.notice(format!("Number of unfinished transactions on forced shutdown: {}", rest.unfinished));
     }
     log.notice("");
     log.notice("General statistics:");
-    log.notice(format!("    total time:                          {:.4}s", report.total_s));
-    log.notice(format!("    total number of events:              {}", counts.events.count()));
+    log.notice(format!("    total time:                          {:.4}s", rest.total_s));
+    log.notice(format!("    total number of events:              {}", rest.events.count()));
     log.notice("");
-    print_latency(counts, report.percentile, log);
-    print_fairness(report, log);
+    print_latency(rest.events, rest.percentile, log);
+    print_fairness(rest.shares, log);
 }
 
-fn print_latency(counts: &Counts, percentile: u32, log: &mut Log<'_>) {
-    let events = &counts.events;
+fn print_latency(events: &Histogram, percentile: u32, log: &mut Log<'_>) {
     log.notice("Latency (ms):");
     log.notice(format!("         min: {:39.2}", milliseconds(events.min().unwrap_or(0))));
     log.notice(format!("         avg: {:39.2}", events.mean().unwrap_or(0.0) / 1e6));
@@ -224,10 +261,9 @@ fn spread(values: &[f64]) -> (f64, f64) {
 }
 
 /// The last block, which 0.4.12 has too.
-pub fn print_fairness(report: &Cumulative<'_>, log: &mut Log<'_>) {
-    let (events, events_deviation) =
-        spread(&report.shares.iter().map(|s| s.events as f64).collect::<Vec<_>>());
-    let times: Vec<f64> = report.shares.iter().map(|s| s.event_time_ns as f64 / 1e9).collect();
+pub fn print_fairness(shares: &[Share], log: &mut Log<'_>) {
+    let (events, events_deviation) = spread(&shares.iter().map(|s| s.events as f64).collect::<Vec<_>>());
+    let times: Vec<f64> = shares.iter().map(|s| s.event_time_ns as f64 / 1e9).collect();
     let (time, time_deviation) = spread(&times);
     log.notice("Threads fairness:");
     log.notice(format!("    events (avg/stddev):           {events:.4}/{events_deviation:3.2}"));

@@ -1,17 +1,26 @@
 //! Options as typed, before they mean anything: names to texts, and the readers of texts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use super::log::{Log, Quit};
 use super::options::{self, Kind, Known};
 
 /// What was given or is the default, by name with underscores.
-#[derive(Debug, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Values {
     texts: BTreeMap<String, Vec<String>>,
     given: BTreeSet<String>,
-    /// Options of a configuration file that nothing takes.
-    pub unknown: Vec<String>,
+    /// Options of a configuration file that no built-in test takes.
+    unknown: BTreeMap<String, Vec<String>>,
+}
+
+/// Says what was given, but no password.
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.texts.iter().filter(|(name, _)| !name.ends_with("password"));
+        f.debug_map().entries(shown).finish()
+    }
 }
 
 fn key(name: &str) -> String {
@@ -22,9 +31,14 @@ impl Values {
     /// Fills in the defaults of options that have no value yet.
     pub fn defaults<'a>(&mut self, known: impl IntoIterator<Item = &'a Known>) {
         for option in known {
-            let default = || split_value(Some(option.default.unwrap_or("")), option.kind).unwrap_or_default();
-            self.texts.entry(key(option.name)).or_insert_with(default);
+            self.default_of(option.name, option.default, option.kind);
         }
+    }
+
+    /// The same for one option.
+    pub fn default_of(&mut self, name: &str, default: Option<&str>, kind: Kind) {
+        let default = || split_value(Some(default.unwrap_or("")), kind).unwrap_or_default();
+        self.texts.entry(key(name)).or_insert_with(default);
     }
 
     /// Sets an option; false if a flag's value is none.
@@ -59,7 +73,9 @@ impl Values {
             }
             let texts = config_values(rest).ok_or_else(|| format!("unexpected EOL on line {}", index + 1))?;
             match options::general_kind(name).or_else(|| options::fileio_kind(name)) {
-                None => self.unknown.push(name.to_string()),
+                None => {
+                    self.unknown.insert(key(name), texts);
+                }
                 Some(Kind::Flag) => {
                     if !self.set(name, texts.first().map(String::as_str), Kind::Flag) {
                         return Err(format!("invalid option: {line}"));
@@ -69,6 +85,24 @@ impl Values {
             }
         }
         Ok(())
+    }
+
+    /// An option of a configuration file, once somebody takes it; the command line goes before.
+    pub fn take_unknown(&mut self, name: &str, kind: Kind) {
+        if let Some(texts) = self.unknown.remove(&key(name))
+            && !self.given(name)
+        {
+            let first = texts.first().map(String::as_str);
+            match kind {
+                Kind::Flag => self.texts.insert(key(name), split_value(first, kind).unwrap_or_default()),
+                _ => self.texts.insert(key(name), texts),
+            };
+        }
+    }
+
+    /// The options of a configuration file that nobody took.
+    pub fn unknown(&self) -> impl Iterator<Item = &str> {
+        self.unknown.keys().map(String::as_str)
     }
 
     fn first(&self, name: &str) -> Option<&str> {
@@ -203,7 +237,7 @@ mod tests {
         assert_eq!(values.list("file-extra-flags"), ["dsync", "direct"]);
         assert_eq!(values.text("file-test-mode"), Some("rndrw"));
         assert!(values.flag("debug") && !values.flag("validate"));
-        assert_eq!(values.unknown, ["bogus"]);
+        assert!(values.unknown().eq(["bogus"]));
         assert_eq!(
             Values::default().read_config("threads=1\nx='open\n").unwrap_err(),
             "unexpected EOL on line 2"

@@ -18,7 +18,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_core::oltp::record::ServerRecord;
+use weir_core::oltp::record::{ConnectionRecord, ServerRecord};
 use weir_core::oltp::{Kind, OltpRecord, OltpSpec, Seat};
 use weir_core::result::record::Interval;
 use weir_core::stats::Histogram;
@@ -54,14 +54,19 @@ pub trait Driver {
     /// Connects again and makes ready, after the connection was lost.
     fn reconnect(&mut self) -> Result<(), DbError>;
 
+    /// Whether there is another transaction after the last one; a script may want no more.
+    fn has_more(&self) -> bool {
+        true
+    }
+
     /// Who answers; asked once, when the connection is made.
     fn server(&self) -> ServerRecord;
 
     /// By what another thread ends a statement of this connection that hangs; asked whenever a connection is made.
     fn canceller(&self) -> Option<Canceller>;
 
-    /// After the last transaction.
-    fn close(&mut self) {}
+    /// After the last transaction; statements that it still sends count.
+    fn close(&mut self, _recorder: &mut Recorder<'_>) {}
 }
 
 /// How a run is carried out; what is measured is in the [`OltpSpec`].
@@ -99,6 +104,8 @@ pub struct Tick<'a> {
     pub reconnects: u64,
     /// Open loop: transactions that are due and not begun.
     pub queued: u64,
+    /// Each connection's share since the start.
+    pub threads: &'a dyn Fn() -> Vec<ConnectionRecord>,
 }
 
 /// Is told what happens while a run is under way, from the thread that called [`run`].

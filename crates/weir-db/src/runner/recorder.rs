@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_core::oltp::Kind;
 use weir_core::oltp::kind::Tally;
+use weir_core::oltp::record::ConnectionRecord;
 use weir_core::stats::counters::{Counters, Totals};
 use weir_core::stats::histogram::BUCKETS;
 
@@ -52,6 +53,16 @@ pub struct SeatCounters {
     pub not_started: AtomicU64,
     /// Open loop: longest distance from intended to real start.
     pub start_delay_max_ns: AtomicU64,
+}
+
+impl SeatCounters {
+    /// What the connection has done so far.
+    pub fn share(&self) -> ConnectionRecord {
+        ConnectionRecord {
+            transactions: self.transactions.load(Relaxed),
+            busy_ns: self.busy_ns.load(Relaxed),
+        }
+    }
 }
 
 /// All counts of a run.
@@ -177,6 +188,15 @@ impl<'a> Recorder<'a> {
                 }
             }
             Err(_) => counters.record_error(),
+        }
+    }
+
+    /// Counts a statement that somebody else has timed: so many rows, or a failure.
+    pub fn answered(&mut self, kind: Kind, took_ns: u64, rows: Option<u64>) {
+        let counters = &self.set.kinds[kind as usize];
+        match rows {
+            Some(rows) => counters.record_shared(took_ns, rows),
+            None => counters.record_error(),
         }
     }
 

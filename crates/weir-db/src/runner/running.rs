@@ -94,7 +94,7 @@ impl Running {
         let shared = Arc::new(Shared {
             book: Book::new(spec.threads),
             schedule: schedule.is_open().then(|| Mutex::new(schedule)),
-            measuring: AtomicBool::new(false),
+            measuring: AtomicBool::new(spec.warmup.0 == 0),
             tickets: AtomicU64::new(0),
             halt: Halt::default(),
             cancelled: AtomicBool::new(false),

@@ -43,7 +43,7 @@ pub fn work(
         let recorder = Recorder::new(&shared.book, seat.index);
         let mut at_work = AtWork { shared, counters, driver, recorder, span, index: seat.index };
         at_work.run();
-        at_work.driver.close();
+        at_work.driver.close(&mut at_work.recorder);
     }
     set_canceller(shared, seat.index, None);
 }
@@ -82,6 +82,9 @@ impl AtWork<'_> {
             if let Err(error) = result {
                 let of = self.shared.spec.threads;
                 self.shared.fail(format!("connection {} of {of}: {error}", self.index + 1));
+                return;
+            }
+            if !self.driver.has_more() {
                 return;
             }
         }

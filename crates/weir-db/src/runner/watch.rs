@@ -9,7 +9,7 @@ use weir_core::result::record::{Interval, Note};
 
 use super::clock::{now_ns, process_cpu_ns, sleep_until_ns};
 use super::gate::lock;
-use super::recorder::Sums;
+use super::recorder::{SeatCounters, Sums};
 use super::running::Running;
 use super::{Observer, RunOptions, Stop, Tick};
 
@@ -157,6 +157,7 @@ impl Watch<'_> {
             ignored_errors: ignored(&current) - ignored(&self.last),
             reconnects: current.reconnects - self.last.reconnects,
             queued: self.queued(now),
+            threads: &|| shared.book.seats.iter().map(SeatCounters::share).collect(),
         });
         if self.measuring {
             self.seen.intervals.keep(interval, self.options.tick_ns);

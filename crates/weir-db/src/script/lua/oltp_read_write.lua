@@ -1,0 +1,34 @@
+-- Point and range selects, updates, a delete and an insert a transaction.
+
+require("oltp_common")
+
+local ranges = { "simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges" }
+
+function prepare_statements()
+   if not sysbench.opt.skip_trx then
+      prepare_begin()
+      prepare_commit()
+   end
+   prepare_point_selects()
+   if sysbench.opt.range_selects then
+      for _, key in ipairs(ranges) do prepare_for_each_table(key) end
+   end
+   prepare_index_updates()
+   prepare_non_index_updates()
+   prepare_delete_inserts()
+end
+
+function event()
+   if not sysbench.opt.skip_trx then begin() end
+   execute_point_selects()
+   if sysbench.opt.range_selects then
+      execute_simple_ranges()
+      execute_sum_ranges()
+      execute_order_ranges()
+      execute_distinct_ranges()
+   end
+   execute_index_updates()
+   execute_non_index_updates()
+   execute_delete_inserts()
+   if not sysbench.opt.skip_trx then commit() end
+end

@@ -1,0 +1,7 @@
+-- Updates of a column without an index.
+
+require("oltp_common")
+
+function prepare_statements() prepare_non_index_updates() end
+
+function event() execute_non_index_updates() end

@@ -1,0 +1,388 @@
+//! What one state has open: connections, prepared statements, rows not fetched yet; and what it has sent.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use weir_core::oltp::{Dialect, Kind};
+use weir_core::sysbench::database::LOST;
+use weir_core::sysbench::log::Priority;
+use weir_core::workload::rng::Rng;
+
+use super::Shared;
+use super::connect::Sql;
+use super::statement::{placeholders, returns_rows, with_values};
+use crate::connection::{Done, Row, StatementId};
+use crate::error::DbError;
+use crate::value::Value;
+
+/// Bytes of a multi-row INSERT, sysbench's.
+const BULK_BYTES: usize = 512 * 1024;
+/// Pauses between attempts to connect again: doubled from the first to the last.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(500)];
+
+/// A statement that was sent and answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered {
+    /// By what its answer was: rows, rows changed, or neither.
+    pub kind: Kind,
+    /// When it was sent.
+    pub sent: Instant,
+    /// Until its whole answer was there.
+    pub took: Duration,
+    /// Rows that came back or were changed.
+    pub rows: u64,
+    /// It failed.
+    pub failed: bool,
+}
+
+/// An error of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// MySQL's number; 0 for PostgreSQL.
+    pub number: u16,
+    /// Five characters.
+    pub state: String,
+    /// The server's words.
+    pub message: String,
+}
+
+/// How a statement ended, as scripts are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// No rows.
+    Nothing,
+    /// Rows, to be fetched.
+    Rows { rows: usize, fields: usize },
+    /// The event is to run again.
+    Ignorable(Fault),
+    /// An error.
+    Fatal(Fault),
+    /// The connection is closed, or the statement is.
+    Closed,
+}
+
+struct Link {
+    sql: Box<dyn Sql>,
+    driver: &'static str,
+    rows: std::vec::IntoIter<Row>,
+    bulk: Option<Bulk>,
+}
+
+struct Bulk {
+    text: String,
+    values_from: usize,
+    rows: u64,
+}
+
+struct Prepared {
+    link: usize,
+    /// `None`: the values are written into the text.
+    id: Option<StatementId>,
+    sql: String,
+    reads: bool,
+}
+
+/// See the module.
+pub struct Session {
+    pub(super) shared: Arc<Shared>,
+    pub(super) rng: Rng,
+    keeps_rows: bool,
+    links: Vec<Option<Link>>,
+    statements: Vec<Option<Prepared>>,
+    /// Statements since somebody looked last.
+    pub answered: Vec<Answered>,
+    /// Connections made again since somebody looked last.
+    pub reconnects: u64,
+}
+
+impl Session {
+    /// A session of one thread; without connections.
+    pub fn new(shared: Arc<Shared>, thread: u32) -> Session {
+        let rng = Rng::new(shared.seed, 0x6c75_6100_0000 + u64::from(thread));
+        Session {
+            rng,
+            keeps_rows: shared.source.keeps_rows(),
+            shared,
+            links: Vec::new(),
+            statements: Vec::new(),
+            answered: Vec::new(),
+            reconnects: 0,
+        }
+    }
+
+    /// The connection made last that is still open.
+    pub fn connection(&self) -> Option<&dyn Sql> {
+        self.links.iter().rev().flatten().next().map(|link| link.sql.as_ref())
+    }
+
+    pub(super) fn say(&self, priority: Priority, text: &str) {
+        (self.shared.say)(priority, text);
+    }
+
+    fn fatal(&self, text: &str) {
+        self.say(Priority::Fatal, text);
+    }
+
+    pub(super) fn driver(&self, name: Option<&str>) -> Option<&'static str> {
+        self.shared.connect.driver(name).map_err(|complaint| self.fatal(&complaint)).ok()
+    }
+
+    /// A new connection's number.
+    pub(super) fn connect(&mut self, driver: &str) -> Option<usize> {
+        let driver = self.driver(Some(driver))?;
+        match self.shared.connect.open(driver) {
+            Ok(sql) => {
+                self.links.push(Some(Link { sql, driver, rows: Vec::new().into_iter(), bulk: None }));
+                Some(self.links.len() - 1)
+            }
+            Err(lines) => {
+                lines.iter().for_each(|line| self.fatal(line));
+                None
+            }
+        }
+    }
+
+    pub(super) fn disconnect(&mut self, link: usize) {
+        if let Some(slot) = self.links.get_mut(link) {
+            *slot = None;
+        }
+    }
+
+    /// Connects again, until it works or the run ends. The connection's prepared statements are gone then.
+    pub(super) fn reconnect(&mut self, link: usize) -> bool {
+        let Some(Some(old)) = self.links.get(link) else { return false };
+        let driver = old.driver;
+        let [mut pause, last] = PAUSES;
+        loop {
+            if let Ok(sql) = self.shared.connect.open(driver) {
+                self.links[link] = Some(Link { sql, driver, rows: Vec::new().into_iter(), bulk: None });
+                for statement in
+                    self.statements.iter_mut().filter(|s| s.as_ref().is_some_and(|s| s.link == link))
+                {
+                    *statement = None;
+                }
+                self.reconnects += 1;
+                return true;
+            }
+            if self.shared.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(last);
+        }
+    }
+
+    pub(super) fn query(&mut self, link: usize, sql: &str) -> Outcome {
+        let keeps_rows = self.keeps_rows;
+        let Some(Some(it)) = self.links.get_mut(link) else { return Outcome::Closed };
+        let reads = returns_rows(sql, it.sql.dialect());
+        let sent = Instant::now();
+        let answer = if reads && keeps_rows {
+            it.sql.query(sql).map(|rows| (Done { rows: rows.len() as u64, ..Done::default() }, rows))
+        } else {
+            it.sql.run(sql).map(|done| (done, Vec::new()))
+        };
+        self.note(link, sent, reads, answer, Some(sql), "mysql_drv_query()", "PQexec")
+    }
+
+    pub(super) fn prepare(&mut self, link: usize, sql: &str) -> Result<usize, Option<Fault>> {
+        let prepared = self.shared.prepared;
+        let Some(Some(it)) = self.links.get_mut(link) else { return Err(None) };
+        let dialect = it.sql.dialect();
+        let reads = returns_rows(sql, dialect);
+        let id = match prepared.then(|| it.sql.prepare(&placeholders(sql, dialect))).transpose() {
+            Ok(id) => id,
+            // MySQL prepares most statements, not all.
+            Err(DbError::Server(error)) if error.number == 1295 => None,
+            Err(error) => {
+                let fault = fault(&error);
+                if dialect == Dialect::MySql {
+                    self.fatal("mysql_stmt_prepare() failed");
+                    self.fatal(&format!("MySQL error: {} \"{}\"", fault.number, fault.message));
+                } else {
+                    self.fatal(&format!("PQprepare() failed: ERROR:  {}", fault.message));
+                    self.fatal(&format!("failed query was: {sql}"));
+                }
+                return Err(Some(fault));
+            }
+        };
+        self.statements.push(Some(Prepared { link, id, sql: sql.to_string(), reads }));
+        Ok(self.statements.len() - 1)
+    }
+
+    pub(super) fn execute(&mut self, statement: usize, values: &[Value<'_>]) -> Outcome {
+        let Some(Some(prepared)) = self.statements.get(statement) else { return Outcome::Closed };
+        let (link, reads) = (prepared.link, prepared.reads);
+        let Some(Some(it)) = self.links.get_mut(link) else { return Outcome::Closed };
+        let Some(id) = prepared.id else {
+            let text = with_values(&prepared.sql, values, it.sql.dialect());
+            return self.query(link, &text);
+        };
+        let sent = Instant::now();
+        let answer = if reads && self.keeps_rows {
+            it.sql.execute_rows(id, values)
+        } else {
+            it.sql.execute(id, values).map(|done| (done, Vec::new()))
+        };
+        self.note(link, sent, reads, answer, None, "mysql_stmt_execute()", "PQexecPrepared")
+    }
+
+    pub(super) fn close(&mut self, statement: usize) {
+        let Some(prepared) = self.statements.get_mut(statement).and_then(Option::take) else { return };
+        if let (Some(id), Some(Some(link))) = (prepared.id, self.links.get_mut(prepared.link)) {
+            // Nothing depends on it: a connection that broke says so at its next statement.
+            let _ = link.sql.close(id);
+        }
+    }
+
+    /// The next row of the last result.
+    pub(super) fn fetch(&mut self, link: usize) -> Option<Row> {
+        self.links.get_mut(link)?.as_mut()?.rows.next()
+    }
+
+    pub(super) fn free(&mut self, link: usize) {
+        if let Some(Some(link)) = self.links.get_mut(link) {
+            link.rows = Vec::new().into_iter();
+        }
+    }
+
+    pub(super) fn bulk_init(&mut self, link: usize, sql: &str) -> bool {
+        let Some(Some(it)) = self.links.get_mut(link) else { return false };
+        let mut text = String::with_capacity(BULK_BYTES);
+        text.push_str(sql);
+        it.bulk = Some(Bulk { values_from: text.len(), text, rows: 0 });
+        true
+    }
+
+    /// Adds a row; sends the statement before it grows too long. False: it failed.
+    pub(super) fn bulk_next(&mut self, link: usize, row: &str) -> bool {
+        let Some(Some(Link { bulk: Some(bulk), .. })) = self.links.get_mut(link) else {
+            self.say(Priority::Alert, "attempt to call bulk_insert_next() before bulk_insert_init()");
+            return false;
+        };
+        let is_full = bulk.text.len() + row.len() + 1 + usize::from(bulk.rows > 0) > BULK_BYTES;
+        if is_full && bulk.rows == 0 {
+            self.fatal(&format!("Query length exceeds the maximum value ({BULK_BYTES}), aborting"));
+            return false;
+        }
+        if is_full && !self.bulk_send(link) {
+            return false;
+        }
+        if let Some(Some(Link { bulk: Some(bulk), .. })) = self.links.get_mut(link) {
+            if bulk.rows > 0 {
+                bulk.text.push(',');
+            }
+            bulk.text.push_str(row);
+            bulk.rows += 1;
+        }
+        true
+    }
+
+    pub(super) fn bulk_done(&mut self, link: usize) -> bool {
+        let good = self.bulk_send(link);
+        if let Some(Some(link)) = self.links.get_mut(link) {
+            link.bulk = None;
+        }
+        good
+    }
+
+    fn bulk_send(&mut self, link: usize) -> bool {
+        let Some(Some(it)) = self.links.get_mut(link) else { return false };
+        let Some(mut bulk) = it.bulk.take_if(|bulk| bulk.rows > 0) else { return true };
+        let outcome = self.query(link, &bulk.text);
+        bulk.text.truncate(bulk.values_from);
+        bulk.rows = 0;
+        if let Some(Some(it)) = self.links.get_mut(link) {
+            it.bulk = Some(bulk);
+        }
+        matches!(outcome, Outcome::Nothing | Outcome::Rows { .. })
+    }
+
+    /// Notes a statement that was answered, and says what follows from the answer. Kinds are sysbench's: by what came
+    /// back, not by what the statement says.
+    #[allow(clippy::too_many_arguments, reason = "one place where an answer is taken apart")]
+    fn note(
+        &mut self,
+        link: usize,
+        sent: Instant,
+        reads: bool,
+        answer: Result<(Done, Vec<Row>), DbError>,
+        sql: Option<&str>,
+        mysql_call: &str,
+        postgres_call: &str,
+    ) -> Outcome {
+        let took = sent.elapsed();
+        let kind = match &answer {
+            _ if reads => Kind::Read,
+            Ok((done, _)) if done.rows > 0 => Kind::Read,
+            Ok((done, _)) if done.affected > 0 => Kind::Write,
+            _ => Kind::Other,
+        };
+        let rows = answer.as_ref().map_or(0, |(done, _)| done.rows.max(done.affected));
+        self.answered.push(Answered { kind, sent, took, rows, failed: answer.is_err() });
+        match answer {
+            Ok((done, rows)) if kind == Kind::Read => {
+                let fields = rows.first().map_or(0, Vec::len);
+                if let Some(Some(link)) = self.links.get_mut(link) {
+                    link.rows = rows.into_iter();
+                }
+                Outcome::Rows { rows: done.rows as usize, fields }
+            }
+            Ok(_) => Outcome::Nothing,
+            Err(error) => self.failed(link, &error, sql, mysql_call, postgres_call),
+        }
+    }
+
+    fn failed(
+        &mut self,
+        link: usize,
+        error: &DbError,
+        sql: Option<&str>,
+        mysql: &str,
+        postgres: &str,
+    ) -> Outcome {
+        let fault = fault(error);
+        let Some(Some(it)) = self.links.get_mut(link) else { return Outcome::Closed };
+        if it.sql.dialect() == Dialect::Postgres {
+            if error.is_retryable() {
+                // Without it every statement of the next attempt would fail.
+                let _ = it.sql.run("ROLLBACK");
+                return Outcome::Ignorable(fault);
+            }
+            self.fatal(&format!("{postgres}() failed: 7 {}", fault.message));
+            if let Some(sql) = sql {
+                self.fatal(&format!("failed query was: {sql}"));
+            }
+            return Outcome::Fatal(fault);
+        }
+        if self.shared.ignored.holds(fault.number) {
+            let is_lost = LOST.contains(&fault.number);
+            // A lock wait that ran out rolls back its statement alone: the next BEGIN would commit the rest.
+            let half_done = !is_lost && fault.number != 1213;
+            if half_done && let Some(Some(it)) = self.links.get_mut(link) {
+                let _ = it.sql.run("ROLLBACK");
+            }
+            if !is_lost || self.reconnect(link) {
+                return Outcome::Ignorable(fault);
+            }
+        }
+        let query = sql.map_or(String::new(), |sql| format!(" for query '{sql}'"));
+        self.fatal(&format!("{mysql} returned error {} ({}){query}", fault.number, fault.message));
+        Outcome::Fatal(fault)
+    }
+}
+
+/// An error in the form in which scripts see it.
+fn fault(error: &DbError) -> Fault {
+    match error {
+        DbError::Server(error) => {
+            Fault { number: error.number, state: error.sqlstate.clone(), message: error.message.clone() }
+        }
+        // The number of MySQL's client library for a connection that broke during a statement.
+        lost if lost.is_lost() => {
+            Fault { number: 2013, state: "HY000".to_string(), message: lost.to_string() }
+        }
+        other => Fault { number: 2000, state: "HY000".to_string(), message: other.to_string() },
+    }
+}
