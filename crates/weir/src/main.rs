@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         return knob::guardian_main(rest);
     }
     if cli::called_as_sysbench(&arguments) {
-        return failure::exit(cmd::fileio::run_as_sysbench(&arguments[1..]));
+        return failure::exit(cmd::sysbench::run(&arguments[1..]));
     }
     match cli::Cli::try_parse_from(&arguments) {
         Ok(cli) => failure::exit(cmd::dispatch(cli, &arguments)),

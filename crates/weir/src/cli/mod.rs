@@ -34,6 +34,8 @@ pub enum Command {
     Bench(Box<bench::Args>),
     /// sysbench's fileio test, with sysbench's own options and report
     Fileio(fileio::Args),
+    /// sysbench's command lines: fileio, its database scripts, your own Lua scripts
+    Sysbench(fileio::Args),
     /// Find better settings by measurement, and say so only when the data does
     Tune(tune::Args),
     /// Databases as the workload: what limits them, and what would help

@@ -4,11 +4,11 @@ pub mod bench;
 pub mod compare;
 pub mod db;
 pub mod doctor;
-pub mod fileio;
 pub mod guard;
 pub mod knobs;
 pub mod report;
 pub mod results;
+pub mod sysbench;
 pub mod trace;
 pub mod tune;
 
@@ -24,7 +24,8 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Doctor(args) => doctor::run(args, command),
         Command::Bench(args) => bench::run(*args, command),
-        Command::Fileio(args) => fileio::run(args),
+        Command::Fileio(args) => sysbench::run_fileio(args),
+        Command::Sysbench(args) => sysbench::run(&args.arguments),
         Command::Db(args) => db::run(args, command),
         Command::Trace(args) => trace::run(args, command),
         Command::Knobs(args) => knobs::run(*args),

@@ -16,6 +16,7 @@ mod report;
 mod results;
 mod signals;
 mod sysbench;
+mod sysbench_oltp;
 mod trace_diff;
 mod trace_fsync;
 mod trace_live;

@@ -13,8 +13,8 @@ use weir_core::workload::spec::Data;
 use weir_core::workload::verify::{self, BlockId};
 use weir_io::runner::Stop;
 
-use super::errno;
 use super::files::{MODE, check_sealable, open_flags, refuse_flags};
+use crate::cmd::sysbench::errno;
 use crate::failure::Outcome;
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;

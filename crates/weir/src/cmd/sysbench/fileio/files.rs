@@ -10,7 +10,7 @@ use weir_core::sysbench::text::size;
 use weir_core::sysbench::{Fileio, Log, Quit, Settings};
 use weir_core::workload::verify::SEALED_BYTES_MIN;
 
-use super::errno;
+use crate::cmd::sysbench::errno;
 
 /// Permissions of files that are made: their owner's alone, as with sysbench.
 pub const MODE: u32 = 0o600;

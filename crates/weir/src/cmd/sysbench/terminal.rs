@@ -40,3 +40,9 @@ impl Console for Terminal {
         let _ = io::stderr().write_all(text.as_bytes());
     }
 }
+
+/// Text of a thread, written at once; a reader that went away is noticed where the report is printed.
+pub fn print(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}

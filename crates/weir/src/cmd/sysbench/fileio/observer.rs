@@ -68,7 +68,7 @@ impl<'a, 'b> Reports<'a, 'b> {
             self.print_cumulative(all, elapsed_s, elapsed_s, &shares, unfinished);
         } else {
             let since = std::mem::take(&mut self.checkpoint);
-            let mine = since_before(&shares, &self.shares_before);
+            let mine = Share::since(&shares, &self.shares_before);
             self.print_cumulative(&since.counts, since.seconds(), elapsed_s, &mine, unfinished);
         }
     }
@@ -97,7 +97,7 @@ impl<'a, 'b> Reports<'a, 'b> {
     fn print_checkpoint(&mut self, tick: &Tick<'_>) {
         let shares = shares(&(tick.threads)(), self.settings.fileio.fsync.all);
         let since = std::mem::take(&mut self.checkpoint);
-        let mine = since_before(&shares, &self.shares_before);
+        let mine = Share::since(&shares, &self.shares_before);
         let at_s = tick.at_ns as f64 / 1e9;
         self.log.stamped(at_s, "Checkpoint report:");
         self.print_cumulative(&since.counts, since.seconds(), at_s, &mine, 0);
@@ -147,16 +147,4 @@ impl Observer for Reports<'_, '_> {
 /// Each thread's events.
 fn shares(threads: &[ThreadRecord], fsync_all: bool) -> Vec<Share> {
     threads.iter().map(|thread| Share::of_thread(thread, fsync_all)).collect()
-}
-
-fn since_before(now: &[Share], before: &[Share]) -> Vec<Share> {
-    let before = |index: usize| before.get(index).copied().unwrap_or_default();
-    now.iter()
-        .enumerate()
-        .map(|(index, share)| Share {
-            events: share.events - before(index).events,
-            event_time_ns: share.event_time_ns - before(index).event_time_ns,
-            ..*share
-        })
-        .collect()
 }

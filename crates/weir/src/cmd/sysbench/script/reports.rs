@@ -1,0 +1,221 @@
+//! What a run of a script prints while it is under way: interval lines and checkpoint reports, or what the script's
+//! own hooks make of them.
+
+use weir_core::oltp::record::{ConnectionRecord, ServerRecord};
+use weir_core::sysbench::report::{Rest, Share, histogram, print_threads};
+use weir_core::sysbench::sql::{self, SqlCounts};
+use weir_core::sysbench::{General, Log};
+use weir_core::units::Nanos;
+use weir_db::runner::{Observer, Tick};
+use weir_db::script::{Events, State};
+use weir_io::runner::Stop;
+
+/// From here on a statement in flight is told of while it lasts.
+const STALL_NS: u64 = 500_000_000;
+
+/// Prints to the log, and counts what happened since the last checkpoint.
+pub struct Reports<'a, 'b> {
+    /// Where it prints.
+    pub log: &'a mut Log<'b>,
+    general: &'a General,
+    state: &'a State,
+    events: &'a Events,
+    stop: &'a Stop,
+    interval: Stretch,
+    checkpoint: Stretch,
+    /// Threads' totals at the last checkpoint.
+    shares_before: Vec<Share>,
+    next_line_s: u64,
+    checkpoints_left: Vec<u32>,
+    checkpoints_done: bool,
+}
+
+/// What happened in a stretch of time.
+#[derive(Default)]
+struct Stretch {
+    counts: SqlCounts,
+    len_ns: u64,
+}
+
+impl Stretch {
+    fn add(&mut self, counts: &SqlCounts, len_ns: u64) {
+        self.counts.merge(counts);
+        self.len_ns += len_ns;
+    }
+
+    fn seconds(&self) -> f64 {
+        self.len_ns as f64 / 1e9
+    }
+}
+
+/// A whole report.
+struct Whole<'a> {
+    counts: &'a SqlCounts,
+    interval_s: f64,
+    total_s: f64,
+    shares: &'a [Share],
+    unfinished: u64,
+}
+
+impl<'a, 'b> Reports<'a, 'b> {
+    /// Nothing printed yet.
+    pub fn new(
+        general: &'a General,
+        state: &'a State,
+        events: &'a Events,
+        stop: &'a Stop,
+        log: &'a mut Log<'b>,
+    ) -> Self {
+        Reports {
+            log,
+            general,
+            state,
+            events,
+            stop,
+            interval: Stretch::default(),
+            checkpoint: Stretch::default(),
+            shares_before: Vec::new(),
+            next_line_s: u64::from(general.report_interval_s),
+            checkpoints_left: general.checkpoints_s.iter().copied().filter(|second| *second > 0).collect(),
+            checkpoints_done: false,
+        }
+    }
+
+    /// The last report: of the whole run, or of what came after the last checkpoint.
+    pub fn print_last(
+        &mut self,
+        all: &SqlCounts,
+        total_s: f64,
+        threads: &[ConnectionRecord],
+        unfinished: u64,
+    ) {
+        if self.general.histogram {
+            self.log.notice("Latency histogram (values are in milliseconds)");
+            self.log.raw(&histogram(&all.events));
+            self.log.notice(" ");
+        }
+        let shares = Share::since(&shares(threads), &self.shares_before);
+        let since = std::mem::take(&mut self.checkpoint);
+        let (counts, interval_s) =
+            if self.checkpoints_done { (&since.counts, since.seconds()) } else { (all, total_s) };
+        self.print_whole(&Whole { counts, interval_s, total_s, shares: &shares, unfinished });
+    }
+
+    fn print_whole(&mut self, whole: &Whole<'_>) {
+        if self.state.has_hook("report_cumulative") {
+            let events = &whole.counts.events;
+            let seconds = |ns: f64| ns / 1e9;
+            let mut figures = self.figures(whole.counts, whole.interval_s, whole.total_s);
+            figures.extend([
+                ("latency_min", seconds(events.min().unwrap_or(0) as f64)),
+                ("latency_max", seconds(events.max().unwrap_or(0) as f64)),
+                ("latency_avg", seconds(events.mean().unwrap_or(0.0))),
+                ("latency_sum", seconds(events.sum() as f64)),
+            ]);
+            self.report("report_cumulative", &figures);
+            return;
+        }
+        let rest = Rest {
+            events: &whole.counts.events,
+            total_s: whole.total_s,
+            shares: whole.shares,
+            percentile: self.general.percentile,
+            unfinished: whole.unfinished,
+        };
+        sql::print(whole.counts, whole.interval_s, self.events.used_sql(), &rest, self.log);
+        if self.general.debug {
+            print_threads(whole.shares, self.log);
+        }
+    }
+
+    fn report(&mut self, hook: &str, figures: &[(&str, f64)]) {
+        if let Err(error) = self.state.report(hook, figures) {
+            self.log.fatal(error.to_string());
+        }
+    }
+
+    /// What hooks are told, in sysbench's names and units: times in seconds.
+    fn figures(&self, counts: &SqlCounts, interval_s: f64, total_s: f64) -> Vec<(&'static str, f64)> {
+        let percentile = f64::from(self.general.percentile) / 100.0;
+        let latency_ns = counts.events.quantile(percentile).filter(|_| percentile > 0.0).unwrap_or(0);
+        vec![
+            ("threads_running", f64::from(self.general.threads)),
+            ("time_interval", interval_s),
+            ("time_total", total_s),
+            ("latency_pct", latency_ns as f64 / 1e9),
+            ("events", counts.events.count() as f64),
+            ("reads", counts.reads as f64),
+            ("writes", counts.writes as f64),
+            ("other", counts.other as f64),
+            ("errors", counts.errors as f64),
+            ("reconnects", counts.reconnects as f64),
+        ]
+    }
+
+    fn print_interval(&mut self, tick: &Tick<'_>) {
+        let since = std::mem::take(&mut self.interval);
+        let (at_s, seconds, running) = (tick.at_ns as f64 / 1e9, since.seconds(), tick.interval.in_flight);
+        if self.state.has_hook("report_intermediate") {
+            let mut figures = self.figures(&since.counts, seconds, at_s);
+            figures.extend([("queue_length", tick.queued as f64), ("concurrency", f64::from(running))]);
+            self.report("report_intermediate", &figures);
+            return;
+        }
+        let line = match self.events.used_sql() {
+            true => sql::interval_line,
+            false => sql::interval_line_without_sql,
+        };
+        let general = self.general;
+        self.log.stamped(at_s, &line(&since.counts, general.threads, seconds, general.percentile));
+        if general.rate > 0 {
+            self.log.stamped(at_s, &sql::queue_line(tick.queued, u64::from(running)));
+        }
+    }
+
+    fn print_checkpoint(&mut self, at_s: f64, threads: &[ConnectionRecord]) {
+        let since = std::mem::take(&mut self.checkpoint);
+        let now = shares(threads);
+        let mine = Share::since(&now, &self.shares_before);
+        self.log.stamped(at_s, "Checkpoint report:");
+        self.print_whole(&Whole {
+            counts: &since.counts,
+            interval_s: since.seconds(),
+            total_s: at_s,
+            shares: &mine,
+            unfinished: 0,
+        });
+        self.shares_before = now;
+        self.checkpoints_done = true;
+    }
+}
+
+fn shares(threads: &[ConnectionRecord]) -> Vec<Share> {
+    threads.iter().map(sql::share).collect()
+}
+
+impl Observer for Reports<'_, '_> {
+    fn started(&mut self, _server: &ServerRecord) {
+        self.log.notice("Threads started!\n");
+    }
+
+    fn tick(&mut self, tick: &Tick<'_>) {
+        if self.general.extra && tick.interval.oldest_ns >= STALL_NS && self.stop.requested().is_none() {
+            let (at_s, age) = (tick.at_ns as f64 / 1e9, Nanos(tick.interval.oldest_ns));
+            self.log.console.err(&format!("weir: [ {at_s:.0}s ] an event has been under way for {age}\n"));
+        }
+        let counts = SqlCounts::of_tick(tick.latencies, tick.ignored_errors, tick.reconnects);
+        self.interval.add(&counts, tick.interval.len_ns);
+        self.checkpoint.add(&counts, tick.interval.len_ns);
+        // Ticks lie on whole seconds, give or take the time it takes to wake up.
+        let second = (tick.at_ns.max(0) as u64 + 500_000_000) / 1_000_000_000;
+        let is_whole = tick.interval.len_ns >= 500_000_000;
+        if self.next_line_s > 0 && is_whole && second >= self.next_line_s {
+            self.print_interval(tick);
+            self.next_line_s += u64::from(self.general.report_interval_s);
+        }
+        while is_whole && self.checkpoints_left.first().is_some_and(|due| u64::from(*due) <= second) {
+            self.checkpoints_left.remove(0);
+            self.print_checkpoint(tick.at_ns as f64 / 1e9, &(tick.threads)());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `run`: events in all threads, then a record in the store, then the report.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use weir_core::oltp::record::KIND;
+use weir_core::oltp::{OltpRecord, OltpSpec};
+use weir_core::sysbench::database::LOST;
+use weir_core::sysbench::sql::SqlCounts;
+use weir_core::sysbench::{General, Log, Quit, database, extra_sql, mode};
+use weir_core::units::Nanos;
+use weir_core::workload::spec::{Arrival, Rate};
+use weir_db::runner::{RunOptions, run_workload};
+use weir_db::script::Events;
+use weir_io::runner::Stop;
+
+use super::reports::Reports;
+use super::{Script, fatal};
+use crate::failure::Outcome;
+use crate::session::{self, Ran, Session};
+
+/// sysbench's exit code of a forced shutdown.
+const FORCED_SHUTDOWN: u8 = 2;
+/// Threads that are not stuck get this long to end: 5 % of a short run is no time at all.
+const GRACE_NS: u64 = 200_000_000;
+/// Without `--forced-shutdown` sysbench waits for ever; here a statement that hangs so long is cancelled.
+const PATIENCE_NS: u64 = 60_000_000_000;
+
+/// Runs the script's events and prints sysbench's report, then weir's.
+pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Quit> {
+    let ready = script.state.export().and_then(|()| script.state.call("init", None));
+    ready.map_err(|error| fatal(&error, log))?;
+    if !script.state.defines("event") {
+        let name = script.shared.source.short_name();
+        return Err(log.fatal(format!("cannot find the event() function in {name}")));
+    }
+    mode::print_general(&script.general, log);
+    log.notice("");
+    log.notice("Initializing worker threads...\n");
+    let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let session = Session::begin(KIND, &database::without_passwords(&command), Path::new(""));
+    let events = Arc::new(Events::new(script.shared.clone()));
+    let mut reports = Reports::new(&script.general, &script.state, &events, stop, log);
+    let options = RunOptions { grace_ns: grace_ns(&script.general), ..RunOptions::default() };
+    let ended = run_workload(&spec(script), events.clone(), &options, &mut reports, stop);
+    // Nothing that still tries is to try again.
+    script.shared.stop.store(true, Ordering::Relaxed);
+    let mut record = match ended {
+        Ok(record) => record,
+        Err(error) => {
+            if events.failure().is_none() {
+                reports.log.fatal(error.to_string());
+            }
+            return Err(reports.log.fatal("Thread initialization failed!"));
+        }
+    };
+    record.script_path = Some(script.shared.source.name.clone());
+    let mut kept = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
+    kept.ended_early = kept.ended_early.or_else(|| record.error.clone());
+    kept.extra = serde_json::to_value(&record).unwrap_or_default();
+    session::save(&kept);
+    Ok(print(script, &record, events.failure(), &mut reports, stop))
+}
+
+fn grace_ns(general: &General) -> u64 {
+    general.forced_shutdown_s.map_or(PATIENCE_NS, |s| s.saturating_mul(500_000_000).max(GRACE_NS))
+}
+
+/// What concerns every workload; the rest is the script's business.
+fn spec(script: &Script) -> OltpSpec {
+    let general = &script.general;
+    let rate = f64::from(general.rate);
+    OltpSpec {
+        threads: general.threads,
+        duration: Nanos(general.time_s.saturating_mul(1_000_000_000)),
+        transactions: general.events,
+        rate: (general.rate > 0).then_some(Rate { iops: rate, arrival: Arrival::Poisson }),
+        seed: script.shared.seed,
+        prepared: script.shared.prepared,
+        reconnect: LOST.iter().any(|number| script.database.ignored.holds(*number)),
+        ..OltpSpec::default()
+    }
+}
+
+/// Prints what was measured and decides how the program ends.
+fn print(
+    script: &Script,
+    record: &OltpRecord,
+    script_failure: Option<String>,
+    reports: &mut Reports<'_, '_>,
+    stop: &Stop,
+) -> Outcome {
+    let counts = SqlCounts::of_record(record);
+    let abandoned = record.notes.iter().any(|note| note.key == "abandoned");
+    print_end(&script.general, &counts, abandoned, stop, reports.log);
+    if let Some(error) = record.error.as_ref().filter(|_| script_failure.is_none()) {
+        reports.log.fatal(error);
+    }
+    let failed = record.error.is_some() || script_failure.is_some();
+    // sysbench prints no report after an error.
+    if !failed {
+        let stuck =
+            if abandoned { record.intervals.last().map_or(0, |last| u64::from(last.in_flight)) } else { 0 };
+        reports.print_last(&counts, record.elapsed_ns as f64 / 1e9, &record.threads, stuck);
+    }
+    let done = script.state.call("done", None);
+    script.state.finish();
+    if script.general.extra {
+        let remarks = extra_sql::blocks(&script.general, &script.database, record);
+        reports.log.notice(remarks.trim_end());
+    }
+    if let Err(error) = &done {
+        fatal(error, reports.log);
+    }
+    if abandoned && script.general.forced_shutdown_s.is_some() {
+        Outcome::Code(FORCED_SHUTDOWN)
+    } else if failed || done.is_err() {
+        Outcome::Code(1)
+    } else {
+        stop.requested().map_or(Outcome::Done, Outcome::Interrupted)
+    }
+}
+
+/// Why the threads ended.
+fn print_end(general: &General, counts: &SqlCounts, abandoned: bool, stop: &Stop, log: &mut Log<'_>) {
+    if abandoned {
+        log.fatal("The --max-time limit has expired, forcing shutdown...");
+        return;
+    }
+    let reason = if stop.requested().is_some() {
+        "Interrupted, exiting..."
+    } else if general.events > 0 && counts.events.count() >= general.events {
+        "Event limit exceeded, exiting..."
+    } else {
+        "Time limit exceeded, exiting..."
+    };
+    for _ in 0..general.threads {
+        log.info(reason);
+    }
+    log.info("Done.\n");
+}

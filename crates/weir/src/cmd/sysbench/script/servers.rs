@@ -1,0 +1,102 @@
+//! From sysbench's options to servers and how to log in.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use weir_core::oltp::Dialect;
+use weir_core::sysbench::Database;
+use weir_core::sysbench::values::Values;
+use weir_db::script::Servers;
+use weir_db::server::{Place, Secret, Server, Tls, TlsMode};
+
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Where MySQL's and MariaDB's packages put their sockets.
+const MYSQL_SOCKETS: [&str; 4] = [
+    "/run/mysqld/mysqld.sock",
+    "/var/lib/mysql/mysql.sock",
+    "/tmp/mysql.sock",
+    "/var/run/mysqld/mysqld.sock",
+];
+
+/// The servers that the options name. The passwords are taken from the options, and where those are silent from the
+/// variables that the servers' own clients read.
+pub fn servers(database: &Database, values: &Values) -> Servers {
+    let complaint = match database.ps_mode.as_str() {
+        "auto" | "disable" => None,
+        other => Some(format!("Invalid value for db-ps-mode: {other}")),
+    };
+    let password = |option: &str, variable: &str| {
+        let typed = values.text(option).map(str::to_string);
+        Secret::new(typed.or_else(|| std::env::var(variable).ok()).unwrap_or_default())
+    };
+    Servers {
+        default_driver: database.driver.clone(),
+        complaint,
+        mysql: mysql(database, &password("mysql-password", "MYSQL_PWD")),
+        postgres: Some(postgres(database, password("pgsql-password", "PGPASSWORD"))),
+        dry: database.mysql_dry_run,
+        made: AtomicUsize::new(0),
+    }
+}
+
+fn mysql(database: &Database, password: &Secret) -> Vec<Server> {
+    let sockets = database.mysql_sockets.iter().map(|path| Place::Unix(PathBuf::from(path)));
+    let places: Vec<Place> = match database.mysql_sockets.is_empty() {
+        false => sockets.collect(),
+        true => database.mysql_places.iter().map(|(host, port)| mysql_place(host, *port)).collect(),
+    };
+    let server = |place| Server {
+        dialect: Dialect::MySql,
+        place,
+        user: database.mysql_user.clone(),
+        password: password.clone(),
+        database: database.mysql_db.clone(),
+        tls: mysql_tls(database.mysql_ssl),
+        connect_timeout: CONNECT_TIMEOUT,
+        answer_timeout: None,
+    };
+    places.into_iter().map(server).collect()
+}
+
+/// `localhost` is the local socket, as for every client of MySQL; where none is found, TCP.
+fn mysql_place(host: &str, port: u16) -> Place {
+    let named = std::env::var_os("MYSQL_UNIX_PORT").map(PathBuf::from);
+    let known = MYSQL_SOCKETS.iter().map(PathBuf::from).find(|path| path.exists());
+    match named.or(known) {
+        Some(socket) if host == "localhost" => Place::Unix(socket),
+        _ => Place::Tcp { host: host.to_string(), port },
+    }
+}
+
+/// sysbench reads its certificates from the current folder; those that are there are used.
+fn mysql_tls(asked: bool) -> Tls {
+    if !asked {
+        return Tls { mode: TlsMode::Disabled, ..Tls::default() };
+    }
+    let here = |name: &str| Some(PathBuf::from(name)).filter(|path| path.exists());
+    let ca = here("cacert.pem");
+    let (cert, key) = (here("client-cert.pem"), here("client-key.pem"));
+    let mode = if ca.is_some() { TlsMode::VerifyCa } else { TlsMode::Required };
+    Tls { mode, ca, cert: cert.filter(|_| key.is_some()), key }
+}
+
+fn postgres(database: &Database, password: Secret) -> Server {
+    let (host, port) = (&database.pgsql_host, database.pgsql_port);
+    let place = match host.starts_with('/') {
+        true => Place::Unix(Path::new(host).join(format!(".s.PGSQL.{port}"))),
+        false => Place::Tcp { host: host.clone(), port },
+    };
+    Server {
+        dialect: Dialect::Postgres,
+        place,
+        user: database.pgsql_user.clone(),
+        password,
+        database: database.pgsql_db.clone(),
+        // As the server's own client library does it where nothing is said.
+        tls: Tls { mode: TlsMode::Preferred, ..Tls::default() },
+        connect_timeout: CONNECT_TIMEOUT,
+        answer_timeout: None,
+    }
+}
