@@ -97,6 +97,8 @@ fn virtualised(tree: &Tree, info: &str) -> Option<String> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ticks {
     pub busy: u64,
+    /// The part of `busy` that ran with a lowered priority.
+    pub nice: u64,
     pub idle: u64,
     pub iowait: u64,
     pub steal: u64,
@@ -111,6 +113,7 @@ pub(crate) fn parse_stat(text: &str) -> Result<Ticks, BadLine> {
     match numbers.as_deref() {
         Some([user, nice, system, idle, iowait, irq, softirq, rest @ ..]) => Ok(Ticks {
             busy: [user, nice, system, irq, softirq].into_iter().fold(0, |sum, n| sum.saturating_add(*n)),
+            nice: *nice,
             idle: *idle,
             iowait: *iowait,
             steal: rest.first().copied().unwrap_or(0),
@@ -154,6 +157,7 @@ mod tests {
         let later = parse_stat("cpu  130 5 60 840 60 3 2 0 30 0").unwrap();
         let load = load(&earlier, &later);
         assert_eq!((load.busy_percent, load.iowait_percent), (50.0, 10.0));
+        assert_eq!((later.busy, later.nice), (200, 5));
         assert_eq!(super::load(&later, &later), CpuLoad::default());
         for bad in ["", "cpu  1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu  1 2 3 4 x 6 7 8"] {
             assert!(parse_stat(bad).is_err(), "{bad}");

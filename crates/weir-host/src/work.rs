@@ -16,6 +16,15 @@ impl Host {
         Ok(self.tree.parsed("/proc/stat", parse_stat)?.busy * TICK_NS)
     }
 
+    /// The same without work of a lowered priority (nice), which gives way to everything else.
+    ///
+    /// # Errors
+    /// When `/proc/stat` cannot be read.
+    pub fn pressing_ns(&self) -> Result<u64, HostError> {
+        let ticks = self.tree.parsed("/proc/stat", parse_stat)?;
+        Ok(ticks.busy.saturating_sub(ticks.nice) * TICK_NS)
+    }
+
     /// Threads of this process that the kernel made to carry out io_uring operations which would have blocked.
     pub fn ring_workers(&self) -> usize {
         let tasks = self.tree.names("/proc/self/task");

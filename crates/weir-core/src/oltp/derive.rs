@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kind::Tally;
+use super::limits::{Evidence, judge};
 use super::record::{self, KindRecord, OltpRecord};
 use super::result::{Connections, Errors, KindResult, OltpResult, Queries, SCHEMA};
 use super::{Kind, warnings};
@@ -26,6 +27,9 @@ impl OltpRecord {
         serde_json::from_value(record.extra.clone()).map_err(|error| format!("damaged: {error}"))
     }
 }
+
+/// Warnings that a verdict replaces.
+const GUESSED: [&str; 2] = ["wake-ups", "no-disk"];
 
 /// Derives the result of a run: `raw` is what `record` holds ([`OltpRecord::from_record`]).
 pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
@@ -59,9 +63,14 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
         stall: stall(&raw.intervals),
         error: raw.error.clone(),
         ended_early: record.ended_early.clone(),
+        verdict: Evidence::of(raw).map(|evidence| judge(&evidence)),
         notes: Vec::new(),
     };
     result.notes = warnings::of(record, raw, &result);
+    if result.verdict.is_some() {
+        // What was watched says it with figures, or that it is not so.
+        result.notes.retain(|note| !GUESSED.contains(&note.key.as_str()));
+    }
     result
 }
 

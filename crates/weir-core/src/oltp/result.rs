@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::limits::Verdict;
 use super::record::ServerRecord;
 use super::{Kind, OltpSpec};
 use crate::result::record::Note;
@@ -64,6 +65,9 @@ pub struct OltpResult {
     pub error: Option<String>,
     /// Why the run ended early, if it did.
     pub ended_early: Option<String>,
+    /// What limited the run; `null` where server and machine were not watched.
+    #[serde(default)]
+    pub verdict: Option<Verdict>,
     /// What a reader must know.
     pub notes: Vec<Note>,
 }

@@ -1,6 +1,6 @@
 //! The guard as a process: what it looks with, what it turns, what it says about itself.
 
-mod clock;
+pub mod clock;
 mod cost;
 mod course;
 mod eyes;

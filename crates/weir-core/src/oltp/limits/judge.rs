@@ -45,6 +45,7 @@ pub fn judge(evidence: &Evidence) -> Verdict {
         headline: words::headline(evidence, limit, share, &bounds),
         evidence: words::evidence(evidence, &profile, limit),
         chain: chain(evidence, &profile, limit),
+        tested: evidence.watched.tested.clone(),
         traps: traps(evidence, &profile),
         unseen: evidence.watched.unseen.clone(),
         bounds,

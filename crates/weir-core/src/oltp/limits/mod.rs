@@ -7,6 +7,7 @@
 //! commit sleeps on a futex, as one who waits for a row does) the server's own list of sessions does.
 
 pub mod bounds;
+pub mod elasticity;
 pub mod judge;
 pub mod profile;
 pub mod traps;
@@ -16,6 +17,7 @@ pub mod watched;
 mod words;
 
 pub use bounds::Bounds;
+pub use elasticity::{Change, Tested, tested};
 pub use judge::judge;
 pub use profile::{Part, Profile};
 pub use traps::Trap;

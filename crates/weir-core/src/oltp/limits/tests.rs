@@ -324,9 +324,7 @@ fn traps_are_flagged_where_they_lie() {
     assert_eq!(keys(&idle.evidence()), ["idle-wake-ups"]);
     let relaxed =
         Scene { server: (0.4, 0.5), waits: &[], client: (0.05, 0.0), idle: 0.1, ..Scene::default() };
-    let mut evidence = relaxed.evidence();
-    evidence.load.is_durable = Some(false);
-    assert_eq!(keys(&evidence), ["never-touches-the-disk", "not-durable"]);
+    assert_eq!(keys(&relaxed.evidence()), ["never-touches-the-disk"]);
     let mixed = Scene {
         server: (0.2, 0.5),
         waits: &[(Wait::Commit, 0.2)],

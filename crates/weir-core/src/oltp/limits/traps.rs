@@ -21,21 +21,16 @@ const IDLE_BELOW: f64 = 0.75;
 const BETWEEN_ABOVE: f64 = 0.25;
 /// Fewer syncs a transaction than this: the device is as good as never waited for.
 const SYNCS_FEW: f64 = 0.01;
-/// More than this of the machine's processor time is the client's.
-const CLIENT_SHARE: f64 = 0.25;
-
 /// Processors are busy from here on.
 const BUSY: f64 = 0.85;
 
-/// All traps that apply.
+/// All traps that apply; those that need no watching are warnings of the result.
 pub(super) fn traps(evidence: &Evidence, profile: &Profile) -> Vec<Trap> {
     let rules = [
         idle_wake_ups,
         never_touches_the_disk,
         saturated_with_commits,
         busy_is_not_bound,
-        commits_are_not_durable,
-        client_takes_much,
         others_take_much,
         reads_from_the_page_cache,
     ];
@@ -124,31 +119,6 @@ fn busy_is_not_bound(evidence: &Evidence, profile: &Profile) -> Option<Trap> {
 /// What sessions spend on processors and in their queue.
 fn on_processors(profile: &Profile) -> f64 {
     profile.share(Part::ServerRuns) + profile.share(Part::ServerQueues)
-}
-
-fn commits_are_not_durable(evidence: &Evidence, _: &Profile) -> Option<Trap> {
-    (evidence.load.is_durable == Some(false) && !evidence.load.is_read_only).then_some(())?;
-    trap(
-        "not-durable",
-        "the server answers a commit before it is on the device (innodb_flush_log_at_trx_commit or synchronous_commit): \
-         these rates are not those of durable commits"
-            .to_string(),
-    )
-}
-
-fn client_takes_much(evidence: &Evidence, _: &Profile) -> Option<Trap> {
-    let cpu = &evidence.watched.cpu;
-    let all = cpu.client_ns + cpu.server_ns?;
-    let share = cpu.client_ns as f64 / all.max(1) as f64;
-    (share > CLIENT_SHARE && busy_share(evidence)? >= IDLE_BELOW).then_some(())?;
-    trap(
-        "client-on-the-same-processors",
-        format!(
-            "the client takes {} of the processor time that it shares with the server: on a machine of its own the server \
-             would do more",
-            percent(share)
-        ),
-    )
 }
 
 fn others_take_much(evidence: &Evidence, _: &Profile) -> Option<Trap> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bounds::Bounds;
+use super::elasticity::Tested;
 use super::profile::Profile;
 use super::traps::Trap;
 
@@ -70,6 +71,8 @@ pub struct Verdict {
     pub chain: Option<String>,
     /// What would help at most.
     pub bounds: Bounds,
+    /// What changes did that were tried, held against this verdict.
+    pub tested: Vec<Tested>,
     /// What could mislead.
     pub traps: Vec<Trap>,
     /// Everything that was weighed, largest first.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::elasticity::Tested;
 use super::waits::{OffCpu, Wait};
 use crate::oltp::{Kind, OltpRecord};
 
@@ -38,6 +39,8 @@ pub struct Watched {
     pub counters: Option<Counters>,
     /// Time that the server's threads waited for block I/O (`kernel.task_delayacct`).
     pub block_delay_ns: Option<u64>,
+    /// What changes did that were tried afterwards.
+    pub tested: Vec<Tested>,
     /// What looking cost: CPU time of the watching thread.
     pub cost_ns: u64,
     /// Sentences: what could not be seen, and why.
@@ -52,7 +55,7 @@ pub struct CpuTimes {
     pub client_ns: u64,
     /// All processes of the server; `None` where they are not on this machine or not found.
     pub server_ns: Option<u64>,
-    /// The whole machine as `/proc/stat` has it.
+    /// The whole machine as `/proc/stat` has it, without work of a lowered priority, which gives way.
     pub machine_ns: Option<u64>,
 }
 
@@ -174,8 +177,6 @@ pub struct Load {
     pub not_started: f64,
     /// Whether transactions only read.
     pub is_read_only: bool,
-    /// Whether commits wait for the log's sync, as far as the server's variables say.
-    pub is_durable: Option<bool>,
 }
 
 /// All that a verdict stands on.
@@ -242,7 +243,6 @@ impl Load {
             late: share(|l| l.late),
             not_started: share(|l| l.not_started),
             is_read_only: !record.kinds.keys().any(writes),
-            is_durable: is_durable(&record.server.variables),
         }
     }
 
@@ -259,14 +259,4 @@ impl Load {
 
 fn clamped(ns: u128) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX)
-}
-
-/// Whether a commit is on the device when it is answered. `None` where no such variable is known.
-fn is_durable(variables: &BTreeMap<String, String>) -> Option<bool> {
-    let value = |name: &str| variables.get(name).map(|value| value.to_ascii_lowercase());
-    if let Some(flush) = value("innodb_flush_log_at_trx_commit") {
-        return Some(flush == "1");
-    }
-    let off = |name: &str| matches!(value(name).as_deref(), Some("off" | "false" | "no"));
-    value("synchronous_commit").map(|_| !off("synchronous_commit") && !off("fsync"))
 }

@@ -129,7 +129,9 @@ pub(super) fn evidence(evidence: &Evidence, profile: &Profile, limit: Limit) -> 
         Limit::CannotTell => vec![processors, commits],
     };
     let open = (limit != Limit::Nothing).then_some(open_loop as Sentence);
-    let sampled = (profile.samples > 0 && limit != Limit::Latches).then_some(events as Sentence);
+    // A session that was woken and waits for a processor still has the name of what it waited for before.
+    let on_processors = matches!(limit, Limit::ServerCpu | Limit::ClientCpu | Limit::Latches);
+    let sampled = (profile.samples > 0 && !on_processors).then_some(events as Sentence);
     let rules = about_limit.into_iter().chain(open).chain(sampled);
     rules.filter_map(|rule| rule(evidence, profile)).collect()
 }

@@ -6,6 +6,7 @@ mod doctor;
 mod experiment;
 mod guard;
 mod job;
+mod limits;
 mod merge;
 mod oltp;
 mod run;

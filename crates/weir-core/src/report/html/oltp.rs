@@ -2,6 +2,7 @@
 
 use super::distribution::{self, Sample};
 use super::job::{self, Told};
+use super::limits::limits;
 use super::run::under_which_conditions;
 use super::timeline::Sort;
 use super::{
@@ -33,6 +34,9 @@ pub fn oltp(record: &Record, raw: &OltpRecord) -> String {
         body.push_str(&remark_note(note, BAD.contains(&note.key.as_str())));
     }
     body.push_str(&section("time", "Where a transaction's time goes", &breakdown(&result)));
+    if let Some(verdict) = &result.verdict {
+        body.push_str(&section("limits", "What limits it", &limits(verdict)));
+    }
     body.push_str(&section("measured", "What was measured", &plots(raw, &result)));
     let checks = facts_table(&checks(&result));
     body.push_str(&section("checks", "Does it hold together?", &checks));

@@ -1,7 +1,7 @@
 //! What limits a run of transactions: the verdict, what it stands on, what would help at most.
 
 use super::layout::{labelled, table};
-use crate::oltp::limits::{Bounds, Part, Verdict};
+use crate::oltp::limits::{Part, Verdict};
 
 /// Places that take less of the time are left out of the table.
 const WORTH_A_ROW: f64 = 0.005;
@@ -19,8 +19,13 @@ pub fn limits(verdict: &Verdict) -> String {
     if let Some(chain) = &verdict.chain {
         labelled(&mut out, "chain", chain);
     }
-    if let Some(bounds) = bounds(&verdict.bounds) {
-        labelled(&mut out, "at most", &bounds);
+    let gain = |(change, gain): (&str, f64)| format!("{change} {:+.0} %", gain * 100.0);
+    let gains: Vec<String> = verdict.bounds.gains().into_iter().map(gain).collect();
+    if !gains.is_empty() {
+        labelled(&mut out, "at most", &gains.join(", "));
+    }
+    for tested in &verdict.tested {
+        labelled(&mut out, "tested", &tested.sentence);
     }
     let rows = rows(verdict);
     if !rows.is_empty() {
@@ -35,19 +40,6 @@ pub fn limits(verdict: &Verdict) -> String {
         labelled(&mut out, "unseen", unseen);
     }
     out
-}
-
-/// What would help at most, in a sentence; `None` where the time could not be divided.
-fn bounds(bounds: &Bounds) -> Option<String> {
-    let gain = |ratio: f64| format!("+{:.0} %", (ratio - 1.0) * 100.0);
-    let one = |ratio: Option<f64>, what: &str| ratio.map(|ratio| format!("{what} {}", gain(ratio)));
-    let parts = [
-        one(bounds.faster_disk, "storage that answers at once"),
-        one(bounds.more_cpu, "processors without queues"),
-        one(bounds.no_locks, "no two sessions on one row"),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Where the time went: one row a place, with a bar.

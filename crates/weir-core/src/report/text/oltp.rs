@@ -2,6 +2,7 @@
 
 use super::conditions;
 use super::layout::{labelled, shell, table};
+use super::limits::limits;
 use super::run::{TOO_FEW, quantile, steady_words, to_the_second};
 use crate::oltp::result::{KindResult, OltpResult};
 use crate::oltp::{Kind, durability, text};
@@ -38,6 +39,9 @@ pub fn oltp(result: &OltpResult, record: &Record) -> String {
     labelled(&mut out, "checks", &checks(result));
     for note in &result.notes {
         labelled(&mut out, "warning", &note.text);
+    }
+    if let Some(verdict) = &result.verdict {
+        out.push_str(&format!("\n{}\n", limits(verdict)));
     }
     if let Some(path) = &result.record_path {
         labelled(&mut out, "record", path);

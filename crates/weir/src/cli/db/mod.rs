@@ -3,6 +3,7 @@
 pub mod connect;
 pub mod disk_vs_ram;
 pub mod doctor;
+pub mod explain;
 pub mod flood;
 pub mod io_capacity;
 pub mod sandbox;
@@ -32,6 +33,8 @@ pub enum Command {
     Cleanup(workload::CleanupArgs),
     /// What limits this server as it stands? Changes nothing
     Doctor(doctor::Args),
+    /// What limits a throw-away server under transactions? Tested by changing things, one after another
+    Explain(Box<explain::Args>),
     /// Rates over numbers of connections, a fitted law, and the peak
     Scale(Box<scale::Args>),
     /// Would a faster disk help? A throw-away server on the disk and on a RAM disk, same data

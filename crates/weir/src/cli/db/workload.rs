@@ -71,6 +71,9 @@ pub struct RunArgs {
     /// What and how.
     #[command(flatten)]
     pub workload: WorkloadArgs,
+    /// Load no programs into the kernel, which would say how long the server's syncs and requests take
+    #[arg(long)]
+    pub no_trace: bool,
     /// Form of the results on stdout
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub format: Format,

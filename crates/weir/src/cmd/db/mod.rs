@@ -3,6 +3,7 @@
 mod cleanup;
 mod disk_vs_ram;
 mod doctor;
+mod explain;
 mod flood;
 mod io_capacity;
 mod premises;
@@ -14,6 +15,7 @@ mod scale;
 pub mod server;
 mod variables;
 mod warmup;
+mod watch;
 
 use crate::cli::db::{Args, Command};
 use crate::failure::{Lacking, Outcome};
@@ -26,6 +28,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Warmup(args) => warmup::run(args, command),
         Command::Cleanup(args) => cleanup::run(args, command),
         Command::Doctor(args) => doctor::run(args, command),
+        Command::Explain(args) => explain::run(*args, command),
         Command::Scale(args) => scale::run(*args, command),
         Command::DiskVsRam(args) => disk_vs_ram::run(*args, command),
         Command::IoCapacity(args) => io_capacity::run(*args, command),

@@ -9,6 +9,7 @@ use weir_db::runner::{self, RunOptions};
 use weir_host::Host;
 
 use super::premises::Premises;
+use super::watch::{Scope, watched};
 use super::{server, variables};
 use crate::cli::db::workload::RunArgs;
 use crate::failure::{Outcome, Usage};
@@ -30,7 +31,7 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
     let mut premises = Premises::enter(&args.connect)?;
     admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
-    let record = measure(&mut premises, &spec, command, &stop)?;
+    let record = measure(&mut premises, &spec, command, !args.no_trace, &stop)?;
     let path = save(&record);
     print(&render(&record, path.as_deref(), args.format)?)?;
     Ok(end(&record, &stop))
@@ -52,11 +53,13 @@ pub fn admit(premises: &mut Premises, spec: &OltpSpec, any_maker: bool) -> anyho
     Ok(())
 }
 
-/// Runs the transactions and returns their record, which is not stored yet.
+/// Runs the transactions and returns their record, which is not stored yet. `trace`: with programs in the kernel, where
+/// they are allowed.
 pub fn measure(
     premises: &mut Premises,
     spec: &OltpSpec,
     command: &[String],
+    trace: bool,
     stop: &Stop,
 ) -> anyhow::Result<Record> {
     let variables = variables::read(&mut premises.connection);
@@ -64,7 +67,9 @@ pub fn measure(
     let options =
         RunOptions { machine_busy_ns: Some(|| Host::live().busy_ns().ok()), ..RunOptions::default() };
     let mut progress = Progress::new();
-    let ran = runner::run(spec, &premises.login.servers, &options, &mut progress, stop);
+    let servers = &premises.login.servers;
+    let scope = Scope { server: premises.server()?.clone(), trace };
+    let ran = watched(scope, &mut progress, |observer| runner::run(spec, servers, &options, observer, stop));
     progress.clear();
     let mut raw = match ran {
         Ok(raw) => raw,

@@ -1,0 +1,129 @@
+//! `weir db explain`: what limits a throw-away server, put to the test.
+
+mod place;
+mod trials;
+
+use anyhow::Context;
+use weir_core::oltp::limits::{Change, Evidence, Tested, judge, tested};
+use weir_core::oltp::record::KIND;
+use weir_core::oltp::{OltpRecord, OltpSpec};
+use weir_core::result::Record;
+use weir_core::units::Nanos;
+
+use crate::cli::db::explain::Args;
+use crate::failure::{Outcome, Usage};
+use crate::output::{print, render};
+use crate::progress::StepLine;
+use crate::session::{Ran, Session, save};
+use crate::settings::db::workload::spec;
+use crate::signals::stop_on_signals;
+
+use place::Place;
+use trials::{Trials, seconds};
+
+/// The first second of every trial is run and not counted.
+const TRIAL_WARMUP: Nanos = Nanos(1_000_000_000);
+/// The first run, unless its length was given.
+const FIRST_RUN: Nanos = Nanos(10_000_000_000);
+/// Fewest pairs of runs, and shortest of these, that give an interval.
+const PAIRS_MIN: u32 = 2;
+const TRIAL_MIN: Nanos = Nanos(5_000_000_000);
+
+/// Runs the command.
+pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
+    let spec = checked(&args)?;
+    let stop = stop_on_signals()?;
+    let mut line = StepLine::new();
+    let changes = wanted(&args);
+    let mut place = Place::start(&args, &spec, changes.contains(&Change::InMemory), &stop, &mut line)?;
+    let session = Session::begin(KIND, command, &args.dir);
+    line.begin("transactions as they are");
+    let trials = Trials { stop: &stop, trace: !args.no_trace };
+    let variables = place.variables();
+    let mut record = trials.watched(&spec, &place.server())?;
+    record.server.variables = variables;
+    let found = if !changes.is_empty() && record.error.is_none() && stop.requested().is_none() {
+        test(&args, &spec, &changes, &trials, &mut place, &mut line, &record)?
+    } else {
+        Vec::new()
+    };
+    if let Some(watched) = &mut record.watched {
+        watched.tested = found;
+    }
+    line.clear();
+    let failed = record.error.clone();
+    let whole = Record {
+        extra: serde_json::to_value(&record).context("cannot put the record into words")?,
+        ..session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop)
+    };
+    let path = save(&whole);
+    print(&render(&whole, path.as_deref(), args.format)?)?;
+    if let Some(error) = failed {
+        say!("error: {error}");
+        return Ok(Outcome::WorkloadFailed);
+    }
+    Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+/// Changes to try.
+fn wanted(args: &Args) -> Vec<Change> {
+    match args.change.as_slice() {
+        _ if args.no_tests => Vec::new(),
+        [] => Change::ALL.to_vec(),
+        named => named.to_vec(),
+    }
+}
+
+/// The first run, as it was typed.
+fn checked(args: &Args) -> anyhow::Result<OltpSpec> {
+    let mut spec = spec(args.script, &args.workload);
+    if args.workload.course.duration.is_none() {
+        spec.duration = FIRST_RUN;
+    }
+    if args.workload.course.warmup.is_none() {
+        spec.warmup = TRIAL_WARMUP;
+    }
+    let wrong = |what: String, hint: &str| Usage { what, hint: Some(hint.to_string()) };
+    if args.pairs < PAIRS_MIN {
+        let what = format!("--pairs {}: an interval needs {PAIRS_MIN}", args.pairs);
+        return Err(wrong(what, "more pairs make it narrower").into());
+    }
+    if args.trial < TRIAL_MIN {
+        let what = format!("--trial {}: an interval needs {TRIAL_MIN}", args.trial);
+        return Err(wrong(what, "seconds are what it stands on").into());
+    }
+    Ok(spec)
+}
+
+/// Runs in rounds: one without a change, then one with each. Who comes first in a round goes around, so that what drifts
+/// falls on all alike.
+fn test(
+    args: &Args,
+    spec: &OltpSpec,
+    changes: &[Change],
+    trials: &Trials<'_>,
+    place: &mut Place,
+    line: &mut StepLine,
+    first: &OltpRecord,
+) -> anyhow::Result<Vec<Tested>> {
+    let Some(evidence) = Evidence::of(first) else { return Ok(Vec::new()) };
+    let verdict = judge(&evidence);
+    let short = OltpSpec { duration: args.trial, warmup: TRIAL_WARMUP, transactions: 0, ..spec.clone() };
+    let offered = changes.iter().copied().filter(|change| place.offers(*change, line));
+    let mut tries: Vec<_> = offered.map(|change| (change, Vec::new())).collect();
+    for round in 0..args.pairs {
+        line.begin(&format!("round {} of {}: as it is", round + 1, args.pairs));
+        let without = seconds(&trials.plain(&short, &place.server())?);
+        for nth in 0..tries.len() {
+            let at = (nth + round as usize) % tries.len();
+            let (change, pairs) = &mut tries[at];
+            if trials.stop.requested().is_some() {
+                return Ok(Vec::new());
+            }
+            line.begin(&format!("round {} of {}: {}", round + 1, args.pairs, change.name()));
+            let with = seconds(&place.with(*change, &short, trials)?);
+            pairs.push((without.clone(), with));
+        }
+    }
+    Ok(tested(&tries, &verdict, spec.seed))
+}

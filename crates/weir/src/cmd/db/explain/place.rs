@@ -1,0 +1,172 @@
+//! The throw-away server, its copy in memory, and what can be changed of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use weir_core::oltp::limits::Change;
+use weir_core::oltp::{Dialect, OltpRecord, OltpSpec};
+use weir_core::stop::Stop;
+use weir_db::connection::Connection;
+use weir_db::load::{LoadOptions, prepare};
+use weir_db::sandbox::{Sandbox, SandboxSpec};
+use weir_db::server::Server;
+use weir_host::Host;
+
+use super::trials::Trials;
+use crate::cli::db::explain::Args;
+use crate::cmd::db::server::failed;
+use crate::cmd::db::variables;
+use crate::progress::StepLine;
+use crate::settings::db::workload::DATABASE;
+
+/// Tables that are filled at the same time.
+const LOADERS_MAX: u32 = 4;
+/// Room that the copy in memory leaves.
+const MEMORY_LEFT: u64 = 512 << 20;
+
+/// Servers of weir's own, with tables; they go away with it.
+pub struct Place {
+    disk: Sandbox,
+    memory: Option<Sandbox>,
+}
+
+impl Place {
+    /// Starts the server, fills its tables, and makes a copy in memory where one is wanted.
+    pub fn start(
+        args: &Args,
+        spec: &OltpSpec,
+        in_memory: bool,
+        stop: &Stop,
+        line: &mut StepLine,
+    ) -> Result<Place> {
+        let stopped = || stop.requested().is_some();
+        line.begin(&format!("starting {} in {}", args.flavour, args.dir.display()));
+        let mut asked = SandboxSpec::new(args.flavour, &args.dir);
+        asked.memory = args.memory;
+        asked.variables.extend(args.set.iter().cloned());
+        let mut disk = Sandbox::start(&asked, &stopped)?;
+        let server = disk.server();
+        let statement = format!("CREATE DATABASE {DATABASE}");
+        Connection::open(&server)
+            .and_then(|mut connection| connection.run(&statement))
+            .map_err(|error| failed(error, "making a database", &server))?;
+        line.begin("filling the tables");
+        let options = LoadOptions { threads: spec.tables.min(LOADERS_MAX), ..LoadOptions::default() };
+        prepare(spec, &of(&disk), &options, &|_| {}, stop)
+            .map_err(|error| failed(error, "filling the tables", &server))?;
+        let memory = if in_memory { copy(args, &mut disk, stop, line)? } else { None };
+        Ok(Place { disk, memory })
+    }
+
+    /// How to reach it.
+    pub fn server(&self) -> Server {
+        of(&self.disk)
+    }
+
+    /// Its variables that matter to what is measured; none where it does not answer, which the run will say.
+    pub fn variables(&self) -> BTreeMap<String, String> {
+        Connection::open(&self.server())
+            .map(|mut connection| variables::read(&mut connection))
+            .unwrap_or_default()
+    }
+
+    /// Whether a change can be made here; says why not.
+    pub fn offers(&self, change: Change, line: &mut StepLine) -> bool {
+        let why = match change {
+            Change::InMemory if self.memory.is_none() => Some("there is no copy in memory"),
+            Change::HalfProcessors if Host::live().processors().is_ok_and(|n| n < 2) => {
+                Some("there is one processor only")
+            }
+            _ => None,
+        };
+        if let Some(why) = why {
+            line.say(&format!("note: {} is not tried: {why}", change.name()));
+        }
+        why.is_none()
+    }
+
+    /// A run with a change, which is taken back whatever becomes of the run.
+    pub fn with(&mut self, change: Change, spec: &OltpSpec, trials: &Trials<'_>) -> Result<OltpRecord> {
+        let server = self.server();
+        match change {
+            Change::InMemory => {
+                let memory = self.memory.as_ref().context("there is no copy in memory")?;
+                trials.plain(spec, &of(memory))
+            }
+            Change::TwiceThreads => {
+                trials.plain(&OltpSpec { threads: spec.threads * 2, ..spec.clone() }, &server)
+            }
+            Change::HalfThreads => {
+                trials.plain(&OltpSpec { threads: (spec.threads / 2).max(1), ..spec.clone() }, &server)
+            }
+            Change::HalfProcessors => {
+                let process = self.disk.pid().context("the server has ended")?;
+                let pinned = Host::live().halve_processors(process).context("keeping the server to half")?;
+                let ran = trials.plain(spec, &server);
+                drop(pinned);
+                ran
+            }
+            Change::FlushOff => {
+                flush(&server, false)?;
+                let ran = trials.plain(spec, &server);
+                flush(&server, true)?;
+                ran
+            }
+        }
+    }
+}
+
+/// The server with the workload's database.
+fn of(sandbox: &Sandbox) -> Server {
+    Server { database: DATABASE.to_string(), ..sandbox.server() }
+}
+
+/// Commits answered when they are on the device, or before. With 2 instead of 0 MariaDB would go on writing its log
+/// past the page cache for every commit (innodb_log_file_buffering is decided at its start).
+fn flush(server: &Server, on: bool) -> Result<()> {
+    let statements: &[&str] = match (server.dialect, on) {
+        (Dialect::MySql, true) => &["SET GLOBAL innodb_flush_log_at_trx_commit = 1"],
+        (Dialect::MySql, false) => &["SET GLOBAL innodb_flush_log_at_trx_commit = 0"],
+        (Dialect::Postgres, true) => &["ALTER SYSTEM RESET synchronous_commit", "SELECT pg_reload_conf()"],
+        (Dialect::Postgres, false) => {
+            &["ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()"]
+        }
+    };
+    let set = |connection: &mut Connection| {
+        statements.iter().try_for_each(|statement| connection.run(statement).map(drop))
+    };
+    let done = Connection::open(server).and_then(|mut connection| set(&mut connection));
+    done.map_err(|error| failed(error, "setting when commits are answered", server))
+}
+
+/// The same data in memory, served by a second server; `None`, and a word why, where they do not fit.
+fn copy(args: &Args, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Result<Option<Sandbox>> {
+    let stopped = || stop.requested().is_some();
+    let bytes = folder_bytes(&disk.data_dir());
+    let free = Host::live().free_space(&args.memory_dir).map_or(0, |space| space.free_bytes);
+    if free < bytes + MEMORY_LEFT {
+        line.say(&format!(
+            "note: the data do not fit into {}: {bytes} bytes, {free} free",
+            args.memory_dir.display()
+        ));
+        return Ok(None);
+    }
+    line.begin("copying the data into memory");
+    disk.stop()?;
+    let folder = args.memory_dir.join(format!("weir-explain.{}", std::process::id()));
+    let mut copy = disk.clone_to(&folder, &stopped)?;
+    disk.run(&stopped)?;
+    copy.run(&stopped)?;
+    Ok(Some(copy))
+}
+
+fn folder_bytes(folder: &PathBuf) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => folder_bytes(&entry.path()),
+        Ok(facts) => facts.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(size).sum()
+}

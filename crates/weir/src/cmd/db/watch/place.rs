@@ -1,0 +1,128 @@
+//! Where the server is: its processes and the folder of its data, where these are on this machine.
+
+use std::path::{Path, PathBuf};
+
+use weir_core::oltp::Dialect;
+use weir_db::connection::Connection;
+use weir_db::error::DbError;
+use weir_db::server::{Place, Server};
+use weir_host::Host;
+
+/// A server on this machine.
+#[derive(Debug, Clone, Default)]
+pub struct Home {
+    /// Its first process.
+    pub process: Option<u32>,
+    /// The folder of its data.
+    pub data: Option<PathBuf>,
+    /// Sentences: what could not be found.
+    pub unseen: Vec<String>,
+}
+
+/// Names of servers' processes.
+const SERVERS: [&str; 4] = ["mariadbd", "mysqld", "postgres", "postmaster"];
+
+/// Looks for it, asking the server for the thread that serves this connection.
+pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
+    if !may_be_here(&server.place) {
+        let unseen = format!("{} is not on this machine: its processors and its device", server.place);
+        return Home { unseen: vec![unseen], ..Home::default() };
+    }
+    let mut home = Home::default();
+    match own_thread(connection) {
+        Ok(Some(thread)) => {
+            home.process = process(host, connection.dialect(), thread);
+            if home.process.is_none() {
+                home.unseen.push(format!(
+                    "the server's threads: it says that {thread} serves this connection, which is no thread of a server \
+                     here (does it run in a container?)"
+                ));
+            }
+        }
+        Ok(None) => {
+            home.unseen.push("the server's threads: it does not say which serves a connection".to_string())
+        }
+        Err(error) => home.unseen.push(format!("the server's threads: {error}")),
+    }
+    match data_folder(connection) {
+        Ok(data) if data.as_deref().is_some_and(Path::exists) => home.data = data,
+        Ok(data) => home.unseen.push(match data {
+            Some(folder) => format!("the device of the data: {} is not there", folder.display()),
+            None => "the device of the data: the server does not say where they are".to_string(),
+        }),
+        Err(error) => home.unseen.push(format!("the device of the data: {error}")),
+    }
+    home
+}
+
+/// Whether the address can be of this machine: a socket, or the loop-back.
+fn may_be_here(place: &Place) -> bool {
+    match place {
+        Place::Unix(_) => true,
+        Place::Tcp { host, .. } => {
+            host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+        }
+    }
+}
+
+/// MariaDB's list of processes has threads; MySQL's performance schema does.
+pub fn is_mariadb(version: &str) -> bool {
+    version.contains("MariaDB")
+}
+
+/// The number, in the kernel, of the thread that serves this connection.
+fn own_thread(connection: &mut Connection) -> Result<Option<u32>, DbError> {
+    let statement = match connection.dialect() {
+        Dialect::Postgres => "SELECT pg_backend_pid()",
+        Dialect::MySql if is_mariadb(connection.version()) => {
+            "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()"
+        }
+        Dialect::MySql => {
+            "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"
+        }
+    };
+    Ok(one(connection, statement)?.and_then(|text| text.parse().ok()))
+}
+
+fn data_folder(connection: &mut Connection) -> Result<Option<PathBuf>, DbError> {
+    let statement = match connection.dialect() {
+        Dialect::Postgres => "SHOW data_directory",
+        Dialect::MySql => "SELECT @@datadir",
+    };
+    Ok(one(connection, statement)?.map(PathBuf::from))
+}
+
+fn one(connection: &mut Connection, statement: &str) -> Result<Option<String>, DbError> {
+    let rows = connection.query(statement)?;
+    Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+}
+
+/// The server's first process by one of its threads: the number may be of another namespace, so the name has to fit.
+fn process(host: &Host, dialect: Dialect, thread: u32) -> Option<u32> {
+    let process = host.process_of(thread)?;
+    let first = match dialect {
+        Dialect::MySql => process,
+        Dialect::Postgres => host.parent_of(process)?,
+    };
+    let name = host.name_of(first)?;
+    SERVERS.contains(&name.as_str()).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sockets_and_the_loop_back_are_here() {
+        for (place, expected) in [
+            (Place::Unix(PathBuf::from("/run/s")), true),
+            (Place::Tcp { host: "127.0.0.1".into(), port: 3306 }, true),
+            (Place::Tcp { host: "::1".into(), port: 3306 }, true),
+            (Place::Tcp { host: "localhost".into(), port: 3306 }, true),
+            (Place::Tcp { host: "db.example".into(), port: 3306 }, false),
+            (Place::Tcp { host: "10.0.0.1".into(), port: 3306 }, false),
+        ] {
+            assert_eq!(may_be_here(&place), expected, "{place}");
+        }
+    }
+}
