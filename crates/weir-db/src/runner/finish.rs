@@ -45,9 +45,16 @@ fn last_ns(running: &Running) -> u64 {
 
 /// Whether the run ended before its time.
 fn was_cut_short(running: &Running, seen: &Seen) -> bool {
-    let spec = &running.shared.spec;
-    let all_done = spec.transactions > 0 && running.shared.tickets.load(Relaxed) >= spec.transactions;
-    seen.stopped || all_done || running.shared.has_failed() || running.span.deadline_ns == u64::MAX
+    seen.stopped
+        || is_all_done(running)
+        || running.shared.has_failed()
+        || running.span.deadline_ns == u64::MAX
+}
+
+/// Whether all transactions have begun, where their number is limited.
+fn is_all_done(running: &Running) -> bool {
+    let limit = running.shared.spec.transactions;
+    limit > 0 && running.shared.tickets.load(Relaxed) >= limit
 }
 
 /// Measured time: to the last transaction's end, or to the end of the time asked for where nothing ended after it.
@@ -98,8 +105,8 @@ fn lateness(running: &Running, seen: &Seen, sums: &Sums) -> Option<Lateness> {
     let end_ns = if cut_short { last_ns(running) } else { running.span.deadline_ns };
     let seats = &running.shared.book.seats;
     let in_hand: u64 = seats.iter().map(|seat| seat.not_started.load(Relaxed)).sum();
-    let left = due_before(lock(schedule).clone(), end_ns.saturating_sub(running.span.epoch_ns));
-    let not_started = in_hand + left;
+    let left = || due_before(lock(schedule).clone(), end_ns.saturating_sub(running.span.epoch_ns));
+    let not_started = in_hand + if is_all_done(running) { 0 } else { left() };
     Some(Lateness {
         intended: sums.intended - seen.base.intended + not_started,
         late: sums.late - seen.base.late + not_started,
