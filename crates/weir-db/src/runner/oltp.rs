@@ -95,14 +95,16 @@ struct Client {
 impl Driver for Client {
     fn attempt(&mut self, recorder: &mut Recorder<'_>) -> Result<(), DbError> {
         while let Some(step) = self.stream.next_step() {
-            let result = match (step.text, self.statements.of(step.kind, step.table)) {
-                (Some(text), _) => self.connection.run(text),
-                (None, Statement::Prepared(id)) => self.connection.execute(*id, step.values()),
-                (None, Statement::Text(template)) => {
-                    self.text.clear();
-                    sql::with_values(self.server.dialect, template, step.values(), &mut self.text);
-                    self.connection.run(&self.text)
-                }
+            let result = match step.text {
+                Some(text) => self.connection.run(text),
+                None => match self.statements.of(step.kind, step.table) {
+                    Statement::Prepared(id) => self.connection.execute(*id, step.values()),
+                    Statement::Text(template) => {
+                        self.text.clear();
+                        sql::with_values(self.server.dialect, template, step.values(), &mut self.text);
+                        self.connection.run(&self.text)
+                    }
+                },
             };
             recorder.statement(step.kind, &result);
             if let Err(error) = result {

@@ -27,6 +27,10 @@ const START_DELAY_PER_THREAD_NS: u64 = 20_000;
 /// How often somebody who waits for connections looks whether to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
+/// When a run does not come to its start: who is still connecting then, against a server that does not answer, is
+/// left behind.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// What the threads of a run share.
 pub struct Shared {
     /// What was asked for.
@@ -114,7 +118,8 @@ impl Running {
         });
         if let Err(error) = result {
             running.shared.gate.open(None);
-            running.join(false);
+            running.wait_for_all(PATIENCE);
+            running.join(true);
             return Err(error);
         }
         Ok(running)
@@ -183,6 +188,14 @@ impl Running {
     /// Whether every thread has ended.
     pub fn all_ended(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Gives the threads some time to end.
+    fn wait_for_all(&self, longest: Duration) {
+        let until_ns = now_ns() + longest.as_nanos() as u64;
+        while !self.all_ended() && now_ns() < until_ns {
+            std::thread::sleep(LOOK_UP);
+        }
     }
 
     /// Joins the threads; those that hang are left behind where `abandon` says so. A panic is the run's failure.

@@ -1,0 +1,382 @@
+//! Every workload on real servers, from prepare to cleanup, and what goes wrong on the way.
+#![allow(
+    clippy::unwrap_used,
+    reason = "test code throughout; clippy knows that only of functions under #[test]"
+)]
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
+
+use weir_core::oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, course};
+use weir_core::units::Nanos;
+use weir_core::workload::spec::Distribution;
+use weir_db::load::{self, LoadOptions};
+use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
+use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
+use weir_db::{Connection, DbError, Server};
+
+const SCRIPTS: [Script; 12] = [
+    Script::ReadWrite,
+    Script::ReadOnly,
+    Script::WriteOnly,
+    Script::PointSelect,
+    Script::UpdateIndex,
+    Script::UpdateNonIndex,
+    Script::Insert,
+    Script::Delete,
+    Script::BulkInsert,
+    Script::SelectRandomPoints,
+    Script::SelectRandomRanges,
+    Script::Commit,
+];
+
+/// The servers that are installed; the set-up of the tests installs both.
+fn installed(test: &str) -> Vec<Flavour> {
+    let found = |flavour: &Flavour| match Binaries::find(*flavour, None) {
+        Ok(_) => true,
+        Err(error) => {
+            eprintln!("not run: {test} ({flavour}): {error}");
+            false
+        }
+    };
+    [Flavour::Mariadb, Flavour::Postgres].into_iter().filter(found).collect()
+}
+
+fn start(flavour: Flavour, name: &str, variables: &[(&str, &str)]) -> Sandbox {
+    let memory = PathBuf::from("/dev/shm");
+    let parent = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    let dir = parent.join(format!("weir-workload-{}-{}-{name}", std::process::id(), flavour.word()));
+    let mut spec = SandboxSpec::new(flavour, dir);
+    for (name, value) in variables {
+        spec = spec.set(name, value);
+    }
+    Sandbox::start(&spec, &|| false).unwrap()
+}
+
+/// Ends with the test process, however that ends.
+fn shared(flavour: Flavour) -> Server {
+    static MARIADB: OnceLock<Mutex<Sandbox>> = OnceLock::new();
+    static POSTGRES: OnceLock<Mutex<Sandbox>> = OnceLock::new();
+    let place = if flavour == Flavour::Postgres { &POSTGRES } else { &MARIADB };
+    place.get_or_init(|| Mutex::new(start(flavour, "shared", &[]))).lock().unwrap().server()
+}
+
+/// A database of its own on a server.
+fn database(server: &Server, name: &str) -> Server {
+    let mut connection = Connection::open(server).unwrap();
+    connection.run(&format!("DROP DATABASE IF EXISTS {name}")).unwrap();
+    connection.run(&format!("CREATE DATABASE {name}")).unwrap();
+    Server { database: name.to_string(), ..server.clone() }
+}
+
+fn prepare(spec: &OltpSpec, server: &Server, options: &LoadOptions) -> Result<load::Loaded, DbError> {
+    load::prepare(spec, server, options, &|_| {}, &Stop::default())
+}
+
+fn run(spec: &OltpSpec, server: &Server) -> Result<OltpRecord, DbError> {
+    runner::run(spec, std::slice::from_ref(server), &RunOptions::default(), &mut Silent, &Stop::default())
+}
+
+fn count(record: &OltpRecord, kind: Kind) -> u64 {
+    record.kinds.get(&kind).map_or(0, |kind| kind.latency.count())
+}
+
+fn number(server: &Server, question: &str) -> i64 {
+    let rows = Connection::open(server).unwrap().query(question).unwrap();
+    rows[0][0].as_ref().unwrap().parse().unwrap()
+}
+
+fn small(script: Script) -> OltpSpec {
+    let transactions = if script == Script::BulkInsert { 4 } else { 60 };
+    OltpSpec {
+        script,
+        tables: 2,
+        table_size: 300,
+        threads: 3,
+        transactions,
+        duration: Nanos(0),
+        ..OltpSpec::default()
+    }
+}
+
+#[test]
+fn every_script_runs_from_prepare_to_cleanup_and_leaves_nothing() {
+    for flavour in installed("every_script_runs_from_prepare_to_cleanup_and_leaves_nothing") {
+        for (script, prepared) in SCRIPTS.into_iter().flat_map(|script| [(script, true), (script, false)]) {
+            let server = database(&shared(flavour), "every_script");
+            let spec = OltpSpec { prepared, ..small(script) };
+            let options = LoadOptions { threads: 2, ..LoadOptions::default() };
+            let loaded = prepare(&spec, &server, &options).unwrap();
+            let tables = if script == Script::BulkInsert { 3 } else { 2 };
+            assert_eq!((loaded.made, loaded.found), (tables, 0), "{flavour} {script:?}");
+            load::check(&spec, &server, &options).unwrap();
+
+            let record = run(&spec, &server).unwrap();
+            let about = format!("{flavour} {script:?} prepared: {prepared}");
+            assert_eq!(record.error, None, "{about}");
+            assert_eq!(count(&record, Kind::Transaction), spec.transactions, "{about}");
+            for kind in course::kinds(&spec) {
+                let times = course::of(&spec).iter().filter(|part| part.kind == kind).count() as u64;
+                // A transaction that ran again has statements more.
+                let least = times * spec.transactions;
+                let found = count(&record, kind);
+                assert!(
+                    found >= least && (record.retried > 0 || found == least),
+                    "{about}: {kind:?} {found}"
+                );
+            }
+            let empty: u64 = record.kinds.values().map(|kind| kind.empty).sum();
+            assert!(empty == 0 || script == Script::Delete || record.retried > 0, "{about}: {empty}");
+            assert_eq!(record.server.dialect, Some(flavour.dialect()), "{about}");
+            assert!(!record.server.version.is_empty() && record.server.places.len() == 1, "{about}");
+
+            let (removed, left) = load::cleanup(&server, &options, &|_| {}, &Stop::default()).unwrap();
+            assert_eq!((removed.len() as u32, left.len()), (tables, 0), "{about}");
+            let (removed, _) = load::cleanup(&server, &options, &|_| {}, &Stop::default()).unwrap();
+            assert!(removed.is_empty(), "{about}: {removed:?}");
+        }
+    }
+}
+
+#[test]
+fn both_ways_of_loading_fill_the_same_rows_and_numbers_go_on_after_them() {
+    for flavour in installed("both_ways_of_loading_fill_the_same_rows_and_numbers_go_on_after_them") {
+        let server = database(&shared(flavour), "two_ways");
+        let spec = OltpSpec { tables: 1, table_size: 20_000, ..small(Script::Insert) };
+        let mut sums = Vec::new();
+        for by_insert in [false, true] {
+            let options = LoadOptions { by_insert, ..LoadOptions::default() };
+            let loaded = prepare(&spec, &server, &options).unwrap();
+            assert_eq!((loaded.rows, loaded.in_bulk), (20_000, !by_insert), "{flavour}");
+            let question =
+                "SELECT COUNT(*), SUM(k), MIN(id), MAX(id), MIN(c), MAX(c), MIN(pad), MAX(pad) FROM sbtest1";
+            sums.push(Connection::open(&server).unwrap().query(question).unwrap());
+            let record = run(&spec, &server).unwrap();
+            assert_eq!((record.error, number(&server, "SELECT MAX(id) FROM sbtest1")), (None, 20_060));
+            load::cleanup(&server, &options, &|_| {}, &Stop::default()).unwrap();
+        }
+        assert_eq!(sums[0], sums[1], "{flavour}");
+    }
+}
+
+#[test]
+fn tables_of_another_size_or_maker_are_refused_and_unfinished_ones_made_anew() {
+    for flavour in installed("tables_of_another_size_or_maker_are_refused_and_unfinished_ones_made_anew") {
+        let server = database(&shared(flavour), "in_the_way");
+        let (spec, options) = (small(Script::ReadWrite), LoadOptions::default());
+        let refused = |result: Result<(), DbError>, expected: &str| {
+            let error = result.expect_err(expected).to_string();
+            assert!(error.contains(expected), "{flavour}: {error}");
+        };
+        refused(load::check(&spec, &server, &options), "sbtest1 is not there");
+        prepare(&spec, &server, &options).unwrap();
+        assert_eq!(prepare(&spec, &server, &options).unwrap().found, 2, "{flavour}");
+        let larger = OltpSpec { table_size: 301, ..spec.clone() };
+        refused(load::check(&larger, &server, &options), "made with 300 rows, not 301");
+        refused(prepare(&larger, &server, &options).map(|_| ()), "made with 300 rows, not 301");
+
+        let mut connection = Connection::open(&server).unwrap();
+        connection.run("DELETE FROM sbtest1").unwrap();
+        refused(load::check(&spec, &server, &options), "sbtest1 is empty");
+        connection
+            .run(&weir_core::oltp::schema::complete(flavour.dialect(), 0, 1).replace("1 rows", "unfinished"))
+            .unwrap();
+        refused(load::check(&spec, &server, &options), "never filled");
+        assert_eq!(prepare(&spec, &server, &options).unwrap().made, 1, "{flavour}");
+        assert_eq!(number(&server, "SELECT COUNT(*) FROM sbtest1"), 300);
+
+        connection.run("DROP TABLE sbtest2").unwrap();
+        connection.run("CREATE TABLE sbtest2 (id INTEGER)").unwrap();
+        refused(load::check(&spec, &server, &options), "not made by weir");
+        refused(prepare(&spec, &server, &options).map(|_| ()), "not made by weir");
+        let (removed, left) = load::cleanup(&server, &options, &|_| {}, &Stop::default()).unwrap();
+        assert_eq!((removed, left), (vec!["sbtest1".to_string()], vec!["sbtest2".to_string()]));
+        assert_eq!(number(&server, "SELECT COUNT(*) FROM sbtest2"), 0);
+    }
+}
+
+#[test]
+fn a_stopped_or_failed_load_leaves_no_table() {
+    for flavour in installed("a_stopped_or_failed_load_leaves_no_table") {
+        for by_insert in [false, true] {
+            let server = database(&shared(flavour), "stopped_load");
+            let spec = OltpSpec { table_size: 2_000_000, ..small(Script::ReadWrite) };
+            let stop = Stop::default();
+            let options = LoadOptions { threads: 2, by_insert, ..LoadOptions::default() };
+            let halfway = |event| {
+                if matches!(event, load::Event::Rows { done, .. } if done > 10_000) {
+                    stop.request(2);
+                }
+            };
+            let result = load::prepare(&spec, &server, &options, &halfway, &stop);
+            assert!(matches!(result, Err(DbError::Stopped)), "{flavour}: {result:?}");
+            let error = load::check(&spec, &server, &options).unwrap_err().to_string();
+            assert!(error.contains("0 of 2 tables"), "{flavour}: {error}");
+        }
+    }
+}
+
+#[test]
+fn warming_up_reads_every_row() {
+    for flavour in installed("warming_up_reads_every_row") {
+        let server = database(&shared(flavour), "warm");
+        let (spec, options) = (small(Script::ReadWrite), LoadOptions::default());
+        prepare(&spec, &server, &options).unwrap();
+        let warmed = load::warmup(&spec, &server, &options, &|_| {}, &Stop::default()).unwrap();
+        assert_eq!((warmed.tables, warmed.rows), (2, 600), "{flavour}");
+    }
+}
+
+#[test]
+fn conflicts_on_few_rows_are_run_again_until_they_succeed() {
+    for flavour in installed("conflicts_on_few_rows_are_run_again_until_they_succeed") {
+        let server = database(&shared(flavour), "conflicts");
+        let spec = OltpSpec {
+            table_size: 6,
+            tables: 1,
+            threads: 4,
+            transactions: 80,
+            index_updates: 3,
+            keys: Distribution::Uniform,
+            ..small(Script::WriteOnly)
+        };
+        prepare(&spec, &server, &LoadOptions::default()).unwrap();
+        let record = run(&spec, &server).unwrap();
+        assert_eq!((record.error.as_deref(), count(&record, Kind::Transaction)), (None, 80), "{flavour}");
+        let retries: u64 = record.ignored_errors.values().sum();
+        assert!(retries > 0 && record.retried > 0 && record.retried <= retries, "{flavour}: {retries}");
+        assert_eq!(count(&record, Kind::Rollback), retries, "{flavour}");
+        assert_eq!(number(&server, "SELECT COUNT(*) FROM sbtest1"), 6, "{flavour}");
+    }
+}
+
+/// Locks the first table as soon as the run has begun, until the end of the test.
+struct Locker {
+    server: Server,
+    holder: Option<Connection>,
+}
+
+impl Locker {
+    fn new(server: &Server) -> Locker {
+        Locker { server: server.clone(), holder: None }
+    }
+}
+
+impl Observer for Locker {
+    fn tick(&mut self, _: &Tick<'_>) {}
+
+    fn measuring(&mut self) {
+        let mut holder = Connection::open(&self.server).unwrap();
+        match self.server.dialect {
+            Dialect::MySql => holder.run("LOCK TABLES sbtest1 WRITE").unwrap(),
+            Dialect::Postgres => {
+                holder.run("BEGIN").unwrap();
+                holder.run("LOCK TABLE sbtest1 IN ACCESS EXCLUSIVE MODE").unwrap()
+            }
+        };
+        self.holder = Some(holder);
+    }
+}
+
+#[test]
+fn statements_that_hang_at_the_end_are_cancelled() {
+    for flavour in installed("statements_that_hang_at_the_end_are_cancelled") {
+        let server = database(&shared(flavour), "hung");
+        let spec = OltpSpec {
+            tables: 1,
+            transactions: 0,
+            duration: Nanos(500_000_000),
+            ..small(Script::UpdateIndex)
+        };
+        prepare(&spec, &server, &LoadOptions::default()).unwrap();
+        let options = RunOptions { grace_ns: 2_000_000_000, ..RunOptions::default() };
+        let mut locker = Locker::new(&server);
+        let servers = std::slice::from_ref(&server);
+        let record = runner::run(&spec, servers, &options, &mut locker, &Stop::default()).unwrap();
+        let keys: Vec<&str> = record.notes.iter().map(|note| note.key.as_str()).collect();
+        assert_eq!((keys, record.error.as_deref()), (vec!["cancelled"], None), "{flavour}");
+        assert_eq!(record.kinds[&Kind::Transaction].errors, 3, "{flavour}");
+        let oldest_ns = record.intervals.iter().map(|interval| interval.oldest_ns).max();
+        assert!(oldest_ns > Some(1_000_000_000), "{flavour}: the hang is not seen");
+    }
+}
+
+#[test]
+fn a_statement_that_takes_too_long_ends_the_run_with_a_record() {
+    for flavour in installed("a_statement_that_takes_too_long_ends_the_run_with_a_record") {
+        let server = database(&shared(flavour), "timed_out");
+        let spec = OltpSpec {
+            tables: 1,
+            transactions: 0,
+            duration: Nanos(20_000_000_000),
+            statement_timeout: Nanos(300_000_000),
+            ..small(Script::UpdateIndex)
+        };
+        prepare(&spec, &server, &LoadOptions::default()).unwrap();
+        let (mut locker, options) = (Locker::new(&server), RunOptions::default());
+        let servers = std::slice::from_ref(&server);
+        let record = runner::run(&spec, servers, &options, &mut locker, &Stop::default()).unwrap();
+        assert!(record.error.as_ref().unwrap().contains("no answer"), "{flavour}: {:?}", record.error);
+        drop(locker);
+        let spec = OltpSpec { transactions: 30, ..spec };
+        assert_eq!(run(&spec, &server).unwrap().error, None, "{flavour}: once the lock is gone");
+    }
+}
+
+/// Says when transactions have ended.
+struct Herald(Sender<()>);
+
+impl Observer for Herald {
+    fn tick(&mut self, tick: &Tick<'_>) {
+        if tick.interval.classes.contains_key(&Kind::Transaction) {
+            let _ = self.0.send(());
+        }
+    }
+}
+
+#[test]
+fn a_killed_server_ends_the_run_or_is_waited_for() {
+    for flavour in installed("a_killed_server_ends_the_run_or_is_waited_for") {
+        let mut sandbox = start(flavour, "killed", &[]);
+        let server = database(&sandbox.server(), "killed");
+        let spec = OltpSpec { transactions: 0, duration: Nanos(20_000_000_000), ..small(Script::ReadWrite) };
+        prepare(&spec, &server, &LoadOptions::default()).unwrap();
+        for reconnect in [false, true] {
+            let spec = OltpSpec { reconnect, ..spec.clone() };
+            let (begun, has_begun) = channel();
+            let record = std::thread::scope(|scope| {
+                let running = scope.spawn(|| {
+                    let options = RunOptions { tick_ns: 50_000_000, ..RunOptions::default() };
+                    let servers = std::slice::from_ref(&server);
+                    runner::run(&spec, servers, &options, &mut Herald(begun), &Stop::default()).unwrap()
+                });
+                has_begun.recv().unwrap();
+                sandbox.kill().unwrap();
+                sandbox.run(&|| false).unwrap();
+                running.join().unwrap()
+            });
+            assert!(count(&record, Kind::Transaction) > 0, "{flavour}");
+            if reconnect {
+                assert_eq!((record.error, record.reconnects), (None, 3), "{flavour}");
+            } else {
+                assert!(record.error.is_some() && record.reconnects == 0, "{flavour}");
+                assert!(record.elapsed_ns < 20_000_000_000, "{flavour}: {}", record.elapsed_ns);
+            }
+        }
+    }
+}
+
+#[test]
+fn more_connections_than_the_server_takes_are_refused_with_its_limit() {
+    for flavour in installed("more_connections_than_the_server_takes_are_refused_with_its_limit") {
+        let sandbox = start(flavour, "limit", &[("max_connections", "12")]);
+        let server = database(&sandbox.server(), "limited");
+        let spec = OltpSpec { threads: 30, ..small(Script::PointSelect) };
+        prepare(&spec, &server, &LoadOptions::default()).unwrap();
+        let error = run(&spec, &server).err().unwrap();
+        assert!(error.is_full(), "{flavour}: {error}");
+        assert!(error.to_string().contains("the server allows 12"), "{flavour}: {error}");
+        assert_eq!(run(&OltpSpec { threads: 5, ..spec }, &server).unwrap().error, None, "{flavour}");
+    }
+}
