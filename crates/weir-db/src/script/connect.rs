@@ -78,6 +78,10 @@ pub trait Connect: Send + Sync {
     fn driver(&self, name: Option<&str>) -> Result<&'static str, String>;
     /// A connection; else lines that say what went wrong.
     fn open(&self, driver: &str) -> Result<Box<dyn Sql>, Vec<String>>;
+    /// Where connections of a family lead, for records.
+    fn places(&self, _dialect: Dialect) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The servers that the options name.
@@ -123,6 +127,11 @@ impl Connect for Servers {
             Ok(connection) => Ok(Box::new(connection)),
             Err(error) => Err(complaint(server, &error)),
         }
+    }
+
+    fn places(&self, dialect: Dialect) -> Vec<String> {
+        let servers = self.mysql.iter().chain(&self.postgres);
+        servers.filter(|server| server.dialect == dialect).map(|server| server.place.to_string()).collect()
     }
 }
 

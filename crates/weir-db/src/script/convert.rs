@@ -188,7 +188,7 @@ fn execute(lua: &Lua, held: &Held, args: &MultiValue) -> mlua::Result<Answer> {
         _ => usize::MAX,
     };
     let given = args.len().saturating_sub(1);
-    let texts: Vec<mlua::BorrowedStr>;
+    let texts = args.iter().skip(1).filter_map(text_of).collect::<mlua::Result<Vec<_>>>()?;
     let mut few = [Value::Null; FEW];
     let mut many;
     let values: &mut [Value<'_>] = if given <= FEW {
@@ -197,7 +197,6 @@ fn execute(lua: &Lua, held: &Held, args: &MultiValue) -> mlua::Result<Answer> {
         many = vec![Value::Null; given];
         &mut many
     };
-    texts = args.iter().skip(1).filter_map(text_of).collect::<mlua::Result<_>>()?;
     let mut next_text = texts.iter();
     for (value, argument) in values.iter_mut().zip(args.iter().skip(1)) {
         *value = match argument {

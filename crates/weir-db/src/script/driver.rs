@@ -143,6 +143,7 @@ impl Driver for Client {
         session.connection().map_or_else(ServerRecord::default, |sql| ServerRecord {
             dialect: Some(sql.dialect()),
             version: sql.version().to_string(),
+            places: self.shared.connect.places(sql.dialect()),
             tls: sql.is_encrypted(),
             ..ServerRecord::default()
         })

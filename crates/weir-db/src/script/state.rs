@@ -63,6 +63,9 @@ pub struct State {
 /// What `pcall` leaves: whether it went well, and the answer or the problem.
 type Protected = (bool, LuaValue);
 
+/// How an attempt at an event ended; then words, number and state of an error.
+type Ended = (u8, Option<String>, Option<u16>, Option<String>);
+
 impl State {
     /// Makes a state and reads the script into it.
     pub fn load(shared: &Arc<Shared>, thread: u32) -> Result<State, ScriptError> {
@@ -186,7 +189,7 @@ impl State {
         let _ = self.call_into::<LuaValue>("end_loop", ());
     }
 
-    pub(super) fn attempt(&self) -> mlua::Result<(u8, Option<String>, Option<u16>, Option<String>)> {
+    pub(super) fn attempt(&self) -> mlua::Result<Ended> {
         self.attempt.call(())
     }
 

@@ -15,9 +15,8 @@ const READING_MYSQL: [&str; 3] = ["ANALYZE", "OPTIMIZE", "REPAIR"];
 /// Whether a statement answers with rows, by its first word.
 pub fn returns_rows(sql: &str, dialect: Dialect) -> bool {
     let word = first_word(sql);
-    let is = |known: &&str| known.eq_ignore_ascii_case(word);
-    READING.iter().any(|known| is(&known))
-        || (dialect == Dialect::MySql && READING_MYSQL.iter().any(|known| is(&known)))
+    let holds = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+    holds(&READING) || (dialect == Dialect::MySql && holds(&READING_MYSQL))
 }
 
 /// The first word after blanks, comments and parentheses.

@@ -2,7 +2,6 @@
 //! with sysbench. The servers are throw-away ones.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
 
 use weir_core::oltp::Dialect;
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
@@ -248,7 +247,10 @@ fn interrupted_runs_report_what_they_measured() {
     bench.good("oltp_read_only --table-size=100 prepare");
     let words = bench.words("oltp_read_only --table-size=100 --time=60 --report-interval=1 run");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut running = bench.weir.start(bench.folder.path(), &words, |activity| activity.read > 1 << 20);
+    let executed =
+        "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_STMT_EXECUTE'";
+    let is_at_work = || bench.query(executed).parse::<u64>().unwrap() > 200;
+    let mut running = bench.weir.start(bench.folder.path(), &words, |_| is_at_work());
     running.signal("INT");
     let ended = running.finish();
     assert_eq!(ended.code, 130, "{ended:?}");

@@ -12,6 +12,7 @@ mod progress;
 mod run;
 mod sandbox;
 mod scale;
+mod script;
 pub mod server;
 mod variables;
 mod warmup;

@@ -3,14 +3,15 @@
 use weir_core::oltp::{OltpRecord, OltpSpec, validate};
 use weir_core::result::Record;
 use weir_core::stop::Stop;
+use weir_db::DbError;
 use weir_db::database::Need;
 use weir_db::load::{self, LoadOptions};
-use weir_db::runner::{self, RunOptions};
+use weir_db::runner::{self, Observer, RunOptions};
 use weir_host::Host;
 
 use super::premises::Premises;
 use super::watch::{Scope, watched};
-use super::{server, variables};
+use super::{script, server, variables};
 use crate::cli::db::workload::RunArgs;
 use crate::failure::{Outcome, Usage};
 use crate::output::{Format, print, render};
@@ -23,6 +24,7 @@ use crate::signals::stop_on_signals;
 /// Runs the command.
 pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
     let spec = spec(args.script, &args.workload);
+    let script = args.lua.as_deref();
     validate::spec(&spec).map_err(usage)?;
     if args.format == Format::FioJson {
         let what = "fio's JSON has no words for transactions".to_string();
@@ -30,8 +32,18 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
     }
     let stop = stop_on_signals()?;
     let mut premises = Premises::enter(&args.connect)?;
-    admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
-    let record = measure(&mut premises, &spec, command, !args.no_trace, &stop)?;
+    let trace = !args.no_trace;
+    let record = match script {
+        Some(path) => {
+            premises.refuse_missing()?;
+            let own = &args.lua_options;
+            script::measure(&mut premises, &spec, script::Lua { path, own }, command, trace, &stop)?
+        }
+        None => {
+            admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
+            measure(&mut premises, &spec, command, trace, &stop)?
+        }
+    };
     let path = save(&record);
     print(&render(&record, path.as_deref(), args.format)?)?;
     Ok(end(&record, &stop))
@@ -62,14 +74,27 @@ pub fn measure(
     trace: bool,
     stop: &Stop,
 ) -> anyhow::Result<Record> {
+    let servers = premises.login.servers.clone();
+    measure_by(premises, command, trace, stop, |options, observer| {
+        runner::run(spec, &servers, options, observer, stop)
+    })
+}
+
+/// The same with a run of the caller's.
+pub fn measure_by(
+    premises: &mut Premises,
+    command: &[String],
+    trace: bool,
+    stop: &Stop,
+    run: impl FnOnce(&RunOptions, &mut dyn Observer) -> Result<OltpRecord, DbError>,
+) -> anyhow::Result<Record> {
     let variables = variables::read(&mut premises.connection);
     let session = Session::begin_at("db", command, premises.data_dir.as_deref());
     let options =
         RunOptions { machine_busy_ns: Some(|| Host::live().busy_ns().ok()), ..RunOptions::default() };
     let mut progress = Progress::new();
-    let servers = &premises.login.servers;
     let scope = Scope { server: premises.server()?.clone(), trace };
-    let ran = watched(scope, &mut progress, |observer| runner::run(spec, servers, &options, observer, stop));
+    let ran = watched(scope, &mut progress, |observer| run(&options, observer));
     progress.clear();
     let mut raw = match ran {
         Ok(raw) => raw,

@@ -1,9 +1,12 @@
 //! sysbench's database scripts and users' own.
 
 mod commands;
+mod inside;
 mod reports;
 mod run;
 mod servers;
+
+pub use inside::for_run;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -13,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use weir_core::sysbench::log::Priority;
 use weir_core::sysbench::random::Unique;
 use weir_core::sysbench::{Database, General, Log, Quit, ScriptOption, ScriptRequest, args};
-use weir_db::script::{Exported, Say, ScriptError, Shared, Source, State};
+use weir_db::script::{Connect, Exported, Say, ScriptError, Shared, Source, State};
 use weir_io::runner::Stop;
 
 use crate::failure::Outcome;
@@ -57,6 +60,18 @@ fn share(request: &ScriptRequest, database: &Database) -> Shared {
         0 => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64),
         seed => seed as u64,
     };
+    let connect = Box::new(servers::servers(database, &request.values));
+    shared(request, database, connect, seed, say(request))
+}
+
+fn shared(
+    request: &ScriptRequest,
+    database: &Database,
+    connect: Box<dyn Connect>,
+    seed: u64,
+    say: Box<Say>,
+) -> Shared {
+    let general = &request.general;
     Shared {
         source: Source::find(&request.test),
         argv: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -65,10 +80,10 @@ fn share(request: &ScriptRequest, database: &Database) -> Shared {
         seed,
         unique: Unique::new(seed),
         unique_taken: AtomicU32::new(0),
-        connect: Box::new(servers::servers(database, &request.values)),
+        connect,
         ignored: database.ignored.clone(),
         prepared: database.ps_mode != "disable",
-        say: say(request),
+        say,
         stop: Arc::new(AtomicBool::new(false)),
         options: OnceLock::new(),
     }

@@ -1,6 +1,5 @@
 //! `run`: events in all threads, then a record in the store, then the report.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,12 +12,13 @@ use weir_core::units::Nanos;
 use weir_core::workload::spec::{Arrival, Rate};
 use weir_db::runner::{RunOptions, run_workload};
 use weir_db::script::Events;
+use weir_host::Host;
 use weir_io::runner::Stop;
 
 use super::reports::Reports;
 use super::{Script, fatal};
 use crate::failure::Outcome;
-use crate::session::{self, Ran, Session};
+use crate::session::{Session, save};
 
 /// sysbench's exit code of a forced shutdown.
 const FORCED_SHUTDOWN: u8 = 2;
@@ -39,10 +39,14 @@ pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Q
     log.notice("");
     log.notice("Initializing worker threads...\n");
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let session = Session::begin(KIND, &database::without_passwords(&command), Path::new(""));
+    let session = Session::begin_at(KIND, &database::without_passwords(&command), None);
     let events = Arc::new(Events::new(script.shared.clone()));
     let mut reports = Reports::new(&script.general, &script.state, &events, stop, log);
-    let options = RunOptions { grace_ns: grace_ns(&script.general), ..RunOptions::default() };
+    let options = RunOptions {
+        grace_ns: grace_ns(&script.general),
+        machine_busy_ns: Some(|| Host::live().busy_ns().ok()),
+        ..RunOptions::default()
+    };
     let ended = run_workload(&spec(script), events.clone(), &options, &mut reports, stop);
     // Nothing that still tries is to try again.
     script.shared.stop.store(true, Ordering::Relaxed);
@@ -56,10 +60,9 @@ pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Q
         }
     };
     record.script_path = Some(script.shared.source.name.clone());
-    let mut kept = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
-    kept.ended_early = kept.ended_early.or_else(|| record.error.clone());
-    kept.extra = serde_json::to_value(&record).unwrap_or_default();
-    session::save(&kept);
+    record.error = events.failure().or(record.error);
+    let extra = serde_json::to_value(&record).unwrap_or_default();
+    save(&session.record_of(extra, record.error.clone(), stop));
     Ok(print(script, &record, events.failure(), &mut reports, stop))
 }
 
