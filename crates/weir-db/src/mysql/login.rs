@@ -14,7 +14,7 @@ use super::protocol::{EOF, ERR, MORE_AUTH, OK, PAYLOAD_BYTES_MAX, UTF8MB4, capab
 use super::version::Version;
 
 /// What weir can do and makes use of where the server can.
-const WANTED: u32 = can::LONG_FLAG
+pub(super) const WANTED: u32 = can::LONG_FLAG
     | can::LOCAL_FILES
     | can::PROTOCOL_41
     | can::TRANSACTIONS
@@ -31,7 +31,7 @@ const NEEDED: u32 = can::PROTOCOL_41 | can::SECURE_CONNECTION | can::PLUGIN_AUTH
 const PROOF_ACCEPTED: u8 = 3;
 const PASSWORD_NEEDED: u8 = 4;
 /// More words than any way to log in has.
-const ROUNDS_MAX: usize = 16;
+pub(super) const ROUNDS_MAX: usize = 16;
 
 pub(super) fn open(server: &Server) -> Result<Connection, DbError> {
     if [&server.user, &server.database].iter().any(|name| name.contains('\0')) {
@@ -206,7 +206,7 @@ fn push_response(out: &mut Vec<u8>, agreed: &Agreed, server: &Server, plugin: Pl
 }
 
 /// Another way to log in, and what its proof is made with.
-fn parse_switch(payload: &[u8]) -> Option<(String, Vec<u8>)> {
+pub(super) fn parse_switch(payload: &[u8]) -> Option<(String, Vec<u8>)> {
     let mut cursor = Cursor(payload.strip_prefix(&[EOF])?);
     let name = String::from_utf8_lossy(cursor.nul_bytes()?).into_owned();
     let scramble = cursor.0.strip_suffix(&[0]).unwrap_or(cursor.0);

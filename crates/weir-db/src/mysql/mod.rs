@@ -92,3 +92,6 @@ pub(crate) fn cancel(canceller: &Canceller) -> Result<(), DbError> {
         other => other.map(drop),
     }
 }
+
+#[cfg(test)]
+mod tests;

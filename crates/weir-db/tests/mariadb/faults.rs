@@ -11,7 +11,7 @@ fn a_full_server_says_so() {
     if !mariadb_or_say("a_full_server_says_so") {
         return;
     }
-    let server = MariaDb::start(&["--max-connections=10", "--extra-max-connections=1"]);
+    let server = MariaDb::start(&[("max_connections", "10"), ("extra_max_connections", "1")]);
     let target = server.remote(TlsMode::Preferred);
     let mut open = Vec::new();
     let error = loop {
@@ -117,9 +117,9 @@ fn a_thousand_connections_work() {
         return;
     }
     let server = MariaDb::start(&[
-        "--max-connections=1010",
-        "--thread-handling=pool-of-threads",
-        "--thread-pool-size=2",
+        ("max_connections", "1010"),
+        ("thread_handling", "pool-of-threads"),
+        ("thread_pool_size", "2"),
     ]);
     let mut all: Vec<Connection> = (0..1000).map(|_| server.connect()).collect();
     for connection in &mut all {

@@ -144,7 +144,7 @@ fn a_server_without_tls_is_told() {
     if !mariadb_or_say("a_server_without_tls_is_told") {
         return;
     }
-    let server = MariaDb::start(&["--skip-ssl"]);
+    let server = MariaDb::start(&[("ssl", "0")]);
     assert!(!Connection::open(&server.remote(TlsMode::Preferred)).unwrap().is_encrypted());
     for mode in [TlsMode::Required, TlsMode::VerifyCa, TlsMode::VerifyIdentity] {
         let error = Connection::open(&server.remote(mode)).err().unwrap();

@@ -307,7 +307,7 @@ fn a_server_without_local_infile_is_told_before_any_row_is_made() {
     if !mariadb_or_say("a_server_without_local_infile_is_told_before_any_row_is_made") {
         return;
     }
-    let server = MariaDb::start(&["--local-infile=0"]);
+    let server = MariaDb::start(&[("local_infile", "0")]);
     let mut connection = server.connect();
     connection.run("CREATE DATABASE weir").unwrap();
     let mut connection = Connection::open(&Server { database: "weir".into(), ..server.local() }).unwrap();
