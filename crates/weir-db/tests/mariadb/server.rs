@@ -1,6 +1,5 @@
 //! Throw-away MariaDB servers for tests. Sandboxes go away with the process, however it ends.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -76,8 +75,11 @@ impl MariaDb {
             ("ssl_cert", &pem("cert.pem")),
             ("ssl_key", &pem("key.pem")),
         ];
+        // Any file of a certificate turns encryption on again.
+        let plain = options.contains(&("ssl", "0"));
+        let own = own.iter().filter(|(name, _)| !plain || !name.starts_with("ssl_"));
         let variables: Variables =
-            own.iter().chain(options).map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            own.chain(options).map(|(name, value)| (name.to_string(), value.to_string())).collect();
         sandbox.restart(&variables, &|| false).unwrap();
         let server = MariaDb { sandbox: Mutex::new(sandbox), data, port };
         let mut admin = server.connect();
