@@ -86,7 +86,10 @@ impl Drop for Connection {
 /// Ends the statement that another connection waits for, by a connection of its own. It fails with a server error
 /// there; where there is none any more, nothing happens.
 pub(crate) fn cancel(canceller: &Canceller) -> Result<(), DbError> {
-    let mut connection = Connection::open(&canceller.server)?;
+    // A server that hangs altogether must not hang whoever asks too.
+    let server =
+        Server { answer_timeout: Some(canceller.server.connect_timeout), ..canceller.server.clone() };
+    let mut connection = Connection::open(&server)?;
     match connection.run(&format!("KILL QUERY {}", canceller.connection_id)) {
         Err(DbError::Server(error)) if error.number == NO_SUCH_THREAD => Ok(()),
         other => other.map(drop),
