@@ -45,7 +45,8 @@ impl Host {
         let name = self.disk_of(number)?;
         let number = block::number_of(&self.tree, &name)?;
         let written = self.written(&name)?;
-        Ok(Flow { host: self.clone(), number, sequence: self.sequence(&name), name, written })
+        let host = self.keeping_open();
+        Ok(Flow { host, number, sequence: self.sequence(&name), name, written })
     }
 
     fn disk_of(&self, number: DeviceNumber) -> Result<String, HostError> {
@@ -111,8 +112,7 @@ impl Flow {
         if let Some(counters) = bdi::counters(&self.host.tree, &self.number.to_string()) {
             return Ok((counters.reclaimable, counters.writeback));
         }
-        let memory = self.host.tree.parsed("/proc/meminfo", vm::parse_meminfo)?;
-        Ok((memory.dirty_bytes, memory.writeback_bytes))
+        self.host.tree.parsed("/proc/meminfo", vm::parse_dirty)
     }
 }
 

@@ -28,6 +28,11 @@ impl Host {
         Host { tree: Tree::new(root), live: false }
     }
 
+    /// The same machine, for one who reads the same few files many times a second: they stay open.
+    pub(crate) fn keeping_open(&self) -> Host {
+        Host { tree: self.tree.keeping_open(), live: self.live }
+    }
+
     /// Bytes of page cache, shared memory left out.
     ///
     /// # Errors

@@ -1,8 +1,12 @@
 //! The root under which everything is read: `/` or a captured tree.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{BadLine, HostError};
 
@@ -10,11 +14,33 @@ use crate::error::{BadLine, HostError};
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     root: PathBuf,
+    /// Files that stay open from one reading to the next.
+    open: Option<Arc<Mutex<Open>>>,
+}
+
+/// What a file of the kernel holds at most, as far as weir reads them; longer ones take more than one call.
+const AT_ONCE: usize = 8 << 10;
+/// Less than this comes whole: no file of the kernel gives less than half of the smallest page at a time while there is
+/// more.
+const SHORT: usize = 2048;
+
+#[derive(Debug, Default)]
+struct Open {
+    files: BTreeMap<String, File>,
+    buffer: Vec<u8>,
 }
 
 impl Tree {
     pub fn new(root: &Path) -> Self {
-        Tree { root: root.to_path_buf() }
+        Tree { root: root.to_path_buf(), open: None }
+    }
+
+    /// The same tree, for one who reads the same few files many times a second: they stay open. Only the kernel's own
+    /// files say at each reading what is so now, and that they are no longer there; in a captured tree a file may have
+    /// been replaced by another one.
+    pub fn keeping_open(&self) -> Tree {
+        let open = (self.root == Path::new("/")).then(Arc::default);
+        Tree { root: self.root.clone(), open }
     }
 
     /// Where `path` really lies.
@@ -24,9 +50,14 @@ impl Tree {
 
     /// The content of a file.
     pub fn text(&self, path: &str) -> Result<String, HostError> {
-        let real = self.real(path);
-        let bytes = fs::read(&real).map_err(|error| HostError::io(&real, error))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        let Some(open) = &self.open else {
+            let real = self.real(path);
+            let bytes = fs::read(&real).map_err(|error| HostError::io(&real, error))?;
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        };
+        let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = open.text(path).map_err(|error| HostError::io(&self.real(path), error))?;
+        Ok(text.to_string())
     }
 
     /// A file's content through a parser.
@@ -83,6 +114,42 @@ impl Tree {
     }
 }
 
+impl Open {
+    /// The content of a file of the kernel. One that is gone, or whose device is, may be there again under its name.
+    fn text(&mut self, path: &str) -> io::Result<std::borrow::Cow<'_, str>> {
+        let known = self.files.get(path);
+        let length = match known.map(|file| read(file, &mut self.buffer)) {
+            Some(Ok(length)) => length,
+            _ => {
+                self.files.remove(path);
+                let file = File::open(path)?;
+                let length = read(&file, &mut self.buffer)?;
+                self.files.insert(path.to_string(), file);
+                length
+            }
+        };
+        Ok(String::from_utf8_lossy(&self.buffer[..length]))
+    }
+}
+
+/// Reads a file from its start to its end; the buffer grows where it has to.
+fn read(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    let mut length = 0;
+    loop {
+        if buffer.len() < length + AT_ONCE {
+            buffer.resize(length + AT_ONCE, 0);
+        }
+        match file.read_at(&mut buffer[length..], length as u64) {
+            // Lists in /proc come a page at a time; a short value is all there is.
+            Ok(0) => return Ok(length),
+            Ok(read) if length == 0 && read < SHORT => return Ok(read),
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// A value that may be absent: absence is silent, everything else is noted. The kernel answers EINVAL, EOPNOTSUPP
 /// or ENODEV where an attribute has no meaning for a device, which is absence too.
 pub(crate) fn noted<T>(result: Result<T, HostError>, notes: &mut Vec<String>) -> Option<T> {
@@ -103,4 +170,27 @@ fn is_without_meaning(error: &HostError) -> bool {
             cause.raw_os_error(),
             Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENODEV | libc::ENOTDIR)
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_stay_open_tell_what_is_so_now() {
+        let tree = Tree::new(Path::new("/")).keeping_open();
+        // A list of several pages, and a value that changes with every reading.
+        let names =
+            |text: String| text.lines().map(|line| line.split(' ').next().unwrap().to_string()).collect();
+        let (kept, fresh): (Vec<String>, Vec<String>) =
+            (names(tree.text("/proc/vmstat").unwrap()), names(fs::read_to_string("/proc/vmstat").unwrap()));
+        assert_eq!(kept, fresh);
+        let reads = || tree.text("/proc/self/schedstat").unwrap();
+        let first = reads();
+        assert!((0..1000).any(|_| reads() != first), "always {first}");
+        assert!(tree.text("/proc/self/nothing").unwrap_err().is_absent());
+        assert_eq!(tree.open.as_ref().unwrap().lock().unwrap().files.len(), 2);
+        // What was captured may have been replaced.
+        assert!(Tree::new(Path::new("/tmp")).keeping_open().open.is_none());
+    }
 }

@@ -43,6 +43,18 @@ pub(crate) fn parse_meminfo(text: &str) -> Result<Memory, BadLine> {
     })
 }
 
+/// Bytes that are dirty and bytes that are being written, of `/proc/meminfo`.
+pub(crate) fn parse_dirty(text: &str) -> Result<(u64, u64), BadLine> {
+    let size = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        let number = line.and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok());
+        number
+            .map(|kib| kib.saturating_mul(1024))
+            .ok_or_else(|| BadLine::new(1, key, line.unwrap_or("nothing")))
+    };
+    Ok((size("Dirty")?, size("Writeback")?))
+}
+
 /// A heading, then `/dev/sda2  partition  4194300  0  -2`.
 pub(crate) fn parse_swaps(text: &str) -> Result<Vec<Swap>, BadLine> {
     let swap = |(index, line): (usize, &str)| {

@@ -19,8 +19,10 @@ const RAMP_MAX: Duration = Duration::from_secs(5);
 
 /// The dirty limit in force, in bytes, whichever way it is set.
 pub(super) fn threshold_bytes(host: &Host) -> Result<u64, HostError> {
-    let counters = host.tree.parsed("/proc/vmstat", vm::parse_vmstat)?;
-    Ok(counters.get("nr_dirty_threshold").copied().unwrap_or(0).saturating_mul(host.page_bytes()))
+    // The one line of the many; where it is not told, nothing is known of the limit.
+    let text = host.tree.text("/proc/vmstat")?;
+    let pages = text.lines().find_map(|line| line.strip_prefix("nr_dirty_threshold ")?.trim().parse().ok());
+    Ok(pages.unwrap_or(0_u64).saturating_mul(host.page_bytes()))
 }
 
 /// Bytes as parts per million of the dirty limit in force, as the kernel reckons them for a bdi.

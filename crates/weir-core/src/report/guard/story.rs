@@ -3,7 +3,7 @@
 use super::phases::{Phase, Stretch, phases};
 use super::words::{Change, change, moved, size};
 use crate::control::{DeviceHistory, History, Noted, Second};
-use crate::units::{Nanos, megabytes_per_second};
+use crate::units::{Nanos, megabytes_per_second, per_second};
 use crate::verdict::view::percent;
 
 /// A history with what follows from it.
@@ -169,6 +169,27 @@ impl DeviceStory<'_> {
     /// The sums of a phase.
     pub fn sums(&self, phase: &Phase) -> Sums {
         Sums::of(self.seconds(phase).iter())
+    }
+
+    /// A phase as a row: its name, from when, how long, syncs per second, share kept, 99th percentile, longest, seconds
+    /// over the target, bulk, device. What is not known is `absent`.
+    pub fn row(&self, phase: &Phase, absent: &str) -> Vec<String> {
+        let sums = self.sums(phase);
+        let or_absent = |text: Option<String>| text.unwrap_or(absent.to_string());
+        let time = |ns: Option<u64>| or_absent(ns.map(|ns| Nanos(ns).to_string()));
+        let start = self.seconds(phase).first().map_or(0, |second| second.at_ms.saturating_sub(1000));
+        vec![
+            phase.name.clone(),
+            format!("{} s", start / 1000),
+            format!("{} s", sums.seconds),
+            per_second(sums.sync_rate()),
+            or_absent(sums.kept.map(percent)),
+            time(sums.p99_ns),
+            time(sums.worst_ns),
+            format!("{} s", sums.over),
+            or_absent(sums.bulk_rate().map(megabytes_per_second)),
+            megabytes_per_second(sums.device_rate()),
+        ]
     }
 
     /// The sums of all floods.

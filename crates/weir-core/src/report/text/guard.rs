@@ -3,10 +3,9 @@
 use super::layout::{labelled, labelled_at, table};
 use super::run::to_the_second;
 use crate::control::{History, Noted};
-use crate::report::guard::{self as words, DeviceStory, Phase, Story};
+use crate::report::guard::{self as words, DeviceStory, Story};
 use crate::result::Record;
-use crate::units::{Nanos, megabytes_per_second, per_second};
-use crate::verdict::view::percent;
+use crate::units::Nanos;
 
 /// Decisions and phases shown of each device: the last ones.
 const LINES_MOST: usize = 20;
@@ -57,7 +56,7 @@ fn of_device(device: &DeviceStory<'_>) -> String {
         let head = ["", "from", "length", "syncs/s", "kept", "p99", "longest", "over", "bulk", "device"];
         let skipped = device.phases.len().saturating_sub(LINES_MOST);
         let mut rows = vec![head.map(String::from).to_vec()];
-        rows.extend(device.phases.iter().skip(skipped).map(|phase| phase_row(device, phase)));
+        rows.extend(device.phases.iter().skip(skipped).map(|phase| device.row(phase, "-")));
         table(&mut out, &rows, 1);
         earlier(&mut out, skipped);
     }
@@ -91,25 +90,6 @@ pub fn decision(noted: &Noted) -> String {
         (None, Some(branch)) => format!("{branch}: {reason}"),
         (_, None) => reason,
     }
-}
-
-fn phase_row(device: &DeviceStory<'_>, phase: &Phase) -> Vec<String> {
-    let sums = device.sums(phase);
-    let or_dash = |text: Option<String>| text.unwrap_or("-".to_string());
-    let time = |ns: Option<u64>| or_dash(ns.map(|ns| Nanos(ns).to_string()));
-    let start = device.seconds(phase).first().map_or(0, |second| second.at_ms.saturating_sub(1000));
-    vec![
-        phase.name.clone(),
-        format!("{} s", start / 1000),
-        format!("{} s", sums.seconds),
-        per_second(sums.sync_rate()),
-        or_dash(sums.kept.map(percent)),
-        time(sums.p99_ns),
-        time(sums.worst_ns),
-        format!("{} s", sums.over),
-        or_dash(sums.bulk_rate().map(megabytes_per_second)),
-        megabytes_per_second(sums.device_rate()),
-    ]
 }
 
 #[cfg(test)]

@@ -52,14 +52,21 @@ impl Hand {
     }
 
     /// The limits in force by these values, of which `saved` is what was found.
-    pub fn limits(&self, host: &Host, now: &[Value], saved: &Limits) -> Result<Limits, HostError> {
+    /// `threshold_bytes` is the machine's dirty limit, asked for where no limit is the device's own.
+    pub fn limits(
+        &self,
+        host: &Host,
+        now: &[Value],
+        saved: &Limits,
+        threshold_bytes: impl FnOnce() -> Result<u64, HostError>,
+    ) -> Result<Limits, HostError> {
         let limits = match (&self.lever, now) {
             (Lever::Dirty, [_, Value::Bytes(bytes)]) => Limits { now_bytes: *bytes, ..*saved },
             (Lever::Bdi(name), [Value::Number(1), _]) => {
                 let bytes = read::value(&host.tree, &of_bdi(name, "max_bytes"))?.number().unwrap_or(0);
                 Limits { now_bytes: u64::try_from(bytes).unwrap_or(0), ..*saved }
             }
-            _ => Limits { now_bytes: dirty::threshold_bytes(host)?, ..*saved },
+            _ => Limits { now_bytes: threshold_bytes()?, ..*saved },
         };
         Ok(Limits { now_bytes: limits.now_bytes.min(saved.saved_bytes), ..limits })
     }

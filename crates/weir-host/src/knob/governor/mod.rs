@@ -24,13 +24,15 @@ use super::entry::{Entry, State, Written};
 use super::error::{check_writable, refused};
 use super::guardian::{Guardian, say};
 use super::place::Place;
-use super::{Hold, Journal, KnobError, order, restore};
+use super::{Hold, Journal, KnobError, dirty, order, restore};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::vm;
 
 pub use lever::{Choice, Lever};
 
+/// The machine's dirty limit is read again after so long.
+const THRESHOLD_STANDS: Duration = Duration::from_secs(1);
 /// Without a sign of life for so long a guard hangs, and its guardian puts the limits back.
 pub const HANGS_AFTER: Duration = Duration::from_secs(30);
 
@@ -67,6 +69,10 @@ pub struct Governor {
     /// What each knob holds unless somebody else turned it.
     in_force: Vec<Value>,
     limits: Limits,
+    /// In force when the limits were read last, in bytes.
+    seen_bytes: Cell<u64>,
+    /// The machine's dirty limit, and when it was read: it moves slowly, with free memory.
+    threshold: Cell<Option<(Instant, u64)>>,
     descent: Option<Descent>,
     /// Why nothing is written any more.
     over: Option<Move>,
@@ -103,6 +109,7 @@ impl Governor {
         floor_bytes: u64,
         hangs_after: Duration,
     ) -> Result<Governor, KnobError> {
+        let host = &host.keeping_open();
         let hand = Hand::of(host, lever);
         for (knob, value) in hand.knobs.iter().zip(hand.read(host)?) {
             check_writable(host, knob, &value)?;
@@ -126,6 +133,8 @@ impl Governor {
         };
         Ok(Governor {
             limits: limits.get(),
+            seen_bytes: Cell::new(limits.get().now_bytes),
+            threshold: Cell::new(None),
             in_force: found,
             host: host.clone(),
             journal: journal.clone(),
@@ -148,7 +157,21 @@ impl Governor {
     /// # Errors
     /// When the lever's files cannot be read.
     pub fn limits(&self) -> Result<Limits, KnobError> {
-        Ok(self.hand.limits(&self.host, &self.hand.read(&self.host)?, &self.limits)?)
+        let values = self.hand.read(&self.host)?;
+        let limits = self.hand.limits(&self.host, &values, &self.limits, || self.threshold_bytes())?;
+        self.seen_bytes.set(limits.now_bytes);
+        Ok(limits)
+    }
+
+    fn threshold_bytes(&self) -> Result<u64, HostError> {
+        if let Some((at, bytes)) = self.threshold.get()
+            && at.elapsed() < THRESHOLD_STANDS
+        {
+            return Ok(bytes);
+        }
+        let bytes = dirty::threshold_bytes(&self.host)?;
+        self.threshold.set(Some((Instant::now(), bytes)));
+        Ok(bytes)
     }
 
     /// Leads the limit to so many bytes, bounded by floor and what was found. Upward at once; downward at once as far as
@@ -180,8 +203,11 @@ impl Governor {
             return Ok(end);
         }
         self.give_sign()?;
+        if self.descent.is_none() {
+            return Ok(Move::Written { bytes: self.seen_bytes.get() });
+        }
         let now = self.limits()?.now_bytes;
-        if self.descent.is_some() { self.step(now) } else { Ok(Move::Written { bytes: now }) }
+        self.step(now)
     }
 
     /// Puts back what was found, at once. The lever stays in hand for the next [`Governor::set`].
@@ -216,7 +242,8 @@ impl Governor {
         let is_another = |change: &Written| {
             order::device_sequence(&self.host.tree, &change.knob) != change.device_sequence
         };
-        if self.entry.changes.iter().any(is_another) {
+        // All knobs of a lever belong to one device.
+        if self.entry.changes.first().is_some_and(is_another) {
             return Ok(Some(self.end("", gone)));
         }
         let is_ours = self.file.exists() && now == self.in_force;
@@ -405,5 +432,6 @@ fn saved_limits(host: &Host, hand: &Hand, found: &[Value], floor_bytes: u64) -> 
 
 /// Dirty or being written, on the whole machine; of one device alone the kernel tells only debuggers.
 fn backlog(host: &Host) -> Option<u64> {
-    vm::memory(&host.tree).ok().map(|memory| memory.dirty_bytes + memory.writeback_bytes)
+    let dirty = host.tree.parsed("/proc/meminfo", vm::parse_dirty);
+    dirty.ok().map(|(dirty, writeback)| dirty + writeback)
 }

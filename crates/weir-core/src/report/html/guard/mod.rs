@@ -6,10 +6,10 @@ mod course;
 use super::run::under_which_conditions;
 use super::{Page, Table, Tile, data_table, date, facts_table, note, page, paragraph, section, tiles};
 use crate::control::{History, Noted};
-use crate::report::guard::{self as words, DeviceStory, Phase, Story, Sums};
-use crate::report::plot::{Unit, escape};
+use crate::report::guard::{self as words, DeviceStory, Phase, Story};
+use crate::report::plot::escape;
 use crate::result::Record;
-use crate::units::{Nanos, megabytes_per_second, per_second};
+use crate::units::{Nanos, megabytes_per_second};
 use crate::verdict::view::percent;
 
 /// Decisions that the table of a page shows; all of them are in the record.
@@ -140,7 +140,10 @@ fn about(i: usize, device: &DeviceStory<'_>) -> String {
 fn phases(device: &DeviceStory<'_>) -> Table {
     let head =
         ["", "from", "length", "syncs/s", "kept", "p99", "longest", "over target", "bulk", "device", "limit"];
-    let row = |phase: &Phase| phase_row(device, phase, &device.sums(phase));
+    let row = |phase: &Phase| {
+        let limits = device.sums(phase).limits.map_or("–".to_string(), limits);
+        device.row(phase, "–").into_iter().chain([limits]).collect()
+    };
     Table {
         head: head.map(str::to_string).to_vec(),
         rows: device.phases.iter().take(PHASES_MOST).map(row).collect(),
@@ -148,29 +151,8 @@ fn phases(device: &DeviceStory<'_>) -> Table {
     }
 }
 
-fn phase_row(device: &DeviceStory<'_>, phase: &Phase, sums: &Sums) -> Vec<String> {
-    let or_dash = |text: Option<String>| text.unwrap_or("–".to_string());
-    let time = |ns: Option<u64>| or_dash(ns.map(|ns| Nanos(ns).to_string()));
-    let start = device.seconds(phase).first().map_or(0, |second| second.at_ms.saturating_sub(1000));
-    vec![
-        phase.name.clone(),
-        Unit::Seconds.value((start / 1000) as f64),
-        format!("{} s", sums.seconds),
-        per_second(sums.sync_rate()),
-        or_dash(sums.kept.map(percent)),
-        time(sums.p99_ns),
-        time(sums.worst_ns),
-        format!("{} s", sums.over),
-        or_dash(sums.bulk_rate().map(megabytes_per_second)),
-        megabytes_per_second(sums.device_rate()),
-        or_dash(sums.limits.map(|(least, most)| {
-            if least == most {
-                words::size(least)
-            } else {
-                format!("{}–{}", words::size(least), words::size(most))
-            }
-        })),
-    ]
+fn limits((least, most): (u64, u64)) -> String {
+    if least == most { words::size(least) } else { format!("{}–{}", words::size(least), words::size(most)) }
 }
 
 fn decisions(decisions: &[&Noted]) -> Table {
