@@ -205,6 +205,23 @@ fn is_over(child: &mut Child) -> bool {
 }
 
 #[test]
+fn root_what_is_dirty_is_told_of_the_device_alone() {
+    let Some(device) = Device::create("root_what_is_dirty_is_told_of_the_device_alone", "xfs") else {
+        return;
+    };
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    // A sync names the device.
+    run(python(&device, "f=open('a','wb'); f.write(b'x'*4096); f.flush(); os.fsync(f.fileno()); os.sync()"));
+    let all = |found: DeviceLook| found.backlog.map(|told| told.dirty_bytes + told.writeback_bytes);
+    assert!(all(look(&mut session, &device)).unwrap() < 4 << 20);
+    run(python(&device, "f=open('b','wb'); f.write(b'x'*(30<<20)); f.close()"));
+    let told = all(look(&mut session, &device)).unwrap();
+    assert!((28 << 20..36 << 20).contains(&told), "{told} bytes dirty after 30 MiB were written");
+    run(python(&device, "os.sync()"));
+    assert!(all(look(&mut session, &device)).unwrap() < 4 << 20);
+}
+
+#[test]
 fn root_only_those_asked_for_are_protected() {
     let Some(device) = Device::create("root_only_those_asked_for_are_protected", "ext4") else { return };
     let own = std::process::id();

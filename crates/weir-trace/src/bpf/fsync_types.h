@@ -26,10 +26,27 @@ struct device___sync {
 	u32 devt;
 };
 
+struct backing_dev_info___sync;
+
+struct percpu_counter___sync {
+	long long count;
+};
+
+struct bdi_writeback___sync {
+	struct backing_dev_info___sync *bdi;
+	struct percpu_counter___sync stat[4];
+};
+
+struct list_head___sync {
+	struct list_head___sync *next, *prev;
+};
+
 struct backing_dev_info___sync {
 	unsigned int capabilities;
 	struct device___sync *owner;
 	char dev_name[64];
+	struct bdi_writeback___sync wb;
+	struct list_head___sync wb_list;
 };
 
 struct super_block___sync {
@@ -134,10 +151,6 @@ struct request___sync {
 	u64 start_time_ns;
 	u64 io_start_time_ns;
 	struct bio___sync *bio;
-};
-
-struct bdi_writeback___sync {
-	struct backing_dev_info___sync *bdi;
 };
 
 /* Since 5.17. */

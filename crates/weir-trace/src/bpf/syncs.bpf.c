@@ -81,7 +81,58 @@ static __always_inline u32 device_of(struct file___sync *file)
 	return owner ? BPF_CORE_READ(owner, devt) : BPF_CORE_READ(host, i_sb, s_dev);
 }
 
+/* ---- what is dirty on it ---- */
+
+static __always_inline struct device_syncs *place_of(u32 device)
+{
+	struct device_syncs *place;
+	u64 key = device;
+
+	place = FIND(devices, device_syncs, device, key, DEVICES);
+	return place ? place : TAKE(devices, device_syncs, device, key, DEVICES);
+}
+
+/* Where cgroups write back on their own account, what is the root's says too little. */
+static __always_inline void tell_dirty(struct device_syncs *place)
+{
+	struct backing_dev_info___sync *bdi = (void *)place->bdi;
+	struct device___sync *owner = BPF_CORE_READ(bdi, owner);
+
+	place->is_told = 0;
+	/* Its memory may be somebody else's by now: the next sync or pause names it anew. */
+	if (!owner || BPF_CORE_READ(owner, devt) != place->device) {
+		place->bdi = 0;
+		return;
+	}
+	if (BPF_CORE_READ(bdi, wb_list.next) != BPF_CORE_READ(bdi, wb_list.prev))
+		return;
+	place->dirty_pages = BPF_CORE_READ(bdi, wb.stat[WB_RECLAIMABLE_STAT].count);
+	place->writeback_pages = BPF_CORE_READ(bdi, wb.stat[WB_WRITEBACK_STAT].count);
+	place->is_told = 1;
+}
+
+static __noinline int tell_all_dirty(void)
+{
+	for (u32 i = 0; i < DEVICES; i++) {
+		u32 at = i;
+		struct device_syncs *place = bpf_map_lookup_elem(&devices, &at);
+
+		if (place && place->device && place->bdi)
+			tell_dirty(place);
+	}
+	return 0;
+}
+
 /* ---- syncs ---- */
+
+static __noinline int remember_bdi(u32 device, struct file___sync *file)
+{
+	struct device_syncs *place = place_of(device);
+
+	if (place && !place->bdi)
+		place->bdi = (u64)BPF_CORE_READ(file, f_mapping, host, i_sb, s_bdi);
+	return 0;
+}
 
 HOOK(sys_enter)
 int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
@@ -111,6 +162,7 @@ int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
 	if (!s)
 		return 0;
 	if (tgid == own_tgid) {
+		tell_all_dirty();
 		__sync_fetch_and_add(&s->beats, 1);
 		return 0;
 	}
@@ -132,6 +184,7 @@ int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
 		}
 		__sync_fetch_and_add(&s->under_way, 1);
 	}
+	remember_bdi(device, file);
 	flight->tgid = tgid;
 	flight->device = device;
 	flight->start_ns = bpf_ktime_get_ns();
@@ -177,15 +230,12 @@ static __noinline int finish(u32 tgid, u32 tid, u32 device, u64 ns)
 {
 	struct process *process = process_of(tgid);
 	struct device_syncs *to;
-	u64 key = device;
 
 	if (!process)
 		return 0;
 	process->is_wanted = 1;
 	__sync_fetch_and_add(&process->syncs, 1);
-	to = FIND(devices, device_syncs, device, key, DEVICES);
-	if (!to)
-		to = TAKE(devices, device_syncs, device, key, DEVICES);
+	to = place_of(device);
 	if (!to) {
 		lose(LOST_DEVICE);
 		return 0;
@@ -255,6 +305,7 @@ static __always_inline void pauses(struct bdi_writeback___sync *wb, long pause)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct device___sync *owner;
+	struct device_syncs *place;
 	struct process *process;
 
 	if (pause <= 0 || tgid == own_tgid)
@@ -264,6 +315,9 @@ static __always_inline void pauses(struct bdi_writeback___sync *wb, long pause)
 		return;
 	owner = BPF_CORE_READ(wb, bdi, owner);
 	process->device = owner ? BPF_CORE_READ(owner, devt) : 0;
+	place = process->device ? place_of(process->device) : 0;
+	if (place && !place->bdi)
+		place->bdi = (u64)BPF_CORE_READ(wb, bdi);
 	process->is_wanted = is_wanted(tgid);
 	__sync_fetch_and_add(&process->pauses, 1);
 	__sync_fetch_and_add(&process->pause_ticks, pause);

@@ -14,6 +14,8 @@ enum { LOST_FLIGHT, LOST_PROCESS, LOST_DEVICE, LOST_RING, LOSSES };
 enum { RANGE_WAITS = 1 | 4 };
 /* backing-dev.h: dirty pages are written back; since 5.10. sched.h: a thread of the kernel. */
 enum { BDI_WRITEBACK = 1, PF_KTHREAD_BIT = 0x00200000 };
+/* backing-dev-defs.h, enum wb_stat_item. */
+enum { WB_RECLAIMABLE_STAT, WB_WRITEBACK_STAT };
 /* The uapi's IORING_OP_FSYNC and IORING_OP_SYNC_FILE_RANGE. */
 enum { RING_FSYNC = 3, RING_SYNC_FILE_RANGE = 8 };
 
@@ -57,7 +59,9 @@ struct device_syncs {
 	u64 sum_ns;
 	u64 max_ns; /* User space sets it back. */
 	u64 left_out;
-	u64 pad;
+	u64 bdi; /* Address of what writes its pages back; 0 where it is not known yet. */
+	s64 dirty_pages, writeback_pages; /* As they were at user space's last sync. */
+	u64 is_told; /* Whether these two are known. */
 	u64 threads[16]; /* A bit for each place of a thread that synced; user space empties them. */
 	u64 buckets[BUCKETS];
 };

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 pub use crate::live::overhead::ProgramFigures;
 pub use judge::{Class, Judge};
 pub use session::{DeviceLook, Look, Session};
+pub use tables::Backlog;
 pub use unit::{Unit, processes_of, unit};
 
 /// Whose syncs are protected.

@@ -13,7 +13,7 @@ use weir_core::target::DeviceNumber;
 use super::Whose;
 use super::judge::{BULK_ABOVE, Class, Judge};
 use super::programs::Programs;
-use super::tables::{DeviceSyncs, Process, THREAD_WORDS, load, load32};
+use super::tables::{Backlog, DeviceSyncs, Process, THREAD_WORDS, load, load32};
 use super::writers::{Id, Writers, Written};
 use crate::Error;
 use crate::fsync::{files, record};
@@ -38,6 +38,9 @@ pub struct DeviceLook {
     pub syncs: Syncs,
     /// Everybody else.
     pub bulk: Bulk,
+    /// What is dirty and under way on it, where the kernel tells: not where cgroups write back on their own account, and
+    /// not before the first sync or pause.
+    pub backlog: Option<Backlog>,
     /// Syncs that ended and do not count: those of bulk writers, and of processes that wrote nothing themselves.
     pub left_out: u64,
 }
@@ -84,6 +87,7 @@ pub struct Session {
     programs: Programs,
     is_everybody: bool,
     tick_ns: u64,
+    page_bytes: u64,
     writers: Writers,
     written: HashMap<Id, Written>,
     judges: HashMap<Id, Judge>,
@@ -108,6 +112,7 @@ impl Session {
             programs,
             is_everybody: *whose == Whose::Everybody,
             tick_ns: tick_ns(),
+            page_bytes: page_bytes(),
             writers: Writers::default(),
             written: HashMap::new(),
             judges: HashMap::new(),
@@ -138,7 +143,7 @@ impl Session {
         let mut devices = BTreeMap::new();
         let parts = self.read_processes(&fresh, &mut devices);
         self.read_flights(&parts, now_ns, &mut devices);
-        self.read_devices(now_ns, &mut devices);
+        self.read_devices(now_ns, silent_ns == 0, &mut devices);
         self.name_writers(&fresh, &parts, now_ns, &mut devices);
         if now_ns >= self.tidy_ns {
             self.tidy_ns = now_ns + TIDY_NS;
@@ -287,11 +292,14 @@ impl Session {
         }
     }
 
-    fn read_devices(&mut self, now_ns: u64, devices: &mut BTreeMap<DeviceNumber, DeviceLook>) {
+    fn read_devices(&mut self, now_ns: u64, answers: bool, devices: &mut BTreeMap<DeviceNumber, DeviceLook>) {
         for (at, place) in self.programs.devices.places().iter().enumerate() {
             let number = load(&place.device);
             if number == 0 {
                 continue;
+            }
+            if let Some(backlog) = place.backlog(self.page_bytes).filter(|_| answers) {
+                devices.entry(disk(&mut self.disks, number as u32)).or_default().backlog = Some(backlog);
             }
             let before = self.devices.entry(at).or_default();
             if before.device != number {
@@ -418,6 +426,11 @@ fn ended(place: &DeviceSyncs, before: &mut DeviceBefore) -> Histogram {
 /// The whole disk of a device as the programs write it.
 fn disk(disks: &mut HashMap<u32, DeviceNumber>, packed: u32) -> DeviceNumber {
     *disks.entry(packed).or_insert_with(|| files::whole(record::number(packed)))
+}
+
+fn page_bytes() -> u64 {
+    // SAFETY: asks for a number and touches no memory.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// A tick of the kernel, in which it says pauses: the resolution of the clock that ticks.

@@ -1,7 +1,7 @@
 //! The programs' tables (`bpf/syncs.bpf.c`), mapped into this process.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use libbpf_rs::{MapCore, MapHandle};
 
@@ -43,9 +43,21 @@ pub struct DeviceSyncs {
     pub sum_ns: AtomicU64,
     pub max_ns: AtomicU64,
     pub left_out: AtomicU64,
-    _pad: AtomicU64,
+    pub bdi: AtomicU64,
+    pub dirty_pages: AtomicI64,
+    pub writeback_pages: AtomicI64,
+    pub is_told: AtomicU64,
     pub threads: [AtomicU64; THREAD_WORDS],
     pub buckets: [AtomicU64; BUCKETS],
+}
+
+/// Dirty pages of one device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Dirty and not yet under way.
+    pub dirty_bytes: u64,
+    /// Under way.
+    pub writeback_bytes: u64,
 }
 
 /// `struct state`.
@@ -82,9 +94,20 @@ impl Process {
 }
 
 impl DeviceSyncs {
+    /// Bytes that are dirty and bytes under way, where the programs told. Counts of processors that are still to be added
+    /// up may make a sum negative.
+    pub fn backlog(&self, page_bytes: u64) -> Option<Backlog> {
+        let bytes =
+            |pages: &AtomicI64| u64::try_from(pages.load(Ordering::Relaxed)).unwrap_or(0) * page_bytes;
+        (load(&self.is_told) != 0).then(|| Backlog {
+            dirty_bytes: bytes(&self.dirty_pages),
+            writeback_bytes: bytes(&self.writeback_pages),
+        })
+    }
+
     /// Makes the place free for another device.
     pub fn release(&self) {
-        for field in [&self.count, &self.sum_ns, &self.max_ns, &self.left_out]
+        for field in [&self.count, &self.sum_ns, &self.max_ns, &self.left_out, &self.bdi, &self.is_told]
             .into_iter()
             .chain(&self.threads)
             .chain(&self.buckets)

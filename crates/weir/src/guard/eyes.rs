@@ -95,7 +95,10 @@ impl Eyes for Machine {
         }
         let sights = self.senses.look(now.awake_ns);
         let seen = |(flow, sight): (Option<(DeviceNumber, DeviceFlow)>, Sight)| {
-            let (number, flow) = flow?;
+            let (number, mut flow) = flow?;
+            if let Some(backlog_bytes) = sight.backlog_bytes {
+                (flow.dirty_bytes, flow.writeback_bytes) = backlog_bytes;
+            }
             Some(Seen { number, sensor: sight.sensor, syncs: sight.syncs, bulk: sight.bulk, flow })
         };
         flows.into_iter().zip(sights).map(seen).collect()

@@ -41,6 +41,6 @@ impl Bird {
             ..Syncs::default()
         };
         let sensor = Sensor { source: SensorSource::Canary, silent_ns, lost };
-        Sight { syncs, bulk: Bulk::default(), sensor }
+        Sight { syncs, bulk: Bulk::default(), backlog_bytes: None, sensor }
     }
 }

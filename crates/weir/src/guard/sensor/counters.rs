@@ -40,7 +40,7 @@ impl Counters {
         let silent_ns = if ticks.is_some() { 0 } else { now_ns.saturating_sub(answered_ns) };
         let syncs = ticks.map(|ticks| self.syncs(ticks, now_ns)).unwrap_or_default();
         let sensor = Sensor { source: SensorSource::Diskstats, silent_ns, lost: 0 };
-        Sight { syncs, bulk: Bulk::default(), sensor }
+        Sight { syncs, bulk: Bulk::default(), backlog_bytes: None, sensor }
     }
 
     /// Every flush counts as a sync of the mean length; what waits is as old as the last write that ended.

@@ -51,8 +51,9 @@ mod with {
             let sight = |device: &Watched| {
                 let own = found.remove(&device.number);
                 let of_file_system = device.file_system.and_then(|number| found.remove(&number));
-                let DeviceLook { syncs, bulk, .. } = joined(own, of_file_system);
-                Sight { syncs, bulk, sensor }
+                let DeviceLook { syncs, bulk, backlog, .. } = joined(own, of_file_system);
+                let backlog_bytes = backlog.map(|backlog| (backlog.dirty_bytes, backlog.writeback_bytes));
+                Sight { syncs, bulk, backlog_bytes, sensor }
             };
             devices.iter().map(sight).collect()
         }
@@ -141,6 +142,7 @@ mod with {
         one.bulk.held_back += held_back;
         one.bulk.writers.extend(writers);
         one.bulk.protected_share = one.bulk.protected_share.or(protected_share);
+        one.backlog = one.backlog.or(other.backlog);
         one.left_out += other.left_out;
         one
     }

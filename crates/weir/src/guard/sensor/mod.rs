@@ -46,6 +46,8 @@ pub struct Sight {
     pub syncs: Syncs,
     /// Everybody else.
     pub bulk: Bulk,
+    /// Dirty bytes of the device and those under way, where the source tells them.
+    pub backlog_bytes: Option<(u64, u64)>,
     /// From where, and whether it answers.
     pub sensor: Sensor,
 }
