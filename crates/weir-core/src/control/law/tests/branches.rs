@@ -207,7 +207,9 @@ fn a_shadow_says_where_it_would_begin_and_judges_no_limit_that_was_never_in_forc
         let (sample, ..) = toy.look(SECOND / 10);
         guard.step(&sample)
     };
-    (0..80).for_each(|_| drop(look(&mut toy)));
+    for _ in 0..80 {
+        look(&mut toy);
+    }
     toy.scene.flood = FLOOD;
     let decisions: Vec<_> = (0..300).map(|_| look(&mut toy)).collect();
     let armed = decisions.iter().filter(|decision| decision.branch == Branch::Arm).count();
