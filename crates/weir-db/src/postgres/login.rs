@@ -239,6 +239,8 @@ impl Login<'_> {
             plain |= name == b"SCRAM-SHA-256";
             plus |= name == b"SCRAM-SHA-256-PLUS";
         });
+        // Where the certificate is not verified, neither is it proven that the server holds its key: the binding then
+        // costs nothing and proves little.
         let binding = match wire.peer_certificate().and_then(certificate::end_point) {
             Some(hash) if plus => Binding::EndPoint(hash),
             Some(_) => Binding::NotOffered,

@@ -233,7 +233,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         if !self.standing.is_over {
             message::put(self.wire.output(), b'X', |_| ());
-            let _ = self.wire.flush();
+            self.wire.send_last();
         }
     }
 }

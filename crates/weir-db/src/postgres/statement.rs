@@ -94,18 +94,18 @@ mod tests {
     #[test]
     fn an_execution_is_bind_execute_and_sync() {
         let wanted = Wanted::read(b"\0\x02\0\0\0\x17\0\0\x04\x12").unwrap();
-        let statement = Statement::new("7".to_string(), wanted);
+        let statement = Statement::new("n".to_string(), wanted);
         assert_eq!(statement.parameters(), 2);
         let mut out = b"before".to_vec();
         statement.put(&[Value::Int(5), Value::Text("ab")], &mut out);
-        let expected = b"beforeB\0\0\0\x1f\07\0\0\x02\0\x01\0\0\0\x02\0\0\0\x04\0\0\0\x05\0\0\0\x02ab\0\0\
+        let expected = b"beforeB\0\0\0\x1f\0n\0\0\x02\0\x01\0\0\0\x02\0\0\0\x04\0\0\0\x05\0\0\0\x02ab\0\0\
             E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
         assert_eq!(out, expected);
         out.clear();
         statement.put(&[Value::Text("x"), Value::Null], &mut out);
         assert_eq!(
             out,
-            b"B\0\0\0\x1a\07\0\0\x02\0\0\0\0\0\x02\0\0\0\x01x\xff\xff\xff\xff\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04"
+            b"B\0\0\0\x1a\0n\0\0\x02\0\0\0\0\0\x02\0\0\0\x01x\xff\xff\xff\xff\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04"
         );
     }
 
