@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use weir_core::oltp::limits::OffCpu;
 
+use crate::cpu::parse_cpu_list;
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
 
@@ -46,6 +47,13 @@ impl Host {
     pub fn process_of(&self, thread: u32) -> Option<u32> {
         let status = self.tree.text(&format!("/proc/{thread}/status")).ok()?;
         status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    }
+
+    /// How many processors a process may use; `None` where there is no such process.
+    pub fn processors_of(&self, process: u32) -> Option<u32> {
+        let status = self.tree.text(&format!("/proc/{process}/status")).ok()?;
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        parse_cpu_list(list.trim()).ok()
     }
 
     /// The process that started this one; `None` where there is no such process.
@@ -222,8 +230,9 @@ mod tests {
             machine.set("/proc/50/syscall", &text);
             assert_eq!(machine.host.off_cpu(50).unwrap(), Some(expected), "{text}");
         }
-        machine.set("/proc/50/status", "Name:\tx\nTgid:\t48\nPid:\t50");
+        machine.set("/proc/50/status", "Name:\tx\nTgid:\t48\nPid:\t50\nCpus_allowed_list:\t0-2,5");
         assert_eq!(machine.host.process_of(50), Some(48));
+        assert_eq!(machine.host.processors_of(50), Some(4));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::judge::stalled;
 use super::profile::{Part, Profile};
 use super::waits::Wait;
 use super::watched::Evidence;
@@ -94,7 +95,7 @@ pub(super) fn storage_share(evidence: &Evidence, profile: &Profile) -> f64 {
     let rooted = evidence.watched.sessions.as_ref().map_or(0.0, |sessions| {
         [Wait::Commit, Wait::Read, Wait::WriteBack].into_iter().map(|wait| sessions.root_share(wait)).sum()
     });
-    (profile.sum(Part::is_storage) + profile.share(Part::Lock) * rooted).min(1.0)
+    (profile.sum(Part::is_storage) + stalled(evidence, profile) + profile.share(Part::Lock) * rooted).min(1.0)
 }
 
 /// Share of a transaction's processor time that goes away with sleeping, at most.

@@ -15,7 +15,9 @@ use super::words;
 /// Processors are short from here on. The remaining share is what two processors cannot use of each other's time.
 const SATURATED: f64 = 0.85;
 /// A wait that accounts for less is not what limits a run.
-const WORTH_NAMING: f64 = 0.25;
+pub(super) const WORTH_NAMING: f64 = 0.25;
+/// A side that runs for this share of the time is what the time goes for.
+const MOSTLY: f64 = 0.5;
 /// An open loop is satisfied with at most this share of its transactions late or not started.
 const LATE_AT_MOST: f64 = 0.02;
 /// ... and at least this share of the rate asked for.
@@ -25,8 +27,12 @@ const FAR_AHEAD: f64 = 0.25;
 const AHEAD: f64 = 0.1;
 /// Writes of data pages are the device's main work from here on, by their share of all its writes.
 const PAGES_DOMINATE: f64 = 0.5;
-/// A device is busy from here on. Throttled and parallel devices reach less than 1.
-const DEVICE_BUSY: f64 = 0.5;
+/// A device is busy from here on. What is throttled above its queue, or works in parallel, is used for far less than all
+/// of the time when it can take no more.
+const DEVICE_BUSY: f64 = 0.2;
+/// Below this share of busy processors, who waits for one waits for it to wake up, not for its turn: the scheduler's
+/// clock counts both as waiting.
+const QUEUES_FROM: f64 = 0.6;
 /// InnoDB flushes ahead of need from about here on, by the age of the checkpoint (innodb_adaptive_flushing's own
 /// thresholds: 7/8 asynchronous, 15/16 synchronous, of what the log holds).
 const CHECKPOINT_OLD: f64 = 0.75;
@@ -74,18 +80,22 @@ pub(super) fn is_satisfied(evidence: &Evidence) -> bool {
     })
 }
 
-/// Work that neither waits nor queues.
+/// Work, and waking up for it.
 fn is_plain_work(part: Part) -> bool {
-    matches!(part, Part::ServerRuns | Part::ClientRuns | Part::Between)
+    use Part::{Between, ClientQueues, ClientRuns, ServerQueues, ServerRuns};
+    matches!(part, ServerRuns | ClientRuns | Between | ServerQueues | ClientQueues)
 }
 
 fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     let share = |part| profile.share(part);
     let is_short = busy_share(evidence).is_some_and(|busy| busy >= SATURATED);
-    // Running is the processors' only where they are short; queueing always is.
+    // Running is the processors' only where they are short.
     let running = |part| if is_short { share(part) } else { 0.0 };
-    let server = running(Part::ServerRuns) + share(Part::ServerQueues);
-    let client = share(Part::ClientRuns) + share(Part::ClientQueues);
+    let server = running(Part::ServerRuns) + server_queues(evidence, profile);
+    // A client that runs for most of the time limits it, whatever else could run meanwhile.
+    let client_runs = share(Part::ClientRuns);
+    let client_works = if client_runs >= MOSTLY { client_runs } else { running(Part::ClientRuns) };
+    let client = client_works + client_queues(evidence, profile);
     let writes_pages = writes_pages(evidence);
     let (commit, write_back) = (share(Part::Commit), share(Part::WriteBack));
     let mut all = vec![
@@ -93,7 +103,7 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
         Candidate { limit: client_limit(evidence, profile), share: client },
         Candidate { limit: Limit::ReadIo, share: share(Part::Read) },
         Candidate { limit: Limit::Locks, share: share(Part::Lock) },
-        Candidate { limit: Limit::Latches, share: share(Part::Latch) },
+        Candidate { limit: Limit::Latches, share: share(Part::Latch) - stalled(evidence, profile) },
     ];
     if writes_pages {
         // Commits are slow because pages fill the device.
@@ -111,6 +121,24 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     all.retain(|candidate| candidate.share > 0.0);
     all.sort_by(|a, b| b.share.total_cmp(&a.share));
     all
+}
+
+/// Whether waiting for a processor is waiting for a turn, for somebody who may use so many of them.
+fn is_queue(evidence: &Evidence, may_use: u32) -> bool {
+    let confined = may_use > 0 && may_use < evidence.watched.processors;
+    confined || busy_share(evidence).is_none_or(|busy| busy >= QUEUES_FROM)
+}
+
+/// The server's wait for its turn on a processor.
+pub(super) fn server_queues(evidence: &Evidence, profile: &Profile) -> f64 {
+    let queues = is_queue(evidence, evidence.watched.server_processors);
+    if queues { profile.share(Part::ServerQueues) } else { 0.0 }
+}
+
+/// The client's.
+pub(super) fn client_queues(evidence: &Evidence, profile: &Profile) -> f64 {
+    let queues = is_queue(evidence, evidence.watched.client_processors);
+    if queues { profile.share(Part::ClientQueues) } else { 0.0 }
 }
 
 /// Where processors are short and the server uses most of them, the client's part of them is the same shortage.
@@ -143,8 +171,8 @@ pub(super) fn writes_pages(evidence: &Evidence) -> bool {
 }
 
 /// Sleeps on other threads of the server while pages have to be written: the page cleaner is one of them.
-fn stalled(evidence: &Evidence, profile: &Profile) -> f64 {
-    if evidence.load.is_read_only { 0.0 } else { profile.share(Part::Latch) }
+pub(super) fn stalled(evidence: &Evidence, profile: &Profile) -> f64 {
+    if evidence.load.is_read_only || !writes_pages(evidence) { 0.0 } else { profile.share(Part::Latch) }
 }
 
 fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: &[Candidate]) -> Confidence {

@@ -119,7 +119,7 @@ fn measured_bottlenecks_are_named() {
                 server: (0.1, 0.02),
                 client: (0.15, 0.68),
                 waits: &[(Wait::Client, 0.88)],
-                idle: 0.6,
+                idle: 0.5,
                 device: memory(),
                 ..Scene::default()
             },
@@ -128,11 +128,12 @@ fn measured_bottlenecks_are_named() {
         (
             "a client whose own work is most of it",
             Scene {
+                sessions: 2,
                 rate: 400,
                 server: (0.1, 0.03),
-                client: (0.49, 0.3),
+                client: (0.55, 0.1),
                 waits: &[(Wait::Client, 0.87)],
-                idle: 0.02,
+                idle: 0.7,
                 device: memory(),
                 ..Scene::default()
             },
@@ -143,9 +144,10 @@ fn measured_bottlenecks_are_named() {
             Scene {
                 sessions: 1,
                 rate: 539,
-                server: (0.45, 0.01),
-                client: (0.15, 0.01),
-                waits: &[(Wait::Client, 0.55)],
+                // An idle processor takes its time to wake up, which the scheduler counts as waiting for it.
+                server: (0.3, 0.3),
+                client: (0.2, 0.1),
+                waits: &[(Wait::Client, 0.4)],
                 idle: 1.3,
                 device: memory(),
                 ..Scene::default()

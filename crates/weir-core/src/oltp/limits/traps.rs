@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{busy_share, is_in_memory, storage_share};
+use super::judge::{client_queues, server_queues, writes_pages};
 use super::profile::{Part, Profile};
 use super::watched::Evidence;
 
@@ -47,14 +48,17 @@ fn percent(share: f64) -> String {
 
 fn idle_wake_ups(evidence: &Evidence, profile: &Profile) -> Option<Trap> {
     let busy = busy_share(evidence)?;
-    let between = profile.share(Part::Between);
+    // Who waits for an idle processor waits for it to wake up.
+    let queues = profile.share(Part::ServerQueues) + profile.share(Part::ClientQueues);
+    let turns = server_queues(evidence, profile) + client_queues(evidence, profile);
+    let between = profile.share(Part::Between) + queues - turns;
     if busy >= IDLE_BELOW || between < BETWEEN_ABOVE {
         return None;
     }
     trap(
         "idle-wake-ups",
         format!(
-            "{} of the time passes between client and server while processors are only {} busy: waking idle processors \
+            "{} of the time passes in handing work between client and server while processors are only {} busy: waking idle processors \
              is part of every statement. Compare with everything pinned to one processor before comparing anything else",
             percent(between),
             percent(busy)
@@ -70,6 +74,9 @@ fn never_touches_the_disk(evidence: &Evidence, _: &Profile) -> Option<Trap> {
             "the server's data lie in memory (tmpfs): no disk takes part, and comparing disks with this run says nothing"
                 .to_string(),
         );
+    }
+    if writes_pages(evidence) {
+        return None;
     }
     let counted = watched.counters.and_then(|counters| counters.syncs);
     let syncs = watched.syncs.map(|syncs| syncs.count).or(counted)?;

@@ -19,6 +19,8 @@ pub struct Watched {
     pub processors: u32,
     /// Processors that the client may use.
     pub client_processors: u32,
+    /// Processors that the server may use; 0 where it was not found.
+    pub server_processors: u32,
     /// Processor time.
     pub cpu: CpuTimes,
     /// Share of the time in which some task waited for a processor (PSI), 0 to 1.

@@ -1,7 +1,7 @@
 //! The sentences of a verdict.
 
 use super::bounds::{Bounds, busy_share, is_in_memory};
-use super::judge::is_satisfied;
+use super::judge::{WORTH_NAMING, client_queues, is_satisfied};
 use super::profile::{Part, Profile};
 use super::verdict::Limit;
 use super::waits::Wait;
@@ -93,9 +93,9 @@ fn connections(evidence: &Evidence) -> String {
     }
 }
 
+/// Whether the client waits for its turn on a processor.
 fn is_confined(evidence: &Evidence) -> bool {
-    let profile = Profile::of(evidence);
-    profile.share(Part::ClientRuns) + profile.share(Part::ClientQueues) >= 0.25
+    client_queues(evidence, &Profile::of(evidence)) >= WORTH_NAMING
 }
 
 fn on_device(evidence: &Evidence) -> String {

@@ -147,6 +147,11 @@ impl Eyes {
             elapsed_ns: now_ns,
             processors: self.host.processors().unwrap_or(0),
             client_processors: own_processors().unwrap_or(0),
+            server_processors: self
+                .home
+                .process
+                .and_then(|process| self.host.processors_of(process))
+                .unwrap_or(0),
             cpu: self.used(&last),
             pressure_cpu: load.as_ref().and_then(|load| pressure(load, "cpu")),
             pressure_io: load.as_ref().and_then(|load| pressure(load, "io")),
