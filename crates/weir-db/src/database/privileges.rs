@@ -50,7 +50,10 @@ fn of_mysql(connection: &mut Connection, server: &Server, need: Need) -> Result<
     let user = value(connection, "SELECT CURRENT_USER()")?.unwrap_or_default();
     let grants: Vec<String> = connection.query("SHOW GRANTS")?.into_iter().flatten().flatten().collect();
     let names: &[&str] = match need {
-        Need::CreateDatabase | Need::Prepare => &["CREATE", "DROP", "INDEX", "SELECT", "INSERT"],
+        Need::CreateDatabase | Need::Prepare => {
+            // ALTER writes into a table's comment that it is whole.
+            &["CREATE", "DROP", "INDEX", "ALTER", "SELECT", "INSERT"]
+        }
         Need::Read => &["SELECT"],
         Need::Write => &["SELECT", "INSERT", "UPDATE", "DELETE"],
         Need::Cleanup => &["DROP", "SELECT"],

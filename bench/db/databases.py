@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import types
@@ -120,7 +121,7 @@ def run(command):
     """Runs a command: its stdout, CPU seconds and wall seconds. Its records go where nobody looks."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryDirectory(prefix="weir-bench-db.") as home:
         environment = {**os.environ, "XDG_DATA_HOME": home, "XDG_STATE_HOME": home, "HOME": home}
-        cpu, _, wall = table.measured(command, stdout=out, stderr=None if "--verbose" in sys.argv else -3, env=environment)
+        cpu, _, wall = table.measured(command, stdout=out, stderr=subprocess.DEVNULL, env=environment)
         out.seek(0)
         return out.read(), cpu, wall
 
