@@ -1,6 +1,6 @@
 //! Transactions of a database as a workload: what is asked for ([`spec`]), the tables ([`schema`], [`rows`]), the
-//! statements it means ([`course`], [`stream`], [`sql`]), what a run leaves ([`record`]), and what limited it
-//! ([`limits`]). Tables, options and accounting are those of sysbench's OLTP scripts.
+//! statements it means ([`course`], [`stream`], [`sql`]), what a run leaves ([`record`]), what limited it
+//! ([`limits`]), and what a server says of itself ([`vitals`]). Tables, options and accounting are those of sysbench's OLTP scripts.
 
 pub mod comparison;
 pub mod course;
@@ -24,6 +24,7 @@ mod tests;
 pub mod text;
 pub mod validate;
 pub mod value;
+pub mod vitals;
 mod warnings;
 
 pub use comparison::{compare, is_oltp};

@@ -1,1 +1,149 @@
-//! What a server says of itself: variables, counters, waits.
+//! What a server says of itself: variables, counters, waits. Only reads; a look at a busy server costs it well under a
+//! millisecond, and what a [`Watch`] costs this side is in its result.
+
+mod counters;
+mod sessions;
+mod variables;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use weir_core::oltp::limits::Sessions;
+use weir_core::oltp::vitals::{self, Snapshot, Vitals};
+
+use crate::connection::Connection;
+use crate::error::DbError;
+
+pub use counters::snapshot;
+pub use variables::variables_that_matter;
+
+/// How often sessions are looked at.
+pub const LOOK: Duration = Duration::from_millis(100);
+/// How often gauges that have a worst moment are looked at.
+const GAUGE: Duration = Duration::from_secs(1);
+
+/// What could not be read, each once, with what would let it be read.
+#[derive(Debug, Clone, Default)]
+pub struct Unseen(Vec<String>);
+
+impl Unseen {
+    /// Notes that `what` was refused. A lost connection is no refusal.
+    fn add(&mut self, what: &str, error: &DbError, privilege: &str) -> bool {
+        let DbError::Server(refused) = error else { return false };
+        let denied = matches!(refused.number, 1044 | 1142 | 1227) || refused.sqlstate == "42501";
+        let help = if denied { format!("; `{privilege}` lets it be seen") } else { String::new() };
+        let sentence = format!("{what}: {refused}{help}");
+        if !self.0.contains(&sentence) {
+            self.0.push(sentence);
+        }
+        true
+    }
+
+    /// The sentences.
+    pub fn sentences(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// A server being watched, by a connection of its own.
+pub struct Watch {
+    connection: Connection,
+    variables: BTreeMap<String, String>,
+    begun: Instant,
+    first: Snapshot,
+    gauged: Instant,
+    checkpoint_age: Option<f64>,
+    dirty: Option<f64>,
+    sessions: Sessions,
+    sessions_refused: bool,
+    busy: Duration,
+    unseen: Unseen,
+}
+
+impl Watch {
+    /// Reads variables and the first counters.
+    ///
+    /// # Errors
+    /// When the connection is lost. What the user may not see is noted instead.
+    pub fn begin(mut connection: Connection) -> Result<Watch, DbError> {
+        let mut unseen = Unseen::default();
+        let variables = variables_that_matter(&mut connection)?;
+        let first = snapshot(&mut connection, &mut unseen)?;
+        let now = Instant::now();
+        let mut watch = Watch {
+            connection,
+            variables,
+            begun: now,
+            first: Snapshot::default(),
+            gauged: now,
+            checkpoint_age: None,
+            dirty: None,
+            sessions: Sessions::default(),
+            sessions_refused: false,
+            busy: Duration::ZERO,
+            unseen,
+        };
+        watch.gauge(&first);
+        watch.first = first;
+        sessions::check_privilege(&mut watch.connection, &mut watch.unseen)?;
+        Ok(watch)
+    }
+
+    /// The variables that matter.
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
+    /// Since when.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Looks at the sessions, and once a second at the gauges. To be called every [`LOOK`].
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn look(&mut self) -> Result<(), DbError> {
+        let started = Instant::now();
+        if !self.sessions_refused {
+            self.sessions_refused =
+                sessions::look(&mut self.connection, &mut self.sessions, &mut self.unseen)?;
+        }
+        if self.gauged.elapsed() >= GAUGE {
+            self.gauged = Instant::now();
+            let snapshot = snapshot(&mut self.connection, &mut self.unseen)?;
+            self.gauge(&snapshot);
+        }
+        self.busy += started.elapsed();
+        Ok(())
+    }
+
+    fn gauge(&mut self, snapshot: &Snapshot) {
+        let worse = |worst: Option<f64>, now: Option<f64>| worst.into_iter().chain(now).reduce(f64::max);
+        self.checkpoint_age = worse(self.checkpoint_age, snapshot.checkpoint_age(&self.variables));
+        self.dirty = worse(self.dirty, vitals::dirty(snapshot));
+    }
+
+    /// Reads the last counters.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn end(mut self) -> Result<Vitals, DbError> {
+        let last = snapshot(&mut self.connection, &mut self.unseen)?;
+        self.gauge(&last);
+        Ok(Vitals {
+            schema: vitals::SCHEMA.to_string(),
+            dialect: self.connection.dialect(),
+            version: self.connection.version().to_string(),
+            variables: self.variables,
+            elapsed_ns: u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            first: self.first,
+            last,
+            checkpoint_age: self.checkpoint_age,
+            dirty: self.dirty,
+            sessions: self.sessions,
+            cost_ns: u64::try_from(self.busy.as_nanos()).unwrap_or(u64::MAX),
+            unseen: self.unseen.0,
+        })
+    }
+}

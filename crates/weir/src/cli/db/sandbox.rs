@@ -1,5 +1,77 @@
 //! `weir db sandbox`.
 
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueHint};
+use weir_core::units::Bytes;
+
 /// Options of `sandbox`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "\
+The server listens on a Unix socket only, takes its superuser without a password, and goes away with its data when
+weir ends, by Ctrl-C, with the command after `--`, or killed. Variables are those that the server ships with, but for
+the buffer pool. Run by root it runs as mysql, postgres or nobody.
+
+Examples:
+  weir db sandbox mariadb --dir /mnt/test/db
+  weir db sandbox postgres --dir /mnt/test/pg --set max_wal_size=4GB --memory 1G --keep
+  weir db sandbox mariadb --dir /dev/shm/db -- sh -c 'mariadb -u root -e \"SHOW ENGINES\"'
+  weir db sandbox list
+  weir db sandbox clean")]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start a throw-away MariaDB
+    Mariadb(ServerArgs),
+    /// Start a throw-away MySQL
+    Mysql(ServerArgs),
+    /// Start a throw-away PostgreSQL
+    #[command(visible_alias = "postgresql")]
+    Postgres(ServerArgs),
+    /// Show the throw-away servers that run, and what a killed weir left
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End and remove what a killed weir left; data that were to be kept stay
+    Clean,
+}
+
+/// Options of a server.
+#[derive(Debug, clap::Args)]
+pub struct ServerArgs {
+    /// The folder for its data: one that does not exist, an empty one, or one that --keep left
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// A variable of the server; again for more
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub set: Vec<(String, String)>,
+    /// Size of its buffer pool
+    #[arg(long, value_name = "SIZE", default_value = "128M")]
+    pub memory: Bytes,
+    /// Leave the data where they are, for the next time
+    #[arg(long)]
+    pub keep: bool,
+    /// The server's binary [default: the one that is installed]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
+    pub binary: Option<PathBuf>,
+    /// Run this with MYSQL_UNIX_PORT or PGHOST, PGPORT, PGUSER and PGDATABASE set, and end with its exit code
+    #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<String>,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_string(), value.trim().to_string()))
+        }
+        _ => Err("a variable is set as NAME=VALUE".to_string()),
+    }
+}

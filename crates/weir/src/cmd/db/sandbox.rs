@@ -1,9 +1,200 @@
-//! `weir db sandbox`.
+//! `weir db sandbox`: a throw-away server in the foreground, for as long as the user or a command wants it.
 
-use crate::cli::db::sandbox::Args;
-use crate::failure::Outcome;
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command as Process, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_core::report::text::layout::table;
+use weir_core::stop::Stop;
+use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxError, SandboxSpec};
+
+use crate::cli::db::sandbox::{Args, Command, ServerArgs};
+use crate::failure::{Lacking, Outcome, ServerFailed, Usage};
+use crate::output;
+use crate::signals::stop_on_signals;
+
+/// How often server and command are looked at.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    super::not_yet()
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    match args.command {
+        Command::Mariadb(args) => serve(Flavour::Mariadb, &args),
+        Command::Mysql(args) => serve(Flavour::Mysql, &args),
+        Command::Postgres(args) => serve(Flavour::Postgres, &args),
+        Command::List { json } => list(json),
+        Command::Clean => clean(),
+    }
+}
+
+/// An error of a throw-away server, with its exit code and hint.
+pub fn failed(error: SandboxError) -> anyhow::Error {
+    let (what, hint) = (error.to_string(), error.hint());
+    if error.is_usage() { Usage { what, hint }.into() } else { Lacking { what, hint }.into() }
+}
+
+/// Says what killed runs have left, and how it goes away.
+pub fn mention_abandoned() {
+    for left in sandbox::list().iter().filter(|listed| listed.abandoned) {
+        let marker = &left.marker;
+        say!(
+            "weir: a {} in {} was left by a weir that was killed: `weir db sandbox clean` removes it",
+            marker.flavour,
+            marker.dir.display()
+        );
+    }
+}
+
+fn serve(flavour: Flavour, args: &ServerArgs) -> anyhow::Result<Outcome> {
+    let spec = SandboxSpec {
+        flavour,
+        dir: args.dir.clone(),
+        variables: args.set.iter().cloned().collect(),
+        memory: args.memory,
+        keep: args.keep,
+        binary: args.binary.clone(),
+    };
+    mention_abandoned();
+    let stop = stop_on_signals()?;
+    say!("weir: starts {flavour} in {}", spec.dir.display());
+    let mut sandbox = match Sandbox::start(&spec, &|| stop.requested().is_some()) {
+        Ok(sandbox) => sandbox,
+        Err(SandboxError::Stopped) => return Ok(interrupted(&stop)),
+        Err(error) => return Err(failed(error)),
+    };
+    match args.command.split_first() {
+        Some((program, arguments)) => beside(&mut sandbox, program, arguments, &stop),
+        None => foreground(&mut sandbox, &stop),
+    }
+}
+
+fn interrupted(stop: &Stop) -> Outcome {
+    stop.requested().map_or(Outcome::Done, Outcome::Interrupted)
+}
+
+/// Until the user ends it.
+fn foreground(sandbox: &mut Sandbox, stop: &Stop) -> anyhow::Result<Outcome> {
+    output::print(&format!("socket   {}\nclient   {}\n", sandbox.socket().display(), sandbox.client()))?;
+    let fate = if sandbox.spec().keep { "ends the server and keeps its data" } else { "ends and removes it" };
+    say!("weir: {} runs (process {}); Ctrl-C {fate}", sandbox.version(), sandbox.pid().unwrap_or_default());
+    while stop.requested().is_none() {
+        if let Some(status) = sandbox.ended()? {
+            return Err(gone(sandbox, status));
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(interrupted(stop))
+}
+
+/// As long as a command runs, whose exit code becomes weir's.
+fn beside(
+    sandbox: &mut Sandbox,
+    program: &str,
+    arguments: &[String],
+    stop: &Stop,
+) -> anyhow::Result<Outcome> {
+    let started = Process::new(program).args(arguments).envs(sandbox.environment()).spawn();
+    let mut child = started.map_err(|error| {
+        let hint = (error.kind() == ErrorKind::NotFound).then(|| "is it installed, and on PATH?".to_string());
+        Usage { what: format!("cannot start `{program}`: {error}"), hint }
+    })?;
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(match (stop.requested(), status.code(), status.signal()) {
+                (Some(signal), _, _) => Outcome::Interrupted(signal),
+                (None, Some(code), _) => Outcome::Code(code as u8),
+                (None, None, signal) => Outcome::Code(128 + signal.unwrap_or(0) as u8),
+            });
+        }
+        if let Some(signal) = stop.requested().filter(|_| !told) {
+            // A terminal's Ctrl-C has reached it already; a kill of weir alone has not.
+            tell(&child, if signal == 2 { Signal::INT } else { Signal::TERM });
+            told = true;
+        }
+        if let Some(status) = sandbox.ended()? {
+            tell(&child, Signal::TERM);
+            child.wait()?;
+            return Err(gone(sandbox, status));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+fn tell(child: &Child, signal: Signal) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The server ended without being told to.
+fn gone(sandbox: &Sandbox, status: ExitStatus) -> anyhow::Error {
+    let what = format!("{} ended by itself ({status})", sandbox.spec().flavour);
+    let hint = sandbox.spec().keep.then(|| format!("its log: {}", sandbox.log().display()));
+    ServerFailed { what, hint }.into()
+}
+
+fn list(json: bool) -> anyhow::Result<Outcome> {
+    let all = sandbox::list();
+    if json {
+        let entry = |listed: &Listed| {
+            serde_json::json!({
+                "flavour": listed.marker.flavour,
+                "dir": listed.marker.dir,
+                "run": listed.run,
+                "pid": listed.marker.server.as_ref().map(|server| server.pid),
+                "keep": listed.marker.keep,
+                "abandoned": listed.abandoned,
+            })
+        };
+        let text = serde_json::to_string_pretty(&all.iter().map(entry).collect::<Vec<_>>())?;
+        output::print(&format!("{text}\n"))?;
+        return Ok(Outcome::Done);
+    }
+    if all.is_empty() {
+        say!("weir: no throw-away server runs, and none was left");
+        return Ok(Outcome::Done);
+    }
+    let heading = ["server", "state", "process", "folder"].map(str::to_string).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(all.iter().map(row)).collect();
+    let mut text = String::new();
+    table(&mut text, &rows, 4);
+    output::print(&text)?;
+    Ok(Outcome::Done)
+}
+
+fn row(listed: &Listed) -> Vec<String> {
+    let marker = &listed.marker;
+    let server = marker.server.as_ref().filter(|server| server.is_alive());
+    let state = match (listed.abandoned, server) {
+        (true, Some(_)) => "left, runs",
+        (true, None) => "left",
+        (false, _) => "in use",
+    };
+    let pid = server.map_or("-".to_string(), |server| server.pid.to_string());
+    vec![marker.flavour.to_string(), state.to_string(), pid, marker.dir.display().to_string()]
+}
+
+fn clean() -> anyhow::Result<Outcome> {
+    let left: Vec<Listed> = sandbox::list().into_iter().filter(|listed| listed.abandoned).collect();
+    if left.is_empty() {
+        say!("weir: nothing was left");
+    }
+    let mut stays = Vec::new();
+    for listed in &left {
+        let marker = &listed.marker;
+        if sandbox::clean(listed) {
+            let kept = if marker.keep { "; its data stay" } else { "" };
+            output::print(&format!("removed {} in {}{kept}\n", marker.flavour, marker.dir.display()))?;
+        } else {
+            stays.push(marker.dir.display().to_string());
+        }
+    }
+    if stays.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    let what = format!("could not be ended or removed: {}", stays.join(", "));
+    Err(Lacking { what, hint: Some("the user who started it can, and root".to_string()) }.into())
 }

@@ -1,0 +1,180 @@
+//! Counters and gauges, by the servers' own names.
+
+use std::collections::BTreeMap;
+
+use weir_core::oltp::Dialect;
+use weir_core::oltp::vitals::{Snapshot, innodb_status};
+
+use super::Unseen;
+use crate::connection::{Connection, Row};
+use crate::error::DbError;
+
+/// One statement whose rows are names and numbers.
+struct Question {
+    what: &'static str,
+    sql: &'static str,
+    /// The privilege to ask for where it is refused.
+    privilege: &'static str,
+    /// PostgreSQL: the first and the last version that has it.
+    versions: (u32, u32),
+}
+
+const ALL: (u32, u32) = (0, u32::MAX);
+
+const STATUS: Question = Question {
+    what: "counters",
+    sql: "SHOW GLOBAL STATUS WHERE Variable_name LIKE 'Innodb%' OR Variable_name LIKE 'Com_%' OR Variable_name IN \
+          ('Binlog_commits', 'Connections', 'Created_tmp_disk_tables', 'Max_used_connections', 'Queries', \
+          'Questions', 'Select_full_join', 'Slow_queries', 'Threads_connected', 'Threads_running', 'Uptime')",
+    privilege: "",
+    versions: ALL,
+};
+
+/// Metrics that are switched off stand at 0, which is no count.
+const MYSQL: [Question; 2] = [
+    STATUS,
+    Question {
+        what: "INNODB_METRICS",
+        sql: "SELECT concat('metrics.', NAME), COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN \
+              ('lock_deadlocks', 'lock_timeouts', 'buffer_flush_sync', 'trx_rseg_history_len') AND STATUS = 'enabled'",
+        privilege: "GRANT PROCESS ON *.*",
+        versions: ALL,
+    },
+];
+
+const MARIADB: [Question; 2] = [
+    STATUS,
+    Question {
+        what: "INNODB_METRICS",
+        sql: "SELECT concat('metrics.', NAME), COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN \
+              ('lock_deadlocks', 'lock_timeouts', 'buffer_flush_sync', 'trx_rseg_history_len') AND ENABLED = 1",
+        privilege: "GRANT PROCESS ON *.*",
+        versions: ALL,
+    },
+];
+
+/// Views have other columns in other versions: all of them are asked for, by name; what is no number is left out.
+const POSTGRES: [Question; 7] = [
+    Question {
+        what: "pg_stat_database",
+        sql: "SELECT 'database.' || key, sum(value::numeric) FROM pg_stat_database t, jsonb_each_text(to_jsonb(t)) \
+              WHERE value ~ '^[0-9.]+$' AND key <> 'datid' GROUP BY key",
+        privilege: "GRANT pg_monitor",
+        versions: ALL,
+    },
+    Question {
+        what: "pg_stat_bgwriter",
+        sql: "SELECT 'bgwriter.' || key, value FROM pg_stat_bgwriter t, jsonb_each_text(to_jsonb(t))",
+        privilege: "GRANT pg_monitor",
+        versions: ALL,
+    },
+    Question {
+        what: "pg_stat_checkpointer",
+        sql: "SELECT 'checkpointer.' || key, value FROM pg_stat_checkpointer t, jsonb_each_text(to_jsonb(t))",
+        privilege: "GRANT pg_monitor",
+        versions: (17, u32::MAX),
+    },
+    Question {
+        what: "pg_stat_wal",
+        sql: "SELECT 'wal.' || key, value FROM pg_stat_wal t, jsonb_each_text(to_jsonb(t))",
+        privilege: "GRANT pg_monitor",
+        versions: (14, u32::MAX),
+    },
+    Question {
+        what: "pg_stat_io",
+        sql: "SELECT CASE WHEN t.object = 'wal' THEN 'io_wal.' ELSE 'io.' || t.backend_type || '.' END || key, \
+              sum(value::numeric) FROM pg_stat_io t, jsonb_each_text(to_jsonb(t)) \
+              WHERE key IN ('reads', 'writes', 'fsyncs', 'extends', 'evictions') \
+              GROUP BY 1",
+        privilege: "GRANT pg_monitor",
+        versions: (16, u32::MAX),
+    },
+    Question {
+        what: "the place in the log",
+        sql: "SELECT 'wal.insert_lsn', CASE WHEN pg_is_in_recovery() THEN NULL \
+              ELSE pg_current_wal_insert_lsn() - '0/0'::pg_lsn END",
+        privilege: "GRANT EXECUTE ON FUNCTION pg_current_wal_insert_lsn",
+        versions: ALL,
+    },
+    Question {
+        what: "the last checkpoint",
+        sql: "SELECT 'checkpoint.redo_lsn', redo_lsn - '0/0'::pg_lsn FROM pg_control_checkpoint()",
+        privilege: "GRANT pg_monitor",
+        versions: ALL,
+    },
+];
+
+/// Reads all counters. What is refused is noted and absent.
+///
+/// # Errors
+/// When the connection is lost.
+pub fn snapshot(connection: &mut Connection, unseen: &mut Unseen) -> Result<Snapshot, DbError> {
+    let mut values = BTreeMap::new();
+    let (questions, version): (&[Question], u32) = match connection.dialect() {
+        Dialect::MySql if connection.version().contains("MariaDB") => (&MARIADB, 0),
+        Dialect::MySql => (&MYSQL, 0),
+        Dialect::Postgres => (&POSTGRES, major_version(connection.version())),
+    };
+    for question in questions {
+        if version != 0 && !(question.versions.0..=question.versions.1).contains(&version) {
+            continue;
+        }
+        match connection.query(question.sql) {
+            Ok(rows) => values.extend(rows.iter().filter_map(pair)),
+            Err(error) if unseen.add(question.what, &error, question.privilege) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let lacks_places =
+        !["Innodb_checkpoint_age", "Innodb_redo_log_current_lsn"].iter().any(|n| values.contains_key(*n));
+    if connection.dialect() == Dialect::MySql && lacks_places {
+        match connection.query("SHOW ENGINE INNODB STATUS") {
+            Ok(rows) => {
+                values.extend(rows.iter().filter_map(|row| row.get(2)?.as_deref()).flat_map(innodb_status))
+            }
+            Err(error) if unseen.add("SHOW ENGINE INNODB STATUS", &error, "GRANT PROCESS ON *.*") => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Snapshot(values))
+}
+
+fn pair(row: &Row) -> Option<(String, f64)> {
+    let value = row.get(1)?.as_deref()?.parse::<f64>().ok().filter(|value| value.is_finite())?;
+    Some((row.first()?.clone()?, value))
+}
+
+/// 15 of `PostgreSQL 15.10 (Debian …)`; 0 where there is none.
+fn major_version(version: &str) -> u32 {
+    let digits: String =
+        version.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_what_a_server_calls_itself() {
+        for (text, expected) in
+            [("PostgreSQL 15.10 (Debian 15.10-0+deb12u1)", 15), ("16beta1", 16), ("9.6.24", 9), ("x", 0)]
+        {
+            assert_eq!(major_version(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_numbers_with_a_name_are_values() {
+        let row = |cells: [Option<&str>; 2]| cells.map(|cell| cell.map(str::to_string)).to_vec();
+        for (cells, expected) in [
+            ([Some("Innodb_data_fsyncs"), Some("17")], Some(("Innodb_data_fsyncs".to_string(), 17.0))),
+            ([Some("Innodb_buffer_pool_dump_status"), Some("Dumping")], None),
+            ([Some("wal.insert_lsn"), None], None),
+            ([None, Some("1")], None),
+            ([Some("a"), Some("inf")], None),
+        ] {
+            assert_eq!(pair(&row(cells)), expected, "{cells:?}");
+        }
+    }
+}
