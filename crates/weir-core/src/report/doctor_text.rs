@@ -9,13 +9,13 @@ use crate::verdict::doctor::{
 use crate::verdict::view::{limit, percent, threads, time};
 
 /// Where the text of findings begins.
-const INDENT: usize = 13;
+pub(super) const INDENT: usize = 13;
 /// Facts that a finding or a caveat tells where they matter.
 const LEFT_TO_FINDINGS: [&str; 2] = ["cgroup limits", "others, before"];
 /// Caveats shown before the rest is left to JSON and HTML.
 const CAVEATS_MAX: usize = 6;
 
-fn wrapped(label: &str, edge: usize, text: &str) -> String {
+pub(super) fn wrapped(label: &str, edge: usize, text: &str) -> String {
     let mut out = String::new();
     labelled_at(&mut out, label, edge, text);
     out
@@ -79,7 +79,7 @@ fn sentence_case(text: &str) -> String {
 }
 
 /// A sentence with the names of what it stands on.
-fn sentence(statement: &Statement) -> String {
+pub(super) fn sentence(statement: &Statement) -> String {
     let mut sources: Vec<String> = Vec::new();
     for evidence in &statement.evidence {
         let name = source(evidence);
@@ -189,7 +189,7 @@ fn advice(advice: &[Advice]) -> String {
 }
 
 /// Experiments that tell more, and the guard; why stands in the finding above.
-fn next(steps: &[NextStep]) -> String {
+pub(super) fn next(steps: &[NextStep]) -> String {
     if steps.is_empty() {
         return String::new();
     }

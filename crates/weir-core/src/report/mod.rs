@@ -2,6 +2,7 @@
 //! anywhere.
 
 pub mod csv;
+pub mod db_doctor_text;
 pub mod doctor_text;
 pub mod experiment;
 pub mod fio_json;

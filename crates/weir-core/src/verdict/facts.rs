@@ -7,6 +7,13 @@ use crate::units::{Bytes, megabytes_per_second, per_second};
 
 /// Rows in reading order; what is unknown has no row.
 pub fn rows(conditions: &Conditions, notes: &DoctorNotes) -> Vec<Fact> {
+    let mut rows = of_conditions(conditions);
+    rows.extend(others(notes));
+    rows
+}
+
+/// Those about target and machine.
+pub fn of_conditions(conditions: &Conditions) -> Vec<Fact> {
     let mut rows = Vec::new();
     if let Some(target) = &conditions.target {
         rows.extend(target.file_system.as_ref().map(file_system));
@@ -16,7 +23,6 @@ pub fn rows(conditions: &Conditions, notes: &DoctorNotes) -> Vec<Fact> {
     }
     rows.push(memory(conditions));
     rows.push(machine(conditions));
-    rows.extend(others(notes));
     rows
 }
 

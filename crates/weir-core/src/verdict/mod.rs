@@ -2,6 +2,7 @@
 
 pub mod bar;
 pub mod curve;
+pub mod db;
 pub mod doctor;
 pub mod facts;
 pub mod measurement;

@@ -21,6 +21,7 @@ mod workload;
 pub use compare::comparison;
 pub use experiment::experiment;
 pub use guard::{decision, guard};
+pub use layout::table;
 pub use limits::limits;
 pub use list::{ListRow, list};
 pub use oltp::oltp;

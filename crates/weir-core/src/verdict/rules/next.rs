@@ -49,7 +49,7 @@ fn dirty_limit(view: &View) -> Option<NextStep> {
 }
 
 /// A path as one can paste it into a shell.
-fn quoted(path: &str) -> String {
+pub fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
     if !path.is_empty() && path.chars().all(plain) {
         path.to_string()

@@ -1,5 +1,37 @@
 //! `weir db doctor`.
 
+use weir_core::units::Nanos;
+
+use super::connect::ConnectArgs;
+
 /// Options of `doctor`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = "\
+Reads variables, counters and what sessions wait for; writes nothing and changes nothing. To see all sessions it needs
+PROCESS (MySQL, MariaDB) or pg_monitor (PostgreSQL); what it cannot see, it says. A run costs the server a few short
+statements ten times a second.
+
+Examples:
+  weir db doctor
+  weir db doctor --server mysql://monitor@db1 --duration 5m
+  weir db doctor --postgres --format json")]
+pub struct Args {
+    /// Which server.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+    /// How long to watch it; it should be at work meanwhile
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub duration: Nanos,
+    /// How to print the report
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// How to print it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// A report to read and paste.
+    Text,
+    /// Everything, the raw counters included, as JSON of schema weir.db-doctor/1.
+    Json,
+}

@@ -6,7 +6,7 @@ use std::process::{Child, Command as Process, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use weir_core::report::text::layout::table;
+use weir_core::report::text::table;
 use weir_core::stop::Stop;
 use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxError, SandboxSpec};
 
