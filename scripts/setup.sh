@@ -30,14 +30,17 @@ find_cargo() {
 needs_of_build=(cc:gcc /usr/include/stdio.h:libc6-dev make:make clang:clang /usr/include/libelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev)
 # shellcheck disable=SC2034
 needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs losetup:mount
-  setpriv:util-linux shellcheck:shellcheck python3:python3)
+  setpriv:util-linux shellcheck:shellcheck python3:python3 mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core
+  '/usr/lib/postgresql/*/bin/initdb:postgresql')
 # shellcheck disable=SC2034
 needs_of_guest=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static blktrace:blktrace blkparse:blktrace dmsetup:dmsetup
   mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs depmod:kmod dpkg-deb:dpkg python3:python3 cc:gcc /usr/include/stdio.h:libc6-dev strip:binutils)
 # shellcheck disable=SC2034
-needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbench python3:python3 mkfs.xfs:xfsprogs losetup:mount btt:blktrace)
+needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbench python3:python3 mkfs.xfs:xfsprogs losetup:mount btt:blktrace
+  mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core '/usr/lib/postgresql/*/bin/pgbench:postgresql')
 
-is_here() { case $1 in /*) [ -e "$1" ] ;; *) command -v "$1" >/dev/null ;; esac; }
+# A file may be named by a pattern.
+is_here() { case $1 in /*) compgen -G "$1" >/dev/null ;; *) command -v "$1" >/dev/null ;; esac; }
 
 # packages_missing NEED… : the packages to install, without repetition.
 packages_missing() {
@@ -52,6 +55,20 @@ as_root() {
   fi
 }
 
+# apt_install PACKAGE… : installs without starting services: a database server among the packages is for throw-away
+# instances of the project's own. policy-rc.d is where Debian asks; one that is there already stays as it is.
+apt_install() {
+  # shellcheck disable=SC2016 # the inner shell expands it
+  as_root env DEBIAN_FRONTEND=noninteractive sh -c '
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then
+      trap "rm -f $policy" EXIT
+      trap "exit 130" INT TERM HUP
+      printf "#!/bin/sh\nexit 101\n" >$policy && chmod 755 $policy
+    fi
+    apt-get install -y --no-install-recommends "$@"' sh "$@" >&2
+}
+
 # install_packages WHAT NEED… : says what it installs for WHAT, then installs it; does nothing where all is here.
 install_packages() {
   local what=$1 packages
@@ -64,8 +81,8 @@ install_packages() {
   say "$what: installs from the system's package archive: ${packages[*]}"
   command -v apt-get >/dev/null || die "no apt-get here to install: ${packages[*]}" "install them by hand, then run this again"
   # The lists may be missing or old: refresh them only if the first try fails.
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}" >&2 ||
-    { as_root apt-get update >&2 && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}" >&2; } ||
+  apt_install "${packages[@]}" ||
+    { as_root apt-get update >&2 && apt_install "${packages[@]}"; } ||
     die "the packages could not be installed: ${packages[*]}"
 }
 

@@ -108,7 +108,8 @@ impl SandboxError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            SandboxError::NotEmpty(_)
+            SandboxError::NotThisServer { .. }
+                | SandboxError::NotEmpty(_)
                 | SandboxError::InUse(_)
                 | SandboxError::Abandoned(_)
                 | SandboxError::OtherFlavour { .. }

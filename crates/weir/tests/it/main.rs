@@ -4,6 +4,7 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+mod db_sandbox;
 mod doctor;
 mod faults;
 mod guard;

@@ -1,0 +1,234 @@
+//! Throw-away servers from the command line, and a server looked at as it stands: whatever happens, nothing is left.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::weir::{Ended, Running, Weir, ended, signal};
+
+/// The servers that Debian packages; `make test` installs both.
+const SERVERS: [&str; 2] = ["mariadb", "postgres"];
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A folder for data, one for sockets, and a weir that knows them.
+struct Yard {
+    weir: Weir,
+    folder: TempDir,
+    run: TempDir,
+}
+
+impl Yard {
+    fn new() -> Yard {
+        Yard { weir: Weir::new(), folder: tempfile::tempdir().unwrap(), run: tempfile::tempdir().unwrap() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let all = [&["db", "sandbox"], arguments].concat();
+        let mut command = self.weir.command(self.folder.path(), &all);
+        command.env("WEIR_RUN", self.run.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        ended(self.command(arguments))
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.folder.path().join("d")
+    }
+
+    fn listed(&self) -> Vec<Value> {
+        let ended = self.run(&["list", "--json"]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        serde_json::from_str(&ended.stdout).unwrap()
+    }
+
+    /// Starts a server in the foreground, until it is in the list with its process.
+    fn start(&self, arguments: &[&str]) -> (Running, u32) {
+        let running = Weir::started(self.command(arguments), |_| true);
+        let mut pid = None;
+        wait_until("the server is in the list", || {
+            pid = self.listed().first().and_then(|entry| entry["pid"].as_u64());
+            pid.is_some()
+        });
+        (running, u32::try_from(pid.unwrap()).unwrap())
+    }
+
+    fn check_nothing_left(&self, what: &str) {
+        let left =
+            |folder: &Path| fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect::<Vec<_>>();
+        assert_eq!(left(self.folder.path()), Vec::<PathBuf>::new(), "{what}");
+        let sandboxes = self.run.path().join("sandbox");
+        assert!(!sandboxes.exists() || left(&sandboxes).is_empty(), "{what}: {:?}", left(&sandboxes));
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+/// The servers that are here; says which is not.
+fn installed(test: &str) -> Vec<&'static str> {
+    let is_here = |server: &&str| {
+        let yard = Yard::new();
+        let ended = yard.run(&[server, "--dir", "d", "--binary", "/nonexistent/server"]);
+        assert_eq!(ended.code, 2, "{ended:?}");
+        let ended = yard.run(&[server, "--dir", "d", "--", "true"]);
+        let lacking = ended.stderr.contains("is installed: looked for");
+        if lacking {
+            let _ = writeln!(std::io::stderr(), "not run: {test} lacks {server}");
+        }
+        !lacking
+    };
+    SERVERS.into_iter().filter(is_here).collect()
+}
+
+#[test]
+fn a_command_runs_beside_a_server_and_gives_its_exit_code() {
+    for server in installed("a_command_runs_beside_a_server_and_gives_its_exit_code") {
+        let yard = Yard::new();
+        let socket = "test -S \"${MYSQL_UNIX_PORT:-$PGHOST/.s.PGSQL.$PGPORT}\" && echo there; exit 7";
+        let ended = yard.run(&[server, "--dir", "d", "--", "sh", "-c", socket]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (7, "there\n"), "{ended:?}");
+        yard.check_nothing_left(server);
+
+        let ended = yard.run(&[server, "--dir", "d", "--", "/nonexistent/command"]);
+        assert_eq!(ended.code, 2, "{ended:?}");
+        yard.check_nothing_left(server);
+    }
+}
+
+#[test]
+fn signals_end_a_server_with_its_data() {
+    for server in installed("signals_end_a_server_with_its_data") {
+        for (name, code) in [("INT", 130), ("TERM", 143)] {
+            let yard = Yard::new();
+            let (mut running, pid) = yard.start(&[server, "--dir", "d"]);
+            running.signal(name);
+            let ended = running.finish();
+            assert_eq!(ended.code, code, "{server}: {ended:?}");
+            assert!(!is_alive(pid), "{server}: process {pid} is left after SIG{name}");
+            yard.check_nothing_left(server);
+        }
+    }
+}
+
+#[test]
+fn a_killed_weir_leaves_nothing_but_what_was_to_be_kept() {
+    for server in installed("a_killed_weir_leaves_nothing_but_what_was_to_be_kept") {
+        let yard = Yard::new();
+        let (mut running, pid) = yard.start(&[server, "--dir", "d"]);
+        running.signal("KILL");
+        running.finish();
+        wait_until("the minder has ended the server", || !is_alive(pid));
+        wait_until("the minder has removed its data", || !yard.dir().exists());
+        wait_until("the minder has removed its socket", || yard.listed().is_empty());
+        yard.check_nothing_left(server);
+
+        let (mut running, pid) = yard.start(&[server, "--dir", "d", "--keep"]);
+        running.signal("KILL");
+        running.finish();
+        wait_until("the minder has ended the server", || !is_alive(pid) && yard.listed().is_empty());
+        let ended = yard.run(&[server, "--dir", "d", "--keep", "--", "true"]);
+        assert_eq!(ended.code, 0, "{server}: {ended:?}");
+        assert!(yard.dir().join("data").exists());
+    }
+}
+
+#[test]
+fn what_even_the_minder_could_not_remove_is_listed_and_cleaned() {
+    for server in installed("what_even_the_minder_could_not_remove_is_listed_and_cleaned") {
+        let yard = Yard::new();
+        let (mut running, pid) = yard.start(&[server, "--dir", "d"]);
+        let is_minder = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().contains("weir-minder")
+        };
+        let minders: Vec<u32> = running.children().into_iter().filter(is_minder).collect();
+        assert_eq!(minders.len(), 1);
+        signal("KILL", minders[0]);
+        running.signal("KILL");
+        running.finish();
+        assert!(is_alive(pid), "nothing was left: this test looks at nothing");
+
+        assert_eq!(yard.listed()[0]["abandoned"], true);
+        let again = yard.run(&[server, "--dir", "d"]);
+        assert_eq!(again.code, 2, "{again:?}");
+        assert!(again.stderr.contains("weir db sandbox clean"), "{}", again.stderr);
+        let cleaned = yard.run(&["clean"]);
+        assert_eq!(cleaned.code, 0, "{cleaned:?}");
+        assert!(cleaned.stdout.starts_with("removed "), "{cleaned:?}");
+        assert!(!is_alive(pid));
+        yard.check_nothing_left(server);
+    }
+}
+
+#[test]
+fn refusals_say_why_and_leave_nothing() {
+    let yard = Yard::new();
+    let long = yard.run.path().join("r".repeat(90));
+    fs::create_dir(&long).unwrap();
+    for server in installed("refusals_say_why_and_leave_nothing") {
+        let mut deep = yard.command(&[server, "--dir", "d"]);
+        deep.env("WEIR_RUN", &long);
+        let deep = ended(deep);
+        assert_eq!(deep.code, 3, "{deep:?}");
+        assert!(
+            deep.stderr.contains("may have 107") && deep.stderr.contains("hint: set WEIR_RUN"),
+            "{deep:?}"
+        );
+        for (arguments, code, words) in [
+            (&["--dir", "d", "--set", "no_such_variable=1"][..], 3, "no_such_variable"),
+            (&["--dir", "d", "--set", "nothing"], 2, "NAME=VALUE"),
+            (&["--dir", "a/b/c"], 3, "hint: "),
+            (&["--dir", "d", "--binary", "/bin/true"], 2, "/bin/true is no"),
+            (&[], 2, "--dir"),
+        ] {
+            let ended = yard.run(&[&[server][..], arguments].concat());
+            assert_eq!(ended.code, code, "{server} {arguments:?}: {ended:?}");
+            assert!(ended.stderr.contains(words), "{server} {arguments:?}: {}", ended.stderr);
+            assert_eq!(ended.stdout, "");
+        }
+        yard.check_nothing_left(server);
+    }
+}
+
+#[test]
+fn a_server_is_examined_and_nothing_is_changed() {
+    let weir = assert_cmd::cargo::cargo_bin!("weir").display().to_string();
+    for server in installed("a_server_is_examined_and_nothing_is_changed") {
+        let yard = Yard::new();
+        let (socket, user) = match server {
+            "mariadb" => ("\"$MYSQL_UNIX_PORT\"", "root"),
+            _ => ("\"$PGHOST/.s.PGSQL.5432\"", "postgres"),
+        };
+        let script = format!(
+            "exec \"$0\" db doctor --{server} --socket {socket} --user {user} --duration 1s --format json"
+        );
+        let ended = yard.run(&[server, "--dir", "d", "--", "sh", "-c", &script, &weir]);
+        assert_eq!(ended.code, 0, "{server}: {ended:?}");
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(report["schema"], "weir.db-doctor/1");
+        let topics: Vec<&str> =
+            report["findings"].as_array().unwrap().iter().filter_map(|f| f["topic"].as_str()).collect();
+        assert_eq!(topics, ["Durability", "Log", "Flushing"], "{server}: {}", report["findings"]);
+        assert_eq!(report["findings"][0]["grade"], "good", "{server}: {}", report["findings"][0]);
+        assert_eq!(report["examination"]["vitals"]["unseen"], serde_json::json!([]), "{server}");
+        let stands_on = &report["examination"]["conditions"]["target"]["file_system"]["kind"];
+        assert!(stands_on.is_string(), "{server}: {stands_on}");
+        assert!(report["caveats"][0].as_str().unwrap().contains("was not judged"), "{}", report["caveats"]);
+    }
+}
