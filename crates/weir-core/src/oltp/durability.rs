@@ -2,6 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
+/// The kind of a data directory's file system that is memory, as the conditions of a run have it.
+pub fn memory_file_system(conditions: &Value) -> Option<&str> {
+    let kind = conditions.pointer("/target/file_system/kind")?.as_str()?;
+    ["tmpfs", "ramfs"].contains(&kind).then_some(kind)
+}
+
 /// Settings that let a crash take commits away, each with what it does. Empty where all is durable or nothing is known.
 pub fn lost(variables: &BTreeMap<String, String>) -> Vec<String> {
     let is = |name: &str, values: &[&str]| {
@@ -32,6 +40,14 @@ pub fn lost(variables: &BTreeMap<String, String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_no_disk() {
+        let on = |kind: &str| serde_json::json!({ "target": { "file_system": { "kind": kind } } });
+        assert_eq!(memory_file_system(&on("tmpfs")), Some("tmpfs"));
+        assert_eq!(memory_file_system(&on("xfs")), None);
+        assert_eq!(memory_file_system(&Value::Null), None);
+    }
 
     #[test]
     fn settings_that_lose_commits_are_named() {

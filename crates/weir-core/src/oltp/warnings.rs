@@ -130,13 +130,12 @@ fn in_memory(result: &OltpResult) -> Option<Note> {
 
 /// A data directory on a file system without a device.
 fn data_in_memory(record: &Record) -> Option<Note> {
-    let kind = record.conditions.pointer("/target/file_system/kind")?.as_str()?;
-    ["tmpfs", "ramfs"].contains(&kind).then(|| {
+    durability::memory_file_system(&record.conditions).map(|kind| {
         let text = format!(
             "the server's data are on {kind}, which is memory: commits end with the machine, and disks cannot be \
              compared with this run"
         );
-        note("no-disk", text)
+        note("data-in-memory", text)
     })
 }
 

@@ -19,9 +19,9 @@ pub fn intervals(record: &Record) -> String {
     out
 }
 
-/// All intervals of a run of transactions, in the same columns: kinds are classes.
+/// All intervals of a run of transactions, in the same columns: kinds are classes, and what is moved are rows.
 pub fn oltp(raw: &OltpRecord) -> String {
-    let mut out = format!("{HEADER}\n");
+    let mut out = format!("{}\n", HEADER.replace("bytes_per_s", "rows_per_s"));
     let name = raw.script_path.clone().unwrap_or_else(|| raw.spec.script.to_string());
     append(&mut out, &name, &raw.intervals, raw.kinds.keys().copied(), Kind::name);
     out

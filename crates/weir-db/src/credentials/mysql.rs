@@ -90,7 +90,10 @@ fn option_files(typed: &Typed, around: &Around, login: &mut Login) -> Result<Lay
         let system = FILES.map(|path| around.system(path));
         system.into_iter().chain(around.at_home(".my.cnf")).for_each(|path| options.read(&path, &GROUPS));
     }
-    login.looked_in.extend(options.read.iter().map(|path| path.display().to_string()));
+    let own = around
+        .at_home(".my.cnf")
+        .filter(|path| typed.defaults_file.is_none() && !options.read.contains(path));
+    login.looked_in.extend(options.read.iter().chain(&own).map(|path| path.display().to_string()));
     login.notes.append(&mut options.notes);
     layer_of(&options)
 }

@@ -116,13 +116,13 @@ fn port(text: &str) -> Result<u16, CredentialsError> {
 fn password_file(around: &Around, login: &mut Login) -> Option<String> {
     let stated = around.variable("PGPASSFILE").map(PathBuf::from);
     let path = stated.or_else(|| around.at_home(".pgpass"))?;
+    login.looked_in.push(path.display().to_string());
     let text = fs::read_to_string(&path).ok()?;
     if openness(&path).is_ok_and(|open| open.readable) {
         let path = path.display();
         login.notes.push(format!("{path} is left out: group or others may read it; `chmod 600 {path}`"));
         return None;
     }
-    login.looked_in.push(path.display().to_string());
     Some(text)
 }
 

@@ -4,7 +4,10 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+mod db_faults;
+mod db_run;
 mod db_sandbox;
+mod db_server;
 mod doctor;
 mod faults;
 mod guard;

@@ -12,7 +12,7 @@ use super::{
 use crate::oltp::kind::Tally;
 use crate::oltp::result::KindResult;
 use crate::oltp::{Kind, OltpRecord, OltpResult, derive, text};
-use crate::report::plot::{Stack, StackFigure, escape};
+use crate::report::plot::{LOOKS, Stack, StackFigure, escape};
 use crate::report::text::layout::shell;
 use crate::report::text::run::quantile;
 use crate::result::Record;
@@ -103,6 +103,9 @@ fn breakdown(result: &OltpResult) -> String {
         parts.push((kind.name().to_string(), place));
         values.push(of.time_share);
     }
+    let others = 1.0 - values.iter().sum::<f64>() - rest.unwrap_or(0.0);
+    parts.push(("all other statements".to_string(), parts.len()));
+    values.push(others.max(0.0));
     if let Some(rest) = rest {
         parts.push(("outside statements".to_string(), parts.len()));
         values.push(rest);
@@ -124,9 +127,9 @@ fn breakdown(result: &OltpResult) -> String {
     stacks(&stack, &Table::default()) + &data_table(&statements(result))
 }
 
-/// Kinds by their share of the time, largest first; as many as have a colour, the rest is in the table.
+/// Kinds by their share of the time, largest first: as many as have a colour beside the rest and what is outside.
 fn by_share(result: &OltpResult) -> Vec<(Kind, &KindResult)> {
-    const PARTS: usize = 5;
+    const PARTS: usize = LOOKS - 2;
     let mut all: Vec<(Kind, &KindResult)> = result.statements.iter().map(|(kind, of)| (*kind, of)).collect();
     all.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
     all.truncate(PARTS);

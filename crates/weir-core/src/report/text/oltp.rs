@@ -21,7 +21,7 @@ pub fn oltp(result: &OltpResult, record: &Record) -> String {
         record.kind,
         to_the_second(&record.started_at)
     );
-    labelled(&mut out, "server", &server(result));
+    labelled(&mut out, "server", &server(result, record));
     conditions::append(&mut out, &record.conditions);
     labelled(&mut out, "workload", &text::describe(&result.spec, result.script_path.as_deref()));
     labelled(&mut out, "measured", &measured(result));
@@ -52,7 +52,7 @@ pub fn oltp(result: &OltpResult, record: &Record) -> String {
 }
 
 /// The server, how it is reached, and what it does at a commit.
-fn server(result: &OltpResult) -> String {
+fn server(result: &OltpResult, record: &Record) -> String {
     let server = &result.server;
     let encrypted = if server.tls { ", encrypted" } else { "" };
     let mut parts = vec![format!("{} at {}{encrypted}", text::family(server), server.places.join(", "))];
@@ -77,7 +77,7 @@ fn server(result: &OltpResult) -> String {
         Some(format!("{name} {}", bytes.map_or(value.clone(), |n| crate::units::Bytes(n).to_string())))
     };
     parts.extend(shown.into_iter().filter(is_shown).filter_map(value));
-    let on_disk = result.notes.iter().all(|note| note.key != "no-disk");
+    let on_disk = durability::memory_file_system(&record.conditions).is_none();
     if on_disk && !server.variables.is_empty() && durability::lost(&server.variables).is_empty() {
         parts.push("commits are durable".to_string());
     }

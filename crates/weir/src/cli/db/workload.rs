@@ -10,23 +10,25 @@ use crate::output::Format;
 
 const PREPARE_EXAMPLES: &str = "\
 Examples:
-  weir db prepare --mysql                                   1 table of 10,000 rows in the database `weir` of this machine
+  weir db prepare --mysql                           1 table of 10,000 rows in the database `weir`
   weir db prepare --mysql=root@db1 --tables 10 --table-size 1000000 --threads 4
-  weir db prepare --postgres=postgres://bench@db2/sbtest    into a database of your own; it must be empty
+  weir db prepare --server postgres://ann@db2/mine  into a database of your own, which is empty
 
-weir writes only into a database that it has made, or that you name and that is empty or holds its tables.";
+weir writes only into a database that it has made, or that you name and that is empty or holds
+nothing but its tables.";
 
 const RUN_EXAMPLES: &str = "\
-Scripts: read_write, read_only, write_only, point_select, update_index, update_non_index, insert, delete, bulk_insert,
-select_random_points, select_random_ranges (the statements of sysbench's), and commit: one small write a transaction.
+Scripts: read_write, read_only, write_only, point_select, update_index, update_non_index, insert,
+delete, bulk_insert, select_random_points, select_random_ranges (the statements of sysbench's), and
+commit: one small write a transaction.
 
 Examples:
-  weir db run --mysql --threads 8 --time 60                      sysbench's oltp_read_write, as it is
+  weir db run --mysql --threads 8 --time 60                      sysbench's oltp_read_write
   weir db run point_select --postgres --threads 16 --keys zipf:0.99
-  weir db run --mysql --rate 500 --arrival poisson --warmup 5s   open loop: stalls show in the latencies
+  weir db run --mysql --rate 500 --arrival poisson --warmup 5s   open loop: stalls show
   weir db run commit --postgres --threads 4                      nothing but commits
-  weir db run read_only --server mysql://bench@db1,db2/sbtest    connections spread over two servers
-  weir db run --script orders.lua --mysql --threads 8 -- --batch=5   your own sysbench script: runs with your rights
+  weir db run read_only --server mysql://ann@db1,db2/sbtest      spread over two servers
+  weir db run --script orders.lua --mysql -- --batch=5           your own sysbench script: trusted code
 
 Times: 500ms, 30s, 5m, 1h; a bare number is seconds. Results go to stdout, progress to stderr.";
 
@@ -35,16 +37,20 @@ Examples:
   weir db warmup --mysql --tables 10";
 
 const CLEANUP_EXAMPLES: &str = "\
-Removes the tables that weir made, and the database if weir made that too and nothing else is in it.
+Removes the tables that weir made, and the database if weir made that too and nothing else is in
+it.
 
 Examples:
   weir db cleanup --mysql
-  weir db cleanup --postgres=postgres://bench@db2/sbtest";
+  weir db cleanup --server postgres://ann@db2/mine";
 
 /// Options of `prepare`.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = [PREPARE_EXAMPLES, super::connect::SERVERS].join("\n\n"))]
 pub struct PrepareArgs {
+    /// For which script; only bulk_insert has tables of its own, one for each of --threads
+    #[arg(value_name = "SCRIPT", value_parser = word::<Script>)]
+    pub script: Option<Script>,
     /// Where.
     #[command(flatten)]
     pub connect: ConnectArgs,
@@ -55,7 +61,7 @@ pub struct PrepareArgs {
     #[arg(long, value_name = "N", help_heading = "How")]
     pub threads: Option<u32>,
     /// Seed of the rows [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "How")]
     pub seed: Option<u64>,
 }
 

@@ -40,7 +40,7 @@ impl Premises {
         login.default_database(DATABASE);
         let (mut connection, exists) = match server::try_open(&mut login) {
             Ok(connection) => (connection, true),
-            Err(error) if database::is_missing(&error) => (outside(&login)?, false),
+            Err(error) if database::is_missing(&error) => (outside(server::first(&login)?, &login)?, false),
             Err(error) => return Err(server::not_connected(error, &login)),
         };
         let data_dir = local_data_dir(&login, &mut connection)?;
@@ -62,29 +62,25 @@ impl Premises {
         Err(Lacking { what, hint: Some("`weir db prepare` makes it".to_string()) }.into())
     }
 
-    /// Refuses a server that takes no writes, and a database that holds something else than a workload's tables.
-    pub fn refuse_foreign(&mut self) -> anyhow::Result<()> {
-        let server = self.server()?.clone();
-        let closed = database::closed_to_writes(&mut self.connection).map_err(|e| asking(e, &server))?;
-        if let Some(why) = closed {
-            let what = format!("{} is not written to: {why}", server.place);
-            let hint = "name the primary; reading scripts (read_only, point_select) run here".to_string();
-            return Err(Lacking { what, hint: Some(hint) }.into());
-        }
-        if !self.exists {
-            return Ok(());
-        }
-        match database::holding(&mut self.connection).map_err(|e| asking(e, &server))? {
-            Holding::Nothing | Holding::Tables { .. } => Ok(()),
-            Holding::Others(names) => {
-                let what =
-                    format!("the database `{}` holds other tables: {}, …", server.database, names.join(", "));
-                let hint = format!(
-                    "weir writes only where nothing else is: --database names another one, `{DATABASE}` is its own"
-                );
-                Err(Usage { what, hint: Some(hint) }.into())
+    /// Refuses servers that take no writes, and databases that hold something else than a workload's tables.
+    pub fn refuse_foreign(&self) -> anyhow::Result<()> {
+        for server in &self.login.servers {
+            let (mut connection, exists) = match Connection::open(server) {
+                Ok(connection) => (connection, true),
+                Err(error) if database::is_missing(&error) => (outside(server, &self.login)?, false),
+                Err(error) => return Err(server::not_connected(error, &self.login)),
+            };
+            let closed = database::closed_to_writes(&mut connection).map_err(|e| asking(e, server))?;
+            if let Some(why) = closed {
+                let what = format!("{} is not written to: {why}", server.place);
+                let hint = "name the primary; reading scripts (read_only, point_select) run here".to_string();
+                return Err(Lacking { what, hint: Some(hint) }.into());
+            }
+            if exists {
+                refuse_others(&mut connection, server)?;
             }
         }
+        Ok(())
     }
 
     /// Refuses a user who lacks privileges, and names each.
@@ -129,10 +125,21 @@ impl Premises {
     }
 }
 
+/// Refuses a database with other tables than a workload's.
+fn refuse_others(connection: &mut Connection, server: &Server) -> anyhow::Result<()> {
+    let Holding::Others(names) = database::holding(connection).map_err(|e| asking(e, server))? else {
+        return Ok(());
+    };
+    let what = format!("the database `{}` holds other tables: {}, …", server.database, names.join(", "));
+    let hint = format!(
+        "weir writes only where nothing else is: --database names another one, `{DATABASE}` is its own"
+    );
+    Err(Usage { what, hint: Some(hint) }.into())
+}
+
 /// A connection without the database.
-fn outside(login: &Login) -> anyhow::Result<Connection> {
-    Connection::open(&database::lobby(server::first(login)?))
-        .map_err(|error| server::not_connected(error, login))
+pub fn outside(server: &Server, login: &Login) -> anyhow::Result<Connection> {
+    Connection::open(&database::lobby(server)).map_err(|error| server::not_connected(error, login))
 }
 
 /// Where the data lie, if the server is on this machine and the folder is here: a container's is not.

@@ -2,11 +2,12 @@
 
 use weir_core::oltp::{OltpSpec, validate};
 use weir_core::units::{Nanos, grouped, per_second};
+use weir_db::credentials::Login;
 use weir_db::database::{self, Need};
 use weir_db::load::{self, LoadOptions, Loaded};
 use weir_db::{Connection, DbError, Server};
 
-use super::premises::Premises;
+use super::premises::{Premises, outside};
 use super::progress::Loading;
 use super::server;
 use crate::cli::db::workload::PrepareArgs;
@@ -18,47 +19,51 @@ use crate::signals::stop_on_signals;
 /// Runs the command.
 pub fn run(args: PrepareArgs, _command: &[String]) -> anyhow::Result<Outcome> {
     let spec = tables(&args.tables, args.threads, args.seed);
+    let spec = OltpSpec { script: args.script.unwrap_or(spec.script), ..spec };
     validate::spec(&spec).map_err(usage)?;
     let stop = stop_on_signals()?;
     let mut premises = Premises::enter(&args.connect)?;
     premises.refuse_foreign()?;
     premises.refuse_unprivileged(if premises.exists { Need::Prepare } else { Need::CreateDatabase })?;
     premises.refuse_full(Some(&spec), premises.connection.dialect())?;
-    let options = LoadOptions { threads: spec.threads, ..LoadOptions::default() };
-    let made = if premises.exists { None } else { Some(make_database(&mut premises)?) };
+    let any_maker = args.tables.sysbench_tables;
+    let options = LoadOptions { threads: spec.threads, any_maker, ..LoadOptions::default() };
     // Several servers are several databases: each gets the tables.
-    for server in premises.login.servers.clone() {
+    for server in &premises.login.servers {
+        let made = make_database(server, &premises.login)?;
         let loading = Loading::of(&spec, "filling");
-        let loaded = load::prepare(&spec, &server, &options, &|event| loading.event(event), &stop);
+        let loaded = load::prepare(&spec, server, &options, &|event| loading.event(event), &stop);
         let took = loading.end();
         match loaded {
-            Ok(loaded) => say!("weir: {}", sentence(&spec, &server, loaded, took)),
+            Ok(loaded) => say!("weir: {}", sentence(&spec, server, loaded, took)),
             Err(error) => {
-                undo(made.as_ref());
-                return ended(error, &server, stop.requested());
+                if made {
+                    undo(server);
+                }
+                return ended(error, server, stop.requested());
             }
         }
     }
     Ok(Outcome::Done)
 }
 
-/// Makes the database; returns the server whose it is.
-fn make_database(premises: &mut Premises) -> anyhow::Result<Server> {
-    let server = premises.server()?.clone();
+/// Makes the database where it is not there. Whether it did.
+fn make_database(server: &Server, login: &Login) -> anyhow::Result<bool> {
+    match Connection::open(server) {
+        Ok(_) => return Ok(false),
+        Err(error) if database::is_missing(&error) => {}
+        Err(error) => return Err(server::not_connected(error, login)),
+    }
     let doing = format!("making the database `{}`", server.database);
-    database::create(&mut premises.connection, &server)
-        .map_err(|error| server::failed(error, &doing, &server))?;
+    database::create(&mut outside(server, login)?, server)
+        .map_err(|error| server::failed(error, &doing, server))?;
     say!("weir: made the database `{}`", server.database);
-    premises.connection =
-        Connection::open(&server).map_err(|error| server::failed(error, &doing, &server))?;
-    Ok(server)
+    Ok(true)
 }
 
 /// Takes away a database that this call has made. What remains of it, `weir db cleanup` removes.
-fn undo(made: Option<&Server>) {
-    if let Some(server) = made
-        && let Err(error) = database::drop_made(server)
-    {
+fn undo(server: &Server) {
+    if let Err(error) = database::drop_made(server) {
         say!("warning: the database `{}` stays: {error}; `weir db cleanup` removes it", server.database);
     }
 }
