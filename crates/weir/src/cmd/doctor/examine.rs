@@ -258,7 +258,7 @@ impl<'a> Examination<'a> {
 
     /// Sleeps, but wakes when the user asks to end. `false`: asked.
     pub fn wait(&self, time: Duration) -> bool {
-        pause(&self.stop, time)
+        pause(self.stop, time)
     }
 }
 

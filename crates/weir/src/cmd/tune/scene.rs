@@ -79,7 +79,7 @@ impl<'a> Scene<'a> {
                 Err(error)
                     if error.fault == Fault::Environment
                         && Instant::now() < until
-                        && pause(&self.stop, POLL) => {}
+                        && pause(self.stop, POLL) => {}
                 other => return other,
             }
         }
@@ -91,7 +91,7 @@ impl<'a> Scene<'a> {
         let limits = [vm.dirty_threshold_bytes, vm.dirty_background_threshold_bytes];
         let enough = quiet::enough_to_hold_back(limits.map(Option::unwrap_or_default));
         let begun = Instant::now();
-        while begun.elapsed() < longest && pause(&self.stop, POLL) {
+        while begun.elapsed() < longest && pause(self.stop, POLL) {
             let least_over = begun.elapsed() >= longest / BUILD_UP_LEAST;
             if least_over && enough > 0 && quiet::dirty_bytes(self.host, self.target) >= enough {
                 return;
