@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::spec::{Dialect, OltpSpec};
+use super::spec::{Dialect, OltpSpec, Script};
 use crate::units::Bytes;
 
 /// Bytes a row with its share of the primary key takes, measured on freshly loaded tables of 300,000 rows: MariaDB 10.11,
@@ -11,10 +11,14 @@ const ROW: [(Dialect, u64); 2] = [(Dialect::MySql, 226), (Dialect::Postgres, 244
 /// Bytes of the index on `k` a row.
 const INDEX: [(Dialect, u64); 2] = [(Dialect::MySql, 16), (Dialect::Postgres, 20)];
 
-/// Bytes that the tables of a workload take in the server, within some tenths: they grow as rows change.
+/// Bytes that the tables of a workload take in the server, within some tenths: they grow as rows change. Those of
+/// `bulk_insert` are empty at first.
 pub fn tables_bytes(spec: &OltpSpec, dialect: Dialect) -> u64 {
     let of =
         |table: [(Dialect, u64); 2]| table.into_iter().find(|(d, _)| *d == dialect).map_or(0, |(_, n)| n);
+    if spec.script == Script::BulkInsert {
+        return 0;
+    }
     let row = of(ROW) + if spec.create_secondary { of(INDEX) } else { 0 };
     u64::from(spec.tables).saturating_mul(spec.table_size).saturating_mul(row)
 }

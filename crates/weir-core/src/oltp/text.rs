@@ -84,6 +84,9 @@ pub fn describe(spec: &OltpSpec, script_path: Option<&str>) -> String {
     let plural = |n: u64, one: &str| format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" });
     let mut parts = match script_path {
         Some(path) => vec![path.to_string()],
+        None if spec.script == Script::BulkInsert => {
+            vec![format!("{} into {}", spec.script, plural(u64::from(spec.threads), "table"))]
+        }
         None => {
             let tables = plural(u64::from(spec.tables), "table");
             vec![format!("{} on {tables} of {}", spec.script, plural(spec.table_size, "row"))]

@@ -114,7 +114,7 @@ fn fits(result: &OltpResult) -> Option<(Bytes, Bytes, &'static str)> {
     let dialect = result.server.dialect?;
     let (name, cache) = size::cache(dialect, &result.server.variables)?;
     let tables = Bytes(size::tables_bytes(&result.spec, dialect));
-    (result.script_path.is_none() && tables <= cache).then_some((tables, cache, name))
+    (result.script_path.is_none() && tables.0 > 0 && tables <= cache).then_some((tables, cache, name))
 }
 
 fn in_memory(result: &OltpResult) -> Option<Note> {

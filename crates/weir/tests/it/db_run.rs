@@ -46,7 +46,17 @@ fn every_script(test: &str, flavour: Flavour) {
     run(&with(&["prepare"]), 0, &["nothing to do; 2 tables were there already"]);
     run(&with(&["warmup"]), 0, &["read 2,000 rows of 2 tables"]);
     for (place, script) in SCRIPTS.into_iter().enumerate() {
-        let line = with(&["run", script, "--threads", "2", "--transactions", "30", "--format", "json"]);
+        let line = with(&[
+            "run",
+            script,
+            "--threads",
+            "2",
+            "--transactions",
+            "30",
+            "--no-trace",
+            "--format",
+            "json",
+        ]);
         let result: Value = serde_json::from_str(&run(&line, 0, &[]).stdout).unwrap();
         assert_eq!(result["schema"], "weir.oltp-result/1", "{script}");
         assert_eq!(result["spec"]["script"], script);
@@ -69,6 +79,7 @@ fn every_script(test: &str, flavour: Flavour) {
             "--no-prepared",
             "--keys",
             "zipf:0.99",
+            "--no-trace",
             "--transactions",
             "5",
             "--table-size",
@@ -91,7 +102,21 @@ fn every_script(test: &str, flavour: Flavour) {
     ];
     assert!(run(&open, 0, &[]).stdout.contains("open loop at 200/s (Poisson)"));
     run(&["prepare", "bulk_insert", "--threads", "2", "--database", "bulk"], 0, &["made 2 tables"]);
-    run(&["run", "bulk_insert", "--threads", "2", "--database", "bulk", "--transactions", "2000"], 0, &[]);
+    run(
+        &[
+            "run",
+            "bulk_insert",
+            "--threads",
+            "2",
+            "--database",
+            "bulk",
+            "--transactions",
+            "200",
+            "--no-trace",
+        ],
+        0,
+        &[],
+    );
     run(&["cleanup", "--database", "bulk"], 0, &["removed the database `bulk`"]);
     looked_at_again(&weir);
     run(&["cleanup"], 0, &["removed 2 tables", "removed the database `weir`, which weir had made"]);

@@ -103,7 +103,7 @@ impl Premises {
         let bytes = load.map_or(0, |spec| size::tables_bytes(spec, dialect));
         let free =
             self.data_dir.as_ref().and_then(|dir| Host::live().free_space(dir).ok()).map(|s| s.free_bytes);
-        if load.is_some() {
+        if bytes > 0 {
             let free = free.map_or(String::new(), |free| format!("; {} are free", Bytes(free)));
             say!("weir: the tables take about {}{free}", Bytes(bytes));
         }

@@ -89,13 +89,16 @@ fn sentence(spec: &OltpSpec, server: &Server, loaded: Loaded, took: Nanos) -> St
     if loaded.made == 0 {
         return format!("nothing to do{found} with {} rows each", grouped(spec.table_size));
     }
+    let tables = if loaded.made == 1 { "1 table".to_string() } else { format!("{} tables", loaded.made) };
+    if loaded.rows == 0 {
+        return format!("made {tables} in `{}`, empty{found}", server.database);
+    }
     let rate = per_second(loaded.rows as f64 / took.as_secs_f64().max(1e-9));
     let how = match (loaded.in_bulk, server.dialect) {
         (false, _) => "INSERT",
         (true, weir_core::oltp::Dialect::MySql) => "LOAD DATA",
         (true, weir_core::oltp::Dialect::Postgres) => "COPY",
     };
-    let tables = if loaded.made == 1 { "1 table".to_string() } else { format!("{} tables", loaded.made) };
     format!(
         "made {tables} in `{}` and loaded {rows} rows in {took} ({rate}/s, {how}){found}",
         server.database

@@ -116,3 +116,51 @@ impl Line {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_core::result::record::{Interval, IntervalClass};
+
+    use super::*;
+
+    #[test]
+    fn a_second_says_what_matters_first() {
+        let of =
+            IntervalClass { count: 700, p50_ns: 2_000_000, p99_ns: 9_000_000, ..IntervalClass::default() };
+        let interval = Interval {
+            len_ns: 1_000_000_000,
+            oldest_ns: 3_000_000_000,
+            classes: [(Kind::Transaction, of)].into(),
+            ..Interval::default()
+        };
+        let spec = OltpSpec::default();
+        let latencies = BTreeMap::new();
+        let tick = Tick {
+            spec: &spec,
+            at_ns: 4_000_000_000,
+            interval: &interval,
+            latencies: &latencies,
+            ignored_errors: 2,
+            reconnects: 0,
+            queued: 1_500,
+        };
+        let expected =
+            "4 of 10 s  oldest in flight 3.00 s  700 tps  p50 2.00 ms  p99 9.00 ms  1,500 due  2 errors";
+        assert_eq!(line(&tick), expected);
+        let silent = Interval { len_ns: 1_000_000_000, ..Interval::default() };
+        assert_eq!(
+            line(&Tick { interval: &silent, at_ns: -1, ignored_errors: 0, queued: 0, ..tick }),
+            "warming up, 0 s left  0 tps"
+        );
+    }
+
+    #[test]
+    fn tables_add_up() {
+        let loading = Loading::of(&OltpSpec { tables: 2, table_size: 100, ..OltpSpec::default() }, "filling");
+        loading.event(Event::Rows { table: 0, done: 40, of: 100 });
+        loading.event(Event::Complete { table: 1 });
+        let line = loading.line.lock().unwrap();
+        let expected = "filling tables: 1 of 2 complete, 140 of 200 rows (70 %), indexing";
+        assert_eq!(line.text(Event::Indexing { table: 0 }), expected);
+    }
+}
