@@ -24,6 +24,16 @@ pub enum HostError {
         /// What was expected and what was found.
         item: String,
     },
+    /// A database server did not answer as it should; or one that should be there is not.
+    #[error("{server}: {why}")]
+    Server {
+        /// Which one, as knobs name it.
+        server: String,
+        /// What it said.
+        why: String,
+        /// It does not run, so that what was set in it for as long as it runs is gone.
+        gone: bool,
+    },
     /// A path that belongs to no mounted file system this process can see.
     #[error("{}: no mounted file system holds this path", .0.display())]
     NoMount(PathBuf),
@@ -34,9 +44,13 @@ impl HostError {
         HostError::Io { path: path.to_path_buf(), error }
     }
 
-    /// Whether the file is simply not there.
+    /// Whether the file (or the server) is simply not there.
     pub fn is_absent(&self) -> bool {
-        matches!(self, HostError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
+        match self {
+            HostError::Io { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            HostError::Server { gone, .. } => *gone,
+            HostError::Parse { .. } | HostError::NoMount(_) => false,
+        }
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod place;
 mod read;
 mod restore;
 mod rollback;
+mod servers;
 mod silence;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -37,6 +38,7 @@ pub use journal::Journal;
 pub use owners::configuration;
 pub use read::{plan, read, read_with_owners, readings};
 pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover_stale, rollback};
+pub use servers::{Servers, Unreached, use_servers};
 
 /// How long a change stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

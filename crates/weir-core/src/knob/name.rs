@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// One setting of one thing. Prints and parses as `vm.swappiness`, `sda/nr_requests`, `sda/iosched/fifo_batch`,
-/// `sda/bdi/max_ratio`, `bdi:0:44/max_ratio`, `cgroup:/db.slice/memory.high` or
-/// `cgroup:/db.slice/io.max/8:0/wbps`. Sysctls of which one zeroes the other are one knob: `vm.dirty_bytes` and
+/// `sda/bdi/max_ratio`, `bdi:0:44/max_ratio`, `cgroup:/db.slice/memory.high`,
+/// `cgroup:/db.slice/io.max/8:0/wbps` or `mysql:root@/run/db.sock/innodb_io_capacity`. Sysctls of which one zeroes the other are one knob: `vm.dirty_bytes` and
 /// `vm.dirty_ratio` are both `vm.dirty`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -29,6 +29,47 @@ pub enum Scope {
     Bdi(String),
     /// A cgroup by its path in the version 2 hierarchy.
     Cgroup(String),
+    /// A database server.
+    Server(ServerName),
+}
+
+/// A database server as journals name it: who asks and where, without a password. Prints as `mysql:root@/run/db.sock`,
+/// `postgres:dba@db1:5432`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerName {
+    /// Whose protocol it speaks.
+    pub family: Family,
+    /// `USER@` where it is given, then the path of a socket, or `HOST:PORT`.
+    pub place: String,
+}
+
+/// A family of database servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// MySQL and MariaDB.
+    MySql,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl ServerName {
+    const PREFIXES: [(&'static str, Family); 2] =
+        [("mysql:", Family::MySql), ("postgres:", Family::Postgres)];
+
+    /// `mysql:PLACE/SETTING` in its two parts.
+    fn split(text: &str) -> Option<(ServerName, &str)> {
+        let (prefix, family) = Self::PREFIXES.into_iter().find(|(prefix, _)| text.starts_with(prefix))?;
+        let (place, setting) = text[prefix.len()..].rsplit_once('/')?;
+        let whole = !place.is_empty() && !setting.is_empty();
+        whole.then(|| (ServerName { family, place: place.to_string() }, setting))
+    }
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = Self::PREFIXES.iter().find(|(_, family)| *family == self.family);
+        write!(f, "{}{}", prefix.map_or("", |(prefix, _)| prefix), self.place)
+    }
 }
 
 /// A text that names no knob.
@@ -60,6 +101,7 @@ impl fmt::Display for KnobName {
             Scope::Device(device) => write!(f, "{device}/{}", self.setting),
             Scope::Bdi(bdi) => write!(f, "bdi:{bdi}/{}", self.setting),
             Scope::Cgroup(path) => write!(f, "cgroup:{}/{}", path.trim_end_matches('/'), self.setting),
+            Scope::Server(server) => write!(f, "{server}/{}", self.setting),
         }
     }
 }
@@ -80,6 +122,9 @@ impl FromStr for KnobName {
                 scope: Scope::Cgroup(path.to_string()),
                 setting: rest[at + 1..].to_string(),
             });
+        }
+        if let Some((server, setting)) = ServerName::split(text) {
+            return Ok(KnobName { scope: Scope::Server(server), setting: setting.to_string() });
         }
         if let Some((bdi, setting)) = text.strip_prefix("bdi:").and_then(|rest| rest.split_once('/')) {
             return Ok(KnobName { scope: Scope::Bdi(bdi.to_string()), setting: setting.to_string() });
@@ -125,6 +170,8 @@ mod tests {
             ("bdi:0:44/max_ratio", "bdi:0:44/max_ratio"),
             ("cgroup:/db.slice/io.max/8:0/wbps", "cgroup:/db.slice/io.max/8:0/wbps"),
             ("cgroup:/memory.high", "cgroup:/memory.high"),
+            ("mysql:root@/run/db.sock/innodb_io_capacity", "mysql:root@/run/db.sock/innodb_io_capacity"),
+            ("postgres:db1:5432/max_wal_size", "postgres:db1:5432/max_wal_size"),
         ] {
             let name: KnobName = text.parse().unwrap();
             assert_eq!(name.to_string(), printed);

@@ -79,6 +79,10 @@ fn function(out: &mut String, name: &str, settings: &[Setting], between: &str) {
 /// The command of a setting, or a comment where there is no file to write.
 fn command(setting: &Setting) -> String {
     let spec = catalog::spec(&setting.knob);
+    if let (Scope::Server(_), Some(spec)) = (&setting.knob.scope, spec) {
+        let statement = spec.path.replace("{}", &setting.knob.setting);
+        return format!("# {setting}: in the server, {statement} = {}", setting.written_value());
+    }
     let Some((spec, path)) = spec.zip(catalog::file_of(setting)) else {
         return format!("# {setting}: unknown");
     };

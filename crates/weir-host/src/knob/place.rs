@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use weir_core::knob::{Kind, KnobName, Scope, Value, catalog};
+use weir_core::knob::{Kind, KnobName, Scope, ServerName, Value, catalog};
 use weir_core::target::DeviceNumber;
 
+use super::servers;
 use crate::block;
 use crate::error::{BadLine, HostError};
 use crate::mounts::{self, device_number};
@@ -24,6 +25,8 @@ pub(super) enum Place {
     Keyed { file: String, device: DeviceNumber, key: String, unset: Value },
     /// A cgroup's file whose first line is `default 100`.
     Default(String),
+    /// A variable of a database server.
+    Variable { server: ServerName, name: String },
 }
 
 impl Place {
@@ -32,6 +35,10 @@ impl Place {
     /// # Errors
     /// Not found: weir does not know the knob, or the machine has no such device, cgroup or hierarchy.
     pub fn of(tree: &Tree, knob: &KnobName) -> Result<Place, HostError> {
+        if let Scope::Server(server) = &knob.scope {
+            catalog::spec(knob).ok_or_else(|| unknown(knob))?;
+            return Ok(Place::Variable { server: server.clone(), name: knob.setting.clone() });
+        }
         let path = catalog::path(knob).ok_or_else(|| unknown(knob))?;
         match &knob.scope {
             Scope::Cgroup(_) => in_cgroup(tree, knob, &path),
@@ -55,6 +62,7 @@ impl Place {
             },
             Place::Whole(file) => tree.parsed(file, parse_whole),
             Place::Default(file) => tree.parsed(file, parse_default),
+            Place::Variable { server, name } => servers::read(server, name),
             Place::Keyed { file, device, key, unset } => tree
                 .parsed(file, |text| Ok(parse_keyed(text, *device, key)?.unwrap_or_else(|| unset.clone()))),
         }
@@ -75,27 +83,35 @@ impl Place {
                 put(tree, file, &format!("{device} {key}={value}"))
             }
             (Place::Default(file), value) => put(tree, file, &format!("default {value}")),
+            (Place::Variable { server, name }, value) => servers::write(server, name, value),
             (_, value) => put(tree, self.file(value), &value.to_string()),
         }
     }
 
-    /// The file that such a value is written to.
+    /// The file that such a value is written to; of a server's variable, its name.
     pub fn file(&self, value: &Value) -> &str {
         match (self, value) {
             (Place::Pair { ratio, .. }, Value::Ratio(_)) => ratio,
             (Place::Pair { bytes: file, .. } | Place::Whole(file) | Place::Default(file), _)
             | (Place::Keyed { file, .. }, _) => file,
+            (Place::Variable { name, .. }, _) => name,
         }
     }
 
     /// Whether root may write it at all.
     pub fn is_writable(&self, tree: &Tree, value: &Value) -> bool {
+        if let Place::Variable { .. } = self {
+            return true;
+        }
         let real = tree.real(self.file(value));
         fs::metadata(real).is_ok_and(|data| data.permissions().mode() & 0o222 != 0)
     }
 
     /// Opens the file for writing and writes nothing: the kernel says here already what it would not allow.
     pub fn try_open(&self, tree: &Tree, value: &Value) -> Result<(), HostError> {
+        if let Place::Variable { .. } = self {
+            return self.read(tree).map(drop);
+        }
         let real = tree.real(self.file(value));
         OpenOptions::new().write(true).open(&real).map(drop).map_err(|error| HostError::io(&real, error))
     }

@@ -137,6 +137,8 @@ fn names(tree: &Tree, target: Option<&TargetFacts>) -> Vec<KnobName> {
             ScopeKind::Cgroup => {
                 cgroups.iter().flat_map(|path| in_cgroup(tree, path, setting, &devices)).collect()
             }
+            // A server is there when it is named.
+            ScopeKind::MySql | ScopeKind::Postgres => Vec::new(),
         }
     };
     CATALOG.iter().flat_map(of_spec).collect()

@@ -2,11 +2,12 @@
 
 mod bdi;
 mod cgroup;
+mod database;
 mod device;
 mod machine;
 mod schedulers;
 
-use crate::knob::{KnobName, Scope};
+use crate::knob::{Family, KnobName, Scope, ServerName};
 
 /// A kind of thing that has knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub enum ScopeKind {
     Bdi,
     /// A cgroup of version 2.
     Cgroup,
+    /// A server of MySQL or MariaDB.
+    MySql,
+    /// A server of PostgreSQL.
+    Postgres,
 }
 
 /// What a knob holds.
@@ -72,7 +77,8 @@ pub struct Spec {
     /// Name of the setting within its scope: `vm.dirty`, `nr_requests`, `iosched/fifo_batch`; a bdi's without
     /// `bdi/`, a cgroup's per device with `DEV` where the device's number stands.
     pub setting: &'static str,
-    /// Its file; `{}` stands for the device, bdi or cgroup. A pair's without `_bytes` and `_ratio`.
+    /// Its file; `{}` stands for the device, bdi or cgroup. A pair's without `_bytes` and `_ratio`. A server's: the
+    /// statement that sets it, where `{}` stands for the setting.
     pub path: &'static str,
     /// What it holds.
     pub kind: Kind,
@@ -132,10 +138,20 @@ const COUNT: usize = machine::KNOBS.len()
     + device::KNOBS.len()
     + schedulers::KNOBS.len()
     + bdi::KNOBS.len()
-    + cgroup::KNOBS.len();
+    + cgroup::KNOBS.len()
+    + database::MYSQL_KNOBS.len()
+    + database::POSTGRES_KNOBS.len();
 
 const ALL: [Spec; COUNT] = {
-    let groups: [&[Spec]; 5] = [machine::KNOBS, device::KNOBS, schedulers::KNOBS, bdi::KNOBS, cgroup::KNOBS];
+    let groups: [&[Spec]; 7] = [
+        machine::KNOBS,
+        device::KNOBS,
+        schedulers::KNOBS,
+        bdi::KNOBS,
+        cgroup::KNOBS,
+        database::MYSQL_KNOBS,
+        database::POSTGRES_KNOBS,
+    ];
     let mut all = [PLAIN; COUNT];
     let (mut at, mut group) = (0, 0);
     while group < groups.len() {
@@ -160,7 +176,8 @@ pub fn spec(knob: &KnobName) -> Option<&'static Spec> {
 }
 
 /// The file of a knob under `/sys` or `/proc`; a pair's without `_bytes` and `_ratio`, a cgroup's where version 2
-/// is mounted at `/sys/fs/cgroup`, the file of a device's own cache with a `*` for the SCSI address.
+/// is mounted at `/sys/fs/cgroup`, the file of a device's own cache with a `*` for the SCSI address. A server's variable
+/// has none.
 pub fn path(knob: &KnobName) -> Option<String> {
     let spec = spec(knob)?;
     let path = match &knob.scope {
@@ -170,6 +187,7 @@ pub fn path(knob: &KnobName) -> Option<String> {
         }
         Scope::Device(name) | Scope::Bdi(name) => spec.path.replace("{}", name),
         Scope::Cgroup(path) => spec.path.replace("{}", path.trim_end_matches('/')),
+        Scope::Server(_) => return None,
     };
     Some(path)
 }
@@ -198,6 +216,10 @@ fn key(knob: &KnobName) -> (ScopeKind, String) {
             [file, _device, field] => (ScopeKind::Cgroup, format!("{file}/DEV/{field}")),
             _ => (ScopeKind::Cgroup, setting.to_string()),
         },
+        Scope::Server(ServerName { family: Family::MySql, .. }) => (ScopeKind::MySql, setting.to_string()),
+        Scope::Server(ServerName { family: Family::Postgres, .. }) => {
+            (ScopeKind::Postgres, setting.to_string())
+        }
     }
 }
 
@@ -209,6 +231,8 @@ impl Spec {
             ScopeKind::Device => format!("DEV/{}", self.setting),
             ScopeKind::Bdi => format!("DEV/bdi/{}", self.setting),
             ScopeKind::Cgroup => format!("cgroup:PATH/{}", self.setting),
+            ScopeKind::MySql => format!("mysql:SERVER/{}", self.setting),
+            ScopeKind::Postgres => format!("postgres:SERVER/{}", self.setting),
         }
     }
 }
@@ -220,6 +244,7 @@ pub fn nearest(typed: &str) -> Option<String> {
         Ok(KnobName { scope: Scope::Device(device), setting }) => (format!("{device}/"), setting),
         Ok(KnobName { scope: Scope::Bdi(bdi), setting }) => (format!("bdi:{bdi}/"), setting),
         Ok(KnobName { scope: Scope::Cgroup(path), setting }) => (format!("cgroup:{path}/"), setting),
+        Ok(KnobName { scope: Scope::Server(server), setting }) => (format!("{server}/"), setting),
         _ => (String::new(), typed.to_string()),
     };
     let of_device = prefix.ends_with('/') && !prefix.contains(':');
@@ -269,13 +294,15 @@ mod tests {
     fn every_entry_is_whole() {
         for spec in CATALOG {
             let pattern = spec.pattern();
-            assert!(!spec.setting.is_empty() && spec.path.starts_with('/'), "{pattern}");
+            let of_server = matches!(spec.scope, ScopeKind::MySql | ScopeKind::Postgres);
+            assert!(!spec.setting.is_empty() && spec.path.starts_with('/') != of_server, "{pattern}");
             assert!(spec.meaning.ends_with('.') && spec.meaning.len() > 20, "{pattern}: {}", spec.meaning);
             assert!(spec.trap.is_empty() || spec.trap.ends_with('.'), "{pattern}: {}", spec.trap);
             assert!(!spec.default.is_empty(), "{pattern}");
             assert_eq!(spec.path.contains("{}"), spec.scope != ScopeKind::Machine, "{pattern}");
             let sample =
                 pattern.replace("DEV/bdi", "sda/bdi").replace("PATH", "/db.slice").replace("DEV", "8:0");
+            let sample = sample.replace("SERVER", "root@/run/db.sock");
             assert_eq!(super::spec(&name(&sample)), Some(spec), "{sample}");
             for reset in spec.resets {
                 let known = CATALOG.iter().find(|other| other.scope == spec.scope && other.setting == *reset);
@@ -322,7 +349,9 @@ mod tests {
             ("sda/fifo_batch", Some("sda/iosched/fifo_batch")),
             ("sda/max_ratio", Some("sda/bdi/max_ratio")),
             ("scheduler", Some("DEV/scheduler")),
-            ("innodb_io_capacity", None),
+            ("mysql:/run/db.sock/innodb_io_capacty", Some("mysql:/run/db.sock/innodb_io_capacity")),
+            ("checkpoint_tmeout", Some("checkpoint_timeout")),
+            ("innodb_buffer_pool_size", None),
             ("", None),
         ] {
             assert_eq!(nearest(typed).as_deref(), meant, "{typed}");

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::knob::catalog::{self, Kind as Holds};
-use crate::knob::{KnobName, Scope, Setting, Value};
+use crate::knob::{Family, KnobName, Scope, Setting, Value};
 
 pub use overruled::overruled;
 
@@ -124,6 +124,15 @@ impl Keeper {
             (Scope::Cgroup(path), _) => Some(cgroup_hint(path, setting)),
             (Scope::Bdi(_), _) => {
                 Some("the number of a bdi without a device is another one after the next mount".to_string())
+            }
+            (Scope::Server(server), _) => {
+                let how = match server.family {
+                    Family::MySql => {
+                        "the server keeps it by SET PERSIST (MySQL 8), or by a line of its my.cnf"
+                    }
+                    Family::Postgres => "ALTER SYSTEM has kept it already",
+                };
+                Some(how.to_string())
             }
             (Scope::Machine, Keeper::Udev) => {
                 Some("udev sets devices only; sysctl.d, tuned or systemd hold it".to_string())

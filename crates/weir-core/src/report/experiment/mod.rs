@@ -205,7 +205,7 @@ fn kept_by(scope: &Scope) -> &'static str {
     match scope {
         Scope::Machine => "sysctl.d",
         Scope::Device(_) | Scope::Bdi(_) => "udev",
-        Scope::Cgroup(_) => "systemd",
+        Scope::Cgroup(_) | Scope::Server(_) => "systemd",
     }
 }
 

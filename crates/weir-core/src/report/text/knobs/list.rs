@@ -39,6 +39,7 @@ fn title(knob: &KnobName) -> String {
         Scope::Device(device) => format!("{device}: queue and scheduler"),
         Scope::Bdi(bdi) => format!("bdi {bdi}: its share of the dirty limits"),
         Scope::Cgroup(path) => format!("cgroup {path}"),
+        Scope::Server(server) => server.to_string(),
     }
 }
 

@@ -1,0 +1,62 @@
+//! Variables of database servers. This crate speaks no server's protocol: whoever does says so once, at its start, and
+//! also in the guardian and at a rollback, which need the variables as much.
+
+use std::sync::OnceLock;
+
+use weir_core::knob::{ServerName, Value};
+
+use crate::error::HostError;
+
+/// Why a server did not do as it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreached {
+    /// In words.
+    pub why: String,
+    /// It does not run, and a change that it keeps in memory only has ended with it.
+    pub gone: bool,
+}
+
+/// Reaches database servers.
+pub trait Servers: Send + Sync {
+    /// The value of a variable now.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or has no such variable.
+    fn read(&self, server: &ServerName, variable: &str) -> Result<Value, Unreached>;
+
+    /// Sets a variable for all sessions, from now on.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or refuses.
+    fn write(&self, server: &ServerName, variable: &str, value: &Value) -> Result<(), Unreached>;
+}
+
+static SERVERS: OnceLock<Box<dyn Servers>> = OnceLock::new();
+
+/// Says how servers are reached; the first to say so counts.
+pub fn use_servers(servers: Box<dyn Servers>) {
+    let _ = SERVERS.set(servers);
+}
+
+fn with<T>(
+    server: &ServerName,
+    act: impl FnOnce(&dyn Servers) -> Result<T, Unreached>,
+) -> Result<T, HostError> {
+    let unreached = |unreached: Unreached| HostError::Server {
+        server: server.to_string(),
+        why: unreached.why,
+        gone: unreached.gone,
+    };
+    match SERVERS.get() {
+        Some(servers) => act(servers.as_ref()).map_err(unreached),
+        None => Err(unreached(Unreached { why: "this program reaches no servers".to_string(), gone: false })),
+    }
+}
+
+pub(super) fn read(server: &ServerName, variable: &str) -> Result<Value, HostError> {
+    with(server, |servers| servers.read(server, variable))
+}
+
+pub(super) fn write(server: &ServerName, variable: &str, value: &Value) -> Result<(), HostError> {
+    with(server, |servers| servers.write(server, variable, value))
+}
