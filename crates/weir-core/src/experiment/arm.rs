@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::knob::Setting;
+use crate::oltp::OltpSpec;
 use crate::workload::Job;
 
 /// One of the ways that an experiment compares.
@@ -16,6 +17,9 @@ pub struct Arm {
     pub workload: Workload,
     /// Floods beside it, as typed; none for an idle machine.
     pub floods: Vec<String>,
+    /// Whether a guard holds the latency of syncs beside it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guarded: bool,
 }
 
 /// What a trial runs.
@@ -24,8 +28,19 @@ pub struct Arm {
 pub enum Workload {
     /// One of weir's own jobs.
     Job(Box<Job>),
+    /// Transactions of a database.
+    Transactions(Box<Transactions>),
     /// A command of the user's, with patterns that find its figures in what it prints.
     Command(CommandSpec),
+}
+
+/// Transactions against a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transactions {
+    /// What they do.
+    pub spec: OltpSpec,
+    /// The server as a user names it, without a password: `mysql://root@/weir?socket=/run/db.sock`.
+    pub server: String,
 }
 
 /// An external command.

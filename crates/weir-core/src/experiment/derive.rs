@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::measures::{Measures, Metric, Second};
+use crate::oltp::{Kind, OltpRecord};
 use crate::result::record::{Class, Interval, IntervalClass, JobRecord};
 use crate::stats::Histogram;
 use crate::stats::quantile::quantile;
@@ -27,19 +28,37 @@ pub struct Moment {
 pub fn of_job(job: &JobRecord, moments: &[Moment]) -> Measures {
     let classes = operations(job);
     let latency = merged(job, &classes);
+    let mut values = of_latency(&latency, job.elapsed_ns, moments);
+    let submits = job.engine.submits.as_ref().and_then(|submits| quantile(submits, 0.95).ns());
+    values.extend(submits.map(|ns| (Metric::SubmitP95, ns as f64)));
+    let seconds = seconds(&job.intervals, job.job.duration.0, &classes, moments);
+    Measures { values, seconds, operations: latency.count() }
+}
+
+/// The figures of a database's transactions. `moments` as in [`of_job`].
+pub fn of_transactions(record: &OltpRecord, moments: &[Moment]) -> Measures {
+    let nothing = Histogram::new();
+    let latency = record.kinds.get(&Kind::Transaction).map_or(&nothing, |kind| &kind.latency);
+    Measures {
+        values: of_latency(latency, record.elapsed_ns, moments),
+        seconds: seconds(&record.intervals, record.spec.duration.0, &[Kind::Transaction], moments),
+        operations: latency.count(),
+    }
+}
+
+/// Rate and latencies of operations, and the machine's figures.
+fn of_latency(latency: &Histogram, elapsed_ns: u64, moments: &[Moment]) -> BTreeMap<Metric, f64> {
     let mut values = of_machine(moments);
-    if job.elapsed_ns > 0 {
-        values.insert(Metric::Rate, latency.count() as f64 * 1e9 / job.elapsed_ns as f64);
+    if elapsed_ns > 0 {
+        values.insert(Metric::Rate, latency.count() as f64 * 1e9 / elapsed_ns as f64);
     }
     values.extend(latency.mean().map(|mean| (Metric::Mean, mean)));
     values.extend(latency.max().map(|max| (Metric::Max, max as f64)));
     let percentiles = [(Metric::P50, 0.5), (Metric::P95, 0.95), (Metric::P99, 0.99), (Metric::P999, 0.999)];
     for (metric, q) in percentiles {
-        values.extend(quantile(&latency, q).ns().map(|ns| (metric, ns as f64)));
+        values.extend(quantile(latency, q).ns().map(|ns| (metric, ns as f64)));
     }
-    let submits = job.engine.submits.as_ref().and_then(|submits| quantile(submits, 0.95).ns());
-    values.extend(submits.map(|ns| (Metric::SubmitP95, ns as f64)));
-    Measures { values, seconds: seconds(job, &classes, moments), operations: latency.count() }
+    values
 }
 
 /// The figures of a command: those it printed, and the machine's. Its course is the machine's alone.
@@ -99,17 +118,23 @@ fn second_between(from: &Moment, to: &Moment) -> Second {
     }
 }
 
-/// The job's intervals, without the stub at its end and without those past its time: what was stuck then was let go.
-fn seconds(job: &JobRecord, classes: &[Class], moments: &[Moment]) -> Vec<Second> {
-    let limit_ns = if job.job.duration.0 > 0 { job.job.duration.0 } else { u64::MAX };
+/// A run's intervals, without the stub at its end and without those past its time: what was stuck then was let go.
+fn seconds<K: Ord>(
+    intervals: &[Interval<K>],
+    duration_ns: u64,
+    classes: &[K],
+    moments: &[Moment],
+) -> Vec<Second> {
+    let limit_ns = if duration_ns > 0 { duration_ns } else { u64::MAX };
     // What was stuck at the end may hold up the last interval beyond all others.
-    let within = || job.intervals.iter().filter(|interval| interval.start_ns < limit_ns);
+    let within = || intervals.iter().filter(|interval| interval.start_ns < limit_ns);
     let longest = within().map(|interval| interval.len_ns).max().unwrap_or(0);
-    let whole = |interval: &&Interval| interval.len_ns > 0 && interval.len_ns as f64 >= longest as f64 * STUB;
+    let whole =
+        |interval: &&Interval<K>| interval.len_ns > 0 && interval.len_ns as f64 >= longest as f64 * STUB;
     within().filter(whole).map(|interval| second(interval, classes, moments)).collect()
 }
 
-fn second(interval: &Interval, classes: &[Class], moments: &[Moment]) -> Second {
+fn second<K: Ord>(interval: &Interval<K>, classes: &[K], moments: &[Moment]) -> Second {
     let done: Vec<&IntervalClass> = classes.iter().filter_map(|class| interval.classes.get(class)).collect();
     let count: u64 = done.iter().map(|class| class.count).sum();
     let end_ns = interval.start_ns + interval.len_ns;

@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "weir.experiment/1";
 pub struct Experiment {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
-    /// `sweep`, `ladder`, `ab` or `race`.
+    /// `sweep`, `ladder`, `ab`, `race`, `scale` or `beside`.
     pub design: String,
     /// The design's own plan, from which it is made again: arms or candidates, repeats, seed.
     pub plan: Value,

@@ -6,6 +6,7 @@
 
 pub mod ab;
 pub mod arm;
+pub mod beside;
 pub mod derive;
 pub mod design;
 pub mod finding;
@@ -19,6 +20,7 @@ mod properties;
 pub mod prune;
 pub mod race;
 pub mod replay;
+pub mod scale;
 mod schedule;
 pub mod simulate;
 pub mod space;
@@ -29,7 +31,8 @@ pub(crate) mod synthetic;
 mod words;
 
 pub use ab::{Ab, AbPlan};
-pub use arm::{Arm, CommandSpec, Workload};
+pub use arm::{Arm, CommandSpec, Transactions, Workload};
+pub use beside::{Beside, BesidePlan};
 pub use design::{Design, Observation, Outcome, Phase, Proposal};
 pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
 pub use goal::{BadGoal, Base, Bases, Bound, Goal, Limit};
@@ -38,5 +41,6 @@ pub use log::{Conduct, Experiment, TrialLog, Washout};
 pub use measures::{Figures, Measures, Metric, Second};
 pub use race::{Race, RacePlan};
 pub use replay::{build, replay};
+pub use scale::{Law, Scale, ScalePlan};
 pub use study::{NotAnExperiment, Role, Study, TimeUsed};
 pub use sweep::{Sweep, SweepPlan};

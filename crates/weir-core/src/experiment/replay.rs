@@ -4,10 +4,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::experiment::ab::Ab;
+use crate::experiment::beside::Beside;
 use crate::experiment::design::Design;
 use crate::experiment::ladder::Ladder;
 use crate::experiment::log::Experiment;
 use crate::experiment::race::Race;
+use crate::experiment::scale::Scale;
 use crate::experiment::sweep::Sweep;
 
 /// The design of that name with that plan.
@@ -17,8 +19,10 @@ use crate::experiment::sweep::Sweep;
 pub fn build(design: &str, plan: &Value) -> Result<Box<dyn Design>, String> {
     match design {
         "ab" => Ok(Box::new(Ab::new(read(design, plan)?)?)),
+        "beside" => Ok(Box::new(Beside::new(read(design, plan)?)?)),
         "ladder" => Ok(Box::new(Ladder::new(read(design, plan)?)?)),
         "race" => Ok(Box::new(Race::new(read(design, plan)?)?)),
+        "scale" => Ok(Box::new(Scale::new(read(design, plan)?)?)),
         "sweep" => Ok(Box::new(Sweep::new(read(design, plan)?)?)),
         other => Err(format!("there is no design `{other}`")),
     }

@@ -1,6 +1,13 @@
 //! Blocks of trials in a fixed order, within the time there is: what sweep, ladder and A/B have in common.
 
 use crate::experiment::design::{Observation, Phase, Proposal};
+use crate::stats::random::Random;
+
+/// A block of these arms in an order of its own, so that what drifts with time falls on no arm in particular.
+pub(super) fn shuffled(random: &mut Random, mut arms: Vec<usize>) -> Vec<usize> {
+    random.shuffle(&mut arms);
+    arms
+}
 
 /// A fixed order of trials, and how far it came.
 #[derive(Debug, Clone)]

@@ -180,7 +180,7 @@ impl Study<'_> {
         let commits = self.record.jobs.iter().any(|job| job.classes.contains_key(&Class::Commit));
         let asked = self.arms.iter().any(|arm| match &arm.workload {
             Workload::Job(job) => job.sync.every == 1,
-            Workload::Command(_) => false,
+            Workload::Transactions(_) | Workload::Command(_) => false,
         });
         if commits || asked { "commits" } else { "operations" }
     }

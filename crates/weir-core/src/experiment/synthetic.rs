@@ -33,7 +33,7 @@ pub fn workload() -> Workload {
 pub fn arm(label: &str, settings: &[&str], flooded: bool) -> Arm {
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
     let floods = if flooded { vec!["1".to_string()] } else { Vec::new() };
-    Arm { label: label.to_string(), settings, workload: workload(), floods }
+    Arm { label: label.to_string(), settings, workload: workload(), floods, guarded: false }
 }
 
 /// A trial of so many seconds of what is true.

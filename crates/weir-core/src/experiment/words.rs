@@ -40,6 +40,7 @@ pub(super) fn operations(arm: &Arm) -> &'static str {
     match &arm.workload {
         Workload::Job(job) if job.sync.every > 0 && job.writes() => "synchronous commits",
         Workload::Job(_) => "operations",
+        Workload::Transactions(_) => "transactions",
         Workload::Command(_) => "the command's rate",
     }
 }
@@ -168,7 +169,8 @@ mod tests {
             let mut job = Job { open_sync, read_percent: 0.0, ..Job::default() };
             job.sync.every = every;
             let (label, settings) = ("first".to_string(), Vec::new());
-            Arm { label, settings, workload: Workload::Job(Box::new(job)), floods: Vec::new() }
+            let workload = Workload::Job(Box::new(job));
+            Arm { label, settings, workload, floods: Vec::new(), guarded: false }
         };
         for (from, to, less) in [
             ((OpenSync::None, 1), (OpenSync::None, 1), false),

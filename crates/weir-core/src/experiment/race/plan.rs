@@ -97,7 +97,8 @@ impl RacePlan {
     pub(super) fn arm(&self, settings: Vec<Setting>) -> Arm {
         let names: Vec<String> = settings.iter().map(ToString::to_string).collect();
         let label = if names.is_empty() { "as found".to_string() } else { names.join(" ") };
-        Arm { label, settings, workload: self.workload.clone(), floods: self.floods.clone() }
+        let (workload, floods) = (self.workload.clone(), self.floods.clone());
+        Arm { label, settings, workload, floods, guarded: false }
     }
 
     /// The workload without floods.

@@ -185,7 +185,9 @@ impl Load {
                 // Writes that are never synced still leave through the same pool, in large batches.
                 per_commit: if job.sync.every == 0 { 64.0 } else { job.sync.every as f64 },
             },
-            Workload::Command(_) => Load { threads: 10.0, buffered: true, per_commit: 1.0 },
+            Workload::Transactions(_) | Workload::Command(_) => {
+                Load { threads: 10.0, buffered: true, per_commit: 1.0 }
+            }
         }
     }
 }

@@ -143,6 +143,7 @@ pub fn flooded(settings: Vec<Setting>, threads: u32) -> Arm {
         settings,
         workload: Workload::Job(Box::new(job)),
         floods: vec!["dd".to_string()],
+        guarded: false,
     }
 }
 

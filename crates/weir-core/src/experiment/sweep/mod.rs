@@ -11,7 +11,7 @@ use crate::experiment::finding::{ArmSummary, Effect, Finding};
 use crate::experiment::goal::{Base, Bound, Goal, Limit};
 use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
-use crate::experiment::schedule::Schedule;
+use crate::experiment::schedule::{Schedule, shuffled};
 use crate::experiment::words;
 use crate::stats::random::Random;
 
@@ -220,11 +220,6 @@ impl Sweep {
     fn axis(&self) -> Metric {
         self.plan.goal.metrics().into_iter().find(|metric| *metric != Metric::Bulk).unwrap_or(Metric::Rate)
     }
-}
-
-fn shuffled(random: &mut Random, mut arms: Vec<usize>) -> Vec<usize> {
-    random.shuffle(&mut arms);
-    arms
 }
 
 impl Design for Sweep {

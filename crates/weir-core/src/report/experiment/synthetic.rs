@@ -61,6 +61,7 @@ impl Maker {
             settings: settings(set),
             workload: Workload::Job(Box::new(job)),
             floods: if flooded { vec!["dd".to_string()] } else { Vec::new() },
+            guarded: false,
         });
         self.truths.push(truth);
     }

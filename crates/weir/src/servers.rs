@@ -1,0 +1,170 @@
+//! Database servers behind knobs: how a variable is read and set in a server that runs.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use weir_core::knob::{Family, ServerName, Value};
+use weir_core::oltp::Dialect;
+use weir_db::credentials::{self, Around, Layer, Typed};
+use weir_db::{Connection, DbError, Place, Server};
+use weir_host::knob::{Servers, Unreached};
+
+/// How long PostgreSQL may take to read its configuration again.
+const RELOAD: Duration = Duration::from_secs(2);
+
+/// Reaches servers as their own clients do.
+pub struct Reached;
+
+/// The name under which knobs and journals know a server.
+pub fn name_of(server: &Server) -> ServerName {
+    let place = match &server.place {
+        Place::Unix(path) => path.display().to_string(),
+        tcp => tcp.to_string(),
+    };
+    let user = if server.user.is_empty() { String::new() } else { format!("{}@", server.user) };
+    let family = match server.dialect {
+        Dialect::MySql => Family::MySql,
+        Dialect::Postgres => Family::Postgres,
+    };
+    ServerName { family, place: format!("{user}{place}") }
+}
+
+/// Where such a server is, and how to log in to it.
+fn server_of(name: &ServerName) -> Result<Server, Unreached> {
+    let (user, place) = match name.place.rsplit_once('@') {
+        Some((user, place)) => (Some(user.to_string()), place),
+        None => (None, name.place.as_str()),
+    };
+    let mut stated = Layer { user, ..Layer::default() };
+    if place.starts_with('/') {
+        stated.socket = Some(place.into());
+    } else {
+        stated.hosts = credentials::parse_hosts(place).map_err(|error| refused(error.to_string()))?;
+    }
+    let dialect = match name.family {
+        Family::MySql => Dialect::MySql,
+        Family::Postgres => Dialect::Postgres,
+    };
+    let typed = Typed { dialect: Some(dialect), stated, ..Typed::default() };
+    let login = credentials::resolve(&typed, &Around::live()).map_err(|error| refused(error.to_string()))?;
+    login.servers.into_iter().next().ok_or_else(|| refused("it names no server".to_string()))
+}
+
+fn refused(why: String) -> Unreached {
+    Unreached { why, gone: false }
+}
+
+/// MySQL keeps what SET GLOBAL sets in memory: without the server there is nothing to lead back. PostgreSQL keeps what
+/// ALTER SYSTEM sets in a file.
+fn unreached(name: &ServerName, error: &DbError) -> Unreached {
+    let is_down = match error {
+        DbError::Connect { source, .. } => {
+            matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused)
+        }
+        _ => false,
+    };
+    Unreached { why: error.to_string(), gone: is_down && name.family == Family::MySql }
+}
+
+impl Servers for Reached {
+    fn read(&self, server: &ServerName, variable: &str) -> Result<Value, Unreached> {
+        let mut connection = open(server)?;
+        current(&mut connection, variable).map_err(|error| unreached(server, &error))
+    }
+
+    fn write(&self, server: &ServerName, variable: &str, value: &Value) -> Result<(), Unreached> {
+        let mut connection = open(server)?;
+        let written = match server.family {
+            Family::MySql => connection.run(&format!("SET GLOBAL {variable} = {}", literal(value))).map(drop),
+            Family::Postgres => alter_system(&mut connection, variable, value),
+        };
+        written.map_err(|error| unreached(server, &error))
+    }
+}
+
+fn open(name: &ServerName) -> Result<Connection, Unreached> {
+    Connection::open(&server_of(name)?).map_err(|error| unreached(name, &error))
+}
+
+fn current(connection: &mut Connection, variable: &str) -> Result<Value, DbError> {
+    let sql = match connection.dialect() {
+        Dialect::MySql => format!("SHOW GLOBAL VARIABLES WHERE Variable_name = '{variable}'"),
+        Dialect::Postgres => format!("SELECT name, setting FROM pg_settings WHERE name = '{variable}'"),
+    };
+    let rows = connection.query(&sql)?;
+    let text = rows.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten());
+    text.map(|text| value_of(&text))
+        .ok_or_else(|| DbError::Unsupported(format!("this server has no variable {variable}")))
+}
+
+/// A value as the server prints it; `90.000000` is the number 90.
+fn value_of(text: &str) -> Value {
+    let whole = text.parse::<i64>().ok();
+    let rounded =
+        || text.parse::<f64>().ok().filter(|v| v.fract() == 0.0 && v.abs() < 1e15).map(|v| v as i64);
+    match whole.or_else(rounded) {
+        Some(number) => Value::Number(number),
+        None => Value::Word(text.to_string()),
+    }
+}
+
+/// A value in a statement. Names and values come from the catalog's kinds, which hold no quotes.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        other => format!("'{}'", other.to_string().replace('\'', "''")),
+    }
+}
+
+/// Sets a variable for good, without a line in the server's file where the server has the value without one.
+fn alter_system(connection: &mut Connection, variable: &str, value: &Value) -> Result<(), DbError> {
+    connection.run(&format!("ALTER SYSTEM RESET {variable}"))?;
+    if reloaded_to(connection, variable, value)? {
+        return Ok(());
+    }
+    connection.run(&format!("ALTER SYSTEM SET {variable} = '{}'", value.to_string().replace('\'', "''")))?;
+    reloaded_to(connection, variable, value).map(drop)
+}
+
+/// Has the configuration read again and says whether the variable comes to have the value.
+fn reloaded_to(connection: &mut Connection, variable: &str, value: &Value) -> Result<bool, DbError> {
+    let loaded = |connection: &mut Connection| connection.query("SELECT pg_conf_load_time()::text");
+    let before = loaded(connection)?;
+    connection.run("SELECT pg_reload_conf()")?;
+    let until = Instant::now() + RELOAD;
+    // A session takes over new values between two statements.
+    while loaded(connection)? == before && Instant::now() < until {
+        sleep(Duration::from_millis(5));
+    }
+    Ok(current(connection, variable)? == *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_read_back_as_they_are_written() {
+        for (text, value) in [
+            ("200", Value::Number(200)),
+            ("90.000000", Value::Number(90)),
+            ("0.9", Value::Word("0.9".to_string())),
+            ("ON", Value::Word("ON".to_string())),
+            ("-1", Value::Number(-1)),
+        ] {
+            assert_eq!(value_of(text), value, "{text}");
+        }
+        assert_eq!(literal(&Value::Word("ON".to_string())), "'ON'");
+        assert_eq!(literal(&Value::Number(7)), "7");
+    }
+
+    #[test]
+    fn a_server_is_found_again_by_its_name() {
+        for text in ["mysql:root@/run/db.sock/innodb_io_capacity", "postgres:dba@db1:5433/max_wal_size"] {
+            let knob: weir_core::knob::KnobName = text.parse().unwrap();
+            let weir_core::knob::Scope::Server(name) = &knob.scope else { panic!("{text} is no server's") };
+            let server = server_of(name).unwrap();
+            assert_eq!(name_of(&server), *name, "{text}");
+        }
+    }
+}
