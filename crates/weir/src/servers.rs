@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weir_core::knob::{Family, ServerName, Value};
 use weir_core::oltp::Dialect;
 use weir_db::credentials::{self, Around, Layer, Typed};
-use weir_db::{Connection, DbError, Place, Server};
+use weir_db::{Connection, DbError, Place, Server, TlsMode};
 use weir_host::knob::{Servers, Unreached};
 
 /// How long PostgreSQL may take to read its configuration again.
@@ -48,6 +48,55 @@ fn server_of(name: &ServerName) -> Result<Server, Unreached> {
     let typed = Typed { dialect: Some(dialect), stated, ..Typed::default() };
     let login = credentials::resolve(&typed, &Around::live()).map_err(|error| refused(error.to_string()))?;
     login.servers.into_iter().next().ok_or_else(|| refused("it names no server".to_string()))
+}
+
+/// A server in one word, as [`named`] and `--server` take it; without its password.
+pub fn name(servers: &[Server]) -> String {
+    let Some(first) = servers.first() else { return String::new() };
+    let scheme = match first.dialect {
+        Dialect::MySql => "mysql",
+        Dialect::Postgres => "postgres",
+    };
+    let (mut hosts, mut parameters) = (Vec::new(), Vec::new());
+    for server in servers {
+        match &server.place {
+            Place::Unix(path) => parameters.push(format!("socket={}", encoded(&path.display().to_string()))),
+            tcp => hosts.push(tcp.to_string()),
+        }
+    }
+    let path = |name: &str, path: &Option<std::path::PathBuf>| {
+        path.as_ref().map(|path| format!("{name}={}", encoded(&path.display().to_string())))
+    };
+    let tls = &first.tls;
+    parameters.extend((tls.mode != TlsMode::default()).then(|| format!("tls={}", word_of(tls.mode))));
+    parameters.extend(path("tls-ca", &tls.ca));
+    parameters.extend(path("tls-cert", &tls.cert));
+    parameters.extend(path("tls-key", &tls.key));
+    let user = if first.user.is_empty() { String::new() } else { format!("{}@", encoded(&first.user)) };
+    let query = if parameters.is_empty() { String::new() } else { format!("?{}", parameters.join("&")) };
+    format!("{scheme}://{user}{}/{}{query}", hosts.join(","), encoded(&first.database))
+}
+
+fn word_of(mode: TlsMode) -> &'static str {
+    match mode {
+        TlsMode::Disabled => "disabled",
+        TlsMode::Preferred => "preferred",
+        TlsMode::Required => "required",
+        TlsMode::VerifyCa => "verify-ca",
+        TlsMode::VerifyIdentity => "verify-identity",
+    }
+}
+
+/// What has a meaning in a name is written as `%2F` (RFC 3986, 2.1).
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+/// The servers of such a name, with the passwords that files and environment know.
+pub fn named(name: &str) -> Result<Vec<Server>, credentials::CredentialsError> {
+    let typed = credentials::parse_url(name, None)?;
+    Ok(credentials::resolve(&typed, &Around::live())?.servers)
 }
 
 fn refused(why: String) -> Unreached {
@@ -156,6 +205,17 @@ mod tests {
         }
         assert_eq!(literal(&Value::Word("ON".to_string())), "'ON'");
         assert_eq!(literal(&Value::Number(7)), "7");
+    }
+
+    #[test]
+    fn a_name_leads_to_the_same_servers() {
+        for text in [
+            "mysql://root@/weir?socket=/run/a%20b/db.sock",
+            "mysql://ann@db1:3307,db2:3306/shop?tls=required",
+            "postgres://bench@db1:5432/weir?tls=verify-ca&tls-ca=/etc/ca.pem",
+        ] {
+            assert_eq!(name(&named(text).unwrap()), text);
+        }
     }
 
     #[test]

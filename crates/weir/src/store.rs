@@ -172,18 +172,26 @@ impl Store {
 }
 
 fn default_dir() -> anyhow::Result<PathBuf> {
-    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(dir) = set("WEIR_STORE") {
         return Ok(dir);
     }
-    // The XDG specification has relative paths ignored.
-    let state = set("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
-    let state = state.or_else(|| set("HOME").map(|home| home.join(".local/state")));
     let lacking = || Lacking {
         what: "nowhere to keep runs: neither WEIR_STORE, XDG_STATE_HOME nor HOME is set".to_string(),
         hint: Some("set WEIR_STORE to a folder you may write to".to_string()),
     };
-    Ok(state.ok_or_else(lacking)?.join("weir/runs"))
+    Ok(state_dir().ok_or_else(lacking)?.join("runs"))
+}
+
+fn set(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Where weir keeps what is a user's own.
+pub fn state_dir() -> Option<PathBuf> {
+    // The XDG specification has relative paths ignored.
+    let state = set("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
+    let state = state.or_else(|| set("HOME").map(|home| home.join(".local/state")));
+    Some(state?.join("weir"))
 }
 
 /// Makes a folder and its parents, owned by whoever owns the first folder above that was there: root measuring from

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::experiment::design::{Observation, Proposal};
 use crate::experiment::goal::Goal;
 use crate::knob::Setting;
+use crate::oltp::OltpRecord;
 use crate::trace::StageTable;
 
 /// Value of [`Experiment::schema`] that this version writes.
@@ -70,6 +71,9 @@ pub struct TrialLog {
     pub observation: Observation,
     /// Index of its job in the record, if it has one.
     pub job: Option<usize>,
+    /// Its transactions, where a database was the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<Box<OltpRecord>>,
     /// Stages of the device's requests while it measured, where they are watched.
     pub stages: Option<StageTable>,
     /// What the trial noticed: others' writes, settings not taken, a command's complaints.

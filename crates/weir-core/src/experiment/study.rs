@@ -101,10 +101,19 @@ impl<'a> Study<'a> {
 }
 
 impl Study<'_> {
+    /// The command that makes experiments of this design.
+    pub fn title(&self) -> String {
+        match self.experiment.design.as_str() {
+            "scale" => "weir db scale".to_string(),
+            "beside" => "weir db flood".to_string(),
+            design => format!("weir tune {design}"),
+        }
+    }
+
     /// What an arm stands for.
     pub fn role(&self, arm: usize) -> Role {
         // The steps of a ladder and the sides of a comparison may differ in anything: none is the yardstick by itself.
-        if matches!(self.experiment.design.as_str(), "ladder" | "ab") {
+        if matches!(self.experiment.design.as_str(), "ladder" | "ab" | "scale" | "beside") {
             return Role::Tried;
         }
         let flooded = self.arms.iter().any(|a| !a.floods.is_empty());
@@ -175,8 +184,11 @@ impl Study<'_> {
         self.finding.arms.iter().any(|arm| arm.values.contains_key(metric))
     }
 
-    /// What one operation of the workload is: `commits`, or `operations`.
+    /// What one operation of the workload is: `commits`, `transactions` or `operations`.
     pub fn operations(&self) -> &'static str {
+        if self.arms.iter().any(|arm| matches!(arm.workload, Workload::Transactions(_))) {
+            return "transactions";
+        }
         let commits = self.record.jobs.iter().any(|job| job.classes.contains_key(&Class::Commit));
         let asked = self.arms.iter().any(|arm| match &arm.workload {
             Workload::Job(job) => job.sync.every == 1,

@@ -95,6 +95,7 @@ fn trial_log(left_ns: u64, start_ns: u64, took_ns: u64, observation: Observation
         washout,
         observation,
         job: None,
+        transactions: None,
         stages: None,
         remarks: Vec::new(),
     }

@@ -16,10 +16,12 @@ Examples:
   weir tune ab job:threads=1 job:threads=4 --dir .  two ways to run; needs no root
   weir tune race --knobs vm.dirty,@/nr_requests --goal 'max bulk with p99 <= 10ms' --flood dd --dir /data
   weir tune sweep vm.swappiness --grid 1,60 --command 'pgbench -T {seconds} db' --metric 'tps=tps = ([0-9.]+)'
+  weir tune sweep mysql:root@/run/mysqld/mysqld.sock/innodb_flush_neighbors --grid 0,1 --db 'write_only --mysql'
+  weir tune ab db:threads=4 db:threads=16 --db 'read_write --postgres'
   weir tune resume                                  goes on with the last experiment that was cut short
 
-The workload is that of weir bench's flags, of a job file (--job), of a sysbench fileio command line (--fileio) or a
-command of your own (--command). Without any: random writes of 16 KiB, each followed by fsync, from 10 threads.
+The workload is that of weir bench's flags, of a job file (--job), of a sysbench fileio command line (--fileio), of
+`weir db run` (--db), or a command of your own (--command). A database's variables are knobs like others. Without any: random writes of 16 KiB, each followed by fsync, from 10 threads.
 `@` stands for the target's device. Settings are led back after every trial, and whatever happens.";
 
 /// Arguments of `weir tune`.
@@ -132,8 +134,11 @@ pub struct CommonArgs {
     /// Take the workload from a sysbench fileio command line
     #[arg(long, value_name = "COMMAND LINE", conflicts_with = "job", allow_hyphen_values = true)]
     pub fileio: Option<String>,
+    /// Take a database's transactions for the workload, as `weir db run` has them: 'read_write --mysql --threads 8'
+    #[arg(long, value_name = "COMMAND LINE", conflicts_with_all = ["job", "fileio"], allow_hyphen_values = true)]
+    pub db: Option<String>,
     /// Measure a command of your own instead; {seconds} stands for the time it is to measure
-    #[arg(long, value_name = "CMD", conflicts_with_all = ["job", "fileio"])]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["job", "fileio", "db"])]
     pub command: Option<String>,
     /// A figure of the command: a name, and a regular expression whose first group is the number. Repeatable
     #[arg(long, value_name = "NAME=REGEX")]

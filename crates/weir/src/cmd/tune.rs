@@ -6,6 +6,7 @@ mod command;
 mod course;
 mod designs;
 mod files;
+mod guarded;
 mod knobs;
 mod progress;
 mod rate;
@@ -29,7 +30,7 @@ use weir_io::runner::{Stop, pause};
 use weir_io::scratch::remove_abandoned;
 
 use self::course::Course;
-use self::designs::Planned;
+pub use self::designs::{Planned, planned};
 use self::trial::Lab;
 use super::knobs::the_journal;
 use crate::cli::tune::{Args, Command, Format};
@@ -54,28 +55,46 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     for note in &typed.asked.notes {
         say!("note: {note}");
     }
-    let host = Host::live();
-    let target = target_of(&host, &typed.asked)?;
-    let mut lab = Lab::new(host, target, typed.asked.conduct.clone(), &stop);
+    let mut lab = lab(&typed.asked, &stop)?;
     let planned = designs::plan(&typed, &mut lab, &stop)?;
-    if typed.dry_run {
-        output::print(&rehearsal::text(&planned, &typed.asked, &lab)?)?;
+    carry_out(lab, &planned, &typed.asked, typed.dry_run, typed.format, command, &stop)
+}
+
+/// Where the trials of an experiment are made.
+pub fn lab<'a>(asked: &Asked, stop: &'a Stop) -> anyhow::Result<Lab<'a>> {
+    let host = Host::live();
+    let target = target_of(&host, asked)?;
+    Ok(Lab::new(host, target, asked.conduct.clone(), stop))
+}
+
+/// Makes the trials of a plan, each of which is in the store before the next begins, and reports.
+pub fn carry_out(
+    mut lab: Lab<'_>,
+    planned: &Planned,
+    asked: &Asked,
+    dry_run: bool,
+    format: Format,
+    command: &[String],
+    stop: &Stop,
+) -> anyhow::Result<Outcome> {
+    if dry_run {
+        output::print(&rehearsal::text(planned, asked, &lab)?)?;
         return Ok(Outcome::Done);
     }
     knobs::check(&lab.host, &planned.arms, &planned.knobs)?;
-    recover(&typed.asked.place(), &planned.knobs);
-    if !typed.asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
-        refuse_if_busy(&lab, &stop)?;
+    recover(&asked.place(), &planned.knobs);
+    if !asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
+        refuse_if_busy(&lab, stop)?;
     }
-    let experiment = experiment(&typed.asked, &planned, knobs::found(&lab.host, &planned.knobs));
+    let experiment = experiment(asked, planned, knobs::found(&lab.host, &planned.knobs));
     announce(&experiment, &planned.arms);
     if let Some(unfolds) = &planned.unfolds {
         say!("weir: {unfolds}");
     }
-    make_files(&mut lab, &planned.arms, &stop)?;
-    let session = Session::begin("tune", command, &typed.asked.place());
-    let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop);
-    finish(Course::new(lab, designs::build(&planned)?, experiment, record, &stop), typed.format)
+    make_files(&mut lab, &planned.arms, stop)?;
+    let session = Session::begin("tune", command, &asked.place());
+    let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
+    finish(Course::new(lab, designs::build(planned)?, experiment, record, stop), format)
 }
 
 /// Patterns of a command that are none.

@@ -125,7 +125,7 @@ impl Asked {
     /// The workload under settings.
     pub fn arm(&self, label: &str, settings: Vec<Setting>) -> Arm {
         let workload = self.measured.workload.clone();
-        Arm { label: label.to_string(), settings, workload, floods: self.floods.clone() }
+        Arm { label: label.to_string(), settings, workload, floods: self.floods.clone(), guarded: false }
     }
 
     /// The folder or file whose device is watched.

@@ -4,6 +4,7 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+mod db_experiments;
 mod db_faults;
 mod db_run;
 mod db_sandbox;

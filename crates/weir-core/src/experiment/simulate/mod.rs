@@ -99,6 +99,7 @@ impl Simulation {
                 washout,
                 observation,
                 job: None,
+                transactions: None,
                 stages: None,
                 remarks: Vec::new(),
             });

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Arm;
 use crate::experiment::design::{Design, Observation, Proposal};
-use crate::experiment::finding::{ArmSummary, Effect, Finding};
+use crate::experiment::finding::{ArmSummary, Effect, Finding, Judgement};
 use crate::experiment::goal::{Base, Bound, Goal, Limit};
 use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
@@ -216,6 +216,26 @@ impl Sweep {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
+    /// Where nothing that was tried differs from what was found: how large an influence may have been missed.
+    fn no_influence(&self, effects: &[Effect]) -> Option<String> {
+        let axis = self.axis();
+        let of_axis = effects.iter().filter(|effect| effect.from == self.found && effect.metric == axis);
+        let (mut low, mut high, mut values) = (f64::INFINITY, 0.0f64, 0);
+        for effect in of_axis {
+            let ratio = effect.ratio.filter(|_| effect.judgement == Judgement::NoDifference)?;
+            (low, high, values) = (low.min(ratio.low), high.max(ratio.high), values + 1);
+        }
+        (values > 0).then(|| {
+            format!(
+                "No influence on {} that this data can show: every value tried gives between {:.0} and {:.0} % of what \
+                 the one found gives (95 %).",
+                words::figure(&axis),
+                100.0 * low,
+                100.0 * high
+            )
+        })
+    }
+
     /// The figure of the workload that the sweep is about: the goal's first that is not the bulk's.
     fn axis(&self) -> Metric {
         self.plan.goal.metrics().into_iter().find(|metric| *metric != Metric::Bulk).unwrap_or(Metric::Rate)
@@ -259,6 +279,7 @@ impl Design for Sweep {
         let (headline, recommendation) = answer.answer();
         let mut remarks = answer.remarks(&self.schedule, knee);
         remarks.extend(self.refinement(&arms));
+        remarks.extend(self.no_influence(&effects));
         Finding { headline, recommendation, arms, effects, front, knee, remarks }
     }
 

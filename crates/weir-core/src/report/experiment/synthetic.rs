@@ -102,6 +102,7 @@ impl Maker {
                 outcome: Outcome::Measured(Measures { values, seconds, operations }),
             },
             job: None,
+            transactions: None,
             stages: None,
             remarks: Vec::new(),
         });

@@ -1,5 +1,24 @@
 //! `weir db io-capacity`.
 
+use super::experiment::ExperimentArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir db io-capacity --mysql --threads 8 --time 30            on a live server, by SET GLOBAL, and put back
+  weir db io-capacity write_only --mysql --grid 200,1000,4000
+  weir db io-capacity --sandbox mariadb --dir /data --memory 64M --tables 4 --table-size 100000
+
+innodb_io_capacity_max is set to twice the value tried, or left if it is above that. Both are in the journal before they
+are touched: whatever happens they are led back, at the latest by `weir knobs rollback`.";
+
 /// Options of `io-capacity`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Values to try, beside the one that is found
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "100,200,400,1000,2000,5000,10000", value_parser = clap::value_parser!(i64).range(100..))]
+    pub grid: Vec<i64>,
+    /// What all experiments share.
+    #[command(flatten)]
+    pub common: ExperimentArgs,
+}

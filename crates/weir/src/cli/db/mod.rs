@@ -3,6 +3,7 @@
 pub mod connect;
 pub mod disk_vs_ram;
 pub mod doctor;
+pub mod experiment;
 pub mod explain;
 pub mod flood;
 pub mod io_capacity;

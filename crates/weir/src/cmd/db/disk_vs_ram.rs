@@ -1,9 +1,70 @@
 //! `weir db disk-vs-ram`.
 
+use weir_core::experiment::{AbPlan, Transactions};
+use weir_core::oltp::{Script, size};
+use weir_db::Server;
+
+use super::experiment::{
+    arm, asked, carry_out, filled, folder_of, goal, name_of, not_started, of_sandbox, refuse_without_room,
+    sandbox_spec, spec,
+};
 use crate::cli::db::disk_vs_ram::Args;
-use crate::failure::Outcome;
+use crate::cmd::tune::planned;
+use crate::failure::{Outcome, Usage};
+use crate::settings::db::workload::DATABASE;
+use crate::signals::stop_on_signals;
+
+const PAIRS: u32 = 6;
+/// Redo, system tables and an empty server's own files.
+const SERVER_BYTES: u64 = 300 << 20;
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    super::not_yet()
+pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
+    let common = &args.common;
+    let Some(flavour) = common.sandbox.sandbox else {
+        let what = "the data of a server that is in use are not copied".to_string();
+        let hint = Some(
+            "say which server to start: --sandbox mysql|mariadb|postgres, and --dir on the disk".to_string(),
+        );
+        return Err(Usage { what, hint }.into());
+    };
+    let spec = spec(common, Script::ReadWrite)?;
+    let stop = stop_on_signals()?;
+    let stopped = || stop.requested().is_some();
+    refuse_without_room(&args.ram, size::tables_bytes(&spec, flavour.dialect()) + SERVER_BYTES)?;
+    let dir = folder_of(&common.sandbox);
+    let name = name_of(flavour);
+    let mut disk = filled(&sandbox_spec(&common.sandbox, flavour, &dir.join(&name))?, &spec, &stop)?;
+    disk.stop().map_err(not_started)?;
+    say!("weir: copies its data to {}", args.ram.display());
+    let mut ram = disk.clone_to(&args.ram.join(format!("{name}-ram")), &stopped).map_err(not_started)?;
+    disk.run(&stopped).map_err(not_started)?;
+    ram.run(&stopped).map_err(not_started)?;
+    let ram_server = Server { database: DATABASE.to_string(), ..ram.server() };
+    let ground = of_sandbox(disk, &spec, dir);
+    let in_ram = Transactions {
+        server: crate::servers::name(std::slice::from_ref(&ram_server)),
+        ..ground.transactions.clone()
+    };
+    let trials = &common.trials;
+    let asked = asked(&ground, trials, Vec::new());
+    let plan = AbPlan {
+        a: arm("on the disk", &ground.transactions),
+        b: arm("in memory", &in_ram),
+        pairs: asked.pairs.unwrap_or(PAIRS),
+        duration_ns: asked.duration_ns,
+        abort_age_ns: None,
+        first_look: None,
+        seed: asked.seed,
+        goal: goal(trials),
+    };
+    let mut planned = planned("ab", &plan, vec![plan.a.clone(), plan.b.clone()], plan.goal.clone())?;
+    planned.remarks.push(
+        "What the copy in memory gains is the most that a faster disk could give this workload: it syncs in no time, \
+         and still pays the processor's price of every commit."
+            .to_string(),
+    );
+    let outcome = carry_out(ground, trials, &asked, &planned, command, &stop);
+    drop(ram);
+    outcome
 }

@@ -1,9 +1,133 @@
 //! `weir db io-capacity`.
 
+use weir_core::experiment::{Arm, SweepPlan};
+use weir_core::knob::{KnobName, Scope, Setting, Value};
+use weir_core::oltp::{Dialect, OltpSpec, Script};
+use weir_core::stop::Stop;
+use weir_core::units::{Nanos, significant};
+use weir_db::runner::{self, RunOptions, Silent};
+use weir_db::{Connection, DbError};
+use weir_host::Host;
+use weir_host::knob;
+
+use super::experiment::{Ground, arm, asked, carry_out, goal, ground};
+use super::server;
 use crate::cli::db::io_capacity::Args;
-use crate::failure::Outcome;
+use crate::cmd::tune::planned;
+use crate::failure::{Lacking, Outcome, Usage};
+use crate::servers::{self, name_of};
+use crate::signals::stop_on_signals;
+
+const CAPACITY: &str = "innodb_io_capacity";
+const CAPACITY_MAX: &str = "innodb_io_capacity_max";
+const REPEATS: u32 = 3;
+/// How long the workload is looked at as it is found.
+const LOOK: Nanos = Nanos::from_secs(5);
+/// Flushing has to keep up with more than the mean.
+const HEADROOM: f64 = 1.25;
+/// The least that the server takes.
+const LEAST: f64 = 100.0;
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    super::not_yet()
+pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
+    let stop = stop_on_signals()?;
+    let ground = ground(&args.common, Script::ReadWrite, &stop)?;
+    if ground.server.dialect != Dialect::MySql {
+        let what = "innodb_io_capacity is a variable of MySQL and MariaDB".to_string();
+        let hint = "PostgreSQL's own are checkpoint_flush_after, bgwriter_lru_maxpages, max_wal_size: try them with \
+                    `weir tune sweep postgres:USER@PLACE/checkpoint_flush_after --db '…'`";
+        return Err(Usage { what, hint: Some(hint.to_string()) }.into());
+    }
+    let (found, found_max) = (value(&ground, CAPACITY)?, value(&ground, CAPACITY_MAX)?);
+    let mut grid = args.grid;
+    grid.retain(|value| *value != found);
+    grid.sort_unstable();
+    grid.dedup();
+    let trials = &args.common.trials;
+    let asked = asked(&ground, trials, Vec::new());
+    let tried = grid.iter().map(|value| {
+        let settings = vec![
+            Setting { knob: variable(&ground, CAPACITY_MAX), value: Value::Number(found_max.max(2 * value)) },
+            Setting { knob: variable(&ground, CAPACITY), value: Value::Number(*value) },
+        ];
+        Arm { settings, ..arm(&value.to_string(), &ground.transactions) }
+    });
+    let as_found = arm(&format!("as found ({found})"), &ground.transactions);
+    let plan = SweepPlan {
+        knob: CAPACITY.to_string(),
+        arms: [as_found].into_iter().chain(tried).collect(),
+        repeats: asked.repeats.unwrap_or(REPEATS),
+        duration_ns: asked.duration_ns,
+        abort_age_ns: None,
+        seed: asked.seed,
+        goal: goal(trials),
+        refine: false,
+    };
+    let mut planned = planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())?;
+    if !trials.dry_run {
+        planned.remarks.push(what_is_needed(&ground, &stop)?);
+    }
+    carry_out(ground, trials, &asked, &planned, command, &stop)
+}
+
+/// What follows from the workload as it runs now: pages that become dirty have to be flushed, and no more of them.
+fn what_is_needed(ground: &Ground, stop: &Stop) -> anyhow::Result<String> {
+    let failed = |error| server::failed(error, "cannot read the server's counters", &ground.server);
+    let mut connection = Connection::open(&ground.server).map_err(failed)?;
+    let spec =
+        OltpSpec { warmup: Nanos(0), duration: LOOK, transactions: 0, ..ground.transactions.spec.clone() };
+    let before = Pages::read(&mut connection).map_err(failed)?;
+    let servers = servers::named(&ground.transactions.server)?;
+    let ran = runner::run(&spec, &servers, &RunOptions::default(), &mut Silent, stop)
+        .map_err(|error| server::not_started(error, &ground.server))?;
+    let after = Pages::read(&mut connection).map_err(failed)?;
+    let seconds = (ran.elapsed_ns as f64 / 1e9).max(f64::MIN_POSITIVE);
+    let rate = |now: i64, then: i64| (now - then).max(0) as f64 / seconds;
+    let flushed = rate(after.flushed, before.flushed);
+    let dirtied = rate(after.flushed + after.dirty, before.flushed + before.dirty);
+    let syncs = rate(after.syncs, before.syncs);
+    let enough = ((dirtied * HEADROOM / 50.0).ceil() * 50.0).max(LEAST);
+    Ok(format!(
+        "As found, {} pages/s became dirty, {} were flushed, beside {} syncs/s: {CAPACITY} = {enough:.0} ({HEADROOM} times \
+         the first) keeps up with this workload; more flushes no later, and wears the device.",
+        significant(dirtied),
+        significant(flushed),
+        significant(syncs),
+    ))
+}
+
+/// Counters of the buffer pool.
+struct Pages {
+    dirty: i64,
+    flushed: i64,
+    syncs: i64,
+}
+
+impl Pages {
+    fn read(connection: &mut Connection) -> Result<Pages, DbError> {
+        let rows = connection.query("SHOW GLOBAL STATUS LIKE 'Innodb%'")?;
+        let value = |name: &str| {
+            let row = rows.iter().find(|row| row.first().is_some_and(|first| first.as_deref() == Some(name)));
+            row.and_then(|row| row.get(1)?.as_ref()?.parse().ok()).unwrap_or(0)
+        };
+        Ok(Pages {
+            dirty: value("Innodb_buffer_pool_pages_dirty"),
+            flushed: value("Innodb_buffer_pool_pages_flushed"),
+            syncs: value("Innodb_data_fsyncs"),
+        })
+    }
+}
+
+/// A variable of the server as a knob.
+fn variable(ground: &Ground, name: &str) -> KnobName {
+    KnobName { scope: Scope::Server(name_of(&ground.server)), setting: name.to_string() }
+}
+
+fn value(ground: &Ground, name: &str) -> anyhow::Result<i64> {
+    let reading = knob::read(&Host::live(), &variable(ground, name));
+    let value = reading.map_err(|error| Lacking { what: error.to_string(), hint: None })?.value;
+    value.and_then(|value| value.number()).ok_or_else(|| {
+        let what = format!("{name} cannot be read as a number");
+        Lacking { what, hint: None }.into()
+    })
 }

@@ -3,6 +3,7 @@
 mod cleanup;
 mod disk_vs_ram;
 mod doctor;
+mod experiment;
 mod explain;
 mod flood;
 mod io_capacity;
@@ -18,6 +19,8 @@ mod variables;
 mod warmup;
 mod watch;
 
+pub use self::premises::Premises;
+pub use self::run::admit;
 use crate::cli::db::{Args, Command};
 use crate::failure::{Lacking, Outcome};
 

@@ -1,9 +1,42 @@
 //! `weir db scale`.
 
+use weir_core::experiment::{ScalePlan, Transactions};
+use weir_core::oltp::{OltpSpec, Script};
+
+use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::scale::Args;
-use crate::failure::Outcome;
+use crate::cmd::tune::planned;
+use crate::failure::{Outcome, Usage};
+use crate::signals::stop_on_signals;
+
+const REPEATS: u32 = 3;
 
 /// Runs the command.
-pub fn run(_args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    super::not_yet()
+pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
+    let mut ladder = args.ladder;
+    ladder.sort_unstable();
+    ladder.dedup();
+    if args.common.workload.course.threads.is_some() {
+        let what = "a scale tries several numbers of connections: --threads says one".to_string();
+        return Err(Usage { what, hint: Some("say which with --ladder 1,2,4,8".to_string()) }.into());
+    }
+    let stop = stop_on_signals()?;
+    let ground = ground(&args.common, Script::ReadWrite, &stop)?;
+    let trials = &args.common.trials;
+    let asked = asked(&ground, trials, Vec::new());
+    let of = |threads: &u32| {
+        let spec = OltpSpec { threads: *threads, ..ground.transactions.spec.clone() };
+        let label = if *threads == 1 { "1 connection".to_string() } else { format!("{threads} connections") };
+        arm(&label, &Transactions { spec, ..ground.transactions.clone() })
+    };
+    let plan = ScalePlan {
+        arms: ladder.iter().map(of).collect(),
+        repeats: asked.repeats.unwrap_or(REPEATS),
+        duration_ns: asked.duration_ns,
+        abort_age_ns: None,
+        seed: asked.seed,
+        goal: goal(trials),
+    };
+    let planned = planned("scale", &plan, plan.arms.clone(), plan.goal.clone())?;
+    carry_out(ground, trials, &asked, &planned, command, &stop)
 }

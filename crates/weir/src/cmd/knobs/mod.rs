@@ -13,6 +13,7 @@ use weir_host::knob::Journal;
 
 use crate::cli::knobs::{Args, Command};
 use crate::failure::Outcome;
+use crate::store;
 
 pub use fail::{failed, root_or};
 
@@ -34,10 +35,12 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Root's journal, or the one in $WEIR_JOURNAL: a journal apart, whose changes exclude nobody else's.
+/// Root's journal, a user's own, or the one in $WEIR_JOURNAL: a journal apart, whose changes exclude nobody else's.
 pub fn the_journal() -> Journal {
     match std::env::var_os("WEIR_JOURNAL") {
         Some(folder) if !folder.is_empty() => Journal::at(Path::new(&folder)),
-        _ => Journal::of_root(),
+        _ if rustix::process::geteuid().is_root() => Journal::of_root(),
+        // What a user may change without root is in servers only.
+        _ => store::state_dir().map_or_else(Journal::of_root, |folder| Journal::at(&folder.join("journal"))),
     }
 }

@@ -132,6 +132,7 @@ impl<'a> Course<'a> {
             washout: made.washout,
             observation,
             job,
+            transactions: made.transactions,
             stages: made.stages,
             remarks: made.remarks,
         });
@@ -187,7 +188,9 @@ fn failure(trial: &TrialLog) -> Option<&String> {
 fn queues(arm: &Arm) -> bool {
     match &arm.workload {
         weir_core::experiment::Workload::Job(job) => job.engine.is_async(),
-        weir_core::experiment::Workload::Command(_) => false,
+        weir_core::experiment::Workload::Transactions(_) | weir_core::experiment::Workload::Command(_) => {
+            false
+        }
     }
 }
 

@@ -235,7 +235,8 @@ fn write_rate(typed: &Typed, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<f
     rate::measure(lab, typed.asked.measured.job(), &typed.asked.place(), stop)
 }
 
-fn planned(
+/// The plan of a design, once that design has taken it.
+pub fn planned(
     name: &'static str,
     plan: &impl serde::Serialize,
     arms: Vec<Arm>,

@@ -126,7 +126,7 @@ fn refuse_unsafe_writes(arms: &[Arm], allowed: &[PathBuf]) -> anyhow::Result<()>
         .iter()
         .filter_map(|arm| match &arm.workload {
             Workload::Job(job) => Some((**job).clone()),
-            Workload::Command(_) => None,
+            Workload::Transactions(_) | Workload::Command(_) => None,
         })
         .collect();
     crate::settings::bench::refuse_devices_in_use(&jobs, allowed)

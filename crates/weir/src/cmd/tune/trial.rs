@@ -5,29 +5,35 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weir_core::experiment::{
-    Arm, CommandSpec, Conduct, Measures, Outcome, Proposal, Washout, Workload, derive,
+    Arm, CommandSpec, Conduct, Measures, Outcome, Proposal, Transactions, Washout, Workload, derive,
 };
+use weir_core::oltp::{OltpRecord, OltpSpec};
 use weir_core::result::record::{FloodRecord, JobRecord};
 use weir_core::target::TargetFacts;
 use weir_core::trace::StageTable;
 use weir_core::units::Nanos;
 use weir_core::workload::Job;
 use weir_core::workload::spec::SyncPolicy;
+use weir_db::runner;
 use weir_host::Host;
 use weir_io::runner::{RunOptions, Stop, run};
 
 use super::command::{self, Ended};
 use super::files::Files;
+use super::guarded::Guarded;
 use super::progress::Steps;
 use super::scene::{BUILD_UP_LEAST, Scene};
 use super::watch::Watch;
 use super::{knobs, washout};
+use crate::servers;
 use crate::session;
 use crate::stages::StageWatch;
 
 /// Intervals of a trial: a second, or so many in a short one, so that it has a course too.
 const TICK_MAX_NS: u64 = 1_000_000_000;
 const TICKS_LEAST: u64 = 6;
+/// How long a guard sees a workload before the flood begins.
+const ACQUAINTANCE: Duration = Duration::from_secs(8);
 
 /// Where trials are made.
 pub struct Lab<'a> {
@@ -56,6 +62,8 @@ pub struct Made {
     pub outcome: Outcome,
     /// Its job's record, if it had one.
     pub job: Option<JobRecord>,
+    /// Its transactions, if it had any.
+    pub transactions: Option<Box<OltpRecord>>,
     /// The floods that ran.
     pub floods: Vec<FloodRecord>,
     /// Stages while it measured.
@@ -68,11 +76,16 @@ pub struct Made {
 struct Ran {
     outcome: Outcome,
     job: Option<JobRecord>,
+    transactions: Option<Box<OltpRecord>>,
 }
 
 impl Ran {
+    fn of(outcome: Outcome) -> Ran {
+        Ran { outcome, job: None, transactions: None }
+    }
+
     fn failed(why: impl ToString) -> Ran {
-        Ran { outcome: Outcome::Failed { why: why.to_string() }, job: None }
+        Ran::of(Outcome::Failed { why: why.to_string() })
     }
 }
 
@@ -123,7 +136,8 @@ impl<'a> Lab<'a> {
         };
         let floods = scene.floods();
         let took_ns = begun.elapsed().as_nanos() as u64;
-        Made { washout, took_ns, outcome: ran.outcome, job: ran.job, floods, stages, remarks }
+        let Ran { outcome, job, transactions } = ran;
+        Made { washout, took_ns, outcome, job, transactions, floods, stages, remarks }
     }
 
     fn under_floods(
@@ -136,6 +150,10 @@ impl<'a> Lab<'a> {
         stop: &Stop,
     ) -> (Ran, Option<StageTable>) {
         let build_up = Duration::from_nanos(self.conduct.build_up_ns);
+        let _guard = match self.guarded(arm, proposal, number, stop) {
+            Ok(guard) => guard,
+            Err(error) => return (Ran::failed(format!("{error:#}")), None),
+        };
         if let Err(error) = scene.flood(&arm.floods, &PathBuf::from(&self.conduct.place), build_up) {
             return (Ran::failed(error), None);
         }
@@ -145,9 +163,40 @@ impl<'a> Lab<'a> {
                 let job = self.job_of(job, proposal, number);
                 self.run_job(job, proposal, time_submits, scene, stop)
             }
+            Workload::Transactions(transactions) => {
+                self.run_transactions(transactions, proposal, number, scene, stop)
+            }
             Workload::Command(spec) => run_command(spec, proposal, scene, stop),
         };
         (ran, self.stages.taken())
+    }
+
+    /// A guard, where the arm has one, that has seen the workload undisturbed for a while, as a daemon would have.
+    fn guarded(
+        &self,
+        arm: &Arm,
+        proposal: &Proposal,
+        number: u64,
+        stop: &Stop,
+    ) -> anyhow::Result<Option<Guarded>> {
+        if !arm.guarded {
+            return Ok(None);
+        }
+        let place = PathBuf::from(&self.conduct.place);
+        let lasting = self.conduct.build_up_ns + self.conduct.warmup_ns + proposal.duration_ns;
+        let guard = Guarded::start(&place, ACQUAINTANCE + Duration::from_nanos(lasting))?;
+        if let Workload::Transactions(transactions) = &arm.workload {
+            let spec = OltpSpec {
+                seed: transactions.spec.seed.wrapping_sub(number + 1),
+                warmup: Nanos(0),
+                duration: Nanos(ACQUAINTANCE.as_nanos() as u64),
+                transactions: 0,
+                ..transactions.spec.clone()
+            };
+            let options = runner::RunOptions::default();
+            runner::run(&spec, &servers::named(&transactions.server)?, &options, &mut runner::Silent, stop)?;
+        }
+        Ok(Some(guard))
     }
 
     /// The job of a trial. Each has its own offsets: a cache must not learn them from the trial before. No sync at
@@ -175,8 +224,7 @@ impl<'a> Lab<'a> {
             Ok(plan) => plan,
             Err(error) => return Ran::failed(error),
         };
-        let tick_ns = TICK_MAX_NS.min(proposal.duration_ns / TICKS_LEAST).max(1);
-        let options = RunOptions { tick_ns, time_submits, ..session::run_options() };
+        let options = RunOptions { tick_ns: tick_ns(proposal), time_submits, ..session::run_options() };
         let progress = &mut self.progress;
         let abort_age_ns = proposal.abort_age_ns;
         let mut watch = Watch { scene, progress, stop, abort_age_ns, aborted: None };
@@ -188,8 +236,50 @@ impl<'a> Lab<'a> {
             Err(error) => return Ran::failed(error),
         };
         let measures = derive::of_job(&job, scene.moments());
-        Ran { outcome: outcome(job.error.clone(), aborted, measures), job: Some(job) }
+        Ran { outcome: outcome(job.error.clone(), aborted, measures), job: Some(job), transactions: None }
     }
+
+    /// Transactions of a trial, with keys of their own.
+    fn run_transactions(
+        &mut self,
+        transactions: &Transactions,
+        proposal: &Proposal,
+        number: u64,
+        scene: &mut Scene<'_>,
+        stop: &Stop,
+    ) -> Ran {
+        let servers = match servers::named(&transactions.server) {
+            Ok(servers) => servers,
+            Err(error) => return Ran::failed(error),
+        };
+        let spec = OltpSpec {
+            seed: transactions.spec.seed.wrapping_add(number),
+            warmup: Nanos(self.conduct.warmup_ns),
+            duration: Nanos(proposal.duration_ns),
+            transactions: 0,
+            ..transactions.spec.clone()
+        };
+        let options = runner::RunOptions {
+            tick_ns: tick_ns(proposal),
+            machine_busy_ns: Some(|| Host::live().busy_ns().ok()),
+            ..runner::RunOptions::default()
+        };
+        let (progress, abort_age_ns) = (&mut self.progress, proposal.abort_age_ns);
+        let mut watch = Watch { scene, progress, stop, abort_age_ns, aborted: None };
+        let record = runner::run(&spec, &servers, &options, &mut watch, stop);
+        let aborted = watch.aborted.take();
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => return Ran::failed(error),
+        };
+        let measures = derive::of_transactions(&record, scene.moments());
+        let outcome = outcome(record.error.clone(), aborted, measures);
+        Ran { outcome, job: None, transactions: Some(Box::new(record)) }
+    }
+}
+
+fn tick_ns(proposal: &Proposal) -> u64 {
+    TICK_MAX_NS.min(proposal.duration_ns / TICKS_LEAST).max(1)
 }
 
 /// What ended a trial early counts for more than what was measured until then.
@@ -217,5 +307,5 @@ fn run_command(spec: &CommandSpec, proposal: &Proposal, scene: &mut Scene<'_>, s
         Ended::Failed(why) => Outcome::Failed { why },
         Ended::Stopped => Outcome::Failed { why: "it was ended early".to_string() },
     };
-    Ran { outcome, job: None }
+    Ran::of(outcome)
 }

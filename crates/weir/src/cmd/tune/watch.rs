@@ -1,8 +1,10 @@
 //! Watches a trial's job: notes the machine, shows how it goes, and ends what is dangerous or stuck.
 
+use weir_core::oltp::Kind;
 use weir_core::result::record::Class;
 use weir_core::units::{Bytes, Nanos, per_second};
 use weir_core::workload::Job;
+use weir_db::runner;
 use weir_io::runner::{Observer, Stop, Tick};
 
 use super::progress::Steps;
@@ -26,6 +28,18 @@ pub struct Watch<'w, 'a> {
 }
 
 impl Watch<'_, '_> {
+    fn look(&mut self, rate: &str, at_ns: i64, oldest_ns: u64, duration: Nanos) {
+        let dirty = self.scene.note();
+        self.progress.detail(&format!(": {rate}, {} dirty", Bytes(dirty >> 20 << 20)));
+        if let Some(most_ns) = self.abort_age_ns.filter(|most| oldest_ns > *most && self.aborted.is_none()) {
+            self.abort(oldest_ns, most_ns);
+        }
+        let over = at_ns as f64 > duration.0 as f64 * (1.0 + GRACE);
+        if over || self.stop.requested().is_some() {
+            self.scene.end_floods();
+        }
+    }
+
     fn abort(&mut self, age_ns: u64, most_ns: u64) {
         let (age, most) = (Nanos(age_ns), Nanos(most_ns));
         self.aborted =
@@ -36,22 +50,26 @@ impl Watch<'_, '_> {
     }
 }
 
+impl runner::Observer for Watch<'_, '_> {
+    fn measuring(&mut self) {
+        self.scene.begin();
+    }
+
+    fn tick(&mut self, tick: &runner::Tick<'_>) {
+        let done = tick.interval.classes.get(&Kind::Transaction).map_or(0, |class| class.count);
+        let rate = done as f64 * 1e9 / tick.interval.len_ns.max(1) as f64;
+        let text = format!("{} transactions/s", per_second(rate));
+        self.look(&text, tick.at_ns, tick.interval.oldest_ns, tick.spec.duration);
+    }
+}
+
 impl Observer for Watch<'_, '_> {
     fn measuring(&mut self, _job: &Job) {
         self.scene.begin();
     }
 
     fn tick(&mut self, tick: &Tick<'_>) {
-        let dirty = self.scene.note();
-        self.progress.detail(&format!(": {}, {} dirty", rate_text(tick), Bytes(dirty >> 20 << 20)));
-        let oldest_ns = tick.interval.oldest_ns;
-        if let Some(most_ns) = self.abort_age_ns.filter(|most| oldest_ns > *most && self.aborted.is_none()) {
-            self.abort(oldest_ns, most_ns);
-        }
-        let over = tick.at_ns as f64 > tick.job.duration.0 as f64 * (1.0 + GRACE);
-        if over || self.stop.requested().is_some() {
-            self.scene.end_floods();
-        }
+        self.look(&rate_text(tick), tick.at_ns, tick.interval.oldest_ns, tick.job.duration);
     }
 }
 

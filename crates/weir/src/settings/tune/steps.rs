@@ -2,6 +2,7 @@
 
 use weir_core::experiment::{Arm, Workload};
 use weir_core::knob::Setting;
+use weir_core::oltp::OltpSpec;
 use weir_core::units::Bytes;
 use weir_core::workload::draft::Draft;
 use weir_core::workload::spec::{BlockSize, EngineKind, OpenSync};
@@ -16,12 +17,14 @@ const DROP_CACHES: &str = "drop-caches";
 /// The same as a setting.
 const DROP_CACHES_SETTING: &str = "vm.drop_caches=3";
 const OF_JOB: &str = "job:";
+const OF_DB: &str = "db:";
 /// Beginnings of knobs' names that have no device.
-const KNOBS: [&str; 4] = ["vm.", "bdi:", "cgroup:", "@"];
+const KNOBS: [&str; 6] = ["vm.", "bdi:", "cgroup:", "mysql:", "postgres:", "@"];
 
 /// One change over what was before.
 enum Change {
     Job(String, String),
+    Db(String, String),
     Knob(Setting),
 }
 
@@ -54,10 +57,20 @@ fn apply(arm: &mut Arm, text: &str, device: Option<&str>) -> anyhow::Result<()> 
                 arm.settings.retain(|other| other.knob != setting.knob);
                 arm.settings.push(setting);
             }
+            Change::Db(key, value) => {
+                let Workload::Transactions(transactions) = &mut arm.workload else {
+                    let what =
+                        format!("`{part}` is of a database's transactions, which are not the workload here");
+                    let hint = Some("name them with --db 'read_write --mysql'".to_string());
+                    return Err(Usage { what, hint }.into());
+                };
+                transactions.spec = with_field(&transactions.spec, &key, &value)?;
+            }
             Change::Job(key, value) => {
                 let Workload::Job(job) = &mut arm.workload else {
-                    let what = format!("`{part}` is of weir's jobs, and a command is measured");
-                    let hint = Some("change the command itself: --a-command and --b-command".to_string());
+                    let what = format!("`{part}` is of weir's jobs, and something else is measured");
+                    let hint = "transactions change by db:KEY=VALUE; a command itself, by --a-command and --b-command";
+                    let hint = Some(hint.to_string());
                     return Err(Usage { what, hint }.into());
                 };
                 **job = with_key(job, &key, &value)?;
@@ -71,16 +84,35 @@ fn change(part: &str, device: Option<&str>) -> anyhow::Result<Change> {
     if part == DROP_CACHES {
         return Ok(Change::Knob(setting(DROP_CACHES_SETTING, None)?));
     }
-    let of_job = part.strip_prefix(OF_JOB);
-    let (key, value) = of_job.unwrap_or(part).split_once('=').ok_or_else(|| Usage {
+    let (of_job, of_db) = (part.strip_prefix(OF_JOB), part.strip_prefix(OF_DB));
+    let (key, value) = of_job.or(of_db).unwrap_or(part).split_once('=').ok_or_else(|| Usage {
         what: format!("`{part}` is no KEY=VALUE"),
         hint: Some(format!("such as block=16k, vm.swappiness=0, @/scheduler=none, or {DROP_CACHES}")),
     })?;
+    if of_db.is_some() {
+        return Ok(Change::Db(key.trim().to_string(), value.trim().to_string()));
+    }
     let is_knob = key.contains('/') || KNOBS.iter().any(|beginning| key.starts_with(beginning));
     if of_job.is_none() && is_knob {
         return Ok(Change::Knob(setting(part, device)?));
     }
     Ok(Change::Job(key.trim().to_string(), value.trim().to_string()))
+}
+
+/// Transactions with one field changed, as a record would state it.
+fn with_field(spec: &OltpSpec, key: &str, value: &str) -> anyhow::Result<OltpSpec> {
+    let refused = |why: String| Usage {
+        what: format!("`{OF_DB}{key}={value}`: {why}"),
+        hint: Some("such as db:threads=8, db:script=commit, db:prepared=false".to_string()),
+    };
+    let mut fields = serde_json::to_value(spec)?;
+    let Some(field) = fields.get_mut(key.replace('_', "-")) else {
+        return Err(refused("there is no such field".to_string()).into());
+    };
+    *field = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::from(value));
+    let spec: OltpSpec = serde_json::from_value(fields).map_err(|error| refused(error.to_string()))?;
+    weir_core::oltp::validate::spec(&spec).map_err(usage)?;
+    Ok(spec)
 }
 
 /// A job with one key changed, as a job file would state it; text needs no quotes.

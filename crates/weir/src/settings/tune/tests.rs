@@ -45,7 +45,7 @@ fn arms(words: &str) -> Result<Vec<Arm>, String> {
 fn job(arm: &Arm) -> &Job {
     match &arm.workload {
         Workload::Job(job) => job,
-        Workload::Command(spec) => panic!("{spec:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -96,7 +96,7 @@ fn two_ways_are_settings_jobs_or_commands() {
     let commands = arms("ab --a-command|=echo x=1|--b-command|=echo x=2|--metric|=x=x=([0-9]+)").unwrap();
     match &commands[1].workload {
         Workload::Command(spec) => assert_eq!(spec.command, "echo x=2"),
-        Workload::Job(job) => panic!("{job:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

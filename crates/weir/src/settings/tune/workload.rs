@@ -1,8 +1,9 @@
-//! What a trial measures: a job from flags, a job file or a fileio command line, or a command.
+//! What a trial measures: a job from flags, a job file or a fileio command line, a database's transactions, or a command.
 
 use std::path::PathBuf;
 
-use weir_core::experiment::{CommandSpec, Workload};
+use clap::Parser;
+use weir_core::experiment::{CommandSpec, Transactions, Workload};
 use weir_core::sysbench::{self, Log, Request};
 use weir_core::units::{Bytes, Nanos};
 use weir_core::workload::Job;
@@ -10,9 +11,13 @@ use weir_core::workload::draft::Draft;
 use weir_core::workload::spec::{Access, BlockSize, Distribution, SyncMode, Target};
 
 use crate::cli::bench;
+use crate::cli::db::workload::RunArgs;
 use crate::cli::tune::CommonArgs;
+use crate::cmd::db::{Premises, admit};
 use crate::failure::Usage;
+use crate::servers;
 use crate::settings::bench as bench_settings;
+use crate::settings::db::workload as db_workload;
 
 /// What is measured where.
 #[derive(Debug, Clone)]
@@ -71,7 +76,7 @@ impl Measured {
     /// Names of a command's figures.
     pub fn figures(&self) -> Vec<&str> {
         match &self.workload {
-            Workload::Job(_) => Vec::new(),
+            Workload::Job(_) | Workload::Transactions(_) => Vec::new(),
             Workload::Command(spec) => spec.metrics.iter().map(|(name, _)| name.as_str()).collect(),
         }
     }
@@ -80,13 +85,18 @@ impl Measured {
     pub fn job(&self) -> Option<&Job> {
         match &self.workload {
             Workload::Job(job) => Some(job),
-            Workload::Command(_) => None,
+            Workload::Transactions(_) | Workload::Command(_) => None,
         }
     }
 
-    /// The time that the job itself states.
+    /// The time that the workload itself states.
     pub fn duration(&self) -> Option<Nanos> {
-        self.job().map(|job| job.duration).filter(|duration| duration.0 > 0)
+        let duration = match &self.workload {
+            Workload::Job(job) => Some(job.duration),
+            Workload::Transactions(transactions) => Some(transactions.spec.duration),
+            Workload::Command(_) => None,
+        };
+        duration.filter(|duration| duration.0 > 0)
     }
 }
 
@@ -95,6 +105,9 @@ pub fn read(args: &CommonArgs, base: Base, notes: &mut Vec<String>) -> anyhow::R
     let metrics = args.metric.iter().map(|text| metric(text)).collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(command) = &args.command {
         return of_command(args, command, metrics);
+    }
+    if let Some(line) = &args.db {
+        return of_db(line, args);
     }
     if !metrics.is_empty() {
         let hint = Some("say what to run with --command, or --a-command and --b-command".to_string());
@@ -128,6 +141,36 @@ fn of_command(args: &CommonArgs, command: &str, metrics: Vec<(String, String)>) 
     })?;
     let place = args.workload.place.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     Ok(Measured { workload: Workload::Command(spec), place: place.canonicalize().unwrap_or(place) })
+}
+
+/// `weir db run`'s command line, as clap takes it.
+#[derive(Debug, clap::Parser)]
+struct DbLine {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// A server that is there, with the workload's tables: looked at now, so that no trial has to fail for it.
+fn of_db(line: &str, args: &CommonArgs) -> anyhow::Result<Measured> {
+    let words = std::iter::once("run")
+        .chain(line.split_whitespace().skip_while(|word| ["weir", "db", "run"].contains(word)));
+    let DbLine { run } = DbLine::try_parse_from(words).map_err(|error| {
+        let said = error.to_string();
+        let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
+        Usage {
+            what: format!("--db: {first}"),
+            hint: Some("it takes the options of `weir db run`".to_string()),
+        }
+    })?;
+    let spec = db_workload::spec(run.script, &run.workload);
+    weir_core::oltp::validate::spec(&spec).map_err(bench_settings::usage)?;
+    let mut premises = Premises::enter(&run.connect)?;
+    admit(&mut premises, &spec, run.workload.tables.sysbench_tables)?;
+    let server = servers::name(&premises.login.servers);
+    let typed = args.workload.place.dir.clone();
+    let place = typed.or(premises.data_dir).unwrap_or_else(|| PathBuf::from("."));
+    let workload = Workload::Transactions(Box::new(Transactions { spec, server }));
+    Ok(Measured { workload, place: place.canonicalize().unwrap_or(place) })
 }
 
 fn metric(text: &str) -> anyhow::Result<(String, String)> {

@@ -46,7 +46,7 @@ pub fn experiment(study: &Study<'_>) -> String {
     body.push_str(&under_which_conditions(record));
     body.push_str(&section("again", "How to run it again", &again(study)));
     page(&Page {
-        title: format!("weir tune {}: {}", study.experiment.design, study.finding.headline),
+        title: format!("{}: {}", study.title(), study.finding.headline),
         kind: format!("tune {}", study.experiment.design),
         date: date(&record.started_at),
         foot: format!("weir {} · record {}", record.weir_version, record.id),

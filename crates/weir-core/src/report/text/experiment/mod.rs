@@ -37,12 +37,7 @@ pub fn experiment(study: &Study<'_>) -> String {
 
 fn head(study: &Study<'_>) -> String {
     let mut out = String::new();
-    labelled_at(
-        &mut out,
-        "",
-        0,
-        &format!("weir tune {}: {}", study.experiment.design, study.finding.headline),
-    );
+    labelled_at(&mut out, "", 0, &format!("{}: {}", study.title(), study.finding.headline));
     let record = study.record;
     labelled_at(
         &mut out,

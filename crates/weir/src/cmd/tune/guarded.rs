@@ -1,0 +1,69 @@
+//! A guard beside a trial: weir's own daemon, for as long as the trial lasts at most.
+
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Loading its programs takes a second or two on a busy machine.
+const READY_LIMIT: Duration = Duration::from_secs(20);
+/// Whatever becomes of this process, the guard ends and leads back its limits this long after the trial should have.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// A running guard; dropping it ends it and waits until its limits are led back.
+pub struct Guarded(Child);
+
+impl Guarded {
+    /// Starts a guard of the device under `place` and waits until it watches.
+    pub fn start(place: &Path, lasting: Duration) -> anyhow::Result<Guarded> {
+        let folder = tempfile_folder()?;
+        let socket = folder.join("notify");
+        let said =
+            UnixDatagram::bind(&socket).with_context(|| format!("cannot listen at {}", socket.display()))?;
+        said.set_read_timeout(Some(READY_LIMIT))?;
+        let child = Command::new("/proc/self/exe")
+            .args(["guard", "run", "--no-history", "--duration"])
+            .arg(format!("{}s", (lasting + GRACE).as_secs()))
+            .arg(place)
+            .env("NOTIFY_SOCKET", &socket)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("cannot start a guard")?;
+        let guarded = Guarded(child);
+        let ready = wait_until_ready(&said);
+        let _ = std::fs::remove_dir_all(&folder);
+        ready.map(|()| guarded)
+    }
+}
+
+fn wait_until_ready(said: &UnixDatagram) -> anyhow::Result<()> {
+    let mut message = [0; 4096];
+    loop {
+        let length =
+            said.recv(&mut message).context("the guard did not come to watch; `weir guard run` says why")?;
+        if message[..length].split(|byte| *byte == b'\n').any(|line| line == b"READY=1") {
+            return Ok(());
+        }
+    }
+}
+
+/// A folder of this process in the system's folder for such.
+fn tempfile_folder() -> anyhow::Result<std::path::PathBuf> {
+    let folder = std::env::temp_dir().join(format!("weir-guarded-{}", crate::store::new_id()));
+    std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.0.id() as i32) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = self.0.wait();
+    }
+}
