@@ -93,11 +93,10 @@ fn eliminate(mut m: [[f64; 4]; 3]) -> Option<[f64; 3]> {
         if m[column][column].abs() < f64::MIN_POSITIVE {
             return None;
         }
+        let pivot = m[column];
         for other in (0..3).filter(|other| *other != column) {
-            let factor = m[other][column] / m[column][column];
-            for k in column..4 {
-                m[other][k] -= factor * m[column][k];
-            }
+            let factor = m[other][column] / pivot[column];
+            m[other].iter_mut().zip(pivot).for_each(|(term, of_pivot)| *term -= factor * of_pivot);
         }
     }
     Some([m[0][3] / m[0][0], m[1][3] / m[1][1], m[2][3] / m[2][2]])

@@ -22,7 +22,7 @@ mod watch;
 pub use self::premises::Premises;
 pub use self::run::admit;
 use crate::cli::db::{Args, Command};
-use crate::failure::{Lacking, Outcome};
+use crate::failure::Outcome;
 
 /// Runs the command that was typed.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
@@ -39,9 +39,4 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Flood(args) => flood::run(*args, command),
         Command::Sandbox(args) => sandbox::run(args, command),
     }
-}
-
-/// The answer of a command that is not built.
-fn not_yet() -> anyhow::Result<Outcome> {
-    Err(Lacking { what: "this command is not built yet".to_string(), hint: None }.into())
 }

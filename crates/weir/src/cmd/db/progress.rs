@@ -143,6 +143,7 @@ mod tests {
             ignored_errors: 2,
             reconnects: 0,
             queued: 1_500,
+            threads: &Vec::new,
         };
         let expected =
             "4 of 10 s  oldest in flight 3.00 s  700 tps  p50 2.00 ms  p99 9.00 ms  1,500 due  2 errors";
