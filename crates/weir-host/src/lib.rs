@@ -8,6 +8,7 @@ mod block;
 mod cgroup;
 mod conditions;
 mod cpu;
+mod databases;
 mod devices;
 mod diskstats;
 pub mod error;

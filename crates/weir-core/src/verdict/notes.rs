@@ -38,6 +38,17 @@ pub struct DoctorNotes {
     pub bars: Vec<Bar>,
     /// Why stages could not be seen, where they could not.
     pub stages_unseen: Option<String>,
+    /// Database servers whose data lie on the file system that was examined.
+    pub databases: Vec<DatabaseNote>,
+}
+
+/// A database server that ran meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseNote {
+    /// `mysql` or `postgres`.
+    pub family: String,
+    /// Where its data lie.
+    pub data_dir: String,
 }
 
 /// What others did to machine and device before anything was measured.

@@ -110,6 +110,16 @@ fn a_fast_device_may_lose_most_of_its_commits_and_still_serve() {
 }
 
 #[test]
+fn a_server_with_its_data_here_is_offered_to_be_examined() {
+    let mut record = healthy().record(Vec::new());
+    record.extra["databases"] = serde_json::json!([{"family": "postgres", "data_dir": "/srv/db/pg"}]);
+    let offered = from_record(&record).unwrap().next;
+    assert_eq!(offered.len(), 1);
+    assert_eq!(offered[0].command, "weir db doctor --postgres");
+    assert!(offered[0].why.contains("/srv/db/pg"), "{}", offered[0].why);
+}
+
+#[test]
 fn sweep_and_guard_are_offered_where_commits_collapse_and_nowhere_else() {
     assert!(report(healthy()).next.is_empty());
     assert!(report(Lab::new()).next.is_empty());

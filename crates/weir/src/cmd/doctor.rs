@@ -10,13 +10,16 @@ mod room;
 mod survey;
 mod timeline;
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use weir_core::knob::Family;
 use weir_core::report::html;
 use weir_core::result::Record;
 use weir_core::units::Bytes;
-use weir_core::verdict::notes::{self, DoctorNotes};
+use weir_core::verdict::notes::{self, DatabaseNote, DoctorNotes};
 use weir_core::verdict::{self, DoctorReport};
 use weir_host::knob::{Journal, recover_stale};
 use weir_io::runner::Stop;
@@ -133,9 +136,26 @@ fn examination<'a>(
         budget_ns: plan.mode.budget_ns,
         bars: args.require.clone(),
         stages_unseen: exam.stages.unseen(),
+        databases: databases_at(survey),
         ..DoctorNotes::default()
     };
     exam
+}
+
+/// Servers with their data on the file system examined.
+fn databases_at(survey: &Survey) -> Vec<DatabaseNote> {
+    let device = |path: &Path| fs::metadata(path).map(|data| data.dev()).ok();
+    let here = device(&survey.path);
+    let servers = survey.host.database_servers().into_iter();
+    let here = servers.filter(|server| here.is_some() && device(&server.data_dir) == here);
+    here.map(|server| DatabaseNote {
+        family: match server.family {
+            Family::MySql => "mysql".to_string(),
+            Family::Postgres => "postgres".to_string(),
+        },
+        data_dir: server.data_dir.display().to_string(),
+    })
+    .collect()
 }
 
 /// Watches others, measures, floods. What was measured before an interruption stays in the examination.

@@ -10,7 +10,7 @@ const THREADS: u32 = 10;
 
 /// The experiments worth making, and what a collapse calls for.
 pub fn steps(view: &View) -> Vec<NextStep> {
-    dirty_limit(view).into_iter().chain(guard(view)).collect()
+    dirty_limit(view).into_iter().chain(guard(view)).chain(database(view)).collect()
 }
 
 /// Commits that collapse under a bulk writer, whatever their number of threads: the limit in closed loop.
@@ -20,6 +20,19 @@ fn guard(view: &View) -> Option<NextStep> {
         why: "The guard turns the limit as the load changes; in shadow it touches nothing.".to_string(),
         command: "sudo weir guard run --shadow".to_string(),
         purpose: "hold commits as the load changes".to_string(),
+    })
+}
+
+/// A server that has its data here: what storage can do is half of what limits it.
+fn database(view: &View) -> Option<NextStep> {
+    let found = view.notes.databases.first()?;
+    Some(NextStep {
+        why: format!(
+            "A database server has its data here, in {}: what limits it is for it to say.",
+            found.data_dir
+        ),
+        command: format!("weir db doctor --{}", found.family),
+        purpose: "examine the server".to_string(),
     })
 }
 
