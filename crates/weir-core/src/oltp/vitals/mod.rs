@@ -141,7 +141,7 @@ pub struct Vitals {
     pub dirty: Option<f64>,
     /// What sessions did, looked at ten times a second; idle ones are not counted.
     pub sessions: Sessions,
-    /// CPU time that this process spent on looking.
+    /// Time that looking took, waits for the server included.
     pub cost_ns: u64,
     /// Sentences: what could not be seen, and what would let it be seen.
     pub unseen: Vec<String>,
