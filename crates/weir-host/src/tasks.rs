@@ -250,7 +250,14 @@ mod tests {
     #[test]
     fn a_thread_of_this_process_is_seen_running() {
         let thread = own_thread();
-        let clock = Host::live().task_clock(thread).unwrap().unwrap();
+        // The scheduler books a thread's time at its next tick, and a test's thread may be younger than that.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let clock = loop {
+            let clock = Host::live().task_clock(thread).unwrap().unwrap();
+            if clock.on_ns > 0 || std::time::Instant::now() > until {
+                break clock;
+            }
+        };
         assert!(clock.on_ns > 0, "{clock:?}");
         assert_eq!(Host::live().process_of(thread), Some(std::process::id()));
         assert_eq!(Host::live().off_cpu(thread).unwrap(), Some(OffCpu::Runs));

@@ -53,9 +53,21 @@ pub fn with_limit(mut error: DbError, servers: &[Server]) -> DbError {
     if error.is_full()
         && let DbError::Connections { allowed, .. } = &mut error
     {
-        *allowed = servers.iter().filter_map(|server| limit(server).ok().flatten()).min();
+        *allowed = servers.iter().filter_map(limit_once_there_is_room).min();
     }
     error
+}
+
+/// Connections that were just closed may still count in the server for a moment.
+fn limit_once_there_is_room(server: &Server) -> Option<u64> {
+    const TRIES: u32 = 20;
+    for _ in 0..TRIES {
+        match limit(server) {
+            Err(error) if error.is_full() => std::thread::sleep(std::time::Duration::from_millis(50)),
+            answer => return answer.ok().flatten(),
+        }
+    }
+    None
 }
 
 fn limit(server: &Server) -> Result<Option<u64>, DbError> {

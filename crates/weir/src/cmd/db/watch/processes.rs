@@ -11,13 +11,13 @@ pub struct Processes(HashMap<u32, (u64, u64)>);
 impl Processes {
     /// Reads the clocks of all that are known and of these; one that has ended keeps its last.
     pub fn look(&mut self, others: &[u32]) {
+        for (process, (_, last_ns)) in &mut self.0 {
+            *last_ns = process_cpu_ns(*process).unwrap_or(*last_ns);
+        }
         for process in others {
             if let Some(now_ns) = process_cpu_ns(*process) {
                 self.0.entry(*process).or_insert((now_ns, now_ns));
             }
-        }
-        for (process, (_, last_ns)) in &mut self.0 {
-            *last_ns = process_cpu_ns(*process).unwrap_or(*last_ns);
         }
     }
 
