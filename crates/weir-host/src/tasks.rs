@@ -249,18 +249,26 @@ mod tests {
 
     #[test]
     fn a_thread_of_this_process_is_seen_running() {
-        let thread = own_thread();
-        // The scheduler books a thread's time at its next tick, and a test's thread may be younger than that.
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        let clock = loop {
-            let clock = Host::live().task_clock(thread).unwrap().unwrap();
-            if clock.on_ns > 0 || std::time::Instant::now() > until {
-                break clock;
-            }
-        };
-        assert!(clock.on_ns > 0, "{clock:?}");
-        assert_eq!(Host::live().process_of(thread), Some(std::process::id()));
-        assert_eq!(Host::live().off_cpu(thread).unwrap(), Some(OffCpu::Runs));
+        let (tell, told) = std::sync::mpsc::channel();
+        let seen = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                tell.send(own_thread()).unwrap();
+                while !seen.load(std::sync::atomic::Ordering::Relaxed) {}
+            });
+            let (host, thread) = (Host::live(), told.recv().unwrap());
+            let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+            // The scheduler books a thread's time at its next tick, and the thread may be younger than that.
+            let runs = || {
+                let clock = host.task_clock(thread).unwrap().unwrap();
+                clock.on_ns > 0 && host.off_cpu(thread).unwrap() == Some(OffCpu::Runs)
+            };
+            while !runs() && std::time::Instant::now() < until {}
+            let (runs, process) = (runs(), host.process_of(thread));
+            seen.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(runs);
+            assert_eq!(process, Some(std::process::id()));
+        });
     }
 
     /// The kernel's number of this thread, as its own folder says it.

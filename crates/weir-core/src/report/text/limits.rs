@@ -74,7 +74,8 @@ mod tests {
         let text = limits(&judge(&evidence));
         let first = text.lines().next().unwrap();
         assert!(first.starts_with("verdict  limited by commit latency on the device vda: 83 %"), "{text}");
-        for part in ["evidence", "chain", "at most", "commit waits for the log  ███", "unseen   how long"]
+        for part in
+            ["evidence", "chain", "at most", "commit waits for the log  ", "  ███", "unseen   how long"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }

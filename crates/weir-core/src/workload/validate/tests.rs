@@ -27,7 +27,7 @@ fn impossible_combinations_are_refused() {
         (Job { read_percent: -0.1, ..writer() }, "a share of -0.1 % reads"),
         (Job { read_percent: f64::NAN, ..writer() }, "a share of NaN % reads"),
         (Job { rate: rate(0.0), ..writer() }, "a rate of 0 per second"),
-        (Job { rate: rate(f64::INFINITY), ..writer() }, "a rate of inf operations"),
+        (Job { rate: rate(f64::INFINITY), ..writer() }, "a rate of inf per second"),
         (Job { data: Data::Compressible(101.0), ..writer() }, "compressible to 101 %"),
         (Job { block: fixed(0), ..writer() }, "a block of 0 bytes"),
         (Job { block: fixed(1000), ..writer() }, "O_DIRECT moves whole sectors"),
