@@ -29,6 +29,7 @@ use self::configure::Places;
 use self::layout::{Identity, Layout};
 use self::minder::Minder;
 use self::registry::RunFolder;
+use crate::connection::Connection;
 use crate::server::{Place, Secret, Server, Tls};
 
 pub use self::binaries::Binaries;
@@ -239,16 +240,11 @@ impl Sandbox {
         }
     }
 
-    /// Whether the server takes logins: MySQL listens only then and greets, PostgreSQL writes it into its pid file.
+    /// Whether the server takes logins: MySQL listens only then and greets.
     fn answers(&self) -> bool {
         match self.spec.flavour.dialect() {
-            Dialect::Postgres => {
-                let pid_file =
-                    fs::read_to_string(self.layout.data().join("postmaster.pid")).unwrap_or_default();
-                // Line 8 (miscadmin.h, LOCK_FILE_LINE_PM_STATUS).
-                pid_file.lines().nth(7).is_some_and(|status| status.trim() == "ready")
-                    && self.socket().exists()
-            }
+            // After a crash its pid file says what the server before it was: only a login tells.
+            Dialect::Postgres => self.socket().exists() && Connection::open(&self.server()).is_ok(),
             Dialect::MySql => {
                 let Ok(mut stream) = UnixStream::connect(self.socket()) else { return false };
                 let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
