@@ -127,7 +127,9 @@ fn every_script_runs_from_prepare_to_cleanup_and_leaves_nothing() {
                 );
             }
             let empty: u64 = record.kinds.values().map(|kind| kind.empty).sum();
-            assert!(empty == 0 || script == Script::Delete || record.retried > 0, "{about}: {empty}");
+            // An update that waited for another transaction's delete and insert of its row finds the row gone.
+            let deletes = matches!(script, Script::Delete | Script::ReadWrite | Script::WriteOnly);
+            assert!(empty == 0 || deletes || record.retried > 0, "{about}: {empty}");
             assert_eq!(record.server.dialect, Some(flavour.dialect()), "{about}");
             assert!(!record.server.version.is_empty() && record.server.places.len() == 1, "{about}");
 
