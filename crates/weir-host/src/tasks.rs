@@ -254,7 +254,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 tell.send(own_thread()).unwrap();
-                while !seen.load(std::sync::atomic::Ordering::Relaxed) {}
+                while !seen.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
             });
             let (host, thread) = (Host::live(), told.recv().unwrap());
             let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
