@@ -19,7 +19,7 @@ const MODULE_EDGES: [(&str, &[&str]); 14] = [
     ("target", &["units"]),
     ("trace", &["stats", "target", "units"]),
     ("result", &["stats", "target", "trace", "units", "workload"]),
-    ("knob", &["target", "units"]),
+    ("knob", &["oltp", "target", "units"]),
     ("oltp", &["result", "stats", "target", "trace", "units", "workload"]),
     ("experiment", &["knob", "oltp", "result", "stats", "target", "trace", "units", "workload"]),
     ("control", &["stats", "target", "units"]),

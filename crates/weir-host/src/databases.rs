@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use weir_core::knob::Family;
+use weir_core::oltp::Dialect;
 
 use crate::host::Host;
 
 /// Names of servers' processes.
-const NAMES: [(&str, Family); 3] =
-    [("mysqld", Family::MySql), ("mariadbd", Family::MySql), ("postgres", Family::Postgres)];
+const NAMES: [(&str, Dialect); 3] =
+    [("mysqld", Dialect::MySql), ("mariadbd", Dialect::MySql), ("postgres", Dialect::Postgres)];
 
 /// A running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseServer {
     /// Whose protocol it speaks.
-    pub family: Family,
+    pub family: Dialect,
     /// Where its data lie.
     pub data_dir: PathBuf,
 }
@@ -58,6 +58,6 @@ mod tests {
         }
         let found = Host::at(folder.path()).database_servers();
         let server = |family, dir: &str| DatabaseServer { family, data_dir: PathBuf::from(dir) };
-        assert_eq!(found, [server(Family::MySql, "/srv/db"), server(Family::Postgres, "/srv/pg")]);
+        assert_eq!(found, [server(Dialect::MySql, "/srv/db"), server(Dialect::Postgres, "/srv/pg")]);
     }
 }

@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use weir_core::knob::{Family, ServerName, Value};
+use weir_core::knob::{ServerName, Value};
 use weir_core::oltp::Dialect;
 use weir_db::credentials::{self, Around, Layer, Typed};
 use weir_db::{Connection, DbError, Place, Server, TlsMode};
@@ -22,11 +22,7 @@ pub fn name_of(server: &Server) -> ServerName {
         tcp => tcp.to_string(),
     };
     let user = if server.user.is_empty() { String::new() } else { format!("{}@", server.user) };
-    let family = match server.dialect {
-        Dialect::MySql => Family::MySql,
-        Dialect::Postgres => Family::Postgres,
-    };
-    ServerName { family, place: format!("{user}{place}") }
+    ServerName { family: server.dialect, place: format!("{user}{place}") }
 }
 
 /// Where such a server is, and how to log in to it.
@@ -41,11 +37,7 @@ fn server_of(name: &ServerName) -> Result<Server, Unreached> {
     } else {
         stated.hosts = credentials::parse_hosts(place).map_err(|error| refused(error.to_string()))?;
     }
-    let dialect = match name.family {
-        Family::MySql => Dialect::MySql,
-        Family::Postgres => Dialect::Postgres,
-    };
-    let typed = Typed { dialect: Some(dialect), stated, ..Typed::default() };
+    let typed = Typed { dialect: Some(name.family), stated, ..Typed::default() };
     let login = credentials::resolve(&typed, &Around::live()).map_err(|error| refused(error.to_string()))?;
     login.servers.into_iter().next().ok_or_else(|| refused("it names no server".to_string()))
 }
@@ -112,7 +104,7 @@ fn unreached(name: &ServerName, error: &DbError) -> Unreached {
         }
         _ => false,
     };
-    Unreached { why: error.to_string(), gone: is_down && name.family == Family::MySql }
+    Unreached { why: error.to_string(), gone: is_down && name.family == Dialect::MySql }
 }
 
 impl Servers for Reached {
@@ -124,8 +116,10 @@ impl Servers for Reached {
     fn write(&self, server: &ServerName, variable: &str, value: &Value) -> Result<(), Unreached> {
         let mut connection = open(server)?;
         let written = match server.family {
-            Family::MySql => connection.run(&format!("SET GLOBAL {variable} = {}", literal(value))).map(drop),
-            Family::Postgres => alter_system(&mut connection, variable, value),
+            Dialect::MySql => {
+                connection.run(&format!("SET GLOBAL {variable} = {}", literal(value))).map(drop)
+            }
+            Dialect::Postgres => alter_system(&mut connection, variable, value),
         };
         written.map_err(|error| unreached(server, &error))
     }

@@ -1,54 +1,34 @@
 //! Beside: a workload alone, beside a bulk writer, and beside one while a guard holds the latency of syncs. What does the
 //! flood take, what does the guard give back, and what does the bulk pay for it?
 
-use serde::{Deserialize, Serialize};
-
 use crate::experiment::Arm;
 use crate::experiment::design::{Design, Observation, Proposal};
 use crate::experiment::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
-use crate::experiment::goal::Goal;
 use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
-use crate::experiment::schedule::{Schedule, shuffled};
+use crate::experiment::plan::ArmsPlan;
+use crate::experiment::schedule::Schedule;
 use crate::experiment::words;
-use crate::stats::random::Random;
 use crate::units::megabytes_per_second;
 
 const ALONE: usize = 0;
 const FLOODED: usize = 1;
 const GUARDED: usize = 2;
 
-/// What such an experiment is made from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BesidePlan {
-    /// Alone, beside the flood, and (where there is to be a guard) beside the flood with a guard.
-    pub arms: Vec<Arm>,
-    /// How often each is run.
-    pub repeats: u32,
-    /// Measured time of a trial.
-    pub duration_ns: u64,
-    /// Abort a trial when an operation is outstanding longer than this.
-    #[serde(default)]
-    pub abort_age_ns: Option<u64>,
-    /// Seed of the order of trials and of the resamples.
-    pub seed: u64,
-    /// What is to improve.
-    pub goal: Goal,
-}
-
 /// Such an experiment under way.
 #[derive(Debug, Clone)]
 pub struct Beside {
-    plan: BesidePlan,
+    plan: ArmsPlan,
     schedule: Schedule,
 }
 
 impl Beside {
-    /// An experiment by a plan.
+    /// An experiment by a plan, whose arms are: alone, beside the flood, and (where there is to be a guard) beside the
+    /// flood with a guard.
     ///
     /// # Errors
     /// A sentence where the arms are not those above; no repeats, or no time.
-    pub fn new(plan: BesidePlan) -> Result<Beside, String> {
+    pub fn new(plan: ArmsPlan) -> Result<Beside, String> {
         let kinds: Vec<(bool, bool)> =
             plan.arms.iter().map(|arm| (!arm.floods.is_empty(), arm.guarded)).collect();
         let expected = [(false, false), (true, false), (true, true)];
@@ -57,14 +37,8 @@ impl Beside {
                 "its arms are the workload alone, beside a flood, and beside one with a guard".to_string()
             );
         }
-        if plan.repeats == 0 || plan.duration_ns == 0 {
-            return Err("it needs at least one repeat, and trials that last".to_string());
-        }
-        let mut random = Random::new(plan.seed);
-        let all: Vec<usize> = (0..plan.arms.len()).collect();
-        let blocks = (0..plan.repeats).map(|_| shuffled(&mut random, all.clone())).collect();
-        let schedule = Schedule::new(blocks, plan.duration_ns, plan.abort_age_ns);
-        Ok(Beside { plan, schedule })
+        plan.check("it")?;
+        Ok(Beside { schedule: plan.shuffled(), plan })
     }
 
     fn is_guarded(&self) -> bool {
@@ -161,14 +135,16 @@ impl Design for Beside {
 mod tests {
     use super::*;
     use crate::experiment::Outcome;
+    use crate::experiment::goal::Goal;
     use crate::experiment::synthetic::{Truth, arm, measures};
+    use crate::stats::random::Random;
 
-    fn plan(guarded: bool) -> BesidePlan {
+    fn plan(guarded: bool) -> ArmsPlan {
         let flooded = Arm { floods: vec!["dd".to_string()], ..arm("beside dd", &[], true) };
         let with_guard = Arm { guarded: true, label: "with the guard".to_string(), ..flooded.clone() };
         let mut arms = vec![arm("alone", &[], false), flooded];
         arms.extend(guarded.then_some(with_guard));
-        BesidePlan {
+        ArmsPlan {
             arms,
             repeats: 6,
             duration_ns: 10_000_000_000,
@@ -217,6 +193,6 @@ mod tests {
         let mut one = plan(false);
         one.arms.truncate(1);
         assert!(Beside::new(one).is_err());
-        assert!(Beside::new(BesidePlan { duration_ns: 0, ..plan(true) }).is_err());
+        assert!(Beside::new(ArmsPlan { duration_ns: 0, ..plan(true) }).is_err());
     }
 }

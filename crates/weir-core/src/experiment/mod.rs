@@ -15,6 +15,7 @@ pub mod judge;
 pub mod ladder;
 pub mod log;
 pub mod measures;
+pub mod plan;
 #[cfg(test)]
 mod properties;
 pub mod prune;
@@ -32,15 +33,16 @@ mod words;
 
 pub use ab::{Ab, AbPlan};
 pub use arm::{Arm, CommandSpec, Transactions, Workload};
-pub use beside::{Beside, BesidePlan};
+pub use beside::Beside;
 pub use design::{Design, Observation, Outcome, Phase, Proposal};
 pub use finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
 pub use goal::{BadGoal, Base, Bases, Bound, Goal, Limit};
-pub use ladder::{Ladder, LadderPlan};
+pub use ladder::Ladder;
 pub use log::{Conduct, Experiment, TrialLog, Washout};
 pub use measures::{Figures, Measures, Metric, Second};
+pub use plan::ArmsPlan;
 pub use race::{Race, RacePlan};
 pub use replay::{build, replay};
-pub use scale::{Law, Scale, ScalePlan};
+pub use scale::{Law, Scale};
 pub use study::{NotAnExperiment, Role, Study, TimeUsed};
 pub use sweep::{Sweep, SweepPlan};

@@ -6,7 +6,7 @@ use crate::experiment::design::Outcome;
 use crate::experiment::goal::Goal;
 use crate::experiment::replay::{build, replay};
 use crate::experiment::synthetic::{self, Truth, experiment, run};
-use crate::experiment::{AbPlan, Arm, Experiment, LadderPlan, Observation, Proposal, SweepPlan};
+use crate::experiment::{AbPlan, Arm, ArmsPlan, Experiment, Observation, Proposal, SweepPlan};
 use crate::stats::random::Random;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -40,7 +40,7 @@ fn plan(design: &str, arms: usize, blocks: u32, seconds: u64, goal: &Goal) -> se
                 refine: design == "refined sweep",
             })
         }
-        "ladder" => serde_json::to_value(LadderPlan {
+        "ladder" => serde_json::to_value(ArmsPlan {
             arms: all,
             repeats: blocks,
             duration_ns,

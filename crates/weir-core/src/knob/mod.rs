@@ -11,7 +11,7 @@ pub mod script;
 pub mod value;
 
 pub use catalog::{Kind, Risk, ScopeKind, Spec};
-pub use name::{Family, KnobName, Scope, ServerName};
+pub use name::{KnobName, Scope, ServerName};
 pub use plan::{Plan, Refusal, Step};
 pub use reading::{Became, Owner, Reading};
 pub use value::{Setting, Value};

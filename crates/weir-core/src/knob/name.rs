@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::oltp::Dialect;
+
 /// One setting of one thing. Prints and parses as `vm.swappiness`, `sda/nr_requests`, `sda/iosched/fifo_batch`,
 /// `sda/bdi/max_ratio`, `bdi:0:44/max_ratio`, `cgroup:/db.slice/memory.high`,
 /// `cgroup:/db.slice/io.max/8:0/wbps` or `mysql:root@/run/db.sock/innodb_io_capacity`. Sysctls of which one zeroes the other are one knob: `vm.dirty_bytes` and
@@ -38,23 +40,14 @@ pub enum Scope {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName {
     /// Whose protocol it speaks.
-    pub family: Family,
+    pub family: Dialect,
     /// `USER@` where it is given, then the path of a socket, or `HOST:PORT`.
     pub place: String,
 }
 
-/// A family of database servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
-    /// MySQL and MariaDB.
-    MySql,
-    /// PostgreSQL.
-    Postgres,
-}
-
 impl ServerName {
-    const PREFIXES: [(&'static str, Family); 2] =
-        [("mysql:", Family::MySql), ("postgres:", Family::Postgres)];
+    const PREFIXES: [(&'static str, Dialect); 2] =
+        [("mysql:", Dialect::MySql), ("postgres:", Dialect::Postgres)];
 
     /// `mysql:PLACE/SETTING` in its two parts.
     fn split(text: &str) -> Option<(ServerName, &str)> {

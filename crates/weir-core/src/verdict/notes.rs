@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::doctor::{FloodPhase, FloodSample, PhaseKind};
+use crate::oltp::Dialect;
 use crate::trace::StageTable;
 use crate::units::{Bytes, Nanos};
 
@@ -45,8 +46,8 @@ pub struct DoctorNotes {
 /// A database server that ran meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseNote {
-    /// `mysql` or `postgres`.
-    pub family: String,
+    /// Whose protocol it speaks.
+    pub family: Dialect,
     /// Where its data lie.
     pub data_dir: String,
 }

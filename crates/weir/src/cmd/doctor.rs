@@ -15,7 +15,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir_core::knob::Family;
 use weir_core::report::html;
 use weir_core::result::Record;
 use weir_core::units::Bytes;
@@ -148,14 +147,8 @@ fn databases_at(survey: &Survey) -> Vec<DatabaseNote> {
     let here = device(&survey.path);
     let servers = survey.host.database_servers().into_iter();
     let here = servers.filter(|server| here.is_some() && device(&server.data_dir) == here);
-    here.map(|server| DatabaseNote {
-        family: match server.family {
-            Family::MySql => "mysql".to_string(),
-            Family::Postgres => "postgres".to_string(),
-        },
-        data_dir: server.data_dir.display().to_string(),
-    })
-    .collect()
+    here.map(|server| DatabaseNote { family: server.family, data_dir: server.data_dir.display().to_string() })
+        .collect()
 }
 
 /// Watches others, measures, floods. What was measured before an interruption stays in the examination.

@@ -3,14 +3,13 @@
 //! A block is the whole ladder once, upwards or downwards in turn: every step runs next to the one it is compared
 //! with, and what drifts evenly with time cancels.
 
-use serde::{Deserialize, Serialize};
-
 use crate::experiment::Arm;
 use crate::experiment::design::{Design, Observation, Proposal};
 use crate::experiment::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
-use crate::experiment::goal::{Bases, Goal};
+use crate::experiment::goal::Bases;
 use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
+use crate::experiment::plan::ArmsPlan;
 use crate::experiment::schedule::Schedule;
 use crate::experiment::words;
 use crate::stats::bootstrap::UNITS_MIN;
@@ -25,56 +24,34 @@ const FIGURES: [Metric; 5] = [Metric::Rate, Metric::P50, Metric::P95, Metric::P9
 /// A step that is better than a lower one by less than this factor is not worth climbing.
 const AS_GOOD: f64 = 1.05;
 
-/// What a ladder is made from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LadderPlan {
-    /// The steps, the first being what all is built on.
-    pub arms: Vec<Arm>,
-    /// How often each step is run; percentiles have intervals from five on.
-    pub repeats: u32,
-    /// Measured time of a trial.
-    pub duration_ns: u64,
-    /// Abort a trial when an operation is outstanding longer than this.
-    #[serde(default)]
-    pub abort_age_ns: Option<u64>,
-    /// Seed of the first direction and of the resamples.
-    pub seed: u64,
-    /// What is to improve.
-    pub goal: Goal,
-}
-
-impl LadderPlan {
-    fn order(&self) -> Vec<Vec<usize>> {
-        let first_up = Random::new(self.seed).below(2) == 0;
-        let steps = self.arms.len();
-        let block = |i: u32| {
-            if first_up == i.is_multiple_of(2) { (0..steps).collect() } else { (0..steps).rev().collect() }
-        };
-        (0..self.repeats).map(block).collect()
-    }
+/// Up the whole ladder and down again in turn; the seed says which comes first.
+fn order(plan: &ArmsPlan) -> Vec<Vec<usize>> {
+    let first_up = Random::new(plan.seed).below(2) == 0;
+    let steps = plan.arms.len();
+    let block = |i: u32| {
+        if first_up == i.is_multiple_of(2) { (0..steps).collect() } else { (0..steps).rev().collect() }
+    };
+    (0..plan.repeats).map(block).collect()
 }
 
 /// A ladder under way.
 #[derive(Debug, Clone)]
 pub struct Ladder {
-    plan: LadderPlan,
+    plan: ArmsPlan,
     schedule: Schedule,
 }
 
 impl Ladder {
-    /// A ladder by a plan.
+    /// A ladder by a plan, whose arms are the steps, the first being what all is built on.
     ///
     /// # Errors
     /// A sentence where there are fewer than two steps, no repeats or no time.
-    pub fn new(plan: LadderPlan) -> Result<Ladder, String> {
+    pub fn new(plan: ArmsPlan) -> Result<Ladder, String> {
         if plan.arms.len() < 2 {
             return Err("a ladder needs at least two steps".to_string());
         }
-        if plan.repeats == 0 || plan.duration_ns == 0 {
-            return Err("a ladder needs at least one repeat, and trials that last".to_string());
-        }
-        let schedule = Schedule::new(plan.order(), plan.duration_ns, plan.abort_age_ns);
-        Ok(Ladder { plan, schedule })
+        plan.check("a ladder")?;
+        Ok(Ladder { schedule: plan.schedule(order(&plan)), plan })
     }
 
     /// Each step against the one before in all figures, and against the first by the goal.

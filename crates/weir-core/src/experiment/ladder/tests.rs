@@ -3,6 +3,7 @@
 use super::*;
 use crate::experiment::arm::Workload;
 use crate::experiment::design::Outcome;
+use crate::experiment::goal::Goal;
 use crate::experiment::replay::replay;
 use crate::experiment::synthetic::{self, Truth, experiment, run};
 use crate::workload::spec::EngineKind;
@@ -19,7 +20,7 @@ const STEPS: [(&str, u32, u32, f64, f64, f64); 6] = [
     ("16 threads", 256, 16, 943.0, 9000.0, 0.06),
 ];
 
-fn plan(repeats: u32) -> LadderPlan {
+fn plan(repeats: u32) -> ArmsPlan {
     let arms = STEPS.iter().map(|(label, depth, threads, ..)| {
         let mut arm = synthetic::arm(label, &[], false);
         if let Workload::Job(job) = &mut arm.workload {
@@ -30,7 +31,7 @@ fn plan(repeats: u32) -> LadderPlan {
         arm
     });
     let arms = arms.collect();
-    LadderPlan {
+    ArmsPlan {
         arms,
         repeats,
         duration_ns: 10 * SECOND_NS,
@@ -132,5 +133,5 @@ fn the_ladder_is_climbed_up_and_down_in_turn_and_goes_on_from_its_log() {
     assert_eq!(replay(&stopped).unwrap().propose(trials[9].left_ns).as_ref(), Some(trials[9].proposal()));
     let whole = experiment("ladder", &plan, plan.goal.clone(), trials);
     assert_eq!(replay(&whole).unwrap().finding(), ladder.finding());
-    assert!(Ladder::new(LadderPlan { arms: plan.arms[..1].to_vec(), ..plan }).is_err());
+    assert!(Ladder::new(ArmsPlan { arms: plan.arms[..1].to_vec(), ..plan }).is_err());
 }

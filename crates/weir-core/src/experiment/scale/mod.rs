@@ -7,16 +7,13 @@ mod law;
 
 pub use law::{Law, POINTS_MIN};
 
-use serde::{Deserialize, Serialize};
-
 use crate::experiment::arm::{Arm, Workload};
 use crate::experiment::design::{Design, Observation, Proposal};
 use crate::experiment::finding::{ArmSummary, Finding, Recommendation};
-use crate::experiment::goal::Goal;
 use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
-use crate::experiment::schedule::{Schedule, shuffled};
-use crate::stats::random::Random;
+use crate::experiment::plan::ArmsPlan;
+use crate::experiment::schedule::Schedule;
 use crate::units::{per_second, significant};
 
 /// As good as the best, for whoever pays for connections.
@@ -26,28 +23,10 @@ const DESCRIBES: f64 = 0.15;
 /// More than in proportion by this factor is no noise.
 const SUPERLINEAR: f64 = 1.1;
 
-/// What a scale is made from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ScalePlan {
-    /// One for each number of connections, ascending.
-    pub arms: Vec<Arm>,
-    /// How often each is run.
-    pub repeats: u32,
-    /// Measured time of a trial.
-    pub duration_ns: u64,
-    /// Abort a trial when a transaction is outstanding longer than this.
-    #[serde(default)]
-    pub abort_age_ns: Option<u64>,
-    /// Seed of the order of trials and of the resamples.
-    pub seed: u64,
-    /// What is to improve.
-    pub goal: Goal,
-}
-
 /// A scale under way.
 #[derive(Debug, Clone)]
 pub struct Scale {
-    plan: ScalePlan,
+    plan: ArmsPlan,
     schedule: Schedule,
 }
 
@@ -61,22 +40,16 @@ pub fn connections(arm: &Arm) -> u32 {
 }
 
 impl Scale {
-    /// A scale by a plan.
+    /// A scale by a plan, whose arms are one for each number of connections, ascending.
     ///
     /// # Errors
     /// A sentence where there is one number of connections only, or they do not ascend; no repeats, or no time.
-    pub fn new(plan: ScalePlan) -> Result<Scale, String> {
+    pub fn new(plan: ArmsPlan) -> Result<Scale, String> {
         if plan.arms.len() < 2 || !plan.arms.is_sorted_by_key(connections) {
             return Err("a scale needs at least two numbers of connections, in ascending order".to_string());
         }
-        if plan.repeats == 0 || plan.duration_ns == 0 {
-            return Err("a scale needs at least one repeat, and trials that last".to_string());
-        }
-        let mut random = Random::new(plan.seed);
-        let all: Vec<usize> = (0..plan.arms.len()).collect();
-        let blocks = (0..plan.repeats).map(|_| shuffled(&mut random, all.clone())).collect();
-        let schedule = Schedule::new(blocks, plan.duration_ns, plan.abort_age_ns);
-        Ok(Scale { plan, schedule })
+        plan.check("a scale")?;
+        Ok(Scale { schedule: plan.shuffled(), plan })
     }
 
     /// Connections and rate of every trial that ran to its end.
@@ -219,10 +192,12 @@ mod tests {
     use super::*;
     use crate::experiment::arm::Transactions;
     use crate::experiment::design::Outcome;
+    use crate::experiment::goal::Goal;
     use crate::experiment::measures::{Measures, Second};
     use crate::oltp::OltpSpec;
+    use crate::stats::random::Random;
 
-    fn plan(ladder: &[u32]) -> ScalePlan {
+    fn plan(ladder: &[u32]) -> ArmsPlan {
         let arm = |threads: &u32| Arm {
             label: format!("{threads} connections"),
             settings: Vec::new(),
@@ -233,7 +208,7 @@ mod tests {
             floods: Vec::new(),
             guarded: false,
         };
-        ScalePlan {
+        ArmsPlan {
             arms: ladder.iter().map(arm).collect(),
             repeats: 3,
             duration_ns: 5_000_000_000,
@@ -305,6 +280,6 @@ mod tests {
     fn plans_that_show_nothing_are_refused() {
         assert!(Scale::new(plan(&[4])).is_err());
         assert!(Scale::new(plan(&[4, 2])).is_err());
-        assert!(Scale::new(ScalePlan { repeats: 0, ..plan(&[1, 2]) }).is_err());
+        assert!(Scale::new(ArmsPlan { repeats: 0, ..plan(&[1, 2]) }).is_err());
     }
 }

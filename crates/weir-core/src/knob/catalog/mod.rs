@@ -7,7 +7,8 @@ mod device;
 mod machine;
 mod schedulers;
 
-use crate::knob::{Family, KnobName, Scope, ServerName};
+use crate::knob::{KnobName, Scope, ServerName};
+use crate::oltp::Dialect;
 
 /// A kind of thing that has knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,8 +217,8 @@ fn key(knob: &KnobName) -> (ScopeKind, String) {
             [file, _device, field] => (ScopeKind::Cgroup, format!("{file}/DEV/{field}")),
             _ => (ScopeKind::Cgroup, setting.to_string()),
         },
-        Scope::Server(ServerName { family: Family::MySql, .. }) => (ScopeKind::MySql, setting.to_string()),
-        Scope::Server(ServerName { family: Family::Postgres, .. }) => {
+        Scope::Server(ServerName { family: Dialect::MySql, .. }) => (ScopeKind::MySql, setting.to_string()),
+        Scope::Server(ServerName { family: Dialect::Postgres, .. }) => {
             (ScopeKind::Postgres, setting.to_string())
         }
     }

@@ -13,7 +13,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::knob::catalog::{self, Kind as Holds};
-use crate::knob::{Family, KnobName, Scope, Setting, Value};
+use crate::knob::{KnobName, Scope, Setting, Value};
+use crate::oltp::Dialect;
 
 pub use overruled::overruled;
 
@@ -127,10 +128,10 @@ impl Keeper {
             }
             (Scope::Server(server), _) => {
                 let how = match server.family {
-                    Family::MySql => {
+                    Dialect::MySql => {
                         "the server keeps it by SET PERSIST (MySQL 8), or by a line of its my.cnf"
                     }
-                    Family::Postgres => "ALTER SYSTEM has kept it already",
+                    Dialect::Postgres => "ALTER SYSTEM has kept it already",
                 };
                 Some(how.to_string())
             }

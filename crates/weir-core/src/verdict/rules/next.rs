@@ -2,6 +2,7 @@
 //! the load.
 
 use super::flood::{grade_of, kept, owner};
+use crate::oltp::Dialect;
 use crate::verdict::doctor::{Grade, NextStep};
 use crate::verdict::view::{View, percent};
 
@@ -26,12 +27,16 @@ fn guard(view: &View) -> Option<NextStep> {
 /// A server that has its data here: what storage can do is half of what limits it.
 fn database(view: &View) -> Option<NextStep> {
     let found = view.notes.databases.first()?;
+    let option = match found.family {
+        Dialect::MySql => "mysql",
+        Dialect::Postgres => "postgres",
+    };
     Some(NextStep {
         why: format!(
             "A database server has its data here, in {}: what limits it is for it to say.",
             found.data_dir
         ),
-        command: format!("weir db doctor --{}", found.family),
+        command: format!("weir db doctor --{option}"),
         purpose: "examine the server".to_string(),
     })
 }

@@ -2,16 +2,15 @@
 
 use weir_core::experiment::{AbPlan, Transactions};
 use weir_core::oltp::{Script, size};
-use weir_db::Server;
 
 use super::experiment::{
     arm, asked, carry_out, filled, folder_of, goal, name_of, not_started, of_sandbox, refuse_without_room,
     sandbox_spec, spec,
 };
+use super::own::server_of;
 use crate::cli::db::disk_vs_ram::Args;
 use crate::cmd::tune::planned;
 use crate::failure::{Outcome, Usage};
-use crate::settings::db::workload::DATABASE;
 use crate::signals::stop_on_signals;
 
 const PAIRS: u32 = 6;
@@ -40,7 +39,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let mut ram = disk.clone_to(&args.ram.join(format!("{name}-ram")), &stopped).map_err(not_started)?;
     disk.run(&stopped).map_err(not_started)?;
     ram.run(&stopped).map_err(not_started)?;
-    let ram_server = Server { database: DATABASE.to_string(), ..ram.server() };
+    let ram_server = server_of(&ram);
     let ground = of_sandbox(disk, &spec, dir);
     let in_ram = Transactions {
         server: crate::servers::name(std::slice::from_ref(&ram_server)),

@@ -6,14 +6,12 @@ use weir_core::experiment::{Arm, Conduct, Goal, Metric, Transactions, Workload};
 use weir_core::oltp::{OltpSpec, Script, validate};
 use weir_core::stop::Stop;
 use weir_core::units::{Bytes, Nanos};
-use weir_db::database;
-use weir_db::load::{self, LoadOptions};
+use weir_db::Server;
 use weir_db::sandbox::{Flavour, Sandbox, SandboxError, SandboxSpec};
-use weir_db::{Connection, Server};
 
 use super::premises::Premises;
 use super::progress::Loading;
-use super::{run, server};
+use super::{own, run};
 use crate::cli::db::experiment::{ExperimentArgs, SandboxArgs, TrialArgs};
 use crate::cmd::tune::{self, Planned};
 use crate::failure::{Lacking, Outcome, Usage};
@@ -67,7 +65,7 @@ pub fn ground(args: &ExperimentArgs, script: Script, stop: &Stop) -> anyhow::Res
 
 /// A throw-away server as the place of an experiment.
 pub fn of_sandbox(sandbox: Sandbox, spec: &OltpSpec, place: PathBuf) -> Ground {
-    let server = Server { database: workload::DATABASE.to_string(), ..sandbox.server() };
+    let server = own::server_of(&sandbox);
     let name = servers::name(std::slice::from_ref(&server));
     let transactions = Transactions { spec: spec.clone(), server: name };
     Ground { transactions, place, server, sandbox: Some(sandbox) }
@@ -126,16 +124,10 @@ pub fn filled(sandbox: &SandboxSpec, spec: &OltpSpec, stop: &Stop) -> anyhow::Re
     say!("weir: starts a {} of its own in {}", sandbox.flavour, sandbox.dir.display());
     let stopped = || stop.requested().is_some();
     let running = Sandbox::start(sandbox, &stopped).map_err(not_started)?;
-    let lobby = running.server();
-    let failed = |error| server::failed(error, "cannot make the tables", &lobby);
-    let server = Server { database: workload::DATABASE.to_string(), ..lobby.clone() };
-    let mut connection = Connection::open(&lobby).map_err(failed)?;
-    database::create(&mut connection, &server).map_err(failed)?;
     let loading = Loading::of(spec, "filling");
-    let loaded = load::prepare(spec, &server, &LoadOptions::default(), &|event| loading.event(event), stop);
+    let filled = own::fill(&running, spec, &|event| loading.event(event), stop);
     loading.end();
-    loaded.map_err(failed)?;
-    Ok(running)
+    filled.map(|()| running)
 }
 
 /// A throw-away server that did not come about.

@@ -1,6 +1,6 @@
 //! `weir db flood`.
 
-use weir_core::experiment::{Arm, BesidePlan};
+use weir_core::experiment::{Arm, ArmsPlan};
 use weir_core::oltp::Script;
 use weir_host::Host;
 
@@ -35,7 +35,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let guarded = Arm { guarded: true, label: "with the guard".to_string(), ..beside.clone() };
     let mut arms = vec![alone, beside];
     arms.extend((!args.no_guard).then_some(guarded));
-    let plan = BesidePlan {
+    let plan = ArmsPlan {
         arms,
         repeats: asked.repeats.unwrap_or(REPEATS),
         duration_ns: asked.duration_ns,

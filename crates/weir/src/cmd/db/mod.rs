@@ -7,6 +7,7 @@ mod experiment;
 mod explain;
 mod flood;
 mod io_capacity;
+mod own;
 mod premises;
 mod prepare;
 mod progress;

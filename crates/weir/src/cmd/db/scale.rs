@@ -1,6 +1,6 @@
 //! `weir db scale`.
 
-use weir_core::experiment::{ScalePlan, Transactions};
+use weir_core::experiment::{ArmsPlan, Transactions};
 use weir_core::oltp::{OltpSpec, Script};
 
 use super::experiment::{arm, asked, carry_out, goal, ground};
@@ -29,7 +29,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         let label = if *threads == 1 { "1 connection".to_string() } else { format!("{threads} connections") };
         arm(&label, &Transactions { spec, ..ground.transactions.clone() })
     };
-    let plan = ScalePlan {
+    let plan = ArmsPlan {
         arms: ladder.iter().map(of).collect(),
         repeats: asked.repeats.unwrap_or(REPEATS),
         duration_ns: asked.duration_ns,

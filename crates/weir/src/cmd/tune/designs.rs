@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use weir_core::experiment::prune::{Facts, space};
 use weir_core::experiment::race::RacePlan;
-use weir_core::experiment::{AbPlan, Arm, Design, Goal, LadderPlan, Metric, Study, SweepPlan};
+use weir_core::experiment::{AbPlan, Arm, ArmsPlan, Design, Goal, Metric, Study, SweepPlan};
 use weir_core::knob::{KnobName, Setting};
 use weir_core::report::{json, text};
 use weir_core::units::Bytes;
@@ -99,7 +99,7 @@ pub fn plan(typed: &Typed, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<Pla
 
 fn ladder(asked: &Asked, args: &LadderArgs, lab: &Lab<'_>) -> anyhow::Result<Planned> {
     let arms = settings::ladder_arms(asked, args, lab.target.device.as_deref())?;
-    let plan = LadderPlan {
+    let plan = ArmsPlan {
         arms: arms.clone(),
         repeats: asked.repeats.unwrap_or(REPEATS),
         duration_ns: asked.duration_ns,

@@ -8,20 +8,17 @@ use weir_core::oltp::limits::Change;
 use weir_core::oltp::{Dialect, OltpRecord, OltpSpec};
 use weir_core::stop::Stop;
 use weir_db::connection::Connection;
-use weir_db::load::{LoadOptions, prepare};
 use weir_db::sandbox::{Sandbox, SandboxSpec};
 use weir_db::server::Server;
 use weir_host::Host;
 
 use super::trials::Trials;
 use crate::cli::db::explain::Args;
+use crate::cmd::db::own::{fill, server_of};
 use crate::cmd::db::server::failed;
 use crate::cmd::db::variables;
 use crate::progress::StepLine;
-use crate::settings::db::workload::DATABASE;
 
-/// Tables that are filled at the same time.
-const LOADERS_MAX: u32 = 4;
 /// Room that the copy in memory leaves.
 const MEMORY_LEFT: u64 = 512 << 20;
 
@@ -46,22 +43,15 @@ impl Place {
         asked.memory = args.memory;
         asked.variables.extend(args.set.iter().cloned());
         let mut disk = Sandbox::start(&asked, &stopped)?;
-        let server = disk.server();
-        let statement = format!("CREATE DATABASE {DATABASE}");
-        Connection::open(&server)
-            .and_then(|mut connection| connection.run(&statement))
-            .map_err(|error| failed(error, "making a database", &server))?;
         line.begin("filling the tables");
-        let options = LoadOptions { threads: spec.tables.min(LOADERS_MAX), ..LoadOptions::default() };
-        prepare(spec, &of(&disk), &options, &|_| {}, stop)
-            .map_err(|error| failed(error, "filling the tables", &server))?;
+        fill(&disk, spec, &|_| {}, stop)?;
         let memory = if in_memory { copy(args, &mut disk, stop, line)? } else { None };
         Ok(Place { disk, memory })
     }
 
     /// How to reach it.
     pub fn server(&self) -> Server {
-        of(&self.disk)
+        server_of(&self.disk)
     }
 
     /// Its variables that matter to what is measured; none where it does not answer, which the run will say.
@@ -92,7 +82,7 @@ impl Place {
         match change {
             Change::InMemory => {
                 let memory = self.memory.as_ref().context("there is no copy in memory")?;
-                trials.plain(spec, &of(memory))
+                trials.plain(spec, &server_of(memory))
             }
             Change::TwiceThreads => {
                 trials.plain(&OltpSpec { threads: spec.threads * 2, ..spec.clone() }, &server)
@@ -115,11 +105,6 @@ impl Place {
             }
         }
     }
-}
-
-/// The server with the workload's database.
-fn of(sandbox: &Sandbox) -> Server {
-    Server { database: DATABASE.to_string(), ..sandbox.server() }
 }
 
 /// Commits answered when they are on the device, or before. With 2 instead of 0 MariaDB would go on writing its log
