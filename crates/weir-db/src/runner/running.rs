@@ -153,8 +153,9 @@ impl Running {
                         self.server = server;
                     }
                 }
-                // What the first one is refused for, a password or a name, all are.
-                Ok((_, Err(error))) if connected == 0 => return Err(error),
+                // What the first one is refused for, a password or a name, all are; only a full server may have
+                // answered them in another order.
+                Ok((_, Err(error))) if connected == 0 && !error.is_full() => return Err(error),
                 Ok((_, Err(error))) => {
                     return Err(DbError::Connections {
                         connected,
