@@ -7,6 +7,7 @@ use weir_trace::syncs::{Session, Whose};
 fn main() -> Result<(), weir_trace::Error> {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10);
     let mut session = Session::start(&Whose::Everybody)?;
+    eprintln!("learns of calls by {:?}", session.brackets());
     let (before, cpu_ns) = (session.figures(), cpu_ns());
     for _ in 0..seconds * 10 {
         std::thread::sleep(Duration::from_millis(100));

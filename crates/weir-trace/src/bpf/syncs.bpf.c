@@ -4,10 +4,10 @@
  * dirty pages. Four tables of fixed size that user space maps into its memory and reads without a call; it never waits
  * for an event, nor an event for it. src/syncs/tables.rs has the same structures.
  *
- * sys_enter and sys_exit run at every call of the machine, so they leave at once where the call's number is none that
- * counts, and at the end where no sync is under way.
+ * How calls are bracketed is the matter of sync_brackets.h.
  */
 #include "syncs_state.h"
+#include "sync_brackets.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -134,21 +134,15 @@ static __noinline int remember_bdi(u32 device, struct file___sync *file)
 	return 0;
 }
 
-HOOK(sys_enter)
-int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
+/* A call that may make something durable begins. */
+static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 {
 	struct file___sync *file = 0;
 	struct flight *flight;
 	struct state *s;
 	u32 tgid, tid, device;
 	u64 both;
-	u8 call;
 
-	if ((unsigned long)number >= CALLS)
-		return 0;
-	call = calls[number];
-	if (!call)
-		return 0;
 	if (call != MSYNC)
 		file = file_of(argument(regs, 0));
 	if (!makes_durable(call, file, regs))
@@ -256,17 +250,13 @@ static __always_inline void release(struct state *s, struct flight *flight)
 	__sync_fetch_and_add(&s->under_way, -1);
 }
 
-HOOK(sys_exit)
-int BPF_PROG(on_exit, struct pt_regs___sync *regs, long result)
+/* It returns. */
+static __always_inline int ends(void)
 {
-	unsigned long number = call_number(regs);
 	struct flight *flight;
-	struct state *s;
+	struct state *s = state();
 	u32 tid;
 
-	if (number >= CALLS || !calls[number])
-		return 0;
-	s = state();
 	if (!s || !s->under_way)
 		return 0;
 	tid = (u32)bpf_get_current_pid_tgid();
@@ -277,6 +267,8 @@ int BPF_PROG(on_exit, struct pt_regs___sync *regs, long result)
 	release(s, flight);
 	return 0;
 }
+
+BRACKETS
 
 HOOK(sched_process_exit)
 int BPF_PROG(on_task_gone, struct task_struct___sync *task)

@@ -8,6 +8,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapHandle, Object};
 
 use super::Whose;
+use super::brackets::{self, Brackets};
 use super::tables::{DeviceSyncs, Flight, Process, Shared, State, Table};
 use crate::fsync::{files, kernel};
 use crate::live::overhead::{ProgramFigures, figures};
@@ -33,6 +34,7 @@ pub struct Programs {
     programs: Vec<OwnedFd>,
     listed: MapHandle,
     memory_bytes: u64,
+    brackets: Brackets,
     pub flights: Table<Flight>,
     pub processes: Table<Process>,
     pub devices: Table<DeviceSyncs>,
@@ -53,10 +55,11 @@ struct Settings {
 
 /// Opens, settles and loads one of the two skeletons, whose types have the same fields.
 macro_rules! load {
-    ($builder:expr, $settings:expr) => {{
+    ($builder:expr, $settings:expr, $brackets:expr) => {{
         let settings: &Settings = $settings;
         let mut room = MaybeUninit::uninit();
         let mut open = $builder.open(&mut room).map_err(failed("open"))?;
+        brackets::choose(open.open_object_mut(), $brackets).map_err(failed("fit"))?;
         open.progs.on_pause_12.set_autoload(settings.pause == Some(12));
         open.progs.on_pause_8.set_autoload(settings.pause == Some(8));
         let Some(said) = open.maps.rodata_data.as_deref_mut() else {
@@ -78,7 +81,7 @@ macro_rules! load {
             *slot = byte as _;
         }
         let skeleton = open.load().map_err(failed("load"))?;
-        Programs::attach(skeleton.object())
+        Programs::attach(skeleton.object(), $brackets)
     }};
 }
 
@@ -90,7 +93,9 @@ impl Programs {
         }
         let settings = Settings::new(whose)?;
         let quiet = libbpf_rs::set_print(None);
-        let loaded = with_btf(&settings).or_else(|refused| without_btf(&settings).map_err(|_| refused));
+        let loaded = with_btf(&settings, Brackets::OwnCalls)
+            .or_else(|_| with_btf(&settings, Brackets::AllCalls))
+            .or_else(|refused| without_btf(&settings).map_err(|_| refused));
         libbpf_rs::set_print(quiet);
         let programs = loaded?;
         if let Whose::Listed(processes) = whose {
@@ -99,7 +104,7 @@ impl Programs {
         Ok(programs)
     }
 
-    fn attach(object: &Object) -> Result<Programs, Error> {
+    fn attach(object: &Object, brackets: Brackets) -> Result<Programs, Error> {
         let map = |name: &'static str| {
             let found = object.maps().find(|map| map.name() == name);
             let map = found.ok_or(Error::Unsupported { lacking: format!("the map {name}") })?;
@@ -108,7 +113,7 @@ impl Programs {
         let (mut links, mut writers, mut programs) = (Vec::new(), None, Vec::new());
         // Ends come first: a sync is not begun before its end can be seen.
         let mut order: Vec<_> = object.progs_mut().filter(|program| program.autoload()).collect();
-        order.sort_by_key(|program| program.name() == "on_enter");
+        order.sort_by_key(|program| brackets::is_begin(program.name()));
         for program in order {
             programs.push(program.as_fd().try_clone_to_owned().map_err(system("copy a descriptor"))?);
             let link = program.attach();
@@ -126,6 +131,7 @@ impl Programs {
             programs,
             listed: map("listed")?,
             memory_bytes: object.maps().map(size).sum(),
+            brackets,
             flights: table(&map("flights")?)?,
             processes: table(&map("processes")?)?,
             devices: table(&map("devices")?)?,
@@ -136,6 +142,11 @@ impl Programs {
     /// Who may be asked who writes; `None` where the kernel cannot say (no BPF iterators).
     pub fn writers(&self) -> Option<&Link> {
         self.writers.as_ref()
+    }
+
+    /// How they learn of calls.
+    pub fn brackets(&self) -> Brackets {
+        self.brackets
     }
 
     /// From now on these are the listed processes.
@@ -169,12 +180,12 @@ impl Programs {
     }
 }
 
-fn with_btf(settings: &Settings) -> Result<Programs, Error> {
-    load!(by_btf::SyncsSkelBuilder::default(), settings)
+fn with_btf(settings: &Settings, brackets: Brackets) -> Result<Programs, Error> {
+    load!(by_btf::SyncsSkelBuilder::default(), settings, brackets)
 }
 
 fn without_btf(settings: &Settings) -> Result<Programs, Error> {
-    load!(raw::SyncsRawSkelBuilder::default(), settings)
+    load!(raw::SyncsRawSkelBuilder::default(), settings, Brackets::AllCalls)
 }
 
 impl Settings {

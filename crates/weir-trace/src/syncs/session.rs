@@ -11,6 +11,7 @@ use weir_core::stats::histogram::bucket_of;
 use weir_core::target::DeviceNumber;
 
 use super::Whose;
+use super::brackets::Brackets;
 use super::judge::{BULK_ABOVE, Class, Judge};
 use super::programs::Programs;
 use super::tables::{Backlog, DeviceSyncs, Process, THREAD_WORDS, load, load32};
@@ -134,6 +135,11 @@ impl Session {
     /// More than the table holds (4096).
     pub fn list(&self, processes: &[u32]) -> Result<(), Error> {
         self.programs.list(processes)
+    }
+
+    /// How the programs learn of calls, and so who pays for it.
+    pub fn brackets(&self) -> Brackets {
+        self.programs.brackets()
     }
 
     /// What happened since the look before; `now_ns` is of CLOCK_MONOTONIC.
