@@ -21,6 +21,7 @@ pub mod report;
 pub mod script;
 pub mod sql;
 pub mod stream;
+pub mod stretches;
 pub mod text;
 pub mod values;
 

@@ -4,6 +4,7 @@
 use weir_core::oltp::record::{ConnectionRecord, ServerRecord};
 use weir_core::sysbench::report::{Rest, Share, histogram, print_threads};
 use weir_core::sysbench::sql::{self, SqlCounts};
+use weir_core::sysbench::stretches::Stretches;
 use weir_core::sysbench::{General, Log};
 use weir_core::units::Nanos;
 use weir_db::runner::{Observer, Tick};
@@ -13,7 +14,7 @@ use weir_io::runner::Stop;
 /// From here on a statement in flight is told of while it lasts.
 const STALL_NS: u64 = 500_000_000;
 
-/// Prints to the log, and counts what happened since the last checkpoint.
+/// Prints to the log.
 pub struct Reports<'a, 'b> {
     /// Where it prints.
     pub log: &'a mut Log<'b>,
@@ -21,31 +22,7 @@ pub struct Reports<'a, 'b> {
     state: &'a State,
     events: &'a Events,
     stop: &'a Stop,
-    interval: Stretch,
-    checkpoint: Stretch,
-    /// Threads' totals at the last checkpoint.
-    shares_before: Vec<Share>,
-    next_line_s: u64,
-    checkpoints_left: Vec<u32>,
-    checkpoints_done: bool,
-}
-
-/// What happened in a stretch of time.
-#[derive(Default)]
-struct Stretch {
-    counts: SqlCounts,
-    len_ns: u64,
-}
-
-impl Stretch {
-    fn add(&mut self, counts: &SqlCounts, len_ns: u64) {
-        self.counts.merge(counts);
-        self.len_ns += len_ns;
-    }
-
-    fn seconds(&self) -> f64 {
-        self.len_ns as f64 / 1e9
-    }
+    stretches: Stretches<SqlCounts>,
 }
 
 /// A whole report.
@@ -66,19 +43,7 @@ impl<'a, 'b> Reports<'a, 'b> {
         stop: &'a Stop,
         log: &'a mut Log<'b>,
     ) -> Self {
-        Reports {
-            log,
-            general,
-            state,
-            events,
-            stop,
-            interval: Stretch::default(),
-            checkpoint: Stretch::default(),
-            shares_before: Vec::new(),
-            next_line_s: u64::from(general.report_interval_s),
-            checkpoints_left: general.checkpoints_s.iter().copied().filter(|second| *second > 0).collect(),
-            checkpoints_done: false,
-        }
+        Reports { log, general, state, events, stop, stretches: Stretches::new(general) }
     }
 
     /// The last report: of the whole run, or of what came after the last checkpoint.
@@ -94,10 +59,9 @@ impl<'a, 'b> Reports<'a, 'b> {
             self.log.raw(&histogram(&all.events));
             self.log.notice(" ");
         }
-        let shares = Share::since(&shares(threads), &self.shares_before);
-        let since = std::mem::take(&mut self.checkpoint);
+        let (since, shares) = self.stretches.rest(&shares(threads));
         let (counts, interval_s) =
-            if self.checkpoints_done { (&since.counts, since.seconds()) } else { (all, total_s) };
+            since.as_ref().map_or((all, total_s), |since| (&since.counts, since.seconds()));
         self.print_whole(&Whole { counts, interval_s, total_s, shares: &shares, unfinished });
     }
 
@@ -153,7 +117,7 @@ impl<'a, 'b> Reports<'a, 'b> {
     }
 
     fn print_interval(&mut self, tick: &Tick<'_>) {
-        let since = std::mem::take(&mut self.interval);
+        let since = self.stretches.line();
         let (at_s, seconds, running) = (tick.at_ns as f64 / 1e9, since.seconds(), tick.interval.in_flight);
         if self.state.has_hook("report_intermediate") {
             let mut figures = self.figures(&since.counts, seconds, at_s);
@@ -173,19 +137,15 @@ impl<'a, 'b> Reports<'a, 'b> {
     }
 
     fn print_checkpoint(&mut self, at_s: f64, threads: &[ConnectionRecord]) {
-        let since = std::mem::take(&mut self.checkpoint);
-        let now = shares(threads);
-        let mine = Share::since(&now, &self.shares_before);
+        let (since, shares) = self.stretches.checkpoint(shares(threads));
         self.log.stamped(at_s, "Checkpoint report:");
         self.print_whole(&Whole {
             counts: &since.counts,
             interval_s: since.seconds(),
             total_s: at_s,
-            shares: &mine,
+            shares: &shares,
             unfinished: 0,
         });
-        self.shares_before = now;
-        self.checkpoints_done = true;
     }
 }
 
@@ -204,17 +164,11 @@ impl Observer for Reports<'_, '_> {
             self.log.console.err(&format!("weir: [ {at_s:.0}s ] an event has been under way for {age}\n"));
         }
         let counts = SqlCounts::of_tick(tick.latencies, tick.ignored_errors, tick.reconnects);
-        self.interval.add(&counts, tick.interval.len_ns);
-        self.checkpoint.add(&counts, tick.interval.len_ns);
-        // Ticks lie on whole seconds, give or take the time it takes to wake up.
-        let second = (tick.at_ns.max(0) as u64 + 500_000_000) / 1_000_000_000;
-        let is_whole = tick.interval.len_ns >= 500_000_000;
-        if self.next_line_s > 0 && is_whole && second >= self.next_line_s {
+        let due = self.stretches.add(&counts, tick.at_ns, tick.interval.len_ns);
+        if due.line {
             self.print_interval(tick);
-            self.next_line_s += u64::from(self.general.report_interval_s);
         }
-        while is_whole && self.checkpoints_left.first().is_some_and(|due| u64::from(*due) <= second) {
-            self.checkpoints_left.remove(0);
+        for _ in 0..due.checkpoints {
             self.print_checkpoint(tick.at_ns as f64 / 1e9, &(tick.threads)());
         }
     }
