@@ -6,7 +6,9 @@ use super::{Table, Tile, data_table, facts_table, figure, merge, timeline};
 use crate::report::plot::{Unit, escape};
 use crate::report::text::{self, run::quantile};
 use crate::result::record::{Class, FloodRecord, Interval, JobRecord};
-use crate::result::run_result::{ClassResult, JobResult, Regime, Stall, SteadyResult, WarmupResult};
+use crate::result::run_result::{
+    ClassResult, JobResult, LatenessResult, Regime, Stall, SteadyResult, WarmupResult,
+};
 use crate::stats::warmup::Warmup;
 use crate::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
 use crate::workload::spec::{Access, BlockSize, OpenSync, SyncMode};
@@ -229,6 +231,15 @@ fn over_time(told: &Told<'_>) -> String {
     out
 }
 
+/// How many operations were late, and what late means.
+pub fn lateness(late: &LatenessResult) -> (String, String) {
+    let share = late.late_share * 100.0;
+    (
+        format!("{} of {} ({share:.1} %)", grouped(late.late), grouped(late.intended)),
+        format!("finished more than {} after their intended start, or never", Nanos(late.late_after_ns)),
+    )
+}
+
 /// Self-checks, and what else was counted.
 fn checks(view: View<'_>) -> Vec<(String, String, String)> {
     let (job, result) = (view.raw, view.result);
@@ -275,14 +286,7 @@ fn checks(view: View<'_>) -> Vec<(String, String, String)> {
         );
     }
     if let Some(late) = &result.lateness {
-        let text = format!(
-            "{} of {} ({:.1} %)",
-            grouped(late.late),
-            grouped(late.intended),
-            late.late_share * 100.0
-        );
-        let source =
-            format!("finished more than {} after their intended start, or never", Nanos(late.late_after_ns));
+        let (text, source) = lateness(late);
         row("late", text, &source);
     }
     if let Some(verify) = &result.verify {

@@ -228,14 +228,7 @@ fn checks(result: &OltpResult) -> Vec<(String, String, String)> {
         row("CPU of the machine", format!("{all} a transaction"), "all processes and the kernel");
     }
     if let Some(late) = result.lateness {
-        let text = format!(
-            "{} of {} ({:.1} %)",
-            grouped(late.late),
-            grouped(late.intended),
-            late.late_share * 100.0
-        );
-        let source =
-            format!("finished more than {} after their intended start, or never", Nanos(late.late_after_ns));
+        let (text, source) = job::lateness(&late);
         row("late", text, &source);
     }
     rows
