@@ -25,7 +25,6 @@ mod trace_input;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use weir_host::knob;
 
 fn main() -> ExitCode {
@@ -39,7 +38,7 @@ fn main() -> ExitCode {
     if cli::called_as_sysbench(&arguments) {
         return failure::exit(cmd::sysbench::run(&arguments[1..]));
     }
-    match cli::Cli::try_parse_from(&arguments) {
+    match cli::parse(&arguments) {
         Ok(cli) => failure::exit(cmd::dispatch(cli, &arguments)),
         Err(error) => failure::exit_for_usage(&error),
     }

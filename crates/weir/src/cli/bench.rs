@@ -12,13 +12,19 @@ use crate::output::Format;
 
 const EXAMPLES: &str = "\
 Examples:
-  weir bench /var/lib/data                          4 KiB random reads, one at a time, for 10 s
-  weir bench --dir . --rw randread --block 16k --depth 32 --threads 4 --duration 30s
-  weir bench --dir . --rw write --block 4k --sync-every 1 --operations 10000        commits, as a redo log makes them
-  weir bench --dir . --rw randwrite --block 16k --depth 16 --flood dd               beside a bulk writer
-  weir bench --dir . --rw randrw --read-percent 70 --rate 1000 --arrival poisson    open loop: stalls show
-  weir bench jobs.toml --format json                several jobs; see docs/jobfile.md
-  weir bench --from-fio old.fio --print-job         a fio job file as one of weir's
+  weir bench /var/lib/data
+      4 KiB random reads, one at a time, for 10 s
+  weir bench --dir . --rw randread --block 16k --depth 32 --threads 4
+  weir bench --dir . --rw write --block 4k --sync-every 1 --operations 10000
+      commits, as a redo log makes them
+  weir bench --dir . --rw randwrite --block 16k --depth 16 --flood dd
+      beside a bulk writer
+  weir bench --dir . --rw randrw --read-percent 70 --rate 1000 --arrival poisson
+      open loop: stalls show
+  weir bench jobs.toml --format json
+      several jobs; see docs/jobfile.md
+  weir bench --from-fio old.fio --print-job
+      a fio job file as one of weir's
 
 Sizes: 4096, 16k, 2G (powers of 1024), 15MB (powers of 1000). Times: 100ns, 50us, 10ms, 30s, 5m, 1h.
 Results go to stdout, progress to stderr. Files that weir makes are removed at the end unless --keep.";
@@ -180,7 +186,8 @@ pub struct CourseArgs {
     /// Threads start spread over this time [default: 0]
     #[arg(long, value_name = "TIME")]
     pub ramp: Option<Nanos>,
-    /// Open loop: start this many operations per second over all threads, whether or not earlier ones have ended
+    /// Open loop: start this many operations per second over all threads, whether or not earlier ones have ended;
+    /// 0: closed loop [default: 0]
     #[arg(long, value_name = "IOPS")]
     pub rate: Option<f64>,
     /// Open loop: constant or poisson distances between starts [default: constant]

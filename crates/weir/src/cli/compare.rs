@@ -7,7 +7,7 @@ use clap::ValueEnum;
 #[command(after_help = "\
 RUN is the beginning of an id, its last four digits, `last`, `last~1` (the one before), or a file.
 
-The ratio B/A stands with a 95 % interval. Where the interval covers 1, the data show no difference: run
+The ratio B/A stands with a 95 % interval. Where the interval covers 1, the data show no difference: run \
 longer, or alternate the two settings several times.
 
 Examples:

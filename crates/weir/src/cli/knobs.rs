@@ -10,17 +10,19 @@ use weir_core::units::Nanos;
 /// Arguments of `weir knobs`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A knob is named as its file is: vm.dirty_bytes, vm.swappiness, sda/scheduler, sda/nr_requests,
+A knob is named as its file is: vm.dirty_bytes, vm.swappiness, sda/scheduler, sda/nr_requests, \
 sda/iosched/fifo_batch, sda/bdi/max_ratio, cgroup:/db.slice/memory.high, cgroup:/db.slice/io.max/8:0/wbps.
 `weir knobs list` names them all. Changes take root; to look and to plan does not.
 
 Examples:
   weir knobs list /var/lib/mysql
   weir knobs show vm.dirty
-  weir knobs apply vm.dirty_bytes=15MB vm.dirty_background_bytes=7MB --confirm-within 5m
+  weir knobs apply vm.dirty_bytes=15MB vm.dirty_background_bytes=7MB \\
+      --confirm-within 5m
   weir knobs confirm
   weir knobs rollback
-  weir knobs apply sda/scheduler=none sda/nr_requests=64 --persist udev --write")]
+  weir knobs apply sda/scheduler=none sda/nr_requests=64 \\
+      --persist udev --write")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod db;
 pub mod doctor;
 pub mod fileio;
+mod forms;
 pub mod guard;
 pub mod knobs;
 pub mod report;
@@ -12,9 +13,10 @@ pub mod results;
 pub mod trace;
 pub mod tune;
 
+use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Measures storage the way a database uses it, says what it found, and puts everything back.
 #[derive(Debug, Parser)]
@@ -57,6 +59,22 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// All that can be typed.
+pub fn command() -> clap::Command {
+    forms::both(Cli::command())
+}
+
+/// What was typed.
+pub fn parse<I, T>(arguments: I) -> Result<Cli, clap::Error>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Whether the binary was called by the name `sysbench`.

@@ -17,6 +17,6 @@ pub struct Args {
     #[arg(value_name = "RUN", default_value = "last")]
     pub run: String,
     /// The file to write; `-` is standard output [default: weir-KIND-ID.html in the current folder]
-    #[arg(long, short = 'o', value_name = "FILE")]
+    #[arg(long, short = 'o', visible_alias = "out", value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -50,7 +50,7 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = Format::Record)]
         format: Format,
         /// The file; it must not exist yet [default: standard output]
-        #[arg(long, short = 'o', value_name = "FILE")]
+        #[arg(long, short = 'o', visible_alias = "out", value_name = "FILE")]
         output: Option<PathBuf>,
     },
     /// Remove runs from the store

@@ -8,20 +8,29 @@ use super::bench::JobArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  weir tune sweep vm.dirty_bytes --dir /data        commits against bulk writing, and where the two are in balance
-  weir tune sweep @/nr_requests --grid 32,64,256 --dir /data --rw randread --depth 64
-  weir tune ladder --dir /data                      one change after another: dsync, direct, asynchronous, depth, …
+  weir tune sweep vm.dirty_bytes --dir /data
+      commits against bulk writing, and where the two are in balance
+  weir tune sweep @/nr_requests --grid 32,64,256 --dir /data \\
+      --rw randread --depth 64
+  weir tune ladder --dir /data
+      one change after another: dsync, direct, asynchronous, depth, …
   weir tune ladder block=4k block=16k vm.swappiness=0,drop-caches --dir /data
   weir tune ab @/scheduler=none @/scheduler=mq-deadline --dir /data
-  weir tune ab job:threads=1 job:threads=4 --dir .  two ways to run; needs no root
-  weir tune race --knobs vm.dirty,@/nr_requests --goal 'max bulk with p99 <= 10ms' --flood dd --dir /data
-  weir tune sweep vm.swappiness --grid 1,60 --command 'pgbench -T {seconds} db' --metric 'tps=tps = ([0-9.]+)'
-  weir tune sweep mysql:root@/run/mysqld/mysqld.sock/innodb_flush_neighbors --grid 0,1 --db 'write_only --mysql'
+  weir tune ab job:threads=1 job:threads=4 --dir .
+      two ways to run; needs no root
+  weir tune race --knobs vm.dirty,@/nr_requests --flood dd --dir /data \\
+      --goal 'max bulk with p99 <= 10ms'
+  weir tune sweep vm.swappiness --grid 1,60 \\
+      --command 'pgbench -T {seconds} db' --metric 'tps=tps = ([0-9.]+)'
+  weir tune sweep mysql:root@/run/mysqld/mysqld.sock/innodb_flush_neighbors \\
+      --grid 0,1 --db 'write_only --mysql'
   weir tune ab db:threads=4 db:threads=16 --db 'read_write --postgres'
-  weir tune resume                                  goes on with the last experiment that was cut short
+  weir tune resume
+      goes on with the last experiment that was cut short
 
-The workload is that of weir bench's flags, of a job file (--job), of a sysbench fileio command line (--fileio), of
-`weir db run` (--db), or a command of your own (--command). A database's variables are knobs like others. Without any: random writes of 16 KiB, each followed by fsync, from 10 threads.
+The workload is that of weir bench's flags, of a job file (--job), of a sysbench fileio command line (--fileio), of \
+`weir db run` (--db), or a command of your own (--command). A database's variables are knobs \
+like others. Without any: random writes of 16 KiB, each followed by fsync, from 10 threads.
 `@` stands for the target's device. Settings are led back after every trial, and whatever happens.";
 
 /// Arguments of `weir tune`.
@@ -98,7 +107,7 @@ pub struct AbArgs {
 #[derive(Debug, clap::Args)]
 pub struct RaceArgs {
     /// Knobs to search over: vm.dirty, @/nr_requests, …
-    #[arg(value_name = "KNOB")]
+    #[arg(value_name = "KNOB", required_unless_present = "knobs")]
     pub positional: Vec<String>,
     /// The same as a list
     #[arg(long, value_name = "KNOB,…", value_delimiter = ',')]

@@ -12,12 +12,9 @@ pub mod sysbench;
 pub mod trace;
 pub mod tune;
 
-use std::io;
-
-use clap::CommandFactory;
-
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::failure::Outcome;
+use crate::output::print;
 
 /// Runs the command that was typed.
 pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
@@ -35,7 +32,10 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "weir", &mut io::stdout());
+            // clap_complete panics where it cannot write; memory can always be written to.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut cli::command(), "weir", &mut script);
+            print(&String::from_utf8_lossy(&script))?;
             Ok(Outcome::Done)
         }
     }

@@ -1,7 +1,7 @@
 //! `weir results`.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use weir_core::report::text;
 
 use crate::cli::results::{Args, Command};
-use crate::failure::{Outcome, Usage};
+use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::{Format, print, render};
 use crate::store::{Entry, SECONDS, Store};
 
@@ -35,7 +35,11 @@ fn exported(store: &Store, run: &str, format: Format) -> anyhow::Result<String> 
 }
 
 fn write_new(file: &Path, text: &str) -> anyhow::Result<()> {
-    let mut out = File::create_new(file).with_context(|| format!("cannot make {}", file.display()))?;
+    let mut out = File::create_new(file).map_err(|error| {
+        let exists = error.kind() == io::ErrorKind::AlreadyExists;
+        let hint = exists.then(|| "name another file, or remove this one".to_string());
+        Lacking { what: format!("cannot make {}: {error}", file.display()), hint }
+    })?;
     out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
 }
 

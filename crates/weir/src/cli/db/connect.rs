@@ -8,9 +8,9 @@ use weir_db::credentials::tls_mode;
 
 /// What help says about naming servers.
 pub const SERVERS: &str = "\
-Servers: mysql://USER@HOST:PORT/DATABASE, mariadb://…, postgres://…, unix:/run/mysqld/mysqld.sock,
+Servers: mysql://USER@HOST:PORT/DATABASE, mariadb://…, postgres://…, unix:/run/mysqld/mysqld.sock, \
 or HOST alone; several with commas. Without a name, the only server that has its socket here.
-Passwords are never arguments: they come from ~/.my.cnf ([client], [weir]), ~/.mylogin.cnf,
+Passwords are never arguments: they come from ~/.my.cnf ([client], [weir]), ~/.mylogin.cnf, \
 MYSQL_PWD, PGPASSWORD, ~/.pgpass, a service file, or a prompt (--ask-password).";
 
 /// Which server, and who asks.

@@ -9,7 +9,7 @@ Examples:
   weir db disk-vs-ram --sandbox mariadb --dir /data --threads 8 --tables 10
   weir db disk-vs-ram commit --sandbox postgres --dir /data --ram /dev/shm
 
-A server of weir's own is made on the disk and filled, its data are copied to memory, and the same transactions run on
+A server of weir's own is made on the disk and filled, its data are copied to memory, and the same transactions run on \
 both, in pairs. What is gained there is the most that a faster disk could give.";
 
 /// Options of `disk-vs-ram`.

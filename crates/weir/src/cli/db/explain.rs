@@ -15,13 +15,14 @@ const EXAMPLES: &str = "\
 Starts a throw-away server, fills its tables, runs the transactions, says what limits them, and puts that to the test:
 short runs in turns, with and without a change. A server of yours is never touched; `weir db run` says what limits it.
 
-Changes: flush-off (commits answered before the log is on the device), half-processors (the server on half of them),
+Changes: flush-off (commits answered before the log is on the device), half-processors (the server on half of them), \
 twice-threads, half-threads, in-memory (the same data in --memory-dir).
 
 Examples:
   weir db explain mariadb --dir /data/try --tables 4 --threads 8
-  weir db explain postgres commit --dir /data/try --threads 4 --change flush-off,in-memory
-  weir db explain mariadb point_select --dir /data/try --table-size 1000000 --memory 16M";
+  weir db explain postgres commit --dir /data/try --change flush-off,in-memory
+  weir db explain mariadb point_select --dir /data/try \\
+      --table-size 1000000 --memory 16M";
 
 /// Options of `explain`.
 #[derive(Debug, clap::Args)]

@@ -6,11 +6,13 @@ use super::experiment::ExperimentArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  weir db flood commit --sandbox mariadb --dir /data --threads 4      on a server of its own
-  weir db flood commit --mysql --flood-dir /var/lib/mysql-files       beside a live server, who will feel it
+  weir db flood commit --sandbox mariadb --dir /data --threads 4
+      on a server of its own
+  weir db flood commit --mysql --flood-dir /var/lib/mysql-files
+      beside a live server, who will feel it
   weir db flood --sandbox postgres --dir /data --no-guard
 
-Transactions alone, beside a bulk copy into the same file system, and beside one while weir guard holds the latency of
+Transactions alone, beside a bulk copy into the same file system, and beside one while weir guard holds the latency of \
 syncs (as root). The copy is bounded, and its file is removed.";
 
 /// Options of `flood`.

@@ -4,11 +4,13 @@ use super::experiment::ExperimentArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  weir db io-capacity --mysql --threads 8 --time 30            on a live server, by SET GLOBAL, and put back
+  weir db io-capacity --mysql --threads 8 --time 30
+      on a live server, by SET GLOBAL, and put back
   weir db io-capacity write_only --mysql --grid 200,1000,4000
-  weir db io-capacity --sandbox mariadb --dir /data --memory 64M --tables 4 --table-size 100000
+  weir db io-capacity --sandbox mariadb --dir /data --memory 64M \\
+      --tables 4 --table-size 100000
 
-innodb_io_capacity_max is set to twice the value tried, or left if it is above that. Both are in the journal before they
+innodb_io_capacity_max is set to twice the value tried, or left if it is above that. Both are in the journal before they \
 are touched: whatever happens they are led back, at the latest by `weir knobs rollback`.";
 
 /// Options of `io-capacity`.

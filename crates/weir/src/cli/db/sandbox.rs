@@ -8,14 +8,16 @@ use weir_core::units::Bytes;
 /// Options of `sandbox`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The server listens on a Unix socket only, takes its superuser without a password, and goes away with its data when
-weir ends, by Ctrl-C, with the command after `--`, or killed. Variables are those that the server ships with, but for
+The server listens on a Unix socket only, takes its superuser without a password, and goes away with its data when \
+weir ends, by Ctrl-C, with the command after `--`, or killed. Variables are those that the server ships with, but for \
 the buffer pool. Run by root it runs as mysql, postgres or nobody.
 
 Examples:
   weir db sandbox mariadb --dir /mnt/test/db
-  weir db sandbox postgres --dir /mnt/test/pg --set max_wal_size=4GB --memory 1G --keep
-  weir db sandbox mariadb --dir /dev/shm/db -- sh -c 'mariadb -u root -e \"SHOW ENGINES\"'
+  weir db sandbox postgres --dir /mnt/test/pg --memory 1G --keep \\
+      --set max_wal_size=4GB
+  weir db sandbox mariadb --dir /dev/shm/db -- \\
+      sh -c 'mariadb -u root -e \"SHOW ENGINES\"'
   weir db sandbox list
   weir db sandbox clean")]
 pub struct Args {

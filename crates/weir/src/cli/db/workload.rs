@@ -10,25 +10,32 @@ use crate::output::Format;
 
 const PREPARE_EXAMPLES: &str = "\
 Examples:
-  weir db prepare --mysql                           1 table of 10,000 rows in the database `weir`
+  weir db prepare --mysql
+      1 table of 10,000 rows in the database `weir`
   weir db prepare --mysql=root@db1 --tables 10 --table-size 1000000 --threads 4
-  weir db prepare --server postgres://ann@db2/mine  into a database of your own, which is empty
+  weir db prepare --server postgres://ann@db2/mine
+      into a database of your own, which is empty
 
-weir writes only into a database that it has made, or that you name and that is empty or holds
+weir writes only into a database that it has made, or that you name and that is empty or holds \
 nothing but its tables.";
 
 const RUN_EXAMPLES: &str = "\
-Scripts: read_write, read_only, write_only, point_select, update_index, update_non_index, insert,
-delete, bulk_insert, select_random_points, select_random_ranges (the statements of sysbench's), and
+Scripts: read_write, read_only, write_only, point_select, update_index, update_non_index, insert, \
+delete, bulk_insert, select_random_points, select_random_ranges (the statements of sysbench's), and \
 commit: one small write a transaction.
 
 Examples:
-  weir db run --mysql --threads 8 --time 60                      sysbench's oltp_read_write
+  weir db run --mysql --threads 8 --time 60
+      sysbench's oltp_read_write
   weir db run point_select --postgres --threads 16 --keys zipf:0.99
-  weir db run --mysql --rate 500 --arrival poisson --warmup 5s   open loop: stalls show
-  weir db run commit --postgres --threads 4                      nothing but commits
-  weir db run read_only --server mysql://ann@db1,db2/sbtest      spread over two servers
-  weir db run --script orders.lua --mysql -- --batch=5           your own sysbench script: trusted code
+  weir db run --mysql --rate 500 --arrival poisson --warmup 5s
+      open loop: stalls show
+  weir db run commit --postgres --threads 4
+      nothing but commits
+  weir db run read_only --server mysql://ann@db1,db2/sbtest
+      spread over two servers
+  weir db run --script orders.lua --mysql -- --batch=5
+      your own sysbench script: trusted code
 
 Times: 500ms, 30s, 5m, 1h; a bare number is seconds. Results go to stdout, progress to stderr.";
 
@@ -37,7 +44,7 @@ Examples:
   weir db warmup --mysql --tables 10";
 
 const CLEANUP_EXAMPLES: &str = "\
-Removes the tables that weir made, and the database if weir made that too and nothing else is in
+Removes the tables that weir made, and the database if weir made that too and nothing else is in \
 it.
 
 Examples:

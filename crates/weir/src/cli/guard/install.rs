@@ -9,7 +9,7 @@ use super::run;
 /// Arguments of `weir guard install`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The options of the run become /etc/weir/guard.toml, which the service reads; after a change there, `systemctl
+The options of the run become /etc/weir/guard.toml, which the service reads; after a change there, `systemctl \
 restart weir-guard`. `weir guard uninstall` removes what was written, but for files that were changed since.
 
 Examples:

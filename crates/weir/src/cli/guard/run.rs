@@ -11,8 +11,8 @@ use crate::settings::guard::{LeverChoice, MetricsAt, Protected, SensorChoice, la
 const NOTES: &str = "\
 Begin with --shadow: it decides and logs, and touches nothing.
 
-Everything is led back when it ends, however it ends. SIGINT and SIGTERM end it, and so does SIGHUP, but where
-NOTIFY_SOCKET is set, as systemd does, SIGHUP has it guard again what it has stood down from, and so does SIGUSR1
+Everything is led back when it ends, however it ends. SIGINT and SIGTERM end it, and so does SIGHUP, but where \
+NOTIFY_SOCKET is set, as systemd does, SIGHUP has it guard again what it has stood down from, and so does SIGUSR1 \
 anywhere. Settings come from --config, or /etc/weir/guard.toml where that exists; flags go before the file's.
 
 Examples:

@@ -5,7 +5,7 @@ use weir_core::units::Nanos;
 /// Arguments of `weir guard watch`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-On a terminal a screen that q ends; else plain lines. The guard is asked over its socket: $WEIR_RUN/guard.sock, or
+On a terminal a screen that q ends; else plain lines. The guard is asked over its socket: $WEIR_RUN/guard.sock, or \
 /run/weir/guard.sock.
 
 Examples:

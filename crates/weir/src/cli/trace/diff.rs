@@ -6,14 +6,18 @@ use std::str::FromStr;
 use clap::ValueEnum;
 
 const EXAMPLES: &str = "\
-A and B are recordings as `weir trace read` takes them, or what it or `weir trace live --json` saved as JSON. I/Os are
+A and B are recordings as `weir trace read` takes them, or what it or `weir trace live --json` saved as JSON. I/Os are \
 compared within kinds and sizes that both have, weighted to a common mix. B/A is a ratio of times: 2 is twice as long.
 
 Examples:
-  weir trace diff cache-on/ cache-off/              is it the hardware? D2C tells
-  weir trace diff none.json mq-deadline.json        what does the scheduler cost?
-  weir trace diff here/sda peer/sda --margin 3%     is this server as fast as its peer?
-  weir trace diff both both --device sda,sdb        two devices of one recording
+  weir trace diff cache-on/ cache-off/
+      is it the hardware? D2C tells
+  weir trace diff none.json mq-deadline.json
+      what does the scheduler cost?
+  weir trace diff here/sda peer/sda --margin 3%
+      is this server as fast as its peer?
+  weir trace diff both both --device sda,sdb
+      two devices of one recording
 
 docs/trace-diff.md says how the comparison is made.";
 

@@ -7,11 +7,16 @@ use weir_core::units::Nanos;
 
 const EXAMPLES: &str = "\
 Examples:
-  weir trace live                                   every device with I/O, refreshed each second; q ends
-  weir trace live -d sda --slow 10ms                one device, and each request of 10 ms or longer with its stages
-  weir trace live -d /var/lib/mysql --duration 1m   the device under a folder; a summary of the minute at the end
-  weir trace live --json --duration 10s > b.json    one JSON object a second, then a summary
-  weir trace live --source diskstats                without privileges: iostat's figures, rightly computed";
+  weir trace live
+      every device with I/O, refreshed each second; q ends
+  weir trace live -d sda --slow 10ms
+      one device, and each request of 10 ms or longer with its stages
+  weir trace live -d /var/lib/mysql --duration 1m
+      the device under a folder; a summary of the minute at the end
+  weir trace live --json --duration 10s > b.json
+      one JSON object a second, then a summary
+  weir trace live --source diskstats
+      without privileges: iostat's figures, rightly computed";
 
 /// Arguments of `weir trace live`.
 #[derive(Debug, clap::Args)]

@@ -8,17 +8,20 @@ use weir_core::trace::Class;
 use weir_core::units::{Bytes, Nanos};
 
 const EXAMPLES: &str = "\
-FILE is a file of blktrace (NAME.blktrace.CPU), a name as blktrace knows it (sda: all its CPUs), a folder of such files,
-a dump of blkparse -d, a stream of ftrace's blk tracer in bin mode, a recording of `weir trace record`, or - for
+FILE is a file of blktrace (NAME.blktrace.CPU), a name as blktrace knows it (sda: all its CPUs), a folder of such files, \
+a dump of blkparse -d, a stream of ftrace's blk tracer in bin mode, a recording of `weir trace record`, or - for \
 standard input; packed by gzip or zstd or not.
 
 Examples:
-  weir trace read sda                               where the I/Os of sda.blktrace.0, .1 … spent their time
-  weir trace read recordings/ --html page.html      the same with plots
+  weir trace read sda
+      where the I/Os of sda.blktrace.0, .1 … spent their time
+  weir trace read recordings/ --html page.html
+      the same with plots
   weir trace read sda --from 2s --to 5s --process mysqld
   weir trace read sda --size 4k..16k --class sync_write --format json
   weir trace read sda --per-request csv --out requests.csv
-  weir trace read sda --btt                         for eyes and scripts used to btt
+  weir trace read sda --btt
+      for eyes and scripts used to btt
   blktrace -d /dev/sda -o - -w 10 | weir trace read -
 
 docs/trace.md says what the stages are and how they are counted.";
@@ -52,7 +55,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "TIME")]
     pub to: Option<Nanos>,
     /// Of this device: 8:0, or its name; may be given again
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, short, value_name = "DEVICE")]
     pub device: Vec<String>,
     /// Sent by this process: its thread id, or its name; may be given again
     #[arg(long, value_name = "PROCESS")]
@@ -76,7 +79,7 @@ pub struct OutputArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
     /// The analysis in btt's sections
-    #[arg(long, conflicts_with = "format")]
+    #[arg(long, conflicts_with_all = ["format", "json"])]
     pub btt: bool,
     /// One row a request, to --out or instead of the analysis
     #[arg(long, value_enum, value_name = "FORM")]
@@ -85,7 +88,7 @@ pub struct OutputArgs {
     #[arg(long, value_enum, default_value_t, value_name = "UNIT", requires = "per_request")]
     pub unit: RowUnit,
     /// Where the rows of --per-request go [default: standard output]
-    #[arg(long, value_name = "FILE", requires = "per_request")]
+    #[arg(long, short, visible_alias = "output", value_name = "FILE", requires = "per_request")]
     pub out: Option<PathBuf>,
     /// Write a page with plots
     #[arg(long, value_name = "FILE")]

@@ -7,11 +7,16 @@ use weir_core::units::{Bytes, Nanos};
 
 const EXAMPLES: &str = "\
 Examples:
-  weir trace record                                     every device, until Ctrl-C, to weir-DATE-TIME.weirtrace
-  weir trace record --device sda --duration 30s --out a.weirtrace && weir trace read a.weirtrace
-  weir trace record -- sysbench oltp_read_write run     while a command runs; its exit code is the command's
-  weir trace record --device sda --blktrace --out a     a.blktrace.0, a.blktrace.1, … for blkparse and btt
-  weir trace record --events requests                   less to record: no bios, so no Q, no merges, no sender";
+  weir trace record
+      every device, until Ctrl-C, to weir-DATE-TIME.weirtrace
+  weir trace record --device sda --duration 30s --out a.weirtrace
+  weir trace read a.weirtrace
+  weir trace record -- sysbench oltp_read_write run
+      while a command runs; its exit code is the command's
+  weir trace record --device sda --blktrace --out a
+      a.blktrace.0, a.blktrace.1, … for blkparse and btt
+  weir trace record --events requests
+      less to record: no bios, so no Q, no merges, no sender";
 
 /// Arguments of `weir trace record`.
 #[derive(Debug, clap::Args)]

@@ -5,9 +5,12 @@ use weir_core::units::Nanos;
 
 const EXAMPLES: &str = "\
 Examples:
-  weir trace util sda                          ten seconds of sda, against the newest curve stored for it
-  weir trace util /var/lib/mysql --duration 1m the device under a folder
-  weir trace util nvme0n1 --against last       against the last run in the store";
+  weir trace util sda
+      ten seconds of sda, against the newest curve stored for it
+  weir trace util /var/lib/mysql --duration 1m
+      the device under a folder
+  weir trace util nvme0n1 --against last
+      against the last run in the store";
 
 /// Arguments of `weir trace util`.
 #[derive(Debug, clap::Args)]

@@ -1,20 +1,19 @@
 //! What is typed after `weir tune`, and the arms it means.
 
-use clap::Parser;
 use weir_core::experiment::Workload;
 use weir_core::workload::Job;
 use weir_core::workload::spec::{EngineKind, Target};
 
 use super::*;
+use crate::cli::Command as Top;
 use crate::cli::tune::Command;
-use crate::cli::{Cli, Command as Top};
 
 fn command(words: &str) -> Command {
     let words = words.split('|').flat_map(|part| match part.strip_prefix('=') {
         Some(whole) => vec![whole.to_string()],
         None => part.split_whitespace().map(String::from).collect(),
     });
-    let typed = Cli::try_parse_from(["weir".to_string(), "tune".to_string()].into_iter().chain(words));
+    let typed = crate::cli::parse(["weir".to_string(), "tune".to_string()].into_iter().chain(words));
     match typed.unwrap().command {
         Top::Tune(args) => args.command,
         other => panic!("{other:?}"),
