@@ -3,7 +3,10 @@
 use std::io;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use weir_io::error::{Fault, IoError};
+
+use crate::output::CANNOT_WRITE;
 
 /// How a command that ran to its end ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +74,11 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
 
 /// clap's own messages: help and version are results, mistakes are exit 2.
 pub fn exit_for_usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    let printed = error.print();
+    if error.use_stderr() {
+        return ExitCode::from(2);
+    }
+    exit(printed.context(CANNOT_WRITE).map(|()| Outcome::Done))
 }
 
 /// A reader that went away (`weir … | head`) is no failure of weir.

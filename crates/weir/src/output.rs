@@ -33,13 +33,14 @@ pub enum Format {
     Record,
 }
 
+/// What is said where standard output takes no more.
+pub const CANNOT_WRITE: &str = "cannot write the results to standard output";
+
 /// Writes a result to standard output; a reader that went away is an error of kind `BrokenPipe`, which `failure`
 /// takes as success.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .context("cannot write the results to standard output")
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(CANNOT_WRITE)
 }
 
 /// A record in a given shape. `path` is where it lies, if it does.

@@ -62,7 +62,7 @@ pub struct Programs {
 impl Programs {
     /// Loads the programs, all but those in `leave_out`, and attaches them. They count from [`Programs::begin`] on.
     pub fn load(kind: &Kind, settings: &Settings, leave_out: &[&str]) -> Result<Programs, Error> {
-        if let Some(error) = probe::denial("live sessions") {
+        if let Some(error) = probe::denial("a live session") {
             return Err(error);
         }
         let quiet = libbpf_rs::set_print(None);

@@ -77,11 +77,12 @@ pub fn carry_out(
     command: &[String],
     stop: &Stop,
 ) -> anyhow::Result<Outcome> {
+    knobs::check_values(&lab.host, &planned.arms)?;
     if dry_run {
         output::print(&rehearsal::text(planned, asked, &lab)?)?;
         return Ok(Outcome::Done);
     }
-    knobs::check(&lab.host, &planned.arms, &planned.knobs)?;
+    knobs::check_privileges(&lab.host, &planned.arms, &planned.knobs)?;
     recover(&asked.place(), &planned.knobs);
     if !asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
         refuse_if_busy(&lab, stop)?;

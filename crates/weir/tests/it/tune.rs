@@ -83,13 +83,20 @@ fn two_commands_are_compared_by_the_figures_they_print() {
 fn a_dry_run_says_what_would_be_and_does_nothing() {
     let weir = Weir::new();
     let folder = tempfile::tempdir().unwrap();
-    let grid = ["--grid", "4MB,15MB", "--repeats", "2", "--dry-run"];
+    let grid = ["--grid", "4100000,15100000", "--repeats", "2", "--dry-run"];
     let ended = weir.run(folder.path(), &[&["tune", "sweep", "vm.dirty_bytes"], &grid[..]].concat());
     assert_eq!(ended.code, 0, "{ended:?}");
     // Idle, as found and two values, twice.
     assert!(ended.stdout.contains("8 trials"), "{ended:?}");
-    assert_eq!(ended.stdout.matches("vm.dirty_bytes=15000000").count(), 2, "{ended:?}");
+    assert_eq!(ended.stdout.matches("vm.dirty_bytes=15100000").count(), 2, "{ended:?}");
     assert_eq!((left_in(folder.path()).len(), weir.records().len()), (0, 0));
+    // What is found is one arm, also where its value was typed.
+    let swappiness = fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
+    let (found, other) = (swappiness.trim(), if swappiness.trim() == "1" { "2" } else { "1" });
+    let grid = format!("--grid={found},{other}");
+    let ended =
+        weir.run(folder.path(), &["tune", "sweep", "vm.swappiness", &grid, "--repeats=1", "--dry-run"]);
+    assert!(ended.stdout.contains("2 trials") && !ended.stdout.contains(&format!("={found} ")), "{ended:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::weir::{Weir, files_under};
+use crate::weir::{Weir, ended, files_under};
 
 #[test]
 fn mistakes_in_what_was_typed_are_named_and_do_nothing() {
@@ -30,6 +30,10 @@ fn mistakes_in_what_was_typed_are_named_and_do_nothing() {
         (&["bench", "--flood", "rsync"], "rsync"),
         (&["bench", "--flood", "dd:size=much"], "much"),
         (&["bench", "--dir", ".", "--file", "x"], "--file"),
+        (&["knobs", "list", "nowhere"], "does not exist"),
+        (&["knobs", "show", "nowhere/scheduler", "--json"], "nowhere/scheduler"),
+        (&["tune", "race"], "<KNOB>"),
+        (&["tune", "sweep", "vm.swappiness", "--grid", "1,1000000", "--dry-run"], "1000000"),
     ];
     let weir = Weir::new();
     for (arguments, named) in cases {
@@ -72,4 +76,27 @@ fn what_is_not_taken_from_fio_is_named_when_the_jobs_are_only_printed_too() {
     let ended = Weir::new().run(folder.path(), &["bench", "--from-fio", "old.fio", "--print-job"]);
     assert!(ended.code == 0 && ended.stderr.contains("thinktime"), "{ended:?}");
     assert!(ended.stdout.starts_with("[[job]]"), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_be_written_is_said_and_no_command_panics() {
+    let weir = Weir::new();
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["completions", "bash"],
+        &["fileio", "--help"],
+        &["knobs", "journal"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = weir.command(folder.path(), arguments);
+        command.stdout(full);
+        let ended = ended(command);
+        assert_eq!(ended.code, 3, "{arguments:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains("cannot write the results to standard output"),
+            "{arguments:?}: {ended:?}"
+        );
+    }
 }

@@ -121,9 +121,13 @@ fn fits(
             )
         }
     };
-    let hint = (spec.setting == "nr_requests" && scheduler == Some("none"))
-        .then_some("without a scheduler, the hardware's own depth is the most");
-    Err(Context::refusal(setting, why, hint))
+    let hint = match spec.setting {
+        "nr_requests" if scheduler == Some("none") => {
+            "without a scheduler, the hardware's own depth is the most".to_string()
+        }
+        _ => format!("`weir knobs show {}` says more", setting.knob),
+    };
+    Err(Context::refusal(setting, why, Some(&hint)))
 }
 
 /// The bounds of a knob's numbers on this machine, under the scheduler that is or will be in force. `ratio` says

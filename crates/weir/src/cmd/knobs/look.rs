@@ -27,10 +27,14 @@ pub fn list(path: &Path, all: bool, as_json: bool) -> anyhow::Result<Outcome> {
 }
 
 fn target(host: &Host, path: &Path) -> anyhow::Result<TargetFacts> {
-    host.target(path).map_err(|error| {
-        let what = format!("cannot find out what {} stands on: {error}", path.display());
-        Usage { what, hint: Some("give a path or a block device that exists, or --all".to_string()) }.into()
-    })
+    let nowhere = |why: &dyn std::fmt::Display| {
+        let what = format!("cannot find out what {} stands on: {why}", path.display());
+        Usage { what, hint: Some("give a path or a block device that exists, or --all".to_string()) }
+    };
+    // What does not exist would otherwise stand for the folder that it could be made in.
+    let named = [path.to_path_buf(), Path::new("/dev").join(path)];
+    let path = named.iter().find(|path| path.exists()).ok_or_else(|| nowhere(&"it does not exist"))?;
+    host.target(path).map_err(|error| nowhere(&error).into())
 }
 
 /// `weir knobs show`.
@@ -54,6 +58,10 @@ pub fn show(typed: &str, as_json: bool) -> anyhow::Result<Outcome> {
         Ok(reading) => {
             let scheduler = scheduler.and_then(|reading| reading.value).map(|value| value.to_string());
             print(&text::knobs::one(&reading, scheduler.as_deref()))?;
+        }
+        Err(error) if as_json => {
+            let what = format!("{name} is not there on this machine: {error}");
+            return Err(Usage { what, hint: Some("without --json it is described".to_string()) }.into());
         }
         Err(error) => {
             if let Some(spec) = catalog::spec(&name) {

@@ -15,7 +15,7 @@ use crate::cli::knobs::{Args, Command};
 use crate::failure::Outcome;
 use crate::store;
 
-pub use fail::{failed, root_or};
+pub use fail::{failed, refused, root_or};
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {

@@ -5,11 +5,13 @@ mod fileio;
 pub mod script;
 mod terminal;
 
+use anyhow::Context;
 use weir_core::sysbench::{self, Log, Quit, Request};
 
 use self::terminal::Terminal;
 use crate::cli::fileio::Args;
 use crate::failure::Outcome;
+use crate::output::CANNOT_WRITE;
 use crate::signals;
 
 /// `weir fileio ARGS`: the test name is given.
@@ -34,6 +36,6 @@ pub fn run(arguments: &[String]) -> anyhow::Result<Outcome> {
         Err(quit) => Err(quit),
     };
     // A reader that went away is told apart from a failure by the caller, and ends nothing but the printing.
-    terminal.result()?;
+    terminal.result().context(CANNOT_WRITE)?;
     Ok(outcome.unwrap_or_else(|Quit(code)| Outcome::Code(code)))
 }

@@ -91,6 +91,9 @@ fn say_notes(one: &Analysed, recordings: &[Recording]) {
     for note in &one.notes {
         say!("note: {several}{note}");
     }
+    if one.analysis.events == 0 && one.interrupted.is_none() {
+        say!("note: {several}none of its events is of the I/Os that were asked for");
+    }
     if one.interrupted.is_some() {
         say!("note: {several}interrupted; the figures are of what was read until then");
     }

@@ -182,7 +182,10 @@ fn sweep(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> any
     let values = if args.grid.is_empty() { grid(typed, args, lab, stop)? } else { args.grid.clone() };
     let mut arms = if asked.floods.is_empty() { Vec::new() } else { vec![asked.idle()] };
     arms.push(asked.found());
-    arms.extend(settings::sweep_arms(asked, &args.knob, &values, device.as_deref())?);
+    let found = knobs::found(&lab.host, std::slice::from_ref(&knob));
+    let typed_arms = settings::sweep_arms(asked, &args.knob, &values, device.as_deref())?;
+    let (same, others): (Vec<Arm>, Vec<Arm>) = typed_arms.into_iter().partition(|arm| arm.settings == found);
+    arms.extend(others);
     let flooded = !asked.floods.is_empty();
     let goal = asked.goal.clone().unwrap_or_else(|| SweepPlan::default_goal(flooded));
     let plan = SweepPlan {
@@ -196,6 +199,9 @@ fn sweep(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> any
         refine: refines(args),
     };
     let mut planned = planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())?;
+    planned
+        .remarks
+        .extend(same.iter().map(|arm| format!("{} is what is found: one arm stands for both.", arm.label)));
     let more = SweepPlan::ADDED_MAX;
     planned.unfolds = plan
         .refine

@@ -2,11 +2,11 @@
 //! led back.
 
 use weir_core::experiment::Arm;
-use weir_core::knob::{KnobName, Reading, Refusal, Scope, Setting};
+use weir_core::knob::{KnobName, Reading, Scope, Setting};
 use weir_host::Host;
 use weir_host::knob::{self, Applied, KnobError};
 
-use crate::cmd::knobs::the_journal;
+use crate::cmd::knobs::{refused, the_journal};
 use crate::failure::{Lacking, Usage};
 
 /// The knob that is an action: done, and never led back.
@@ -58,11 +58,16 @@ pub fn read(host: &Host, knob: &KnobName) -> anyhow::Result<Reading> {
     })
 }
 
-/// Refuses what cannot be applied, before the first trial.
-pub fn check(host: &Host, arms: &[Arm], knobs: &[KnobName]) -> anyhow::Result<()> {
+/// Refuses values that cannot be applied, before the first trial.
+pub fn check_values(host: &Host, arms: &[Arm]) -> anyhow::Result<()> {
     for arm in arms {
         knob::plan(host, &held(&arm.settings), false).map_err(|refusals| refused(&refusals))?;
     }
+    Ok(())
+}
+
+/// Refuses where this user may not apply them.
+pub fn check_privileges(host: &Host, arms: &[Arm], knobs: &[KnobName]) -> anyhow::Result<()> {
     let mut names: Vec<String> = knobs.iter().map(KnobName::to_string).collect();
     if arms.iter().flat_map(|arm| &arm.settings).any(is_action) {
         names.push(DROP_CACHES.to_string());
@@ -71,16 +76,10 @@ pub fn check(host: &Host, arms: &[Arm], knobs: &[KnobName]) -> anyhow::Result<()
     names.retain(|name| !knobs.iter().any(|knob| is_servers(knob) && knob.to_string() == *name));
     if !names.is_empty() && !host.conditions(None).limits.root {
         let what = format!("turning {} takes root", names.join(", "));
-        let hint = "run it with sudo; comparing jobs or commands without knobs needs no root";
+        let hint = "run it as root; comparing jobs or commands without knobs needs no root";
         return Err(Lacking { what, hint: Some(hint.to_string()) }.into());
     }
     Ok(())
-}
-
-fn refused(refusals: &[Refusal]) -> anyhow::Error {
-    let what: Vec<String> = refusals.iter().map(Refusal::to_string).collect();
-    let hint = refusals.iter().find_map(|refusal| refusal.hint.clone());
-    Usage { what: what.join("; "), hint }.into()
 }
 
 /// Applies the settings, then carries out the actions.

@@ -16,33 +16,35 @@ const LISTED_MAX: usize = 2000;
 pub fn text(planned: &Planned, asked: &Asked, lab: &Lab<'_>) -> anyhow::Result<String> {
     let mut design = designs::build(planned)?;
     let mut out = format!("{}: goal {}\n", planned.name, planned.goal);
-    let (mut least_ns, mut most_ns, mut number) = (0, 0, 0);
-    while number < LISTED_MAX {
+    let (mut least_ns, mut most_ns) = (0, 0);
+    let mut trials = Vec::new();
+    let mut ended = false;
+    while trials.len() < LISTED_MAX {
         let left_ns = asked.budget_ns.saturating_sub(least_ns);
         let Some(proposal) = design.propose(left_ns) else { break };
         let Some(arm) = design.arms().get(proposal.arm).cloned() else { break };
         let (least, most) = lab.expected_ns(&arm, proposal.duration_ns);
         if least > left_ns {
-            let _ = writeln!(out, "the time of {} ends here", Nanos(asked.budget_ns));
+            ended = true;
             break;
         }
-        number += 1;
         (least_ns, most_ns) = (least_ns + least, most_ns + most);
-        let phase = phase(proposal.phase);
-        let _ = writeln!(
-            out,
-            "{number:4}  {phase:8} block {:<3} {:40} measures {}",
-            proposal.block,
-            arm.label,
-            Nanos(proposal.duration_ns)
-        );
+        trials.push((phase(proposal.phase), proposal.block, arm.label, Nanos(proposal.duration_ns)));
         let values = figures(&asked.measured.figures());
         let outcome = Outcome::Measured(Measures { values, seconds: Vec::new(), operations: 1000 });
         design.observe(&Observation { proposal, outcome });
     }
+    let width = trials.iter().map(|(_, _, label, _)| label.chars().count()).max().unwrap_or(0);
+    for (at, (phase, block, label, time)) in trials.iter().enumerate() {
+        let number = at + 1;
+        let _ = writeln!(out, "{number:4}  {phase:7}  block {block:<3} {label:width$}  measures {time}");
+    }
+    if ended {
+        let _ = writeln!(out, "the time of {} ends here", Nanos(asked.budget_ns));
+    }
     let (least, most) = (Nanos(least_ns), Nanos(most_ns));
     let time = if least == most { format!("{least}") } else { format!("{least} to {most}") };
-    let _ = writeln!(out, "{number} trials, {time}, and waits for a clean start between them");
+    let _ = writeln!(out, "{} trials, {time}, and waits for a clean start between them", trials.len());
     if let Some(unfolds) = &planned.unfolds {
         let _ = writeln!(out, "{unfolds}");
     }

@@ -34,7 +34,8 @@ pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
     })?;
     let arms = design.arms().to_vec();
     let knobs: Vec<KnobName> = experiment.found.iter().map(|setting| setting.knob.clone()).collect();
-    knobs::check(&host, &arms, &knobs)?;
+    knobs::check_values(&host, &arms)?;
+    knobs::check_privileges(&host, &arms, &knobs)?;
     recover(&place, &knobs);
     let now = serde_json::to_value(host.conditions(Some(&target)))?;
     experiment.remarks.extend(compare(&record.conditions, &now)?);

@@ -40,7 +40,8 @@ pub fn html(id: &str, analysis: &Analysis, device: &Device) -> String {
         id: format!("{id}-share"),
         title: "Where the time went".to_string(),
         finding: format!(
-            "{finding} Each bar is all the time of a class between queue and completion; flushes are not in “all”."
+            "{finding} Each bar is all the time of a class between queue and completion; flushes are not in “all”. What \
+             the letters stand for is said at the end of this page."
         ),
         parts: parts_named(),
         stacks: classes.iter().map(|class| stack_of(analysis, device, *class, &name_of(*class))).collect(),

@@ -82,12 +82,7 @@ fn row(reading: &Reading, readings: &[Reading]) -> Vec<String> {
     let Some(spec) = catalog::spec(&reading.knob) else { return vec![name] };
     let scheduler = scheduler(&reading.knob, readings);
     let owner = reading.owners.first().map_or("nobody", |owner| owner.kind.as_str());
-    vec![
-        name,
-        found(spec, reading),
-        takes(spec, Some(reading), scheduler.as_deref()),
-        if matches!(spec.risk, Risk::Shown(_)) { format!("{owner} (shown only)") } else { owner.to_string() },
-    ]
+    vec![name, found(spec, reading), takes(spec, Some(reading), scheduler.as_deref()), owner.to_string()]
 }
 
 /// Meaning, default, who sets it and what is wrong with it.
@@ -99,8 +94,10 @@ fn explanations(reading: &Reading) -> Vec<String> {
     if !reading.writable {
         texts.push("Read-only on this machine.".to_string());
     }
-    if let Risk::Durability(why) = spec.risk {
-        texts.push(format!("DATA AT RISK: {why}."));
+    match spec.risk {
+        Risk::Durability(why) => texts.push(format!("DATA AT RISK: {why}.")),
+        Risk::Shown(why) => texts.push(format!("Shown only: {why}.")),
+        _ => {}
     }
     texts
 }
