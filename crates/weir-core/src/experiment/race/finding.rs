@@ -15,7 +15,7 @@ pub fn of(race: &Race) -> Finding {
     let fresh = Fresh::of(race);
     let judge = Judge::new(fresh.shown(race), &race.plan.goal, race.plan.seed);
     let mut finding = Finding { arms: judge.summaries(&race.arms), ..Finding::default() };
-    if let Some(winner) = race.winner.filter(|_| !fresh.trials.is_empty()) {
+    if let Some(winner) = race.choice().filter(|_| !fresh.trials.is_empty()) {
         let confirming = Judge::new(fresh.trials.iter().copied(), &race.plan.goal, race.plan.seed);
         let wanted: Vec<Wanted> = metrics(race, &confirming)
             .into_iter()
@@ -38,7 +38,7 @@ impl<'a> Fresh<'a> {
     fn of(race: &'a Race) -> Fresh<'a> {
         let trials: Vec<&Observation> =
             race.seen.iter().filter(|seen| seen.proposal.phase == Phase::Confirm).collect();
-        Fresh { trials, confirmation: race.confirmation() }
+        Fresh { trials, confirmation: race.choice().map(|arm| race.met(FOUND, arm)) }
     }
 
     /// Trials for the table of arms: of arms that were confirmed, only fresh ones, as the best of many was also lucky.
@@ -88,7 +88,7 @@ fn answer(race: &Race, fresh: &Fresh<'_>, finding: &Finding) -> (String, Recomme
                 Recommendation::Infeasible { why },
             )
         }
-        Step::Confirm | Step::Done(End::Confirmed) => match (race.winner, &fresh.confirmation) {
+        Step::Confirm | Step::Done(End::Confirmed) => match (race.choice(), &fresh.confirmation) {
             (Some(winner), Some(confirmation)) => {
                 let name = words::arm(&race.arms[winner]);
                 if confirmation.pairs < race.plan.rules.pairs {
@@ -232,22 +232,39 @@ fn screening(race: &Race) -> Vec<String> {
     )]
 }
 
-/// How the user's own candidates did.
+/// How the user's own candidates did: in the race, and on fresh data where one met the winner there.
 fn given(race: &Race) -> Vec<String> {
     let standings = rank::standings(&race.trials(Phase::Race));
-    let Some(best) = race.winner.and_then(|winner| standings.get(&winner)) else { return Vec::new() };
-    let of = |settings: &Vec<crate::knob::Setting>| {
-        let arm = race.points.keys().copied().find(|arm| race.arms[*arm].settings == *settings)?;
+    let Some((winner, best)) = race.winner.and_then(|winner| Some((winner, standings.get(&winner)?))) else {
+        return Vec::new();
+    };
+    let of = |arm: usize| {
         let standing = standings.get(&arm)?;
+        let name = words::arm(&race.arms[arm]);
+        if arm == winner {
+            return Some(format!("{name}, which you named, is the winner."));
+        }
         let behind = significant((1.0 - (standing.mean - best.mean).exp()) * 100.0);
-        Some(if Some(arm) == race.winner {
-            format!("{}, which you named, is the winner.", words::arm(&race.arms[arm]))
-        } else {
-            let (name, trials) = (words::arm(&race.arms[arm]), standing.trials);
-            format!(
-                "{name}, which you named, was {behind} % behind the winner in {trials} trials of the race."
-            )
+        let met = race.met(arm, winner).gain.filter(|_| race.named == Some(arm));
+        Some(match met {
+            None => format!(
+                "{name}, which you named, was {behind} % behind the winner in {} trials of the race.",
+                standing.trials
+            ),
+            Some(gain) => format!(
+                "On fresh data the race's winner, {}, was by the goal {} {} against {name}, which you named: {}.",
+                words::arm(&race.arms[winner]),
+                words::change(gain.ratio),
+                words::interval(&gain),
+                if gain.low > 1.0 {
+                    "it is better"
+                } else if gain.high < 1.0 {
+                    "yours is better"
+                } else {
+                    "no difference is shown, so yours stands"
+                }
+            ),
         })
     };
-    race.plan.given.iter().filter_map(of).collect()
+    race.given().filter_map(of).collect()
 }

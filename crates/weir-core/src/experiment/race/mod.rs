@@ -4,7 +4,9 @@
 //! screened. The race begins with candidates spread over the whole space, the machine as found and those of the user;
 //! a block runs each of its arms once in random order, the worse half drops out, and new candidates near the best ones
 //! join, nearer each time. Then the winner runs against the machine as found in turn, as often as the rules say, and
-//! only these trials say how much better it is. The time for them is set aside from the start.
+//! only these trials say how much better it is. The best of the user's own candidates runs beside the two: what somebody
+//! set by hand is only given up for something that fresh data show to be better. The time for them is set aside from the
+//! start.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -83,6 +85,8 @@ pub struct Race {
     /// The arms still in the race.
     pool: Vec<usize>,
     winner: Option<usize>,
+    /// The best of the user's candidates, where it is not the winner: it is confirmed too.
+    named: Option<usize>,
 }
 
 /// Where it stands.
@@ -148,23 +152,36 @@ impl Race {
             seen: Vec::new(),
             pool: Vec::new(),
             winner: None,
+            named: None,
         })
     }
 
     /// The arm that is confirmed to be better, once the race is over.
     pub fn recommended(&self) -> Option<usize> {
-        let confirmation = self.confirmation()?;
-        let accepted = confirmation.accepted(self.plan.rules.pairs, self.plan.rules.gain);
-        self.winner.filter(|_| accepted.is_ok())
+        self.choice().filter(|arm| self.is_accepted(*arm))
     }
 
-    /// The winner against the machine as found, as far as the two have met on fresh data.
-    fn confirmation(&self) -> Option<Confirmation> {
+    /// The arm that fresh data speak for: the winner, but the user's own candidate where that one, too, is better than
+    /// the machine as found, and the winner not shown to be better than it.
+    fn choice(&self) -> Option<usize> {
         let winner = self.winner?;
+        let named = self.named.filter(|named| {
+            let is_ahead = self.met(*named, winner).gain.is_some_and(|gain| gain.low > 1.0);
+            self.is_accepted(*named) && !(is_ahead && self.is_accepted(winner))
+        });
+        Some(named.unwrap_or(winner))
+    }
+
+    fn is_accepted(&self, arm: usize) -> bool {
+        self.met(FOUND, arm).accepted(self.plan.rules.pairs, self.plan.rules.gain).is_ok()
+    }
+
+    /// One arm against another, as far as the two have met on fresh data.
+    fn met(&self, base: usize, arm: usize) -> Confirmation {
         let fresh: Vec<&Observation> =
             self.seen.iter().filter(|seen| seen.proposal.phase == Phase::Confirm).collect();
         let idle = self.idle.and_then(|arm| self.figures(arm));
-        Some(Confirmation::of(&fresh, (FOUND, winner), idle.as_ref(), &self.plan.goal, self.plan.seed))
+        Confirmation::of(&fresh, (base, arm), idle.as_ref(), &self.plan.goal, self.plan.seed)
     }
 
     /// Decides what comes after a block, until there is a trial to make or nothing more to do.
@@ -188,7 +205,8 @@ impl Race {
     }
 
     fn begin(&mut self, left_ns: u64) {
-        let least_ns = (2 * self.plan.rules.pairs + RACE_TRIALS_MIN) as u64 * self.plan.duration_ns / 2;
+        let least_ns =
+            (self.confirming() * self.plan.rules.pairs + RACE_TRIALS_MIN) as u64 * self.plan.duration_ns / 2;
         if left_ns < least_ns {
             self.step = Step::Done(End::TooShort { needed_ns: least_ns * 2 });
             return;
@@ -378,6 +396,9 @@ impl Race {
         }
         let winner = rank::surest(&standings, &eligible);
         let behind = |winner: usize| standings[&winner].mean <= standings[&FOUND].mean;
+        let mut named: Vec<usize> =
+            self.given().filter(|arm| keeps(arm) && standings.contains_key(arm)).collect();
+        named.sort_by(|a, b| standings[b].mean.total_cmp(&standings[a].mean));
         self.step = match winner {
             None => Step::Done(End::Infeasible),
             Some(FOUND) => Step::Done(End::NoneBetter),
@@ -386,9 +407,32 @@ impl Race {
         };
         self.winner = winner.filter(|_| self.step == Step::Confirm);
         if let Some(winner) = self.winner {
-            let turns = [[FOUND, winner], [winner, FOUND]];
-            self.queue.extend((0..self.plan.rules.pairs).flat_map(|pair| turns[pair % 2]));
+            self.named = named.into_iter().find(|arm| *arm != winner);
+            let arms: Vec<usize> = [FOUND, winner].into_iter().chain(self.named).collect();
+            for turn in 0..self.plan.rules.pairs {
+                let mut order = arms.clone();
+                // Two alternate; of three each comes at each place as often.
+                order.rotate_left((arms.len() - 2) * (turn / 2) % arms.len());
+                if turn % 2 == 1 {
+                    order.reverse();
+                }
+                self.queue.extend(order);
+            }
         }
+    }
+
+    /// The arms of the user's candidates, once they are in the race.
+    fn given(&self) -> impl Iterator<Item = usize> {
+        let arm_of = |settings: &Vec<Setting>| {
+            self.points.keys().copied().find(|arm| self.arms[*arm].settings == *settings)
+        };
+        self.plan.given.iter().filter_map(arm_of)
+    }
+
+    /// Arms that a confirmation runs in each of its turns.
+    fn confirming(&self) -> usize {
+        let named = if self.winner.is_some() { self.named.is_some() } else { !self.plan.given.is_empty() };
+        2 + usize::from(named)
     }
 
     /// The score of each measured trial of a phase; a spoilt one is twice as bad as the worst of them.
@@ -427,12 +471,12 @@ impl Race {
         }
     }
 
-    /// The block of the next trial: in a confirmation each pair is one.
+    /// The block of the next trial: in a confirmation each turn is one.
     fn block_now(&self) -> u32 {
         match self.step {
             Step::Confirm => {
-                let made = 2 * self.plan.rules.pairs - self.queue.len();
-                self.block + (made / 2) as u32
+                let made = self.confirming() * self.plan.rules.pairs - self.queue.len();
+                self.block + (made / self.confirming()) as u32
             }
             _ => self.block,
         }
@@ -473,7 +517,7 @@ impl Design for Race {
     }
 
     fn remaining(&self) -> usize {
-        let confirm = 2 * self.plan.rules.pairs;
+        let confirm = self.confirming() * self.plan.rules.pairs;
         let race = 3 * self.plan.rules.candidates + FINALISTS * FINAL_BLOCKS;
         let race_left = |made: usize| race.saturating_sub(made) + confirm;
         self.queue.len()
