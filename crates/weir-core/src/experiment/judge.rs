@@ -95,7 +95,7 @@ impl<'a> Judge<'a> {
                 if values.is_empty() {
                     continue;
                 }
-                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                let mean = typical(&values);
                 summary.values.insert(metric.clone(), mean);
                 let interval = self.interval_alone(trials, &series, metric);
                 summary.intervals.extend(
@@ -400,6 +400,17 @@ fn measured(measures: &Measures, metric: &Metric) -> Option<f64> {
         _ => 0,
     };
     measures.get(metric).filter(|value| value.is_finite() && measures.operations >= needed)
+}
+
+/// The geometric mean, because arms are compared by ratios: with it, the ratio of two arms is the ratio of their
+/// values. Where a trial gave nothing, the ordinary mean.
+fn typical(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    if values.iter().all(|value| *value > 0.0) {
+        (values.iter().map(|value| value.ln()).sum::<f64>() / count).exp()
+    } else {
+        values.iter().sum::<f64>() / count
+    }
 }
 
 fn judgement(ratio: Option<&RatioInterval>, more_is_better: bool) -> Judgement {
