@@ -124,7 +124,31 @@ def on_front(row, front):
     return row["sync_percent"] >= FRONT_SYNC_BAR and row["bulk_bytes_per_second"] >= FRONT_TOLERANCE * max(moved, default=0.0)
 
 
-def misses(row, shape, front):
+def point_of(row):
+    """A row as a point beside others: commits, seconds in target, bulk."""
+    held = 100 * (1 - row["seconds_over"] / row["seconds"])
+    return f"{row['sync_percent']:.0f} %, {held:.0f} % in target, {row['bulk_bytes_per_second'] / 1e6:.0f} MB/s"
+
+
+def verdict(row, shape, front):
+    """The last cell of a row of the guard."""
+    missed = misses(row, shape)
+    if not missed:
+        return "PASS"
+    if "bulk_bytes_per_second" in row and row["threads"] and on_front(row, front):
+        return "PASS, on the front: " + ", ".join(missed)
+    return "MISS: " + ", ".join(missed)
+
+
+def beside(row, front):
+    """A row of the guard that misses a bar, and the static limits that it is to be seen beside."""
+    points = sorted((point for point in front if point["threads"] == row["threads"]), key=lambda point: point["limit_mb"])
+    if not points:
+        return "no static limits were measured beside it: --front"
+    return "; ".join([f"guard {point_of(row)}"] + [f"{point['limits']} {point_of(point)}" for point in points])
+
+
+def misses(row, shape):
     """The bars that a row of the guard misses, in words."""
     if not row["threads"]:
         missed = row["bulk_percent"] is not None and row["bulk_percent"] < BULK_ALONE_BAR
@@ -136,8 +160,6 @@ def misses(row, shape, front):
         found.append(f"in target < {IN_TARGET_BAR:.0f} %")
     if row.get("bulk_percent") is not None and row["bulk_percent"] < shape.bulk_bar:
         found.append(f"bulk < {shape.bulk_bar:.0f} %")
-    if found and "bulk_bytes_per_second" in row and on_front(row, front):
-        return []
     return found
 
 

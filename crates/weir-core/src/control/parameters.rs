@@ -49,11 +49,17 @@ pub struct Parameters {
     pub silence_freeze_ns: u64,
     /// Silence of the sensor until the saved limit is put back.
     pub silence_release_ns: u64,
-    /// Without a sync for so long, bulk writers get the saved limit back.
+    /// Without a sync for so long, bulk writers get the saved limit back. What is dirty then has to be written before
+    /// syncs are fast again, and no limit shortens that: it is given back to those who do not come back soon.
     pub release_after_ns: u64,
+    /// Syncs that come again within so long belong to a load that pauses by itself.
+    pub pause_most_ns: u64,
     /// While syncs pause, and until they have for `release_after_ns`, bulk writers get a limit of so much time at the best
     /// rate the device has delivered: enough to keep it busy, soon written when syncs come back.
     pub pause_room_ns: u64,
+    /// And so much of the time that syncs have paused: who comes back waits for what is left no longer than this share
+    /// of the time it was away.
+    pub pause_growth: f64,
     /// Without a byte of a bulk writer for so long, bulk writers count as idle. Longer than the longest pause the kernel
     /// gives a writer (200 ms).
     pub bulk_idle_after_ns: u64,
@@ -126,8 +132,10 @@ impl Default for Parameters {
             window_ns: 5 * SECOND,
             silence_freeze_ns: 10 * SECOND,
             silence_release_ns: 60 * SECOND,
-            release_after_ns: 5 * SECOND,
+            release_after_ns: 300 * SECOND,
+            pause_most_ns: 5 * SECOND,
             pause_room_ns: SECOND / 4,
+            pause_growth: 0.05,
             bulk_idle_after_ns: SECOND,
             bulk_share: 0.02,
             slack_bytes: 4 << 20,

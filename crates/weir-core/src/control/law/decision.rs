@@ -41,7 +41,7 @@ pub enum Branch {
     Raise,
     /// The protected processes are held back for their own pages.
     OwnWrites,
-    /// No sync needs protection: bulk writers get everything.
+    /// No sync came lately: bulk writers get more, in the end everything.
     Unneeded,
     /// The bulk writer is the protected database itself.
     Checkpoint,

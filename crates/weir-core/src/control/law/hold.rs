@@ -16,6 +16,10 @@ const WRITERS_TOLD_NS: u64 = SECOND_NS * 3 / 2;
 const NEARLY_FULL: f64 = 0.85;
 /// A step that is just more than the same limit again.
 const SMALL_STEP: f64 = 1.2;
+/// Below this share of what it delivered a moment ago, a device may have become slower.
+const SLOWER: f64 = 0.75;
+/// And above this multiple of it, one that had become slower is faster again: a limit made for the slow one holds it back.
+const RISEN: f64 = 1.4;
 /// Of the same rate: there is nothing left that a higher limit could bring.
 const FULL: f64 = 0.97;
 
@@ -34,6 +38,9 @@ impl Guard {
         }
         if self.shadow {
             return self.only_see(sample, second);
+        }
+        if let Some(step) = self.rate_change(sample, second) {
+            return step;
         }
         if let Some(step) = self.probing(sample) {
             return step;
@@ -198,37 +205,53 @@ impl Guard {
                 return Some((self.lower(sample, half), branch));
             }
         }
-        self.rate_drop(sample, second)
+        None
     }
 
-    /// The device has become slower: the limit with it, before the backlog is felt.
-    fn rate_drop(&mut self, sample: &Sample, second: &View) -> Option<Step> {
-        let before = self.rate.before()?;
-        let ratio = second.delivered / before.max(1.0);
-        // A limit or a concurrency that changed in these five seconds explains a rate that did.
-        if !second.bound || ratio >= self.parameters.rate_drop || sample.at_ns < self.moved_ns + 3 * SECOND_NS
-        {
+    /// The device has become slower: the limit with it, before the backlog is felt; or it is faster again.
+    fn rate_change(&mut self, sample: &Sample, second: &View) -> Option<Step> {
+        let ratio = self.rate.change()?;
+        if ratio > RISEN {
+            return self.rate_rises(sample, ratio);
+        }
+        if !second.bound || ratio >= self.parameters.rate_drop {
             return None;
         }
         let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(sample.at_ns));
-        let view = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
+        let view = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS / 2));
         let verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
-        if verdict.state() != State::Bad || verdict.own {
+        let stalled = view.count == 0 && sample.syncs.oldest_ns > SECOND_NS / 2;
+        if (verdict.state() != State::Bad && !stalled) || verdict.own {
             return None;
         }
-        let factor = ratio.max(self.parameters.cut_most);
-        self.regimes.scale(factor);
-        self.rate.scale(factor);
+        let factor = self.rate.latest().unwrap_or(ratio).min(ratio).max(self.parameters.cut_most);
+        self.regimes.slow_down(factor);
+        self.rate.drops(factor);
+        self.probe = None;
         (sample.limits.now_bytes > sample.limits.floor_bytes)
             .then(|| (self.lower(sample, factor), Branch::RateDrop))
     }
 
+    /// As fast as before it became slower: limits are again what they were.
+    fn rate_rises(&mut self, sample: &Sample, ratio: f64) -> Option<Step> {
+        if !self.presence.bulk_lasts(sample.at_ns, self.parameters.window_ns) {
+            return None;
+        }
+        let (factor, is_as_before) = self.rate.rises(self.rate.latest().unwrap_or(ratio).max(ratio))?;
+        self.regimes.speed_up(factor, is_as_before);
+        (self.probe, self.before) = (None, None);
+        let limit = sample.limits.now_bytes;
+        let good = self.regimes.current().and_then(|regime| regime.good);
+        let to = good.unwrap_or((limit as f64 * factor) as u64);
+        (to > limit && !same(to, limit)).then(|| (self.set(sample, to), Branch::Raise))
+    }
+
     /// Cuts by a factor; what was measured so far was at another limit.
     fn lower(&mut self, sample: &Sample, factor: f64) -> Action {
-        let limit = sample.limits.now_bytes;
+        let (limit, delivered) = (sample.limits.now_bytes, self.rate.last_second());
         self.before = None;
         if let Some(regime) = self.regimes.current() {
-            regime.cap(limit, sample.at_ns, &self.parameters);
+            regime.cap(limit, delivered, sample.at_ns, &self.parameters);
         }
         self.set(sample, (limit as f64 * factor) as u64)
     }
@@ -344,7 +367,9 @@ impl Guard {
         }
         let best = self.rate.best();
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
-        if self.rate.full().is_some_and(|full| point.delivered > FULL * full) {
+        // Syncs that lose next to nothing say that the rate at which they once lost much is not the device's any more.
+        let spare = verdict.kept.is_some_and(|kept| kept > 0.5 * (1.0 + self.parameters.target.keep));
+        if !spare && self.rate.full().is_some_and(|full| point.delivered > FULL * full) {
             return (Action::Keep, self.quiet(sample));
         }
         // Beyond a limit that proved too high once, a step too far costs more than many small ones.
@@ -363,10 +388,10 @@ impl Guard {
             }
             // More was let in and no more came out, of a device that gives no more.
             if point.delivered < before.delivered * 1.03 && point.delivered > 0.95 * best {
-                regime.cap(limit, now, &self.parameters);
+                regime.cap(limit, point.delivered, now, &self.parameters);
             }
         }
-        match regime.raise(limit, verdict, most, now, &self.parameters) {
+        match regime.raise(&point, verdict, most, &self.parameters) {
             Some(to) if !same(to, limit) => {
                 self.before = Some(point);
                 (self.set(sample, to), Branch::Raise)
@@ -390,11 +415,14 @@ impl Guard {
             // Where the loss was steep, less than a step below it is not safe either.
             let steep = verdict.kept.is_some_and(|kept| kept < 0.8 * self.parameters.target.keep);
             let bytes = if steep { point.bytes / 4 * 3 } else { point.bytes };
-            regime.cap(bytes, now, &self.parameters);
+            regime.cap(bytes, point.delivered, now, &self.parameters);
             if steep {
                 self.rate.was_full_at(point.delivered);
+                // Where less comes out than a moment ago, it is the device that has changed.
+                let slower = self.rate.change().is_some_and(|ratio| ratio < SLOWER);
                 let low = self.low(sample);
-                let tip = self.regimes.current().and_then(|r| r.tip(point.bytes, low, &self.parameters));
+                let tip = self.regimes.current().filter(|_| !slower);
+                let tip = tip.and_then(|regime| regime.tip(point.bytes, low, &self.parameters));
                 if let Some(back) = tip {
                     return self.stay_low(sample, Branch::Tip, self.parameters.tip_ns, back);
                 }

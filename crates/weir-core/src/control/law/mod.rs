@@ -100,7 +100,7 @@ impl Guard {
     /// limits show it.
     pub fn step(&mut self, sample: &Sample) -> Decision {
         self.window.push(sample);
-        self.rate.push(sample.elapsed_ns, sample.flow.written_bytes);
+        self.rate.push(sample.elapsed_ns, sample.flow.written_bytes, sample.limits.now_bytes);
         self.presence.push(sample, &self.parameters, self.rate.best());
         let now = sample.at_ns;
         let second = self.window.since(now.saturating_sub(SECOND_NS));
@@ -110,8 +110,8 @@ impl Guard {
             (Action::Keep, Branch::Silent)
         } else if !self.presence.protected() {
             self.release(Branch::Unneeded)
-        } else if self.presence.pausing(now) {
-            self.loosen(sample)
+        } else if let Some(pause_ns) = self.presence.pausing(now) {
+            self.loosen(sample, pause_ns)
         } else if self.presence.bulk_active(now, &self.parameters) {
             self.hold(sample, &second)
         } else {
@@ -130,19 +130,19 @@ impl Guard {
         (if held { Action::Release } else { Action::Keep }, branch)
     }
 
-    /// Syncs pause: bulk writers get what keeps the device busy, and no more than is written in a moment when syncs
-    /// come back.
-    fn loosen(&mut self, sample: &Sample) -> (Action, Branch) {
+    /// Syncs pause: bulk writers get what keeps the device busy, and no more than is soon written when syncs come back;
+    /// the longer they stay away, the more.
+    fn loosen(&mut self, sample: &Sample, pause_ns: u64) -> (Action, Branch) {
         (self.probe, self.before) = (None, None);
         let limit = sample.limits.now_bytes;
-        let busy = (self.rate.best() * self.parameters.pause_room_ns as f64 / 1e9) as u64;
-        if self.mood == Mood::Released
-            || limit >= busy
-            || !self.presence.bulk_active(sample.at_ns, &self.parameters)
+        let room_ns = self.parameters.pause_room_ns as f64 + self.parameters.pause_growth * pause_ns as f64;
+        let room = ((self.rate.best() * room_ns / 1e9) as u64).min(limit.saturating_mul(2));
+        let enough = room as f64 <= limit as f64 * self.parameters.settle_ratio;
+        if self.mood == Mood::Released || enough || !self.presence.bulk_active(sample.at_ns, &self.parameters)
         {
             return (Action::Keep, Branch::Unneeded);
         }
-        (self.set(sample, busy.min(limit.saturating_mul(2))), Branch::Unneeded)
+        (self.set(sample, room), Branch::Unneeded)
     }
 
     /// Without bulk writers: learn what syncs do undisturbed, and have a limit ready that is not in the way.

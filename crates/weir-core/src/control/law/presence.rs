@@ -18,6 +18,8 @@ pub(super) struct Presence {
     /// Whether there were syncs in the last looks.
     syncs: VecDeque<bool>,
     last_sync_ns: Option<u64>,
+    /// When syncs last came that were more than a single one: a lone one is not worth a limit.
+    last_load_ns: Option<u64>,
     /// The longest time without a sync between two of them, ageing.
     pause_ns: f64,
     protected: bool,
@@ -56,16 +58,19 @@ impl Presence {
         self.pause_ns *= 0.5_f64.powf(sample.elapsed_ns as f64 / (60.0 * 1e9));
         if any {
             let pause = self.last_sync_ns.map_or(0, |at| sample.at_ns - at);
-            if pause < parameters.release_after_ns {
+            if pause < parameters.pause_most_ns {
                 self.pause_ns = self.pause_ns.max(pause as f64);
             }
             self.last_sync_ns = Some(sample.at_ns);
         }
-        let recent = self.last_sync_ns.is_some_and(|at| sample.at_ns - at < parameters.release_after_ns);
+        let within = |at: Option<u64>, long_ns| at.is_some_and(|at| sample.at_ns - at < long_ns);
         let several = self.syncs.iter().filter(|any| **any).count() >= 2 || syncs.ended.count() > 1;
         // Only a sensor that sees the processes knows that nobody syncs.
         let blind = sample.sensor.source == SensorSource::Diskstats;
-        self.protected = recent && (self.protected || several || blind);
+        if any && (several || blind || within(self.last_load_ns, parameters.pause_most_ns)) {
+            self.last_load_ns = Some(sample.at_ns);
+        }
+        self.protected = within(self.last_load_ns, parameters.release_after_ns);
 
         let bulk: u64 = sample.bulk.writers.iter().map(|writer| writer.bytes).sum();
         let backlog = sample.backlog_bytes();
@@ -145,10 +150,10 @@ impl Presence {
         self.protected
     }
 
-    /// Whether syncs have been missing for longer than they usually do, and for a second.
-    pub fn pausing(&self, now_ns: u64) -> bool {
+    /// For how long syncs have been missing, where that is longer than they usually do, and a second at least.
+    pub fn pausing(&self, now_ns: u64) -> Option<u64> {
         let least = SECOND_NS.max((2.0 * self.pause_ns) as u64);
-        self.last_sync_ns.is_some_and(|at| now_ns - at >= least)
+        self.last_load_ns.map(|at| now_ns - at).filter(|pause| *pause >= least)
     }
 
     /// Whether bulk writers write, or did a moment ago.

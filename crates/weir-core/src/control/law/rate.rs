@@ -5,24 +5,65 @@ use std::collections::VecDeque;
 /// The last five seconds of delivered bytes, and the best that was ever delivered over three seconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rate {
-    looks: VecDeque<(u64, u64)>,
+    looks: VecDeque<Look>,
     best: f64,
     full: Option<f64>,
+    /// How much slower the device has become since, as a factor.
+    dropped: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    elapsed_ns: u64,
+    bytes: u64,
+    /// In force meanwhile.
+    limit_bytes: u64,
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// What a device delivers for so long it can deliver; in a single second a queue or a budget left over may empty.
 const SUSTAINED_NS: u64 = 3 * SECOND_NS;
+/// A device that has changed its rate shows it in so long.
+const CHANGES_NS: u64 = SECOND_NS / 2;
+/// From this share of its rate on, a device is as fast as before.
+const NEARLY: f64 = 0.75;
+/// And how far it has changed in so long: three slices of a throttle.
+const LATEST_NS: u64 = 3 * SECOND_NS / 10;
 /// The best rate halves in half an hour in which it is not reached again.
 const BEST_HALF_LIFE_NS: f64 = 1800.0 * 1e9;
 
+/// Looks added up.
+#[derive(Default)]
+struct Sum {
+    elapsed: f64,
+    bytes: f64,
+    /// Of limits, weighed by time.
+    limits: f64,
+}
+
+impl Sum {
+    fn add(&mut self, look: &Look) {
+        self.elapsed += look.elapsed_ns as f64;
+        self.bytes += look.bytes as f64;
+        self.limits += look.limit_bytes as f64 * look.elapsed_ns as f64;
+    }
+
+    fn rate(&self) -> f64 {
+        self.bytes / self.elapsed.max(1.0)
+    }
+
+    fn limit(&self) -> f64 {
+        self.limits / self.elapsed.max(1.0)
+    }
+}
+
 impl Rate {
-    /// Takes in a look: how long, how many bytes.
-    pub fn push(&mut self, elapsed_ns: u64, bytes: u64) {
-        self.looks.push_back((elapsed_ns, bytes));
-        let mut held: u64 = self.looks.iter().map(|look| look.0).sum();
-        while let Some(&(first, _)) = self.looks.front().filter(|look| held > 5 * SECOND_NS + look.0) {
-            held -= first;
+    /// Takes in a look: how long, how many bytes, at which limit.
+    pub fn push(&mut self, elapsed_ns: u64, bytes: u64, limit_bytes: u64) {
+        self.looks.push_back(Look { elapsed_ns, bytes, limit_bytes });
+        let mut held: u64 = self.looks.iter().map(|look| look.elapsed_ns).sum();
+        while let Some(first) = self.looks.front().filter(|look| held > 5 * SECOND_NS + look.elapsed_ns) {
+            held -= first.elapsed_ns;
             self.looks.pop_front();
         }
         self.best *= 0.5_f64.powf(elapsed_ns as f64 / BEST_HALF_LIFE_NS);
@@ -42,23 +83,43 @@ impl Rate {
             if elapsed >= stretch_ns {
                 break;
             }
-            elapsed += look.0;
-            bytes += look.1;
+            elapsed += look.elapsed_ns;
+            bytes += look.bytes;
         }
         if elapsed == 0 { 0.0 } else { bytes as f64 / elapsed as f64 * 1e9 }
     }
 
-    /// Bytes per second over the seconds before that, where there are at least two of them.
-    pub fn before(&self) -> Option<f64> {
-        let (mut elapsed, mut older, mut bytes) = (0, 0, 0);
+    /// What the device delivers now as a multiple of what it did in the seconds before, beyond what a change of the limit
+    /// explains: half the limit lets through half of it at the least. `None` where those seconds are too few.
+    pub fn change(&self) -> Option<f64> {
+        self.change_over(CHANGES_NS)
+    }
+
+    /// The same of the last looks alone: how far it has changed where that it has is known.
+    pub fn latest(&self) -> Option<f64> {
+        self.change_over(LATEST_NS)
+    }
+
+    fn change_over(&self, stretch_ns: u64) -> Option<f64> {
+        let (mut elapsed, mut now, mut before) = (0, Sum::default(), Sum::default());
         for look in self.looks.iter().rev() {
-            if elapsed >= SECOND_NS {
-                older += look.0;
-                bytes += look.1;
+            if elapsed < stretch_ns {
+                now.add(look);
+            } else if elapsed >= SECOND_NS {
+                before.add(look);
             }
-            elapsed += look.0;
+            elapsed += look.elapsed_ns;
         }
-        (older >= 2 * SECOND_NS).then(|| bytes as f64 / older as f64 * 1e9)
+        if before.elapsed < 2e9 || before.bytes <= 0.0 {
+            return None;
+        }
+        let ratio = now.rate() / before.rate();
+        let limits = now.limit() / before.limit().max(1.0);
+        Some(if ratio < 1.0 {
+            (ratio / limits.min(1.0)).min(1.0)
+        } else {
+            (ratio / limits.max(1.0)).max(1.0)
+        })
     }
 
     /// The best three seconds, slowly ageing, in bytes per second.
@@ -83,10 +144,32 @@ impl Rate {
     }
 
     /// The device has become slower by this factor: what it did before is no measure any more.
-    pub fn scale(&mut self, factor: f64) {
+    pub fn drops(&mut self, factor: f64) {
+        self.dropped = Some(self.dropped.unwrap_or(1.0) * factor);
+        self.scale(factor);
+    }
+
+    /// The device is as many times faster again as it had become slower, or `ratio` times where that is less: by how
+    /// much, and whether it is as fast as before.
+    pub fn rises(&mut self, ratio: f64) -> Option<(f64, bool)> {
+        let dropped = self.dropped?;
+        let factor = ratio.min(1.0 / dropped);
+        self.dropped = Some(dropped * factor).filter(|left| *left < NEARLY);
+        self.scale(factor);
+        Some((factor, self.dropped.is_none()))
+    }
+
+    fn scale(&mut self, factor: f64) {
         self.best *= factor;
         self.full = None;
-        self.looks.clear();
+        // What came since the change is all that says how fast it is now.
+        let mut elapsed = 0;
+        let latest = self.looks.iter().rev().take_while(|look| {
+            elapsed += look.elapsed_ns;
+            elapsed <= LATEST_NS
+        });
+        let older = self.looks.len() - latest.count();
+        self.looks.drain(..older);
     }
 
     /// Nanoseconds until so many bytes are written, at the rate of the last second or a tenth of the best.

@@ -32,6 +32,8 @@ pub(super) struct Point {
 #[derive(Debug, Clone, Copy)]
 struct Ceiling {
     bytes: u64,
+    /// What the device delivered meanwhile, in bytes per second.
+    delivered: f64,
     until_ns: u64,
     wait_ns: u64,
 }
@@ -50,6 +52,8 @@ pub(super) struct Regime {
     pub concurrency: f64,
     /// The highest limit that held lately.
     pub good: Option<u64>,
+    /// The same before the device became slower.
+    good_fast: Option<u64>,
     /// When it did last.
     held_ns: u64,
     /// Stays at the floor in a row that did not bring syncs back.
@@ -113,12 +117,21 @@ impl Regimes {
     }
 
     /// The device became slower by this factor: so do all limits.
-    pub fn scale(&mut self, factor: f64) {
+    pub fn slow_down(&mut self, factor: f64) {
         for regime in &mut self.all {
+            regime.good_fast = regime.good_fast.or(regime.good);
             regime.good = regime.good.map(|bytes| (bytes as f64 * factor) as u64);
-            regime.ceiling = None;
-            regime.points.clear();
-            regime.unstick();
+            regime.forget();
+        }
+    }
+
+    /// The device became faster by this factor; where it is as fast as before it became slower, limits are what they
+    /// were then.
+    pub fn speed_up(&mut self, factor: f64, is_as_before: bool) {
+        for regime in &mut self.all {
+            let good_fast = if is_as_before { regime.good_fast.take() } else { None };
+            regime.good = good_fast.or(regime.good.map(|bytes| (bytes as f64 * factor) as u64));
+            regime.forget();
         }
     }
 }
@@ -128,6 +141,7 @@ impl Regime {
         Regime {
             concurrency,
             good: None,
+            good_fast: None,
             held_ns: 0,
             tips: 0,
             gain,
@@ -139,6 +153,14 @@ impl Regime {
             relaxed: None,
             probed_ns: None,
         }
+    }
+
+    /// What was measured was measured on a device of another speed.
+    fn forget(&mut self) {
+        self.ceiling = None;
+        self.tips = 0;
+        self.points.clear();
+        self.unstick();
     }
 
     fn near(&self, concurrency: f64) -> bool {
@@ -232,10 +254,13 @@ impl Regime {
         true
     }
 
-    /// Notes what was measured at a limit; forgets what is old.
+    /// Notes what was measured at a limit; forgets what is old, or was measured on a device of another speed.
     pub fn note(&mut self, now: Point, parameters: &Parameters) {
-        self.points
-            .retain(|point| now.at_ns - point.at_ns < parameters.memory_ns && !same(point.bytes, now.bytes));
+        self.points.retain(|point| {
+            now.at_ns - point.at_ns < parameters.memory_ns
+                && !same(point.bytes, now.bytes)
+                && !of_another_speed(point, &now)
+        });
         self.points.push(now);
     }
 
@@ -262,25 +287,29 @@ impl Regime {
     }
 
     /// This limit was too high or of no use: nothing near it is tried for a while, and longer each time.
-    pub fn cap(&mut self, bytes: u64, now_ns: u64, parameters: &Parameters) {
+    pub fn cap(&mut self, bytes: u64, delivered: f64, now_ns: u64, parameters: &Parameters) {
         let again = self.ceiling.filter(|ceiling| bytes <= ceiling.bytes * 2);
         let wait_ns = again.map_or(parameters.ceiling_ns, |ceiling| {
             // One finding while the last still held says nothing new.
             if ceiling.until_ns > now_ns { ceiling.wait_ns } else { ceiling.wait_ns * 2 }
         });
         let wait_ns = wait_ns.min(parameters.ceiling_most_ns);
-        self.ceiling = Some(Ceiling { bytes, until_ns: now_ns + wait_ns, wait_ns });
+        self.ceiling = Some(Ceiling { bytes, delivered, until_ns: now_ns + wait_ns, wait_ns });
     }
 
     /// Where to raise to from a limit with room, by `most` at the most; `None` where it has settled.
     pub fn raise(
         &mut self,
-        from: u64,
+        at: &Point,
         verdict: &Verdict,
         most: f64,
-        now_ns: u64,
         parameters: &Parameters,
     ) -> Option<u64> {
+        let (from, now_ns) = (at.bytes, at.at_ns);
+        // More comes out below a limit that was too high than came out at it: the device was slower then.
+        self.ceiling = self.ceiling.filter(|ceiling| {
+            from >= ceiling.bytes || at.delivered.ln() < ceiling.delivered.max(1.0).ln() + CHANGED
+        });
         let room = verdict.kept.map_or(0.0, |kept| kept - parameters.target.keep);
         let mut factor = (room / self.gain).exp();
         if let (Some(p99), Some(target)) = (verdict.p99_ns, verdict.target_ns) {
@@ -309,6 +338,12 @@ impl Regime {
         let middle = (from as f64 * ceiling.bytes as f64).sqrt();
         Some((from as f64 * factor).min(middle) as u64)
     }
+}
+
+/// A higher limit lets more through: where clearly less came out at it, the device was slower then or is now.
+fn of_another_speed(one: &Point, other: &Point) -> bool {
+    let (low, high) = if one.bytes < other.bytes { (one, other) } else { (other, one) };
+    (low.delivered.max(1.0) / high.delivered.max(1.0)).ln() > CHANGED
 }
 
 /// Whether two limits are one.

@@ -57,12 +57,29 @@ fn syncs_alone_and_bulk_alone_are_left_alone() {
     let seen = toy.run(&mut guard, 0.3);
     assert!(seen.iter().any(|look| look.decision.branch == Branch::Arm), "{:?}", branches(&seen));
     assert!(toy.limits.now_bytes < 50_000_000, "{}", toy.limits.now_bytes);
-    // They go: everything is as it was found, after the time given.
+    // They go: bulk writers get what keeps the device busy, and more the longer nobody comes back.
     toy.run(&mut guard, 10.0);
     toy.scene.threads = 0.0;
-    let seen = toy.run(&mut guard, 6.0);
+    let seen = toy.run(&mut guard, 30.0);
+    assert!(mean(&seen[30..], |look| look.bulk) > 0.97 * 251.0 * MB);
+    assert!(seen.iter().all(|look| look.decision.mood == Mood::Holding), "{:?}", branches(&seen));
+    // Who comes back then waits for no more than it takes to write this.
+    let left = toy.limits.now_bytes as f64 / toy.scene.rate;
+    assert!((0.5..2.0).contains(&left), "{left} s are left to be written");
+    let before = toy.limits.now_bytes;
+    toy.run(&mut guard, 60.0);
+    assert!(toy.limits.now_bytes > 2 * before, "{} after {before}", toy.limits.now_bytes);
+    // A lone sync is nobody who comes back.
+    let before = toy.limits.now_bytes;
+    toy.scene.threads = 1.0;
+    toy.run_by(&mut guard, 0.002, SECOND / 500);
+    toy.scene.threads = 0.0;
+    toy.run(&mut guard, 1.0);
+    assert!(toy.limits.now_bytes >= before, "{} after {before}", toy.limits.now_bytes);
+    // For good: everything is as it was found, after the time given.
+    let seen = toy.run(&mut guard, 211.0);
     let released = seen.iter().position(|look| look.decision.action == Action::Release).unwrap();
-    assert!((40..=55).contains(&released), "released after {released} looks");
+    assert!((2050..=2110).contains(&released), "released after {released} looks more");
     assert_eq!(toy.limits.now_bytes, toy.limits.saved_bytes);
 }
 
@@ -144,6 +161,25 @@ fn a_slower_device_gets_a_smaller_limit_at_once_and_a_faster_one_more() {
     toy.scene.rate = 251.0 * MB;
     let seen = toy.run(&mut guard, 40.0);
     assert!(mean(&seen[100..], |look| look.bulk) > 0.65 * 251.0 * MB, "{:?}", branches(&seen));
+}
+
+/// What was found out on the slow device says nothing about the fast one, and the other way round.
+#[test]
+fn a_device_that_is_fast_again_gets_its_limit_back() {
+    let (mut toy, mut guard) = taught(Scene::default());
+    toy.scene.flood = FLOOD;
+    toy.run(&mut guard, 30.0);
+    let before = toy.limits.now_bytes;
+    toy.limits.floor_bytes = 1 << 20;
+    toy.scene.rate = 60.0 * MB;
+    let seen = toy.run(&mut guard, 10.0);
+    let dropped = seen.iter().position(|look| look.decision.branch == Branch::RateDrop);
+    assert!(dropped.is_some_and(|at| at < 10), "{dropped:?}: {:?}", branches(&seen));
+    assert!(toy.limits.now_bytes < before / 2, "{} after {before}", toy.limits.now_bytes);
+    toy.scene.rate = 251.0 * MB;
+    let seen = toy.run(&mut guard, 6.0);
+    let after = toy.limits.now_bytes as f64 / before as f64;
+    assert!((0.7..1.4).contains(&after), "{after} times the limit that held before: {:?}", branches(&seen));
 }
 
 #[test]
