@@ -1,6 +1,6 @@
 //! Reports of made-up runs: what a reader finds in them, and that nothing is wider than a ticket.
 
-use crate::report::{csv, fio_json, text};
+use crate::report::{csv, fio_json, html, text};
 use crate::result::record::{Class, FinalSync, FloodRecord, Lateness, Note, Record};
 use crate::result::samples::{Second, job, record, seconds};
 use crate::result::{compare, derive};
@@ -198,4 +198,10 @@ fn a_run_of_transactions_is_readable() {
     assert!(row.contains("db read_write") && row.contains(" tps, p99 "), "{row}");
     let csv = crate::report::csv::oltp(&raw);
     assert_eq!(csv.lines().count(), 1 + 10 * 5, "an interval has a line for each kind");
+    // A page has a column of errors where there is one.
+    let mut failing = raw.clone();
+    failing.kinds.values_mut().for_each(|of| of.errors = 0);
+    assert!(!html::oltp(&record, &failing).contains(">errors</th>"));
+    failing.kinds.get_mut(&crate::oltp::Kind::Commit).unwrap().errors = 2;
+    assert!(html::oltp(&record, &failing).contains(">errors</th>"));
 }

@@ -81,12 +81,12 @@ impl Step<'_> {
         self.effects.iter().find(|e| e.from + 1 == self.to && e.to == self.to && e.metric == *metric)
     }
 
-    /// Throughput, true latency, tail.
+    /// Throughput, true latency, tail, each a sentence; the first one follows the name of the step.
     fn gained(&self) -> String {
         let parts = [
             ("throughput", &[Metric::Rate][..]),
-            ("true latency", &[Metric::P50, Metric::P95]),
-            ("tail", &[Metric::P99]),
+            ("True latency", &[Metric::P50, Metric::P95]),
+            ("Tail", &[Metric::P99]),
         ];
         let told = parts.iter().filter_map(|(name, metrics)| {
             let each: Vec<String> = metrics.iter().filter_map(|metric| self.figure(metric)).collect();

@@ -2,6 +2,7 @@
 
 use super::{Table, facts_table, paragraph, stacks};
 use crate::oltp::limits::Verdict;
+use crate::report::experiment::sentence;
 use crate::report::plot::{Stack, StackFigure};
 
 /// Places that have a colour of their own; the rest is one part.
@@ -20,7 +21,7 @@ pub(super) fn limits(verdict: &Verdict) -> String {
     verdict.tested.iter().for_each(|tested| row("tested", &tested.sentence));
     verdict.traps.iter().for_each(|trap| row("beware", &trap.text));
     verdict.unseen.iter().for_each(|unseen| row("not seen", unseen));
-    paragraph(&verdict.headline) + &shares(verdict) + &facts_table(&rows)
+    paragraph(sentence(&verdict.headline)) + &shares(verdict) + &facts_table(&rows)
 }
 
 fn shares(verdict: &Verdict) -> String {

@@ -94,7 +94,23 @@ pub fn slug(text: &str) -> String {
 
 /// A paragraph of plain text.
 pub fn paragraph(text: impl Display) -> String {
-    format!("<p>{}</p>\n", escape(text))
+    format!("<p>{}</p>\n", prose(text))
+}
+
+/// Plain text in which what stands between backticks, as in a terminal, is a command or what was typed.
+pub fn prose(text: impl Display) -> String {
+    let escaped = escape(text);
+    let parts: Vec<&str> = escaped.split('`').collect();
+    let mut out = String::with_capacity(escaped.len());
+    for (at, part) in parts.iter().enumerate() {
+        match at % 2 {
+            1 if at + 1 < parts.len() => out.push_str(&format!("<code>{part}</code>")),
+            // One without a partner is itself.
+            1 => out.push_str(&format!("`{part}")),
+            _ => out.push_str(part),
+        }
+    }
+    out
 }
 
 /// A plot with its finding above and its numbers folded away beneath.
@@ -222,5 +238,23 @@ pub fn date(started_at: &str) -> String {
 /// Something that changes how the page must be read.
 pub fn note(heading: &str, text: &str, bad: bool) -> String {
     let class = if bad { "note bad" } else { "note" };
-    format!("<div class=\"{class}\" role=\"note\"><b>{}</b>{}</div>\n", escape(heading), escape(text))
+    format!("<div class=\"{class}\" role=\"note\"><b>{}</b>{}</div>\n", escape(heading), prose(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_between_backticks_is_code_and_stays_harmless() {
+        for (text, html) in [
+            ("by `max rate` no step", "<p>by <code>max rate</code> no step</p>\n"),
+            ("`a` and `<b>`", "<p><code>a</code> and <code>&lt;b&gt;</code></p>\n"),
+            ("a file called ` alone", "<p>a file called ` alone</p>\n"),
+            ("`one` and ` more", "<p><code>one</code> and ` more</p>\n"),
+            ("", "<p></p>\n"),
+        ] {
+            assert_eq!(paragraph(text), html, "{text}");
+        }
+    }
 }

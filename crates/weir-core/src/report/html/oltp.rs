@@ -137,11 +137,15 @@ fn by_share(result: &OltpResult) -> Vec<(Kind, &KindResult)> {
 }
 
 fn statements(result: &OltpResult) -> Table {
-    let head = ["", "count", "errors", "rows", "share", "mean", "p50", "p95", "p99", "p99.9", "longest"]
-        .map(String::from);
+    // A column of zeros would push the last one out of the page.
+    let failed = result.transactions.errors > 0 || result.statements.values().any(|of| of.errors > 0);
+    let mut head = vec!["", "count"];
+    head.extend(failed.then_some("errors"));
+    head.extend(["rows", "share", "mean", "p50", "p95", "p99", "p99.9", "longest"]);
     let row = |kind: Kind, of: &KindResult| {
-        let mut row = vec![kind.name().to_string(), grouped(of.count), grouped(of.errors), grouped(of.rows)];
-        row.push(format!("{:.1} %", of.time_share * 100.0));
+        let mut row = vec![kind.name().to_string(), grouped(of.count)];
+        row.extend(failed.then(|| grouped(of.errors)));
+        row.extend([grouped(of.rows), format!("{:.1} %", of.time_share * 100.0)]);
         row.push(Nanos(of.mean_ns.round() as u64).to_string());
         row.extend([of.p50, of.p95, of.p99, of.p99_9].map(quantile));
         row.push(Nanos(of.max_ns).to_string());
@@ -149,7 +153,7 @@ fn statements(result: &OltpResult) -> Table {
     };
     let mut rows = vec![row(Kind::Transaction, &result.transactions)];
     rows.extend(result.statements.iter().map(|(kind, of)| row(*kind, of)));
-    Table { head: head.to_vec(), rows, ..Table::default() }
+    Table { head: head.into_iter().map(String::from).collect(), rows, ..Table::default() }
 }
 
 /// Latencies of transactions, commits and the most frequent reading statement, then the course of transactions.
@@ -215,9 +219,8 @@ fn checks(result: &OltpResult) -> Vec<(String, String, String)> {
     row("queries", counted, "as sysbench counts them");
     let ignored: Vec<String> =
         result.errors.ignored.iter().map(|(code, n)| format!("{} × {code}", grouped(*n))).collect();
-    if !ignored.is_empty() {
-        row("errors borne", ignored.join(", "), "by the server's code");
-    }
+    let borne = if ignored.is_empty() { "none".to_string() } else { ignored.join(", ") };
+    row("errors borne", borne, "by the server's code");
     let again = format!("{} ({:.2} %)", grouped(result.errors.retried), result.errors.retried_share * 100.0);
     row("transactions that ran again", again, "their latency holds all attempts");
     row("connections made again", grouped(result.errors.reconnects), "");

@@ -17,7 +17,7 @@ Examples:
   weir db sandbox postgres --dir /mnt/test/pg --memory 1G --keep \\
       --set max_wal_size=4GB
   weir db sandbox mariadb --dir /dev/shm/db -- \\
-      sh -c 'mariadb -u root -e \"SHOW ENGINES\"'
+      sh -c 'mariadb -u root -S \"$MYSQL_UNIX_PORT\" -e \"SHOW ENGINES\"'
   weir db sandbox list
   weir db sandbox clean")]
 pub struct Args {

@@ -8,7 +8,7 @@ mod sweep;
 mod trials;
 
 use super::run::under_which_conditions;
-use super::{Page, Table, Tile, date, note, page, paragraph, section, tiles};
+use super::{Page, Table, Tile, date, note, page, paragraph, prose, section, tiles};
 use crate::experiment::{Metric, Recommendation, Role, Study};
 use crate::report::experiment as words;
 use crate::report::plot::{Unit, escape};
@@ -57,9 +57,9 @@ pub fn experiment(study: &Study<'_>) -> String {
 fn opening(study: &Study<'_>) -> String {
     let headline = words::sentence(&study.finding.headline);
     let (first, rest) = headline.split_once(". ").unwrap_or((headline.trim_end_matches('.'), ""));
-    let mut out = format!("<h1>{}</h1>\n", escape(first));
+    let mut out = format!("<h1>{}</h1>\n", prose(first));
     if !rest.is_empty() {
-        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(rest)));
+        out.push_str(&format!("<p class=\"lede\">{}</p>\n", prose(rest)));
     }
     out.push_str(&tiles(&head_tiles(study)));
     if let Some(reason) = &study.record.ended_early {
