@@ -135,6 +135,28 @@ impl Connection {
         }
     }
 
+    /// Whether [`Connection::load_arrays`] is open: MariaDB's.
+    pub fn takes_arrays(&self) -> bool {
+        matches!(self, Connection::MySql(it) if it.takes_arrays())
+    }
+
+    /// Fills a table by one INSERT with many rows of values, where the server takes that: MariaDB. Rows are as in
+    /// [`Connection::load`], without escapes; what `fill` appends at once becomes one packet.
+    /// [`DbError::Unsupported`] of other servers: nothing has been sent then.
+    pub fn load_arrays(
+        &mut self,
+        table: &str,
+        columns: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<Done, DbError> {
+        match self {
+            Connection::MySql(it) => it.load_arrays(table, columns, fill),
+            Connection::Postgres(_) => {
+                Err(DbError::Unsupported(format!("{table} cannot be filled by arrays: no MariaDB")))
+            }
+        }
+    }
+
     /// A handle by which another thread ends the statement under way (KILL QUERY, CancelRequest): the way out of a
     /// statement that hangs.
     pub fn canceller(&self) -> Canceller {

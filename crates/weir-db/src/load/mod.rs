@@ -19,6 +19,7 @@ use crate::error::DbError;
 use crate::server::Server;
 
 pub use cleanup::cleanup;
+pub use fill::Way;
 pub use prepare::{Loaded, prepare};
 pub use warmup::{Warmed, warmup};
 
@@ -27,15 +28,15 @@ pub use warmup::{Warmed, warmup};
 pub struct LoadOptions {
     /// Connections at work at the same time; a table is one connection's.
     pub threads: u32,
-    /// Use INSERT even where the server allows COPY or LOAD DATA LOCAL.
-    pub by_insert: bool,
+    /// Fill tables this way, and fail where the server does not allow it; `None`: the fastest that it allows.
+    pub only: Option<Way>,
     /// Take tables that weir did not make too, if their names and columns are sysbench's.
     pub any_maker: bool,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        LoadOptions { threads: 1, by_insert: false, any_maker: false }
+        LoadOptions { threads: 1, only: None, any_maker: false }
     }
 }
 
@@ -56,7 +57,7 @@ pub enum Event {
         /// Rows wanted.
         of: u64,
     },
-    /// Its index on `k` is being made.
+    /// Its indexes are being made.
     Indexing {
         /// Which.
         table: u32,

@@ -7,7 +7,7 @@ use weir_core::oltp::{Dialect, OltpSpec, Script};
 use weir_core::stop::Stop;
 
 use super::catalog::{self, Table};
-use super::{Event, LoadOptions, Progress, crew, fill, unless_stopped};
+use super::{Event, LoadOptions, Progress, Way, crew, fill, unless_stopped};
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::runner::lock;
@@ -22,8 +22,8 @@ pub struct Loaded {
     pub found: u32,
     /// Rows loaded.
     pub rows: u64,
-    /// By COPY or LOAD DATA; else by INSERT.
-    pub in_bulk: bool,
+    /// How, where there were any.
+    pub way: Option<Way>,
 }
 
 /// Makes the tables of a workload and fills them, several at a time. Tables of weir's that are there, whole and of the
@@ -46,12 +46,12 @@ pub fn prepare(
         unless_stopped(stop)?;
         progress(Event::Creating { table: *index });
         lock(&made).push(*index);
-        let in_bulk = make(spec, connection, *index, options, progress, stop)?;
+        let way = make(spec, connection, *index, options, progress, stop)?;
         progress(Event::Complete { table: *index });
         let mut loaded = lock(&loaded);
         loaded.made += 1;
         loaded.rows += if spec.script == Script::BulkInsert { 0 } else { spec.table_size };
-        loaded.in_bulk = in_bulk;
+        loaded.way = way;
         Ok(())
     });
     if let Err(error) = result {
@@ -87,7 +87,7 @@ fn to_make(spec: &OltpSpec, found: &[Table], options: &LoadOptions) -> Result<Ve
     Ok(wanted)
 }
 
-/// Makes and fills one table; says whether it was filled in bulk.
+/// Makes and fills one table; says how it was filled.
 fn make(
     spec: &OltpSpec,
     connection: &mut Connection,
@@ -95,7 +95,7 @@ fn make(
     options: &LoadOptions,
     progress: Progress<'_>,
     stop: &Stop,
-) -> Result<bool, DbError> {
+) -> Result<Option<Way>, DbError> {
     let dialect = connection.dialect();
     let name = table_name(index);
     connection.run(&schema::drop(&name))?;
@@ -104,10 +104,10 @@ fn make(
     }
     if spec.script == Script::BulkInsert {
         connection.run(&schema::complete(dialect, index, 0))?;
-        return Ok(false);
+        return Ok(None);
     }
-    let in_bulk = fill::fill(spec, connection, index, options, progress, stop)?;
-    if let Some(statement) = schema::create_index(spec, index) {
+    let way = fill::fill(spec, connection, index, options, progress, stop)?;
+    for statement in schema::create_indexes(spec, dialect, index) {
         progress(Event::Indexing { table: index });
         connection.run(&statement)?;
     }
@@ -120,7 +120,7 @@ fn make(
         Dialect::Postgres => format!("VACUUM (ANALYZE) {name}"),
     })?;
     connection.run(&schema::complete(dialect, index, spec.table_size))?;
-    Ok(in_bulk)
+    Ok(Some(way))
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ impl Connection {
         self.packets.reply(|_| ())
     }
 
-    fn first_warning(&mut self, warnings: u16) -> Result<DbError, DbError> {
+    pub(super) fn first_warning(&mut self, warnings: u16) -> Result<DbError, DbError> {
         let rows = self.query("SHOW WARNINGS LIMIT 1")?;
         let words =
             |at: usize| rows.first().and_then(|row| row.get(at)).cloned().flatten().unwrap_or_default();

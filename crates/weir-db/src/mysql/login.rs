@@ -26,6 +26,7 @@ pub(super) const WANTED: u32 = can::LONG_FLAG
     | can::CONNECT_ATTRS
     | can::PLUGIN_AUTH_LENENC
     | can::DEPRECATE_EOF;
+const WANTED_OF_MARIADB: u32 = can::MARIADB_CACHE_METADATA | can::MARIADB_BULK_OPERATIONS;
 const NEEDED: u32 = can::PROTOCOL_41 | can::SECURE_CONNECTION | can::PLUGIN_AUTH;
 /// caching_sha2_password's second word: the proof was enough, or the password itself is needed.
 const PROOF_ACCEPTED: u8 = 3;
@@ -55,6 +56,7 @@ pub(super) fn open(server: &Server) -> Result<Connection, DbError> {
         connection_id: greeting.connection_id,
         deprecates_eof: agreed.capabilities & can::DEPRECATE_EOF != 0,
         caches_metadata: agreed.extended & can::MARIADB_CACHE_METADATA != 0,
+        takes_arrays: agreed.extended & can::MARIADB_BULK_OPERATIONS != 0,
         offers_files: agreed.capabilities & can::LOCAL_FILES != 0,
         statements: Vec::new(),
     })
@@ -96,7 +98,7 @@ impl Agreed {
         wanted |= greeting.capabilities & can::LONG_PASSWORD;
         Agreed {
             capabilities: wanted & greeting.capabilities,
-            extended: can::MARIADB_CACHE_METADATA & greeting.extended,
+            extended: WANTED_OF_MARIADB & greeting.extended,
         }
     }
 

@@ -1,9 +1,10 @@
 //! MySQL's and MariaDB's protocol.
 //!
 //! [`packets`] cuts the wire into packets; [`login`] shakes hands and [`auth`] proves who asks; [`answer`] reads what
-//! every command is answered with; [`text`], [`prepared`] and [`load`] are the commands.
+//! every command is answered with; [`text`], [`prepared`], [`load`] and [`arrays`] are the commands.
 
 mod answer;
+mod arrays;
 mod auth;
 mod binary;
 mod cursor;
@@ -37,6 +38,8 @@ pub struct Connection {
     deprecates_eof: bool,
     /// Columns are described only where they changed.
     caches_metadata: bool,
+    /// Whether it takes many rows for one statement.
+    takes_arrays: bool,
     /// Whether the server may ask for files.
     offers_files: bool,
     statements: Vec<Option<Prepared>>,

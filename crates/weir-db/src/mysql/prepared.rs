@@ -46,6 +46,12 @@ impl Connection {
         Ok(self.keep(Prepared { id, parameters, columns }))
     }
 
+    /// What the server calls a statement.
+    pub(super) fn number_of(&self, statement: StatementId) -> Result<u32, DbError> {
+        let slot = self.statements.get(statement.0 as usize).and_then(Option::as_ref);
+        slot.map(|prepared| prepared.id).ok_or_else(|| unknown(statement))
+    }
+
     fn keep(&mut self, prepared: Prepared) -> StatementId {
         let free = self.statements.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {

@@ -19,7 +19,9 @@ pub(super) mod capability {
     pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
     pub const DEPRECATE_EOF: u32 = 1 << 24;
 
-    /// MariaDB's extended ones: columns are described again only where they changed since the last time.
+    /// MariaDB's extended ones: a prepared statement is executed with many rows of values at once.
+    pub const MARIADB_BULK_OPERATIONS: u32 = 1 << 2;
+    /// Columns are described again only where they changed since the last time.
     pub const MARIADB_CACHE_METADATA: u32 = 1 << 4;
 }
 
@@ -31,6 +33,8 @@ pub(super) mod command {
     pub const STMT_PREPARE: u8 = 0x16;
     pub const STMT_EXECUTE: u8 = 0x17;
     pub const STMT_CLOSE: u8 = 0x19;
+    /// MariaDB's.
+    pub const STMT_BULK_EXECUTE: u8 = 0xfa;
 }
 
 /// Types of columns and parameters.

@@ -287,6 +287,54 @@ fn bulk_loads_arrive_whole() {
 }
 
 #[test]
+fn rows_in_arrays_arrive_whole() {
+    if !mariadb_or_say("rows_in_arrays_arrive_whole") {
+        return;
+    }
+    let mut connection = MariaDb::shared().weir();
+    assert!(connection.takes_arrays());
+    connection.run("CREATE TABLE arrays (a INT PRIMARY KEY, b VARCHAR(300))").unwrap();
+    // As many rows in a packet as `fill` appends at once: one, then a thousand, the last packet without any.
+    for (rows, at_once) in [(0u64, 1), (1, 1), (300, 1), (20_000, 1000)] {
+        let mut n = 0;
+        let done = connection.load_arrays("arrays", "a, b", &mut |out| {
+            for _ in 0..at_once.min(rows - n) {
+                out.extend_from_slice(format!("{n}\tpadding {n:0260}\n").as_bytes());
+                n += 1;
+            }
+            n < rows
+        });
+        assert_eq!(done.unwrap().affected, rows);
+        let question =
+            "SELECT COUNT(*), COUNT(DISTINCT b), SUM(b = CONCAT('padding ', LPAD(a, 260, '0'))) FROM arrays";
+        let counted = connection.query(question).unwrap();
+        let expected = Some(rows.to_string());
+        assert_eq!(counted[0][..2], [expected.clone(), expected.clone()]);
+        assert!(rows == 0 || counted[0][2] == expected, "{counted:?}");
+        if rows < 20_000 {
+            connection.run("TRUNCATE arrays").unwrap();
+        }
+    }
+    // Doubles fail, and so does what the server would take with a warning; the connection goes on.
+    let mut one = |sql_mode: &str, row: &str| {
+        connection.run(&format!("SET SESSION sql_mode = '{sql_mode}'")).unwrap();
+        connection.load_arrays("arrays", "a, b", &mut |out| {
+            out.extend_from_slice(row.as_bytes());
+            false
+        })
+    };
+    let long = format!("30000\t{}\n", "x".repeat(301));
+    for (sql_mode, row, number) in
+        [("", "5\tdouble\n", 1062), ("STRICT_ALL_TABLES", long.as_str(), 1406), ("", long.as_str(), 1265)]
+    {
+        let error = one(sql_mode, row).unwrap_err();
+        assert!(matches!(&error, DbError::Server(error) if error.number == number), "{number}: {error}");
+    }
+    assert_eq!(one("", "40000\tlast\n").unwrap().affected, 1);
+    assert_eq!(connection.run("DROP TABLE arrays").unwrap(), Done::default());
+}
+
+#[test]
 fn files_of_this_machine_stay_here() {
     if !mariadb_or_say("files_of_this_machine_stay_here") {
         return;

@@ -194,7 +194,7 @@ fn only_what_both_sides_can_is_used() {
     check("8.0.1", CAPABILITIES | 1, 0, |common, extended| common & 1 == 1 && extended == 0);
     check("8.0.1", CAPABILITIES | 1, u32::MAX, |_, extended| extended == 0);
     check("10.11.1-MariaDB", CAPABILITIES & !1, u32::MAX, |common, extended| {
-        common & 1 == 0 && extended == 1 << 4
+        common & 1 == 0 && extended == 1 << 4 | 1 << 2
     });
     check("10.3.1-MariaDB", CAPABILITIES & !1, 0, |_, extended| extended == 0);
     check("8.0.1", CAPABILITIES & !can::DEPRECATE_EOF, 0, |common, _| common & can::DEPRECATE_EOF == 0);

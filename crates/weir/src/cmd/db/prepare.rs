@@ -4,7 +4,7 @@ use weir_core::oltp::{OltpSpec, validate};
 use weir_core::units::{Nanos, grouped, per_second};
 use weir_db::credentials::Login;
 use weir_db::database::{self, Need};
-use weir_db::load::{self, LoadOptions, Loaded};
+use weir_db::load::{self, LoadOptions, Loaded, Way};
 use weir_db::{Connection, DbError, Server};
 
 use super::premises::{Premises, outside};
@@ -94,11 +94,7 @@ fn sentence(spec: &OltpSpec, server: &Server, loaded: Loaded, took: Nanos) -> St
         return format!("made {tables} in `{}`, empty{found}", server.database);
     }
     let rate = per_second(loaded.rows as f64 / took.as_secs_f64().max(1e-9));
-    let how = match (loaded.in_bulk, server.dialect) {
-        (false, _) => "INSERT",
-        (true, weir_core::oltp::Dialect::MySql) => "LOAD DATA",
-        (true, weir_core::oltp::Dialect::Postgres) => "COPY",
-    };
+    let how = loaded.way.map_or("", Way::name);
     format!(
         "made {tables} in `{}` and loaded {rows} rows in {took} ({rate}/s, {how}){found}",
         server.database
