@@ -5,7 +5,7 @@ use weir_core::oltp::schema::table_name;
 use weir_core::oltp::{Dialect, OltpSpec};
 use weir_core::stop::Stop;
 
-use super::{Event, LoadOptions, Progress, unless_stopped};
+use super::unless_stopped;
 use crate::connection::Connection;
 use crate::error::DbError;
 
@@ -41,55 +41,51 @@ impl Way {
     }
 }
 
-/// Fills a table that is empty; says how.
-pub fn fill(
-    spec: &OltpSpec,
-    connection: &mut Connection,
-    index: u32,
-    options: &LoadOptions,
-    progress: Progress<'_>,
-    stop: &Stop,
-) -> Result<Way, DbError> {
-    let filling = Filling { spec, index, progress, stop };
-    let ways: &[Way] = match (options.only, connection.dialect()) {
-        (Some(way), _) => return filling.fill(connection, way).map(|()| way),
-        (None, Dialect::MySql) => &[Way::Arrays, Way::LoadData],
-        (None, Dialect::Postgres) => &[Way::Copy],
-    };
-    for way in ways {
-        match filling.fill(connection, *way) {
-            Ok(()) => return Ok(*way),
-            Err(DbError::Unsupported(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    filling.fill(connection, Way::Insert).map(|()| Way::Insert)
-}
-
-struct Filling<'a> {
-    spec: &'a OltpSpec,
-    index: u32,
-    progress: Progress<'a>,
-    stop: &'a Stop,
+/// Rows `first..=last` of a table, to be sent by one connection.
+pub struct Filling<'a> {
+    pub spec: &'a OltpSpec,
+    pub index: u32,
+    pub first: u64,
+    pub last: u64,
+    /// Is told how many more rows have been sent.
+    pub done: &'a dyn Fn(u64),
+    pub stop: &'a Stop,
 }
 
 impl Filling<'_> {
-    fn fill(&self, connection: &mut Connection, way: Way) -> Result<(), DbError> {
-        let of = self.spec.table_size;
-        let mut first = 1;
-        while first <= of {
-            let last = of.min(first + ROWS_PER_LOAD - 1);
+    /// Sends them, by the only way asked for or by the fastest; says by which.
+    pub fn fill(&self, connection: &mut Connection, only: Option<Way>) -> Result<Way, DbError> {
+        let ways: &[Way] = match (only, connection.dialect()) {
+            (Some(way), _) => return self.fill_by(connection, way).map(|()| way),
+            (None, Dialect::MySql) => &[Way::Arrays, Way::LoadData],
+            (None, Dialect::Postgres) => &[Way::Copy],
+        };
+        for way in ways {
+            match self.fill_by(connection, *way) {
+                Ok(()) => return Ok(*way),
+                Err(DbError::Unsupported(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.fill_by(connection, Way::Insert).map(|()| Way::Insert)
+    }
+
+    fn fill_by(&self, connection: &mut Connection, way: Way) -> Result<(), DbError> {
+        let mut first = self.first;
+        while first <= self.last {
+            let last = self.last.min(first + ROWS_PER_LOAD - 1);
             let mut rows = Rows::new(self.spec, self.index, first, last);
             let mut piece = |out: &mut Vec<u8>| {
+                let left = rows.left();
                 let more = rows.lines(out, PIECE_BYTES);
-                self.report(last - rows.left());
+                (self.done)(left - rows.left());
                 more && self.stop.requested().is_none()
             };
             let table = table_name(self.index);
             match way {
                 Way::Arrays => arrays(connection, &table, &mut piece)?,
                 Way::Copy | Way::LoadData => connection.load(&table, COLUMNS, &mut piece).map(drop)?,
-                Way::Insert => return self.insert(connection),
+                Way::Insert => self.insert(connection, rows)?,
             };
             unless_stopped(self.stop)?;
             first = last + 1;
@@ -97,25 +93,20 @@ impl Filling<'_> {
         Ok(())
     }
 
-    fn insert(&self, connection: &mut Connection) -> Result<(), DbError> {
-        let of = self.spec.table_size;
-        let mut rows = Rows::new(self.spec, self.index, 1, of);
+    fn insert(&self, connection: &mut Connection, mut rows: Rows) -> Result<(), DbError> {
         let start = format!("INSERT INTO {} ({COLUMNS}) VALUES ", table_name(self.index));
         let mut text = Vec::with_capacity(PIECE_BYTES + 1024);
         while rows.left() > 0 {
             unless_stopped(self.stop)?;
             text.clear();
             text.extend_from_slice(start.as_bytes());
+            let left = rows.left();
             rows.values(&mut text, PIECE_BYTES);
             // Digits and punctuation are UTF-8.
             connection.run(std::str::from_utf8(&text).unwrap_or_default())?;
-            self.report(of - rows.left());
+            (self.done)(left - rows.left());
         }
         Ok(())
-    }
-
-    fn report(&self, done: u64) {
-        (self.progress)(Event::Rows { table: self.index, done, of: self.spec.table_size });
     }
 }
 

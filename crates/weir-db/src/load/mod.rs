@@ -26,7 +26,7 @@ pub use warmup::{Warmed, warmup};
 /// How tables are treated.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadOptions {
-    /// Connections at work at the same time; a table is one connection's.
+    /// Connections at work at the same time, each at a table or a part of one.
     pub threads: u32,
     /// Fill tables this way, and fail where the server does not allow it; `None`: the fastest that it allows.
     pub only: Option<Way>,

@@ -1,13 +1,16 @@
 //! Tables made and filled.
 
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
 use weir_core::oltp::schema::{self, Mark, table_name};
 use weir_core::oltp::{Dialect, OltpSpec, Script};
 use weir_core::stop::Stop;
 
 use super::catalog::{self, Table};
-use super::{Event, LoadOptions, Progress, Way, crew, fill, unless_stopped};
+use super::fill::{Filling, Way};
+use super::{Event, LoadOptions, Progress, crew, unless_stopped};
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::runner::lock;
@@ -26,9 +29,9 @@ pub struct Loaded {
     pub way: Option<Way>,
 }
 
-/// Makes the tables of a workload and fills them, several at a time. Tables of weir's that are there, whole and of the
-/// right size, are left as they are; unfinished ones are made anew; others are refused before anything is done. What this
-/// call has made goes away again when it fails or is asked to stop.
+/// Makes the tables of a workload and fills them, several at a time; where connections are more than tables, several fill
+/// one. Tables of weir's that are there, whole and of the right size, are left as they are; unfinished ones are made anew;
+/// others are refused before anything is done. What this call has made goes away again when it fails or is asked to stop.
 pub fn prepare(
     spec: &OltpSpec,
     server: &Server,
@@ -41,27 +44,69 @@ pub fn prepare(
     let wanted = to_make(spec, &found, options)?;
     let loaded =
         Mutex::new(Loaded { found: schema::tables(spec) - wanted.len() as u32, ..Loaded::default() });
-    let made = Mutex::new(Vec::new());
-    let result = crew::each(server, options.threads, &wanted, stop, &|connection, index| {
-        unless_stopped(stop)?;
-        progress(Event::Creating { table: *index });
-        lock(&made).push(*index);
-        let way = make(spec, connection, *index, options, progress, stop)?;
-        progress(Event::Complete { table: *index });
-        let mut loaded = lock(&loaded);
-        loaded.made += 1;
-        loaded.rows += if spec.script == Script::BulkInsert { 0 } else { spec.table_size };
-        loaded.way = way;
+    let tables: Vec<Making> = wanted.iter().map(|index| Making::new(*index)).collect();
+    let parts = parts(spec, &tables, options.threads);
+    let result = crew::each(server, options.threads, &parts, stop, &|connection, part| {
+        let work = Work { spec, options, progress, stop };
+        if let Some(way) = work.part(connection, part)? {
+            let mut loaded = lock(&loaded);
+            loaded.made += 1;
+            loaded.rows += rows_of(spec);
+            loaded.way = way;
+        }
         Ok(())
     });
     if let Err(error) = result {
-        for index in lock(&made).iter() {
+        for table in tables.iter().filter(|table| *lock(&table.begun)) {
             // The first error says more than what follows from it; what could not be dropped is marked unfinished.
-            let _ = drop_again(server, &mut connection, *index);
+            let _ = drop_again(server, &mut connection, table.index);
         }
         return Err(error);
     }
     Ok(*lock(&loaded))
+}
+
+/// A table on its way.
+struct Making {
+    index: u32,
+    /// Whoever comes first makes it, and the others wait.
+    begun: Mutex<bool>,
+    /// Rows sent, over all parts.
+    sent: AtomicU64,
+    /// Rows that the server has taken.
+    taken: AtomicU64,
+}
+
+impl Making {
+    fn new(index: u32) -> Making {
+        Making { index, begun: Mutex::new(false), sent: AtomicU64::new(0), taken: AtomicU64::new(0) }
+    }
+}
+
+/// Rows of a table that one connection sends.
+struct Part<'a> {
+    table: &'a Making,
+    first: u64,
+    last: u64,
+}
+
+/// Rows of each table.
+fn rows_of(spec: &OltpSpec) -> u64 {
+    if spec.script == Script::BulkInsert { 0 } else { spec.table_size }
+}
+
+/// Cuts tables into parts of equal size, as many as it takes to keep every connection busy. A part has enough rows to be
+/// worth a connection.
+fn parts<'a>(spec: &OltpSpec, tables: &'a [Making], threads: u32) -> Vec<Part<'a>> {
+    const ROWS_MIN: u64 = 10_000;
+    let rows = rows_of(spec);
+    let wanted = u64::from(threads).div_ceil(tables.len().max(1) as u64);
+    let count = wanted.min(rows / ROWS_MIN).max(1);
+    let cut = move |number: u64| rows * number / count;
+    let parts = |table: &'a Making| {
+        (0..count).map(move |number| Part { table, first: cut(number) + 1, last: cut(number + 1) })
+    };
+    tables.iter().flat_map(parts).collect()
 }
 
 /// Removes a table after a failure, by a new connection if the old one has broken.
@@ -87,40 +132,79 @@ fn to_make(spec: &OltpSpec, found: &[Table], options: &LoadOptions) -> Result<Ve
     Ok(wanted)
 }
 
-/// Makes and fills one table; says how it was filled.
-fn make(
-    spec: &OltpSpec,
-    connection: &mut Connection,
-    index: u32,
-    options: &LoadOptions,
-    progress: Progress<'_>,
-    stop: &Stop,
-) -> Result<Option<Way>, DbError> {
-    let dialect = connection.dialect();
-    let name = table_name(index);
-    connection.run(&schema::drop(&name))?;
-    for statement in schema::create(spec, dialect, index) {
-        connection.run(&statement)?;
+/// What is to be done, for every connection that does it.
+struct Work<'a> {
+    spec: &'a OltpSpec,
+    options: &'a LoadOptions,
+    progress: Progress<'a>,
+    stop: &'a Stop,
+}
+
+impl Work<'_> {
+    /// Fills a part of a table, and makes the table before its first and completes it after its last. Says then how the
+    /// rows came into it.
+    fn part(&self, connection: &mut Connection, part: &Part<'_>) -> Result<Option<Option<Way>>, DbError> {
+        let (spec, table) = (self.spec, part.table);
+        unless_stopped(self.stop)?;
+        self.begin(connection, table)?;
+        if spec.script == Script::BulkInsert {
+            connection.run(&schema::complete(connection.dialect(), table.index, 0))?;
+            (self.progress)(Event::Complete { table: table.index });
+            return Ok(Some(None));
+        }
+        let done = |rows| {
+            let done = table.sent.fetch_add(rows, Relaxed) + rows;
+            (self.progress)(Event::Rows { table: table.index, done, of: spec.table_size });
+        };
+        let filling = Filling {
+            spec,
+            index: table.index,
+            first: part.first,
+            last: part.last,
+            done: &done,
+            stop: self.stop,
+        };
+        let way = filling.fill(connection, self.options.only)?;
+        let rows = part.last + 1 - part.first;
+        if table.taken.fetch_add(rows, AcqRel) + rows < spec.table_size {
+            return Ok(None);
+        }
+        self.complete(connection, table.index)?;
+        Ok(Some(Some(way)))
     }
-    if spec.script == Script::BulkInsert {
-        connection.run(&schema::complete(dialect, index, 0))?;
-        return Ok(None);
+
+    fn begin(&self, connection: &mut Connection, table: &Making) -> Result<(), DbError> {
+        let mut begun = lock(&table.begun);
+        if *begun {
+            return Ok(());
+        }
+        (self.progress)(Event::Creating { table: table.index });
+        *begun = true;
+        connection.run(&schema::drop(&table_name(table.index)))?;
+        for statement in schema::create(self.spec, connection.dialect(), table.index) {
+            connection.run(&statement)?;
+        }
+        Ok(())
     }
-    let way = fill::fill(spec, connection, index, options, progress, stop)?;
-    for statement in schema::create_indexes(spec, dialect, index) {
-        progress(Event::Indexing { table: index });
-        connection.run(&statement)?;
+
+    fn complete(&self, connection: &mut Connection, index: u32) -> Result<(), DbError> {
+        let (spec, dialect, name) = (self.spec, connection.dialect(), table_name(index));
+        for statement in schema::create_indexes(spec, dialect, index) {
+            (self.progress)(Event::Indexing { table: index });
+            connection.run(&statement)?;
+        }
+        if let Some(statement) = schema::follow_ids(spec, dialect, index) {
+            connection.run(&statement)?;
+        }
+        // Without it the first run would meet a planner that knows nothing, and, with PostgreSQL, the autovacuum.
+        connection.run(&match dialect {
+            Dialect::MySql => format!("ANALYZE TABLE {name}"),
+            Dialect::Postgres => format!("VACUUM (ANALYZE) {name}"),
+        })?;
+        connection.run(&schema::complete(dialect, index, spec.table_size))?;
+        (self.progress)(Event::Complete { table: index });
+        Ok(())
     }
-    if let Some(statement) = schema::follow_ids(spec, dialect, index) {
-        connection.run(&statement)?;
-    }
-    // Without it the first run would meet a planner that knows nothing, and, with PostgreSQL, the autovacuum.
-    connection.run(&match dialect {
-        Dialect::MySql => format!("ANALYZE TABLE {name}"),
-        Dialect::Postgres => format!("VACUUM (ANALYZE) {name}"),
-    })?;
-    connection.run(&schema::complete(dialect, index, spec.table_size))?;
-    Ok(Some(way))
 }
 
 #[cfg(test)]
@@ -140,5 +224,20 @@ mod tests {
         let other = [table("sbtest3", Some(5))];
         let error = to_make(&spec, &other, &LoadOptions::default()).unwrap_err().to_string();
         assert!(error.contains("sbtest3") && error.contains("5 rows"), "{error}");
+    }
+
+    #[test]
+    fn tables_are_cut_only_where_connections_would_be_idle() {
+        let cuts = |tables: u32, rows: u64, threads: u32| {
+            let spec = OltpSpec { tables, table_size: rows, ..OltpSpec::default() };
+            let tables: Vec<Making> = (0..tables).map(Making::new).collect();
+            let parts = parts(&spec, &tables, threads);
+            parts.iter().map(|part| (part.table.index, part.first, part.last)).collect::<Vec<_>>()
+        };
+        assert_eq!(cuts(2, 100_001, 2), [(0, 1, 100_001), (1, 1, 100_001)]);
+        let halves = [(0, 1, 50_000), (0, 50_001, 100_001), (1, 1, 50_000), (1, 50_001, 100_001)];
+        assert_eq!(cuts(2, 100_001, 3), halves);
+        assert_eq!(cuts(1, 25_000, 8), [(0, 1, 12_500), (0, 12_501, 25_000)]);
+        assert_eq!(cuts(1, 5, 8), [(0, 1, 5)]);
     }
 }
