@@ -65,6 +65,30 @@ fn a_server_starts_restarts_with_variables_crashes_and_goes_away() {
     }
 }
 
+/// Numbers of the kernel's System V segments.
+fn segments() -> Vec<String> {
+    let table = fs::read_to_string("/proc/sysvipc/shm").unwrap();
+    table.lines().filter_map(|line| line.split_whitespace().nth(1)).map(str::to_string).collect()
+}
+
+#[test]
+fn a_killed_postgresql_with_a_port_of_its_own_leaves_no_shared_memory() {
+    let test = "a_killed_postgresql_with_a_port_of_its_own_leaves_no_shared_memory";
+    if !installed(test).contains(&Flavour::Postgres) {
+        return;
+    }
+    let parent = tempfile::tempdir().unwrap();
+    let spec = SandboxSpec::new(Flavour::Postgres, parent.path().join("d")).set("port", "6001");
+    let mut sandbox = Sandbox::start(&spec, &go_on).unwrap();
+    assert!(sandbox.socket().ends_with(".s.PGSQL.6001"), "{}", sandbox.socket().display());
+    let pid_file = fs::read_to_string(sandbox.data_dir().join("postmaster.pid")).unwrap();
+    let segment = pid_file.lines().nth(6).unwrap().split_whitespace().nth(1).unwrap().to_string();
+    sandbox.kill().unwrap();
+    assert!(segments().contains(&segment), "none was left: this test looks at nothing");
+    drop(sandbox);
+    assert!(!segments().contains(&segment));
+}
+
 #[test]
 fn a_copy_has_the_same_data_and_needs_a_stopped_server() {
     for flavour in installed("a_copy_has_the_same_data_and_needs_a_stopped_server") {

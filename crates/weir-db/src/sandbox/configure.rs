@@ -5,7 +5,7 @@ use std::path::Path;
 
 use weir_core::oltp::Dialect;
 
-use super::{SandboxError, SandboxSpec, Variables};
+use super::{SandboxError, SandboxSpec};
 
 /// Where a server finds its things.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct Places<'a> {
 /// # Errors
 /// When a variable cannot be written in such a file.
 pub(super) fn text(spec: &SandboxSpec, places: Places<'_>) -> Result<String, SandboxError> {
-    check(&spec.variables)?;
+    check(spec)?;
     let folder = places.socket.parent().unwrap_or(Path::new("/"));
     let path = |path: &Path| path.display().to_string();
     let memory = spec.memory.0.to_string();
@@ -32,7 +32,7 @@ pub(super) fn text(spec: &SandboxSpec, places: Places<'_>) -> Result<String, San
         vec![
             ("listen_addresses", String::new()),
             ("unix_socket_directories", path(folder)),
-            ("port", "5432".to_string()),
+            ("port", spec.port().to_string()),
             // 8 KiB each, as in every package.
             ("shared_buffers", (spec.memory.0 / 8192).max(16).to_string()),
         ]
@@ -59,19 +59,47 @@ pub(super) fn text(spec: &SandboxSpec, places: Places<'_>) -> Result<String, San
     Ok(text)
 }
 
-fn check(variables: &Variables) -> Result<(), SandboxError> {
-    for (name, value) in variables {
+/// Where a server listens and where its data lie is weir's own to say: with another place it would be waited for in
+/// vain, or left behind.
+const OWN: [&str; 7] = [
+    "config_file",
+    "data_directory",
+    "datadir",
+    "external_pid_file",
+    "pid_file",
+    "socket",
+    "unix_socket_directories",
+];
+
+fn check(spec: &SandboxSpec) -> Result<(), SandboxError> {
+    let postgres = spec.flavour.dialect() == Dialect::Postgres;
+    for (name, value) in &spec.variables {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         let why = if name.is_empty() || !name.chars().all(plain) {
             "a variable's name has letters, digits, `_`, `-` and `.`"
         } else if value.contains(['\n', '\0', '"']) {
             "its value does not fit a line of a configuration file"
+        } else if OWN.contains(&plain_name(name).as_str()) {
+            "weir says itself where a throw-away server listens and where its data lie"
+        } else if postgres && plain_name(name) == "port" && !is_port(value) {
+            "a port is a number from 1 to 65535"
         } else {
             continue;
         };
         return Err(SandboxError::Variable { name: name.clone(), value: value.clone(), why });
     }
     Ok(())
+}
+
+/// A variable's name however it is written: `pid-file` and `loose_pid_file` are `pid_file` to MySQL.
+fn plain_name(name: &str) -> String {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    name.strip_prefix("loose_").unwrap_or(&name).to_string()
+}
+
+/// Written as the socket's name has it.
+fn is_port(value: &str) -> bool {
+    value.parse::<u16>().is_ok_and(|port| port > 0 && port.to_string() == value)
 }
 
 #[cfg(test)]
@@ -117,6 +145,27 @@ mod tests {
                 assert!(text.contains(part), "{part:?} in {text}");
             }
         }
+    }
+
+    #[test]
+    fn where_a_server_listens_is_not_to_be_set() {
+        for (flavour, name, value) in [
+            (Flavour::Mariadb, "socket", "/tmp/s"),
+            (Flavour::Mysql, "loose-pid-file", "/tmp/p"),
+            (Flavour::Postgres, "unix_socket_directories", "/tmp"),
+            (Flavour::Postgres, "Data_Directory", "/tmp"),
+            (Flavour::Postgres, "port", "0"),
+            (Flavour::Postgres, "PORT", "0x1770"),
+            (Flavour::Postgres, "port", "70000"),
+        ] {
+            let error = of(&SandboxSpec::new(flavour, "/d").set(name, value)).unwrap_err();
+            assert!(matches!(error, SandboxError::Variable { .. }), "{name}: {error}");
+        }
+        let spec = SandboxSpec::new(Flavour::Postgres, "/d").set("Port", "6000");
+        assert!(of(&spec).unwrap().contains("port = '6000'"));
+        assert_eq!(spec.socket_name(), ".s.PGSQL.6000");
+        // Of a MySQL without a network the port says nothing.
+        assert!(of(&SandboxSpec::new(Flavour::Mariadb, "/d").set("port", "0")).is_ok());
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// Reads process groups, one a line, the last of which counts; an empty line: none. At the end of its input it ends
 /// the group, politely first (PostgreSQL leaves shared memory otherwise), then removes what the sandbox made: `$1`
-/// its folder, `$2` what in it, `$3` its folder for the socket, `$4` whether the data stay.
+/// its folder, `$2` what in it, `$3` its folder for the socket, `$4` whether the data stay. Shared memory of a
+/// PostgreSQL that did not go politely goes as in `shared_memory::release`: where this server made it.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 group=
@@ -19,6 +20,13 @@ if [ -n "$group" ]; then
   while kill -s 0 "$group" && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
   kill -s KILL -- "-$group"
 fi 2>/dev/null
+segment() {
+  [ -n "$3" ] || return
+  ipcs -m -p | while read -r id owner maker last; do
+    [ "$id" = "$3" ] && [ "$maker" = "$1" ] && ipcrm -m "$id"
+  done
+}
+segment $(sed -n '1p;7p' "$1/data/postmaster.pid" 2>/dev/null) 2>/dev/null
 rm -rf -- "$3"
 [ "$4" = keep ] && exit
 cd "$1" && { for name in $2; do rm -rf -- "./$name"; done; cd /; rmdir -- "$1"; } 2>/dev/null

@@ -11,6 +11,7 @@ mod layout;
 mod minder;
 mod process;
 mod registry;
+mod shared_memory;
 mod spec;
 
 use std::fs::{self, DirBuilder, File};
@@ -56,8 +57,6 @@ pub struct Sandbox {
     run: RunFolder,
     marker: Marker,
     child: Option<Child>,
-    /// Killed by SIGKILL since its last start: a PostgreSQL then has left shared memory.
-    crashed: bool,
     minder: Option<Minder>,
     _lock: File,
 }
@@ -121,7 +120,6 @@ impl Sandbox {
             run,
             marker,
             child: None,
-            crashed: false,
             minder: Some(minder),
             spec,
             _lock: lock,
@@ -213,7 +211,6 @@ impl Sandbox {
             }
         };
         self.spawn(&mut command)?;
-        self.crashed = false;
         self.marker.server = self.child.as_ref().and_then(|child| ProcessId::of(child.id()));
         self.run.mark(&self.marker)?;
         self.await_answer(stopped)
@@ -273,7 +270,6 @@ impl Sandbox {
     /// # Errors
     /// When the process cannot be waited for.
     pub fn kill(&mut self) -> Result<(), SandboxError> {
-        self.crashed = self.child.is_some();
         self.end(Signal::KILL, DROP_LIMIT)
     }
 
@@ -321,7 +317,7 @@ impl Sandbox {
 
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
-        self.run.path().join(self.spec.flavour.socket_name())
+        self.run.path().join(self.spec.socket_name())
     }
 
     /// Its data directory.
@@ -365,7 +361,10 @@ impl Sandbox {
     pub fn client(&self) -> String {
         let user = self.spec.flavour.superuser();
         match self.spec.flavour {
-            Flavour::Postgres => format!("psql -h {} -U {user} postgres", self.run.path().display()),
+            Flavour::Postgres => {
+                let (folder, port) = (self.run.path().display(), self.spec.port());
+                format!("psql -h {folder} -p {port} -U {user} postgres")
+            }
             Flavour::Mariadb => {
                 format!("mariadb --no-defaults --socket={} -u {user}", self.socket().display())
             }
@@ -379,7 +378,7 @@ impl Sandbox {
             Dialect::MySql => vec![("MYSQL_UNIX_PORT", self.socket().display().to_string())],
             Dialect::Postgres => vec![
                 ("PGHOST", self.run.path().display().to_string()),
-                ("PGPORT", "5432".to_string()),
+                ("PGPORT", self.spec.port().to_string()),
                 ("PGUSER", self.spec.flavour.superuser().to_string()),
                 ("PGDATABASE", "postgres".to_string()),
             ],
@@ -464,6 +463,7 @@ impl Drop for Sandbox {
             // PostgreSQL's immediate shutdown gives its shared memory back.
             let postgres = self.spec.flavour.dialect() == Dialect::Postgres;
             let _ = self.end(if postgres { Signal::QUIT } else { Signal::KILL }, DROP_LIMIT);
+            shared_memory::release(&self.layout.data());
             layout::remove(&self.spec.dir, self.marker.made_dir);
         }
         self.run.remove();

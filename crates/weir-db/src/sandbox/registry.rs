@@ -15,13 +15,14 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::process::{self, ProcessId};
-use super::{Flavour, SandboxError, layout};
+use super::layout::Layout;
+use super::{Flavour, SandboxError, layout, shared_memory};
 
 const MARKER: &str = "sandbox.json";
 /// `sun_path` of sockaddr_un has 108 bytes, one of them the end.
 const SOCKET_PATH_MAX: usize = 107;
 /// PostgreSQL's lock beside its socket is the longest name in such a folder.
-const LONGEST_NAME: &str = ".s.PGSQL.5432.lock";
+const LONGEST_NAME: &str = ".s.PGSQL.65535.lock";
 
 /// A sandbox as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +123,7 @@ pub fn clean(left: &Listed) -> bool {
     {
         return false;
     }
+    shared_memory::release(&Layout::of(&marker.dir).data());
     if !marker.keep && layout::is_sandbox(&marker.dir) {
         layout::remove(&marker.dir, marker.made_dir);
     }

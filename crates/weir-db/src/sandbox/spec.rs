@@ -52,14 +52,6 @@ impl Flavour {
             Dialect::Postgres => "postgres",
         }
     }
-
-    /// Name of the socket in its folder. PostgreSQL's clients make it of the port.
-    pub(super) fn socket_name(self) -> &'static str {
-        match self.dialect() {
-            Dialect::MySql => "mysqld.sock",
-            Dialect::Postgres => ".s.PGSQL.5432",
-        }
-    }
 }
 
 impl fmt::Display for Flavour {
@@ -113,6 +105,20 @@ impl SandboxSpec {
             memory: Bytes(128 << 20),
             keep: false,
             binary: None,
+        }
+    }
+
+    /// PostgreSQL's port: nobody listens at it, but the socket is named after it.
+    pub(super) fn port(&self) -> &str {
+        let named = self.variables.iter().find(|(name, _)| name.eq_ignore_ascii_case("port"));
+        named.map_or("5432", |(_, port)| port)
+    }
+
+    /// Name of the socket in its folder.
+    pub(super) fn socket_name(&self) -> String {
+        match self.flavour.dialect() {
+            Dialect::MySql => "mysqld.sock".to_string(),
+            Dialect::Postgres => format!(".s.PGSQL.{}", self.port()),
         }
     }
 

@@ -102,9 +102,11 @@ fn a_command_runs_beside_a_server_and_gives_its_exit_code() {
     for server in installed("a_command_runs_beside_a_server_and_gives_its_exit_code") {
         let yard = Yard::new();
         let socket = "test -S \"${MYSQL_UNIX_PORT:-$PGHOST/.s.PGSQL.$PGPORT}\" && echo there; exit 7";
-        let ended = yard.run(&[server, "--dir", "d", "--", "sh", "-c", socket]);
-        assert_eq!((ended.code, ended.stdout.as_str()), (7, "there\n"), "{ended:?}");
-        yard.check_nothing_left(server);
+        for variable in ["max_connections=20", "port=6002"] {
+            let ended = yard.run(&[server, "--dir", "d", "--set", variable, "--", "sh", "-c", socket]);
+            assert_eq!((ended.code, ended.stdout.as_str()), (7, "there\n"), "{variable}: {ended:?}");
+            yard.check_nothing_left(server);
+        }
 
         let ended = yard.run(&[server, "--dir", "d", "--", "/nonexistent/command"]);
         assert_eq!(ended.code, 2, "{ended:?}");
@@ -147,6 +149,28 @@ fn a_killed_weir_leaves_nothing_but_what_was_to_be_kept() {
         assert_eq!(ended.code, 0, "{server}: {ended:?}");
         assert!(yard.dir().join("data").exists());
     }
+}
+
+#[test]
+fn a_postgresql_that_hangs_leaves_no_shared_memory_when_weir_is_killed() {
+    let test = "a_postgresql_that_hangs_leaves_no_shared_memory_when_weir_is_killed";
+    if !installed(test).contains(&"postgres") {
+        return;
+    }
+    let segments = |pid: u32| {
+        let table = fs::read_to_string("/proc/sysvipc/shm").unwrap();
+        // Columns: key, number, mode, size, who made it.
+        table.lines().filter(|line| line.split_whitespace().nth(4) == Some(&pid.to_string())).count()
+    };
+    let yard = Yard::new();
+    let (mut running, pid) = yard.start(&["postgres", "--dir", "d"]);
+    wait_until("the server has its segment", || segments(pid) == 1);
+    signal("STOP", pid);
+    running.signal("KILL");
+    running.finish();
+    wait_until("the minder has removed its data", || !yard.dir().exists());
+    assert_eq!((is_alive(pid), segments(pid)), (false, 0));
+    yard.check_nothing_left("postgres");
 }
 
 #[test]
@@ -193,6 +217,7 @@ fn refusals_say_why_and_leave_nothing() {
         for (arguments, code, words) in [
             (&["--dir", "d", "--set", "no_such_variable=1"][..], 3, "no_such_variable"),
             (&["--dir", "d", "--set", "nothing"], 2, "NAME=VALUE"),
+            (&["--dir", "d", "--set", "socket=/tmp/s"], 2, "weir says itself where"),
             (&["--dir", "a/b/c"], 3, "hint: "),
             (&["--dir", "d", "--binary", "/bin/true"], 2, "/bin/true is no"),
             (&[], 2, "--dir"),
