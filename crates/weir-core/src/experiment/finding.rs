@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::measures::Metric;
 use crate::knob::Setting;
+use crate::oltp::limits::Tested;
 use crate::stats::bootstrap::RatioInterval;
 
 /// What an experiment found. Derived from its log, and can be derived again.
@@ -23,6 +24,9 @@ pub struct Finding {
     pub front: Vec<usize>,
     /// Sweep: the arm at the knee of the front.
     pub knee: Option<usize>,
+    /// A/B: what a verdict had said of the change, and what the change did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<Tested>,
     /// Sentences: costs, what was not found, doubts, how each step of a ladder is to be read.
     pub remarks: Vec<String>,
 }

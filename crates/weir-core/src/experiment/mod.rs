@@ -31,7 +31,7 @@ pub mod sweep;
 pub(crate) mod synthetic;
 mod words;
 
-pub use ab::{Ab, AbPlan};
+pub use ab::{Ab, AbPlan, Claim};
 pub use arm::{Arm, CommandSpec, Transactions, Workload};
 pub use beside::Beside;
 pub use design::{Design, Observation, Outcome, Phase, Proposal};

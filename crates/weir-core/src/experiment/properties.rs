@@ -60,6 +60,7 @@ fn plan(design: &str, arms: usize, blocks: u32, seconds: u64, goal: &Goal) -> se
                 first_look,
                 seed,
                 goal,
+                claim: None,
             })
         }
     };

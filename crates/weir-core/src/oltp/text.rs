@@ -69,7 +69,7 @@ impl fmt::Display for Dialect {
 pub fn family(server: &ServerRecord) -> String {
     let version = server.version.as_str();
     match server.dialect {
-        Some(Dialect::MySql) if version.contains("MariaDB") => {
+        Some(Dialect::MySql) if crate::oltp::vitals::is_mariadb(version) => {
             let number = version.split('-').find(|part| part.starts_with(|c: char| c.is_ascii_digit()));
             format!("MariaDB {}", number.unwrap_or(version))
         }

@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::process::{self, ProcessId};
 use super::layout::Layout;
+use super::process::{self, ProcessId};
 use super::{Flavour, SandboxError, layout, shared_memory};
 
 const MARKER: &str = "sandbox.json";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::oltp::Dialect;
-use weir_core::oltp::vitals::{Snapshot, innodb_status};
+use weir_core::oltp::vitals::{Snapshot, innodb_status, is_mariadb};
 
 use super::Unseen;
 use crate::connection::{Connection, Row};
@@ -111,7 +111,7 @@ const POSTGRES: [Question; 7] = [
 pub fn snapshot(connection: &mut Connection, unseen: &mut Unseen) -> Result<Snapshot, DbError> {
     let mut values = BTreeMap::new();
     let (questions, version): (&[Question], u32) = match connection.dialect() {
-        Dialect::MySql if connection.version().contains("MariaDB") => (&MARIADB, 0),
+        Dialect::MySql if is_mariadb(connection.version()) => (&MARIADB, 0),
         Dialect::MySql => (&MYSQL, 0),
         Dialect::Postgres => (&POSTGRES, major_version(connection.version())),
     };

@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use weir_core::oltp::limits::Sessions;
-use weir_core::oltp::vitals::{self, Snapshot, Vitals};
+use weir_core::oltp::vitals::{self, Gauges, Snapshot, Vitals};
 
 use crate::connection::Connection;
 use crate::error::DbError;
 
 pub use counters::snapshot;
+pub use sessions::{Session, Whose, add, sessions};
 pub use variables::variables_that_matter;
 
 /// How often sessions are looked at.
@@ -52,8 +53,7 @@ pub struct Watch {
     begun: Instant,
     first: Snapshot,
     gauged: Instant,
-    checkpoint_age: Option<f64>,
-    dirty: Option<f64>,
+    gauges: Gauges,
     sessions: Sessions,
     sessions_refused: bool,
     busy: Duration,
@@ -76,8 +76,7 @@ impl Watch {
             begun: now,
             first: Snapshot::default(),
             gauged: now,
-            checkpoint_age: None,
-            dirty: None,
+            gauges: Gauges::default(),
             sessions: Sessions::default(),
             sessions_refused: false,
             busy: Duration::ZERO,
@@ -119,9 +118,7 @@ impl Watch {
     }
 
     fn gauge(&mut self, snapshot: &Snapshot) {
-        let worse = |worst: Option<f64>, now: Option<f64>| worst.into_iter().chain(now).reduce(f64::max);
-        self.checkpoint_age = worse(self.checkpoint_age, snapshot.checkpoint_age(&self.variables));
-        self.dirty = worse(self.dirty, vitals::dirty(snapshot));
+        self.gauges.look(self.connection.dialect(), snapshot, &self.variables);
     }
 
     /// Reads the last counters.
@@ -139,8 +136,8 @@ impl Watch {
             elapsed_ns: u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
             first: self.first,
             last,
-            checkpoint_age: self.checkpoint_age,
-            dirty: self.dirty,
+            checkpoint_age: self.gauges.checkpoint_age(),
+            dirty: self.gauges.dirty(),
             sessions: self.sessions,
             cost_ns: u64::try_from(self.busy.as_nanos()).unwrap_or(u64::MAX),
             unseen: self.unseen.0,

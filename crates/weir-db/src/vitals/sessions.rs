@@ -1,18 +1,145 @@
-//! What sessions do at one moment, as the server says. Idle sessions are not counted.
+//! What sessions do at one moment, as the server says, joined with where their threads sleep where that can be seen.
+
+use std::collections::HashMap;
 
 use weir_core::oltp::Dialect;
-use weir_core::oltp::limits::{Sessions, Wait};
+use weir_core::oltp::limits::{OffCpu, Sessions, Wait};
+use weir_core::oltp::vitals::is_mariadb;
 
 use super::Unseen;
 use crate::connection::{Connection, Row};
 use crate::error::DbError;
 
-/// Sessions that one look asks for: more would tell no more, and cost.
-const POSTGRES: &str = "SELECT coalesce(wait_event_type, ''), coalesce(wait_event, '') FROM pg_stat_activity \
-    WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle' LIMIT 256";
-const MYSQL: &str = "SELECT p.COMMAND, p.STATE, coalesce(t.trx_state, '') FROM information_schema.PROCESSLIST p \
-    LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID WHERE p.ID <> CONNECTION_ID() AND \
-    p.COMMAND IN ('Query', 'Execute', 'Prepare') LIMIT 256";
+/// Longest queue that is followed to its root.
+const QUEUE_MAX: usize = 64;
+
+/// Which sessions are looked at; never the one that looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// All of the server that are at work.
+    AtWork,
+    /// Those of this connection's database, waiting for their clients or not, and who waits behind whom.
+    OfThisDatabase,
+}
+
+impl Whose {
+    /// Sessions that one look asks for: more would tell no more, and cost. The threads of some are looked at as well.
+    fn most(self) -> u32 {
+        match self {
+            Whose::AtWork => 256,
+            Whose::OfThisDatabase => 64,
+        }
+    }
+}
+
+/// One session in one look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// As queues name it.
+    pub id: u32,
+    /// Its thread in the kernel; 0 where the server does not say.
+    pub thread: u32,
+    /// What it does.
+    pub wait: Wait,
+    /// Where its thread sleeps.
+    pub off_cpu: Option<OffCpu>,
+    /// What the server calls it.
+    pub event: String,
+    /// The session that holds what this one waits for.
+    pub behind: Option<u32>,
+}
+
+/// The list of sessions, in one form for all: number, thread, two words for what it does, whether InnoDB has it in a
+/// lock wait, and behind whom it waits.
+fn statement(dialect: Dialect, version: &str, whose: Whose) -> String {
+    let (all, most) = (whose == Whose::AtWork, whose.most());
+    match dialect {
+        Dialect::Postgres => {
+            // Who holds what one waits for takes locks in the server: asked only of those that wait.
+            let behind = "CASE WHEN wait_event_type = 'Lock' THEN (pg_blocking_pids(pid))[1] END";
+            let (behind, chosen) = match whose {
+                Whose::AtWork => ("NULL", "state <> 'idle'"),
+                Whose::OfThisDatabase => (behind, "datname = current_database()"),
+            };
+            format!(
+                "SELECT pid, pid, coalesce(wait_event_type, ''), coalesce(wait_event, ''), '', {behind} \
+                 FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' \
+                 AND {chosen} LIMIT {most}"
+            )
+        }
+        // MySQL's performance schema has threads; what all users may look at has none.
+        Dialect::MySql if is_mariadb(version) || all => {
+            let thread = if is_mariadb(version) { "p.TID" } else { "0" };
+            let chosen =
+                if all { "p.COMMAND IN ('Query', 'Execute', 'Prepare')" } else { "p.DB = DATABASE()" };
+            format!(
+                "SELECT p.ID, {thread}, p.COMMAND, p.STATE, coalesce(t.trx_state, ''), NULL \
+                 FROM information_schema.PROCESSLIST p \
+                 LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID \
+                 WHERE p.ID <> CONNECTION_ID() AND {chosen} LIMIT {most}"
+            )
+        }
+        Dialect::MySql => format!(
+            "SELECT p.PROCESSLIST_ID, p.THREAD_OS_ID, p.PROCESSLIST_COMMAND, p.PROCESSLIST_STATE, \
+             coalesce(t.trx_state, ''), NULL FROM performance_schema.threads p \
+             LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.PROCESSLIST_ID \
+             WHERE p.PROCESSLIST_DB = DATABASE() AND p.PROCESSLIST_ID <> CONNECTION_ID() LIMIT {most}"
+        ),
+    }
+}
+
+/// Who waits behind whom in InnoDB.
+fn queues(version: &str) -> &'static str {
+    if is_mariadb(version) {
+        "SELECT r.trx_mysql_thread_id, b.trx_mysql_thread_id FROM information_schema.INNODB_LOCK_WAITS w \
+         JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id \
+         JOIN information_schema.INNODB_TRX b ON b.trx_id = w.blocking_trx_id"
+    } else {
+        "SELECT r.PROCESSLIST_ID, b.PROCESSLIST_ID FROM performance_schema.data_lock_waits w \
+         JOIN performance_schema.threads r ON r.THREAD_ID = w.REQUESTING_THREAD_ID \
+         JOIN performance_schema.threads b ON b.THREAD_ID = w.BLOCKING_THREAD_ID"
+    }
+}
+
+/// Looks once. `off_cpu` says where a thread sleeps, where that can be seen from here.
+///
+/// # Errors
+/// When the server refuses, or the connection is lost.
+pub fn sessions(
+    connection: &mut Connection,
+    whose: Whose,
+    off_cpu: &dyn Fn(u32) -> Option<OffCpu>,
+) -> Result<Vec<Session>, DbError> {
+    let (dialect, version) = (connection.dialect(), connection.version().to_string());
+    let rows = connection.query(&statement(dialect, &version, whose))?;
+    // Threads are looked at right after the list was made, so that the two belong together.
+    let mut sessions: Vec<Session> = rows.iter().filter_map(|row| session(dialect, row, off_cpu)).collect();
+    let is_queue = sessions.iter().any(|session| session.wait == Wait::Lock);
+    if dialect == Dialect::MySql && whose == Whose::OfThisDatabase && is_queue {
+        // Without the privilege for it the roots of queues stay unknown.
+        let behind = connection.query(queues(&version)).unwrap_or_default();
+        let behind: HashMap<u32, u32> =
+            behind.iter().filter_map(|row| Some((number(row, 0)?, number(row, 1)?))).collect();
+        sessions.iter_mut().for_each(|session| session.behind = behind.get(&session.id).copied());
+    }
+    Ok(sessions)
+}
+
+/// Adds a look to the sums.
+pub fn add(sum: &mut Sessions, sessions: &[Session]) {
+    sum.looks += 1;
+    let by_id: HashMap<u32, &Session> = sessions.iter().map(|session| (session.id, session)).collect();
+    for session in sessions {
+        *sum.waits.entry(session.wait).or_default() += 1;
+        *sum.events.entry(session.event.clone()).or_default() += 1;
+        if let Some(place) = session.off_cpu {
+            *sum.off_cpu.entry(place).or_default() += 1;
+        }
+        if session.wait == Wait::Lock {
+            *sum.roots.entry(root(session, &by_id)).or_default() += 1;
+        }
+    }
+}
 
 /// Notes where this user sees only sessions of its own.
 pub(super) fn check_privilege(connection: &mut Connection, unseen: &mut Unseen) -> Result<(), DbError> {
@@ -20,57 +147,72 @@ pub(super) fn check_privilege(connection: &mut Connection, unseen: &mut Unseen) 
         return Ok(());
     }
     let rows = connection.query("SELECT pg_has_role(current_user, 'pg_read_all_stats', 'usage')")?;
-    if text(rows.first(), 0) == "f" {
+    if rows.first().is_some_and(|row| text(row, 0) == "f") {
         unseen.0.push("waits of others' sessions; `GRANT pg_monitor` lets them be seen".to_string());
     }
     Ok(())
 }
 
-/// Adds one look. `true`: the server refused, and will again.
+/// Adds a look at everybody at work. `true`: the server refused, and will again.
 pub(super) fn look(
     connection: &mut Connection,
     sum: &mut Sessions,
     unseen: &mut Unseen,
 ) -> Result<bool, DbError> {
-    let dialect = connection.dialect();
-    let statement = if dialect == Dialect::MySql { MYSQL } else { POSTGRES };
-    let rows = match connection.query(statement) {
-        Ok(rows) => rows,
+    match sessions(connection, Whose::AtWork, &|_| None) {
+        Ok(sessions) => add(sum, &sessions),
         Err(error) if unseen.add("what sessions wait for", &error, "GRANT PROCESS ON *.*") => {
             return Ok(true);
         }
         Err(error) => return Err(error),
-    };
-    sum.looks += 1;
-    for row in &rows {
-        let (wait, event) = session(dialect, row);
-        *sum.waits.entry(wait).or_default() += 1;
-        *sum.events.entry(event).or_default() += 1;
     }
     Ok(false)
 }
 
-fn session(dialect: Dialect, row: &Row) -> (Wait, String) {
-    let (first, second) = (text(Some(row), 0), text(Some(row), 1));
-    match dialect {
+fn session(dialect: Dialect, row: &Row, off_cpu: &dyn Fn(u32) -> Option<OffCpu>) -> Option<Session> {
+    let (id, thread) = (number(row, 0)?, number(row, 1).unwrap_or(0));
+    let off_cpu = if thread > 0 { off_cpu(thread) } else { None };
+    let (first, second, lock_wait) = (text(row, 2), text(row, 3), text(row, 4) == "LOCK WAIT");
+    let (wait, event) = match dialect {
         Dialect::Postgres if first.is_empty() => (Wait::Cpu, "CPU".to_string()),
         Dialect::Postgres => (Wait::of_postgres(first, second), format!("{first}:{second}")),
         Dialect::MySql => {
-            let lock_wait = text(Some(row), 2) == "LOCK WAIT";
             let event = if second.is_empty() { first } else { second };
             let event = if lock_wait { "LOCK WAIT" } else { event };
-            (Wait::of_mysql(first, second, lock_wait, None), event.to_string())
+            (Wait::of_mysql(first, second, lock_wait, off_cpu), event.to_string())
         }
-    }
+    };
+    Some(Session { id, thread, wait, off_cpu, event, behind: number(row, 5) })
 }
 
-fn text(row: Option<&Row>, column: usize) -> &str {
-    row.and_then(|row| row.get(column)).and_then(Option::as_deref).unwrap_or_default()
+/// What the session at the root of a queue does. Who waits for a row and is not found in a queue any more has just got
+/// it; what the holder did is not known then.
+fn root(waiting: &Session, by_id: &HashMap<u32, &Session>) -> Wait {
+    let mut at = waiting;
+    for _ in 0..QUEUE_MAX {
+        match at.behind.and_then(|id| by_id.get(&id)) {
+            Some(holder) => at = holder,
+            None => break,
+        }
+    }
+    if at.wait == Wait::Lock { Wait::Other } else { at.wait }
+}
+
+fn text(row: &Row, column: usize) -> &str {
+    row.get(column).and_then(Option::as_deref).unwrap_or_default()
+}
+
+fn number(row: &Row, column: usize) -> Option<u32> {
+    text(row, column).parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn row(cells: &[&str]) -> Row {
+        cells.iter().map(|cell| (!cell.is_empty()).then(|| (*cell).to_string())).collect()
+    }
 
     #[test]
     fn sessions_are_told_by_what_the_server_says() {
@@ -81,9 +223,42 @@ mod tests {
             (Dialect::MySql, ["Query", "Updating", "LOCK WAIT"], (Wait::Lock, "LOCK WAIT")),
             (Dialect::MySql, ["Query", "", ""], (Wait::Cpu, "Query")),
         ] {
-            let row: Row = cells.iter().map(|cell| Some(cell.to_string())).collect();
-            let (wait, event) = session(dialect, &row);
-            assert_eq!((wait, event.as_str()), expected, "{cells:?}");
+            let row = row(&[&["7", ""][..], &cells].concat());
+            let found = session(dialect, &row, &|_| panic!("it has no thread")).unwrap();
+            assert_eq!((found.wait, found.event.as_str()), expected, "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn queues_are_followed_to_their_root() {
+        let rows = [
+            row(&["11", "11", "Lock", "transactionid", "", "12"]),
+            row(&["12", "12", "Lock", "tuple", "", "13"]),
+            row(&["13", "13", "IO", "WALSync", "", ""]),
+            row(&["14", "14", "", "", "", ""]),
+            row(&["15", "15", "Lock", "transactionid", "", "99"]),
+        ];
+        let sessions: Vec<Session> =
+            rows.iter().filter_map(|row| session(Dialect::Postgres, row, &|_| None)).collect();
+        let mut sum = Sessions::default();
+        add(&mut sum, &sessions);
+        assert_eq!((sum.looks, sum.samples()), (1, 5));
+        assert_eq!((sum.waits[&Wait::Lock], sum.waits[&Wait::Commit], sum.waits[&Wait::Cpu]), (3, 1, 1));
+        assert_eq!((sum.roots[&Wait::Commit], sum.roots[&Wait::Other]), (2, 1));
+        assert_eq!(sum.events["Lock:transactionid"], 2);
+    }
+
+    #[test]
+    fn threads_of_mysql_are_joined_with_where_they_sleep() {
+        let off_cpu = |thread: u32| Some(if thread == 7 { OffCpu::Futex } else { OffCpu::Runs });
+        for (cells, expected) in [
+            (["3", "7", "Execute", "Updating status", "RUNNING"], (Wait::Commit, "Updating status")),
+            (["3", "8", "Execute", "Updating status", "RUNNING"], (Wait::Cpu, "Updating status")),
+            (["3", "7", "Execute", "Updating", "LOCK WAIT"], (Wait::Lock, "LOCK WAIT")),
+            (["3", "7", "Sleep", "", ""], (Wait::Client, "Sleep")),
+        ] {
+            let found = session(Dialect::MySql, &row(&cells), &off_cpu).unwrap();
+            assert_eq!((found.wait, found.event.as_str()), expected, "{cells:?}");
         }
     }
 }

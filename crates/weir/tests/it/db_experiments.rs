@@ -70,6 +70,12 @@ fn disk_and_memory_hold_the_same_data() {
         let record = record(&weir.run(folder.path(), &[&line[..], &SMALL].concat()), folder.path());
         assert_eq!((record["extra"]["design"].as_str(), trials(&record).len()), (Some("ab"), 4), "{server}");
         all_measured(&record);
+        let verdict = &record["extra"]["plan"]["claim"]["verdict"];
+        assert!(verdict["headline"].as_str().is_some_and(|text| !text.is_empty()), "{server}: {verdict}");
+        let shown = weir.run(folder.path(), &["results", "show", "last", "--format", "json"]);
+        let tested = &serde_json::from_str::<Value>(&shown.stdout).unwrap()["finding"]["tested"];
+        assert_eq!((tested["change"].as_str(), tested["pairs"].as_u64()), (Some("in-memory"), Some(2)));
+        assert_eq!(tested["bound"], verdict["bounds"]["faster_disk"], "{server}: {tested}");
         let servers: Vec<_> = ["a", "b"]
             .map(|arm| record["extra"]["plan"][arm]["workload"]["transactions"]["server"].clone())
             .into();

@@ -5,6 +5,7 @@
 )]
 
 mod db_experiments;
+mod db_explain;
 mod db_faults;
 mod db_run;
 mod db_sandbox;

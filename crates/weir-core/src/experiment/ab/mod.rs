@@ -10,6 +10,7 @@ use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
 use crate::experiment::schedule::Schedule;
 use crate::experiment::words;
+use crate::oltp::limits::{Change, Tested, Verdict, held};
 use crate::stats::bca::ALPHA;
 use crate::stats::bootstrap::UNITS_MIN;
 use crate::stats::random::Random;
@@ -50,6 +51,18 @@ pub struct AbPlan {
     pub seed: u64,
     /// What is to improve.
     pub goal: Goal,
+    /// What was concluded of A before B was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Box<Claim>>,
+}
+
+/// A verdict on A, made before the trials, that says something of B.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// What B is to A.
+    pub change: Change,
+    /// What limits A.
+    pub verdict: Verdict,
 }
 
 /// An A/B under way.
@@ -195,8 +208,21 @@ impl Ab {
         ))
     }
 
+    /// What became of the claim: by the rate's interval alone, since it was made of nothing else.
+    fn tested(&self, judge: &Judge<'_>) -> Option<Tested> {
+        let claim = self.plan.claim.as_ref()?;
+        let estimate = judge.estimate(&Wanted { from: A, to: B, metric: Metric::Rate });
+        let ratio = estimate.map(|estimate| estimate.interval(self.alpha()));
+        Some(held(claim.change, self.schedule.whole_blocks() as u32, ratio, &claim.verdict))
+    }
+
     fn remarks(&self, judge: &Judge<'_>, arms: &[ArmSummary], effects: &[Effect]) -> Vec<String> {
         let mut remarks = Vec::new();
+        if let Some((claim, tested)) = self.plan.claim.as_ref().zip(self.tested(judge)) {
+            let label = &self.arms[A].label;
+            remarks.push(format!("a look at {label} before the trials: {}", claim.verdict.headline));
+            remarks.push(tested.sentence);
+        }
         let (made, planned) = (self.schedule.whole_blocks(), self.plan.pairs as usize);
         if self.looked == Some(true) {
             remarks.push(format!(
@@ -249,7 +275,8 @@ impl Design for Ab {
         let effects = judge.effects_at(&self.wanted(&judge), self.alpha());
         let (headline, recommendation) = self.answer(&judge, &arms, &effects);
         let remarks = self.remarks(&judge, &arms, &effects);
-        Finding { headline, recommendation, arms, effects, remarks, ..Finding::default() }
+        let tested = self.tested(&judge);
+        Finding { headline, recommendation, arms, effects, tested, remarks, ..Finding::default() }
     }
 
     fn remaining(&self) -> usize {

@@ -8,6 +8,8 @@ use crate::experiment::measures::{Measures, Second};
 use crate::experiment::replay::replay;
 use crate::experiment::simulate::{Noise, Weather};
 use crate::experiment::synthetic::{self, experiment, run};
+use crate::oltp::limits::synthetic::Scene;
+use crate::oltp::limits::{Wait, judge};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const QUIET: &str = include_str!("../../../../../fixtures/noise/throttled-xfs-quiet.csv");
@@ -23,6 +25,7 @@ fn plan(pairs: u32, seed: u64) -> AbPlan {
         first_look: None,
         seed,
         goal: Goal::of(Metric::Rate),
+        claim: None,
     }
 }
 
@@ -218,6 +221,34 @@ fn a_first_look_ends_early_where_the_difference_is_plain_and_not_where_there_is_
     let log = experiment("ab", &ab.plan, ab.plan.goal.clone(), trials);
     assert_eq!(replay(&log).unwrap().propose(u64::MAX), None);
     assert_eq!(pairs_made(1.0).0.len(), 24);
+}
+
+#[test]
+fn a_verdict_made_before_is_held_against_the_pairs() {
+    let on_disk =
+        Scene { server: (0.4, 0.5), waits: &[(Wait::Commit, 0.08)], idle: 0.05, ..Scene::default() };
+    let verdict = judge(&on_disk.evidence());
+    let bound = verdict.bounds.faster_disk.unwrap();
+    for (speed, confirms, words) in
+        [(bound * 0.98, Some(true), "as the verdict says"), (bound * 1.5, Some(false), "AGAINST the verdict")]
+    {
+        let claim = Claim { change: Change::InMemory, verdict: verdict.clone() };
+        let mut random = Random::new(3);
+        let mut ab = Ab::new(AbPlan { claim: Some(Box::new(claim)), ..plan(6, 3) }).unwrap();
+        assert_eq!(ab.finding().tested.unwrap().confirms, None);
+        let trials = run(&mut ab, u64::MAX / 2, 0, |proposal| {
+            let noise = 1.0 + 0.01 * random.normal();
+            trial(&mut random, &[noise; 10], if proposal.arm == B { speed } else { 1.0 })
+        });
+        let finding = ab.finding();
+        let tested = finding.tested.as_ref().unwrap();
+        assert_eq!((tested.confirms, tested.pairs, tested.bound), (confirms, 6, Some(bound)), "{tested:?}");
+        assert!(finding.remarks[0].contains(&verdict.headline), "{:?}", finding.remarks);
+        assert!(finding.remarks[1].contains(words), "{:?}", finding.remarks);
+        // The claim is in the plan: the log gives the same finding again.
+        let log = experiment("ab", &ab.plan, ab.plan.goal.clone(), trials);
+        assert_eq!(replay(&log).unwrap().finding(), finding);
+    }
 }
 
 #[test]

@@ -280,7 +280,7 @@ impl Design for Sweep {
         let mut remarks = answer.remarks(&self.schedule, knee);
         remarks.extend(self.refinement(&arms));
         remarks.extend(self.no_influence(&effects));
-        Finding { headline, recommendation, arms, effects, front, knee, remarks }
+        Finding { headline, recommendation, arms, effects, front, knee, tested: None, remarks }
     }
 
     fn remaining(&self) -> usize {

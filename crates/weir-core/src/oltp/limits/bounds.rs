@@ -41,13 +41,10 @@ impl Bounds {
         if profile.parts.is_empty() {
             return Bounds::default();
         }
-        let busy = busy_share(evidence);
         let without = |share: f64| 1.0 / (1.0 - share).max(1e-3);
-        // What was not seen may have been storage, too: a bound counts it, except where there is no device at all.
-        let unknown = if is_in_memory(evidence) { 0.0 } else { profile.share(Part::Unknown) };
         let storage = storage_share(evidence, profile);
-        let by_time = without(storage + unknown);
-        let by_cpu = busy.map_or(f64::INFINITY, |busy| 1.0 / busy.clamp(0.01, 1.0));
+        let by_time = without(storage + maybe_storage(evidence, profile));
+        let by_cpu = own_share(evidence).map_or(f64::INFINITY, |busy| 1.0 / busy.clamp(0.01, 1.0));
         let saved = saved_by_not_sleeping(evidence, storage);
         let knows_waits = profile.samples > 0 || profile.share(Part::Unknown) < 0.5;
         let queues = profile.share(Part::ServerQueues) + profile.share(Part::ClientQueues);
@@ -82,9 +79,32 @@ pub(super) fn busy_share(evidence: &Evidence) -> Option<f64> {
     (watched.processors > 0).then(|| (most as f64 / whole).min(1.0))
 }
 
+/// Share of the machine's processor time that the transactions themselves cost. The rest of what is busy is no part of a
+/// bound: what the kernel does for the device goes away with it, and others may stop.
+fn own_share(evidence: &Evidence) -> Option<f64> {
+    let watched = &evidence.watched;
+    let Some(server) = watched.cpu.server_ns else { return busy_share(evidence) };
+    let whole = (f64::from(watched.processors) * watched.elapsed_ns as f64).max(1.0);
+    (watched.processors > 0).then(|| ((server + watched.cpu.client_ns) as f64 / whole).min(1.0))
+}
+
 /// Whether the data lie in memory, where no device can be waited for.
 pub(super) fn is_in_memory(evidence: &Evidence) -> bool {
     evidence.watched.device.as_ref().is_some_and(|device| device.is_memory)
+}
+
+/// What may have waited for storage, too, and nobody could see: a bound counts it, except where there is no device. Who
+/// sleeps on a latch may sleep behind one who writes.
+fn maybe_storage(evidence: &Evidence, profile: &Profile) -> f64 {
+    if is_in_memory(evidence) {
+        return 0.0;
+    }
+    let latches = (profile.share(Part::Latch) - stalled(evidence, profile)).max(0.0);
+    let latches = if evidence.load.is_read_only { 0.0 } else { latches };
+    let roots = evidence.watched.sessions.as_ref().map_or(1.0, |sessions| {
+        [Wait::Latch, Wait::Other].into_iter().map(|wait| sessions.root_share(wait)).sum()
+    });
+    profile.share(Part::Unknown) + latches + profile.share(Part::Lock) * roots
 }
 
 /// What waits for storage, with those who wait for a row whose holder waits for storage.

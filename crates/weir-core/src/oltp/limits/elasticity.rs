@@ -36,6 +36,9 @@ pub struct Tested {
     pub change: Change,
     /// Rate with it over the rate without, with its 95 % interval; `None` with too few seconds or pairs.
     pub ratio: Option<RatioInterval>,
+    /// The most that the verdict allows, as a ratio; `None` where it bounds nothing of the kind.
+    #[serde(default)]
+    pub bound: Option<f64>,
     /// Pairs of runs.
     pub pairs: u32,
     /// Whether that is what the verdict says; `None` where it says nothing of it, or the interval is too wide to tell.
@@ -50,6 +53,10 @@ enum Says {
     Above(f64),
     Below(f64),
 }
+
+/// A bound is kept where the interval ends at most so far above it. What it bounds may lie right at it, and then no number
+/// of runs has an interval that ends below.
+const BOUND_SLACK: f64 = 1.1;
 
 /// Rates, per second of a pair of runs: without the change and with it.
 pub type Pair = (Vec<f64>, Vec<f64>);
@@ -130,21 +137,23 @@ pub fn tested(changes: &[(Change, Vec<Pair>)], verdict: &Verdict, seed: u64) -> 
     changes.iter().zip(&logs).map(one).collect()
 }
 
-fn held(change: Change, pairs: u32, ratio: Option<RatioInterval>, verdict: &Verdict) -> Tested {
+/// What a change did, held against what a verdict says of it.
+pub fn held(change: Change, pairs: u32, ratio: Option<RatioInterval>, verdict: &Verdict) -> Tested {
     let bound = match change {
         Change::FlushOff | Change::InMemory => verdict.bounds.faster_disk,
         _ => None,
     };
     let says = change.prediction(verdict.limit);
-    let within = ratio.zip(bound).map(|(ratio, bound)| ratio.low <= bound);
+    let within = ratio.zip(bound).and_then(|(ratio, bound)| is_within(ratio, bound));
     let as_said = ratio.zip(says).and_then(|(ratio, says)| holds(ratio, says));
     let confirms = match (as_said, within) {
         (Some(false), _) | (_, Some(false)) => Some(false),
-        (None, Some(true)) if says.is_none() => Some(true),
+        (None, within) if says.is_none() => within,
         (as_said, _) => as_said,
     };
-    let sentence = sentence(change, ratio, bound, confirms);
-    Tested { change, ratio, pairs, confirms, sentence }
+    let is_said = says.is_some() || bound.is_some();
+    let sentence = sentence(change, ratio, bound, is_said.then_some(confirms));
+    Tested { change, ratio, bound, pairs, confirms, sentence }
 }
 
 fn mean(rates: &[f64]) -> f64 {
@@ -174,6 +183,11 @@ fn ratio(logs: &[f64], pairs: &[Pair], kin: Kin, seed: u64) -> Option<RatioInter
     Some(clustered(logs, &sides, kin, seed)?.interval(ALPHA))
 }
 
+/// Whether the interval is that of a ratio within the bound; `None` where it is too wide to say.
+fn is_within(ratio: RatioInterval, bound: f64) -> Option<bool> {
+    if ratio.low > bound { Some(false) } else { (ratio.high <= bound * BOUND_SLACK).then_some(true) }
+}
+
 /// Whether the interval lies on the side that was said; `None` where it lies on both.
 fn holds(ratio: RatioInterval, says: Says) -> Option<bool> {
     match says {
@@ -189,10 +203,10 @@ fn sentence(
     change: Change,
     ratio: Option<RatioInterval>,
     bound: Option<f64>,
-    confirms: Option<bool>,
+    confirms: Option<Option<bool>>,
 ) -> String {
     let Some(ratio) = ratio else {
-        return format!("{}: too few seconds for an interval", change.name());
+        return format!("{}: not enough runs or seconds for an interval", change.name());
     };
     let change_percent = |ratio: f64| format!("{:+.0} %", (ratio - 1.0) * 100.0);
     let mut text = format!(
@@ -206,8 +220,9 @@ fn sentence(
         text += &format!(", at most {} by the verdict", percent(bound - 1.0));
     }
     text += match confirms {
-        Some(true) => "; as the verdict says",
-        Some(false) => "; AGAINST the verdict",
+        Some(Some(true)) => "; as the verdict says",
+        Some(Some(false)) => "; AGAINST the verdict",
+        Some(None) => "; not enough to tell whether that is as the verdict says",
         None => "",
     };
     text
@@ -258,5 +273,26 @@ mod tests {
         let lone = [(Change::FlushOff, pairs(1.0, 2.0)[..1].to_vec())];
         let found = tested(&lone, &judge(&cpu.evidence()), 1).remove(0);
         assert_eq!((found.ratio, found.confirms), (None, None));
+    }
+
+    #[test]
+    fn an_interval_that_could_be_anything_confirms_nothing() {
+        let cpu = Scene { server: (0.4, 0.5), waits: &[], idle: 0.05, ..Scene::default() };
+        let verdict = judge(&cpu.evidence());
+        let bound = verdict.bounds.faster_disk.unwrap();
+        for (low, high, confirms) in [
+            (bound * 0.9, bound * 1.05, Some(true)),
+            (bound * 0.5, bound * 2.0, None),
+            (bound * 1.01, bound * 1.2, Some(false)),
+        ] {
+            let ratio = RatioInterval { ratio: (low * high).sqrt(), low, high };
+            let found = held(Change::InMemory, 5, Some(ratio), &verdict);
+            assert_eq!(found.confirms, confirms, "{found:?}");
+            assert_eq!(found.sentence.contains("not enough to tell"), confirms.is_none(), "{found:?}");
+        }
+        // Of what nothing was said nothing is missing.
+        let ratio = RatioInterval { ratio: 1.0, low: 0.5, high: 2.0 };
+        let found = held(Change::HalfThreads, 5, Some(ratio), &verdict);
+        assert!(!found.sentence.contains("verdict"), "{found:?}");
     }
 }

@@ -25,17 +25,22 @@ const RATE_AT_LEAST: f64 = 0.97;
 /// Leads by which a verdict is sure, and fairly sure.
 const FAR_AHEAD: f64 = 0.25;
 const AHEAD: f64 = 0.1;
-/// Writes of data pages are the device's main work from here on, by their share of all its writes.
+/// Writes of data pages are the device's main work from here on, by their share of all its writes or of their bytes.
 const PAGES_DOMINATE: f64 = 0.5;
-/// A device is busy from here on. What is throttled above its queue, or works in parallel, is used for far less than all
-/// of the time when it can take no more.
+/// A device is busy from here on. What works in parallel is used for far less than all of the time when it can take no
+/// more; what is throttled above its queue shows in those that wait for it alone (pressure).
 const DEVICE_BUSY: f64 = 0.2;
+/// The log was full at so many of the looks: writing goes on as fast as pages are written.
+const MOSTLY_FULL: f64 = 0.5;
+/// Waits for a free page are what a transaction waits for from here on, by their number in one.
+const PAGE_WAITS: f64 = 0.05;
+/// Checkpoints forced by the size of the log come too often from here on: PostgreSQL's own `checkpoint_warning`.
+const CHECKPOINTS_APART_NS: u64 = 30_000_000_000;
+/// The page that PostgreSQL puts into its log.
+const PAGE_IMAGE_BYTES: u64 = 8192;
 /// Below this share of busy processors, who waits for one waits for it to wake up, not for its turn: the scheduler's
 /// clock counts both as waiting.
 const QUEUES_FROM: f64 = 0.6;
-/// InnoDB flushes ahead of need from about here on, by the age of the checkpoint (innodb_adaptive_flushing's own
-/// thresholds: 7/8 asynchronous, 15/16 synchronous, of what the log holds).
-const CHECKPOINT_OLD: f64 = 0.75;
 
 /// What limits the run.
 pub fn judge(evidence: &Evidence) -> Verdict {
@@ -96,8 +101,7 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     let client_runs = share(Part::ClientRuns);
     let client_works = if client_runs >= MOSTLY { client_runs } else { running(Part::ClientRuns) };
     let client = client_works + client_queues(evidence, profile);
-    let writes_pages = writes_pages(evidence);
-    let (commit, write_back) = (share(Part::Commit), share(Part::WriteBack));
+    let (commit, write_back) = (share(Part::Commit), share(Part::WriteBack) + stalled(evidence, profile));
     let mut all = vec![
         Candidate { limit: Limit::ServerCpu, share: server + client_beside_server(evidence, client, server) },
         Candidate { limit: client_limit(evidence, profile), share: client },
@@ -105,12 +109,9 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
         Candidate { limit: Limit::Locks, share: share(Part::Lock) },
         Candidate { limit: Limit::Latches, share: share(Part::Latch) - stalled(evidence, profile) },
     ];
-    if writes_pages {
-        // Commits are slow because pages fill the device.
-        all.push(Candidate {
-            limit: Limit::WriteBack,
-            share: commit + write_back + stalled(evidence, profile),
-        });
+    if pages_fill_device(evidence) {
+        // Commits are slow because pages are in their way.
+        all.push(Candidate { limit: Limit::WriteBack, share: commit + write_back });
     } else {
         all.push(Candidate { limit: Limit::CommitLatency, share: commit });
         all.push(Candidate { limit: Limit::WriteBack, share: write_back });
@@ -132,7 +133,8 @@ fn is_queue(evidence: &Evidence, may_use: u32) -> bool {
 /// The server's wait for its turn on a processor.
 pub(super) fn server_queues(evidence: &Evidence, profile: &Profile) -> f64 {
     let queues = is_queue(evidence, evidence.watched.server_processors);
-    if queues { profile.share(Part::ServerQueues) } else { 0.0 }
+    let held_up = (stalled(evidence, profile) - profile.share(Part::Latch)).max(0.0);
+    if queues { profile.share(Part::ServerQueues) - held_up } else { 0.0 }
 }
 
 /// The client's.
@@ -156,23 +158,60 @@ fn client_limit(evidence: &Evidence, profile: &Profile) -> Limit {
     if confined || starved { Limit::LoadGenerator } else { Limit::ClientCpu }
 }
 
-/// Whether writing data pages is what the device does, and has to be done at once.
-pub(super) fn writes_pages(evidence: &Evidence) -> bool {
-    let watched = &evidence.watched;
-    let (Some(counters), Some(device)) = (watched.counters, watched.device.as_ref()) else { return false };
-    let pressed = counters.checkpoint_age.is_some_and(|age| age >= CHECKPOINT_OLD)
-        || [counters.free_page_waits, counters.log_waits, counters.forced_checkpoints]
-            .into_iter()
-            .flatten()
-            .any(|count| count > 0);
-    let pages = counters.page_writes.unwrap_or(0) as f64 * 1e9 / watched.elapsed_ns.max(1) as f64;
-    let dominate = pages >= PAGES_DOMINATE * device.writes_per_second.max(1.0);
-    pressed && dominate && device.util >= DEVICE_BUSY && !device.is_memory
+/// Whether data pages cannot be written later: the log or the pool has no room for more changes, or checkpoints follow
+/// each other because the log is small.
+fn is_pressed(evidence: &Evidence) -> bool {
+    let counters = evidence.watched.counters.unwrap_or_default();
+    let forced = counters.forced_checkpoints.unwrap_or(0);
+    holds_up_writers(evidence) || forced.saturating_mul(CHECKPOINTS_APART_NS) >= evidence.watched.elapsed_ns
 }
 
-/// Sleeps on other threads of the server while pages have to be written: the page cleaner is one of them.
+/// Whether InnoDB lets sessions that change something wait until its page cleaner has made room. They sleep on a futex,
+/// whatever the device looks like meanwhile.
+fn holds_up_writers(evidence: &Evidence) -> bool {
+    let counters = evidence.watched.counters.unwrap_or_default();
+    let Some(full) = counters.log_full else { return false };
+    let waits = evidence.load.per_transaction(counters.free_page_waits.unwrap_or(0));
+    !evidence.load.is_read_only
+        && !is_in_memory(evidence)
+        && counters.page_writes.is_some_and(|pages| pages > 0)
+        && (full >= MOSTLY_FULL || waits >= PAGE_WAITS)
+}
+
+/// Whether data pages that have to be written at once are what the device does, so that commits wait behind them.
+pub(super) fn pages_fill_device(evidence: &Evidence) -> bool {
+    let watched = &evidence.watched;
+    let (Some(counters), Some(device)) = (watched.counters, watched.device.as_ref()) else { return false };
+    let rate = |count: u64| count as f64 * 1e9 / watched.elapsed_ns.max(1) as f64;
+    let pages = counters.page_writes.unwrap_or(0);
+    let by_number = rate(pages) >= PAGES_DOMINATE * device.writes_per_second.max(1.0);
+    // Without checkpoints the log would hold no images of pages: where it is made of them, its own writes are theirs.
+    let of_page_size = |count: u64| count.saturating_mul(PAGE_IMAGE_BYTES);
+    let images = of_page_size(counters.log_page_images.unwrap_or(0));
+    let log_of_images =
+        images as f64 >= PAGES_DOMINATE * counters.log_bytes.map_or(f64::INFINITY, |n| n as f64);
+    let bytes = rate(of_page_size(pages) + images);
+    let by_bytes = log_of_images && bytes >= PAGES_DOMINATE * device.write_bytes_per_second.max(1.0);
+    is_pressed(evidence) && (by_number || by_bytes) && is_busy(evidence) && !device.is_memory
+}
+
+/// Whether the device has work for a good part of the time, or somebody waits for it.
+fn is_busy(evidence: &Evidence) -> bool {
+    let watched = &evidence.watched;
+    let util = watched.device.as_ref().map(|device| device.util);
+    [util, watched.pressure_io].into_iter().flatten().any(|share| share >= DEVICE_BUSY)
+}
+
+/// Time on other threads of the server, and in queues for a processor, that is waiting for pages to be written: whenever the
+/// page cleaner has made some room, all that wait are woken, and most find none and sleep again. Where processors are
+/// short the page cleaner itself may wait for one.
 pub(super) fn stalled(evidence: &Evidence, profile: &Profile) -> f64 {
-    if evidence.load.is_read_only || !writes_pages(evidence) { 0.0 } else { profile.share(Part::Latch) }
+    let is_short = busy_share(evidence).is_some_and(|busy| busy >= SATURATED);
+    match holds_up_writers(evidence) {
+        true if is_short => profile.share(Part::Latch),
+        true => profile.share(Part::Latch) + profile.share(Part::ServerQueues),
+        false => 0.0,
+    }
 }
 
 fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: &[Candidate]) -> Confidence {
@@ -224,7 +263,7 @@ fn sources(evidence: &Evidence, limit: Limit) -> usize {
             vec![sampled(Wait::Read), counted(counters.page_reads), device]
         }
         Limit::WriteBack => {
-            vec![writes_pages(evidence), watched.device.as_ref().is_some_and(|d| d.util >= DEVICE_BUSY)]
+            vec![holds_up_writers(evidence), pages_fill_device(evidence), sampled(Wait::WriteBack)]
         }
         Limit::Locks => vec![sampled(Wait::Lock), counted(counters.lock_waits), tasks],
         Limit::Latches => vec![sampled(Wait::Latch), tasks],

@@ -17,7 +17,7 @@ pub mod watched;
 mod words;
 
 pub use bounds::Bounds;
-pub use elasticity::{Change, Tested, tested};
+pub use elasticity::{Change, Tested, held, tested};
 pub use judge::judge;
 pub use profile::{Part, Profile};
 pub use traps::Trap;

@@ -264,16 +264,69 @@ fn write_back_is_told_from_commits_by_what_the_device_writes() {
     let mut evidence = scene.evidence();
     let counters = Counters {
         page_writes: Some(13_000),
-        checkpoint_age: Some(0.9),
+        log_full: Some(0.9),
         syncs: Some(5000),
+        log_bytes: Some(20_000_000),
         ..Counters::default()
     };
     evidence.watched.counters = Some(counters);
     check("small log", &evidence, Limit::WriteBack);
-    evidence.watched.counters = Some(Counters { checkpoint_age: Some(0.1), ..counters });
+    evidence.watched.counters = Some(Counters { log_full: Some(0.1), ..counters });
     check("large log", &evidence, Limit::CommitLatency);
     evidence.watched.counters = Some(Counters { page_writes: Some(200), ..counters });
     check("hardly any pages", &evidence, Limit::CommitLatency);
+    // PostgreSQL lets nobody wait for a checkpoint; it has the device write the same pages twice.
+    let postgres = Counters { log_full: None, forced_checkpoints: Some(3), ..counters };
+    evidence.watched.counters = Some(postgres);
+    check("checkpoints every few seconds", &evidence, Limit::WriteBack);
+    evidence.watched.counters = Some(Counters { forced_checkpoints: Some(0), ..postgres });
+    check("no checkpoint is forced", &evidence, Limit::CommitLatency);
+    evidence.watched.device.as_mut().unwrap().write_bytes_per_second = 3e6;
+    let images = Counters { page_writes: Some(3000), log_page_images: Some(2000), ..postgres };
+    evidence.watched.counters = Some(images);
+    check("images of pages fill the log", &evidence, Limit::WriteBack);
+    evidence.watched.counters = Some(Counters { log_page_images: Some(100), ..images });
+    check("hardly any images", &evidence, Limit::CommitLatency);
+}
+
+/// MariaDB 10.11 with a log of 4 MB on a device throttled above its queue, which is therefore hardly in use.
+#[test]
+fn a_full_log_holds_up_writers_whatever_the_device_looks_like() {
+    let scene = Scene {
+        sessions: 16,
+        rate: 1400,
+        server: (0.05, 0.2),
+        waits: &[(Wait::Latch, 0.7)],
+        idle: 1.2,
+        device: disk(0.0, 656.0, 0.1),
+        ..Scene::default()
+    };
+    let mut evidence = scene.evidence();
+    let counters = Counters {
+        page_writes: Some(7849),
+        checkpoint_age: Some(1.0),
+        log_full: Some(1.0),
+        ..Counters::default()
+    };
+    evidence.watched.counters = Some(counters);
+    let verdict = check("a log of 4 MB", &evidence, Limit::WriteBack);
+    assert!(verdict.evidence[0].contains("the log was full at 100 % of the looks"), "{:?}", verdict.evidence);
+    assert!(verdict.traps.iter().all(|trap| trap.key != "never-touches-the-disk"), "{:?}", verdict.traps);
+    // Who is woken and finds no room waits for a processor before it sleeps again.
+    let tasks = evidence.watched.session_tasks.as_mut().unwrap();
+    tasks.queued_ns = tasks.total_ns / 100 * 85;
+    let woken = check("woken in vain", &evidence, Limit::WriteBack);
+    assert!(woken.share > 0.85, "{woken:?}");
+    let tasks = evidence.watched.session_tasks.as_mut().unwrap();
+    tasks.queued_ns = tasks.total_ns / 5;
+    // One look of ten is no state.
+    evidence.watched.counters = Some(Counters { log_full: Some(0.1), ..counters });
+    check("a log that was full once", &evidence, Limit::Latches);
+    let waits = Counters { log_full: Some(0.0), free_page_waits: Some(14_000), ..counters };
+    evidence.watched.counters = Some(waits);
+    check("a pool without free pages", &evidence, Limit::WriteBack);
+    evidence.load.is_read_only = true;
+    check("nothing is changed", &evidence, Limit::Latches);
 }
 
 #[test]

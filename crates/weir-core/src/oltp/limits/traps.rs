@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{busy_share, is_in_memory, storage_share};
-use super::judge::{client_queues, server_queues, writes_pages};
+use super::judge::{client_queues, pages_fill_device, server_queues, stalled};
 use super::profile::{Part, Profile};
 use super::watched::Evidence;
 
@@ -66,7 +66,7 @@ fn idle_wake_ups(evidence: &Evidence, profile: &Profile) -> Option<Trap> {
     )
 }
 
-fn never_touches_the_disk(evidence: &Evidence, _: &Profile) -> Option<Trap> {
+fn never_touches_the_disk(evidence: &Evidence, profile: &Profile) -> Option<Trap> {
     let watched = &evidence.watched;
     if is_in_memory(evidence) {
         return trap(
@@ -75,7 +75,7 @@ fn never_touches_the_disk(evidence: &Evidence, _: &Profile) -> Option<Trap> {
                 .to_string(),
         );
     }
-    if writes_pages(evidence) {
+    if pages_fill_device(evidence) || stalled(evidence, profile) > 0.0 {
         return None;
     }
     let counted = watched.counters.and_then(|counters| counters.syncs);

@@ -154,6 +154,10 @@ pub struct Counters {
     pub forced_checkpoints: Option<u64>,
     /// Age of the checkpoint at the worst look, as a share of what the log holds.
     pub checkpoint_age: Option<f64>,
+    /// InnoDB: share of the looks at which its log was as good as full, so that writing waits for a checkpoint.
+    pub log_full: Option<f64>,
+    /// Whole pages put into the log because a checkpoint went before.
+    pub log_page_images: Option<u64>,
 }
 
 /// The run's own part.

@@ -1,7 +1,7 @@
 //! The sentences of a verdict.
 
 use super::bounds::{Bounds, busy_share, is_in_memory};
-use super::judge::{WORTH_NAMING, client_queues, is_satisfied};
+use super::judge::{WORTH_NAMING, client_queues, is_satisfied, stalled};
 use super::profile::{Part, Profile};
 use super::verdict::Limit;
 use super::waits::Wait;
@@ -251,10 +251,20 @@ fn pages(evidence: &Evidence, profile: &Profile) -> Option<String> {
     count(counters.forced_checkpoints, "checkpoints forced by the size of the log");
     count(counters.free_page_waits, "waits for a free page");
     count(counters.log_waits, "waits for room in the log");
+    if let Some(full) = counters.log_full.filter(|share| *share > 0.0) {
+        parts.push(format!("the log was full at {} of the looks", percent(full)));
+    }
+    if let Some(images) = counters.log_page_images.filter(|images| *images > 0) {
+        parts.push(format!(
+            "{} whole pages put into the log a transaction",
+            significant(evidence.load.per_transaction(images))
+        ));
+    }
     if let Some(age) = counters.checkpoint_age {
         parts.push(format!("the checkpoint was up to {} of the log old", percent(age)));
     }
-    let waits = percent(profile.share(Part::WriteBack) + profile.share(Part::Commit));
+    let waits = profile.share(Part::WriteBack) + profile.share(Part::Commit) + stalled(evidence, profile);
+    let waits = percent(waits);
     Some(format!("{waits} of the time waits for writes; {}", parts.join(", ")))
 }
 

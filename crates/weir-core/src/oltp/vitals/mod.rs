@@ -17,6 +17,11 @@ pub use variables::{bytes, is_on, that_matter};
 /// Value of [`Vitals::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.vitals/1";
 
+/// Whether a server that speaks MySQL's protocol is MariaDB, by what it calls itself.
+pub fn is_mariadb(version: &str) -> bool {
+    version.contains("MariaDB")
+}
+
 /// Counters and gauges at one moment, by name. MySQL's are those of SHOW GLOBAL STATUS; `metrics.NAME` are
 /// INNODB_METRICS, `innodb.NAME` lines of SHOW ENGINE INNODB STATUS. PostgreSQL's are `VIEW.COLUMN` without `pg_stat_`,
 /// summed over databases: `wal.wal_bytes`, `database.blks_read`, `io.client backend.reads`.
@@ -56,6 +61,54 @@ impl Snapshot {
     }
 }
 
+/// From here on InnoDB's log is as good as full, by the age of its checkpoint: the page cleaner writes as fast as it can
+/// from 7/8 on, and soon after sessions wait for it (log_t::set_capacity() of log0log.cc).
+const LOG_FULL: f64 = 0.875;
+
+/// Gauges of which the worst moment, or how often they were bad, is what counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Gauges {
+    checkpoint_age: Option<f64>,
+    dirty: Option<f64>,
+    looks: u32,
+    full: u32,
+}
+
+impl Gauges {
+    /// Adds a look.
+    pub fn look(&mut self, dialect: Dialect, snapshot: &Snapshot, variables: &BTreeMap<String, String>) {
+        let worse = |worst: Option<f64>, now: Option<f64>| worst.into_iter().chain(now).reduce(f64::max);
+        let age = snapshot.checkpoint_age(variables);
+        self.checkpoint_age = worse(self.checkpoint_age, age);
+        self.dirty = worse(self.dirty, dirty(snapshot));
+        // PostgreSQL's age only says when the next checkpoint begins: nobody waits for it.
+        if let Some(age) = age.filter(|_| dialect == Dialect::MySql) {
+            self.looks += 1;
+            self.full += u32::from(age >= LOG_FULL);
+        }
+    }
+
+    /// The oldest checkpoint, as a share of what the log holds.
+    pub fn checkpoint_age(&self) -> Option<f64> {
+        self.checkpoint_age
+    }
+
+    /// The largest share of the buffer pool that was dirty.
+    pub fn dirty(&self) -> Option<f64> {
+        self.dirty
+    }
+
+    /// Share of the looks at which InnoDB's log was full.
+    pub fn log_full(&self) -> Option<f64> {
+        (self.looks > 0).then(|| f64::from(self.full) / f64::from(self.looks))
+    }
+
+    /// Counters, with what these gauges add to them.
+    pub fn complete(&self, counters: Counters) -> Counters {
+        Counters { checkpoint_age: self.checkpoint_age, log_full: self.log_full(), ..counters }
+    }
+}
+
 /// What happened between two snapshots, in the words of both families.
 pub fn counters(dialect: Dialect, earlier: &Snapshot, later: &Snapshot) -> Counters {
     let difference = Difference { earlier, later };
@@ -72,7 +125,7 @@ pub fn counters(dialect: Dialect, earlier: &Snapshot, later: &Snapshot) -> Count
             free_page_waits: count("Innodb_buffer_pool_wait_free"),
             log_waits: count("Innodb_log_waits"),
             forced_checkpoints: count("metrics.buffer_flush_sync"),
-            checkpoint_age: None,
+            ..Counters::default()
         },
         Dialect::Postgres => Counters {
             syncs: sum(&["wal.wal_sync", "io_wal.fsyncs"]),
@@ -91,7 +144,8 @@ pub fn counters(dialect: Dialect, earlier: &Snapshot, later: &Snapshot) -> Count
             free_page_waits: count("io.client backend.writes").or(count("bgwriter.buffers_backend")),
             log_waits: count("wal.wal_buffers_full"),
             forced_checkpoints: count("bgwriter.checkpoints_req").or(count("checkpointer.num_requested")),
-            checkpoint_age: None,
+            log_page_images: count("wal.wal_fpi"),
+            ..Counters::default()
         },
     }
 }
@@ -250,6 +304,22 @@ mod tests {
             let found = counters(Dialect::Postgres, &snapshot(earlier), &snapshot(later));
             assert_eq!((found.forced_checkpoints, found.page_writes, found.syncs), (Some(3), Some(50), None));
         }
+    }
+
+    #[test]
+    fn a_log_is_full_for_a_share_of_the_looks() {
+        let mut gauges = Gauges::default();
+        assert_eq!((gauges.log_full(), gauges.checkpoint_age()), (None, None));
+        for age in [10.0, 95.0, 99.0, 50.0] {
+            let now = snapshot(&[("Innodb_checkpoint_age", age), ("Innodb_checkpoint_max_age", 100.0)]);
+            gauges.look(Dialect::MySql, &now, &BTreeMap::new());
+        }
+        assert_eq!((gauges.log_full(), gauges.checkpoint_age()), (Some(0.5), Some(0.99)));
+        let settings = variables(&[("max_wal_size", "1kB"), ("checkpoint_completion_target", "0.9")]);
+        let mut gauges = Gauges::default();
+        let now = snapshot(&[("wal.insert_lsn", 9e9), ("checkpoint.redo_lsn", 0.0)]);
+        gauges.look(Dialect::Postgres, &now, &settings);
+        assert_eq!((gauges.log_full(), gauges.checkpoint_age()), (None, Some(1.0)));
     }
 
     #[test]

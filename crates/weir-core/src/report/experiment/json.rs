@@ -10,6 +10,7 @@ use crate::experiment::{
 };
 use crate::experiment::{Metric, TimeUsed};
 use crate::knob::Setting;
+use crate::oltp::limits::Tested;
 
 /// Value of `schema`.
 pub const SCHEMA: &str = "weir.tune/1";
@@ -46,6 +47,7 @@ struct FindingOf<'a> {
     effects: &'a [Effect],
     front: &'a [usize],
     knee: Option<usize>,
+    tested: Option<&'a Tested>,
     remarks: &'a [String],
 }
 
@@ -129,6 +131,7 @@ fn finding<'a>(study: &'a Study<'_>) -> FindingOf<'a> {
         effects: &finding.effects,
         front: &finding.front,
         knee: finding.knee,
+        tested: finding.tested.as_ref(),
         remarks: &finding.remarks,
     }
 }

@@ -216,6 +216,7 @@ pub fn sweep(record: &Record) -> Study<'_> {
         effects,
         front: vec![2, 3, 4, 5, 6, 7, 8],
         knee: Some(5),
+        tested: None,
         remarks: vec![
             "Below 15 MB commits gain 5 % at most, and bulk writing loses up to two thirds.".to_string(),
         ],

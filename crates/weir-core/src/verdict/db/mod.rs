@@ -125,7 +125,7 @@ impl<'a> View<'a> {
     }
 
     fn is_mariadb(&self) -> bool {
-        self.vitals.version.contains("MariaDB")
+        crate::oltp::vitals::is_mariadb(&self.vitals.version)
     }
 
     fn rate(&self, count: Option<u64>) -> f64 {

@@ -49,9 +49,12 @@ pub struct Args {
     /// Changes to try [default: all]
     #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = word::<Change>, help_heading = "Tests")]
     pub change: Vec<Change>,
-    /// Runs with each change, each beside one without
-    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Tests")]
-    pub pairs: u32,
+    /// Runs with each change, each beside one without [default: as many as fit the budget, at most 10]
+    #[arg(long, value_name = "N", help_heading = "Tests")]
+    pub pairs: Option<u32>,
+    /// Time for all of these runs
+    #[arg(long, value_name = "TIME", default_value = "4m", conflicts_with = "pairs", help_heading = "Tests")]
+    pub budget: Nanos,
     /// Length of each of these runs
     #[arg(long, value_name = "TIME", default_value = "6s", help_heading = "Tests")]
     pub trial: Nanos,

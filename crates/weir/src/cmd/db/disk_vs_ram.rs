@@ -1,19 +1,26 @@
 //! `weir db disk-vs-ram`.
 
-use weir_core::experiment::{AbPlan, Transactions};
-use weir_core::oltp::{Script, size};
+use weir_core::experiment::{AbPlan, Claim, Transactions};
+use weir_core::oltp::limits::{Change, Evidence, judge};
+use weir_core::oltp::{OltpSpec, Script, size};
+use weir_core::stop::Stop;
+use weir_core::units::Nanos;
 
 use super::experiment::{
-    arm, asked, carry_out, filled, folder_of, goal, name_of, not_started, of_sandbox, refuse_without_room,
-    sandbox_spec, spec,
+    Ground, arm, asked, carry_out, filled, folder_of, goal, name_of, not_started, of_sandbox,
+    refuse_without_room, sandbox_spec, spec,
 };
+use super::explain::Trials;
 use super::own::server_of;
 use crate::cli::db::disk_vs_ram::Args;
 use crate::cmd::tune::planned;
 use crate::failure::{Outcome, Usage};
+use crate::settings::tune::Asked;
 use crate::signals::stop_on_signals;
 
 const PAIRS: u32 = 6;
+/// Longest look at what limits the server before the pairs.
+const LOOK: Nanos = Nanos::from_secs(10);
 /// Redo, system tables and an empty server's own files.
 const SERVER_BYTES: u64 = 300 << 20;
 
@@ -47,6 +54,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     };
     let trials = &common.trials;
     let asked = asked(&ground, trials, Vec::new());
+    let claim = if trials.dry_run { None } else { claim(&ground, &asked, &stop)? };
     let plan = AbPlan {
         a: arm("on the disk", &ground.transactions),
         b: arm("in memory", &in_ram),
@@ -56,6 +64,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         first_look: None,
         seed: asked.seed,
         goal: goal(trials),
+        claim: claim.map(Box::new),
     };
     let mut planned = planned("ab", &plan, vec![plan.a.clone(), plan.b.clone()], plan.goal.clone())?;
     planned.remarks.push(
@@ -66,4 +75,24 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let outcome = carry_out(ground, trials, &asked, &planned, command, &stop);
     drop(ram);
     outcome
+}
+
+/// Looks at what limits the server on the disk, and what a faster disk could give by that: the pairs will tell.
+fn claim(ground: &Ground, asked: &Asked, stop: &Stop) -> anyhow::Result<Option<Claim>> {
+    say!("weir: looks at what limits it on the disk");
+    let spec = OltpSpec {
+        warmup: Nanos(asked.conduct.warmup_ns),
+        duration: Nanos(asked.duration_ns).min(LOOK),
+        ..ground.transactions.spec.clone()
+    };
+    let trials = Trials { stop, trace: asked.conduct.stages };
+    let record = trials.watched(&spec, &ground.server)?;
+    if let Some(error) = &record.error {
+        anyhow::bail!("looking at what limits it on the disk: {error}");
+    }
+    Ok(Evidence::of(&record).map(|evidence| {
+        let verdict = judge(&evidence);
+        say!("weir: {}", verdict.headline);
+        Claim { change: Change::InMemory, verdict }
+    }))
 }

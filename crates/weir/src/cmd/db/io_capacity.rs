@@ -2,11 +2,13 @@
 
 use weir_core::experiment::{Arm, SweepPlan};
 use weir_core::knob::{KnobName, Scope, Setting, Value};
+use weir_core::oltp::vitals::Snapshot;
 use weir_core::oltp::{Dialect, OltpSpec, Script};
 use weir_core::stop::Stop;
 use weir_core::units::{Nanos, significant};
+use weir_db::Connection;
 use weir_db::runner::{self, RunOptions, Silent};
-use weir_db::{Connection, DbError};
+use weir_db::vitals::{Unseen, snapshot};
 use weir_host::Host;
 use weir_host::knob;
 
@@ -20,6 +22,8 @@ use crate::signals::stop_on_signals;
 
 const CAPACITY: &str = "innodb_io_capacity";
 const CAPACITY_MAX: &str = "innodb_io_capacity_max";
+/// The server's count of data pages written.
+const FLUSHED: &str = "Innodb_buffer_pool_pages_flushed";
 const REPEATS: u32 = 3;
 /// How long the workload is looked at as it is found.
 const LOOK: Nanos = Nanos::from_secs(5);
@@ -76,16 +80,20 @@ fn what_is_needed(ground: &Ground, stop: &Stop) -> anyhow::Result<String> {
     let mut connection = Connection::open(&ground.server).map_err(failed)?;
     let spec =
         OltpSpec { warmup: Nanos(0), duration: LOOK, transactions: 0, ..ground.transactions.spec.clone() };
-    let before = Pages::read(&mut connection).map_err(failed)?;
+    let mut unseen = Unseen::default();
+    let before = snapshot(&mut connection, &mut unseen).map_err(failed)?;
     let servers = servers::named(&ground.transactions.server)?;
     let ran = runner::run(&spec, &servers, &RunOptions::default(), &mut Silent, stop)
         .map_err(|error| server::not_started(error, &ground.server))?;
-    let after = Pages::read(&mut connection).map_err(failed)?;
+    let after = snapshot(&mut connection, &mut unseen).map_err(failed)?;
     let seconds = (ran.elapsed_ns as f64 / 1e9).max(f64::MIN_POSITIVE);
-    let rate = |now: i64, then: i64| (now - then).max(0) as f64 / seconds;
-    let flushed = rate(after.flushed, before.flushed);
-    let dirtied = rate(after.flushed + after.dirty, before.flushed + before.dirty);
-    let syncs = rate(after.syncs, before.syncs);
+    let growth = |names: &[&str]| {
+        let sum = |counted: &Snapshot| names.iter().filter_map(|name| counted.get(name)).sum::<f64>();
+        (sum(&after) - sum(&before)).max(0.0) / seconds
+    };
+    let flushed = growth(&[FLUSHED]);
+    let dirtied = growth(&[FLUSHED, "Innodb_buffer_pool_pages_dirty"]);
+    let syncs = growth(&["Innodb_data_fsyncs"]);
     let enough = ((dirtied * HEADROOM / 50.0).ceil() * 50.0).max(LEAST);
     Ok(format!(
         "As found, {} pages/s became dirty, {} were flushed, beside {} syncs/s: {CAPACITY} = {enough:.0} ({HEADROOM} times \
@@ -94,28 +102,6 @@ fn what_is_needed(ground: &Ground, stop: &Stop) -> anyhow::Result<String> {
         significant(flushed),
         significant(syncs),
     ))
-}
-
-/// Counters of the buffer pool.
-struct Pages {
-    dirty: i64,
-    flushed: i64,
-    syncs: i64,
-}
-
-impl Pages {
-    fn read(connection: &mut Connection) -> Result<Pages, DbError> {
-        let rows = connection.query("SHOW GLOBAL STATUS LIKE 'Innodb%'")?;
-        let value = |name: &str| {
-            let row = rows.iter().find(|row| row.first().is_some_and(|first| first.as_deref() == Some(name)));
-            row.and_then(|row| row.get(1)?.as_ref()?.parse().ok()).unwrap_or(0)
-        };
-        Ok(Pages {
-            dirty: value("Innodb_buffer_pool_pages_dirty"),
-            flushed: value("Innodb_buffer_pool_pages_flushed"),
-            syncs: value("Innodb_data_fsyncs"),
-        })
-    }
 }
 
 /// A variable of the server as a knob.

@@ -137,6 +137,7 @@ fn ab(asked: &Asked, args: &AbArgs, lab: &Lab<'_>) -> anyhow::Result<Planned> {
         first_look: None,
         seed: asked.seed,
         goal: asked.goal.clone().unwrap_or_else(|| Goal::of(Metric::Rate)),
+        claim: None,
     };
     planned("ab", &plan, arms, plan.goal.clone())
 }

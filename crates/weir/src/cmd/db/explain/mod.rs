@@ -19,14 +19,20 @@ use crate::settings::db::workload::spec;
 use crate::signals::stop_on_signals;
 
 use place::Place;
-use trials::{Trials, seconds};
+pub use trials::Trials;
+use trials::seconds;
 
 /// The first second of every trial is run and not counted.
 const TRIAL_WARMUP: Nanos = Nanos(1_000_000_000);
 /// The first run, unless its length was given.
 const FIRST_RUN: Nanos = Nanos(10_000_000_000);
-/// Fewest pairs of runs, and shortest of these, that give an interval.
+/// Fewest pairs of runs that give an interval, fewest that give one worth having, and more than which tell little more.
 const PAIRS_MIN: u32 = 2;
+const PAIRS_FEW: u32 = 4;
+const PAIRS_MOST: u32 = 10;
+/// Connecting and preparing statements, for each run.
+const AROUND_TRIAL: Nanos = Nanos(500_000_000);
+/// The shortest trial that gives an interval.
 const TRIAL_MIN: Nanos = Nanos(5_000_000_000);
 
 /// Runs the command.
@@ -84,8 +90,8 @@ fn checked(args: &Args) -> anyhow::Result<OltpSpec> {
         spec.warmup = TRIAL_WARMUP;
     }
     let wrong = |what: String, hint: &str| Usage { what, hint: Some(hint.to_string()) };
-    if args.pairs < PAIRS_MIN {
-        let what = format!("--pairs {}: an interval needs {PAIRS_MIN}", args.pairs);
+    if let Some(pairs) = args.pairs.filter(|pairs| *pairs < PAIRS_MIN) {
+        let what = format!("--pairs {pairs}: an interval needs {PAIRS_MIN}");
         return Err(wrong(what, "more pairs make it narrower").into());
     }
     if args.trial < TRIAL_MIN {
@@ -93,6 +99,13 @@ fn checked(args: &Args) -> anyhow::Result<OltpSpec> {
         return Err(wrong(what, "seconds are what it stands on").into());
     }
     Ok(spec)
+}
+
+/// As many rounds as were asked for, or as fit the time.
+fn rounds(args: &Args, changes: usize) -> u32 {
+    let round_ns = (args.trial.0 + TRIAL_WARMUP.0 + AROUND_TRIAL.0) * (changes as u64 + 1);
+    let fit = u32::try_from(args.budget.0 / round_ns).unwrap_or(u32::MAX);
+    args.pairs.unwrap_or(fit.clamp(PAIRS_MIN, PAIRS_MOST))
 }
 
 /// Runs in rounds: one without a change, then one with each. Who comes first in a round goes around, so that what drifts
@@ -111,8 +124,15 @@ fn test(
     let short = OltpSpec { duration: args.trial, warmup: TRIAL_WARMUP, transactions: 0, ..spec.clone() };
     let offered = changes.iter().copied().filter(|change| place.offers(*change, line));
     let mut tries: Vec<_> = offered.map(|change| (change, Vec::new())).collect();
-    for round in 0..args.pairs {
-        line.begin(&format!("round {} of {}: as it is", round + 1, args.pairs));
+    let rounds = rounds(args, tries.len());
+    if rounds < PAIRS_FEW {
+        line.say(&format!(
+            "note: {rounds} pairs of runs with each change are few, and may not be enough to tell: a longer --budget, or \
+             fewer changes with --change, give more"
+        ));
+    }
+    for round in 0..rounds {
+        line.begin(&format!("round {} of {rounds}: as it is", round + 1));
         let without = seconds(&trials.plain(&short, &place.server())?);
         for nth in 0..tries.len() {
             let at = (nth + round as usize) % tries.len();
@@ -120,7 +140,7 @@ fn test(
             if trials.stop.requested().is_some() {
                 return Ok(Vec::new());
             }
-            line.begin(&format!("round {} of {}: {}", round + 1, args.pairs, change.name()));
+            line.begin(&format!("round {} of {rounds}: {}", round + 1, change.name()));
             let with = seconds(&place.with(*change, &short, trials)?);
             pairs.push((without.clone(), with));
         }

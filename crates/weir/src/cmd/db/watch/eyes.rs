@@ -1,15 +1,17 @@
 //! Everything that is looked at, opened before the run and read at its end.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use weir_core::oltp::limits::{Counters, CpuTimes, Watched};
+use weir_core::oltp::vitals::{self, Gauges, Snapshot};
 use weir_core::target::Load;
 use weir_db::connection::Connection;
 use weir_db::server::Server;
+use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
 use weir_host::{Host, own_cpu_ns, own_processors, thread_cpu_ns};
 
 use super::Scope;
-use super::counters::{self, Values};
 use super::kernel::Syncs;
 use super::machine::Device;
 use super::place::{self, Home};
@@ -36,9 +38,12 @@ pub struct Eyes {
     zero: Instant,
     first: Clocks,
     /// The server's counters when measuring began.
-    counted: Option<Values>,
-    /// The oldest checkpoint seen.
-    checkpoint_age: Option<f64>,
+    counted: Option<Snapshot>,
+    /// Its variables, by which counters are read.
+    variables: BTreeMap<String, String>,
+    /// What of its counters was refused.
+    refused: Unseen,
+    gauges: Gauges,
     /// When counters were last read.
     counted_ns: u64,
     unseen: Vec<String>,
@@ -58,10 +63,11 @@ impl Eyes {
     pub fn open(scope: &Scope) -> Eyes {
         let host = Host::live();
         let mut unseen = Vec::new();
-        let (mut home, mut sessions) = (Home::default(), None);
+        let (mut home, mut sessions, mut variables) = (Home::default(), None, BTreeMap::new());
         match Connection::open(&patient(&scope.server)) {
             Ok(mut connection) => {
                 home = place::find(&host, &scope.server, &mut connection);
+                variables = variables_that_matter(&mut connection).unwrap_or_default();
                 sessions = Some(Looks::new(connection, home.process.is_some()));
             }
             Err(error) => unseen.push(format!("sessions and their waits: {error}")),
@@ -84,7 +90,9 @@ impl Eyes {
             zero: Instant::now(),
             first: Clocks::default(),
             counted: None,
-            checkpoint_age: None,
+            variables,
+            refused: Unseen::default(),
+            gauges: Gauges::default(),
             counted_ns: 0,
             unseen,
         }
@@ -123,8 +131,7 @@ impl Eyes {
         }
         if now_ns >= self.counted_ns + COUNT_EVERY_NS {
             self.counted_ns = now_ns;
-            let age = self.count().and_then(|values| values.checkpoint_age());
-            self.checkpoint_age = self.checkpoint_age.into_iter().chain(age).reduce(f64::max);
+            self.count();
         }
         Duration::from_nanos(thread_cpu_ns().unwrap_or(0).saturating_sub(before_ns))
     }
@@ -168,11 +175,14 @@ impl Eyes {
         }
     }
 
-    /// The server's counters now; the first refusal is said, and ends asking.
-    fn count(&mut self) -> Option<Values> {
+    /// The server's counters now; a lost connection is said once, and ends asking.
+    fn count(&mut self) -> Option<Snapshot> {
         let sessions = self.sessions.as_mut().filter(|sessions| sessions.refused.is_none())?;
-        match counters::read(sessions.connection()) {
-            Ok(values) => Some(values),
+        match snapshot(sessions.connection(), &mut self.refused) {
+            Ok(counted) => {
+                self.gauges.look(sessions.connection().dialect(), &counted, &self.variables);
+                Some(counted)
+            }
             Err(error) => {
                 let said = format!("the server's own counters: {error}");
                 if !self.unseen.contains(&said) {
@@ -186,10 +196,7 @@ impl Eyes {
     fn counters(&mut self) -> Option<Counters> {
         let last = self.count()?;
         let dialect = self.sessions.as_mut()?.connection().dialect();
-        let mut counters = last.since(self.counted.as_ref()?, dialect);
-        let ages = counters.checkpoint_age.into_iter().chain(self.checkpoint_age);
-        counters.checkpoint_age = ages.reduce(f64::max);
-        Some(counters)
+        Some(self.gauges.complete(vitals::counters(dialect, self.counted.as_ref()?, &last)))
     }
 
     fn now_ns(&self) -> u64 {
@@ -232,6 +239,7 @@ impl Eyes {
                 .to_string()
         });
         self.unseen.extend(refused.into_iter().chain(stages).chain(clocks).chain(delay));
+        self.unseen.extend_from_slice(self.refused.sentences());
     }
 }
 

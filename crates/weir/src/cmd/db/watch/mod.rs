@@ -4,7 +4,6 @@
 //! finding the server and loading programs into the kernel is done by then, and told when measuring begins and ends. The
 //! time between looks grows with what looking costs: at most a hundredth of a processor.
 
-mod counters;
 mod eyes;
 mod kernel;
 mod machine;

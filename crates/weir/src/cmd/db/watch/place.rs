@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weir_core::oltp::Dialect;
+use weir_core::oltp::vitals::is_mariadb;
 use weir_db::connection::Connection;
 use weir_db::error::DbError;
 use weir_db::server::{Place, Server};
@@ -65,12 +66,8 @@ fn may_be_here(place: &Place) -> bool {
     }
 }
 
-/// MariaDB's list of processes has threads; MySQL's performance schema does.
-pub fn is_mariadb(version: &str) -> bool {
-    version.contains("MariaDB")
-}
-
-/// The number, in the kernel, of the thread that serves this connection.
+/// The number, in the kernel, of the thread that serves this connection: MariaDB's list of processes has it, and MySQL's
+/// performance schema.
 fn own_thread(connection: &mut Connection) -> Result<Option<u32>, DbError> {
     let statement = match connection.dialect() {
         Dialect::Postgres => "SELECT pg_backend_pid()",
