@@ -16,7 +16,7 @@ use weir_core::workload::Job;
 use weir_core::workload::spec::SyncPolicy;
 use weir_db::runner;
 use weir_host::Host;
-use weir_io::runner::{RunOptions, Stop, run};
+use weir_io::runner::{RunOptions, Stop, pause, run};
 
 use super::command::{self, Ended};
 use super::files::Files;
@@ -34,6 +34,8 @@ const TICK_MAX_NS: u64 = 1_000_000_000;
 const TICKS_LEAST: u64 = 6;
 /// How long a guard sees a workload before the flood begins.
 const ACQUAINTANCE: Duration = Duration::from_secs(8);
+/// Longest time for a flood to start.
+const FLOOD_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where trials are made.
 pub struct Lab<'a> {
@@ -150,12 +152,22 @@ impl<'a> Lab<'a> {
         stop: &Stop,
     ) -> (Ran, Option<StageTable>) {
         let build_up = Duration::from_nanos(self.conduct.build_up_ns);
-        let _guard = match self.guarded(arm, proposal, number, stop) {
+        let _guard = match self.guarded(arm, proposal) {
             Ok(guard) => guard,
             Err(error) => return (Ran::failed(format!("{error:#}")), None),
         };
-        if let Err(error) = scene.flood(&arm.floods, &PathBuf::from(&self.conduct.place), build_up) {
-            return (Ran::failed(error), None);
+        let place = PathBuf::from(&self.conduct.place);
+        let flood = |scene: &mut Scene<'_>| {
+            scene.flood(&arm.floods, &place, build_up).map_err(|error| error.to_string())
+        };
+        let flooded = match &arm.workload {
+            Workload::Transactions(transactions) if arm.guarded => {
+                self.acquainted(transactions, number, stop, || flood(scene))
+            }
+            _ => flood(scene),
+        };
+        if let Err(why) = flooded {
+            return (Ran::failed(why), None);
         }
         self.stages.step();
         let ran = match &arm.workload {
@@ -171,32 +183,49 @@ impl<'a> Lab<'a> {
         (ran, self.stages.taken())
     }
 
-    /// A guard, where the arm has one, that has seen the workload undisturbed for a while, as a daemon would have.
-    fn guarded(
-        &self,
-        arm: &Arm,
-        proposal: &Proposal,
-        number: u64,
-        stop: &Stop,
-    ) -> anyhow::Result<Option<Guarded>> {
+    /// A guard, where the arm has one.
+    fn guarded(&self, arm: &Arm, proposal: &Proposal) -> anyhow::Result<Option<Guarded>> {
         if !arm.guarded {
             return Ok(None);
         }
         let place = PathBuf::from(&self.conduct.place);
         let lasting = self.conduct.build_up_ns + self.conduct.warmup_ns + proposal.duration_ns;
-        let guard = Guarded::start(&place, ACQUAINTANCE + Duration::from_nanos(lasting))?;
-        if let Workload::Transactions(transactions) = &arm.workload {
-            let spec = OltpSpec {
-                seed: transactions.spec.seed.wrapping_sub(number + 1),
-                warmup: Nanos(0),
-                duration: Nanos(ACQUAINTANCE.as_nanos() as u64),
-                transactions: 0,
-                ..transactions.spec.clone()
-            };
-            let options = runner::RunOptions::default();
-            runner::run(&spec, &servers::named(&transactions.server)?, &options, &mut runner::Silent, stop)?;
+        Guarded::start(&place, ACQUAINTANCE + Duration::from_nanos(lasting)).map(Some)
+    }
+
+    /// Begins a flood beside transactions that a guard has seen undisturbed for a while, as a daemon would have. They go on
+    /// until the flood is there: where nobody commits a guard has nothing to protect, and lets the flood fill memory.
+    fn acquainted(
+        &self,
+        transactions: &Transactions,
+        number: u64,
+        stop: &Stop,
+        flood: impl FnOnce() -> Result<(), String>,
+    ) -> Result<(), String> {
+        let servers = servers::named(&transactions.server).map_err(|error| format!("{error:#}"))?;
+        let longest = ACQUAINTANCE + Duration::from_nanos(self.conduct.build_up_ns) + FLOOD_PATIENCE;
+        let spec = OltpSpec {
+            seed: transactions.spec.seed.wrapping_sub(number + 1),
+            warmup: Nanos(0),
+            duration: Nanos(longest.as_nanos() as u64),
+            transactions: 0,
+            ..transactions.spec.clone()
+        };
+        let enough = self.stop.of_one_run();
+        let options = runner::RunOptions::default();
+        let (flooded, ran) = std::thread::scope(|scope| {
+            let run = || runner::run(&spec, &servers, &options, &mut runner::Silent, &enough).map(drop);
+            let running = scope.spawn(run);
+            pause(stop, ACQUAINTANCE);
+            let flooded = flood();
+            enough.request(1);
+            (flooded, running.join())
+        });
+        match ran {
+            Ok(Ok(())) => flooded,
+            Ok(Err(error)) => flooded.and(Err(error.to_string())),
+            Err(_) => Err("the transactions that a guard was to see ended in a panic".to_string()),
         }
-        Ok(Some(guard))
     }
 
     /// The job of a trial. Each has its own offsets: a cache must not learn them from the trial before. No sync at
