@@ -43,7 +43,7 @@ impl Bounds {
         }
         let without = |share: f64| 1.0 / (1.0 - share).max(1e-3);
         let storage = storage_share(evidence, profile);
-        let by_time = without(storage + maybe_storage(evidence, profile));
+        let by_time = without((storage + maybe_storage(evidence, profile)).max(committing(evidence)));
         let by_cpu = own_share(evidence).map_or(f64::INFINITY, |busy| 1.0 / busy.clamp(0.01, 1.0));
         let saved = saved_by_not_sleeping(evidence, storage);
         let knows_waits = profile.samples > 0 || profile.share(Part::Unknown) < 0.5;
@@ -94,7 +94,7 @@ pub(super) fn is_in_memory(evidence: &Evidence) -> bool {
 }
 
 /// What may have waited for storage, too, and nobody could see: a bound counts it, except where there is no device. Who
-/// sleeps on a latch may sleep behind one who writes.
+/// sleeps on a latch may sleep behind one who writes, and who has slept for storage waits for a processor afterwards.
 fn maybe_storage(evidence: &Evidence, profile: &Profile) -> f64 {
     if is_in_memory(evidence) {
         return 0.0;
@@ -104,7 +104,24 @@ fn maybe_storage(evidence: &Evidence, profile: &Profile) -> f64 {
     let roots = evidence.watched.sessions.as_ref().map_or(1.0, |sessions| {
         [Wait::Latch, Wait::Other].into_iter().map(|wait| sessions.root_share(wait)).sum()
     });
-    profile.share(Part::Unknown) + latches + profile.share(Part::Lock) * roots
+    let woken = profile.share(Part::ServerQueues) * woken_by_storage(evidence);
+    profile.share(Part::Unknown) + latches + profile.share(Part::Lock) * roots + woken
+}
+
+/// Share of a transaction that is its COMMIT by the client's clock, what is slow about a commit that had to sleep included:
+/// the turns that server and client wait for afterwards.
+fn committing(evidence: &Evidence) -> f64 {
+    let load = &evidence.load;
+    if is_in_memory(evidence) { 0.0 } else { load.commit_ns as f64 / load.transaction_ns.max(1) as f64 }
+}
+
+/// Of the times that a session is woken, the share that follows a wait for storage: each page that was read, and each
+/// transaction's commit, beside each statement of the client.
+fn woken_by_storage(evidence: &Evidence) -> f64 {
+    let (load, counters) = (&evidence.load, evidence.watched.counters.unwrap_or_default());
+    let commits = if load.is_read_only { 0 } else { load.transactions };
+    let storage = (commits + counters.page_reads.unwrap_or(0)) as f64;
+    storage / (storage + load.statements.max(load.transactions) as f64).max(1.0)
 }
 
 /// What waits for storage, with those who wait for a row whose holder waits for storage.

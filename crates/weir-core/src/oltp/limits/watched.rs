@@ -171,6 +171,8 @@ pub struct Load {
     pub sessions: u32,
     /// Time that sessions spent in transactions.
     pub busy_ns: u64,
+    /// Statements that were answered, those that begin and end transactions included.
+    pub statements: u64,
     /// Time that the client waited for answers to COMMIT; 0 where transactions commit with their only statement.
     pub commit_ns: u64,
     /// Sum of transactions' durations.
@@ -243,6 +245,7 @@ impl Load {
             elapsed_ns,
             sessions: record.threads.len() as u32,
             busy_ns: record.threads.iter().map(|thread| thread.busy_ns).sum(),
+            statements: statements(record),
             commit_ns: sum(Kind::Commit),
             transaction_ns: sum(Kind::Transaction),
             asked_per_second: lateness.map(|l| l.intended as f64 * 1e9 / elapsed_ns as f64),
@@ -261,6 +264,11 @@ impl Load {
     pub fn per_transaction(&self, count: u64) -> f64 {
         count as f64 / self.transactions.max(1) as f64
     }
+}
+
+fn statements(record: &OltpRecord) -> u64 {
+    let single = record.kinds.iter().filter(|(kind, _)| **kind != Kind::Transaction);
+    single.map(|(_, kind)| kind.latency.count()).sum()
 }
 
 fn clamped(ns: u128) -> u64 {
