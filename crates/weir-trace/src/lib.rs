@@ -19,6 +19,7 @@ macro_rules! skeleton {
     };
 }
 
+mod brackets;
 mod error;
 pub mod fsync;
 pub mod live;

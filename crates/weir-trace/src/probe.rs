@@ -7,6 +7,7 @@ use libbpf_rs::ObjectBuilder;
 use libbpf_rs::btf::{Btf, types};
 
 use crate::Error;
+use crate::brackets::Brackets;
 
 const BY_BTF: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o"));
 const RAW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe_raw.bpf.o"));
@@ -41,6 +42,8 @@ pub struct Report {
     pub attach: Option<&'static str>,
     /// Why not, in libbpf's words.
     pub refusal: Option<String>,
+    /// Where programs that bracket system calls run: at these calls alone ("fentry") or at every call ("sys_enter").
+    pub brackets: Option<&'static str>,
     /// Capabilities that are missing: these together are enough, and so is CAP_SYS_ADMIN alone.
     pub lacking: Vec<String>,
     /// Block tracepoints that live sessions hook and the kernel has.
@@ -61,6 +64,7 @@ pub fn report() -> Report {
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string(),
         btf: Path::new(TYPES).exists(),
         attach: attached.as_ref().ok().copied(),
+        brackets: attached.is_ok().then(|| Brackets::here().name()),
         refusal: attached.err().map(|refused| format!("{refused:#}")),
         lacking: lacking(),
         tracepoints,
@@ -165,6 +169,7 @@ mod tests {
     fn a_report_is_consistent() {
         let report = report();
         assert_eq!(report.attach.is_some(), report.refusal.is_none(), "{report:?}");
+        assert_eq!(report.attach.is_some(), report.brackets.is_some(), "{report:?}");
         assert!(
             report.attach.is_none()
                 || (report.btf && report.tracepoints.contains(&"block_rq_complete".to_string()))

@@ -13,6 +13,7 @@
 #include "fsync_pauses.h"
 #include "fsync_requests.h"
 #include "fsync_rings.h"
+#include "sync_brackets.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -39,15 +40,17 @@ static __always_inline void look_away(struct sync *s)
 	watch(s->tid, -1);
 }
 
-/* Whether the sync that begins is to be looked into: all of tasks whose syncs are long on average, else one of some. */
-static __always_inline bool is_looked_into(struct sync *s, u64 now_ns)
+/* Whether the sync that begins is to be looked into: all of tasks whose syncs are long, else one of some. */
+static __always_inline bool is_looked_into(struct sync *s)
 {
 	u32 one_of;
 
-	if (following && now_ns >= following_until_ns)
-		following = 0;
-	if (following || !s->mean_ns || s->mean_ns >= SKIM_BELOW_NS)
+	if (!s->mean_ns || s->mean_ns >= SKIM_BELOW_NS)
 		return true;
+	if (s->looks_left) {
+		s->looks_left--;
+		return true;
+	}
 	if (s->skim_left) {
 		s->skim_left--;
 		return false;
@@ -60,21 +63,14 @@ static __always_inline bool is_looked_into(struct sync *s, u64 now_ns)
 	return true;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
+/* A call that may make something durable begins. */
+static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 {
 	struct task_struct___sync *task;
 	struct file___sync *file = 0;
-	u64 both;
+	u64 both = bpf_get_current_pid_tgid();
 	struct sync *s;
-	u8 call;
 
-	if ((unsigned long)number >= CALLS)
-		return 0;
-	call = calls[number];
-	if (!call)
-		return 0;
-	both = bpf_get_current_pid_tgid();
 	if (only_tgid && both >> 32 != only_tgid)
 		return 0;
 	if (call != MSYNC && call != SYNC)
@@ -101,7 +97,7 @@ int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number)
 		look_away(s);
 	s->seen_from_ns = 0;
 	s->start_ns = bpf_ktime_get_ns();
-	if (!is_looked_into(s, s->start_ns)) {
+	if (!is_looked_into(s)) {
 		s->under_way = SKIMMED;
 		s->file = (u64)file;
 		skimmed_at(s->start_ns);
@@ -176,7 +172,7 @@ static __always_inline void finish(struct sync *s, struct task_struct___sync *ta
 	short_ns = took_ns < LONG_NS ? took_ns : LONG_NS;
 	s->mean_ns = s->mean_ns ? s->mean_ns - s->mean_ns / 16 + short_ns / 16 : short_ns | 1;
 	if (took_ns >= LONG_NS)
-		follow_all(now_ns, took_ns);
+		s->looks_left = LOOKS_AFTER_LONG;
 	if (was_skimmed) {
 		skimmed_at(now_ns);
 		__sync_fetch_and_add(&skimmed, -1);
@@ -195,24 +191,23 @@ static __always_inline void finish(struct sync *s, struct task_struct___sync *ta
 	emit(s);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_exit, struct pt_regs___sync *regs, long result)
+/* It returns. */
+static __always_inline int ends(void)
 {
-	struct task_struct___sync *task;
-	unsigned long number = call_number(regs);
 	struct sync *s;
 	u32 tid;
 
-	if (number >= CALLS || !calls[number] || !(inside || skimmed))
+	if (!(inside || skimmed))
 		return 0;
 	tid = (u32)bpf_get_current_pid_tgid();
 	s = bpf_map_lookup_elem(&tasks, &tid);
-	if (!s || !s->under_way)
-		return 0;
-	task = (void *)bpf_get_current_task_btf();
-	finish(s, task);
+	if (s && s->under_way)
+		finish(s, (void *)bpf_get_current_task_btf());
 	return 0;
 }
+
+BRACKETS
+BRACKETS_OF_EVERYTHING
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_task_gone, struct task_struct___sync *task)
@@ -312,15 +307,18 @@ static __always_inline void stall_ends(struct sync *s, u64 now_ns)
 #define PAUSE_FOLLOWS_NS 100000
 
 /* A sync that was not to be looked into has become long: it is from now on. What it slept in began before. */
-static __always_inline void promote(struct sync *s, struct task_struct___sync *task, bool was_asleep)
+static __always_inline void promote(struct sync *s, struct task_struct___sync *task, u64 seen_from_ns)
 {
-	s->seen_from_ns = s->start_ns > following_since_ns ? s->start_ns : following_since_ns;
-	if (was_asleep)
-		s->waiting_since_ns = s->seen_from_ns;
+	s->seen_from_ns = seen_from_ns;
 	identify(s, (void *)s->file);
 	s->run_delay_ns = task->sched_info.run_delay;
 	look_into(s);
 	__sync_fetch_and_add(&skimmed, -1);
+}
+
+static __always_inline bool is_to_promote(struct sync *s, u64 now_ns)
+{
+	return following && now_ns - s->start_ns >= PROMOTED_FROM_NS;
 }
 
 static __always_inline void leaves(struct task_struct___sync *task, u64 now_ns)
@@ -330,11 +328,13 @@ static __always_inline void leaves(struct task_struct___sync *task, u64 now_ns)
 
 	if (!s)
 		return;
-	if (s->under_way == SKIMMED && following)
-		promote(s, task, false);
+	if (s->under_way == SKIMMED && is_to_promote(s, now_ns))
+		promote(s, task, now_ns);
 	if (s->under_way) {
 		if (s->under_way == LOOKED_INTO)
 			wait_begins(s, task, now_ns);
+		else
+			s->waiting_since_ns = now_ns;
 	} else if (s->stall_ns && !s->stall_slept_ns) {
 		if (now_ns - s->stall_ns < PAUSE_FOLLOWS_NS) {
 			s->stall_slept_ns = now_ns;
@@ -351,8 +351,14 @@ static __always_inline void comes_back(struct task_struct___sync *task, u64 now_
 
 	if (!s)
 		return;
-	if (s->under_way == SKIMMED && following)
-		promote(s, task, true);
+	if (s->under_way == SKIMMED && is_to_promote(s, now_ns)) {
+		/* Where nobody saw it fall asleep, it slept when the following began. */
+		if (s->waiting_since_ns < following_since_ns)
+			s->waiting_since_ns = following_since_ns;
+		if (s->waiting_since_ns < s->start_ns)
+			s->waiting_since_ns = s->start_ns;
+		promote(s, task, s->waiting_since_ns);
+	}
 	if (s->under_way == LOOKED_INTO)
 		wait_ends(s, task, now_ns);
 	else if (!s->under_way && s->stall_slept_ns)

@@ -20,9 +20,12 @@ const volatile u64 stack_every_ns = 1000000;
 enum { AWAY, LOOKED_INTO, SKIMMED };
 /* A sync this long is always looked into, from here on at the latest. */
 #define LONG_NS 1000000ULL
-/* All syncs are looked into for so many times the length of a long one, and no longer than that. */
-enum { FOLLOW_TIMES = 2 };
-#define FOLLOW_MAX_NS 2000000000ULL
+/* So many syncs of a task that follow a long one are looked into. */
+enum { LOOKS_AFTER_LONG = 4 };
+/* While a sync that is not looked into is long, those that have taken this long are from their next wake-up on. */
+#define PROMOTED_FROM_NS (LONG_NS / 4)
+/* That lasts until so long after the last sign of such a sync. */
+#define FOLLOW_NS 2000000ULL
 /* Of a task whose syncs are shorter than this on average, not all are looked into ... */
 #define SKIM_BELOW_NS 400000
 /* ... but one in so much time of syncing: a look takes 4 to 8 microseconds, so that is a third of a percent of the time. */
@@ -37,7 +40,7 @@ enum { SKIM_MAX = 48 };
 /* Syncs under way that are looked into; tasks in a pause. */
 u64 inside LINE_OF_ITS_OWN;
 u64 stalling;
-/* While syncs are long, all are looked into: since when, and until when. */
+/* While a sync that is not looked into is long: since when, and until when. */
 u64 following;
 u64 following_since_ns;
 u64 following_until_ns;
@@ -87,7 +90,7 @@ struct sync {
 	u64 last_host;
 	u64 mean_ns;
 	u32 skim_left;
-	u32 pad;
+	u32 looks_left;
 	/* What a skimmed sync is on. */
 	u64 file;
 };
@@ -266,18 +269,14 @@ static const struct sync blank_sync;
 
 #define LOSE(what) __sync_fetch_and_add(&lost[what], 1)
 
-static __always_inline void follow_all(u64 now_ns, u64 took_ns)
+static __always_inline void follow(u64 now_ns)
 {
-	u64 follow_ns = took_ns * FOLLOW_TIMES;
-
-	if (follow_ns > FOLLOW_MAX_NS)
-		follow_ns = FOLLOW_MAX_NS;
 	if (!following) {
 		following_since_ns = now_ns;
 		following = 1;
 	}
-	if (now_ns + follow_ns > following_until_ns)
-		following_until_ns = now_ns + follow_ns;
+	if (now_ns + FOLLOW_NS > following_until_ns)
+		following_until_ns = now_ns + FOLLOW_NS;
 }
 
 /* Whether syncs under way that were not to be looked into are now. */
@@ -298,14 +297,15 @@ static __always_inline bool is_watched_now(void)
 {
 	u64 now_ns, idle_ns;
 
-	if (inside || following)
-		return inside || skimmed;
+	if (inside)
+		return true;
 	now_ns = bpf_ktime_get_ns();
 	idle_ns = now_ns - skimmed_ns;
-	if (now_ns < skimmed_ns || idle_ns < LONG_NS + SKIMMED_STEP_NS || !skimmed)
-		return false;
-	follow_all(now_ns, idle_ns);
-	return true;
+	if (now_ns >= skimmed_ns && idle_ns >= LONG_NS + SKIMMED_STEP_NS && skimmed)
+		follow(now_ns);
+	else if (following && now_ns >= following_until_ns)
+		following = 0;
+	return following && skimmed;
 }
 
 static __always_inline void watch(u32 tid, int by)

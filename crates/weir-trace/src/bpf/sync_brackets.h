@@ -38,6 +38,11 @@
 	BRACKET(sync_file_range, SYNC_FILE_RANGE) \
 	BRACKET(msync, MSYNC)
 
+/* Beside them, of more than one file. */
+#define BRACKETS_OF_EVERYTHING \
+	BRACKET(syncfs, SYNCFS) \
+	BRACKET(sync, SYNC)
+
 #define BRACKETS_OF_ALL_CALLS \
 	HOOK(sys_enter) \
 	int BPF_PROG(on_enter, struct pt_regs___sync *regs, long number) \

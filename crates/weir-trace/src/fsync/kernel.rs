@@ -11,6 +11,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use super::files;
 use super::session::Options;
 use crate::Error;
+use crate::brackets::{self, Brackets};
 
 skeleton!("fsync");
 
@@ -43,6 +44,7 @@ pub(crate) fn calls() -> HashMap<u64, u8> {
 pub(super) fn load<'a>(
     object: &'a mut MaybeUninit<OpenObject>,
     options: &Options,
+    brackets: Brackets,
 ) -> Result<FsyncSkel<'a>, Error> {
     let failed = |action| move |source| Error::Program { action, program: PROGRAM, source };
     let btf = Btf::from_vmlinux().map_err(|_| Error::Unsupported {
@@ -50,6 +52,7 @@ pub(super) fn load<'a>(
             .to_string(),
     })?;
     let mut open = FsyncSkelBuilder::default().open(object).map_err(failed("open"))?;
+    brackets::choose(open.open_object_mut(), brackets, &btf).map_err(failed("fit"))?;
     fit(&mut open, &btf)?;
     narrow(&mut open, options)?;
     open.load().map_err(failed("load"))

@@ -7,4 +7,5 @@ pub(crate) mod record;
 mod session;
 mod symbols;
 
+pub use crate::brackets::Brackets;
 pub use session::{Options, Session, Storage};

@@ -18,6 +18,7 @@ use super::kernel::{self, FsyncSkel};
 use super::record::{self, RawSync, RawWait, Record};
 use super::symbols::Symbols;
 use crate::Error;
+use crate::brackets::Brackets;
 
 /// Stacks that wait for the sync they belong to.
 const STACKS_MAX: usize = 1 << 16;
@@ -27,7 +28,7 @@ const LOOKED_FOR_MAX: usize = 64;
 
 /// A sync this long is looked into from here on at the latest, as in `src/bpf/fsync_state.h`.
 const LONG_NS: u64 = 1_000_000;
-/// For how long all syncs are looked into where one was found to be long: until after the next look.
+/// For how long those that become long are looked into where one was found to be: until after the next look.
 const FOLLOW_NS: u64 = 2_000_000_000;
 
 /// Which syncs to follow; `None` is everybody's.
@@ -59,6 +60,7 @@ struct Inbox {
 /// Programs attached to the kernel; they go away when this is dropped.
 pub struct Session<'a> {
     skeleton: FsyncSkel<'a>,
+    brackets: Brackets,
     /// The program at D, from when it turned out to be needed.
     at_issue: Option<Link>,
     ring: RingBuffer<'static>,
@@ -82,7 +84,8 @@ impl<'a> Session<'a> {
                 .to_string(),
             source,
         })?;
-        let mut skeleton = kernel::load(storage.0.insert(MaybeUninit::uninit()), options)?;
+        let brackets = brackets(options);
+        let mut skeleton = kernel::load(storage.0.insert(MaybeUninit::uninit()), options, brackets)?;
         let inbox = Rc::new(RefCell::new(Inbox::default()));
         let ring = ring(&skeleton, Rc::clone(&inbox)).map_err(failed("read the ring of"))?;
         let before = adopt(&mut skeleton, options);
@@ -90,6 +93,7 @@ impl<'a> Session<'a> {
         let stack_every_ns = options.stack_every_ns;
         let mut session = Session {
             skeleton,
+            brackets,
             at_issue: None,
             ring,
             inbox,
@@ -101,6 +105,11 @@ impl<'a> Session<'a> {
         };
         session.release_those_that_left(&before);
         Ok(session)
+    }
+
+    /// How the programs learn of calls, and so who pays for it.
+    pub fn brackets(&self) -> Brackets {
+        self.brackets
     }
 
     /// Hands over what happened since the last call. To be called some twenty times a second: the ring holds 8 MiB.
@@ -261,7 +270,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A sync that is not looked into has become long: from now on all are, and it sleeps where it slept.
+    /// A sync that is not looked into has become long: from now on it is, and it sleeps where it slept.
     fn follow(&mut self, sync: &mut RawSync, now_ns: u64) {
         let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
         let store = |field: *mut u64, value| {
@@ -332,6 +341,17 @@ impl<'a> Session<'a> {
         }
         add_inside(&mut self.skeleton, 0_u64.wrapping_sub(left));
     }
+}
+
+/// The cheapest way of which this kernel takes the very programs.
+fn brackets(options: &Options) -> Brackets {
+    if Brackets::here() == Brackets::AllCalls {
+        return Brackets::AllCalls;
+    }
+    let quiet = libbpf_rs::set_print(None);
+    let takes_them = kernel::load(&mut MaybeUninit::uninit(), options, Brackets::OwnCalls).is_ok();
+    libbpf_rs::set_print(quiet);
+    if takes_them { Brackets::OwnCalls } else { Brackets::AllCalls }
 }
 
 /// Puts the syncs that sleep already into the programs' table; returns process, thread and call of each.

@@ -8,7 +8,6 @@
 //!
 //! Whose syncs count where nobody was named is the matter of [`Judge`].
 
-mod brackets;
 mod judge;
 mod programs;
 mod session;
@@ -18,8 +17,8 @@ mod writers;
 
 use std::path::PathBuf;
 
+pub use crate::brackets::Brackets;
 pub use crate::live::overhead::ProgramFigures;
-pub use brackets::Brackets;
 pub use judge::{Class, Judge};
 pub use session::{DeviceLook, Look, Session};
 pub use tables::Backlog;

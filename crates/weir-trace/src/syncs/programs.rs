@@ -8,8 +8,8 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapHandle, Object};
 
 use super::Whose;
-use super::brackets::{self, Brackets};
 use super::tables::{DeviceSyncs, Flight, Process, Shared, State, Table};
+use crate::brackets::{self, Brackets};
 use crate::fsync::{files, kernel};
 use crate::live::overhead::{ProgramFigures, figures};
 use crate::{Error, probe};
@@ -59,7 +59,8 @@ macro_rules! load {
         let settings: &Settings = $settings;
         let mut room = MaybeUninit::uninit();
         let mut open = $builder.open(&mut room).map_err(failed("open"))?;
-        brackets::choose(open.open_object_mut(), $brackets).map_err(failed("fit"))?;
+        let types = Btf::from_vmlinux().map_err(failed("read the types for"))?;
+        brackets::choose(open.open_object_mut(), $brackets, &types).map_err(failed("fit"))?;
         open.progs.on_pause_12.set_autoload(settings.pause == Some(12));
         open.progs.on_pause_8.set_autoload(settings.pause == Some(8));
         let Some(said) = open.maps.rodata_data.as_deref_mut() else {
@@ -93,7 +94,7 @@ impl Programs {
         }
         let settings = Settings::new(whose)?;
         let quiet = libbpf_rs::set_print(None);
-        let loaded = with_btf(&settings, Brackets::OwnCalls)
+        let loaded = with_btf(&settings, Brackets::here())
             .or_else(|_| with_btf(&settings, Brackets::AllCalls))
             .or_else(|refused| without_btf(&settings).map_err(|_| refused));
         libbpf_rs::set_print(quiet);

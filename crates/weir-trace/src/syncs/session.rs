@@ -11,12 +11,12 @@ use weir_core::stats::histogram::bucket_of;
 use weir_core::target::DeviceNumber;
 
 use super::Whose;
-use super::brackets::Brackets;
 use super::judge::{BULK_ABOVE, Class, Judge};
 use super::programs::Programs;
 use super::tables::{Backlog, DeviceSyncs, Process, THREAD_WORDS, load, load32};
 use super::writers::{Id, Writers, Written};
 use crate::Error;
+use crate::brackets::Brackets;
 use crate::fsync::{files, record};
 use crate::live::buckets::{BUCKETS, bounds};
 use crate::live::overhead::{ProgramFigures, monotonic_ns};

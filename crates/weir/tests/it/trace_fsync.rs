@@ -64,6 +64,7 @@ fn check_shape(report: &Value) {
         all["culprits"].as_array().unwrap().iter().map(|c| c["share"].as_f64().unwrap()).sum();
     assert!(culprits <= 1.0 + 1e-6, "{all}");
     assert!(all["explained"].as_f64().unwrap() >= 0.9, "{all}");
+    assert!(report["hooks"] == "fentry" || report["hooks"] == "sys_enter", "{report}");
     assert_eq!(report["losses"].as_object().unwrap().values().filter_map(Value::as_u64).sum::<u64>(), 0);
 }
 

@@ -96,7 +96,14 @@ impl Watch<'_> {
     fn show(&self, args: &Args, kind: &str, report: &Report, slow: &[SlowSync]) -> anyhow::Result<()> {
         let still = self.analyst.still_waiting();
         if args.json {
-            return print(&json(kind, report, still, slow, args.interval.is_some())?);
+            let mut object = json(kind, report, still, slow)?;
+            object.insert("hooks".to_string(), self.session.brackets().name().into());
+            let text = if args.interval.is_some() {
+                serde_json::to_string(&object)?
+            } else {
+                serde_json::to_string_pretty(&object)?
+            };
+            return print(&(text + "\n"));
         }
         let title = match (args.interval, kind) {
             (None, _) => String::new(),
@@ -128,13 +135,7 @@ impl Watch<'_> {
     }
 }
 
-fn json(
-    kind: &str,
-    report: &Report,
-    still: usize,
-    slow: &[SlowSync],
-    in_lines: bool,
-) -> anyhow::Result<String> {
+fn json(kind: &str, report: &Report, still: usize, slow: &[SlowSync]) -> anyhow::Result<Map<String, Value>> {
     let mut object = Map::new();
     object.insert("type".to_string(), kind.into());
     object.insert("at".to_string(), Timestamp::now().to_string().into());
@@ -143,9 +144,7 @@ fn json(
         object.extend(figures);
     }
     object.insert("slow".to_string(), serde_json::to_value(slow)?);
-    let text =
-        if in_lines { serde_json::to_string(&object)? } else { serde_json::to_string_pretty(&object)? };
-    Ok(text + "\n")
+    Ok(object)
 }
 
 fn check(args: &Args) -> anyhow::Result<()> {
