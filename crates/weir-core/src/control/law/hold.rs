@@ -218,13 +218,14 @@ impl Guard {
             return None;
         }
         let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(sample.at_ns));
-        let view = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS / 2));
+        let view = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
         let verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
         let stalled = view.count == 0 && sample.syncs.oldest_ns > SECOND_NS / 2;
         if (verdict.state() != State::Bad && !stalled) || verdict.own {
             return None;
         }
-        let factor = self.rate.latest().unwrap_or(ratio).min(ratio).max(self.parameters.cut_most);
+        let factor =
+            self.rate.latest().unwrap_or(ratio).clamp(ratio / 2.0, ratio).max(self.parameters.cut_most);
         self.regimes.slow_down(factor);
         self.rate.drops(factor);
         self.probe = None;
@@ -237,7 +238,8 @@ impl Guard {
         if !self.presence.bulk_lasts(sample.at_ns, self.parameters.window_ns) {
             return None;
         }
-        let (factor, is_as_before) = self.rate.rises(self.rate.latest().unwrap_or(ratio).max(ratio))?;
+        let (factor, is_as_before) =
+            self.rate.rises(self.rate.latest().unwrap_or(ratio).clamp(ratio, ratio * 2.0))?;
         self.regimes.speed_up(factor, is_as_before);
         (self.probe, self.before) = (None, None);
         let limit = sample.limits.now_bytes;

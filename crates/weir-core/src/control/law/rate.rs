@@ -23,8 +23,8 @@ struct Look {
 const SECOND_NS: u64 = 1_000_000_000;
 /// What a device delivers for so long it can deliver; in a single second a queue or a budget left over may empty.
 const SUSTAINED_NS: u64 = 3 * SECOND_NS;
-/// A device that has changed its rate shows it in so long.
-const CHANGES_NS: u64 = SECOND_NS / 2;
+/// A device that has changed its rate shows it in so long; in less, others on the processors make rates jump as much.
+const CHANGES_NS: u64 = SECOND_NS;
 /// From this share of its rate on, a device is as fast as before.
 const NEARLY: f64 = 0.75;
 /// And how far it has changed in so long: three slices of a throttle.
@@ -114,12 +114,21 @@ impl Rate {
             return None;
         }
         let ratio = now.rate() / before.rate();
-        let limits = now.limit() / before.limit().max(1.0);
-        Some(if ratio < 1.0 {
-            (ratio / limits.min(1.0)).min(1.0)
-        } else {
-            (ratio / limits.max(1.0)).max(1.0)
-        })
+        // A limit shows late: any of the last second may have made this rate.
+        let limits = || self.recent_limits().map(|bytes| bytes as f64 / before.limit().max(1.0));
+        let (least, most) = (limits().fold(1.0, f64::min), limits().fold(1.0, f64::max));
+        Some(if ratio < 1.0 { (ratio / least).min(1.0) } else { (ratio / most).max(1.0) })
+    }
+
+    /// Limits of the last second.
+    fn recent_limits(&self) -> impl Iterator<Item = u64> {
+        let mut elapsed = 0;
+        let recent = self.looks.iter().rev().take_while(move |look| {
+            let is_recent = elapsed < SECOND_NS;
+            elapsed += look.elapsed_ns;
+            is_recent
+        });
+        recent.map(|look| look.limit_bytes)
     }
 
     /// The best three seconds, slowly ageing, in bytes per second.
@@ -176,5 +185,52 @@ impl Rate {
     pub fn time_of(&self, bytes: u64) -> u64 {
         let rate = self.last_second().max(self.best / 10.0);
         if rate <= 0.0 { 0 } else { (bytes as f64 / rate * 1e9) as u64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOK: u64 = SECOND_NS / 10;
+
+    /// Looks in which a device delivers so many MB a second at such a limit: `(looks, MB/s, limit in MB)`.
+    fn delivered(stretches: &[(usize, u64, u64)]) -> Rate {
+        let mut rate = Rate::default();
+        for &(looks, per_second, limit) in stretches {
+            for _ in 0..looks {
+                rate.push(LOOK, per_second * 100_000, limit * 1_000_000);
+            }
+        }
+        rate
+    }
+
+    #[test]
+    fn a_change_is_what_no_limit_explains() {
+        // (what came, how the device has changed)
+        let cases: [(&[(usize, u64, u64)], f64); 5] = [
+            (&[(40, 250, 8), (10, 60, 8)], 0.24),
+            // Half the limit, a quarter of the rate: half of that is the limit's doing.
+            (&[(40, 240, 8), (10, 60, 4)], 0.5),
+            (&[(40, 240, 8), (10, 60, 1)], 1.0),
+            // It was low a moment ago, and is high again.
+            (&[(40, 240, 8), (9, 60, 1), (1, 60, 18)], 1.0),
+            (&[(40, 60, 2), (10, 240, 4)], 2.0),
+        ];
+        for (stretches, changed) in cases {
+            let rate = delivered(stretches);
+            assert!((rate.change().unwrap() - changed).abs() < 0.01, "{stretches:?}: {:?}", rate.change());
+        }
+        assert_eq!(delivered(&[(20, 240, 8)]).change(), None);
+    }
+
+    #[test]
+    fn a_device_is_as_fast_as_before_or_nearer_to_it() {
+        let mut rate = delivered(&[(40, 240, 8)]);
+        assert_eq!(rate.rises(4.0), None);
+        rate.drops(0.25);
+        assert_eq!(rate.rises(2.0), Some((2.0, false)));
+        assert_eq!(rate.rises(4.0), Some((2.0, true)));
+        assert_eq!(rate.rises(4.0), None);
     }
 }
