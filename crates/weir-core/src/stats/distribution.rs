@@ -131,7 +131,7 @@ impl Distribution {
             }
         }
         if self.is_bucketed {
-            values_ns.iter().for_each(|&value_ns| self.count_in_bucket(value_ns, 1));
+            self.count_in_buckets(durations);
         }
         self.min_ns = if self.count == 0 { durations.min_ns } else { self.min_ns.min(durations.min_ns) };
         self.max_ns = self.max_ns.max(durations.max_ns);
@@ -286,6 +286,27 @@ impl Distribution {
         self.is_bucketed = true;
         for value_ns in std::mem::take(&mut self.values_ns) {
             self.count_in_bucket(value_ns, 1);
+        }
+    }
+
+    fn count_in_buckets(&mut self, durations: &Durations<'_>) {
+        let ends = [durations.min_ns, durations.max_ns].map(buckets::bucket_of::<PRECISION_BITS>);
+        let [least, most] = ends;
+        for bucket in ends {
+            if bucket.wrapping_sub(self.first) >= self.counts.len() {
+                self.widen(bucket, 0);
+            }
+        }
+        if least == most {
+            self.counts[least - self.first] += durations.values_ns.len() as u64;
+            return;
+        }
+        let (first, counts) = (self.first, &mut self.counts[..]);
+        for &value_ns in durations.values_ns {
+            let bucket = buckets::bucket_of::<PRECISION_BITS>(value_ns);
+            if let Some(count) = counts.get_mut(bucket.wrapping_sub(first)) {
+                *count += 1;
+            }
         }
     }
 

@@ -70,21 +70,18 @@ impl ClassSet {
         if bytes == 0 && !flags.has(Flags::DISCARD) {
             return ClassSet::from([Class::Flush]);
         }
-        let mut set = ClassSet::from([Class::All]);
-        if flags.has(Flags::DISCARD) {
-            set.insert(Class::Discard);
-        } else if flags.has(Flags::WRITE) {
-            set.insert(Class::Write);
-            if flags.has(Flags::SYNC) {
-                set.insert(Class::SyncWrite);
-            }
-        } else {
-            set.insert(Class::Read);
-        }
-        if flags.has(Flags::METADATA) {
-            set.insert(Class::Metadata);
-        }
-        set
+        // Without branches, since whether the next I/O reads or writes cannot be foretold.
+        let is_discard = flags.has(Flags::DISCARD);
+        let is_write = flags.has(Flags::WRITE) & !is_discard;
+        let bit = |class: Class, is_it: bool| u8::from(is_it) << class as u8;
+        ClassSet(
+            bit(Class::All, true)
+                | bit(Class::Discard, is_discard)
+                | bit(Class::Write, is_write)
+                | bit(Class::SyncWrite, is_write & flags.has(Flags::SYNC))
+                | bit(Class::Read, !is_write & !is_discard)
+                | bit(Class::Metadata, flags.has(Flags::METADATA)),
+        )
     }
 
     /// Whether `class` is among them.

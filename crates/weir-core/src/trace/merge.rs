@@ -57,15 +57,15 @@ pub fn merge_sorted<S: Source>(sources: Vec<S>, mut take: impl FnMut(Turn) -> bo
     let mut going = lanes.iter_mut().all(|lane| lane.advance(&mut take));
     let keys: Vec<Key> = lanes.iter_mut().map(Lane::start).collect();
     let mut heads = Heads::new(&keys);
-    let mut order = Vec::with_capacity(BLOCK);
+    let mut order = [(0, 0); BLOCK];
     while going {
         // First who comes when, then the events: what happens to one does not wait for whose turn the next is.
-        let ran_out = put_in_order(&mut lanes, &mut heads, &mut order);
-        going = !order.is_empty()
+        let (count, ran_out) = put_in_order(&mut lanes, &mut heads, &mut order);
+        going = count > 0
             && order
                 .iter()
+                .take(count)
                 .all(|&(nth, at)| take(Turn::Event(&lanes[nth as usize].batch.events()[at as usize])));
-        order.clear();
         if let Some(nth) = ran_out {
             going = going && lanes[nth].advance(&mut take);
             heads.replace(nth, lanes[nth].start());
@@ -75,27 +75,29 @@ pub fn merge_sorted<S: Source>(sources: Vec<S>, mut take: impl FnMut(Turn) -> bo
     Merged { sources: lanes.into_iter().map(|lane| lane.source).collect(), late }
 }
 
-/// Appends to `order` which lanes' events are next, and which of them: a block of them, or until a lane runs out, which
-/// is given back.
+/// Puts into `order` which lanes' events are next, and which of them: a block of them, or until a lane runs out. Gives
+/// back how many these are, and that lane.
 fn put_in_order<S: Source>(
     lanes: &mut [Lane<S>],
     heads: &mut Heads,
-    order: &mut Vec<(u32, u32)>,
-) -> Option<usize> {
+    order: &mut [(u32, u32); BLOCK],
+) -> (usize, Option<usize>) {
     let mut first = heads.first();
-    while order.len() < BLOCK && !first.is_never() {
+    for (count, turn) in order.iter_mut().enumerate() {
+        if first.is_never() {
+            return (count, None);
+        }
         let nth = first.lane();
         let lane = &mut lanes[nth];
-        order.push((nth as u32, lane.next as u32));
+        *turn = (nth as u32, lane.next as u32);
         lane.next += 1;
         if lane.next == lane.batch.events().len() {
-            return Some(nth);
+            return (count + 1, Some(nth));
         }
-        heads.replace(nth, lane.following);
+        first = heads.replace(nth, lane.following);
         lane.following = lane.key_at(lane.next + 1);
-        first = heads.first();
     }
-    None
+    (BLOCK, None)
 }
 
 /// A source that is nearly in order, put in order: its last events are kept back until later ones came.
@@ -202,19 +204,23 @@ impl Heads {
         self.keys[0]
     }
 
-    /// Gives a lane, whose key was the first, its next one.
+    /// Gives a lane, whose key was the first, its next one; what is the first now.
     #[inline(always)]
-    fn replace(&mut self, nth: usize, key: Key) {
+    fn replace(&mut self, nth: usize, key: Key) -> Key {
         let mut winner = key;
-        let mut place = (self.keys.len() + nth) / 2;
-        while place > 0 {
-            let other = self.keys[place];
+        let keys = &mut self.keys[..];
+        let mut place = (keys.len() + nth) / 2;
+        while place > 0
+            && let Some(held) = keys.get_mut(place)
+        {
+            let other = *held;
             let is_first = winner.is_before(other);
-            self.keys[place] = either(is_first, other, winner);
+            *held = either(is_first, other, winner);
             winner = either(is_first, winner, other);
             place /= 2;
         }
         self.keys[0] = winner;
+        winner
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::buckets;
+use crate::stats::{Durations, buckets};
 
 /// log2 of the buckets per power of two.
 const PRECISION_BITS: u32 = 3;
@@ -28,6 +28,31 @@ impl Sketch {
     /// Counts many values.
     pub fn record_all(&mut self, values: &[u64]) {
         values.iter().for_each(|&value| self.record(value));
+    }
+
+    /// Counts durations whose extremes are known.
+    pub(super) fn record_known(&mut self, durations: &Durations<'_>) {
+        if durations.values_ns.is_empty() {
+            return;
+        }
+        let ends = [durations.min_ns, durations.max_ns].map(buckets::bucket_of::<PRECISION_BITS>);
+        let [least, most] = ends;
+        if least == most {
+            let n = u32::try_from(durations.values_ns.len()).unwrap_or(u32::MAX);
+            return self.add(durations.min_ns, n);
+        }
+        for bucket in ends {
+            if bucket.wrapping_sub(self.first as usize) >= self.counts.len() {
+                self.widen(bucket, 0);
+            }
+        }
+        let (first, counts) = (self.first as usize, &mut self.counts[..]);
+        for &value_ns in durations.values_ns {
+            let bucket = buckets::bucket_of::<PRECISION_BITS>(value_ns);
+            if let Some(count) = counts.get_mut(bucket.wrapping_sub(first)) {
+                *count = count.saturating_add(1);
+            }
+        }
     }
 
     /// Counts `n` values that are alike.
@@ -116,6 +141,12 @@ mod tests {
         };
         let reversed: Vec<u64> = values.iter().rev().copied().collect();
         assert_eq!(of(&values), of(&reversed));
+        let mut at_once = Sketch::default();
+        let (some, others) = values.split_at(values.len() / 2);
+        let mut count = |values: &[u64]| at_once.record_known(&Durations::from(values));
+        some.chunks(3).chain(others.chunks(1)).for_each(&mut count);
+        count(&[]);
+        assert_eq!(at_once, of(&values));
         let mut merged = of(&values[..50]);
         merged.merge(&of(&values[50..]));
         assert_eq!(merged, of(&values));

@@ -13,8 +13,9 @@ use super::Problem;
 use super::find::Source;
 use super::open::{self, Meter, Opened};
 
-/// Most and least bytes decoded at once; all files together share [`CHUNKS_BYTES`].
-const CHUNK_BYTES_MAX: usize = 128 << 10;
+/// Most and least bytes decoded at once; all files together share [`CHUNKS_BYTES`]. What is decoded of a few files and not
+/// yet merged should stay in a core's own cache: of four it is 800 KiB.
+const CHUNK_BYTES_MAX: usize = 64 << 10;
 const CHUNK_BYTES_MIN: usize = 8 << 10;
 const CHUNKS_BYTES: usize = 8 << 20;
 

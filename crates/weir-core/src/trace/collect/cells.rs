@@ -4,7 +4,7 @@
 //! counted, so that each distribution's memory is fetched once a batch and not once a piece. G2D* of pieces that were
 //! not inserted is their G2D: it is added only in the end.
 
-use super::waiting::{List, Waiting};
+use super::waiting::List;
 use crate::stats::Durations;
 use crate::target::DeviceNumber;
 use crate::trace::analysis::{Block, CellKey, Device, Parts, StageSketch};
@@ -18,34 +18,52 @@ use crate::trace::table::{Cell, Key, SizeClass, StageTable};
 const BATCH: usize = 256;
 /// Blocks of time kept for resampling.
 pub const BLOCKS_MAX: usize = 64;
-/// Every set of classes × every size.
-const PLACES: usize = 256 * 33;
-const NONE: u16 = u16::MAX;
+/// Sizes told apart, and sets of moments.
+const SIZES: usize = 33;
+const SETS: usize = 64;
+/// Every set of classes × every size × every set of moments.
+const PLACES: usize = 256 * SIZES * SETS;
 
 /// All kinds of I/O of one device.
 #[derive(Debug)]
 pub struct Cells {
+    /// Where those of one kind and with the same moments wait, counted from 1. 1 MiB, but few sets of classes can be:
+    /// of all others nothing is ever touched.
     place: Box<[u16]>,
+    alike: Vec<Alike>,
     open: Vec<Open>,
     block: usize,
     block_end_ns: u64,
     blocks: Grid<Block>,
 }
 
+/// Pieces of one kind and with the same moments that wait. What changes with every piece is side by side.
+#[derive(Debug)]
+struct Alike {
+    list: List,
+    bytes: u64,
+    errors: u32,
+    /// Their kind among those open.
+    open: u16,
+    /// Some were counted in this block already.
+    was_counted: bool,
+}
+
+/// A kind.
 #[derive(Debug)]
 struct Open {
     key: CellKey,
     cell: Box<Cell>,
     parts: Parts,
-    waiting: Waiting,
-    /// The Q of one in this block is known.
-    has_whole: bool,
+    /// Where its pieces wait.
+    alike: Vec<u16>,
 }
 
 impl Cells {
     pub fn new() -> Cells {
         Cells {
-            place: vec![NONE; PLACES].into(),
+            place: vec![0; PLACES].into(),
+            alike: Vec::new(),
             open: Vec::new(),
             block: 0,
             block_end_ns: 0,
@@ -59,21 +77,17 @@ impl Cells {
         if end_ns >= self.block_end_ns {
             self.next_block(end_ns);
         }
-        let size = SizeClass::of(piece.bytes);
-        let place = classes.0 as usize * 33 + size.0 as usize;
-        let mut at = self.place[place];
-        if at == NONE {
-            at = self.open(CellKey { classes, size });
-            self.place[place] = at;
+        let key = CellKey { classes, size: SizeClass::of(piece.bytes) };
+        let mut place = self.place[place_of(key, known)];
+        if place == 0 {
+            place = self.open(key, known);
         }
-        let open = &mut self.open[at as usize];
-        open.cell.ios += 1;
-        open.cell.bytes += u64::from(piece.bytes);
-        open.cell.errors += u64::from(piece.error != 0);
-        open.has_whole |= known & 1 << Moment::Queue as u8 != 0;
-        if let Some(list) = open.waiting.push(&piece.times, known, BATCH) {
-            let block = self.blocks.slices.get_mut(self.block);
-            count(list, &mut open.cell, &mut open.parts, open.has_whole, block.map(|b| b.cell_mut(open.key)));
+        let at = usize::from(place) - 1;
+        let alike = &mut self.alike[at];
+        alike.bytes += u64::from(piece.bytes);
+        alike.errors += u32::from(piece.error != 0);
+        if alike.list.push(&piece.times) >= BATCH {
+            self.count(at);
         }
     }
 
@@ -82,11 +96,8 @@ impl Cells {
         self.flush();
         other.flush();
         for theirs in other.open {
-            let place = theirs.key.classes.0 as usize * 33 + theirs.key.size.0 as usize;
-            if self.place[place] == NONE {
-                self.place[place] = self.open(theirs.key);
-            }
-            let mine = &mut self.open[self.place[place] as usize];
+            let at = self.open_of(theirs.key);
+            let mine = &mut self.open[at];
             mine.cell.merge(&theirs.cell);
             mine.parts.merge(&theirs.parts);
         }
@@ -113,16 +124,24 @@ impl Cells {
         device.blocks = self.blocks;
     }
 
-    fn open(&mut self, key: CellKey) -> u16 {
-        let waiting = Waiting::default();
-        self.open.push(Open {
-            key,
-            cell: Box::default(),
-            parts: Parts::default(),
-            waiting,
-            has_whole: false,
-        });
-        (self.open.len() - 1) as u16
+    /// A place for pieces that know the moments `known`, counted from 1.
+    #[cold]
+    fn open(&mut self, key: CellKey, known: u8) -> u16 {
+        let open = self.open_of(key);
+        let at = self.alike.len() as u16;
+        let list = List::new(known);
+        self.alike.push(Alike { list, bytes: 0, errors: 0, open: open as u16, was_counted: false });
+        self.open[open].alike.push(at);
+        self.place[place_of(key, known)] = at + 1;
+        at + 1
+    }
+
+    fn open_of(&mut self, key: CellKey) -> usize {
+        self.open.iter().position(|open| open.key == key).unwrap_or_else(|| {
+            let (cell, parts) = (Box::default(), Parts::default());
+            self.open.push(Open { key, cell, parts, alike: Vec::new() });
+            self.open.len() - 1
+        })
     }
 
     #[cold]
@@ -132,44 +151,62 @@ impl Cells {
         self.block_end_ns = self.blocks.end_ns(self.block);
     }
 
+    /// Counts those that wait at one place.
+    #[inline(never)]
+    fn count(&mut self, at: usize) {
+        let open = &mut self.open[usize::from(self.alike[at].open)];
+        let has_whole = open.has_whole(&self.alike);
+        open.count(&mut self.alike[at], has_whole, self.blocks.slices.get_mut(self.block));
+    }
+
+    /// Counts all that wait; a block of time is over.
     fn flush(&mut self) {
         for open in &mut self.open {
-            open.flush(self.blocks.slices.get_mut(self.block));
+            let has_whole = open.has_whole(&self.alike);
+            for at in 0..open.alike.len() {
+                let alike = &mut self.alike[usize::from(open.alike[at])];
+                if !alike.list.is_empty() {
+                    open.count(alike, has_whole, self.blocks.slices.get_mut(self.block));
+                }
+                alike.was_counted = false;
+            }
         }
     }
 }
 
 impl Open {
-    fn flush(&mut self, mut block: Option<&mut Block>) {
-        for list in self.waiting.lists() {
-            let sketches = block.as_mut().map(|block| block.cell_mut(self.key));
-            count(list, &mut self.cell, &mut self.parts, self.has_whole, sketches);
-        }
-        self.has_whole = false;
+    /// Whether the Q of one in this block is known.
+    fn has_whole(&self, alike: &[Alike]) -> bool {
+        let mut mine = self.alike.iter().map(|&at| &alike[usize::from(at)]);
+        mine.any(|alike| alike.list.knows(Moment::Queue) && (alike.was_counted || !alike.list.is_empty()))
+    }
+
+    fn count(&mut self, alike: &mut Alike, has_whole: bool, block: Option<&mut Block>) {
+        alike.was_counted = true;
+        let Open { key, cell, parts, .. } = self;
+        cell.ios += alike.list.len() as u64;
+        cell.bytes += std::mem::take(&mut alike.bytes);
+        cell.errors += u64::from(std::mem::take(&mut alike.errors));
+        let mut unkept = Default::default();
+        let sketches = block.map_or(&mut unkept, |block| block.cell_mut(*key));
+        alike.list.count(parts, |stage, durations| {
+            cell.stage_mut(stage).record_known(durations);
+            // What blocks serve compares Q2C, and G2C only for want of it.
+            if stage != Stage::G2C || !has_whole {
+                sketches[stage as usize].record_known(durations);
+            }
+        });
     }
 }
 
-fn count(
-    list: &mut List,
-    cell: &mut Cell,
-    parts: &mut Parts,
-    has_whole: bool,
-    sketches: Option<&mut [StageSketch; Stage::COUNT]>,
-) {
-    let mut unkept = Default::default();
-    let sketches = sketches.unwrap_or(&mut unkept);
-    list.count(parts, |stage, durations| {
-        cell.stage_mut(stage).record_known(durations);
-        // What blocks serve compares Q2C, and G2C only for want of it.
-        if stage != Stage::G2C || !has_whole {
-            sketches[stage as usize].record_known(durations);
-        }
-    });
+#[inline]
+fn place_of(key: CellKey, known: u8) -> usize {
+    (usize::from(key.classes.0) * SIZES + usize::from(key.size.0)) * SETS + usize::from(known) % SETS
 }
 
 impl StageSketch {
     fn record_known(&mut self, durations: &Durations<'_>) {
-        self.counts.record_all(durations.values_ns);
+        self.counts.record_known(durations);
         self.sum_ns = self.sum_ns.saturating_add(u64::try_from(durations.sum_ns).unwrap_or(u64::MAX));
     }
 

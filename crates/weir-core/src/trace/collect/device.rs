@@ -42,6 +42,9 @@ pub struct DeviceCollector {
     slice: usize,
     slice_start_ns: u64,
     slice_end_ns: u64,
+    /// Depth × time of this slice that is not in it yet, for those queued and those issued.
+    area_queue_ns: u64,
+    area_issue_ns: u64,
     last_queue_ns: Option<u64>,
     request_d2c: [Batched<Distribution>; Direction::COUNT],
     request_q2c: [Batched<Distribution>; Direction::COUNT],
@@ -66,6 +69,8 @@ impl DeviceCollector {
             slice: 0,
             slice_start_ns: 0,
             slice_end_ns: 0,
+            area_queue_ns: 0,
+            area_issue_ns: 0,
             last_queue_ns: None,
             request_d2c: Default::default(),
             request_q2c: Default::default(),
@@ -224,6 +229,8 @@ impl DeviceCollector {
         }
         self.count_events();
         other.count_events();
+        self.close_slice();
+        other.close_slice();
         let theirs = std::mem::take(&mut other.out);
         self.note_time(theirs.start_ns);
         self.out.start_ns = self.out.start_ns.min(theirs.start_ns);
@@ -246,6 +253,7 @@ impl DeviceCollector {
         self.count_events();
         self.pass_queue(self.out.end_ns);
         self.pass_issue(self.out.end_ns);
+        self.close_slice();
         let mut device = self.out;
         self.cells.finish(device.device, table, &mut device);
         let d2c = self.request_d2c.map(Batched::finish).into_iter();
@@ -277,11 +285,21 @@ impl DeviceCollector {
             self.out.start_ns = time_ns;
         }
         self.out.start_ns = self.out.start_ns.min(time_ns);
+        self.close_slice();
         self.slice = self.out.timeline.index(time_ns, SLICES_MAX);
         self.slice_end_ns = self.out.timeline.end_ns(self.slice);
         self.slice_start_ns = self.slice_end_ns.saturating_sub(self.out.timeline.width_ns);
         self.pass_queue(time_ns);
         self.pass_issue(time_ns);
+    }
+
+    /// Puts into the slice what was kept beside it.
+    fn close_slice(&mut self) {
+        let areas_ns = [std::mem::take(&mut self.area_queue_ns), std::mem::take(&mut self.area_issue_ns)];
+        if let Some(slice) = self.out.timeline.slices.get_mut(self.slice) {
+            slice.depth_queue_area_ns = slice.depth_queue_area_ns.saturating_add(areas_ns[0]);
+            slice.depth_issue_area_ns = slice.depth_issue_area_ns.saturating_add(areas_ns[1]);
+        }
     }
 
     #[inline]
@@ -315,12 +333,8 @@ impl DeviceCollector {
     #[inline]
     fn pass_queue(&mut self, time_ns: u64) {
         let (since_ns, depth) = self.depth_queue.pass(time_ns);
-        if since_ns >= self.slice_start_ns
-            && time_ns < self.slice_end_ns
-            && let Some(slice) = self.out.timeline.slices.get_mut(self.slice)
-        {
-            add_within(&mut slice.depth_queue_area_ns, since_ns, time_ns, depth);
-            return;
+        if since_ns >= self.slice_start_ns && time_ns < self.slice_end_ns {
+            return add_within(&mut self.area_queue_ns, since_ns, time_ns, depth);
         }
         add_area(&mut self.out.timeline, self.slice, since_ns, time_ns, depth, |s| {
             &mut s.depth_queue_area_ns
@@ -330,12 +344,8 @@ impl DeviceCollector {
     #[inline]
     fn pass_issue(&mut self, time_ns: u64) {
         let (since_ns, depth) = self.depth_issue.pass(time_ns);
-        if since_ns >= self.slice_start_ns
-            && time_ns < self.slice_end_ns
-            && let Some(slice) = self.out.timeline.slices.get_mut(self.slice)
-        {
-            add_within(&mut slice.depth_issue_area_ns, since_ns, time_ns, depth);
-            return;
+        if since_ns >= self.slice_start_ns && time_ns < self.slice_end_ns {
+            return add_within(&mut self.area_issue_ns, since_ns, time_ns, depth);
         }
         add_area(&mut self.out.timeline, self.slice, since_ns, time_ns, depth, |s| {
             &mut s.depth_issue_area_ns

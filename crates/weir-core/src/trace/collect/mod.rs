@@ -30,24 +30,41 @@ use senders::Senders;
 const DEVICES_MAX: usize = 256;
 /// Places that spare the search for a device.
 const RECENT: usize = 16;
+const NOWHERE: usize = usize::MAX;
 /// Thread names remembered.
 const NAMES_MAX: usize = 1 << 16;
 
 /// Collects what a [`super::Matcher`] finds. Several can work on different devices or recordings at once, and be
 /// [merged](Collector::merge) in the end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Collector {
     totals: Analysis,
     devices: Vec<DeviceCollector>,
     /// Where the last remap came from.
     last_above: DeviceNumber,
-    /// Devices of late, by some bits of their numbers.
-    recent: [usize; RECENT],
+    /// Devices of late and where they are, by some bits of their numbers.
+    recent: [(DeviceNumber, usize); RECENT],
     names: HashMap<u32, String>,
     device_names: HashMap<DeviceNumber, String>,
     threads: Senders,
     cgroups: Senders,
     unsent: Senders,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Collector {
+            totals: Analysis::default(),
+            devices: Vec::new(),
+            last_above: DeviceNumber::default(),
+            recent: [(DeviceNumber::default(), NOWHERE); RECENT],
+            names: HashMap::new(),
+            device_names: HashMap::new(),
+            threads: Senders::default(),
+            cgroups: Senders::default(),
+            unsent: Senders::default(),
+        }
+    }
 }
 
 /// Gives everything to two sinks: statistics and rows, say.
@@ -128,20 +145,21 @@ impl Collector {
     #[inline]
     fn device(&mut self, number: DeviceNumber) -> Option<&mut DeviceCollector> {
         let place = place_of(number);
-        if self.devices.get(self.recent[place]).is_none_or(|device| device.number() != number) {
-            self.recent[place] = self.find(number)?;
-        }
-        self.devices.get_mut(self.recent[place])
+        let (known, at) = self.recent[place];
+        let at = if known == number && at != NOWHERE { at } else { self.find(number, place)? };
+        self.devices.get_mut(at)
     }
 
     #[cold]
-    fn find(&mut self, number: DeviceNumber) -> Option<usize> {
+    fn find(&mut self, number: DeviceNumber, place: usize) -> Option<usize> {
         let found = self.devices.iter().position(|device| device.number() == number);
         if found.is_none() && self.devices.len() < DEVICES_MAX {
             self.devices.push(DeviceCollector::new(number));
-            return Some(self.devices.len() - 1);
         }
-        found
+        let at =
+            found.or_else(|| (self.devices.last()?.number() == number).then(|| self.devices.len() - 1))?;
+        self.recent[place] = (number, at);
+        Some(at)
     }
 }
 

@@ -39,20 +39,41 @@ impl Waiting {
         let at = &mut self.place[known as usize % SETS];
         if *at == NONE {
             *at = self.lists.len() as u8;
-            self.lists.push(List { known, times: Vec::new() });
+            self.lists.push(List::new(known));
         }
         let list = &mut self.lists[*at as usize];
-        list.times.push(*times);
-        (list.times.len() >= batch.min(BATCH_MAX)).then_some(list)
+        (list.push(times) >= batch.min(BATCH_MAX)).then_some(list)
     }
 
     /// All that wait.
     pub fn lists(&mut self) -> impl Iterator<Item = &mut List> {
-        self.lists.iter_mut().filter(|list| !list.times.is_empty())
+        self.lists.iter_mut().filter(|list| !list.is_empty())
     }
 }
 
 impl List {
+    /// None that know the moments `known` ([`Times::known`]).
+    pub fn new(known: u8) -> List {
+        List { known, times: Vec::new() }
+    }
+
+    /// Adds a piece; how many there are now. They are to be counted before they are more than [`BATCH_MAX`].
+    #[inline]
+    pub fn push(&mut self, times: &Times) -> usize {
+        self.times.push(*times);
+        self.times.len()
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
     /// Whether they know a moment.
     pub fn knows(&self, moment: Moment) -> bool {
         self.known & (1 << moment as u8) != 0

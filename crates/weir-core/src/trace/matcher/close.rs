@@ -8,6 +8,8 @@ use crate::trace::{Bio, Moment, Piece, Request, Sink, Times};
 
 /// So many events go by between two looks at what has been silent for long.
 const TICKS: u32 = 64;
+/// So many looks, once all is seen, in the time after which something is given up.
+const LOOKS: u64 = 1024;
 
 impl Matcher {
     /// A request is at its true end; it is found nowhere any more but by its identities.
@@ -239,22 +241,26 @@ impl Matcher {
             self.give_up_oldest(Reason::NoC, sink);
         }
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(TICKS) {
-            self.give_up_silent(sink);
+        if self.ticks.is_multiple_of(TICKS) && self.now_ns >= self.next_look_ns && self.give_up_silent(sink) {
+            self.next_look_ns = self.now_ns.saturating_add(self.limits.silent_ns / LOOKS);
         }
     }
 
-    fn give_up_silent(&mut self, sink: &mut impl Sink) {
+    /// Gives up what has been silent for too long, a bounded number at a time. Says whether that was all of it.
+    #[inline(never)]
+    fn give_up_silent(&mut self, sink: &mut impl Sink) -> bool {
         let silent_ns = self.limits.silent_ns;
-        for _ in 0..TICKS {
-            let Some(id) = self.requests.oldest() else { break };
-            if self.now_ns.saturating_sub(self.requests[id].last_ns) <= silent_ns {
-                break;
-            }
+        let (mut requests, mut parts) = (TICKS, TICKS);
+        while requests > 0
+            && let Some(id) = self.requests.oldest()
+            && self.now_ns.saturating_sub(self.requests[id].last_ns) > silent_ns
+        {
             self.lose_request(id, Reason::NoC, sink);
+            requests -= 1;
         }
-        for _ in 0..TICKS {
-            let Some(id) = self.parts.oldest() else { break };
+        while parts > 0
+            && let Some(id) = self.parts.oldest()
+        {
             let part = &self.parts[id];
             if part.request != NONE {
                 // It goes with its request.
@@ -264,7 +270,9 @@ impl Matcher {
             } else {
                 break;
             }
+            parts -= 1;
         }
+        requests > 0 && parts > 0
     }
 
     fn give_up_oldest(&mut self, reason: Reason, sink: &mut impl Sink) -> bool {

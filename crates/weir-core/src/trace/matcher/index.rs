@@ -170,17 +170,34 @@ impl Index {
     /// The first of `key`, and whether there are more.
     #[inline]
     pub(super) fn first(&self, key: Key) -> Option<(Id, bool)> {
+        let slot = self.home(key);
+        let entry = &self.entries[slot];
+        if entry.is_empty() {
+            return None;
+        }
+        // Most often it is at home and alone.
+        if entry.key() == key && self.entries[self.next(slot)].is_empty() {
+            self.hint.set(Hint { slot, is_sole: true });
+            return Some((entry.id, false));
+        }
+        self.first_of_many(key, slot)
+    }
+
+    #[inline(never)]
+    fn first_of_many(&self, key: Key, home: usize) -> Option<(Id, bool)> {
         let (mut first, mut same, mut at_place) = (usize::MAX, 0, 0);
-        let mut slot = self.home(key);
+        let mut slot = home;
         loop {
             let entry = &self.entries[slot];
             if entry.is_empty() {
                 break;
             }
-            at_place += u32::from(entry.is_at_place_of(key));
-            if entry.key() == key {
-                first = if same == 0 { slot } else { first };
-                same += 1;
+            if entry.is_at_place_of(key) {
+                at_place += 1;
+                if entry.tag == key.tag {
+                    first = if same == 0 { slot } else { first };
+                    same += 1;
+                }
             }
             slot = self.next(slot);
         }

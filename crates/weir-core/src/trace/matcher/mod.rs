@@ -64,6 +64,8 @@ pub struct Matcher {
     beyond: u64,
     ticks: u32,
     now_ns: u64,
+    /// When to look again for what has been silent for long.
+    next_look_ns: u64,
 }
 
 impl Default for Matcher {
@@ -98,6 +100,7 @@ impl Matcher {
             beyond: 0,
             ticks: 0,
             now_ns: 0,
+            next_look_ns: 0,
         }
     }
 
