@@ -6,9 +6,9 @@
 
 pub mod control;
 pub mod experiment;
+pub mod json;
 pub mod knob;
 pub mod oltp;
-pub mod report;
 pub mod result;
 pub mod stats;
 pub mod stop;

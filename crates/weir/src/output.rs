@@ -11,9 +11,9 @@ use weir_core::control::{self, History};
 use weir_core::experiment::Study;
 use weir_core::experiment::study::KIND;
 use weir_core::oltp::{self, OltpRecord, OltpResult, is_oltp};
-use weir_core::report::{csv, doctor_text, fio_json, json, text};
 use weir_core::result::{self, Record};
 use weir_core::verdict;
+use weir_report::{csv, doctor_text, fio_json, json, text};
 
 use crate::failure::{Lacking, Usage};
 

@@ -253,7 +253,7 @@ fn parse(text: &[u8], path: &Path) -> Result<Record, String> {
         && let Ok(additions) = fs::read(path.with_extension(SECONDS))
     {
         let damaged = |error: serde_json::Error| format!("damaged: {error}");
-        let mut whole: History = serde_json::from_value(record.extra.take()).map_err(damaged)?;
+        let mut whole: History = weir_core::json::typed(&record.extra.take()).map_err(damaged)?;
         whole.take_in(&String::from_utf8_lossy(&additions));
         record.extra = serde_json::to_value(&whole).map_err(damaged)?;
     }

@@ -204,7 +204,7 @@ impl History {
     /// `false`: something could not be read.
     pub fn take_in(&mut self, lines: &str) -> bool {
         for line in lines.lines() {
-            match serde_json::from_str(line) {
+            match crate::json::parse(line) {
                 Ok(Addition::Seconds { device, seconds }) => match self.devices.get_mut(device) {
                     Some(device) => device.seconds.extend(seconds),
                     None => return false,
@@ -286,7 +286,7 @@ impl History {
         if schema != SCHEMA {
             return Err(format!("the history's schema is {schema}, this weir reads {SCHEMA}"));
         }
-        History::deserialize(extra).map_err(|error| format!("the history is damaged: {error}"))
+        crate::json::typed(extra).map_err(|error| format!("the history is damaged: {error}"))
     }
 }
 

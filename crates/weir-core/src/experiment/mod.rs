@@ -27,8 +27,8 @@ pub mod simulate;
 pub mod space;
 pub mod study;
 pub mod sweep;
-#[cfg(test)]
-pub(crate) mod synthetic;
+#[cfg(any(test, feature = "samples"))]
+pub mod synthetic;
 mod words;
 
 pub use ab::{Ab, AbPlan, Claim};

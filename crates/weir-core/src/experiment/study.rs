@@ -86,7 +86,7 @@ impl<'a> Study<'a> {
         }
         let unreadable = |why: String| NotAnExperiment::Extra { id: id(), why };
         let experiment: Experiment =
-            serde_json::from_value(record.extra.clone()).map_err(|error| unreadable(error.to_string()))?;
+            crate::json::typed(&record.extra).map_err(|error| unreadable(error.to_string()))?;
         if experiment.schema != SCHEMA {
             return Err(unreadable(format!("its schema is `{}`", experiment.schema)));
         }

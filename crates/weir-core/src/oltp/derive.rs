@@ -24,7 +24,7 @@ impl OltpRecord {
         if found != record::SCHEMA {
             return Err(format!("its schema is {found}, this weir reads {}", record::SCHEMA));
         }
-        serde_json::from_value(record.extra.clone()).map_err(|error| format!("damaged: {error}"))
+        crate::json::typed(&record.extra).map_err(|error| format!("damaged: {error}"))
     }
 }
 

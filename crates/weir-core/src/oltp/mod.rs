@@ -12,8 +12,8 @@ pub mod limits;
 pub mod record;
 pub mod result;
 pub mod rows;
-#[cfg(test)]
-pub(crate) mod samples;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 pub mod schema;
 pub mod size;
 pub mod spec;

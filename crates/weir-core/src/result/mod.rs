@@ -6,8 +6,8 @@ pub mod difference;
 pub mod intervals;
 pub mod record;
 pub mod run_result;
-#[cfg(test)]
-pub(crate) mod samples;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 pub mod series;
 #[cfg(test)]
 mod tests;

@@ -42,8 +42,8 @@ impl Random {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod simulate {
+#[cfg(any(test, feature = "samples"))]
+pub mod simulate {
     //! Synthetic series for the tests of this folder.
 
     use super::Random;

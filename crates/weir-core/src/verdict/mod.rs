@@ -53,9 +53,8 @@ pub fn from_record(record: &Record) -> Result<DoctorReport, NotADoctorsRecord> {
         part,
         why: error.to_string(),
     };
-    let notes: DoctorNotes = serde_json::from_value(record.extra.clone()).map_err(|e| part("extra", e))?;
-    let conditions: Conditions =
-        serde_json::from_value(record.conditions.clone()).map_err(|e| part("conditions", e))?;
+    let notes: DoctorNotes = crate::json::typed(&record.extra).map_err(|e| part("extra", e))?;
+    let conditions: Conditions = crate::json::typed(&record.conditions).map_err(|e| part("conditions", e))?;
     Ok(report(record, &notes, &conditions))
 }
 
@@ -101,7 +100,7 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
     }
 }
 
-#[cfg(test)]
-pub(crate) mod synthetic;
+#[cfg(any(test, feature = "samples"))]
+pub mod synthetic;
 #[cfg(test)]
 mod tests;

@@ -110,7 +110,7 @@ impl Known {
 /// The doctor's depth curves; its bulk reads and writes stand as curves of one depth.
 fn of_doctor(record: &Record) -> Vec<Curve> {
     let Ok(report) = super::from_record(record) else { return Vec::new() };
-    let Ok(notes) = serde_json::from_value::<DoctorNotes>(record.extra.clone()) else { return report.curves };
+    let Ok(notes) = crate::json::typed::<DoctorNotes>(&record.extra) else { return report.curves };
     let bulk = notes.steps.iter().zip(&record.jobs).filter_map(|(step, job)| match step.kind {
         StepKind::SequentialRead => Some((StepKind::ReadDepth, job)),
         StepKind::SequentialWrite => Some((StepKind::WriteDepth, job)),
@@ -154,7 +154,7 @@ fn grouped(jobs: Vec<(StepKind, &JobRecord)>) -> Vec<Curve> {
 
 /// Whether a record was measured on this device, as far as name, size, model and backing file tell.
 pub fn is_about(record: &Record, device: &Layer) -> bool {
-    let Ok(conditions) = serde_json::from_value::<Conditions>(record.conditions.clone()) else {
+    let Ok(conditions) = crate::json::typed::<Conditions>(&record.conditions) else {
         return false;
     };
     let Some(target) = conditions.target else { return false };

@@ -90,43 +90,10 @@ fn statement(when: &str, s: &CommitStages, m: &Measurement, limited: bool) -> St
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use crate::result::Record;
-    use crate::trace::{Cell, ClassSet, Flags, Key, SizeClass, Stage, StageTable};
+mod tests {
     use crate::verdict::doctor::Topic;
     use crate::verdict::from_record;
-    use crate::verdict::synthetic::throttled_and_flooded;
-
-    fn count(table: &mut StageTable, flags: Flags, bytes: u32, ios: u64, stages: [(Stage, u64); 3]) {
-        let classes = ClassSet::of(flags, bytes);
-        let key = Key { device: Default::default(), classes, size: SizeClass::of(bytes) };
-        let cell: &mut Cell = table.cell_mut(key);
-        for _ in 0..ios {
-            stages.iter().for_each(|&(stage, ns)| cell.stage_mut(stage).record(ns));
-            cell.ios += 1;
-        }
-    }
-
-    /// A record with the stages of its first idle commits: a fifth in the queue, three tenths in the device, a tenth in
-    /// the flush.
-    pub(crate) fn with_stages() -> Record {
-        let mut record = throttled_and_flooded().record(Vec::new());
-        let report = from_record(&record).unwrap();
-        let idle = report.flood.as_ref().unwrap().effects[0].idle.clone();
-        let mut table = StageTable::default();
-        let (n, part) = (idle.n, (idle.mean_ns / 10.0) as u64);
-        let stages =
-            |queue, device| [(Stage::G2DAll, queue), (Stage::D2C, device), (Stage::G2C, queue + device)];
-        let sync_write = Flags(Flags::WRITE.0 | Flags::SYNC.0);
-        count(&mut table, sync_write, 16 << 10, n, stages(2 * part, 3 * part));
-        count(&mut table, Flags::FLUSH, 0, n, stages(0, part));
-        // A flood's own writes, which no commit waits for.
-        count(&mut table, Flags::WRITE, 1 << 20, n, stages(1 << 40, 1 << 40));
-        let steps = record.extra["steps"].as_array_mut().unwrap();
-        let step = steps.iter_mut().find(|step| step["id"] == idle.measurement.as_str()).unwrap();
-        step["stages"] = serde_json::to_value(&table).unwrap();
-        record
-    }
+    use crate::verdict::synthetic::{throttled_and_flooded, with_stages};
 
     #[test]
     fn a_commits_time_is_divided_and_a_floods_writes_are_not_its_own() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::doctor::{FloodPhase, FloodSample, PhaseKind};
+use super::from_record;
 use super::notes::{Bar, DoctorNotes, FloodNotes, Others, StepKind, StepNote, SyncPath};
 use crate::result::Record;
 use crate::result::record::{
@@ -12,6 +13,7 @@ use crate::result::record::{
 };
 use crate::stats::Histogram;
 use crate::target::{Conditions, FileSystem, Layer, LayerKind, Queue, TargetFacts, Throttle};
+use crate::trace::{Cell, ClassSet, Flags, Key, SizeClass, Stage, StageTable};
 use crate::units::Bytes;
 use crate::workload::Job;
 use crate::workload::spec::BlockSize;
@@ -19,14 +21,19 @@ use crate::workload::spec::BlockSize;
 /// A record in the making.
 pub struct Lab {
     jobs: Vec<JobRecord>,
+    /// What the doctor notes beside its jobs.
     pub notes: DoctorNotes,
+    /// The machine.
     pub conditions: Conditions,
 }
 
 /// How one step behaved: operations a second, their latency, and a slowest one in every hundred and one.
 pub struct Behaviour {
+    /// Operations a second.
     pub iops: f64,
+    /// Latency of most, ns.
     pub usual_ns: u64,
+    /// Latency of the slowest, ns.
     pub slow_ns: u64,
 }
 
@@ -201,4 +208,34 @@ pub fn throttled_and_flooded() -> Lab {
 
 fn quick(iops: f64) -> Behaviour {
     Behaviour { iops, usual_ns: (1e10 / iops) as u64, slow_ns: (1.5e10 / iops) as u64 }
+}
+
+fn count(table: &mut StageTable, flags: Flags, bytes: u32, ios: u64, stages: [(Stage, u64); 3]) {
+    let classes = ClassSet::of(flags, bytes);
+    let key = Key { device: Default::default(), classes, size: SizeClass::of(bytes) };
+    let cell: &mut Cell = table.cell_mut(key);
+    for _ in 0..ios {
+        stages.iter().for_each(|&(stage, ns)| cell.stage_mut(stage).record(ns));
+        cell.ios += 1;
+    }
+}
+
+/// A record with the stages of its first idle commits: a fifth in the queue, three tenths in the device, a tenth in
+/// the flush.
+pub fn with_stages() -> Record {
+    let mut record = throttled_and_flooded().record(Vec::new());
+    let report = from_record(&record).unwrap();
+    let idle = report.flood.as_ref().unwrap().effects[0].idle.clone();
+    let mut table = StageTable::default();
+    let (n, part) = (idle.n, (idle.mean_ns / 10.0) as u64);
+    let stages = |queue, device| [(Stage::G2DAll, queue), (Stage::D2C, device), (Stage::G2C, queue + device)];
+    let sync_write = Flags(Flags::WRITE.0 | Flags::SYNC.0);
+    count(&mut table, sync_write, 16 << 10, n, stages(2 * part, 3 * part));
+    count(&mut table, Flags::FLUSH, 0, n, stages(0, part));
+    // A flood's own writes, which no commit waits for.
+    count(&mut table, Flags::WRITE, 1 << 20, n, stages(1 << 40, 1 << 40));
+    let steps = record.extra["steps"].as_array_mut().unwrap();
+    let step = steps.iter_mut().find(|step| step["id"] == idle.measurement.as_str()).unwrap();
+    step["stages"] = serde_json::to_value(&table).unwrap();
+    record
 }

@@ -68,7 +68,7 @@ impl Layout {
     }
 
     pub fn identity(&self) -> Option<Identity> {
-        serde_json::from_str(&fs::read_to_string(self.0.join(IDENTITY)).ok()?).ok()
+        weir_core::json::parse(&fs::read_to_string(self.0.join(IDENTITY)).ok()?).ok()
     }
 
     pub fn write_identity(&self, identity: &Identity) -> Result<(), SandboxError> {

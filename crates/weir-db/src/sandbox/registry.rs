@@ -103,7 +103,7 @@ fn list_in(base: &Path) -> Vec<Listed> {
     let listed = |entry: fs::DirEntry| {
         let run = entry.path();
         let text = fs::read_to_string(run.join(MARKER)).ok()?;
-        let marker: Marker = serde_json::from_str(&text).ok()?;
+        let marker: Marker = weir_core::json::parse(&text).ok()?;
         let abandoned = !marker.owner.as_ref().is_some_and(ProcessId::is_alive);
         Some(Listed { marker, run, abandoned })
     };

@@ -2,11 +2,11 @@
 
 use weir_core::knob::catalog::{self, CATALOG};
 use weir_core::knob::owner::Configuration;
+use weir_core::knob::plan::between;
 use weir_core::knob::{
     Became, Kind, KnobName, Owner, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value,
     plan as core_plan,
 };
-use weir_core::report::text::knobs::between;
 use weir_core::target::TargetFacts;
 
 use super::dirty;

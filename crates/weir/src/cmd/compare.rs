@@ -1,8 +1,8 @@
 //! `weir compare`.
 
 use weir_core::oltp::{self, is_oltp};
-use weir_core::report::{json, text};
 use weir_core::result;
+use weir_report::{json, text};
 
 use crate::cli::compare::{Args, Format};
 use crate::failure::{Lacking, Outcome, Usage};

@@ -15,7 +15,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir_core::report::html;
 use weir_core::result::Record;
 use weir_core::units::Bytes;
 use weir_core::verdict::notes::{self, DatabaseNote, DoctorNotes};
@@ -23,6 +22,7 @@ use weir_core::verdict::{self, DoctorReport};
 use weir_host::knob::{Journal, recover_stale};
 use weir_io::runner::Stop;
 use weir_io::scratch::{Scratch, remove_abandoned};
+use weir_report::html;
 
 use self::examine::Examination;
 use self::flood::{Consent, FloodTrial, Quiet};

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use weir_core::experiment::Study;
 use weir_core::oltp::is_oltp;
-use weir_core::report::html;
 use weir_core::result::Record;
 use weir_core::verdict;
+use weir_report::html;
 
 use crate::cli::report::Args;
 use crate::failure::{Lacking, Outcome, Usage};

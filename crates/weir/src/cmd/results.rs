@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use weir_core::report::text;
+use weir_report::text;
 
 use crate::cli::results::{Args, Command};
 use crate::failure::{Lacking, Outcome, Usage};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use weir_core::control::{Action, Branch, Decision, Effect, Mood, Noted, Second};
-use weir_core::report::guard as words;
 use weir_core::units::{Nanos, megabytes_per_second, per_second};
+use weir_report::guard as words;
 
 /// Value of `schema` in each JSON line.
 pub const SCHEMA: &str = "weir.guard.log/1";

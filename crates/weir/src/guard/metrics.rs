@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use weir_core::control::{DeviceState, SensorSource, Standing, State};
-use weir_core::report::guard as words;
+use weir_report::guard as words;
 
 /// Content type of what [`exposition`] writes.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

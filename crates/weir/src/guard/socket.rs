@@ -70,7 +70,7 @@ impl Client {
         if read == 0 {
             return Ok(None);
         }
-        serde_json::from_str(&line).map(Some).map_err(|error| {
+        weir_core::json::parse(&line).map(Some).map_err(|error| {
             let why = format!("its answer cannot be understood: {error}");
             lacking(&path(), &why)
         })

@@ -1,8 +1,8 @@
 //! What the guard tells: decisions and minutes to stderr and the log file, lines to the history.
 
 use weir_core::control::{History, Noted, Standing, State};
-use weir_core::report::guard as words;
 use weir_core::units::Nanos;
+use weir_report::guard as words;
 
 use super::course::rfc3339;
 use super::log::{Minute, minute_json, noted_json, remark_json, sentence};

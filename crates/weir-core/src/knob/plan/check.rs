@@ -3,6 +3,7 @@
 use super::{Context, Refusal, Step, place};
 use crate::knob::catalog::{self, Kind, Risk, Spec};
 use crate::knob::{KnobName, Reading, Scope, Setting, Value};
+use crate::units::{Bytes, limit};
 
 /// Two pages of 4 KiB: where the machine's own minimum is not known.
 const TWO_PAGES: i64 = 8192;
@@ -152,6 +153,15 @@ pub fn bounds(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>, r
     let narrower_min = machine.and_then(|reading| reading.min).unwrap_or(min);
     let narrower_max = machine.and_then(|reading| reading.max).unwrap_or(max);
     (min.max(narrower_min), max.min(narrower_max))
+}
+
+/// `between 2 MB and 4.9 GB`: what a guard may make of a knob.
+pub fn between(least: &Value, most: &Value) -> String {
+    let said = |value: &Value| match value {
+        Value::Bytes(bytes) => limit(Bytes(*bytes)),
+        other => other.to_string(),
+    };
+    format!("between {} and {}", said(least), said(most))
 }
 
 /// What a knob takes, in words.

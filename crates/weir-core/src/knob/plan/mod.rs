@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::knob::catalog::{self, Kind, ScopeKind, Spec};
 use crate::knob::{KnobName, Reading, Scope, Setting, Value};
 
-pub use check::{Bounds, bounds, range};
+pub use check::{Bounds, between, bounds, range};
 pub use order::ordered;
 
 /// A transaction: writes in order, and what else they touch.

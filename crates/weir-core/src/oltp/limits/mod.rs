@@ -25,7 +25,7 @@ pub use verdict::{Candidate, Confidence, Limit, Verdict};
 pub use waits::{OffCpu, Wait};
 pub use watched::{Counters, CpuTimes, DeviceUse, Evidence, Load, Sessions, SyncUse, TaskTimes, Watched};
 
-#[cfg(test)]
-pub(crate) mod synthetic;
+#[cfg(any(test, feature = "samples"))]
+pub mod synthetic;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,10 @@ mod commits;
 mod flushing;
 mod log;
 mod pool;
+#[cfg(any(test, feature = "samples"))]
+pub mod synthetic;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod waits;
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use weir_core::oltp::Dialect;
 use weir_core::oltp::vitals::Vitals;
-use weir_core::report::db_doctor_text::db_doctor;
 use weir_core::stop::Stop;
 use weir_core::target::{Load, TargetFacts};
 use weir_core::verdict::db::{self, Examination};
@@ -13,6 +12,7 @@ use weir_db::database::is_local;
 use weir_db::vitals::{LOOK, Watch};
 use weir_db::{DbError, Server};
 use weir_host::Host;
+use weir_report::db_doctor_text::db_doctor;
 
 use super::server;
 use crate::cli::db::doctor::{Args, Format};

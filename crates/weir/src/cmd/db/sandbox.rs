@@ -6,9 +6,9 @@ use std::process::{Child, Command as Process, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use weir_core::report::text::table;
 use weir_core::stop::Stop;
 use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxError, SandboxSpec};
+use weir_report::text::table;
 
 use crate::cli::db::sandbox::{Args, Command, ServerArgs};
 use crate::failure::{Lacking, Outcome, ServerFailed, Usage};

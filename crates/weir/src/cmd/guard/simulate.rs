@@ -7,8 +7,8 @@ use serde_json::json;
 use weir_core::control::plant::score::{self, Score};
 use weir_core::control::plant::{Event, Law, PlantSpec, Script, scenario, simulate};
 use weir_core::control::{Guard, Parameters};
-use weir_core::report::text;
-use weir_core::report::text::Simulated;
+use weir_report::text;
+use weir_report::text::Simulated;
 
 use crate::cli::guard::simulate::{Args, FormatArg, LimitArg};
 use crate::failure::{Outcome, Usage};

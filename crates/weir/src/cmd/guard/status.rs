@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use weir_core::control::{DeviceState, State};
-use weir_core::report::guard as words;
 use weir_core::units::{Bytes, Nanos, megabytes_per_second, per_second, significant};
+use weir_report::guard as words;
 
 use crate::cli::guard::status::Args;
 use crate::failure::Outcome;

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_core::control::State;
-use weir_core::report::text::guard_watch::{self, Courses};
 use weir_io::runner::Stop;
+use weir_report::text::guard_watch::{self, Courses};
 
 use crate::cli::guard::watch::Args;
 use crate::failure::Outcome;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use weir_core::knob::persist::{self, Keeper, Kept, Persisted};
 use weir_core::knob::{KnobName, Value};
-use weir_core::report::text;
 use weir_host::Host;
 use weir_host::knob;
+use weir_report::text;
 
 use super::{apply, fail, the_journal};
 use crate::cli::knobs::Apply;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use weir_core::knob::{KnobName, Reading, Scope, catalog};
-use weir_core::report::{json, text};
 use weir_core::target::TargetFacts;
 use weir_host::{Host, knob};
+use weir_report::{json, text};
 
 use crate::failure::{Outcome, Usage};
 use crate::output::print;

@@ -5,10 +5,10 @@ use std::io::{Read, Seek};
 use std::path::Path;
 
 use anyhow::Context;
-use weir_core::report::trace as report;
 use weir_core::target::DeviceNumber;
 use weir_core::trace::Analysis;
 use weir_core::trace::diff::{self, Error, Options};
+use weir_report::trace as report;
 
 use crate::cli::trace::diff::{Args, Format};
 use crate::failure::{Lacking, Outcome, Usage};

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use weir_core::report::text;
 use weir_core::trace::fsync::{Analyst, Report, Sampling, SlowSync};
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
+use weir_report::text;
 use weir_trace::Error;
 use weir_trace::fsync::{Options, Session, Storage};
 

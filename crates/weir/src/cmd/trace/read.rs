@@ -8,8 +8,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::Context;
-use weir_core::report::trace::{self as report, RowFormat, Rows};
 use weir_core::trace::Sink;
+use weir_report::trace::{self as report, RowFormat, Rows};
 
 use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};
 use crate::cmd::report as page;
@@ -62,7 +62,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         print(&rendered(&analysed, &args)?)?;
     }
     if let (Some(path), [one]) = (&args.output.html, analysed.as_slice()) {
-        page::write(path, &weir_core::report::html::trace(&one.analysis, &one.name, &one.notes))?;
+        page::write(path, &weir_report::html::trace(&one.analysis, &one.name, &one.notes))?;
         say!("wrote {}", path.display());
     }
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))

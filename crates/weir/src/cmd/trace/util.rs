@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use weir_core::report::text::trace_util;
 use weir_core::target::{Layer, TargetFacts};
 use weir_core::trace::Row;
 use weir_core::units::Nanos;
 use weir_core::verdict::saturation::{self, Known};
 use weir_host::Host;
 use weir_io::runner::Stop;
+use weir_report::text::trace_util;
 
 use super::devices::named;
 use crate::cli::trace::util::{Args, Format};

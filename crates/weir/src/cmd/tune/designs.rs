@@ -7,9 +7,9 @@ use weir_core::experiment::prune::{Facts, space};
 use weir_core::experiment::race::RacePlan;
 use weir_core::experiment::{AbPlan, Arm, ArmsPlan, Design, Goal, Metric, Study, SweepPlan};
 use weir_core::knob::{KnobName, Setting};
-use weir_core::report::{json, text};
 use weir_core::units::Bytes;
 use weir_io::runner::Stop;
+use weir_report::{json, text};
 
 use super::course::Course;
 use super::trial::Lab;

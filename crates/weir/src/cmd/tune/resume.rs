@@ -78,7 +78,7 @@ fn experiment_of(record: &Record) -> anyhow::Result<Experiment> {
         hint: None,
     };
     let experiment: Experiment =
-        serde_json::from_value(record.extra.clone()).map_err(|error| lacking(error.to_string()))?;
+        weir_core::json::typed(&record.extra).map_err(|error| lacking(error.to_string()))?;
     if experiment.schema != log::SCHEMA {
         let why = format!("its log is {}, this weir reads {}", experiment.schema, log::SCHEMA);
         return Err(lacking(why).into());

@@ -66,7 +66,7 @@ impl Root {
         let path = self.under(Path::new(PATH));
         let Some(text) = read(&path)? else { return Ok(None) };
         let manifest: Manifest =
-            serde_json::from_str(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
+            weir_core::json::parse(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
         match manifest.schema.as_str() {
             SCHEMA => Ok(Some(manifest)),
             other => Err(unreadable(&path, &format!("its schema is {other}, this weir reads {SCHEMA}"))),

@@ -110,7 +110,7 @@ fn with_field(spec: &OltpSpec, key: &str, value: &str) -> anyhow::Result<OltpSpe
         return Err(refused("there is no such field".to_string()).into());
     };
     *field = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::from(value));
-    let spec: OltpSpec = serde_json::from_value(fields).map_err(|error| refused(error.to_string()))?;
+    let spec: OltpSpec = weir_core::json::typed(&fields).map_err(|error| refused(error.to_string()))?;
     weir_core::oltp::validate::spec(&spec).map_err(usage)?;
     Ok(spec)
 }

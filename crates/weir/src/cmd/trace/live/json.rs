@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use weir_core::report;
-use weir_core::report::text::trace_live::About;
 use weir_core::trace::{SlowIo, Stage};
+use weir_report as report;
+use weir_report::text::trace_live::About;
 
 use super::sampler::{Taken, Whole};
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use weir_core::report::text::trace_live::{self, About, Screen};
 use weir_core::trace::{Frame, History, SlowIo};
 use weir_io::runner::Stop;
+use weir_report::text::trace_live::{self, About, Screen};
 
 use super::json;
 use super::sampler::{Taken, Whole};

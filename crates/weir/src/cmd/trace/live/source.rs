@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::report::text::trace_live::About;
 use weir_core::target::Layer;
 use weir_core::trace::{SlowIo, Source, StageTable};
 use weir_core::units::Nanos;
+use weir_report::text::trace_live::About;
 
 use super::{kernel, lacking};
 use crate::cli::trace::live::{Args, Choice};

@@ -1,0 +1,172 @@
+//! Decisions in the words of a DBA: what was done, and why.
+
+use crate::plot::Unit;
+use weir_core::control::{
+    Action, Branch, Decision, Effect, LatencyTarget, Mood, Noted, SensorSource, Standing, Target,
+};
+use weir_core::units::{Nanos, grouped, megabytes_per_second, significant};
+use weir_core::verdict::view::percent;
+
+/// What became of the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It went down.
+    Cut,
+    /// It went up.
+    Raised,
+    /// The limit that was found is back.
+    Released,
+    /// It stayed.
+    None,
+}
+
+impl Change {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Cut => "cut",
+            Change::Raised => "raised",
+            Change::Released => "released",
+            Change::None => "note",
+        }
+    }
+}
+
+/// What was done to the limit: `cut to 12.0 MB`; in shadow, what would have been.
+pub fn done(noted: &Noted) -> Option<String> {
+    let (name, to) = (change(noted).name(), size(moved(noted)?));
+    let would = if matches!(noted.effect, Effect::Shadow { .. }) { "would be " } else { "" };
+    Some(format!("{would}{name} to {to}"))
+}
+
+/// Which way the limit went, or would have gone.
+pub fn change(noted: &Noted) -> Change {
+    let Some(bytes) = moved(noted) else { return Change::None };
+    match &noted.decision {
+        Some(decision) if decision.action == Action::Release => Change::Released,
+        Some(decision) if bytes > decision.inputs.limit_bytes => Change::Raised,
+        _ => Change::Cut,
+    }
+}
+
+/// The limit after it, where one was written or would have been, in bytes.
+pub fn moved(noted: &Noted) -> Option<u64> {
+    match noted.effect {
+        Effect::Written { bytes } | Effect::Shadow { bytes } => Some(bytes),
+        _ => None,
+    }
+}
+
+/// A limit: decimal, as it is usually given.
+pub fn size(bytes: u64) -> String {
+    if bytes < 1_000_000_000 {
+        return Unit::Bytes.value(bytes as f64);
+    }
+    format!("{} GB", significant(bytes as f64 / 1e9))
+}
+
+/// What is to be held: `p99 within 5.0 × idle, 93 % of the rate`.
+pub fn target(target: &Target) -> String {
+    let p99 = match target.p99 {
+        LatencyTarget::Absolute(time) => format!("p99 within {time}"),
+        LatencyTarget::TimesIdle(times) => format!("p99 within {} × idle", significant(times)),
+    };
+    format!("{p99}, and {} of the undisturbed rate", percent(target.keep))
+}
+
+/// How the guard stands to a device, in words.
+pub fn standing(standing: &Standing, mood: Mood) -> String {
+    match (standing, mood) {
+        (Standing::Guarding, Mood::Holding) => "holding".to_string(),
+        (Standing::Guarding, Mood::Released) => "released: the limit is as found".to_string(),
+        (Standing::Shadow, Mood::Holding) => "shadow: would hold".to_string(),
+        (Standing::Shadow, Mood::Released) => "shadow: would leave the limit as found".to_string(),
+        (Standing::StoodDown { why }, _) => format!("stood down: {why}"),
+        (Standing::Gone, _) => "gone: guarded again when it is back".to_string(),
+    }
+}
+
+/// Why something was done or happened, with the figures that it stood on.
+pub fn reason(noted: &Noted) -> String {
+    match (&noted.effect, &noted.decision) {
+        (Effect::Refused { why }, _) => format!("the kernel refused: {why}"),
+        (Effect::StoodDown { why }, _) => format!("stood down: {why}"),
+        (Effect::Gone, _) => "the device is gone".to_string(),
+        (Effect::Back, _) => "the device is back".to_string(),
+        (Effect::Slept { ms }, _) => format!("the machine slept for {}", Nanos(ms * 1_000_000)),
+        (Effect::Remark { what }, _) => what.clone(),
+        (_, Some(decision)) => because(decision),
+        (_, None) => String::new(),
+    }
+}
+
+fn because(decision: &Decision) -> String {
+    let inputs = &decision.inputs;
+    let time = |ns: Option<u64>| ns.map_or("not known".to_string(), |ns| Nanos(ns).to_string());
+    let kept = inputs.kept.map(|kept| format!("{} of the rate kept", percent(kept)));
+    match decision.branch {
+        Branch::Steady => "syncs keep their latency".to_string(),
+        Branch::Draining => {
+            format!("the last cut has yet to show: {} dirty or under way", size(inputs.backlog_bytes))
+        }
+        Branch::Idle => "bulk writers are idle".to_string(),
+        Branch::Arm => "a bulk writer came".to_string(),
+        Branch::OldestSync => format!(
+            "a sync has been under way for {} (target {})",
+            Nanos(inputs.oldest_ns),
+            time(inputs.target_ns)
+        ),
+        Branch::Tail => format!(
+            "p99 {} is over the target of {} (n={})",
+            time(inputs.p99_ns),
+            time(inputs.target_ns),
+            grouped(inputs.syncs)
+        ),
+        Branch::Share => format!("only {}", kept.unwrap_or("a part of the rate kept".to_string())),
+        Branch::RateDrop => {
+            format!("the device accepts only {}", megabytes_per_second(inputs.delivered_bytes_per_second))
+        }
+        Branch::Raise => {
+            let of = inputs.target_ns.map_or(String::new(), |target| format!(" of {}", Nanos(target)));
+            let p99 = inputs.p99_ns.map(|ns| format!("p99 {}{of}", Nanos(ns)));
+            let room: Vec<String> = p99.into_iter().chain(kept).collect();
+            if room.is_empty() {
+                "there is room".to_string()
+            } else {
+                format!("there is room: {}", room.join(", "))
+            }
+        }
+        Branch::OwnWrites => {
+            format!("the protected wait for their own pages, {} of their time", percent(inputs.own_share))
+        }
+        Branch::Unneeded => "no sync came lately: bulk writers get more, in the end everything".to_string(),
+        Branch::Checkpoint => "the bulk writer is the protected database itself".to_string(),
+        Branch::Infeasible => format!(
+            "this limit cannot hold the target: p99 {} of {} at {}",
+            time(inputs.p99_ns),
+            time(inputs.target_ns),
+            size(inputs.limit_bytes)
+        ),
+        Branch::Silent => "the sensor is silent".to_string(),
+        Branch::Probe => "a moment at the floor, to learn what syncs do undisturbed".to_string(),
+        Branch::Tip => format!(
+            "{} at a limit that held: a moment at the floor, to make syncs fast again",
+            kept.map_or("syncs became slow".to_string(), |kept| format!("only {kept}"))
+        ),
+    }
+}
+
+/// Where latencies come from, in words.
+pub fn sensor(source: SensorSource) -> &'static str {
+    match source {
+        SensorSource::Syscalls => "the protected processes' system calls, by eBPF",
+        SensorSource::Canary => "a canary: a small write and sync of weir's own",
+        SensorSource::Diskstats => "the device's counters alone",
+    }
+}
+
+/// A branch by its name, as it stands in logs, metrics and JSON.
+pub fn branch(branch: Branch) -> String {
+    let name = serde_json::to_value(branch).ok();
+    name.and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
+}

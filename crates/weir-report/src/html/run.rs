@@ -1,0 +1,99 @@
+//! The page of a run of `bench` or `fileio`.
+
+use super::job::View;
+use super::{Page, conditions, date, facts_table, job, page, remark_note, section};
+use crate::plot::escape;
+use crate::text::{self, layout::shell};
+use weir_core::result::record::FloodRecord;
+use weir_core::result::{Record, RunResult, derive};
+use weir_core::units::{Bytes, Nanos};
+
+/// Draws a whole run as one HTML document.
+pub fn run(record: &Record) -> String {
+    let result = derive(record);
+    let views: Vec<View<'_>> =
+        record.jobs.iter().zip(&result.jobs).map(|(raw, result)| View { raw, result }).collect();
+    let mut body = opening(record, &result);
+    for (i, view) in views.iter().enumerate() {
+        let id = format!("job-{}", i + 1);
+        let shown = job::html(&id, *view, &record.floods, views.len());
+        let part = if views.len() == 1 {
+            section(&id, "What was measured", &shown)
+        } else {
+            let heading = format!("{}: {}", view.raw.job.name, job::what(view.raw));
+            section(&id, &heading, &(super::paragraph(job::sentence(view.result)) + &shown))
+        };
+        body.push_str(&part);
+    }
+    if !record.floods.is_empty() {
+        body.push_str(&section("flood", "Flood", &facts_table(&floods(&record.floods))));
+    }
+    body.push_str(&under_which_conditions(record));
+    body.push_str(&section("again", "How to run it again", &again(record)));
+    page(&Page {
+        title: format!("weir {}: {}", record.kind, headline(record)),
+        kind: record.kind.clone(),
+        date: date(&record.started_at),
+        foot: format!("weir {} · record {}", record.weir_version, record.id),
+        body,
+    })
+}
+
+/// The conditions that matter most in a few lines, and all of them folded away.
+pub fn under_which_conditions(record: &Record) -> String {
+    let all = conditions::rows(&record.conditions);
+    if all.is_empty() {
+        return String::new();
+    }
+    let lines = text::conditions::lines(&record.conditions);
+    let lines: Vec<(String, String, String)> =
+        lines.into_iter().map(|(label, text)| (label.to_string(), text, String::new())).collect();
+    let folded =
+        format!("<details><summary>Everything that was recorded</summary>{}</details>", facts_table(&all));
+    section("conditions", "Conditions", &(facts_table(&lines) + &folded))
+}
+
+fn headline(record: &Record) -> String {
+    match record.jobs.as_slice() {
+        [] => "Nothing was measured".to_string(),
+        [only] => job::what(only),
+        [first, rest @ ..] => format!("{}, and {} more jobs", job::what(first), rest.len()),
+    }
+}
+
+fn opening(record: &Record, result: &RunResult) -> String {
+    let mut out = format!("<h1>{}</h1>\n", escape(headline(record)));
+    if let [only] = result.jobs.as_slice() {
+        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(job::sentence(only))));
+    }
+    for remark in &result.notes {
+        out.push_str(&remark_note(remark, true));
+    }
+    out
+}
+
+fn floods(floods: &[FloodRecord]) -> Vec<(String, String, String)> {
+    let row = |flood: &FloodRecord| {
+        let rate = flood.bytes as f64 * 1e9 / flood.elapsed_ns.max(1) as f64;
+        let (size, time) = (Bytes(flood.bytes), Nanos(flood.elapsed_ns));
+        let text = format!("{size} in {time}, {}; {}", job::bytes_rate(rate), flood.ended);
+        (flood.spec.clone(), text, String::new())
+    };
+    floods.iter().map(row).collect()
+}
+
+fn again(record: &Record) -> String {
+    let mut out = format!("<pre>{}</pre>\n", escape(shell(&record.command)));
+    for each in &record.jobs {
+        // A job that TOML cannot express still has its command line above.
+        if let Ok(text) = toml::to_string(&each.job) {
+            let name = escape(&each.job.name);
+            out.push_str(&format!("<details><summary>Job {name}, all defaults filled in</summary>"));
+            out.push_str(&format!("<pre>{}</pre></details>\n", escape(text)));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

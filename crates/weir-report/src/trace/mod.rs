@@ -1,0 +1,18 @@
+//! Recordings of the block layer, analysed, as text, JSON, CSV, btt's sections, and one row per I/O.
+
+mod btt;
+mod csv;
+mod diff;
+mod figures;
+mod json;
+mod json_time;
+pub(crate) mod phrases;
+mod rows;
+mod text;
+
+pub use btt::report as btt;
+pub use csv::stages as csv;
+pub use diff::{json as diff_json, text as diff};
+pub use json::{analysis as json, read as read_json};
+pub use rows::{RowFormat, RowUnit, Rows};
+pub use text::report as text;
