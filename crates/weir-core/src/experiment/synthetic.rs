@@ -1,4 +1,5 @@
 //! Experiments made by hand for the tests of designs: what each arm would do, with noise between and within trials.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "made for tests")]
 
 use crate::experiment::design::{Design, Observation, Outcome, Proposal};
 use crate::experiment::goal::Goal;

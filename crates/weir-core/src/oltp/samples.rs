@@ -1,4 +1,5 @@
 //! A database record made by hand for the tests of results and reports.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "made for tests")]
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
 //! Records made up for tests: a device with given rates and latencies, examined as the doctor would.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::new_without_default, reason = "made for tests")]
 
 use std::collections::BTreeMap;
 

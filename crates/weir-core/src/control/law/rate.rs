@@ -192,10 +192,13 @@ impl Rate {
 mod tests {
     use super::*;
 
+    /// Looks, MB/s, limit in MB.
+    type Stretch = (usize, u64, u64);
+
     const LOOK: u64 = SECOND_NS / 10;
 
-    /// Looks in which a device delivers so many MB a second at such a limit: `(looks, MB/s, limit in MB)`.
-    fn delivered(stretches: &[(usize, u64, u64)]) -> Rate {
+    /// Looks in which a device delivers so many MB a second at such a limit.
+    fn delivered(stretches: &[Stretch]) -> Rate {
         let mut rate = Rate::default();
         for &(looks, per_second, limit) in stretches {
             for _ in 0..looks {
@@ -208,7 +211,7 @@ mod tests {
     #[test]
     fn a_change_is_what_no_limit_explains() {
         // (what came, how the device has changed)
-        let cases: [(&[(usize, u64, u64)], f64); 5] = [
+        let cases: [(&[Stretch], f64); 5] = [
             (&[(40, 250, 8), (10, 60, 8)], 0.24),
             // Half the limit, a quarter of the rate: half of that is the limit's doing.
             (&[(40, 240, 8), (10, 60, 4)], 0.5),

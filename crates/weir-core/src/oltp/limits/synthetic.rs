@@ -1,4 +1,5 @@
 //! Evidence by its shares, for tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "made for tests")]
 
 use std::collections::BTreeMap;
 
