@@ -1,7 +1,7 @@
 //! MySQL's and MariaDB's protocol.
 //!
-//! [`packets`] cuts the wire into packets; [`login`] shakes hands and [`auth`] proves who asks; [`answer`] reads what
-//! every command is answered with; [`text`], [`prepared`], [`load`] and [`arrays`] are the commands.
+//! `packets` cuts the wire into packets; `login` shakes hands and `auth` proves who asks; `answer` reads what
+//! every command is answered with; `text`, `prepared`, `load` and `arrays` are the commands.
 
 mod answer;
 mod arrays;

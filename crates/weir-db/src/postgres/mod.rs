@@ -1,6 +1,6 @@
 //! PostgreSQL's protocol, version 3.0, for servers from 11 on.
 //!
-//! A statement is one `send` and one answer, read by [`answer::read`]: prepared ones by Bind, Execute and Sync, text by
+//! A statement is one `send` and one answer, read by `answer::read`: prepared ones by Bind, Execute and Sync, text by
 //! Query. Values go in binary form where that is the column's own, results come as text and are not looked at.
 
 mod answer;
