@@ -36,6 +36,7 @@ impl Brackets {
         let quiet = libbpf_rs::set_print(None);
         let traced = trace_a_function();
         libbpf_rs::set_print(quiet);
+        give_memory_back();
         traced.map_or(Brackets::AllCalls, |()| Brackets::OwnCalls)
     }
 
@@ -45,6 +46,15 @@ impl Brackets {
             Brackets::OwnCalls => "fentry",
             Brackets::AllCalls => "sys_enter",
         }
+    }
+}
+
+/// To load a program libbpf reads all the kernel's types, megabytes in small pieces, which the allocator would keep.
+pub fn give_memory_back() {
+    // SAFETY: it takes no pointers and may be called at any time.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
@@ -69,14 +79,15 @@ fn own_call(program: &str) -> Option<&str> {
 /// Has the programs of one way loaded, and not the other's.
 ///
 /// # Errors
-/// The kernel does not describe the function that serves a call.
-pub fn choose(object: &mut OpenObject, brackets: Brackets, types: &Btf<'_>) -> Result<()> {
+/// The kernel does not describe itself, or not the function that serves a call.
+pub fn choose(object: &mut OpenObject, brackets: Brackets) -> Result<()> {
+    // Megabytes, read only where they are asked, and given back before libbpf reads its own to load the programs.
+    let types = if brackets == Brackets::OwnCalls { Some(Btf::from_vmlinux()?) } else { None };
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         if let Some(call) = own_call(&name) {
-            let is_wanted = brackets == Brackets::OwnCalls;
-            program.set_autoload(is_wanted);
-            if is_wanted {
+            program.set_autoload(types.is_some());
+            if let Some(types) = &types {
                 let [usual, other] = serving(call);
                 let is_usual = types.type_by_name::<Func<'_>>(&usual).is_some();
                 program.set_attach_target(0, Some(if is_usual { usual } else { other }))?;

@@ -52,7 +52,7 @@ pub(super) fn load<'a>(
             .to_string(),
     })?;
     let mut open = FsyncSkelBuilder::default().open(object).map_err(failed("open"))?;
-    brackets::choose(open.open_object_mut(), brackets, &btf).map_err(failed("fit"))?;
+    brackets::choose(open.open_object_mut(), brackets).map_err(failed("fit"))?;
     fit(&mut open, &btf)?;
     narrow(&mut open, options)?;
     open.load().map_err(failed("load"))

@@ -59,8 +59,7 @@ macro_rules! load {
         let settings: &Settings = $settings;
         let mut room = MaybeUninit::uninit();
         let mut open = $builder.open(&mut room).map_err(failed("open"))?;
-        let types = Btf::from_vmlinux().map_err(failed("read the types for"))?;
-        brackets::choose(open.open_object_mut(), $brackets, &types).map_err(failed("fit"))?;
+        brackets::choose(open.open_object_mut(), $brackets).map_err(failed("fit"))?;
         open.progs.on_pause_12.set_autoload(settings.pause == Some(12));
         open.progs.on_pause_8.set_autoload(settings.pause == Some(8));
         let Some(said) = open.maps.rodata_data.as_deref_mut() else {
@@ -98,6 +97,7 @@ impl Programs {
             .or_else(|_| with_btf(&settings, Brackets::AllCalls))
             .or_else(|refused| without_btf(&settings).map_err(|_| refused));
         libbpf_rs::set_print(quiet);
+        brackets::give_memory_back();
         let programs = loaded?;
         if let Whose::Listed(processes) = whose {
             programs.list(processes)?;
