@@ -54,6 +54,18 @@ pub enum Phase {
     Confirm,
 }
 
+impl Phase {
+    /// What reports call it, and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Measure => "measure",
+            Phase::Screen => "screen",
+            Phase::Race => "race",
+            Phase::Confirm => "confirm",
+        }
+    }
+}
+
 /// What came of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {

@@ -92,15 +92,6 @@ fn outcome(trial: &TrialLog) -> &'static str {
     }
 }
 
-fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Measure => "measure",
-        Phase::Screen => "screen",
-        Phase::Race => "race",
-        Phase::Confirm => "confirm",
-    }
-}
-
 fn table(study: &Study<'_>) -> Table {
     let metrics = super::shown_metrics(study);
     let phased = study.experiment.trials.iter().any(|t| t.proposal().phase != Phase::Measure);
@@ -123,7 +114,7 @@ fn table(study: &Study<'_>) -> Table {
             Bytes(trial.washout.left_bytes).to_string(),
         ];
         if phased {
-            row.push(phase(proposal.phase).to_string());
+            row.push(proposal.phase.name().to_string());
         }
         let value = |metric: &Metric| measures(trial).and_then(|m| m.get(metric));
         row.extend(metrics.iter().map(|m| value(m).map_or("–".to_string(), |v| words::figure(m, v))));

@@ -29,7 +29,7 @@ pub fn text(planned: &Planned, asked: &Asked, lab: &Lab<'_>) -> anyhow::Result<S
             break;
         }
         (least_ns, most_ns) = (least_ns + least, most_ns + most);
-        trials.push((phase(proposal.phase), proposal.block, arm.label, Nanos(proposal.duration_ns)));
+        trials.push((proposal.phase.name(), proposal.block, arm.label, Nanos(proposal.duration_ns)));
         let values = figures(&asked.measured.figures());
         let outcome = Outcome::Measured(Measures { values, seconds: Vec::new(), operations: 1000 });
         design.observe(&Observation { proposal, outcome });
@@ -49,15 +49,6 @@ pub fn text(planned: &Planned, asked: &Asked, lab: &Lab<'_>) -> anyhow::Result<S
         let _ = writeln!(out, "{unfolds}");
     }
     Ok(out)
-}
-
-fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Measure => "measure",
-        Phase::Screen => "screen",
-        Phase::Race => "race",
-        Phase::Confirm => "confirm",
-    }
 }
 
 /// The same for every trial.
