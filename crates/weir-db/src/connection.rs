@@ -150,10 +150,8 @@ impl Connection {
         fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<Done, DbError> {
         match self {
-            Connection::MySql(it) => it.load_arrays(table, columns, fill),
-            Connection::Postgres(_) => {
-                Err(DbError::Unsupported(format!("{table} cannot be filled by arrays: no MariaDB")))
-            }
+            Connection::MySql(it) if it.takes_arrays() => it.load_arrays(table, columns, fill),
+            _ => Err(DbError::Unsupported(format!("{table} cannot be filled by arrays: no MariaDB"))),
         }
     }
 

@@ -47,14 +47,7 @@ pub fn prepare(
     let tables: Vec<Making> = wanted.iter().map(|index| Making::new(*index)).collect();
     let parts = parts(spec, &tables, options.threads);
     let result = crew::each(server, options.threads, &parts, stop, &|connection, part| {
-        let work = Work { spec, options, progress, stop };
-        if let Some(way) = work.part(connection, part)? {
-            let mut loaded = lock(&loaded);
-            loaded.made += 1;
-            loaded.rows += rows_of(spec);
-            loaded.way = way;
-        }
-        Ok(())
+        Work { spec, options, progress, stop, loaded: &loaded }.part(connection, part)
     });
     if let Err(error) = result {
         for table in tables.iter().filter(|table| *lock(&table.begun)) {
@@ -138,19 +131,17 @@ struct Work<'a> {
     options: &'a LoadOptions,
     progress: Progress<'a>,
     stop: &'a Stop,
+    loaded: &'a Mutex<Loaded>,
 }
 
 impl Work<'_> {
-    /// Fills a part of a table, and makes the table before its first and completes it after its last. Says then how the
-    /// rows came into it.
-    fn part(&self, connection: &mut Connection, part: &Part<'_>) -> Result<Option<Option<Way>>, DbError> {
+    /// Fills a part of a table, and makes the table before its first and completes it after its last.
+    fn part(&self, connection: &mut Connection, part: &Part<'_>) -> Result<(), DbError> {
         let (spec, table) = (self.spec, part.table);
         unless_stopped(self.stop)?;
         self.begin(connection, table)?;
         if spec.script == Script::BulkInsert {
-            connection.run(&schema::complete(connection.dialect(), table.index, 0))?;
-            (self.progress)(Event::Complete { table: table.index });
-            return Ok(Some(None));
+            return self.completed(connection, table.index, None);
         }
         let done = |rows| {
             let done = table.sent.fetch_add(rows, Relaxed) + rows;
@@ -167,10 +158,10 @@ impl Work<'_> {
         let way = filling.fill(connection, self.options.only)?;
         let rows = part.last + 1 - part.first;
         if table.taken.fetch_add(rows, AcqRel) + rows < spec.table_size {
-            return Ok(None);
+            return Ok(());
         }
-        self.complete(connection, table.index)?;
-        Ok(Some(Some(way)))
+        self.index(connection, table.index)?;
+        self.completed(connection, table.index, Some(way))
     }
 
     fn begin(&self, connection: &mut Connection, table: &Making) -> Result<(), DbError> {
@@ -187,7 +178,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn complete(&self, connection: &mut Connection, index: u32) -> Result<(), DbError> {
+    /// What a table gets once its rows are in it.
+    fn index(&self, connection: &mut Connection, index: u32) -> Result<(), DbError> {
         let (spec, dialect, name) = (self.spec, connection.dialect(), table_name(index));
         for statement in schema::create_indexes(spec, dialect, index) {
             (self.progress)(Event::Indexing { table: index });
@@ -197,12 +189,22 @@ impl Work<'_> {
             connection.run(&statement)?;
         }
         // Without it the first run would meet a planner that knows nothing, and, with PostgreSQL, the autovacuum.
-        connection.run(&match dialect {
+        let settle = match dialect {
             Dialect::MySql => format!("ANALYZE TABLE {name}"),
             Dialect::Postgres => format!("VACUUM (ANALYZE) {name}"),
-        })?;
-        connection.run(&schema::complete(dialect, index, spec.table_size))?;
+        };
+        connection.run(&settle).map(drop)
+    }
+
+    /// Marks a table as whole, and counts it and how its rows came into it.
+    fn completed(&self, connection: &mut Connection, index: u32, way: Option<Way>) -> Result<(), DbError> {
+        let rows = rows_of(self.spec);
+        connection.run(&schema::complete(connection.dialect(), index, rows))?;
         (self.progress)(Event::Complete { table: index });
+        let mut loaded = lock(self.loaded);
+        loaded.made += 1;
+        loaded.rows += rows;
+        loaded.way = way;
         Ok(())
     }
 }

@@ -19,18 +19,15 @@ impl Connection {
         self.takes_arrays
     }
 
-    /// Fills a table. `fill` appends whole rows as [`Connection::load`]'s does, without escapes, and a packet is made of
-    /// what it has appended: below what the server takes (`max_allowed_packet`). Rows that the server would take with
-    /// a warning are errors. Without a transaction around it, every packet is one.
+    /// Fills a table, where the server takes rows so. `fill` appends whole rows as [`Connection::load`]'s does, without
+    /// escapes, and a packet is made of what it has appended: below what the server takes (`max_allowed_packet`). Rows
+    /// that the server would take with a warning are errors. Without a transaction around it, every packet is one.
     pub fn load_arrays(
         &mut self,
         table: &str,
         columns: &str,
         fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<Done, DbError> {
-        if !self.takes_arrays {
-            return Err(DbError::Unsupported(format!("{table} cannot be filled by arrays: no MariaDB")));
-        }
         let width = columns.split(',').count();
         let marks = vec!["?"; width].join(", ");
         let insert = self.prepare(&format!("INSERT INTO {table} ({columns}) VALUES ({marks})"))?;
