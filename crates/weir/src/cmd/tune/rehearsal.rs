@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use weir_core::experiment::{Measures, Metric, Observation, Outcome, Phase};
+use weir_core::experiment::{Measures, Metric, Observation, Outcome};
 use weir_core::units::Nanos;
 
 use super::designs::{self, Planned};
