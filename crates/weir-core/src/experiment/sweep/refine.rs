@@ -9,10 +9,11 @@ use crate::knob::{Setting, Value};
 
 /// Neighbours nearer than this factor need nothing between them.
 const NEAR: f64 = 1.2;
-/// Most values put between two neighbours after the first block, and after the second.
-const ADDED: [usize; 2] = [2, 1];
-/// Both together.
-pub(super) const ADDED_MAX: usize = ADDED[0] + ADDED[1];
+/// Most values put between two neighbours after the first block, after the second, and after the third: means of few
+/// trials move, and with them the neighbours that the bound lies between.
+const ADDED: [usize; 3] = [2, 1, 1];
+/// All together.
+pub(super) const ADDED_MAX: usize = ADDED[0] + ADDED[1] + ADDED[2];
 /// Trials of an arm that must all miss a bound by far before it is left out.
 const TRIALS_MIN: usize = 2;
 /// By far: half of what the bound asks for, or twice what it allows.
