@@ -10,7 +10,7 @@ use weir_db::runner::{self, Observer, RunOptions};
 use weir_host::Host;
 
 use super::premises::Premises;
-use super::watch::{Scope, watched};
+use super::watch::{Scope, Trace, watched};
 use super::{script, server, variables};
 use crate::cli::db::workload::RunArgs;
 use crate::failure::{Outcome, Usage};
@@ -65,8 +65,8 @@ pub fn admit(premises: &mut Premises, spec: &OltpSpec, any_maker: bool) -> anyho
     Ok(())
 }
 
-/// Runs the transactions and returns their record, which is not stored yet. `trace`: with programs in the kernel, where
-/// they are allowed.
+/// Runs the transactions and returns their record, which is not stored yet. `trace`: whether programs may be loaded into
+/// the kernel.
 pub fn measure(
     premises: &mut Premises,
     spec: &OltpSpec,
@@ -75,6 +75,7 @@ pub fn measure(
     stop: &Stop,
 ) -> anyhow::Result<Record> {
     let servers = premises.login.servers.clone();
+    let trace = Trace::of(trace, spec.script.writes());
     measure_by(premises, command, trace, stop, |options, observer| {
         runner::run(spec, &servers, options, observer, stop)
     })
@@ -84,7 +85,7 @@ pub fn measure(
 pub fn measure_by(
     premises: &mut Premises,
     command: &[String],
-    trace: bool,
+    trace: Trace,
     stop: &Stop,
     run: impl FnOnce(&RunOptions, &mut dyn Observer) -> Result<OltpRecord, DbError>,
 ) -> anyhow::Result<Record> {

@@ -7,6 +7,7 @@ use weir_db::runner::run_workload;
 
 use super::premises::Premises;
 use super::run::measure_by;
+use super::watch::Trace;
 use crate::cmd::sysbench::script;
 use crate::failure::Lacking;
 
@@ -29,7 +30,7 @@ pub fn measure(
 ) -> anyhow::Result<Record> {
     let ready = script::for_run(lua.path, lua.own, spec, &premises.login.servers)?;
     let events = ready.events.clone();
-    let measured = measure_by(premises, command, trace, stop, |options, observer| {
+    let measured = measure_by(premises, command, Trace::of(trace, true), stop, |options, observer| {
         let mut record = run_workload(spec, events.clone(), options, observer, stop)?;
         record.script_path = Some(lua.path.to_string());
         record.error = events.failure().or(record.error);

@@ -8,7 +8,7 @@ use weir_db::runner::{RunOptions, Silent, run};
 use weir_db::server::Server;
 
 use crate::cmd::db::server::failed;
-use crate::cmd::db::watch::{Scope, watched};
+use crate::cmd::db::watch::{Scope, Trace, watched};
 
 /// How runs are made.
 pub struct Trials<'a> {
@@ -21,7 +21,7 @@ pub struct Trials<'a> {
 impl Trials<'_> {
     /// A run with a watcher beside it.
     pub fn watched(&self, spec: &OltpSpec, server: &Server) -> Result<OltpRecord> {
-        let scope = Scope { server: server.clone(), trace: self.trace };
+        let scope = Scope { server: server.clone(), trace: Trace::of(self.trace, spec.script.writes()) };
         let servers = std::slice::from_ref(server);
         let ran = watched(scope, &mut Silent, |observer| run(spec, servers, &options(), observer, self.stop));
         ran.map_err(|error| wrong(error, server))

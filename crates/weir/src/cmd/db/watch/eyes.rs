@@ -11,13 +11,13 @@ use weir_db::server::Server;
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
 use weir_host::{Host, own_cpu_ns, own_processors, thread_cpu_ns};
 
-use super::Scope;
 use super::kernel::Syncs;
 use super::machine::Device;
 use super::place::{self, Home};
 use super::processes::Processes;
 use super::sessions::Looks;
 use super::threads::Threads;
+use super::{Scope, Trace};
 use crate::guard::clock::Moment;
 
 /// Longest wait for an answer to a look: a server that hangs must not hang the run's end.
@@ -73,9 +73,12 @@ impl Eyes {
             Err(error) => unseen.push(format!("sessions and their waits: {error}")),
         }
         unseen.append(&mut home.unseen);
-        let device = home.data.as_deref().map(|data| Device::under(&host, data, scope.trace));
+        let device =
+            home.data.as_deref().map(|data| Device::under(&host, data, scope.trace != Trace::Nothing));
         let device = noted(device, "the device of the data", &mut unseen);
-        let traced = home.process.filter(|_| scope.trace);
+        let syncs_count =
+            scope.trace == Trace::RequestsAndSyncs && !device.as_ref().is_some_and(Device::is_memory);
+        let traced = home.process.filter(|_| syncs_count);
         let syncs = traced.map(|process| Syncs::start(&host.family_of(process)));
         let syncs = noted(syncs, "how long the server's syncs take", &mut unseen);
         Eyes {

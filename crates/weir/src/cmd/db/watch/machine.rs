@@ -37,7 +37,7 @@ impl Device {
     pub fn end(&mut self, host: &Host) -> Option<(Load, DeviceUse)> {
         let load = host.sample(&self.target).since(self.first.as_ref()?);
         let name = self.target.device.clone();
-        if is_in_memory(&self.target) {
+        if self.is_memory() {
             let kind = self.target.file_system.as_ref().map(|fs| fs.kind.clone());
             let device =
                 DeviceUse { name: kind.unwrap_or_default(), is_memory: true, ..DeviceUse::default() };
@@ -49,9 +49,14 @@ impl Device {
         Some((load, device))
     }
 
+    /// Whether the folder lies in memory.
+    pub fn is_memory(&self) -> bool {
+        is_in_memory(&self.target)
+    }
+
     /// Why stages were not seen, if they were not.
     pub fn unseen(&self) -> Option<String> {
-        let why = self.stages.unseen().filter(|_| !is_in_memory(&self.target))?;
+        let why = self.stages.unseen().filter(|_| !self.is_memory())?;
         Some(format!("where requests wait: {why}"))
     }
 }

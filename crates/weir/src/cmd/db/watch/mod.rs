@@ -40,8 +40,31 @@ const READY_AFTER: Duration = Duration::from_secs(10);
 pub struct Scope {
     /// The server, with the database that transactions use.
     pub server: Server,
-    /// Whether programs may be loaded into the kernel.
-    pub trace: bool,
+    /// By programs in the kernel.
+    pub trace: Trace,
+}
+
+/// What programs in the kernel watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// Nothing.
+    Nothing,
+    /// Requests to the device.
+    Requests,
+    /// Requests, and the server's syncs: where functions of the kernel cannot be traced, every system call of the machine
+    /// pays for it.
+    RequestsAndSyncs,
+}
+
+impl Trace {
+    /// What is worth its cost: who only reads waits for no sync.
+    pub fn of(allowed: bool, writes: bool) -> Trace {
+        match (allowed, writes) {
+            (false, _) => Trace::Nothing,
+            (true, false) => Trace::Requests,
+            (true, true) => Trace::RequestsAndSyncs,
+        }
+    }
 }
 
 /// What the watcher is told.
