@@ -1,5 +1,6 @@
 //! The list of stored runs.
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::layout::table;
@@ -15,43 +16,63 @@ use weir_core::workload::Job;
 use weir_core::workload::spec::Target;
 
 /// One run of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListRow {
     id: String,
-    when: String,
-    kind: String,
-    target: String,
-    headline: String,
+    started_at: Option<String>,
+    kind: Option<String>,
+    target: Option<String>,
+    headline: Option<String>,
+    /// Why there is nothing but the id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 impl ListRow {
-    /// The row of a record; `when` is its start as it shall be shown.
-    pub fn of(record: &Record, when: &str) -> ListRow {
+    /// The row of a record; `started_at` is its start as it shall be shown.
+    pub fn of(record: &Record, started_at: String) -> ListRow {
         let (kind, target, headline) = match record.kind.as_str() {
             study::KIND => of_experiment(record),
             history::KIND => of_guard(record),
             oltp::record::KIND => of_oltp(record),
             _ => of_run(record),
         };
-        ListRow { id: record.id.clone(), when: when.to_string(), kind, target, headline }
+        ListRow {
+            id: record.id.clone(),
+            started_at: Some(started_at),
+            kind: Some(kind),
+            target: Some(target),
+            headline: Some(headline),
+            error: None,
+        }
     }
 
     /// The row of a file that cannot be used.
     pub fn unreadable(id: &str, why: &str) -> ListRow {
         ListRow {
             id: id.to_string(),
-            when: "-".to_string(),
-            kind: "-".to_string(),
-            target: "-".to_string(),
-            headline: format!("unreadable: {why}"),
+            started_at: None,
+            kind: None,
+            target: None,
+            headline: None,
+            error: Some(why.to_string()),
         }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let known = |cell: &Option<String>| cell.clone().unwrap_or_else(|| "-".to_string());
+        let headline = match &self.error {
+            Some(why) => format!("unreadable: {why}"),
+            None => known(&self.headline),
+        };
+        vec![self.id.clone(), known(&self.started_at), known(&self.kind), known(&self.target), headline]
     }
 }
 
 /// The table, oldest first.
 pub fn list(rows: &[ListRow]) -> String {
     let mut cells = vec![["id", "started", "kind", "target", "headline"].map(String::from).to_vec()];
-    cells.extend(rows.iter().cloned().map(|r| vec![r.id, r.when, r.kind, r.target, r.headline]));
+    cells.extend(rows.iter().map(ListRow::cells));
     let mut out = String::new();
     table(&mut out, &cells, 5);
     out

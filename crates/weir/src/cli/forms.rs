@@ -76,6 +76,7 @@ mod tests {
             ("guard status", "json"),
             ("guard watch", "json"),
             ("db sandbox list", "json"),
+            ("results list", "json"),
         ];
         for (line, has) in cases {
             for (way, asked) in [("--json", true), ("--format=json", true), ("--format=text", false)] {

@@ -31,6 +31,9 @@ pub enum Command {
         /// Show the newest N only; 0 shows all
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
         limit: usize,
+        /// As JSON of schema weir.runs/1
+        #[arg(long)]
+        json: bool,
     },
     /// Show a run: its report, derived afresh from the record
     Show {

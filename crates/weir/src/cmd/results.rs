@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use weir_report::text;
+use serde_json::json;
+use weir_report::text::{self, ListRow};
 
 use crate::cli::results::{Args, Command};
 use crate::failure::{Lacking, Outcome, Usage};
@@ -17,8 +18,8 @@ use crate::store::{Entry, SECONDS, Store};
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let store = Store::open()?;
-    match args.command.unwrap_or(Command::List { limit: 20 }) {
-        Command::List { limit } => print(&list(&store, limit)?)?,
+    match args.command.unwrap_or(Command::List { limit: 20, json: false }) {
+        Command::List { limit, json } => print(&list(&store, limit, json)?)?,
         Command::Show { run, format } => print(&exported(&store, &run, format)?)?,
         Command::Export { run, format, output: None } => print(&exported(&store, &run, format)?)?,
         Command::Export { run, format, output: Some(file) } => {
@@ -59,23 +60,30 @@ fn remove(store: &Store, runs: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn list(store: &Store, limit: usize) -> anyhow::Result<String> {
+fn list(store: &Store, limit: usize, as_json: bool) -> anyhow::Result<String> {
     let entries = store.list()?;
-    if entries.is_empty() {
-        say!("no runs in {} yet; `weir bench` makes one", store.dir.display());
-        return Ok(String::new());
-    }
     let hidden = if limit == 0 { 0 } else { entries.len().saturating_sub(limit) };
     if hidden > 0 {
         say!("the newest {limit} of {} runs; `--limit 0` lists all", entries.len());
     }
-    Ok(text::list(&entries[hidden..].iter().map(row).collect::<Vec<_>>()))
+    let rows = |start: fn(&str) -> String| -> Vec<ListRow> {
+        entries[hidden..].iter().map(|entry| row(entry, start)).collect()
+    };
+    if as_json {
+        let runs = json!({ "schema": "weir.runs/1", "runs": rows(str::to_string) });
+        return Ok(serde_json::to_string_pretty(&runs)? + "\n");
+    }
+    if entries.is_empty() {
+        say!("no runs in {} yet; `weir bench` makes one", store.dir.display());
+        return Ok(String::new());
+    }
+    Ok(text::list(&rows(local_time)))
 }
 
-fn row(entry: &Entry) -> text::ListRow {
+fn row(entry: &Entry, start: fn(&str) -> String) -> ListRow {
     match &entry.record {
-        Ok(record) => text::ListRow::of(record, &local_time(&record.started_at)),
-        Err(why) => text::ListRow::unreadable(&entry.id, why),
+        Ok(record) => ListRow::of(record, start(&record.started_at)),
+        Err(why) => ListRow::unreadable(&entry.id, why),
     }
 }
 

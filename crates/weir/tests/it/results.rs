@@ -53,6 +53,21 @@ fn results_are_listed_shown_and_exported() {
     assert!(list.find(A).unwrap() < list.find(B).unwrap(), "{list}");
     let newest = run(&["results", "list", "-n", "1"], 0, &[B], &["the newest 1 of 2"]);
     assert!(!newest.contains(A));
+    fs::write(weir.store().join("20261122-101112-131-0bad.json"), "{").unwrap();
+    let json: Value = serde_json::from_str(&run(&["results", "list", "--json"], 0, &[], &[])).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    assert_eq!((&json["schema"], runs.len()), (&"weir.runs/1".into(), 3));
+    assert_eq!(
+        (&runs[0]["id"], &runs[0]["kind"], &runs[0]["target"]),
+        (&A.into(), &"fileio".into(), &"/srv/db".into())
+    );
+    assert_eq!(runs[0]["started_at"], serde_json::from_str::<Value>(RECORD).unwrap()["started_at"]);
+    assert!(
+        runs[2]["kind"].is_null() && runs[2]["error"].as_str().unwrap().contains("not a record"),
+        "{}",
+        runs[2]
+    );
+    fs::remove_file(weir.store().join("20261122-101112-131-0bad.json")).unwrap();
 
     let text =
         run(&["results", "show", "1e57"], 0, &["Linux 6.12.0-amd64", "sync      20", "too few", A], &[]);
