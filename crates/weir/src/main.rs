@@ -8,6 +8,7 @@ mod stderr;
 
 mod cli;
 mod cmd;
+mod devices;
 mod failure;
 mod guard;
 mod machine;

@@ -5,7 +5,8 @@ use std::path::Path;
 use weir_core::target::DeviceNumber;
 use weir_host::{Host, HostError};
 
-use crate::failure::{Lacking, Usage};
+use crate::devices::behind;
+use crate::failure::Lacking;
 
 /// A device that is to be guarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,6 @@ pub struct Subject {
 /// # Errors
 /// When a name means no single block device, or there is none to guard.
 pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<Vec<Subject>> {
-    let hint = "give a device (/dev/sda or sda), or a path on a file system that stands on one";
     let mut subjects: Vec<Subject> = Vec::new();
     let mut add = |subject: Subject| {
         if subjects.iter().all(|known| known.name != subject.name) {
@@ -33,10 +33,7 @@ pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<Vec<Subject>> {
         }
     };
     for name in named {
-        let hint = || Some(hint.to_string());
-        let found = find(host, name).map_err(|error| Usage { what: error.to_string(), hint: hint() })?;
-        let nothing = || Usage { what: format!("no single block device stands behind {name}"), hint: hint() };
-        add(found.ok_or_else(nothing)?);
+        add(behind(name, find(host, name))?);
     }
     if named.is_empty() {
         let mounts = host.mounts_for_writing().into_iter();
@@ -44,7 +41,7 @@ pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<Vec<Subject>> {
     }
     if subjects.is_empty() {
         let what = "no file system of a block device is mounted for writing".to_string();
-        return Err(Lacking { what, hint: Some(hint.to_string()) }.into());
+        return Err(Lacking { what, hint: Some("name a device, or a path on one".to_string()) }.into());
     }
     Ok(subjects)
 }

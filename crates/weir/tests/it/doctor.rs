@@ -109,7 +109,7 @@ fn what_cannot_be_examined_is_refused_with_a_hint() {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
     fs::write(folder.path().join("file"), "x").unwrap();
     for (arguments, code, says) in [
-        (&["nowhere"][..], 2, "cannot examine nowhere"),
+        (&["nowhere"][..], 3, "cannot examine nowhere"),
         (&["file"], 2, "is not a folder"),
         (&["--duration", "5s"], 2, "cannot take 5"),
         (&["--html", "file"], 2, "no page of weir's"),

@@ -328,13 +328,13 @@ fn what_cannot_be_is_refused() {
     let weir = Weir::new();
     for (arguments, code, parts) in [
         ("--config guard.toml", 2, &["guard.toml:3: `target` is no setting of the guard", "target-p99"][..]),
-        ("--config nowhere.toml", 2, &["cannot read the settings nowhere.toml"]),
+        ("--config nowhere.toml", 3, &["cannot read the settings nowhere.toml"]),
         ("--target-p99 1x", 2, &["must be above 1"]),
         ("--keep 2", 2, &["no share between 0 and 1"]),
         ("--protect mariadb", 2, &["expected all, a unit such as mariadb.service"]),
         ("--metrics 0.0.0.0:9750", 2, &["would be there for others", "--metrics-for-others"]),
-        ("nosuch0 --shadow", 2, &["nosuch0", "hint: give a device"]),
-        ("/proc --shadow", 2, &["no single block device stands behind /proc"]),
+        ("nosuch0 --shadow", 3, &["nosuch0", "hint: give a device"]),
+        ("/proc --shadow", 3, &["no single block device stands behind /proc"]),
     ] {
         let mut words = vec!["guard", "run"];
         words.extend(arguments.split(' '));

@@ -116,6 +116,9 @@ fn anybody_may_look() {
         assert_eq!(show.code, 0, "{show:?}");
         contains(&show.stdout, parts);
     }
+    let nowhere = weir.run(folder.path(), &["knobs", "list", "nowhere"]);
+    assert_eq!((nowhere.code, nowhere.stdout.as_str()), (3, ""), "{nowhere:?}");
+    contains(&nowhere.stderr, &["nowhere", "does not exist", "hint:"]);
 }
 
 #[test]

@@ -56,10 +56,10 @@ fn mistakes_are_named() {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
     for (arguments, code, says) in [
         (&["live", "--interval", "1ms"][..], 2, "--interval 1.00 ms is too short"),
-        (&["live", "-d", "no-such-device"], 2, "no-such-device"),
+        (&["live", "-d", "no-such-device"], 3, "no-such-device"),
         (&["live", "--source", "diskstats", "--slow", "1ms"], 3, "--slow needs to look at single requests"),
         (&["live", "--cgroup", "no/such/group"], 2, "is no cgroup"),
-        (&["util", "/proc"], 2, "no single block device stands behind /proc"),
+        (&["util", "/proc"], 3, "no single block device stands behind /proc"),
         (&["util", "/", "--duration", "1ms"], 2, "too short for %util"),
     ] {
         let ended = weir.run(folder.path(), &[&["trace"], arguments].concat());

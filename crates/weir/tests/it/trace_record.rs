@@ -259,8 +259,8 @@ fn tracer(act: &str) -> String {
 fn what_cannot_be_recorded_is_refused_with_its_reason() {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
     let cases: [(&[&str], i32, &str); 5] = [
-        (&["--device", "nosuchdevice"], 2, "nosuchdevice"),
-        (&["--device", "/proc"], 2, "/proc"),
+        (&["--device", "nosuchdevice"], 3, "nosuchdevice"),
+        (&["--device", "/proc"], 3, "/proc"),
         (&["--ring-bytes", "5000"], 2, "not a power of two"),
         (&["--ring-bytes", "1GiB"], 2, "out of range"),
         (&["--out", "."], 2, "is no file"),

@@ -30,7 +30,6 @@ fn mistakes_in_what_was_typed_are_named_and_do_nothing() {
         (&["bench", "--flood", "rsync"], "rsync"),
         (&["bench", "--flood", "dd:size=much"], "much"),
         (&["bench", "--dir", ".", "--file", "x"], "--file"),
-        (&["knobs", "list", "nowhere"], "does not exist"),
         (&["knobs", "show", "nowhere/scheduler", "--json"], "nowhere/scheduler"),
         (&["tune", "race"], "<KNOB>"),
         (&["tune", "sweep", "vm.swappiness", "--grid", "1,1000000", "--dry-run"], "1000000"),

@@ -20,7 +20,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         return Err(Usage { what, hint: Some(hint.to_string()) }.into());
     }
     if !args.no_guard && !Host::live().conditions(None).limits.root {
-        let hint = Some("run it with sudo, or leave the guard out: --no-guard".to_string());
+        let hint = Some("run it as root, or leave the guard out: --no-guard".to_string());
         return Err(Lacking { what: "the guard takes root".to_string(), hint }.into());
     }
     let stop = stop_on_signals()?;

@@ -27,7 +27,7 @@ pub struct Survey {
 
 /// Looks at a folder; refuses what is none, or cannot be written.
 pub fn look(path: &Path) -> anyhow::Result<Survey> {
-    let path = path.canonicalize().map_err(|error| Usage {
+    let path = path.canonicalize().map_err(|error| Lacking {
         what: format!("cannot examine {}: {error}", path.display()),
         hint: Some("give a folder on the storage in question".to_string()),
     })?;

@@ -7,7 +7,7 @@ use weir_core::target::TargetFacts;
 use weir_host::{Host, knob};
 use weir_report::{json, text};
 
-use crate::failure::{Outcome, Usage};
+use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::print;
 
 /// `weir knobs list`.
@@ -29,7 +29,7 @@ pub fn list(path: &Path, all: bool, as_json: bool) -> anyhow::Result<Outcome> {
 fn target(host: &Host, path: &Path) -> anyhow::Result<TargetFacts> {
     let nowhere = |why: &dyn std::fmt::Display| {
         let what = format!("cannot find out what {} stands on: {why}", path.display());
-        Usage { what, hint: Some("give a path or a block device that exists, or --all".to_string()) }
+        Lacking { what, hint: Some("give a path or a block device that exists, or --all".to_string()) }
     };
     // What does not exist would otherwise stand for the folder that it could be made in.
     let named = [path.to_path_buf(), Path::new("/dev").join(path)];

@@ -16,8 +16,8 @@ use weir_io::runner::Stop;
 use self::sampler::Sampler;
 use self::show::Show;
 use self::source::Wanted;
-use super::devices::named;
 use crate::cli::trace::live::Args;
+use crate::devices::named;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::signals::stop_on_signals;
 

@@ -1,6 +1,5 @@
 //! `weir trace`: one file a command.
 
-mod devices;
 pub mod diff;
 #[cfg(feature = "trace")]
 pub mod fsync;

@@ -11,11 +11,11 @@ use anyhow::Context;
 use jiff::Zoned;
 use weir_core::target::DeviceNumber;
 use weir_core::units::{Bytes, Nanos};
-use weir_host::Host;
 use weir_io::runner::Stop;
 use weir_trace::record::{self, DEVICES_MAX, Options, RING_BYTES, Session, Source, Summary};
 
 use crate::cli::trace::record::{Args, Choice, Events};
+use crate::devices::named;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::print;
 use crate::signals::stop_on_signals;
@@ -101,27 +101,11 @@ fn default_out(blktrace: bool) -> PathBuf {
 
 /// Numbers of the devices that were named.
 fn devices(names: &[String]) -> anyhow::Result<Vec<DeviceNumber>> {
-    let host = Host::live();
-    let mut found = Vec::new();
-    for name in names {
-        let hint = "give a device (/dev/sda or sda), or a path on a file system that stands on one";
-        let usage = |what: String| Usage { what, hint: Some(hint.to_string()) };
-        // A path that is not there yet has a device too: its folder's. Here it is a slip of the pen.
-        if !Path::new(name).exists() && !Path::new("/sys/class/block").join(name).exists() {
-            return Err(usage(format!("there is no device and no path {name}")).into());
-        }
-        let device = host.device_of(name).map_err(|error| usage(error.to_string()))?;
-        let device = device.map(|device| device.number);
-        let device = device.ok_or_else(|| usage(format!("no single block device stands behind {name}")))?;
-        if !found.contains(&device) {
-            found.push(device);
-        }
-    }
+    let found: Vec<DeviceNumber> = named(names)?.iter().map(|device| device.number).collect();
     if found.len() > DEVICES_MAX {
         let what = format!("{} devices: a recording takes {DEVICES_MAX}, or all", found.len());
-        return Err(
-            Usage { what, hint: Some("leave --device out to record every device".to_string()) }.into()
-        );
+        let hint = "leave --device out to record every device".to_string();
+        return Err(Usage { what, hint: Some(hint) }.into());
     }
     Ok(found)
 }

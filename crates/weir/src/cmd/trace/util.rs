@@ -10,8 +10,8 @@ use weir_host::Host;
 use weir_io::runner::Stop;
 use weir_report::text::trace_util;
 
-use super::devices::named;
 use crate::cli::trace::util::{Args, Format};
+use crate::devices::named;
 use crate::failure::{Outcome, Usage};
 use crate::output::print;
 use crate::signals::stop_on_signals;

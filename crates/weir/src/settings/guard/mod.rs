@@ -12,7 +12,7 @@ use weir_core::control::{LatencyTarget, SensorSource, Target};
 use weir_core::units::Nanos;
 
 use crate::cli::guard::run::{Args, Format};
-use crate::failure::Usage;
+use crate::failure::{Lacking, Usage};
 
 pub use file::print;
 
@@ -258,7 +258,7 @@ pub fn guard(args: &Args) -> anyhow::Result<GuardSettings> {
         }
         Err(error) => {
             let what = format!("cannot read the settings {}: {error}", path.display());
-            return Err(Usage { what, hint: None }.into());
+            return Err(Lacking { what, hint: None }.into());
         }
     };
     lay_over(&mut settings, args);
