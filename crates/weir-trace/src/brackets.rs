@@ -1,6 +1,6 @@
 //! How programs learn that a call begins and returns.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
@@ -71,6 +71,15 @@ pub fn is_begin(program: &OsStr) -> bool {
     program == "on_enter" || program.as_encoded_bytes().starts_with(b"enter_")
 }
 
+/// The tracepoint of a program that every call of the machine passes; `None` of all other programs.
+pub fn every_call(program: &OsStr) -> Option<&'static CStr> {
+    match program.to_str()? {
+        "on_enter" => Some(c"sys_enter"),
+        "on_exit" => Some(c"sys_exit"),
+        _ => None,
+    }
+}
+
 /// The system call whose function a program is for; `None` of all other programs.
 fn own_call(program: &str) -> Option<&str> {
     program.strip_prefix("enter_").or_else(|| program.strip_prefix("exit_"))
@@ -92,7 +101,7 @@ pub fn choose(object: &mut OpenObject, brackets: Brackets) -> Result<()> {
                 let is_usual = types.type_by_name::<Func<'_>>(&usual).is_some();
                 program.set_attach_target(0, Some(if is_usual { usual } else { other }))?;
             }
-        } else if name == "on_enter" || name == "on_exit" {
+        } else if every_call(program.name()).is_some() {
             program.set_autoload(brackets == Brackets::AllCalls);
         }
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use lab::Device;
 use weir_core::control::{Bulk, SensorSource};
-use weir_trace::syncs::{DeviceLook, Session, Unit, Whose, unit};
+use weir_trace::syncs::{Brackets, DeviceLook, Session, Unit, Whose, unit};
 
 /// Python says each call as it is; its own files are elsewhere.
 const PYTHON: &str = "import os,sys,time,mmap,ctypes\n";
@@ -115,13 +115,7 @@ fn root_every_way_to_sync_is_counted_exactly() {
 fn root_a_sync_that_hangs_shows_its_age() {
     let Some(device) = Device::create("root_a_sync_that_hangs_shows_its_age", "xfs") else { return };
     let mut session = Session::start(&Whose::Everybody).unwrap();
-    let mut writer = python(
-        &device,
-        "f=os.open('a',66|os.O_DSYNC);os.write(f,b'x'*4096);print('ready',flush=True);sys.stdin.readline();os.write(f,b'x')",
-    );
-    let mut writer = writer.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut ready = [0; 6];
-    std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    let mut writer = ready_to_write(&device);
     let frozen = Frozen::new(&device);
     writer.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     let begun = Instant::now();
@@ -139,6 +133,18 @@ fn root_a_sync_that_hangs_shows_its_age() {
     assert!(over.syncs.ended.sum() > u128::from(age_ns));
 }
 
+/// Has a file of the device open with O_DSYNC, and writes to it once more when told by a line.
+fn ready_to_write(device: &Device) -> Child {
+    let mut writer = python(
+        device,
+        "f=os.open('a',66|os.O_DSYNC);os.write(f,b'x'*4096);print('ready',flush=True);sys.stdin.readline();os.write(f,b'x')",
+    );
+    let mut writer = writer.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    writer
+}
+
 /// A file system that takes no writes until dropped.
 struct Frozen(PathBuf);
 
@@ -152,6 +158,36 @@ impl Frozen {
 impl Drop for Frozen {
     fn drop(&mut self) {
         run(fsfreeze("--unfreeze", &self.0));
+    }
+}
+
+#[test]
+fn root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync() {
+    let test = "root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync";
+    let Some(device) = Device::create(test, "xfs") else { return };
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let every_call = session.brackets() == Brackets::AllCalls;
+    let twenty = "f=os.open('a',66)\nfor i in range(20): os.write(f,b'x'*4096); os.fsync(f)";
+    let seen = |session: &mut Session| {
+        session.look(now_ns()).devices.remove(&device.number).unwrap_or_default().syncs
+    };
+    for _ in 0..3 {
+        run(python(&device, twenty));
+        assert_eq!(look(&mut session, &device).syncs.ended.count(), 20);
+        // One is under way when it goes to rest, and ends meanwhile.
+        let mut writer = ready_to_write(&device);
+        let frozen = Frozen::new(&device);
+        writer.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        let before = watch(&mut session, &device, |all| all.syncs.under_way > 0);
+        assert_eq!((before.syncs.ended.count(), before.syncs.under_way), (1, 1));
+        session.rest();
+        drop(frozen);
+        assert!(writer.wait().unwrap().success());
+        run(python(&device, twenty));
+        session.wake().unwrap();
+        let syncs = seen(&mut session);
+        let expected = if every_call { 0 } else { 21 };
+        assert_eq!((syncs.ended.count(), syncs.under_way), (expected, 0));
     }
 }
 

@@ -1,11 +1,13 @@
 //! The programs, fitted to the running kernel and to whose syncs count, loaded and attached.
 
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapHandle, Object};
+use libbpf_rs::{Link, MapCore, MapHandle, Object, ProgramType, libbpf_sys};
 
 use super::Whose;
 use super::tables::{DeviceSyncs, Flight, Process, Shared, State, Table};
@@ -30,6 +32,7 @@ const TELLS: &str = "tell_writers";
 /// Programs attached to the kernel, and their tables; both go away with this.
 pub struct Programs {
     _links: Vec<Link>,
+    at_calls: AtCalls,
     writers: Option<Link>,
     programs: Vec<OwnedFd>,
     listed: MapHandle,
@@ -39,6 +42,36 @@ pub struct Programs {
     pub processes: Table<Process>,
     pub devices: Table<DeviceSyncs>,
     pub states: Table<State>,
+}
+
+/// The programs that every call of the machine passes: it pays for them only while they are attached.
+#[derive(Default)]
+struct AtCalls {
+    /// The one that sees ends first. With the tracepoint's name, where the program itself does not name it.
+    programs: Vec<(OwnedFd, Option<&'static CStr>)>,
+    links: Vec<OwnedFd>,
+}
+
+impl AtCalls {
+    fn attach(&mut self) -> std::io::Result<()> {
+        for (program, tracepoint) in &self.programs {
+            let name = tracepoint.map_or(std::ptr::null(), CStr::as_ptr);
+            // SAFETY: the descriptor is a program's, and the name a string or null.
+            let link = unsafe { libbpf_sys::bpf_raw_tracepoint_open(name, program.as_raw_fd()) };
+            if link < 0 {
+                self.detach();
+                return Err(std::io::Error::from_raw_os_error(-link));
+            }
+            // SAFETY: a descriptor that nobody else has.
+            self.links.push(unsafe { OwnedFd::from_raw_fd(link) });
+        }
+        Ok(())
+    }
+
+    fn detach(&mut self) {
+        // Beginnings first, as no end is seen any more after that.
+        while self.links.pop().is_some() {}
+    }
 }
 
 /// What the programs are told before they are loaded.
@@ -112,11 +145,18 @@ impl Programs {
             MapHandle::try_from(&map).map_err(failed("open the maps of"))
         };
         let (mut links, mut writers, mut programs) = (Vec::new(), None, Vec::new());
+        let mut at_calls = AtCalls::default();
         // Ends come first: a sync is not begun before its end can be seen.
         let mut order: Vec<_> = object.progs_mut().filter(|program| program.autoload()).collect();
         order.sort_by_key(|program| brackets::is_begin(program.name()));
         for program in order {
-            programs.push(program.as_fd().try_clone_to_owned().map_err(system("copy a descriptor"))?);
+            let copied = || program.as_fd().try_clone_to_owned().map_err(system("copy a descriptor"));
+            programs.push(copied()?);
+            if let Some(tracepoint) = brackets::every_call(program.name()) {
+                let names_it = program.prog_type() != ProgramType::RawTracepoint;
+                at_calls.programs.push((copied()?, (!names_it).then_some(tracepoint)));
+                continue;
+            }
             let link = program.attach();
             if program.name() == TELLS {
                 writers = link.ok();
@@ -124,10 +164,12 @@ impl Programs {
                 links.push(link.map_err(failed("attach"))?);
             }
         }
+        at_calls.attach().map_err(system("attach programs to system calls"))?;
         let size =
             |map: libbpf_rs::Map<'_>| u64::from(map.value_size().max(1)) * u64::from(map.max_entries());
         Ok(Programs {
             _links: links,
+            at_calls,
             writers,
             programs,
             listed: map("listed")?,
@@ -148,6 +190,22 @@ impl Programs {
     /// How they learn of calls.
     pub fn brackets(&self) -> Brackets {
         self.brackets
+    }
+
+    /// Detaches what every call of the machine passes, if that is how calls are learnt of.
+    pub fn rest(&mut self) {
+        self.at_calls.detach();
+    }
+
+    /// Attaches it again. Syncs that were under way are forgotten: their ends may not have been seen.
+    pub fn wake(&mut self) -> Result<(), Error> {
+        for flight in self.flights.places() {
+            flight.release();
+        }
+        if let Some(state) = self.states.places().first() {
+            state.under_way.store(0, Ordering::Relaxed);
+        }
+        self.at_calls.attach().map_err(system("attach programs to system calls"))
     }
 
     /// From now on these are the listed processes.

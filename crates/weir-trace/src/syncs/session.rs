@@ -142,6 +142,20 @@ impl Session {
         self.programs.brackets()
     }
 
+    /// From now on no call of the machine pays for the programs, and no sync is seen, until [`Session::wake`]. Where calls
+    /// are bracketed one by one ([`Brackets::OwnCalls`]) nobody pays for what is none of them, and nothing changes.
+    pub fn rest(&mut self) {
+        self.programs.rest();
+    }
+
+    /// Syncs that begin from now on are seen again.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn wake(&mut self) -> Result<(), Error> {
+        self.programs.wake()
+    }
+
     /// What happened since the look before; `now_ns` is of CLOCK_MONOTONIC.
     pub fn look(&mut self, now_ns: u64) -> Look {
         let silent_ns = self.beat(now_ns);

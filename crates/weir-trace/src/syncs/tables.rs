@@ -80,6 +80,14 @@ pub fn load32(field: &AtomicU32) -> u32 {
     field.load(Ordering::Relaxed)
 }
 
+impl Flight {
+    /// Makes the place free for another thread.
+    pub fn release(&self) {
+        self.start_ns.store(0, Ordering::Relaxed);
+        self.tid.store(0, Ordering::Release);
+    }
+}
+
 impl Process {
     /// Makes the place free for another process.
     pub fn release(&self) {

@@ -110,6 +110,7 @@ impl Scene {
                 }),
                 syncs: Some(SyncUse {
                     count: (self.syncs * transactions as f64) as u64,
+                    watched_ns: 0,
                     mean_ns: 5e6,
                     p99_ns: 6_000_000,
                 }),

@@ -79,7 +79,8 @@ fn never_touches_the_disk(evidence: &Evidence, profile: &Profile) -> Option<Trap
         return None;
     }
     let counted = watched.counters.and_then(|counters| counters.syncs);
-    let syncs = watched.syncs.map(|syncs| syncs.count).or(counted)?;
+    let seen = watched.syncs.map(|syncs| syncs.total(watched.elapsed_ns).round() as u64);
+    let syncs = seen.or(counted)?;
     let device = watched.device.as_ref()?;
     let reads = device.reads_per_second * watched.elapsed_ns as f64 / 1e9;
     let per_transaction = (syncs as f64 + reads) / evidence.load.transactions.max(1) as f64;

@@ -95,12 +95,29 @@ pub struct Sessions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncUse {
-    /// fsync, fdatasync and the like that ended.
+    /// fsync, fdatasync and the like that were seen to end.
     pub count: u64,
+    /// For how long they were watched for; 0: all the time.
+    pub watched_ns: u64,
     /// What they took on average.
     pub mean_ns: f64,
     /// 99th percentile.
     pub p99_ns: u64,
+}
+
+impl SyncUse {
+    /// The share of so much time in which they were watched for.
+    pub fn share(&self, elapsed_ns: u64) -> f64 {
+        match self.watched_ns {
+            0 => 1.0,
+            watched_ns => (watched_ns as f64 / elapsed_ns.max(1) as f64).min(1.0),
+        }
+    }
+
+    /// How many there were in so much time, by those that were seen.
+    pub fn total(&self, elapsed_ns: u64) -> f64 {
+        self.count as f64 / self.share(elapsed_ns)
+    }
 }
 
 /// What the device did; rates over the whole run.

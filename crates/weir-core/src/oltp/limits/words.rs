@@ -195,9 +195,14 @@ fn commits(evidence: &Evidence, profile: &Profile) -> Option<String> {
 fn syncs(evidence: &Evidence, _: &Profile) -> Option<String> {
     let syncs = evidence.watched.syncs.filter(|syncs| syncs.count > 0)?;
     let times = (Nanos(syncs.mean_ns as u64), Nanos(syncs.p99_ns));
-    let each = evidence.load.transactions as f64 / syncs.count as f64;
+    let elapsed_ns = evidence.watched.elapsed_ns;
+    let each = evidence.load.transactions as f64 / syncs.total(elapsed_ns);
+    let seen = match syncs.share(elapsed_ns) {
+        share if share < 0.99 => format!(" (watched for {} of the time)", percent(share)),
+        _ => String::new(),
+    };
     Some(format!(
-        "{} syncs of the server took {} on average, p99 {}; {} transactions share one",
+        "{} syncs of the server{seen} took {} on average, p99 {}; {} transactions share one",
         grouped(syncs.count),
         times.0,
         times.1,

@@ -146,7 +146,7 @@ impl Eyes {
         let last = self.clocks();
         let device = self.device.as_mut().and_then(|device| device.end(&self.host));
         if let Some(syncs) = &mut self.syncs {
-            syncs.look(Moment::now().awake_ns);
+            syncs.end(Moment::now().awake_ns);
         }
         let counters = self.counters();
         self.remark();

@@ -11,12 +11,33 @@ mod with {
 
     use weir_core::oltp::limits::SyncUse;
     use weir_core::stats::Histogram;
-    use weir_trace::syncs::{Session, Whose};
+    use weir_trace::syncs::{Brackets, Session, Whose};
+
+    /// Where every call of the machine pays for the watching, it lasts so long,
+    const GLANCE_NS: u64 = 500_000_000;
+    /// and longer where fewer syncs than this have ended by then,
+    const ENOUGH: u64 = 100;
+    /// but not longer than this;
+    const GLANCE_MAX_NS: u64 = 8_000_000_000;
+    /// and then it rests so many times as long.
+    const REST: u64 = 7;
 
     /// Syncs counted so far.
     pub struct Syncs {
         session: Session,
         ended: Histogram,
+        eye: Eye,
+        /// For how long they were watched for.
+        watched_ns: u64,
+    }
+
+    /// Whether it watches now.
+    #[derive(Clone, Copy)]
+    enum Eye {
+        /// Since then, and how many had ended by then.
+        Open { since_ns: u64, ended: u64 },
+        /// Until then.
+        Shut { until_ns: u64 },
     }
 
     impl Syncs {
@@ -24,7 +45,8 @@ mod with {
         pub fn start(processes: &[u32]) -> Result<Syncs, String> {
             let whose = Whose::Listed(processes.to_vec());
             let session = Session::start(&whose).map_err(|why| why.to_string())?;
-            Ok(Syncs { session, ended: Histogram::new() })
+            let eye = Eye::Open { since_ns: 0, ended: 0 };
+            Ok(Syncs { session, ended: Histogram::new(), eye, watched_ns: 0 })
         }
 
         /// Measuring begins, with these processes.
@@ -32,11 +54,40 @@ mod with {
             // More than fit keep the list as it was.
             let _ = self.session.list(processes);
             self.session.look(now_ns);
-            self.ended = Histogram::new();
+            (self.ended, self.watched_ns) = (Histogram::new(), 0);
+            self.eye = Eye::Open { since_ns: now_ns, ended: 0 };
         }
 
         /// Adds what ended since the look before.
         pub fn look(&mut self, now_ns: u64) {
+            match self.eye {
+                Eye::Open { since_ns, ended } => {
+                    self.add(now_ns);
+                    let (glance_ns, seen) = (now_ns - since_ns, self.ended.count() - ended);
+                    let enough = glance_ns >= GLANCE_NS && seen >= ENOUGH || glance_ns >= GLANCE_MAX_NS;
+                    if enough && self.session.brackets() == Brackets::AllCalls {
+                        self.session.rest();
+                        self.watched_ns += glance_ns;
+                        self.eye = Eye::Shut { until_ns: now_ns + REST * glance_ns };
+                    }
+                }
+                // Where it cannot be opened again, it stays shut.
+                Eye::Shut { until_ns } if now_ns >= until_ns && self.session.wake().is_ok() => {
+                    self.eye = Eye::Open { since_ns: now_ns, ended: self.ended.count() };
+                }
+                Eye::Shut { .. } => {}
+            }
+        }
+
+        /// Measuring has ended.
+        pub fn end(&mut self, now_ns: u64) {
+            if let Eye::Open { since_ns, .. } = self.eye {
+                self.add(now_ns);
+                self.watched_ns += now_ns - since_ns;
+            }
+        }
+
+        fn add(&mut self, now_ns: u64) {
             for look in self.session.look(now_ns).devices.into_values() {
                 self.ended.merge(&look.syncs.ended);
             }
@@ -46,6 +97,7 @@ mod with {
         pub fn taken(&self) -> SyncUse {
             SyncUse {
                 count: self.ended.count(),
+                watched_ns: self.watched_ns,
                 mean_ns: self.ended.mean().unwrap_or(0.0),
                 p99_ns: self.ended.quantile(0.99).unwrap_or(0),
             }
@@ -75,6 +127,11 @@ mod without {
 
         /// Never asked for.
         pub fn look(&mut self, _now_ns: u64) {
+            match *self {}
+        }
+
+        /// Never asked for.
+        pub fn end(&mut self, _now_ns: u64) {
             match *self {}
         }
 
