@@ -29,10 +29,13 @@ pub fn bucket_high(bucket: usize) -> u64 {
     if bucket >= BUCKETS { u64::MAX } else { buckets::bounds::<PRECISION_BITS>(bucket).1 }
 }
 
-/// Counts of values by bucket, with exact count, sum, minimum and maximum. Serialises sparsely.
+/// Counts of values by bucket, with exact count, sum, minimum and maximum; kept only over the powers of two in which
+/// values fell. Serialises sparsely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Sparse", into = "Sparse")]
 pub struct Histogram {
+    /// The bucket of the first count.
+    first: usize,
     counts: Vec<u64>,
     count: u64,
     sum: u128,
@@ -86,16 +89,14 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram; it grows to the largest bucket it has seen.
+    /// An empty histogram; it grows to the buckets it has seen.
     pub fn new() -> Self {
-        Histogram { counts: Vec::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Histogram { first: 0, counts: Vec::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
-        let bucket = bucket_of(value);
-        self.grow(bucket);
-        self.counts[bucket] += 1;
+        self.count_in(bucket_of(value), 1);
         self.count += 1;
         self.sum += u128::from(value);
         self.min = self.min.min(value);
@@ -108,8 +109,7 @@ impl Histogram {
         if n == 0 || bucket >= BUCKETS {
             return;
         }
-        self.grow(bucket);
-        self.counts[bucket] += n;
+        self.count_in(bucket, n);
         self.count += n;
         let middle = bucket_low(bucket) + (bucket_high(bucket) - bucket_low(bucket)) / 2;
         self.sum += u128::from(middle) * u128::from(n);
@@ -129,8 +129,10 @@ impl Histogram {
         if other.count == 0 {
             return;
         }
-        self.grow(other.counts.len().saturating_sub(1));
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+        for end in [other.first, other.first + other.counts.len() - 1] {
+            self.count_in(end, 0);
+        }
+        for (mine, theirs) in self.counts[other.first - self.first..].iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
         self.count += other.count;
@@ -139,10 +141,19 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    fn grow(&mut self, bucket: usize) {
-        if bucket >= self.counts.len() {
-            self.counts.resize((bucket + 1).next_multiple_of(64).min(BUCKETS), 0);
+    #[inline]
+    fn count_in(&mut self, bucket: usize, n: u64) {
+        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(count) => *count += n,
+            None => self.widen(bucket, n),
         }
+    }
+
+    /// Counts in a bucket outside the range.
+    #[cold]
+    fn widen(&mut self, bucket: usize, n: u64) {
+        self.first = buckets::widen::<PRECISION_BITS, _>(self.first, &mut self.counts, bucket);
+        self.counts[bucket - self.first] += n;
     }
 
     /// How many values were counted.
@@ -196,12 +207,12 @@ impl Histogram {
 
     /// How many values are certainly above `value` (the bucket that holds `value` counts as not above).
     pub fn count_above(&self, value: u64) -> u64 {
-        self.counts.iter().skip(bucket_of(value) + 1).sum()
+        self.counts.iter().skip((bucket_of(value) + 1).saturating_sub(self.first)).sum()
     }
 
     /// Non-empty buckets with their counts, in ascending order.
     pub fn nonzero(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(i, n)| (i, *n))
+        self.counts.iter().zip(self.first..).filter(|(n, _)| **n > 0).map(|(n, bucket)| (bucket, *n))
     }
 
     /// Non-empty buckets as `(low, high, count)` of `1 << bits` buckets per power of two: a coarser view for plots.
