@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::control::Sample;
+use crate::stats::histogram::{PRECISION_BITS, bucket_high, bucket_of};
 
 /// Buckets to an octave that latencies are kept in: 3 % is fine enough for a tail, and few to add up.
 const COARSE_BITS: u32 = 5;
@@ -177,17 +178,20 @@ impl View {
     }
 }
 
+/// All latencies of these looks, by bucket: counted and not sorted, since they are thousands at every look.
 fn merged(looks: &[&Look]) -> Vec<(u64, u64)> {
-    let mut all: Vec<(u64, u64)> = looks.iter().flat_map(|look| look.latencies.iter().copied()).collect();
-    all.sort_unstable();
-    all.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            kept.1 += next.1;
-        }
-        same
-    });
-    all
+    const FINE_BITS: u32 = PRECISION_BITS - COARSE_BITS;
+    let place = |high: u64| bucket_of(high) >> FINE_BITS;
+    let first = looks.iter().filter_map(|look| look.latencies.first()).map(|(high, _)| place(*high)).min();
+    let last = looks.iter().filter_map(|look| look.latencies.last()).map(|(high, _)| place(*high)).max();
+    let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
+    let mut counts = vec![0_u64; last - first + 1];
+    for (high, n) in looks.iter().flat_map(|look| &look.latencies) {
+        counts[place(*high) - first] += *n;
+    }
+    let high = |place: usize| bucket_high(((place + 1) << FINE_BITS) - 1);
+    let all = counts.into_iter().zip(first..).filter(|(n, _)| *n > 0);
+    all.map(|(n, place)| (high(place), n)).collect()
 }
 
 /// Relative error of a mean from looks that are not independent. A device that works in slices serves syncs in bursts,
@@ -207,4 +211,48 @@ fn error_of_mean(looks: &[&Look]) -> f64 {
     // At best the bursts are periodic and one of them is cut off.
     let least = lag(0) / n;
     (variance.max(least) / n).sqrt().max(poisson.min(0.1) * 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{Bulk, DeviceFlow, Limits, Sensor, SensorSource, Syncs};
+    use crate::stats::Histogram;
+    use crate::target::DeviceNumber;
+
+    fn sample(at_ns: u64, ended: Histogram) -> Sample {
+        Sample {
+            device: DeviceNumber::default(),
+            at_ns,
+            elapsed_ns: 1,
+            sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
+            syncs: Syncs { ended, ..Syncs::default() },
+            bulk: Bulk::default(),
+            flow: DeviceFlow::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    #[test]
+    fn latencies_of_several_looks_are_those_of_all_their_syncs() {
+        let looks: [&[u64]; 5] =
+            [&[], &[3, 1_000_000, 1_000_001], &[], &[1_010_000, 70_000_000], &[u64::MAX, 40, 1_500, 3]];
+        let (mut window, mut all) = (Window::new(100), Histogram::new());
+        for (at_ns, latencies_ns) in (1..).zip(looks) {
+            let mut ended = Histogram::new();
+            latencies_ns.iter().for_each(|ns| ended.record(*ns));
+            all.merge(&ended);
+            window.push(&sample(at_ns, ended));
+        }
+        let view = window.tail_since(0);
+        let expected: Vec<(u64, u64)> =
+            all.coarse(COARSE_BITS).into_iter().map(|(_, high, n)| (high, n)).collect();
+        assert_eq!((view.latencies, view.count), (expected, 9));
+        assert_eq!(
+            window.tail_since(3).latencies.len(),
+            6,
+            "those of a look that began earlier are left out"
+        );
+        assert_eq!(Window::new(1).tail_since(0).latencies, []);
+    }
 }
