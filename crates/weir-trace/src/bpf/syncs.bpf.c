@@ -47,6 +47,7 @@ static __noinline struct process *process_of(u32 tgid)
 {
 	struct process *process = FIND(processes, process, tgid, tgid, PROCESSES);
 	struct task_struct___sync *leader;
+	struct state *s;
 
 	if (process)
 		return process;
@@ -57,6 +58,9 @@ static __noinline struct process *process_of(u32 tgid)
 	}
 	leader = leader_of((void *)bpf_get_current_task_btf());
 	process->start_ns = BPF_CORE_READ(leader, start_boottime);
+	s = state();
+	if (s)
+		__sync_fetch_and_add(&s->processes, 1);
 	return process;
 }
 

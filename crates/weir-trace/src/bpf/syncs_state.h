@@ -72,6 +72,7 @@ struct state {
 	u64 under_way;
 	u64 more_pad[7];
 	u64 lost[LOSSES];
+	u64 processes; /* Places of processes that were ever taken: a new one shows in it. */
 };
 
 struct {

@@ -41,7 +41,7 @@ pub struct Programs {
     pub flights: Table<Flight>,
     pub processes: Table<Process>,
     pub devices: Table<DeviceSyncs>,
-    pub states: Table<State>,
+    states: Table<State>,
 }
 
 /// The programs that every call of the machine passes: it pays for them only while they are attached.
@@ -187,6 +187,11 @@ impl Programs {
         self.writers.as_ref()
     }
 
+    /// What they count of themselves.
+    pub fn state(&self) -> &State {
+        &self.states.places()[0]
+    }
+
     /// How they learn of calls.
     pub fn brackets(&self) -> Brackets {
         self.brackets
@@ -202,9 +207,7 @@ impl Programs {
         for flight in self.flights.places() {
             flight.release();
         }
-        if let Some(state) = self.states.places().first() {
-            state.under_way.store(0, Ordering::Relaxed);
-        }
+        self.state().under_way.store(0, Ordering::Relaxed);
         self.at_calls.attach().map_err(system("attach programs to system calls"))
     }
 

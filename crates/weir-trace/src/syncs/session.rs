@@ -93,6 +93,9 @@ pub struct Session {
     written: HashMap<Id, Written>,
     judges: HashMap<Id, Judge>,
     processes: HashMap<Id, ProcessBefore>,
+    /// Places in the table of processes that are not free, and how many had been taken when they were found.
+    places: Vec<usize>,
+    taken: u64,
     devices: HashMap<usize, DeviceBefore>,
     disks: HashMap<u32, DeviceNumber>,
     beats: u64,
@@ -118,6 +121,8 @@ impl Session {
             written: HashMap::new(),
             judges: HashMap::new(),
             processes: HashMap::new(),
+            places: Vec::new(),
+            taken: 0,
             devices: HashMap::new(),
             disks: HashMap::new(),
             beats: 0,
@@ -203,7 +208,7 @@ impl Session {
     fn beat(&mut self, now_ns: u64) -> u64 {
         // SAFETY: no descriptor is -1, so the call only fails.
         unsafe { libc::fdatasync(-1) };
-        let beats = self.programs.states.places().first().map_or(0, |state| load(&state.beats));
+        let beats = load(&self.programs.state().beats);
         if beats != self.beats {
             self.beats = beats;
             self.answered_ns = now_ns;
@@ -212,15 +217,15 @@ impl Session {
     }
 
     fn lost_so_far(&self) -> u64 {
-        let state = self.programs.states.places().first();
-        state.map_or(0, |state| state.lost.iter().map(load).sum())
+        self.programs.state().lost.iter().map(load).sum()
     }
 
     /// Bytes written by process since the scan before; empty where it is not time for one.
     fn scan(&mut self, now_ns: u64) -> HashMap<Id, u64> {
         let Some(link) = self.programs.writers() else { return HashMap::new() };
-        let Some(written) = self.writers.scan(link, now_ns) else { return HashMap::new() };
-        self.written = written;
+        if !self.writers.scan(link, now_ns, &mut self.written) {
+            return HashMap::new();
+        }
         self.judges.retain(|id, _| self.written.contains_key(id));
         self.written.iter().filter(|(_, process)| process.bytes > 0).map(|(id, p)| (*id, p.bytes)).collect()
     }
@@ -234,11 +239,15 @@ impl Session {
         let mut parts = HashMap::new();
         let mut present = HashSet::new();
         let places = self.programs.processes.places();
-        for process in places {
+        let is_taken = |at: &usize| load32(&places[*at].tgid) != 0;
+        // Read before the places: one that is taken meanwhile is counted at the next look.
+        let taken = load(&self.programs.state().processes);
+        if taken != self.taken {
+            self.taken = taken;
+            self.places = (0..places.len()).filter(is_taken).collect();
+        }
+        for process in self.places.iter().map(|at| &places[*at]) {
             let pid = load32(&process.tgid);
-            if pid == 0 {
-                continue;
-            }
             let id = Id { pid, start_ns: load(&process.start_ns) };
             present.insert(id);
             let now = ProcessBefore {
@@ -276,6 +285,7 @@ impl Session {
                 process.release();
             }
         }
+        self.places.retain(is_taken);
         // Those without a place have neither synced nor paused.
         for (id, bytes) in fresh.iter().filter(|(id, _)| !present.contains(id)) {
             self.judges.entry(*id).or_default().judge(*bytes, 0);
@@ -290,11 +300,17 @@ impl Session {
         now_ns: u64,
         devices: &mut BTreeMap<DeviceNumber, DeviceLook>,
     ) {
+        // Of those that had begun by now no more are to be found than are under way.
+        let mut left = load(&self.programs.state().under_way);
         for flight in self.programs.flights.places() {
+            if left == 0 {
+                break;
+            }
             let (tid, start_ns) = (load32(&flight.tid), load(&flight.start_ns));
             if tid == 0 || start_ns == 0 {
                 continue;
             }
+            left -= u64::from(start_ns <= now_ns);
             let pid = load32(&flight.tgid);
             let counts = !self.is_everybody
                 || match parts.get(&pid) {

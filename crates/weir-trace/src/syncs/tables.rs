@@ -68,6 +68,7 @@ pub struct State {
     pub under_way: AtomicU64,
     _more: [AtomicU64; 7],
     pub lost: [AtomicU64; 4],
+    pub processes: AtomicU64,
 }
 
 /// Reads one; a value that is seen a look late is only late.

@@ -37,7 +37,7 @@ pub struct Id {
 }
 
 /// What a process wrote since the scan before.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
     pub comm: String,
     pub bytes: u64,
@@ -45,10 +45,19 @@ pub struct Written {
     pub total_bytes: u64,
 }
 
+/// What a thread had written; threads that use a number again began at another time.
+#[derive(Clone, Copy)]
+struct Thread {
+    tid: u32,
+    start_ns: u64,
+    bytes: u64,
+}
+
 /// Remembers what each thread had written.
 #[derive(Default)]
 pub struct Writers {
-    threads: HashMap<(u32, u64), u64>,
+    /// In the order of their numbers.
+    threads: Vec<Thread>,
     scanned: bool,
     next_ns: u64,
     room: Vec<u8>,
@@ -56,48 +65,62 @@ pub struct Writers {
 }
 
 impl Writers {
-    /// Asks, if the last answer did not take too long for that; what was written since the scan before, by process.
-    pub fn scan(&mut self, link: &Link, now_ns: u64) -> Option<HashMap<Id, Written>> {
+    /// Asks, if the last answer did not take too long for that; `processes` becomes what each has written since the scan
+    /// before. Whether it was asked.
+    pub fn scan(&mut self, link: &Link, now_ns: u64, processes: &mut HashMap<Id, Written>) -> bool {
         if now_ns < self.next_ns {
-            return None;
+            return false;
         }
         self.room.clear();
         // Not by the clock: on a busy machine somebody else may run meanwhile.
         let before_ns = thread_ns();
-        let answer = Iter::new(link).ok()?.read_to_end(&mut self.room);
+        let answer = match Iter::new(link) {
+            Ok(mut threads) => threads.read_to_end(&mut self.room),
+            Err(_) => return false,
+        };
         self.next_ns = now_ns + (thread_ns().saturating_sub(before_ns) * ONE_IN).min(NEXT_MAX_NS);
-        answer.ok()?;
+        if answer.is_err() {
+            return false;
+        }
         let room = std::mem::take(&mut self.room);
-        let written = self.take(&room);
+        self.take(&room, processes);
         self.room = room;
-        Some(written)
+        true
     }
 
-    /// `told` holds the threads one after the other.
-    fn take(&mut self, told: &[u8]) -> HashMap<Id, Written> {
-        let mut processes: HashMap<Id, Written> = HashMap::new();
-        let mut threads = HashMap::with_capacity(self.threads.len());
+    /// `told` holds the threads one after the other. Most of them are those of the scan before, and so are their
+    /// processes, which stay where they are.
+    fn take(&mut self, told: &[u8], processes: &mut HashMap<Id, Written>) {
+        processes.values_mut().for_each(|process| (process.bytes, process.total_bytes) = (0, 0));
+        let mut threads = Vec::with_capacity(told.len() / TOLD);
         for thread in told.chunks_exact(TOLD) {
             let word = |at| u64_at(thread, at).unwrap_or(0);
             let (tid, tgid) = (u32_at(thread, 0).unwrap_or(0), u32_at(thread, 4).unwrap_or(0));
             let (start_ns, bytes) = (word(8), word(24));
-            // What was written before the first scan is nobody's news.
-            let unknown = if self.scanned { 0 } else { bytes };
-            let before = self.threads.get(&(tid, start_ns)).copied().unwrap_or(unknown);
-            threads.insert((tid, start_ns), bytes);
-            let id = Id { pid: tgid, start_ns: word(16) };
-            let process = processes.entry(id).or_insert_with(|| Written {
-                comm: text(&thread[32..TOLD]),
-                bytes: 0,
-                total_bytes: 0,
-            });
+            threads.push(Thread { tid, start_ns, bytes });
+            let known =
+                self.threads.binary_search_by_key(&(tid, start_ns), |known| (known.tid, known.start_ns));
+            let before = match known {
+                Ok(at) => self.threads[at].bytes,
+                Err(_) if self.scanned => 0,
+                // What was written before the first scan is nobody's news.
+                Err(_) => bytes,
+            };
+            let process = processes.entry(Id { pid: tgid, start_ns: word(16) }).or_default();
+            let name = &thread[32..TOLD];
+            if !name.starts_with(process.comm.as_bytes()) || name.get(process.comm.len()) != Some(&0) {
+                process.comm = text(name);
+            }
             process.bytes += bytes.saturating_sub(before);
             process.total_bytes += bytes;
         }
+        // The kernel tells them in this order already.
+        threads.sort_unstable_by_key(|thread| (thread.tid, thread.start_ns));
         self.threads = threads;
         self.scanned = true;
+        // Nobody is told of who has written nothing.
+        processes.retain(|_, process| process.total_bytes > 0);
         self.places.retain(|id, _| processes.contains_key(id));
-        processes
     }
 
     /// The devices that a process has files open on for writing.
@@ -110,26 +133,33 @@ impl Writers {
     }
 }
 
+/// A database has hundreds of files open on one device: one that it writes to tells of all.
 fn devices_of(pid: u32) -> Vec<DeviceNumber> {
     let folder = format!("/proc/{pid}/fd");
-    let mut found: Vec<DeviceNumber> = files::numbers(&folder)
-        .into_iter()
-        .take(FILES_MAX)
-        .filter_map(|descriptor| {
-            let facts = fs::metadata(format!("{folder}/{descriptor}")).ok()?;
-            let number = match facts.mode() & libc::S_IFMT {
-                libc::S_IFREG => facts.dev(),
-                libc::S_IFBLK => facts.rdev(),
-                _ => return None,
-            };
-            let number = DeviceNumber { major: libc::major(number), minor: libc::minor(number) };
-            let position = files::position_to_write(pid, descriptor)?;
-            (descriptor > STANDARD_ERROR || position >= MESSAGES_MAX).then(|| files::whole(number))
-        })
-        .collect();
+    let mut disks: HashMap<u64, DeviceNumber> = HashMap::new();
+    let mut found = Vec::new();
+    for descriptor in files::numbers(&folder).into_iter().take(FILES_MAX) {
+        let Ok(facts) = fs::metadata(format!("{folder}/{descriptor}")) else { continue };
+        let number = match facts.mode() & libc::S_IFMT {
+            libc::S_IFREG => facts.dev(),
+            libc::S_IFBLK => facts.rdev(),
+            _ => continue,
+        };
+        let disk = *disks.entry(number).or_insert_with(|| {
+            files::whole(DeviceNumber { major: libc::major(number), minor: libc::minor(number) })
+        });
+        if !found.contains(&disk) && is_written_to(pid, descriptor) {
+            found.push(disk);
+        }
+    }
     found.sort_unstable();
-    found.dedup();
     found
+}
+
+/// Whether a file is open for writing, and not for messages alone.
+fn is_written_to(pid: u32, descriptor: u32) -> bool {
+    let position = files::position_to_write(pid, descriptor);
+    position.is_some_and(|position| descriptor > STANDARD_ERROR || position >= MESSAGES_MAX)
 }
 
 #[cfg(test)]
@@ -145,7 +175,7 @@ mod tests {
 
     #[test]
     fn threads_add_up_and_numbers_used_again_are_others() {
-        let mut writers = Writers::default();
+        let (mut writers, mut found) = (Writers::default(), HashMap::new());
         let id = Id { pid: 10, start_ns: 7 };
         let cases = [
             ("what was before counts in the total only", vec![told(10, 10, 7, 500)], (0, 500)),
@@ -153,11 +183,16 @@ mod tests {
             ("another thread of that number", vec![told(10, 10, 7, 600), told(11, 10, 12, 20)], (20, 620)),
         ];
         for (name, threads, (bytes, total_bytes)) in cases {
-            let found = writers.take(&threads.concat());
+            writers.take(&threads.concat(), &mut found);
             let expected = Written { comm: "mariadbd".to_string(), bytes, total_bytes };
             assert_eq!(found.get(&id), Some(&expected), "{name}");
         }
-        assert_eq!(writers.take(&[]), HashMap::new());
+        let mut renamed = told(10, 10, 7, 600);
+        renamed[32 + 5] = 0;
+        writers.take(&renamed, &mut found);
+        assert_eq!(found[&id], Written { comm: "maria".to_string(), bytes: 0, total_bytes: 600 });
+        writers.take(&[], &mut found);
+        assert_eq!(found, HashMap::new());
         assert!(writers.threads.is_empty(), "nothing stays of threads that are gone");
     }
 }
