@@ -143,7 +143,7 @@ impl Course {
     pub fn look(&mut self, now: Moment) {
         let (before, at_ms) = (std::mem::replace(&mut self.last, now), self.at_ms(now));
         let elapsed_ns = now.awake_ns.saturating_sub(before.awake_ns);
-        let seen = self.eyes.look(now);
+        let mut seen = self.eyes.look(now);
         let slept_ns = now.slept_since(before);
         if slept_ns > SLEPT_NS {
             self.woke(at_ms, slept_ns / 1_000_000);
@@ -158,7 +158,7 @@ impl Course {
         }
         self.notice_who_is_there(&seen, at_ms);
         for at in 0..self.groups.len() {
-            self.guard(at, &seen, now, elapsed_ns, at_ms);
+            self.guard(at, &mut seen, now, elapsed_ns, at_ms);
         }
         self.manager.beat();
         if self.looks.is_multiple_of(LOOKS) {
@@ -206,19 +206,19 @@ impl Course {
         }
     }
 
-    /// Asks the laws of those who share a limit, and leads it.
-    fn guard(&mut self, at: usize, seen: &[Option<Seen>], now: Moment, elapsed_ns: u64, at_ms: u64) {
+    /// Asks the laws of those who share a limit, and leads it. What was seen of them is taken: each has one limit.
+    fn guard(&mut self, at: usize, seen: &mut [Option<Seen>], now: Moment, elapsed_ns: u64, at_ms: u64) {
         let group = &mut self.groups[at];
         for &post in &group.posts {
-            let post_seen = seen[post].as_ref().filter(|_| self.posts[post].is_there);
+            let post_seen = seen[post].take().filter(|_| self.posts[post].is_there);
             if let Some(seen) = post_seen {
                 let sample = Sample {
                     device: seen.number,
                     at_ns: now.awake_ns,
                     elapsed_ns,
                     sensor: seen.sensor,
-                    syncs: seen.syncs.clone(),
-                    bulk: seen.bulk.clone(),
+                    syncs: seen.syncs,
+                    bulk: seen.bulk,
                     flow: seen.flow,
                     limits: group.limits,
                 };

@@ -84,24 +84,20 @@ impl Eyes for Machine {
     fn look(&mut self, now: Moment) -> Vec<Option<Seen>> {
         self.looks += 1;
         let searches = self.looks.is_multiple_of(SEARCH_EVERY);
-        let mut flows = Vec::with_capacity(self.watched.len());
-        for (at, watched) in self.watched.iter_mut().enumerate() {
-            let was_away = watched.flow.is_none();
-            let flow = watched.look(&self.host, searches);
-            if was_away && flow.is_some() {
-                self.senses.moved(at, watched.subject.number);
+        if searches {
+            for (at, watched) in self.watched.iter_mut().enumerate() {
+                if watched.search(&self.host) {
+                    self.senses.moved(at, watched.subject.number);
+                }
             }
-            flows.push(flow.map(|flow| (watched.subject.number, flow)));
         }
         let sights = self.senses.look(now.awake_ns);
-        let seen = |(flow, sight): (Option<(DeviceNumber, DeviceFlow)>, Sight)| {
-            let (number, mut flow) = flow?;
-            if let Some(backlog_bytes) = sight.backlog_bytes {
-                (flow.dirty_bytes, flow.writeback_bytes) = backlog_bytes;
-            }
+        let seen = |(watched, sight): (&mut Watched, Sight)| {
+            let flow = watched.look(sight.backlog_bytes)?;
+            let number = watched.subject.number;
             Some(Seen { number, sensor: sight.sensor, syncs: sight.syncs, bulk: sight.bulk, flow })
         };
-        flows.into_iter().zip(sights).map(seen).collect()
+        self.watched.iter_mut().zip(sights).map(seen).collect()
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -122,16 +118,23 @@ fn folder(host: &Host, subject: &Subject) -> Option<PathBuf> {
 }
 
 impl Watched {
-    fn look(&mut self, host: &Host, searches: bool) -> Option<DeviceFlow> {
-        if self.flow.is_none() && searches {
-            // A path that lies elsewhere now is not what was to be guarded.
-            let found = subject::find(host, &self.subject.asked).ok().flatten();
-            if let Some(found) = found.filter(|found| found.name == self.subject.name) {
-                self.flow = host.flow(found.number).ok();
-                self.subject = found;
-            }
+    /// Looks for a device that is gone; whether it has come back.
+    fn search(&mut self, host: &Host) -> bool {
+        if self.flow.is_some() {
+            return false;
         }
-        match self.flow.as_mut()?.look() {
+        // A path that lies elsewhere now is not what was to be guarded.
+        let found = subject::find(host, &self.subject.asked).ok().flatten();
+        if let Some(found) = found.filter(|found| found.name == self.subject.name) {
+            self.flow = host.flow(found.number).ok();
+            self.subject = found;
+        }
+        self.flow.is_some()
+    }
+
+    /// What it did; `backlog_bytes` as of [`Flow::look`].
+    fn look(&mut self, backlog_bytes: Option<(u64, u64)>) -> Option<DeviceFlow> {
+        match self.flow.as_mut()?.look(backlog_bytes) {
             Ok(host::Seen::Here(flow)) => Some(flow),
             _ => {
                 self.flow = None;

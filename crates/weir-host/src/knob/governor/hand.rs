@@ -4,7 +4,8 @@ use weir_core::control::Limits;
 use weir_core::knob::{KnobName, Scope, Value};
 
 use super::super::band::{Band, marked};
-use super::super::{dirty, read};
+use super::super::dirty;
+use super::super::place::Place;
 use super::Lever;
 use crate::error::HostError;
 use crate::host::Host;
@@ -12,29 +13,38 @@ use crate::host::Host;
 /// All of a bdi's share, in parts per million.
 const WHOLE_PPM: u64 = 1_000_000;
 
-/// The knobs of a lever.
+/// The knobs of a lever. Where they lie is found once: they are read many times a second.
 #[derive(Debug, Clone)]
 pub(super) struct Hand {
     lever: Lever,
     page_bytes: u64,
     /// In the order of writing on the way down; up it is the reverse.
     pub knobs: Vec<KnobName>,
+    /// Of each knob.
+    pub places: Vec<Place>,
+    /// Of a bdi: where the kernel says its share in bytes.
+    share: Option<Place>,
 }
 
 impl Hand {
-    pub fn of(host: &Host, lever: &Lever) -> Hand {
+    pub fn of(host: &Host, lever: &Lever) -> Result<Hand, HostError> {
         let knobs = match lever {
             // Write-back starts before anybody has to wait for it.
             Lever::Dirty => [dirty::BACKGROUND, dirty::LIMIT].map(KnobName::machine).to_vec(),
             // Without strict_limit a share does not bound anything.
             Lever::Bdi(name) => ["strict_limit", "max_ratio_fine"].map(|file| of_bdi(name, file)).to_vec(),
         };
-        Hand { lever: lever.clone(), page_bytes: host.page_bytes(), knobs }
+        let places = knobs.iter().map(|knob| Place::of(&host.tree, knob)).collect::<Result<_, _>>()?;
+        let share = match lever {
+            Lever::Dirty => None,
+            Lever::Bdi(name) => Some(Place::of(&host.tree, &of_bdi(name, "max_bytes"))?),
+        };
+        Ok(Hand { lever: lever.clone(), page_bytes: host.page_bytes(), knobs, places, share })
     }
 
     /// The values in force.
     pub fn read(&self, host: &Host) -> Result<Vec<Value>, HostError> {
-        self.knobs.iter().map(|knob| read::value(&host.tree, knob)).collect()
+        self.places.iter().map(|place| place.read(&host.tree)).collect()
     }
 
     /// The least limit that keeps the kernel going: it wants more than two pages.
@@ -60,10 +70,10 @@ impl Hand {
         saved: &Limits,
         threshold_bytes: impl FnOnce() -> Result<u64, HostError>,
     ) -> Result<Limits, HostError> {
-        let limits = match (&self.lever, now) {
-            (Lever::Dirty, [_, Value::Bytes(bytes)]) => Limits { now_bytes: *bytes, ..*saved },
-            (Lever::Bdi(name), [Value::Number(1), _]) => {
-                let bytes = read::value(&host.tree, &of_bdi(name, "max_bytes"))?.number().unwrap_or(0);
+        let limits = match (&self.share, now) {
+            (None, [_, Value::Bytes(bytes)]) => Limits { now_bytes: *bytes, ..*saved },
+            (Some(share), [Value::Number(1), _]) => {
+                let bytes = share.read(&host.tree)?.number().unwrap_or(0);
                 Limits { now_bytes: u64::try_from(bytes).unwrap_or(0), ..*saved }
             }
             _ => Limits { now_bytes: threshold_bytes()?, ..*saved },

@@ -23,7 +23,6 @@ use super::band::Band;
 use super::entry::{Entry, State, Written};
 use super::error::{check_writable, refused};
 use super::guardian::{Guardian, say};
-use super::place::Place;
 use super::{Hold, Journal, KnobError, dirty, order, restore};
 use crate::error::HostError;
 use crate::host::Host;
@@ -110,7 +109,7 @@ impl Governor {
         hangs_after: Duration,
     ) -> Result<Governor, KnobError> {
         let host = &host.keeping_open();
-        let hand = Hand::of(host, lever);
+        let hand = Hand::of(host, lever)?;
         for (knob, value) in hand.knobs.iter().zip(hand.read(host)?) {
             check_writable(host, knob, &value)?;
         }
@@ -284,7 +283,7 @@ impl Governor {
             return Ok(());
         }
         let (host, knob) = (&self.host, &self.hand.knobs[nth]);
-        let written = Place::of(&host.tree, knob).and_then(|place| place.write(&host.tree, &value));
+        let written = self.hand.places[nth].write(&host.tree, &value);
         written.map_err(|error| refused(host, knob, &value, error))?;
         self.in_force[nth] = value;
         Ok(())
