@@ -9,7 +9,8 @@ use std::hint::black_box;
 use std::path::PathBuf;
 
 use weir_core::trace::decode::{Batch, Decoder};
-use weir_core::trace::merge::{Source, Turn, merge};
+use weir_core::trace::merge::{Sorted, Source, Turn, merge_sorted};
+use weir_core::trace::read::{Taker, read};
 use weir_core::trace::{Bio, Collector, Event, Limits, Matcher, Piece, Request, Sink};
 
 fn main() -> std::io::Result<()> {
@@ -51,9 +52,9 @@ fn main() -> std::io::Result<()> {
     });
     step("all at once", &mut || {
         let mut collector = Collector::new();
-        let mut matcher = Matcher::new(Limits::default());
-        merged(&files, |event| matcher.event(event, &mut collector));
-        let unmatched = matcher.finish(&mut collector);
+        let mut sources = sorted(&files);
+        let sources = sources.iter_mut().map(|source| source as &mut dyn Source).collect();
+        let unmatched = read(sources, Taker::Statistics(&mut collector), &mut || true).unmatched;
         analysis = Some(collector.finish(unmatched));
     });
     let json = serde_json::to_string(&analysis)?;
@@ -111,11 +112,13 @@ impl Source for File<'_> {
     }
 }
 
+fn sorted(files: &[Vec<u8>]) -> Vec<Sorted<File<'_>>> {
+    let decoders = files.iter().map(|bytes| (Decoder::new("", bytes), bytes));
+    decoders.filter_map(|(decoder, rest)| Some(Sorted::new(File { decoder: decoder.ok()?, rest }))).collect()
+}
+
 fn merged(files: &[Vec<u8>], mut take: impl FnMut(&Event)) {
-    let file = |bytes: &'_ Vec<u8>| Decoder::new("", bytes).ok();
-    let sources =
-        files.iter().filter_map(|bytes| Some(File { decoder: file(bytes)?, rest: bytes })).collect();
-    merge(sources, |turn| {
+    merge_sorted(sorted(files), |turn| {
         if let Turn::Event(event) = turn {
             take(event);
         }

@@ -168,3 +168,25 @@ pub trait Sink {
     /// The recording holds something beside events: a thread's name, say. Whoever reads the recording says so.
     fn item(&mut self, _item: &Item) {}
 }
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    fn piece(&mut self, piece: &Piece) {
+        (**self).piece(piece);
+    }
+
+    fn request(&mut self, request: &Request) {
+        (**self).request(request);
+    }
+
+    fn bio(&mut self, bio: &Bio) {
+        (**self).bio(bio);
+    }
+
+    fn event(&mut self, event: &Event) {
+        (**self).event(event);
+    }
+
+    fn item(&mut self, item: &Item) {
+        (**self).item(item);
+    }
+}

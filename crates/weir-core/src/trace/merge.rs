@@ -16,6 +16,12 @@ pub trait Source {
     fn refill(&mut self, batch: &mut Batch) -> bool;
 }
 
+impl<S: Source + ?Sized> Source for &mut S {
+    fn refill(&mut self, batch: &mut Batch) -> bool {
+        (**self).refill(batch)
+    }
+}
+
 /// How many events of an input are kept back to be sorted with later ones.
 pub const WINDOW: usize = 64;
 /// The same, once the input has shown to be out of order.

@@ -16,6 +16,7 @@ mod intervals;
 mod life;
 mod matcher;
 pub mod merge;
+pub mod read;
 pub mod recording;
 mod sketch;
 mod stage;

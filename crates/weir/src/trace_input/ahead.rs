@@ -107,7 +107,8 @@ impl Source for Input<'_> {
 
 impl Ahead<'_> {
     fn refill(&mut self, batch: &mut Batch) -> bool {
-        loop {
+        // Where one was given up, those that still have something to say end, too.
+        while !self.waiting.given_up.get() {
             match self.replies.recv_timeout(PATIENCE) {
                 Ok((next, goes_on)) => {
                     let used = std::mem::replace(batch, next);
@@ -117,13 +118,11 @@ impl Ahead<'_> {
                     return goes_on;
                 }
                 Err(RecvTimeoutError::Timeout) if (self.waiting.goes_on)() => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    self.waiting.given_up.set(true);
-                    return false;
-                }
+                Err(RecvTimeoutError::Timeout) => self.waiting.given_up.set(true),
                 // The thread panicked: whoever joins it says so.
                 Err(RecvTimeoutError::Disconnected) => return false,
             }
         }
+        false
     }
 }

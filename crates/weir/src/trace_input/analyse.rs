@@ -6,8 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_core::trace::merge::{self, Turn};
-use weir_core::trace::{Analysis, Bio, Collector, Event, Item, Matcher, Piece, Request, Sink, Unmatched};
+use weir_core::trace::read::{self, Taker};
+use weir_core::trace::{Analysis, Both, Collector, Sink, Unmatched, merge};
 use weir_core::units::{Bytes, significant};
 use weir_io::runner::Stop;
 
@@ -23,8 +23,6 @@ use crate::progress::Progress;
 
 /// Nothing is shown of what takes less than this.
 const QUIET: Duration = Duration::from_secs(1);
-/// How often signals, faults and progress are looked at.
-const EVENTS_BETWEEN_LOOKS: u32 = 4096;
 
 /// How recordings are read.
 pub struct Reader<'a> {
@@ -70,17 +68,18 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
     let opened = open_while(recording, &meter, reader.keep_going, &mut course)?;
     let (streams, mut notes) = opened.unwrap_or_default();
     let names = names_of(&streams, Path::new("/"));
-    let mut sink = Everything { collector: Collector::new(), rows: reader.rows.take() };
     let strict = !reader.keep_going;
-    let ran = if reader.filter.is_empty() {
-        run(streams, strict, &mut sink, &mut course)?
-    } else {
-        let mut filtered = Filtered::new(reader.filter, &names, sink);
-        let ran = run(streams, strict, &mut filtered, &mut course)?;
-        sink = filtered.finish();
-        ran
+    let mut collector = Collector::new();
+    let ran = match reader.rows.as_deref_mut() {
+        None if reader.filter.is_empty() => {
+            run(streams, strict, Taker::Statistics(&mut collector), &mut course)?
+        }
+        None => run_filtered(streams, strict, reader.filter, &names, &mut collector, &mut course)?,
+        Some(rows) => {
+            let mut both = Both(&mut collector, rows);
+            run_filtered(streams, strict, reader.filter, &names, &mut both, &mut course)?
+        }
     };
-    reader.rows = sink.rows.take();
     for problem in ran.problems {
         if strict {
             return Err(Lacking::from(problem).into());
@@ -92,7 +91,7 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
     }
     let mut unmatched = ran.unmatched;
     unmatched.devices.retain(|device, _| reader.filter.takes_device(*device, &names));
-    let analysis = finished(sink.collector, &names, unmatched);
+    let analysis = finished(collector, &names, unmatched);
     Ok(Analysed { name: recording.name.clone(), analysis, notes, interrupted: reader.stop.requested() })
 }
 
@@ -153,50 +152,6 @@ fn bytes_of(recording: &Recording) -> Option<u64> {
     recording.sources.iter().map(length).sum()
 }
 
-/// Statistics, and rows where they are asked for.
-struct Everything<'a> {
-    collector: Collector,
-    rows: Option<&'a mut dyn Sink>,
-}
-
-impl Sink for Everything<'_> {
-    #[inline]
-    fn piece(&mut self, piece: &Piece) {
-        self.collector.piece(piece);
-        if let Some(rows) = &mut self.rows {
-            rows.piece(piece);
-        }
-    }
-
-    #[inline]
-    fn request(&mut self, request: &Request) {
-        self.collector.request(request);
-        if let Some(rows) = &mut self.rows {
-            rows.request(request);
-        }
-    }
-
-    #[inline]
-    fn bio(&mut self, bio: &Bio) {
-        self.collector.bio(bio);
-        if let Some(rows) = &mut self.rows {
-            rows.bio(bio);
-        }
-    }
-
-    #[inline(always)]
-    fn event(&mut self, event: &Event) {
-        self.collector.event(event);
-    }
-
-    fn item(&mut self, item: &Item) {
-        self.collector.item(item);
-        if let Some(rows) = &mut self.rows {
-            rows.item(item);
-        }
-    }
-}
-
 /// What comes out of the files beside lives.
 struct Ran {
     unmatched: Unmatched,
@@ -204,49 +159,47 @@ struct Ran {
     late: u64,
 }
 
-/// Merges and matches what the files say.
-fn run(
+/// Gives `sink` what the files say and the filter takes.
+fn run_filtered(
     streams: Vec<Stream>,
     strict: bool,
-    sink: &mut impl Sink,
+    filter: &Filter,
+    names: &DeviceNames,
+    sink: &mut dyn Sink,
     course: &mut Course<'_>,
 ) -> anyhow::Result<Ran> {
+    if filter.is_empty() {
+        return run(streams, strict, Taker::Any(sink), course);
+    }
+    let mut filtered = Filtered::new(filter, names, sink);
+    let ran = run(streams, strict, Taker::Any(&mut filtered), course)?;
+    filtered.finish();
+    Ok(ran)
+}
+
+/// Merges and matches what the files say.
+fn run(streams: Vec<Stream>, strict: bool, taker: Taker<'_>, course: &mut Course<'_>) -> anyhow::Result<Ran> {
     let broken = streams.first().map(|stream| stream.broken().clone());
     let course = RefCell::new(course);
     let goes_on = || course.borrow_mut().goes_on();
     let waiting = Waiting { goes_on: &goes_on, given_up: Cell::new(false) };
-    let (inputs, reading) = ahead::start(streams, &waiting)?;
-    let mut matcher = Matcher::default();
-    let mut until_look = EVENTS_BETWEEN_LOOKS;
-    let merged = merge::merge_sorted(inputs, |turn| {
-        match turn {
-            Turn::Event(event) => matcher.event(event, sink),
-            Turn::Other(item) => {
-                sink.item(item);
-                matcher.item(item, sink);
-            }
-        }
-        until_look -= 1;
-        if until_look == 0 {
-            until_look = EVENTS_BETWEEN_LOOKS;
-            course.borrow_mut().events += u64::from(EVENTS_BETWEEN_LOOKS);
-            let is_broken = strict && broken.as_ref().is_some_and(Broken::is_raised);
-            if is_broken || !goes_on() {
-                waiting.given_up.set(true);
-            }
-        }
-        !waiting.given_up.get()
+    let (mut inputs, reading) = ahead::start(streams, &waiting)?;
+    let sources = inputs.iter_mut().map(|input| input as &mut dyn merge::Source).collect();
+    let read = read::read(sources, taker, &mut || {
+        course.borrow_mut().events += read::TURNS;
+        let is_broken = strict && broken.as_ref().is_some_and(Broken::is_raised);
+        !is_broken && !waiting.given_up.get() && goes_on()
     });
     let (mut problems, mut late) = (Vec::new(), 0);
     // A thread that still waits for input ends with the process.
     let interrupted = course.borrow().stop.requested().is_some() || (course.borrow().give_up)();
     if !interrupted {
         let panicked = |_| anyhow::anyhow!("the thread that decodes ended in a panic");
-        let streams = ahead::finish(merged.sources, reading).map_err(panicked)?;
+        let streams = ahead::finish(inputs, reading).map_err(panicked)?;
         problems = streams.iter().filter_map(|stream| stream.problem().cloned()).collect();
-        late = merged.late;
+        late = read.late;
     }
-    Ok(Ran { unmatched: matcher.finish(sink), problems, late })
+    Ok(Ran { unmatched: read.unmatched, problems, late })
 }
 
 /// How far it is, and whether to go on.

@@ -69,7 +69,7 @@ impl Default for Collector {
 
 /// Gives everything to two sinks: statistics and rows, say.
 #[derive(Debug)]
-pub struct Both<'a, A, B>(pub &'a mut A, pub &'a mut B);
+pub struct Both<'a, A: ?Sized, B: ?Sized>(pub &'a mut A, pub &'a mut B);
 
 impl Collector {
     /// One that has seen nothing.
@@ -238,7 +238,7 @@ impl Sink for Collector {
     }
 }
 
-impl<A: Sink, B: Sink> Sink for Both<'_, A, B> {
+impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for Both<'_, A, B> {
     fn piece(&mut self, piece: &Piece) {
         self.0.piece(piece);
         self.1.piece(piece);
