@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use weir_core::target::DeviceNumber;
-use weir_core::trace::{Act, Bio, Event, Flags, Kind, Matcher, Moment, Piece, Reason, Request, Sink};
+use weir_core::trace::{Act, Bio, Event, Flags, Kind, Limits, Matcher, Moment, Piece, Reason, Request, Sink};
 
 const NONE: DeviceNumber = DeviceNumber { major: 259, minor: 0 };
 const SCHEDULED: DeviceNumber = DeviceNumber { major: 8, minor: 16 };
@@ -453,6 +453,41 @@ fn a_merge_into_an_issued_request_is_counted_as_one_without_a_request() {
     let account = matcher.finish(&mut found).devices.remove(&NONE).unwrap();
     assert_eq!((account.events, account.matched, account.unmatched), (6, 4, [(Reason::NoRequest, 2)].into()));
     assert_eq!(found.pieces.len(), 1);
+}
+
+/// What is silent for too long is given up, and nothing else, however much is in flight and whatever came first.
+#[test]
+fn what_is_silent_for_too_long_goes() {
+    const SILENT_NS: u64 = 1_000_000;
+    let (mut matcher, mut found) =
+        (Matcher::new(Limits { silent_ns: SILENT_NS, ..Limits::default() }), Lives::default());
+    let mut event = |time_ns, act, sector| {
+        let event =
+            Event { time_ns, act, sector, bytes: 4096, flags: Flags::READ, device: NONE, ..Event::default() };
+        matcher.event(&event, &mut found);
+        matcher.in_flight()
+    };
+    let begin = |event: &mut dyn FnMut(u64, Act, u64) -> usize, time_ns, sector| {
+        [Act::Queue, Act::GetRequest, Act::Issue].map(|act| event(time_ns, act, sector))[2]
+    };
+    // The oldest of all is given back and issued again all the time.
+    for nth in 0..500 {
+        begin(&mut event, nth, nth * 8);
+    }
+    let mut in_flight = 0;
+    for nth in 0..500 {
+        let time_ns = (nth + 1) * SILENT_NS / 100;
+        event(time_ns, Act::Requeue, 0);
+        event(time_ns, Act::Issue, 0);
+        in_flight = begin(&mut event, time_ns, 1 << 20);
+        event(time_ns, Act::Complete, 1 << 20);
+    }
+    // Two bios with a part and a request each.
+    assert_eq!(in_flight, 4);
+    assert_eq!(event(6 * SILENT_NS, Act::Complete, 0), 0);
+    let account = matcher.finish(&mut found).devices.remove(&NONE).unwrap();
+    assert_eq!(account.unmatched, [(Reason::NoC, 499 * 3)].into());
+    assert_eq!(found.requests.len(), 501);
 }
 
 proptest! {

@@ -237,51 +237,51 @@ impl Matcher {
     #[inline]
     pub(super) fn give_up_some(&mut self, sink: &mut impl Sink) {
         if self.in_flight() > self.limits.in_flight {
-            self.give_up_oldest(Reason::NoC, sink);
-            self.give_up_oldest(Reason::NoC, sink);
+            self.give_up_oldest(sink);
+            self.give_up_oldest(sink);
         }
         self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(TICKS) && self.now_ns >= self.next_look_ns && self.give_up_silent(sink) {
+        if self.ticks.is_multiple_of(TICKS) && self.now_ns >= self.next_look_ns {
+            self.look_for_silent(sink);
+        }
+    }
+
+    /// Looks at a bounded number of the parts in flight, and when to go on once all were looked at.
+    #[inline(never)]
+    fn look_for_silent(&mut self, sink: &mut impl Sink) {
+        if self.unlooked == 0 {
+            self.unlooked = self.parts.len();
+        }
+        let now = self.unlooked.min(TICKS as usize);
+        self.unlooked -= now;
+        if !(0..now).all(|_| self.give_up_silent(sink)) {
+            self.unlooked = 0;
+        }
+        if self.unlooked == 0 {
             self.next_look_ns = self.now_ns.saturating_add(self.limits.silent_ns / LOOKS);
         }
     }
 
-    /// Gives up what has been silent for too long, a bounded number at a time. Says whether that was all of it.
-    #[inline(never)]
+    /// Gives up the oldest part, or the request it is in, if it has been silent for too long. Says whether younger ones
+    /// may have been, too.
     fn give_up_silent(&mut self, sink: &mut impl Sink) -> bool {
-        let silent_ns = self.limits.silent_ns;
-        let (mut requests, mut parts) = (TICKS, TICKS);
-        while requests > 0
-            && let Some(id) = self.requests.oldest()
-            && self.now_ns.saturating_sub(self.requests[id].last_ns) > silent_ns
-        {
-            self.lose_request(id, Reason::NoC, sink);
-            requests -= 1;
-        }
-        while parts > 0
-            && let Some(id) = self.parts.oldest()
-        {
-            let part = &self.parts[id];
-            if part.request != NONE {
-                // It goes with its request.
-                self.parts.renew(id);
-            } else if self.now_ns.saturating_sub(part.last_ns) > silent_ns {
-                self.lose_part(id, Reason::NoC, sink);
-            } else {
-                break;
-            }
-            parts -= 1;
-        }
-        requests > 0 && parts > 0
-    }
-
-    fn give_up_oldest(&mut self, reason: Reason, sink: &mut impl Sink) -> bool {
-        match (self.parts.oldest(), self.requests.oldest()) {
-            (Some(part), _) => self.lose_part(part, reason, sink),
-            (None, Some(request)) => self.lose_request(request, reason, sink),
-            (None, None) => return false,
+        let Some(id) = self.parts.oldest() else { return false };
+        let Part { request, last_ns, .. } = self.parts[id];
+        let last_ns = if request == NONE { last_ns } else { self.requests[request].last_ns };
+        if self.now_ns.saturating_sub(last_ns) > self.limits.silent_ns {
+            self.lose_part(id, Reason::NoC, sink);
+        } else if request == NONE {
+            return false;
+        } else {
+            self.parts.renew(id);
         }
         true
+    }
+
+    fn give_up_oldest(&mut self, sink: &mut impl Sink) {
+        if let Some(part) = self.parts.oldest() {
+            self.lose_part(part, Reason::NoC, sink);
+        }
     }
 
     /// The recording is over: what is in flight had no chance to end, unless it is far older than all that ended.

@@ -53,7 +53,7 @@ pub struct Matcher {
     index: Index,
     bios: Slab<BioLife, false>,
     parts: Slab<Part>,
-    requests: Slab<RequestLife>,
+    requests: Slab<RequestLife, false>,
     devices: Vec<Device>,
     numbers: HashMap<DeviceNumber, u16>,
     /// Devices of late, by some bits of their numbers, so that the map is rarely asked.
@@ -64,8 +64,10 @@ pub struct Matcher {
     beyond: u64,
     ticks: u32,
     now_ns: u64,
-    /// When to look again for what has been silent for long.
+    /// When to look again for what has been silent for long, and at how many parts, of those in flight then, nobody has
+    /// looked yet.
     next_look_ns: u64,
+    unlooked: usize,
 }
 
 impl Default for Matcher {
@@ -101,6 +103,7 @@ impl Matcher {
             ticks: 0,
             now_ns: 0,
             next_look_ns: 0,
+            unlooked: 0,
         }
     }
 
