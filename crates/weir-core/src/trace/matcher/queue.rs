@@ -13,33 +13,37 @@ impl Matcher {
         if self.devices[usize::from(device)].is_remap_target && self.confirm_remapped(event, device) {
             return;
         }
-        let mut life = BioLife::of(event, device, event.time_ns);
-        life.events = 1;
-        let bio = self.bios.insert(life);
-        self.add_part(bio, event, sink);
+        self.enter(BioLife::of(event, device, event.time_ns), event, sink);
     }
 
-    /// The whole of a new bio waits.
+    /// A new bio, seen by its first event; all of it waits.
     #[inline(always)]
-    fn add_part(&mut self, bio: Id, event: &Event, sink: &mut impl Sink) {
+    fn enter(&mut self, life: BioLife, event: &Event, sink: &mut impl Sink) {
+        let (bio, device) = (self.bios.next_id(), life.device);
         let direction = direction_of_bio(event.flags, event.bytes);
         let part = Part { identity: event.identity, ..Part::whole(bio, event, direction) };
-        self.wait(part, sink);
+        let id = self.parts.insert(part);
+        self.bios.insert(BioLife { events: 1, parts: 1, open: 1, waiting: id, ..life });
+        self.file_part(id, &part, device, sink);
     }
 
-    /// Puts a part among those that wait, for its bio and under its keys.
-    #[inline(always)]
-    pub(super) fn wait(&mut self, part: Part, sink: &mut impl Sink) -> Id {
-        let device = self.bios[part.bio].device;
+    /// Puts one part more of a bio among those that wait.
+    fn wait(&mut self, part: Part, sink: &mut impl Sink) {
         let id = self.parts.insert(part);
         let bio = &mut self.bios[part.bio];
         bio.parts += 1;
         bio.open += 1;
-        let next = std::mem::replace(&mut bio.waiting, id);
+        let (next, device) = (std::mem::replace(&mut bio.waiting, id), bio.device);
         self.parts[id].next = next;
         if next != NONE {
             self.parts[next].before = id;
         }
+        self.file_part(id, &part, device, sink);
+    }
+
+    /// Puts a part that begins to wait under its keys.
+    #[inline(always)]
+    fn file_part(&mut self, id: Id, part: &Part, device: u16, sink: &mut impl Sink) {
         if part.identity != 0 {
             let key = Key::of_identity(By::BioIdentity, part.identity);
             // An identity in use again: the end of what had it was lost.
@@ -48,13 +52,11 @@ impl Matcher {
             }
             self.index.insert(key, id);
         }
-        self.file_waiting(id, device, sink);
-        id
+        self.file_waiting(id, waiting_key(device, part), sink);
     }
 
     #[inline(always)]
-    fn file_waiting(&mut self, id: Id, device: u16, sink: &mut impl Sink) {
-        let key = waiting_key(device, &self.parts[id]);
+    fn file_waiting(&mut self, id: Id, key: Key, sink: &mut impl Sink) {
         if let Some(surplus) = self.index.insert(key, id) {
             self.lose_part(surplus, Reason::NoC, sink);
         }
@@ -173,7 +175,7 @@ impl Matcher {
             (event.sector, event.bytes, NEVER, event.time_ns);
         let bio = part.bio;
         self.bios[bio].events += 1;
-        self.file_waiting(found.id, device, sink);
+        self.file_waiting(found.id, waiting_key(device, &self.parts[found.id]), sink);
     }
 
     /// Cuts a waiting part at `sector`, if that lies within it. The front, which may have an identity of its own,
@@ -192,7 +194,7 @@ impl Matcher {
         rest.bytes -= front_bytes;
         rest.kind = Kind::Split;
         // What was cut off goes its way first, so that it is not mistaken for something given up.
-        self.file_waiting(id, device, sink);
+        self.file_waiting(id, waiting_key(device, &self.parts[id]), sink);
         self.wait(
             Part { bytes: front_bytes, kind: Kind::Split, identity, cursor: NEVER, before: NONE, ..whole },
             sink,
@@ -208,7 +210,6 @@ impl Matcher {
         }
         self.devices[usize::from(device)].is_remap_target = true;
         let mut life = BioLife::of(event, device, event.time_ns);
-        life.events = 1;
         life.awaits_queue = true;
         if let Some(above) = above {
             life.above = above;
@@ -217,8 +218,7 @@ impl Matcher {
             above.remaps += 1;
             above.below_open += 1;
         }
-        let bio = self.bios.insert(life);
-        self.add_part(bio, event, sink);
+        self.enter(life, event, sink);
     }
 
     /// The bio on the device above that a remap came from.
@@ -274,7 +274,7 @@ impl Matcher {
         let part = &mut self.parts[found.id];
         part.sector = event.sector;
         let bio = part.bio;
-        self.file_waiting(found.id, device, sink);
+        self.file_waiting(found.id, waiting_key(device, &self.parts[found.id]), sink);
         let bio = &mut self.bios[bio];
         bio.sector = event.sector;
         bio.events += 1;

@@ -37,6 +37,12 @@ impl<T: Copy, const ORDERED: bool> Slab<T, ORDERED> {
         self.len
     }
 
+    /// The place that the next value will have.
+    #[inline]
+    pub(super) fn next_id(&self) -> Id {
+        if self.free == NONE { self.slots.len() as Id } else { self.free }
+    }
+
     #[inline]
     pub(super) fn insert(&mut self, value: T) -> Id {
         let id = if self.free == NONE {
