@@ -126,6 +126,22 @@ impl Matcher {
         }
     }
 
+    /// Puts a request that waits and has grown under its keys; what did not change keeps its turn.
+    fn refile_got(&mut self, id: Id, (start, end): GotKeys, sink: &mut impl Sink) {
+        let (new_start, new_end) = got_keys(&self.requests[id]);
+        if new_start != start
+            && let Some(surplus) = self.index.replace((start, id), (new_start, id))
+        {
+            self.lose_request(surplus, Reason::NoC, sink);
+        }
+        if let (Some(end), Some(new_end)) = (end, new_end)
+            && new_end != end
+            && let Some(surplus) = self.index.replace((end, id), (new_end, id))
+        {
+            self.lose_request(surplus, Reason::NoC, sink);
+        }
+    }
+
     /// Takes a request out of wherever it is found.
     #[inline]
     pub(super) fn unfile(&mut self, id: Id) {
@@ -194,7 +210,7 @@ impl Matcher {
     }
 
     fn join(&mut self, part: Id, request: Id, event: &Event, sink: &mut impl Sink) {
-        self.unfile(request);
+        let filed = got_keys(&self.requests[request]);
         let piece = &mut self.parts[part];
         piece.merged_ns = event.time_ns;
         piece.kind = Kind::Merged;
@@ -215,7 +231,7 @@ impl Matcher {
         life.rest_bytes = life.rest_bytes.wrapping_add(bytes);
         life.events += 1;
         life.last_ns = event.time_ns;
-        self.file_got(request, None, sink);
+        self.refile_got(request, filed, sink);
     }
 
     /// A request joins the one that ends where it starts.
@@ -242,7 +258,7 @@ impl Matcher {
     fn take_over(&mut self, joining: Id, taking: Id, event: &Event, sink: &mut impl Sink) {
         self.unfile(joining);
         self.unfile_identities(joining);
-        self.unfile(taking);
+        let filed = got_keys(&self.requests[taking]);
         let gone = self.requests.remove(joining);
         let mut part = gone.first;
         while part != NONE {
@@ -262,7 +278,7 @@ impl Matcher {
         life.rest_bytes = life.rest_bytes.wrapping_add(gone.rest_bytes);
         life.events += gone.events + 1;
         life.last_ns = event.time_ns;
-        self.file_got(taking, None, sink);
+        self.refile_got(taking, filed, sink);
     }
 
     /// I: a request goes into the scheduler.
@@ -434,9 +450,12 @@ impl Matcher {
     }
 }
 
+/// By start, and by end.
+type GotKeys = (Key, Option<Key>);
+
 /// Where a request that waits is found; one that nothing can be merged into is not found by its end.
 #[inline]
-fn got_keys(life: &RequestLife) -> (Key, Option<Key>) {
+fn got_keys(life: &RequestLife) -> GotKeys {
     let RequestLife { device, direction, rest_sector: sector, rest_bytes: bytes, .. } = *life;
     let start = Key::of_sector(By::Start, device, direction, place_of(direction, sector));
     let mergeable = matches!(direction, Direction::Read | Direction::Write | Direction::Discard);
