@@ -210,18 +210,27 @@ impl Direction {
     pub const ALL: [Direction; Direction::COUNT] =
         [Direction::Read, Direction::Write, Direction::Discard, Direction::Other];
 
-    /// Of an I/O of these classes.
+    /// Of an I/O of these classes. From a table: whether the next I/O reads or writes cannot be foretold.
     #[inline]
     pub fn of(classes: ClassSet) -> Direction {
-        if classes.has(Class::Read) {
-            Direction::Read
-        } else if classes.has(Class::Write) {
-            Direction::Write
-        } else if classes.has(Class::Discard) {
-            Direction::Discard
-        } else {
-            Direction::Other
-        }
+        const OF_SET: [Direction; 256] = {
+            let mut of_set = [Direction::Other; 256];
+            let mut set = 0;
+            while set < of_set.len() {
+                of_set[set] = if set & (1 << Class::Read as u8) != 0 {
+                    Direction::Read
+                } else if set & (1 << Class::Write as u8) != 0 {
+                    Direction::Write
+                } else if set & (1 << Class::Discard as u8) != 0 {
+                    Direction::Discard
+                } else {
+                    Direction::Other
+                };
+                set += 1;
+            }
+            of_set
+        };
+        OF_SET[usize::from(classes.0)]
     }
 
     /// As in JSON.
