@@ -9,6 +9,16 @@ pub fn bucket_of<const BITS: u32>(value: u64) -> usize {
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
+/// The bucket, of `2^TO` to a power of two, in which one of `2^FROM` to a power of two lies.
+#[inline(always)]
+pub fn coarser<const FROM: u32, const TO: u32>(bucket: usize) -> usize {
+    if bucket >> FROM == 0 {
+        return bucket_of::<TO>(bucket as u64);
+    }
+    let bits = FROM - TO;
+    ((bits as usize) << TO) + (bucket >> bits)
+}
+
 /// Lowest and highest value of a bucket that [`bucket_of`] can give.
 pub fn bounds<const BITS: u32>(bucket: usize) -> (u64, u64) {
     let per_octave = 1 << BITS;
@@ -51,6 +61,7 @@ mod tests {
                 assert!(low <= value && value <= high, "{value} in {low}..={high}");
                 assert!((high - low) as f64 <= low as f64 / f64::from(1 << BITS), "{low}..={high}");
                 assert!(high == u64::MAX || bucket_of::<BITS>(high + 1) == bucket + 1, "{low}..={high}");
+                assert_eq!(coarser::<BITS, 2>(bucket), bucket_of::<2>(value), "{value}");
             }
         }
     }

@@ -119,6 +119,13 @@ impl Distribution {
 
     /// The same, where their sum and extremes are known already.
     pub fn record_known(&mut self, durations: &Durations<'_>) {
+        self.record_and(durations, |_, _| {});
+    }
+
+    /// The same, and tells `of_bucket` how many of them fell into which bucket: what counts in [`Distribution::coarser`]
+    /// ones need not look at them again.
+    #[inline]
+    pub fn record_and(&mut self, durations: &Durations<'_>, mut of_bucket: impl FnMut(usize, u64)) {
         let values_ns = durations.values_ns;
         if values_ns.is_empty() {
             return;
@@ -128,15 +135,23 @@ impl Distribution {
                 self.spill();
             } else {
                 self.values_ns.extend_from_slice(values_ns);
+                let buckets = values_ns.iter().map(|&ns| buckets::bucket_of::<PRECISION_BITS>(ns));
+                buckets.for_each(|bucket| of_bucket(bucket, 1));
             }
         }
         if self.is_bucketed {
-            self.count_in_buckets(durations);
+            self.count_in_buckets(durations, of_bucket);
         }
         self.min_ns = if self.count == 0 { durations.min_ns } else { self.min_ns.min(durations.min_ns) };
         self.max_ns = self.max_ns.max(durations.max_ns);
         self.count += values_ns.len() as u64;
         self.sum_ns += durations.sum_ns;
+    }
+
+    /// The bucket of `2^BITS` to a power of two in which one of a distribution's lies.
+    #[inline(always)]
+    pub fn coarser<const BITS: u32>(bucket: usize) -> usize {
+        buckets::coarser::<PRECISION_BITS, BITS>(bucket)
     }
 
     /// Counts `n` durations between `low_ns` and `high_ns` that were counted elsewhere: sum, minimum and maximum are
@@ -289,7 +304,8 @@ impl Distribution {
         }
     }
 
-    fn count_in_buckets(&mut self, durations: &Durations<'_>) {
+    #[inline]
+    fn count_in_buckets(&mut self, durations: &Durations<'_>, mut of_bucket: impl FnMut(usize, u64)) {
         let ends = [durations.min_ns, durations.max_ns].map(buckets::bucket_of::<PRECISION_BITS>);
         let [least, most] = ends;
         for bucket in ends {
@@ -298,8 +314,9 @@ impl Distribution {
             }
         }
         if least == most {
-            self.counts[least - self.first] += durations.values_ns.len() as u64;
-            return;
+            let n = durations.values_ns.len() as u64;
+            self.counts[least - self.first] += n;
+            return of_bucket(least, n);
         }
         let (first, counts) = (self.first, &mut self.counts[..]);
         for &value_ns in durations.values_ns {
@@ -307,6 +324,7 @@ impl Distribution {
             if let Some(count) = counts.get_mut(bucket.wrapping_sub(first)) {
                 *count += 1;
             }
+            of_bucket(bucket, 1);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::{Durations, buckets};
+use crate::stats::{Distribution, Durations, buckets};
 
 /// log2 of the buckets per power of two.
 const PRECISION_BITS: u32 = 3;
@@ -30,8 +30,8 @@ impl Sketch {
         values.iter().for_each(|&value| self.record(value));
     }
 
-    /// Counts durations whose extremes are known.
-    pub(super) fn record_known(&mut self, durations: &Durations<'_>) {
+    /// Counts durations together with a distribution, which finds their buckets for both.
+    pub(super) fn record_with(&mut self, distribution: &mut Distribution, durations: &Durations<'_>) {
         if durations.values_ns.is_empty() {
             return;
         }
@@ -39,6 +39,7 @@ impl Sketch {
         let [least, most] = ends;
         if least == most {
             let n = u32::try_from(durations.values_ns.len()).unwrap_or(u32::MAX);
+            distribution.record_known(durations);
             return self.add(durations.min_ns, n);
         }
         for bucket in ends {
@@ -47,12 +48,12 @@ impl Sketch {
             }
         }
         let (first, counts) = (self.first as usize, &mut self.counts[..]);
-        for &value_ns in durations.values_ns {
-            let bucket = buckets::bucket_of::<PRECISION_BITS>(value_ns);
+        distribution.record_and(durations, |bucket, n| {
+            let bucket = Distribution::coarser::<PRECISION_BITS>(bucket);
             if let Some(count) = counts.get_mut(bucket.wrapping_sub(first)) {
-                *count = count.saturating_add(1);
+                *count = count.saturating_add(n as u32);
             }
-        }
+        });
     }
 
     /// Counts `n` values that are alike.
@@ -141,12 +142,18 @@ mod tests {
         };
         let reversed: Vec<u64> = values.iter().rev().copied().collect();
         assert_eq!(of(&values), of(&reversed));
-        let mut at_once = Sketch::default();
-        let (some, others) = values.split_at(values.len() / 2);
-        let mut count = |values: &[u64]| at_once.record_known(&Durations::from(values));
-        some.chunks(3).chain(others.chunks(1)).for_each(&mut count);
-        count(&[]);
-        assert_eq!(at_once, of(&values));
+        // First while the distribution keeps its values, then once it does not.
+        let mut distribution = Distribution::default();
+        for is_exact in [true, false] {
+            let mut at_once = Sketch::default();
+            let (some, others) = values.split_at(values.len() / 2);
+            let mut count = |values: &[u64]| at_once.record_with(&mut distribution, &Durations::from(values));
+            some.chunks(3).chain(others.chunks(1)).for_each(&mut count);
+            count(&[]);
+            assert_eq!(at_once, of(&values));
+            assert_eq!(distribution.is_exact(), is_exact);
+            (0..3000).for_each(|value| distribution.record(value));
+        }
         let mut merged = of(&values[..50]);
         merged.merge(&of(&values[50..]));
         assert_eq!(merged, of(&values));

@@ -5,7 +5,7 @@
 //! not inserted is their G2D: it is added only in the end.
 
 use super::waiting::List;
-use crate::stats::Durations;
+use crate::stats::{Distribution, Durations};
 use crate::target::DeviceNumber;
 use crate::trace::analysis::{Block, CellKey, Device, Parts, StageSketch};
 use crate::trace::class::ClassSet;
@@ -190,10 +190,12 @@ impl Open {
         let mut unkept = Default::default();
         let sketches = block.map_or(&mut unkept, |block| block.cell_mut(*key));
         alike.list.count(parts, |stage, durations| {
-            cell.stage_mut(stage).record_known(durations);
+            let distribution = cell.stage_mut(stage);
             // What blocks serve compares Q2C, and G2C only for want of it.
-            if stage != Stage::G2C || !has_whole {
-                sketches[stage as usize].record_known(durations);
+            if stage == Stage::G2C && has_whole {
+                distribution.record_known(durations);
+            } else {
+                sketches[stage as usize].record_with(distribution, durations);
             }
         });
     }
@@ -205,8 +207,8 @@ fn place_of(key: CellKey, known: u8) -> usize {
 }
 
 impl StageSketch {
-    fn record_known(&mut self, durations: &Durations<'_>) {
-        self.counts.record_known(durations);
+    fn record_with(&mut self, distribution: &mut Distribution, durations: &Durations<'_>) {
+        self.counts.record_with(distribution, durations);
         self.sum_ns = self.sum_ns.saturating_add(u64::try_from(durations.sum_ns).unwrap_or(u64::MAX));
     }
 
