@@ -12,6 +12,8 @@ pub struct DepthMeter {
     since_ns: u64,
     period_since_ns: u64,
     started: bool,
+    /// Depth × time that was not taken yet.
+    area_ns: u64,
     /// Depth × time in the last place, whose depths differ.
     area_above_ns: u128,
     out: Depth,
@@ -24,16 +26,15 @@ impl DepthMeter {
         self.now
     }
 
-    /// Lets time pass; returns since when, and the depth, so that the caller can put the area where it belongs.
+    /// Lets time pass.
     #[inline]
-    pub fn pass(&mut self, time_ns: u64) -> (u64, u64) {
+    pub fn pass(&mut self, time_ns: u64) {
         if !self.started {
             self.started = true;
             self.since_ns = time_ns;
             self.period_since_ns = time_ns;
         }
-        let since_ns = self.since_ns;
-        let ns = time_ns.saturating_sub(since_ns);
+        let ns = time_ns.saturating_sub(self.since_ns);
         if ns > 0 {
             let place = (self.now as usize).min(DEPTHS_MAX - 1);
             if place >= self.out.time_ns.len() {
@@ -43,9 +44,14 @@ impl DepthMeter {
             if place == DEPTHS_MAX - 1 {
                 self.area_above_ns += u128::from(self.now) * u128::from(ns);
             }
+            self.area_ns = self.area_ns.saturating_add(self.now.saturating_mul(ns));
             self.since_ns = time_ns;
         }
-        (since_ns, self.now)
+    }
+
+    /// Depth × time that passed since this was taken last.
+    pub fn take_area_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.area_ns)
     }
 
     /// One more, after [`DepthMeter::pass`].

@@ -10,7 +10,7 @@ use crate::target::DeviceNumber;
 use crate::trace::analysis::{Device, Direction, RequestLatency, Slice};
 use crate::trace::class::ClassSet;
 use crate::trace::event::{Act, Event, Flags};
-use crate::trace::grid::{Fold, Grid};
+use crate::trace::grid::Fold;
 use crate::trace::life::{Bio, Piece, Request};
 use crate::trace::sketch::Sketch;
 use crate::trace::stage::{Moment, Stage};
@@ -42,9 +42,6 @@ pub struct DeviceCollector {
     slice: usize,
     slice_start_ns: u64,
     slice_end_ns: u64,
-    /// Depth × time of this slice that is not in it yet, for those queued and those issued.
-    area_queue_ns: u64,
-    area_issue_ns: u64,
     last_queue_ns: Option<u64>,
     request_d2c: [Batched<Distribution>; Direction::COUNT],
     request_q2c: [Batched<Distribution>; Direction::COUNT],
@@ -69,8 +66,6 @@ impl DeviceCollector {
             slice: 0,
             slice_start_ns: 0,
             slice_end_ns: 0,
-            area_queue_ns: 0,
-            area_issue_ns: 0,
             last_queue_ns: None,
             request_d2c: Default::default(),
             request_q2c: Default::default(),
@@ -133,7 +128,8 @@ impl DeviceCollector {
             return;
         }
         self.has_parts_below = true;
-        self.pass_queue(time_ns);
+        self.turn_to(time_ns);
+        self.depth_queue.pass(time_ns);
         (0..self.out.events.splits).for_each(|_| self.depth_queue.leave(time_ns));
     }
 
@@ -177,7 +173,7 @@ impl DeviceCollector {
             *self.out.errors.entry(piece.error.saturating_neg().saturating_abs()).or_default() += 1;
         }
         if piece.times.get(Moment::Queue).is_some() {
-            self.pass_queue(end_ns);
+            self.depth_queue.pass(end_ns);
             self.depth_queue.leave(end_ns);
         }
         classes
@@ -207,7 +203,7 @@ impl DeviceCollector {
             self.out.request_sectors = Some((least.min(sectors), most.max(sectors)));
         }
         if request.times.get(Moment::Issue).is_some() {
-            self.pass_issue(end_ns);
+            self.depth_issue.pass(end_ns);
             self.depth_issue.leave(end_ns);
         }
     }
@@ -229,10 +225,10 @@ impl DeviceCollector {
         }
         self.count_events();
         other.count_events();
-        self.close_slice();
-        other.close_slice();
+        other.keep_area(other.slice);
         let theirs = std::mem::take(&mut other.out);
         self.note_time(theirs.start_ns);
+        self.keep_area(self.slice);
         self.out.start_ns = self.out.start_ns.min(theirs.start_ns);
         self.out.end_ns = self.out.end_ns.max(theirs.end_ns);
         self.cells.merge(other.cells);
@@ -251,9 +247,11 @@ impl DeviceCollector {
     /// The figures; stage distributions go into `table`.
     pub fn finish(mut self, table: &mut StageTable) -> Device {
         self.count_events();
-        self.pass_queue(self.out.end_ns);
-        self.pass_issue(self.out.end_ns);
-        self.close_slice();
+        if self.slice_end_ns > 0 {
+            self.note_time(self.out.end_ns);
+            self.pass_depths(self.out.end_ns);
+            self.keep_area(self.slice);
+        }
         let mut device = self.out;
         self.cells.finish(device.device, table, &mut device);
         let d2c = self.request_d2c.map(Batched::finish).into_iter();
@@ -272,10 +270,16 @@ impl DeviceCollector {
 
     #[inline]
     fn note_time(&mut self, time_ns: u64) {
+        self.turn_to(time_ns);
+        self.out.end_ns = self.out.end_ns.max(time_ns);
+    }
+
+    /// Makes the slice of a time the present one: depths only pass to times in it.
+    #[inline]
+    fn turn_to(&mut self, time_ns: u64) {
         if time_ns >= self.slice_end_ns || time_ns < self.slice_start_ns {
             self.next_slice(time_ns);
         }
-        self.out.end_ns = self.out.end_ns.max(time_ns);
     }
 
     #[cold]
@@ -285,18 +289,38 @@ impl DeviceCollector {
             self.out.start_ns = time_ns;
         }
         self.out.start_ns = self.out.start_ns.min(time_ns);
-        self.close_slice();
         self.slice = self.out.timeline.index(time_ns, SLICES_MAX);
-        self.slice_end_ns = self.out.timeline.end_ns(self.slice);
+        let left_ns = std::mem::replace(&mut self.slice_end_ns, self.out.timeline.end_ns(self.slice));
         self.slice_start_ns = self.slice_end_ns.saturating_sub(self.out.timeline.width_ns);
-        self.pass_queue(time_ns);
-        self.pass_issue(time_ns);
+        if left_ns > 0 {
+            self.leave_slices(left_ns);
+        }
+        self.pass_depths(time_ns);
     }
 
-    /// Puts into the slice what was kept beside it.
-    fn close_slice(&mut self) {
-        let areas_ns = [std::mem::take(&mut self.area_queue_ns), std::mem::take(&mut self.area_issue_ns)];
-        if let Some(slice) = self.out.timeline.slices.get_mut(self.slice) {
+    /// Puts depth × time into the slice that ended at `left_ns`, and into those between it and the present one.
+    fn leave_slices(&mut self, left_ns: u64) {
+        let timeline = &self.out.timeline;
+        // It may be part of a wider one by now.
+        let left = ((left_ns - 1 - timeline.start_ns) / timeline.width_ns) as usize;
+        for slice in left..self.slice {
+            self.pass_depths(self.out.timeline.end_ns(slice));
+            self.keep_area(slice);
+        }
+        if left > self.slice {
+            self.keep_area(left);
+        }
+    }
+
+    fn pass_depths(&mut self, time_ns: u64) {
+        self.depth_queue.pass(time_ns);
+        self.depth_issue.pass(time_ns);
+    }
+
+    /// Puts the depth × time that has passed into a slice.
+    fn keep_area(&mut self, slice: usize) {
+        let areas_ns = [self.depth_queue.take_area_ns(), self.depth_issue.take_area_ns()];
+        if let Some(slice) = self.out.timeline.slices.get_mut(slice) {
             slice.depth_queue_area_ns = slice.depth_queue_area_ns.saturating_add(areas_ns[0]);
             slice.depth_issue_area_ns = slice.depth_issue_area_ns.saturating_add(areas_ns[1]);
         }
@@ -304,7 +328,7 @@ impl DeviceCollector {
 
     #[inline]
     fn enter_queue(&mut self, time_ns: u64) {
-        self.pass_queue(time_ns);
+        self.depth_queue.pass(time_ns);
         self.depth_queue.enter(time_ns);
     }
 
@@ -315,7 +339,7 @@ impl DeviceCollector {
             let key = requeue_key(event);
             self.requeued.retain(|k| *k != key);
         }
-        self.pass_issue(event.time_ns);
+        self.depth_issue.pass(event.time_ns);
         self.depth_issue.enter(event.time_ns);
     }
 
@@ -326,30 +350,8 @@ impl DeviceCollector {
             return;
         }
         self.requeued.push(key);
-        self.pass_issue(event.time_ns);
+        self.depth_issue.pass(event.time_ns);
         self.depth_issue.leave(event.time_ns);
-    }
-
-    #[inline]
-    fn pass_queue(&mut self, time_ns: u64) {
-        let (since_ns, depth) = self.depth_queue.pass(time_ns);
-        if since_ns >= self.slice_start_ns && time_ns < self.slice_end_ns {
-            return add_within(&mut self.area_queue_ns, since_ns, time_ns, depth);
-        }
-        add_area(&mut self.out.timeline, self.slice, since_ns, time_ns, depth, |s| {
-            &mut s.depth_queue_area_ns
-        });
-    }
-
-    #[inline]
-    fn pass_issue(&mut self, time_ns: u64) {
-        let (since_ns, depth) = self.depth_issue.pass(time_ns);
-        if since_ns >= self.slice_start_ns && time_ns < self.slice_end_ns {
-            return add_within(&mut self.area_issue_ns, since_ns, time_ns, depth);
-        }
-        add_area(&mut self.out.timeline, self.slice, since_ns, time_ns, depth, |s| {
-            &mut s.depth_issue_area_ns
-        });
     }
 }
 
@@ -359,38 +361,6 @@ fn merge_each(mine: &mut [Batched<Distribution>], theirs: [Batched<Distribution>
 
 fn requeue_key(event: &Event) -> (u64, bool) {
     (event.sector, event.flags.has(Flags::WRITE))
-}
-
-/// Adds depth × time to the slice it fell in.
-#[inline]
-fn add_within(area_ns: &mut u64, since_ns: u64, time_ns: u64, depth: u64) {
-    *area_ns = area_ns.saturating_add(depth.saturating_mul(time_ns.saturating_sub(since_ns)));
-}
-
-/// Adds depth × time to the slices it fell in; `now` is the slice of `time_ns`.
-#[inline]
-fn add_area(
-    timeline: &mut Grid<Slice>,
-    now: usize,
-    since_ns: u64,
-    time_ns: u64,
-    depth: u64,
-    area: impl Fn(&mut Slice) -> &mut u64,
-) {
-    if depth == 0 || time_ns <= since_ns {
-        return;
-    }
-    let (start_ns, width_ns) = (timeline.start_ns, timeline.width_ns);
-    let mut end_ns = time_ns;
-    for (index, slice) in timeline.slices.iter_mut().enumerate().take(now + 1).rev() {
-        let from_ns = since_ns.max(start_ns + index as u64 * width_ns);
-        let area = area(slice);
-        *area = area.saturating_add(depth.saturating_mul(end_ns.saturating_sub(from_ns)));
-        end_ns = from_ns;
-        if from_ns <= since_ns {
-            return;
-        }
-    }
 }
 
 impl Fold for Slice {
