@@ -100,6 +100,7 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 	if (!is_looked_into(s)) {
 		s->under_way = SKIMMED;
 		s->file = (u64)file;
+		s->sleeps = task->nvcsw;
 		skimmed_at(s->start_ns);
 		__sync_fetch_and_add(&skimmed, 1);
 		return 0;
@@ -352,9 +353,12 @@ static __always_inline void comes_back(struct task_struct___sync *task, u64 now_
 	if (!s)
 		return;
 	if (s->under_way == SKIMMED && is_to_promote(s, now_ns)) {
-		/* Where nobody saw it fall asleep, it slept when the following began. */
+		/*
+		 * Where nobody saw it fall asleep, it slept when the following began; where that was for the first time, from
+		 * its start on, but for the instant that it took to get there.
+		 */
 		if (s->waiting_since_ns < following_since_ns)
-			s->waiting_since_ns = following_since_ns;
+			s->waiting_since_ns = task->nvcsw == s->sleeps + 1 ? s->start_ns : following_since_ns;
 		if (s->waiting_since_ns < s->start_ns)
 			s->waiting_since_ns = s->start_ns;
 		promote(s, task, s->waiting_since_ns);

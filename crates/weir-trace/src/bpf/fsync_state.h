@@ -91,8 +91,9 @@ struct sync {
 	u64 mean_ns;
 	u32 skim_left;
 	u32 looks_left;
-	/* What a skimmed sync is on. */
+	/* What a skimmed sync is on, and how often its task had slept when it began. */
 	u64 file;
+	u64 sleeps;
 };
 
 /* Short syncs that were not looked into, by length. */

@@ -99,6 +99,7 @@ struct task_struct___sync {
 	char comm[16];
 	struct files_struct___sync *files;
 	struct sched_info___sync sched_info;
+	unsigned long nvcsw;
 	struct task_struct___sync *real_parent;
 };
 

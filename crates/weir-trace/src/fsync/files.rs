@@ -88,6 +88,13 @@ fn position_of(info: &str) -> Option<u64> {
     after("pos:")?.trim().parse().ok()
 }
 
+/// How often a task has slept: its switches to others that it asked for.
+pub(super) fn sleeps(tid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    count.trim().parse().ok()
+}
+
 /// The functions on the stack of a sleeping task, innermost first.
 pub(super) fn kernel_stack(tid: u32) -> Vec<String> {
     let text = fs::read_to_string(format!("/proc/{tid}/stack")).unwrap_or_default();

@@ -4,12 +4,13 @@ use weir_core::target::DeviceNumber;
 use weir_core::trace::fsync::{Call, FileId, Io, IoFlags};
 
 /// Length of `struct sync`.
-pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 40;
+pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 48;
 const HEAD_BYTES: usize = 120;
 const WAIT_BYTES: usize = 32;
 const WAITS: usize = 8;
 const IO_BYTES: usize = 72;
 const FRAMES_AT: usize = 24;
+const SLEEPS_AT: usize = SYNC_BYTES - 8;
 const COMM_BYTES: usize = 16;
 
 const RECORD_SYNC: u32 = 1;
@@ -43,6 +44,8 @@ pub(super) struct RawSync {
     pub under_way: bool,
     /// Under way, but only its ends are stamped.
     pub skimmed: bool,
+    /// How often its task had slept when it began, where only its ends are stamped; `None` in records of the ring.
+    pub sleeps: Option<u64>,
     /// 0 where all of it was looked into.
     pub seen_from_ns: u64,
     pub waits: Vec<RawWait>,
@@ -100,6 +103,7 @@ pub(super) fn sync(bytes: &[u8]) -> Option<RawSync> {
         waiting_since_ns: Some(u64_at(bytes, 48)?).filter(|ns| *ns != 0),
         under_way: *bytes.get(22)? == LOOKED_INTO,
         skimmed: *bytes.get(22)? == SKIMMED,
+        sleeps: u64_at(bytes, SLEEPS_AT),
         seen_from_ns: u64_at(bytes, 112)?,
         waits: (0..held).map(wait).collect::<Option<Vec<RawWait>>>()?,
     })

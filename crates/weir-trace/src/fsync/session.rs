@@ -283,7 +283,11 @@ impl<'a> Session<'a> {
         }
         store(&raw mut data.following_until_ns, now_ns + FOLLOW_NS);
         store(&raw mut data.following, 1);
-        sync.seen_from_ns = data.following_since_ns.max(sync.start_ns);
+        // It slept but once: from its start on.
+        let sleeps_first =
+            sync.sleeps.zip(files::sleeps(sync.tid)).is_some_and(|(before, now)| now == before + 1);
+        let since_ns = if sleeps_first { sync.start_ns } else { data.following_since_ns };
+        sync.seen_from_ns = since_ns.max(sync.start_ns);
         sync.waiting_since_ns = Some(sync.seen_from_ns);
         sync.waits.clear();
     }

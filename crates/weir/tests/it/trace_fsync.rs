@@ -88,10 +88,11 @@ fn root_an_idle_device_s_syncs_wait_for_itself() {
     let weir = Weir::alone();
     for (fs, size) in [("ext4", "64M"), ("xfs", "320M"), ("btrfs", "256M")] {
         let device = LoopDevice::create(&[&format!("fs={fs}"), &format!("size={size}"), "write_iops=300"]);
-        // conv=fsync: one fsync at the end; oflag=dsync: each write is durable when it returns.
+        // conv=fsync: one fsync at the end; oflag=dsync: each write is durable when it returns. The throttle lets some pass
+        // at once and then makes a few wait long: of so many, those that are seen late are not the rule.
         for (flags, call, n) in [
             (["bs=1M", "count=4", "conv=fsync"], "fsync", 1),
-            (["bs=4k", "count=50", "oflag=dsync"], "sync_write", 50),
+            (["bs=4k", "count=300", "oflag=dsync"], "sync_write", 300),
         ] {
             let report = trace_of_dd(&weir, &device.mount(), &[], &flags);
             check_shape(&report);
