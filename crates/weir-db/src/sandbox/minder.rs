@@ -7,18 +7,23 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// Reads process groups, one a line, the last of which counts; an empty line: none. At the end of its input it ends
-/// the group, politely first (PostgreSQL leaves shared memory otherwise), then removes what the sandbox made: `$1`
-/// its folder, `$2` what in it, `$3` its folder for the socket, `$4` whether the data stay. Shared memory of a
-/// PostgreSQL that did not go politely goes as in `shared_memory::release`: where this server made it.
+/// the group, politely first (PostgreSQL leaves shared memory otherwise), and waits until it is gone, so that data that
+/// stay can be used again. Then it removes what the sandbox made: `$1` its folder, `$2` what in it, `$3` its folder for
+/// the socket, `$4` whether the data stay. Shared memory of a PostgreSQL that did not go politely goes as in
+/// `shared_memory::release`: where this server made it.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 group=
 while read -r line; do group=$line; done
-if [ -n "$group" ]; then
-  kill -s QUIT "$group"
+gone() {
   tries=0
   while kill -s 0 "$group" && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+}
+if [ -n "$group" ]; then
+  kill -s QUIT "$group"
+  gone
   kill -s KILL -- "-$group"
+  gone
 fi 2>/dev/null
 segment() {
   [ -n "$3" ] || return
