@@ -38,6 +38,7 @@ fn plan(design: &str, arms: usize, blocks: u32, seconds: u64, goal: &Goal) -> se
                 seed,
                 goal,
                 refine: design == "refined sweep",
+                added: SweepPlan::ADDED.to_vec(),
             })
         }
         "ladder" => serde_json::to_value(ArmsPlan {

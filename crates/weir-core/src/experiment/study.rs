@@ -252,6 +252,7 @@ mod tests {
             seed: 3,
             goal: goal.clone(),
             refine: false,
+            added: SweepPlan::ADDED.to_vec(),
         };
         let mut design = Sweep::new(plan.clone()).unwrap();
         let truths = [(758.0, 0.0), (33.7, 187e6), (703.0, 180e6)].map(|(rate, bulk)| Truth {

@@ -47,9 +47,14 @@ pub struct SweepPlan {
     /// values that miss them by far be left out of later repeats.
     #[serde(default)]
     pub refine: bool,
+    /// How many may be added after the first repeat, after the second, and so on.
+    #[serde(default = "refine::unsaid")]
+    pub added: Vec<usize>,
 }
 
 impl SweepPlan {
+    /// How many values a sweep may gain after its repeats.
+    pub const ADDED: [usize; 3] = refine::ADDED;
     /// Most values that a sweep may gain.
     pub const ADDED_MAX: usize = refine::ADDED_MAX;
 

@@ -11,9 +11,11 @@ use crate::knob::{Setting, Value};
 const NEAR: f64 = 1.2;
 /// Most values put between two neighbours after the first block, after the second, and after the third: means of few
 /// trials move, and with them the neighbours that the bound lies between.
-const ADDED: [usize; 3] = [2, 1, 1];
+pub(super) const ADDED: [usize; 3] = [2, 1, 1];
 /// All together.
 pub(super) const ADDED_MAX: usize = ADDED[0] + ADDED[1] + ADDED[2];
+/// What it was where a plan does not say: its record must lead to the same trials again.
+const ADDED_UNSAID: [usize; 2] = [2, 1];
 /// Trials of an arm that must all miss a bound by far before it is left out.
 const TRIALS_MIN: usize = 2;
 /// By far: half of what the bound asks for, or twice what it allows.
@@ -22,7 +24,7 @@ const FAR: f64 = std::f64::consts::LN_2;
 /// Values to add after so many whole blocks, between the neighbours on either side of the goal's bounds; of several
 /// such pairs, those where the eligible one is the best. With the index of the neighbour that misses the bounds.
 pub(super) fn added(plan: &SweepPlan, arms: &[ArmSummary], blocks: usize) -> Option<(usize, Vec<Arm>)> {
-    let most = *ADDED.get(blocks.checked_sub(1)?)?;
+    let most = *plan.added.get(blocks.checked_sub(1)?)?;
     let bases = bases(plan, arms);
     let found = &arms[plan.found()?].values;
     let eligible = |arm: usize| arms[arm].spoilt == 0 && plan.goal.eligible(&arms[arm].values, &bases);
@@ -39,6 +41,11 @@ pub(super) fn added(plan: &SweepPlan, arms: &[ArmSummary], blocks: usize) -> Opt
         between(a.min(b), a.max(b), most).into_iter().map(|bytes| with_limit(&plan.arms[keeps], bytes));
     let arms: Vec<Arm> = arms.collect();
     (!arms.is_empty()).then_some((misses, arms))
+}
+
+/// For plans of records that do not say how many values may be added.
+pub(super) fn unsaid() -> Vec<usize> {
+    ADDED_UNSAID.to_vec()
 }
 
 /// Values of the grid that missed a bound by far in every trial, of which there must be two at least.

@@ -28,6 +28,7 @@ fn plan(repeats: u32, goal: Goal) -> SweepPlan {
         seed: 3,
         goal,
         refine: false,
+        added: SweepPlan::ADDED.to_vec(),
     }
 }
 
@@ -303,4 +304,14 @@ fn a_refined_sweeps_log_leads_back_to_where_it_stopped() {
             None => assert_eq!((design.arms(), design.finding()), (sweep.arms(), sweep.finding())),
         }
     }
+}
+
+#[test]
+fn a_plan_that_does_not_say_how_many_values_are_added_leads_to_the_trials_it_led_to() {
+    let (sweep, ..) = on_a_loop_device(true, Noise::none(), 36_000);
+    let mut told = serde_json::to_value(&sweep.plan).unwrap();
+    assert_eq!(told["added"], serde_json::json!(SweepPlan::ADDED));
+    told.as_object_mut().unwrap().remove("added");
+    let plan: SweepPlan = serde_json::from_value(told).unwrap();
+    assert_eq!(plan, SweepPlan { added: vec![2, 1], ..sweep.plan });
 }

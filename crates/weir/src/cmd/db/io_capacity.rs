@@ -66,6 +66,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         seed: asked.seed,
         goal: goal(trials),
         refine: false,
+        added: SweepPlan::ADDED.to_vec(),
     };
     let mut planned = planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())?;
     if !trials.dry_run {

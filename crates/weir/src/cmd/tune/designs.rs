@@ -198,6 +198,7 @@ fn sweep(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> any
         seed: asked.seed,
         goal,
         refine: refines(args),
+        added: SweepPlan::ADDED.to_vec(),
     };
     let mut planned = planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())?;
     planned
