@@ -30,6 +30,18 @@ pub fn bounds<const BITS: u32>(bucket: usize) -> (u64, u64) {
     (low, low + ((1_u64 << shift) - 1))
 }
 
+/// Counts in one bucket of counts that are kept from bucket `first` on, which are widened where they do not hold it.
+#[inline(always)]
+pub fn count<const BITS: u32>(first: &mut usize, counts: &mut Vec<u64>, bucket: usize, n: u64) {
+    match counts.get_mut(bucket.wrapping_sub(*first)) {
+        Some(count) => *count += n,
+        None => {
+            *first = widen::<BITS, _>(*first, counts, bucket);
+            counts[bucket - *first] += n;
+        }
+    }
+}
+
 /// Widens counts kept from bucket `first` on so that they hold `bucket` too, by whole powers of two so that it happens
 /// seldom; returns what is the first bucket now.
 #[cold]

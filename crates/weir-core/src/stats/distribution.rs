@@ -309,9 +309,7 @@ impl Distribution {
         let ends = [durations.min_ns, durations.max_ns].map(buckets::bucket_of::<PRECISION_BITS>);
         let [least, most] = ends;
         for bucket in ends {
-            if bucket.wrapping_sub(self.first) >= self.counts.len() {
-                self.widen(bucket, 0);
-            }
+            buckets::count::<PRECISION_BITS>(&mut self.first, &mut self.counts, bucket, 0);
         }
         if least == most {
             let n = durations.values_ns.len() as u64;
@@ -331,17 +329,7 @@ impl Distribution {
     #[inline]
     fn count_in_bucket(&mut self, value_ns: u64, n: u64) {
         let bucket = buckets::bucket_of::<PRECISION_BITS>(value_ns);
-        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
-            Some(count) => *count += n,
-            None => self.widen(bucket, n),
-        }
-    }
-
-    /// Counts in a bucket outside the range.
-    #[cold]
-    fn widen(&mut self, bucket: usize, n: u64) {
-        self.first = buckets::widen::<PRECISION_BITS, _>(self.first, &mut self.counts, bucket);
-        self.counts[bucket - self.first] += n;
+        buckets::count::<PRECISION_BITS>(&mut self.first, &mut self.counts, bucket, n);
     }
 
     fn bucketed(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {

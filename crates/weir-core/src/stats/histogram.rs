@@ -143,17 +143,7 @@ impl Histogram {
 
     #[inline]
     fn count_in(&mut self, bucket: usize, n: u64) {
-        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
-            Some(count) => *count += n,
-            None => self.widen(bucket, n),
-        }
-    }
-
-    /// Counts in a bucket outside the range.
-    #[cold]
-    fn widen(&mut self, bucket: usize, n: u64) {
-        self.first = buckets::widen::<PRECISION_BITS, _>(self.first, &mut self.counts, bucket);
-        self.counts[bucket - self.first] += n;
+        buckets::count::<PRECISION_BITS>(&mut self.first, &mut self.counts, bucket, n);
     }
 
     /// How many values were counted.
