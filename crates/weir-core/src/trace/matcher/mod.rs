@@ -125,22 +125,23 @@ impl Matcher {
             self.beyond += 1;
             return;
         };
-        sink.event(event);
         self.devices[usize::from(device)].count(event);
         self.now_ns = self.now_ns.max(event.time_ns);
-        self.give_up_some(sink);
+        // Which act comes next is hard to predict, so it is asked for once, and what is told of it is told where it is known.
         match event.act {
-            Act::Queue => self.queue(event, device, sink),
-            Act::GetRequest => self.get_request(event, device, sink),
-            Act::Insert => self.insert(event, device, sink),
-            Act::Issue => self.issue(event, device, sink),
-            Act::Complete => self.complete(event, device, sink),
-            Act::BackMerge | Act::FrontMerge => self.merge(event, device, sink),
-            Act::RequestMerge => self.merge_requests(event, device, sink),
-            Act::Split => self.split(event, device, sink),
-            Act::Remap => self.remap(event, device, sink),
-            Act::Requeue => self.requeue(event, device, sink),
-            Act::Unknown => self.devices[usize::from(device)].unmatched(Reason::UnknownAct, 1),
+            Act::Queue => self.take(event, device, sink, Self::queue),
+            Act::GetRequest => self.take(event, device, sink, Self::get_request),
+            Act::Insert => self.take(event, device, sink, Self::insert),
+            Act::Issue => self.take(event, device, sink, Self::issue),
+            Act::Complete => self.take(event, device, sink, Self::complete),
+            Act::BackMerge | Act::FrontMerge => self.take(event, device, sink, Self::merge),
+            Act::RequestMerge => self.take(event, device, sink, Self::merge_requests),
+            Act::Split => self.take(event, device, sink, Self::split),
+            Act::Remap => self.take(event, device, sink, Self::remap),
+            Act::Requeue => self.take(event, device, sink, Self::requeue),
+            Act::Unknown => self.take(event, device, sink, |this, _, device, _| {
+                this.devices[usize::from(device)].unmatched(Reason::UnknownAct, 1);
+            }),
             // They belong to no I/O.
             Act::Plug
             | Act::Unplug
@@ -148,8 +149,24 @@ impl Matcher {
             | Act::SleepRequest
             | Act::Bounce
             | Act::Abort
-            | Act::DriverData => self.devices[usize::from(device)].matched += 1,
+            | Act::DriverData => self.take(event, device, sink, |this, _, device, _| {
+                this.devices[usize::from(device)].matched += 1;
+            }),
         }
+    }
+
+    /// Tells the sink of an event, and does what its act asks for.
+    #[inline(always)]
+    fn take<S: Sink>(
+        &mut self,
+        event: &Event,
+        device: u16,
+        sink: &mut S,
+        act: impl FnOnce(&mut Self, &Event, u16, &mut S),
+    ) {
+        sink.event(event);
+        self.give_up_some(sink);
+        act(self, event, device, sink);
     }
 
     /// Parts and requests in flight: what memory grows with.
