@@ -4,8 +4,6 @@
 //! its record, a stream of ftrace because its CPUs are mixed. A window of events is therefore kept back from every
 //! input and sorted with what comes next; an event that is later still is passed on at once and counted.
 
-use std::hint::select_unpredictable;
-
 use super::decode::Batch;
 use super::{Act, Event, Item};
 
@@ -58,52 +56,55 @@ pub fn merge<S: Source>(sources: Vec<S>, take: impl FnMut(Turn) -> bool) -> Merg
 
 /// The same for sources that are each in order already, see [`Sorted`]: events are passed on from where they are.
 pub fn merge_sorted<S: Source>(sources: Vec<S>, mut take: impl FnMut(Turn) -> bool) -> Merged<S> {
-    let mut lanes: Vec<Lane<S>> =
-        sources.into_iter().enumerate().map(|(nth, source)| Lane::new(nth, source)).collect();
+    let mut lanes: Vec<Lane<S>> = sources.into_iter().map(Lane::new).collect();
     let mut going = lanes.iter_mut().all(|lane| lane.advance(&mut take));
-    let keys: Vec<Key> = lanes.iter_mut().map(Lane::start).collect();
-    let mut heads = Heads::new(&keys);
-    let mut order = [(0, 0); BLOCK];
+    let keys = Keys::new(&lanes);
+    let mut heads = Heads::new(keys, &runs_of(&lanes, keys));
+    let mut ran_out = None;
     while going {
-        // First who comes when, then the events: what happens to one does not wait for whose turn the next is.
-        let (count, ran_out) = put_in_order(&mut lanes, &mut heads, &mut order);
-        going = count > 0
-            && order
-                .iter()
-                .take(count)
-                .all(|&(nth, at)| take(Turn::Event(&lanes[nth as usize].batch.events()[at as usize])));
+        let mut runs = runs_of(&lanes, keys);
+        if let Some(nth) = ran_out.take() {
+            heads.replace(nth, runs[nth].key(keys, nth), &runs);
+        }
+        while going && ran_out.is_none() {
+            // First who comes when, then the events: what happens to one does not wait for whose turn the next is.
+            let mut order = [None; BLOCK];
+            ran_out = put_in_order(&mut runs, &mut heads, &mut order);
+            going = order[0].is_some() && order.iter().flatten().all(|event| take(Turn::Event(event)));
+        }
+        let left: Vec<usize> = runs.iter().map(|run| run.rest.len()).collect();
+        lanes.iter_mut().zip(left).for_each(|(lane, left)| lane.left = left);
         if let Some(nth) = ran_out {
             going = going && lanes[nth].advance(&mut take);
-            heads.replace(nth, lanes[nth].start());
         }
     }
     let late = lanes.iter().map(|lane| lane.late).sum();
     Merged { sources: lanes.into_iter().map(|lane| lane.source).collect(), late }
 }
 
-/// Puts into `order` which lanes' events are next, and which of them: a block of them, or until a lane runs out. Gives
-/// back how many these are, and that lane.
-fn put_in_order<S: Source>(
-    lanes: &mut [Lane<S>],
+/// Puts into `order` the events that are next: a block of them, or until a lane runs out, which is given back.
+#[inline(never)]
+fn put_in_order<'a>(
+    runs: &mut [Run<'a>],
     heads: &mut Heads,
-    order: &mut [(u32, u32); BLOCK],
-) -> (usize, Option<usize>) {
-    let mut first = heads.first();
-    for (count, turn) in order.iter_mut().enumerate() {
-        if first.is_never() {
-            return (count, None);
+    order: &mut [Option<&'a Event>; BLOCK],
+) -> Option<usize> {
+    for turn in order {
+        if heads.is_over() {
+            return None;
         }
-        let nth = first.lane();
-        let lane = &mut lanes[nth];
-        *turn = (nth as u32, lane.next as u32);
-        lane.next += 1;
-        if lane.next == lane.batch.events().len() {
-            return (count + 1, Some(nth));
+        let nth = heads.first();
+        let run = &mut runs[nth];
+        *turn = run.rest.next();
+        let rest = run.rest.as_slice();
+        if rest.is_empty() {
+            return Some(nth);
         }
-        first = heads.replace(nth, lane.following);
-        lane.following = lane.key_at(lane.next + 1);
+        let key = run.following;
+        run.following = rest.get(1).map_or(NEVER, |event| heads.keys.of(event, nth));
+        heads.replace(nth, key, runs);
     }
-    (BLOCK, None)
+    None
 }
 
 /// A source that is nearly in order, put in order: its last events are kept back until later ones came.
@@ -139,135 +140,167 @@ impl<S: Source> Source for Sorted<S> {
     }
 }
 
-/// Where an event stands among others.
-#[derive(Debug, Clone, Copy)]
-struct Key {
-    time_ns: u64,
-    /// Place in an I/O's life, CPU, and lane, from the highest bits to the lowest: no two keys are alike.
-    ties: u64,
-}
+/// Where the next event of a lane stands among those of others: its time, as far as the bits reach, and below that the
+/// lane.
+type Key = u64;
 
 /// Of a lane that has no more events; no event has this key.
-const NEVER: Key = Key { time_ns: u64::MAX, ties: u64::MAX };
-/// No event is before it.
-const FIRST: Key = Key { time_ns: 0, ties: 0 };
-/// Bits of a key that say which lane it is of: more than files can be open.
-const LANE_BITS: u32 = 24;
+const NEVER: Key = Key::MAX;
 
-impl Key {
-    #[inline(always)]
-    fn of(event: &Event, lane: usize) -> Key {
-        let rank = u64::from(rank(event)) << (u32::BITS + LANE_BITS);
-        Key { time_ns: event.time_ns, ties: rank | u64::from(event.cpu) << LANE_BITS | lane as u64 }
+/// How keys are made.
+#[derive(Debug, Clone, Copy)]
+struct Keys {
+    /// Times are counted from here: about when the recording begins.
+    start_ns: u64,
+    /// The latest time, from there on, that has a place in a key.
+    last_ns: u64,
+    /// Bits of a key that say which lane it is of, and a mask of them.
+    lane_bits: u32,
+    lane_mask: Key,
+}
+
+impl Keys {
+    fn new<S>(lanes: &[Lane<S>]) -> Keys {
+        // A bit more than lanes take, and a time less: no key is that of no event.
+        let lane_bits = lanes.len().next_power_of_two().trailing_zeros() + 1;
+        let firsts = lanes.iter().filter_map(|lane| lane.batch.events().first());
+        let start_ns = firsts.map(|event| event.time_ns).min().unwrap_or(0);
+        Keys { start_ns, last_ns: (u64::MAX >> lane_bits) - 1, lane_bits, lane_mask: (1 << lane_bits) - 1 }
     }
 
     #[inline(always)]
-    fn lane(self) -> usize {
-        (self.ties & ((1 << LANE_BITS) - 1)) as usize
+    fn of(self, event: &Event, lane: usize) -> Key {
+        let time_ns = event.time_ns.saturating_sub(self.start_ns).min(self.last_ns);
+        time_ns << self.lane_bits | lane as u64
     }
 
     #[inline(always)]
-    fn is_never(self) -> bool {
-        self.ties == NEVER.ties
-    }
-
-    #[inline(always)]
-    fn is_before(self, other: Key) -> bool {
-        let whole = |key: Key| u128::from(key.time_ns) << u64::BITS | u128::from(key.ties);
-        whole(self) < whole(other)
+    fn lane(self, key: Key) -> usize {
+        (key & self.lane_mask) as usize
     }
 }
 
-/// The one or the other without a branch.
-#[inline(always)]
-fn either(is_one: bool, one: Key, other: Key) -> Key {
-    Key {
-        time_ns: select_unpredictable(is_one, one.time_ns, other.time_ns),
-        ties: select_unpredictable(is_one, one.ties, other.ties),
+/// What is left of a lane's batch.
+struct Run<'a> {
+    rest: std::slice::Iter<'a, Event>,
+    /// The key of the second of them, made before it is asked for.
+    following: Key,
+}
+
+impl<'a> Run<'a> {
+    fn new(rest: &'a [Event], keys: Keys, lane: usize) -> Run<'a> {
+        let following = rest.get(1).map_or(NEVER, |event| keys.of(event, lane));
+        Run { rest: rest.iter(), following }
     }
+
+    /// The key of the first.
+    fn key(&self, keys: Keys, lane: usize) -> Key {
+        self.rest.as_slice().first().map_or(NEVER, |event| keys.of(event, lane))
+    }
+}
+
+fn runs_of<S>(lanes: &[Lane<S>], keys: Keys) -> Vec<Run<'_>> {
+    let rests = lanes.iter().map(|lane| &lane.batch.events()[lane.batch.events().len() - lane.left..]);
+    let run = |(nth, rest): (usize, _)| Run::new(rest, keys, nth);
+    rests.enumerate().map(run).collect()
 }
 
 /// The next event's key of every lane in a tournament (a tree of losers: Knuth, The Art of Computer Programming, 5.4.1).
-/// Its matches cost no branches, since which CPU's event is next cannot be foretold.
+/// Its matches cost no branches, since which CPU's event is next cannot be foretold, but where two have the same time,
+/// which is seldom.
 struct Heads {
+    keys: Keys,
     /// Who lost the match at 1, those of the halves at 2 and 3, and so on; whoever won them all at 0.
-    keys: Vec<Key>,
+    matches: Vec<Key>,
 }
 
 impl Heads {
-    fn new(lanes: &[Key]) -> Heads {
-        // Who has not played yet wins every match.
-        let mut heads = Heads { keys: vec![FIRST; lanes.len().next_power_of_two()] };
-        for nth in 0..heads.keys.len() {
-            heads.replace(nth, lanes.get(nth).copied().unwrap_or(NEVER));
-        }
+    fn new(keys: Keys, runs: &[Run<'_>]) -> Heads {
+        let mut heads = Heads { keys, matches: vec![NEVER; runs.len().next_power_of_two()] };
+        heads.matches[0] = heads.winner_of(1, runs);
         heads
     }
 
-    /// The next key of all, if there is one.
-    #[inline(always)]
-    fn first(&self) -> Key {
-        self.keys[0]
+    /// Plays the match at a place, and all that lead to it.
+    fn winner_of(&mut self, place: usize, runs: &[Run<'_>]) -> Key {
+        if let Some(nth) = place.checked_sub(self.matches.len()) {
+            return runs.get(nth).map_or(NEVER, |run| run.key(self.keys, nth));
+        }
+        let [one, other] = [2 * place, 2 * place + 1].map(|place| self.winner_of(place, runs));
+        let (winner, loser) = self.play(one, other, runs);
+        self.matches[place] = loser;
+        winner
     }
 
-    /// Gives a lane, whose key was the first, its next one; what is the first now.
+    /// Whether no lane has any more.
     #[inline(always)]
-    fn replace(&mut self, nth: usize, key: Key) -> Key {
+    fn is_over(&self) -> bool {
+        self.matches[0] == NEVER
+    }
+
+    /// Whose event is the next.
+    #[inline(always)]
+    fn first(&self) -> usize {
+        self.keys.lane(self.matches[0])
+    }
+
+    /// Gives the lane that was the first the key it goes on with.
+    #[inline(always)]
+    fn replace(&mut self, nth: usize, key: Key, runs: &[Run<'_>]) {
         let mut winner = key;
-        let keys = &mut self.keys[..];
-        let mut place = (keys.len() + nth) / 2;
-        while place > 0
-            && let Some(held) = keys.get_mut(place)
-        {
-            let other = *held;
-            let is_first = winner.is_before(other);
-            *held = either(is_first, other, winner);
-            winner = either(is_first, winner, other);
+        let mut place = (self.matches.len() + nth) / 2;
+        while place > 0 {
+            (winner, self.matches[place]) = self.play(winner, self.matches[place], runs);
             place /= 2;
         }
-        self.keys[0] = winner;
-        winner
+        self.matches[0] = winner;
+    }
+
+    /// Of two keys the one that is first, and the other.
+    #[inline(always)]
+    fn play(&self, one: Key, other: Key, runs: &[Run<'_>]) -> (Key, Key) {
+        let (first, second) = (one.min(other), one.max(other));
+        if one ^ other <= self.keys.lane_mask && self.is_before(second, first, runs) {
+            return (second, first);
+        }
+        (first, second)
+    }
+
+    /// The same where keys cannot say: ties go by the place in an I/O's life, then by CPU.
+    #[cold]
+    fn is_before(&self, one: Key, other: Key, runs: &[Run<'_>]) -> bool {
+        let order = |key: Key| {
+            let lane = self.keys.lane(key);
+            let event = runs.get(lane)?.rest.as_slice().first()?;
+            Some((event.time_ns, rank(event), event.cpu, lane))
+        };
+        order(one) < order(other)
     }
 }
 
 /// One input and what was read of it but not yet passed on.
 struct Lane<S> {
-    nth: usize,
     source: S,
     batch: Batch,
-    /// The next event to pass on.
-    next: usize,
-    /// The key of the one after it, made before it is asked for.
-    following: Key,
+    /// So many events of the batch are not yet passed on.
+    left: usize,
     open: bool,
     passed_ns: u64,
     late: u64,
 }
 
 impl<S: Source> Lane<S> {
-    fn new(nth: usize, source: S) -> Self {
-        let batch = Batch::default();
-        Lane { nth, source, batch, next: 0, following: NEVER, open: true, passed_ns: 0, late: 0 }
-    }
-
-    /// The key of the next event.
-    fn start(&mut self) -> Key {
-        self.following = self.key_at(self.next + 1);
-        self.key_at(self.next)
-    }
-
-    #[inline(always)]
-    fn key_at(&self, at: usize) -> Key {
-        self.batch.events().get(at).map_or(NEVER, |event| Key::of(event, self.nth))
+    fn new(source: S) -> Self {
+        Lane { source, batch: Batch::default(), left: 0, open: true, passed_ns: 0, late: 0 }
     }
 
     /// Reads until there are events to pass on; other items are passed on at once.
     #[cold]
     fn advance(&mut self, take: &mut impl FnMut(Turn) -> bool) -> bool {
-        while self.open && self.next == self.batch.events().len() {
+        while self.open && self.left == 0 {
             self.batch.clear();
-            self.next = 0;
             self.open = self.source.refill(&mut self.batch);
+            self.left = self.batch.events().len();
             self.count_late();
             for (_, item) in self.batch.others() {
                 if !take(Turn::Other(item)) {
@@ -344,6 +377,8 @@ mod tests {
         fn merged_inputs_are_as_if_sorted_together(
             times in prop::collection::vec(prop::collection::vec(0u64..400, 0..200), 0..9),
             portion in 1usize..100,
+            // As far apart as keys tell them apart, and farther.
+            shift in prop::sample::select(vec![0, 40, 55]),
         ) {
             let acts = [Act::Queue, Act::Issue, Act::Complete, Act::Remap];
             let mut inputs = Vec::new();
@@ -352,7 +387,7 @@ mod tests {
                 // Neighbours change places: an interrupt between another event's clock and its record.
                 times.chunks_mut(3).for_each(|neighbours| neighbours.reverse());
                 let event = |(nth, time_ns): (usize, u64)| {
-                    event(time_ns, acts[(time_ns as usize + nth) % acts.len()], cpu, nth)
+                    event(time_ns << shift, acts[(time_ns as usize + nth) % acts.len()], cpu, nth)
                 };
                 inputs.push(times.into_iter().enumerate().map(event).collect::<Vec<_>>());
             }
