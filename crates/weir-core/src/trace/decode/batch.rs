@@ -43,6 +43,18 @@ impl Batch {
         self.latest_ns = self.latest_ns.max(time_ns);
     }
 
+    /// Appends events; of an iterator whose length is known to the compiler, without room being asked for each.
+    #[inline(always)]
+    pub(super) fn append(&mut self, events: impl Iterator<Item = Event>) {
+        let (mut latest_ns, mut has_disorder) = (self.latest_ns, self.has_disorder);
+        self.events.extend(events.map(|event| {
+            has_disorder |= event.time_ns < latest_ns;
+            latest_ns = latest_ns.max(event.time_ns);
+            event
+        }));
+        (self.latest_ns, self.has_disorder) = (latest_ns, has_disorder);
+    }
+
     /// Appends any item.
     pub fn push(&mut self, item: Item) {
         match item {
