@@ -71,8 +71,8 @@ impl Beside {
 fn share(effects: &[Effect], from: usize, to: usize, metric: &Metric) -> Option<String> {
     let effect = effects.iter().find(|e| e.from == from && e.to == to && e.metric == *metric)?;
     let ratio = effect.ratio?;
-    let percent = |share: f64| format!("{:.*}", usize::from(share < 0.1), 100.0 * share);
-    Some(format!("{} % ({}–{})", percent(ratio.ratio), percent(ratio.low), percent(ratio.high)))
+    let [share, low, high] = [ratio.ratio, ratio.low, ratio.high].map(words::percent);
+    Some(format!("{share} % ({low}–{high})"))
 }
 
 impl Design for Beside {
@@ -122,6 +122,7 @@ impl Design for Beside {
             recommendation: Recommendation::Keep { why: why.to_string() },
             effects,
             arms,
+            remarks: words::few_repeats(self.schedule.whole_blocks()).into_iter().collect(),
             ..Finding::default()
         }
     }

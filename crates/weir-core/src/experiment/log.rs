@@ -34,6 +34,9 @@ pub struct Experiment {
     pub found: Vec<Setting>,
     /// The trials, in the order they were made.
     pub trials: Vec<TrialLog>,
+    /// Sentences: what was known before the first trial, and helps to read what was found.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Sentences: what a reader must know of how it ran (interruptions, others' load, settings found changed).
     pub remarks: Vec<String>,
 }
@@ -46,6 +49,9 @@ pub struct Conduct {
     pub place: String,
     /// Run before measuring, uncounted.
     pub warmup_ns: u64,
+    /// Longest time that transactions run before that, until the server flushes at a pace of its own; 0 where what it has to
+    /// flush does not matter.
+    pub settle_ns: u64,
     /// Longest time for a flood's dirty pages to build up.
     pub build_up_ns: u64,
     /// Longest wait for a clean start.

@@ -95,7 +95,8 @@ impl<'a> Study<'a> {
         if record.ended_early.is_none() {
             design.propose(experiment.left_ns());
         }
-        let (arms, finding) = (design.arms().to_vec(), design.finding());
+        let (arms, mut finding) = (design.arms().to_vec(), design.finding());
+        finding.remarks.extend(experiment.notes.iter().cloned());
         Ok(Study { record, path, experiment, arms, finding })
     }
 }
@@ -103,11 +104,21 @@ impl<'a> Study<'a> {
 impl Study<'_> {
     /// The command that makes experiments of this design.
     pub fn title(&self) -> String {
+        if let [_, db, name, ..] = self.record.command.as_slice()
+            && db == "db"
+        {
+            return format!("weir db {name}");
+        }
         match self.experiment.design.as_str() {
             "scale" => "weir db scale".to_string(),
             "beside" => "weir db flood".to_string(),
             design => format!("weir tune {design}"),
         }
+    }
+
+    /// Whether its server was made for it, and is gone.
+    pub fn throw_away(&self) -> bool {
+        self.record.command.iter().any(|word| word == "--sandbox" || word.starts_with("--sandbox="))
     }
 
     /// What an arm stands for.
@@ -149,8 +160,14 @@ impl Study<'_> {
         self.finding.effects.iter().find(|e| e.from == from && e.to == to && e.metric == *metric)
     }
 
-    /// The knob that differs between the arms that were tried, where it is one.
+    /// The knob that the plan names, else the one of which the arms try most values.
     pub fn swept(&self) -> Option<KnobName> {
+        let planned =
+            self.experiment.plan.get("knob").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let mut all = self.arms.iter().flat_map(|arm| &arm.settings).map(|setting| &setting.knob);
+        if let Some(knob) = all.find(|knob| knob.setting == planned || knob.to_string() == planned) {
+            return Some(knob.clone());
+        }
         let mut values: BTreeMap<&KnobName, Vec<&Setting>> = BTreeMap::new();
         for setting in self.arms.iter().flat_map(|arm| &arm.settings) {
             let seen = values.entry(&setting.knob).or_default();
@@ -274,6 +291,7 @@ mod tests {
             conduct: Conduct::default(),
             found: vec!["vm.dirty_ratio=20".parse().unwrap()],
             trials,
+            notes: vec!["Known from the start.".to_string()],
             remarks: Vec::new(),
         }
     }
@@ -292,6 +310,7 @@ mod tests {
             study.finding
         );
         assert_eq!((study.operations(), study.trials(1)), ("commits", 3));
+        assert_eq!(study.finding.remarks.last().map(String::as_str), Some("Known from the start."));
         assert_eq!(study.swept().map(|knob| knob.to_string()), Some("vm.dirty".to_string()));
     }
 

@@ -119,6 +119,7 @@ pub fn experiment(
         conduct: Conduct::default(),
         found: Vec::new(),
         trials,
+        notes: Vec::new(),
         remarks: Vec::new(),
     }
 }

@@ -6,14 +6,14 @@ use crate::experiment::finding::{Effect, Judgement};
 use crate::experiment::goal;
 use crate::experiment::measures::Metric;
 use crate::knob::{Risk, Setting, Value, catalog};
-use crate::stats::bootstrap::RatioInterval;
+use crate::stats::bootstrap::{RatioInterval, UNITS_MIN};
 use crate::units::{Bytes, limit, significant};
 use crate::workload::Job;
 use crate::workload::spec::OpenSync;
 
 /// `vm.dirty_bytes = 15 MB`.
 pub(super) fn setting(setting: &Setting) -> String {
-    format!("{} = {}", setting.written_name(), shown(setting))
+    format!("{} = {}", setting.short_name(), shown(setting))
 }
 
 fn shown(setting: &Setting) -> String {
@@ -27,6 +27,12 @@ fn shown(setting: &Setting) -> String {
 /// The values that an arm sets, without their knobs' names.
 pub(super) fn value_of(arm: &Arm) -> String {
     list(&arm.settings.iter().map(shown).collect::<Vec<_>>())
+}
+
+/// The value that an arm gives a knob, else all that it sets.
+pub(super) fn value_in(arm: &Arm, knob: &str) -> String {
+    let setting = arm.settings.iter().find(|setting| setting.knob.setting == knob);
+    setting.map_or_else(|| value_of(arm), shown)
 }
 
 /// What an arm changes, else its label.
@@ -103,6 +109,16 @@ pub(super) fn effect(effect: &Effect) -> String {
 /// `1 repeat`, `3 repeats`.
 pub(super) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What a reader must know of intervals from few repeats.
+pub(super) fn few_repeats(made: usize) -> Option<String> {
+    (2..UNITS_MIN).contains(&made).then(|| {
+        format!(
+            "{made} repeats are few: intervals lean on the seconds within trials, and how much trials differ is known \
+             only roughly; {UNITS_MIN} repeats give intervals that stand by themselves"
+        )
+    })
 }
 
 /// A list as in a sentence: `a, b and c`.

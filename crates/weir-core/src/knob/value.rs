@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::knob::catalog;
-use crate::knob::name::{BadName, KnobName};
+use crate::knob::name::{BadName, KnobName, Scope};
 use crate::units::Bytes;
 
 /// What a knob holds. Prints and parses as `bytes=15000000`, `ratio=20`, `256`, `mq-deadline`.
@@ -107,6 +107,14 @@ impl Setting {
             Value::Bytes(_) => format!("{}_bytes", self.knob),
             Value::Ratio(_) => format!("{}_ratio", self.knob),
             _ => self.knob.to_string(),
+        }
+    }
+
+    /// The name where one server alone is spoken of: its variable's. Of anything else, [`Setting::written_name`].
+    pub fn short_name(&self) -> String {
+        match self.knob.scope {
+            Scope::Server(_) => self.knob.setting.clone(),
+            _ => self.written_name(),
         }
     }
 

@@ -115,7 +115,7 @@ pub fn document(study: &Study<'_>) -> serde_json::Result<String> {
 fn finding<'a>(study: &'a Study<'_>) -> FindingOf<'a> {
     let finding = &study.finding;
     let commands = match &finding.recommendation {
-        Recommendation::Change { settings, .. } => super::commands(settings).map(|c| CommandsOf {
+        Recommendation::Change { settings, .. } => super::commands(study, settings).map(|c| CommandsOf {
             apply: c.apply,
             confirm: c.confirm,
             persist: c.persist,

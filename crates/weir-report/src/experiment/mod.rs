@@ -10,6 +10,7 @@ use weir_core::experiment::{
     ArmSummary, Effect, Judgement, Metric, Outcome, Recommendation, Role, Study, TrialLog, Workload,
 };
 use weir_core::knob::{Risk, Scope, Setting, Value, catalog};
+use weir_core::oltp::Dialect;
 use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::units::{Bytes, Nanos, limit, megabytes_per_second, per_second, significant};
 
@@ -100,7 +101,12 @@ pub fn arm(study: &Study<'_>, arm: usize) -> String {
 pub fn swept_name(study: &Study<'_>) -> Option<String> {
     let knob = study.swept()?;
     let tried = (0..study.arms.len()).find_map(|arm| study.setting(arm, &knob));
-    Some(tried.map_or_else(|| knob.to_string(), Setting::written_name))
+    Some(tried.map_or_else(|| knob.to_string(), Setting::short_name))
+}
+
+/// Whether it was never about a setting that could be kept: numbers of connections, a flood, a disk against memory.
+pub fn sets_nothing(study: &Study<'_>) -> bool {
+    matches!(study.experiment.design.as_str(), "scale" | "beside") || study.finding.tested.is_some()
 }
 
 /// The arm that is recommended.
@@ -111,10 +117,13 @@ pub fn recommended(study: &Study<'_>) -> Option<usize> {
     }
 }
 
-/// Why an arm stands out: on the front, at its knee, recommended.
+/// Why an arm stands out: on the front, at its knee, recommended; worse than what was found, where no flood is traded with.
 pub fn marks(study: &Study<'_>, arm: usize) -> Vec<&'static str> {
     let knee = study.finding.knee == Some(arm);
+    let found = study.arm_of(Role::AsFound).filter(|_| study.arm_of(Role::Idle).is_none());
+    let effect = found.and_then(|found| study.effect(found, arm, &study.main_metric()));
     let all = [
+        (effect.is_some_and(|effect| effect.judgement == Judgement::Worse), "worse"),
         (study.finding.front.contains(&arm) && !knee, "front"),
         (knee, "knee"),
         (recommended(study) == Some(arm), "recommended"),
@@ -178,34 +187,57 @@ fn plain(value: Option<&serde_json::Value>) -> String {
     }
 }
 
-/// The commands for some settings; `None` where nothing of the machine is to be set.
-pub fn commands(settings: &[Setting]) -> Option<Commands> {
+/// The commands for a study's settings; `None` where nothing of the machine is to be set. A throw-away server is gone by
+/// now: its name stands for the reader's own.
+pub fn commands(study: &Study<'_>, settings: &[Setting]) -> Option<Commands> {
     if settings.is_empty() {
         return None;
     }
+    let settings: Vec<Setting> = settings.iter().map(|setting| on_a_server(study, setting)).collect();
     let words = |settings: &[&Setting]| {
         settings.iter().map(|s| shell_word(&s.to_string())).collect::<Vec<_>>().join(" ")
     };
     let all: Vec<&Setting> = settings.iter().collect();
-    let persist = ["sysctl.d", "udev", "systemd"].into_iter().filter_map(|kind| {
-        let of_kind: Vec<&Setting> = settings.iter().filter(|s| kept_by(&s.knob.scope) == kind).collect();
+    let files = ["sysctl.d", "udev", "systemd"].into_iter().filter_map(|kind| {
+        let of_kind: Vec<&Setting> =
+            settings.iter().filter(|s| kept_by(&s.knob.scope) == Some(kind)).collect();
         (!of_kind.is_empty())
             .then(|| format!("weir knobs apply {} --persist {kind} --write", words(&of_kind)))
     });
+    let of_servers = settings.iter().filter_map(|setting| match &setting.knob.scope {
+        Scope::Server(server) if server.family == Dialect::MySql => {
+            Some(format!("{} = {}", setting.short_name(), setting.written_value()))
+        }
+        _ => None,
+    });
+    let lines: Vec<String> = of_servers.collect();
+    let option_file = (!lines.is_empty())
+        .then(|| format!("# in the server's option file, under [mysqld]: {}", lines.join("; ")));
     Some(Commands {
         apply: format!("weir knobs apply {} --confirm-within 5m", words(&all)),
         confirm: "weir knobs confirm".to_string(),
-        persist: persist.collect(),
+        persist: files.chain(option_file).collect(),
         undo: "weir knobs rollback".to_string(),
     })
 }
 
-/// The kind of file that sets a knob at boot.
-fn kept_by(scope: &Scope) -> &'static str {
+fn on_a_server(study: &Study<'_>, setting: &Setting) -> Setting {
+    let mut setting = setting.clone();
+    if let Scope::Server(server) = &mut setting.knob.scope
+        && study.throw_away()
+    {
+        server.place = "USER@SOCKET".to_string();
+    }
+    setting
+}
+
+/// The kind of file that sets a knob at boot; variables of servers are the servers' own business.
+fn kept_by(scope: &Scope) -> Option<&'static str> {
     match scope {
-        Scope::Machine => "sysctl.d",
-        Scope::Device(_) | Scope::Bdi(_) => "udev",
-        Scope::Cgroup(_) | Scope::Server(_) => "systemd",
+        Scope::Machine => Some("sysctl.d"),
+        Scope::Device(_) | Scope::Bdi(_) => Some("udev"),
+        Scope::Cgroup(_) => Some("systemd"),
+        Scope::Server(_) => None,
     }
 }
 

@@ -154,6 +154,7 @@ impl Maker {
             conduct: Conduct::default(),
             found: settings(found),
             trials: self.trials,
+            notes: Vec::new(),
             remarks: Vec::new(),
         };
         let path = Some("/home/dba/.local/state/weir/runs/20261121-081359-506-0f1e.json".to_string());

@@ -2,6 +2,7 @@
 //! at, the user is told what will be changed, and then a course of trials is made, of which each is in the store
 //! before the next begins.
 
+mod beside;
 mod command;
 mod course;
 mod designs;
@@ -21,7 +22,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_core::experiment::{Arm, CommandSpec, Experiment, Workload};
-use weir_core::knob::{KnobName, Setting};
+use weir_core::knob::{KnobName, Scope, Setting};
 use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
 use weir_host::Host;
@@ -29,6 +30,7 @@ use weir_host::knob::recover_stale;
 use weir_io::runner::{Stop, pause};
 use weir_io::scratch::remove_abandoned;
 
+pub use self::beside::settle;
 use self::course::Course;
 pub use self::designs::{Planned, planned};
 use self::trial::Lab;
@@ -153,6 +155,7 @@ fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experime
         conduct: asked.conduct.clone(),
         found,
         trials: Vec::new(),
+        notes: planned.notes.clone(),
         remarks: planned.remarks.clone(),
     }
 }
@@ -167,7 +170,11 @@ fn announce(experiment: &Experiment, arms: &[Arm]) {
             settings.filter(|setting| setting.knob == found.knob).map(Setting::written_value).collect();
         values.dedup();
         let values = if values.is_empty() { "values of its range".to_string() } else { values.join(", ") };
-        say!("weir: for the time of trials, {} is set to {values} (found: {found})", found.knob);
+        let (knob, found) = match found.knob.scope {
+            Scope::Server(_) => (found.short_name(), found.written_value()),
+            _ => (found.knob.to_string(), found.to_string()),
+        };
+        say!("weir: for the time of trials, {knob} is set to {values} (found: {found})");
     }
     if !experiment.found.is_empty() {
         say!("weir: a guardian leads every setting back, whatever happens");

@@ -77,6 +77,7 @@ pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::R
     let conduct = Conduct {
         place: measured.place.display().to_string(),
         warmup_ns: warmup.map_or((duration.0 / 5).min(WARMUP_MAX_NS), |warmup| warmup.0),
+        settle_ns: 0,
         build_up_ns: args.build_up.unwrap_or(BUILD_UP).0,
         washout_ns: args.washout.0,
         stages: !args.no_trace,

@@ -163,6 +163,8 @@ fn root_a_variable_of_a_server_is_a_knob_that_survives_a_kill() {
         "900",
         "--time",
         "20",
+        "--warmup",
+        "1",
         "--repeats",
         "2",
     ];

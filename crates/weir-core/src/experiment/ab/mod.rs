@@ -144,8 +144,11 @@ impl Ab {
 
     fn answer(&self, judge: &Judge<'_>, arms: &[ArmSummary], effects: &[Effect]) -> (String, Recommendation) {
         let (a, b) = (&self.arms[A].label, &self.arms[B].label);
-        let shown = self.goal_in_words(effects);
+        let shown = self.goal_in_words(effects, words::effect);
         let keep = |why: String| (why.clone(), Recommendation::Keep { why });
+        if let (Judgement::Better, Some(in_memory)) = (self.verdict(judge, effects), self.bound(&shown)) {
+            return in_memory;
+        }
         match self.verdict(judge, effects) {
             Judgement::Unknown => {
                 let told = format!(
@@ -156,6 +159,8 @@ impl Ab {
             Judgement::Worse => keep(format!("{b} is worse than {a}: {shown}")),
             Judgement::NoDifference => {
                 let least = self.detectable(judge).map_or(String::new(), |least| format!("; {least}"));
+                let shown = self
+                    .goal_in_words(effects, |e| e.ratio.as_ref().map_or_else(String::new, words::interval));
                 keep(format!("no difference between {a} and {b} that this data can show: {shown}{least}"))
             }
             Judgement::Better => {
@@ -174,15 +179,26 @@ impl Ab {
         }
     }
 
+    /// What is better in memory is no setting to make: it bounds what a faster disk could give.
+    fn bound(&self, shown: &str) -> Option<(String, Recommendation)> {
+        let claim = self.plan.claim.as_ref().filter(|claim| claim.change == Change::InMemory);
+        claim.map(|_| {
+            let told = format!("with its data in memory, {shown}: a faster disk could give that at most");
+            let why = "nothing is to be set: data in memory are lost with the machine, and only say what a disk could give"
+                .to_string();
+            (told, Recommendation::Keep { why })
+        })
+    }
+
     /// What stands against B.
     fn breaches(&self, arms: &[ArmSummary]) -> Vec<String> {
         self.plan.goal.breaches(&arms[B].values, &Bases { idle: None, found: Some(&arms[A].values) })
     }
 
-    fn goal_in_words(&self, effects: &[Effect]) -> String {
+    fn goal_in_words(&self, effects: &[Effect], said: impl Fn(&Effect) -> String) -> String {
         let of_goal =
             effects.iter().filter(|e| self.plan.goal.weights.iter().any(|(metric, _)| *metric == e.metric));
-        let each = of_goal.map(|e| format!("{} {}", words::figure(&e.metric), words::effect(e)));
+        let each = of_goal.map(|e| format!("{} {}", words::figure(&e.metric), said(e)));
         words::list(&each.collect::<Vec<_>>())
     }
 

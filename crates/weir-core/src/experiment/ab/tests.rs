@@ -245,6 +245,12 @@ fn a_verdict_made_before_is_held_against_the_pairs() {
         assert_eq!((tested.confirms, tested.pairs, tested.bound), (confirms, 6, Some(bound)), "{tested:?}");
         assert!(finding.remarks[0].contains(&verdict.headline), "{:?}", finding.remarks);
         assert!(finding.remarks[1].contains(words), "{:?}", finding.remarks);
+        assert!(finding.headline.contains("a faster disk could give that at most"), "{}", finding.headline);
+        assert!(
+            matches!(finding.recommendation, Recommendation::Keep { .. }),
+            "{:?}",
+            finding.recommendation
+        );
         // The claim is in the plan: the log gives the same finding again.
         let log = experiment("ab", &ab.plan, ab.plan.goal.clone(), trials);
         assert_eq!(replay(&log).unwrap().finding(), finding);

@@ -7,7 +7,6 @@ use crate::experiment::judge::Judge;
 use crate::experiment::measures::Metric;
 use crate::experiment::schedule::Schedule;
 use crate::experiment::words;
-use crate::stats::bootstrap::UNITS_MIN;
 
 /// Neighbours on the grid whose scores differ by less than this factor are as good as each other.
 const AS_GOOD: f64 = 1.05;
@@ -207,11 +206,10 @@ impl Answer<'_> {
         } else {
             let effect = self.plan.goal.headline().and_then(|metric| self.effect(self.found, best, metric));
             let shown = effect
-                .map_or(String::new(), |e| format!(", {}: {}", words::figure(&e.metric), words::effect(e)));
-            format!(
-                "no value of {knob} is better than the one found by more than noise (the best looks {}{shown})",
-                words::arm(&self.plan.arms[best])
-            )
+                .and_then(|e| Some(format!(", {} {}", words::figure(&e.metric), words::interval(&e.ratio?))))
+                .unwrap_or_default();
+            let looks = words::value_in(&self.plan.arms[best], knob);
+            format!("no value is better than the one found by more than noise; the best looks {looks}{shown}")
         };
         let breaches = self.breaches(self.found);
         let doubt =
@@ -246,12 +244,8 @@ impl Answer<'_> {
         if made < planned {
             remarks.push(format!("{made} of {planned} repeats were made"));
         }
-        if (2..UNITS_MIN).contains(&made) {
-            remarks.push(format!(
-                "{made} repeats are few: intervals lean on the seconds within trials, and how much trials differ is \
-                 known only roughly; {UNITS_MIN} repeats give intervals that stand by themselves"
-            ));
-        } else if made == 1 {
+        remarks.extend(words::few_repeats(made));
+        if made == 1 {
             remarks.push(
                 "one repeat does not show how much trials differ, so there are no intervals".to_string(),
             );

@@ -13,6 +13,7 @@ use crate::experiment::judge::{Judge, Wanted};
 use crate::experiment::measures::Metric;
 use crate::experiment::schedule::{Schedule, shuffled};
 use crate::experiment::words;
+use crate::stats::bootstrap::RatioInterval;
 use crate::stats::random::Random;
 
 mod answer;
@@ -23,6 +24,8 @@ mod tests;
 
 /// Share of the idle machine's rate that the default goal asks for under a flood.
 const IDLE_SHARE: f64 = 0.85;
+/// Intervals that reach further than this factor from no difference would hide what anybody looks for.
+const COARSE: f64 = 1.5;
 
 /// What a sweep is made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -221,23 +224,42 @@ impl Sweep {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// Where nothing that was tried differs from what was found: how large an influence may have been missed.
-    fn no_influence(&self, effects: &[Effect]) -> Option<String> {
+    /// What the values tried do to the figure that the sweep is about: the changes beyond noise, or how large an influence may
+    /// have been missed. Beside a flood the trade-off says it.
+    fn influence(&self, effects: &[Effect]) -> Option<String> {
         let axis = self.axis();
-        let of_axis = effects.iter().filter(|effect| effect.from == self.found && effect.metric == axis);
-        let (mut low, mut high, mut values) = (f64::INFINITY, 0.0f64, 0);
-        for effect in of_axis {
-            let ratio = effect.ratio.filter(|_| effect.judgement == Judgement::NoDifference)?;
-            (low, high, values) = (low.min(ratio.low), high.max(ratio.high), values + 1);
+        let figure = words::figure(&axis);
+        let known: Option<Vec<(&Effect, RatioInterval)>> = effects
+            .iter()
+            .filter(|effect| effect.from == self.found && effect.metric == axis)
+            .map(|effect| Some((effect, effect.ratio?)))
+            .collect();
+        let known = known.filter(|known| !known.is_empty())?;
+        let shown: Vec<String> = known
+            .iter()
+            .filter(|(effect, _)| effect.judgement != Judgement::NoDifference)
+            .map(|(effect, ratio)| {
+                let arm = words::value_in(&self.plan.arms[effect.to], &self.plan.knob);
+                format!("{arm}: {} {}", words::change(ratio.ratio), words::interval(ratio))
+            })
+            .collect();
+        if !shown.is_empty() {
+            let told = || format!("Influence on {figure} against the value found: {}.", shown.join("; "));
+            return self.plan.idle().is_none().then(told);
         }
-        (values > 0).then(|| {
+        let low = known.iter().map(|(_, ratio)| ratio.low).fold(f64::INFINITY, f64::min);
+        let high = known.iter().map(|(_, ratio)| ratio.high).fold(0.0, f64::max);
+        let range = format!(
+            "every value tried gives between {:.0} and {:.0} % of what the one found gives (95 %)",
+            100.0 * low,
+            100.0 * high
+        );
+        Some(if low < COARSE.recip() || high > COARSE {
             format!(
-                "No influence on {} that this data can show: every value tried gives between {:.0} and {:.0} % of what \
-                 the one found gives (95 %).",
-                words::figure(&axis),
-                100.0 * low,
-                100.0 * high
+                "Too little was measured to say whether it has an influence on {figure}: {range}. More --repeats narrow it."
             )
+        } else {
+            format!("No influence on {figure} that this data can show: {range}.")
         })
     }
 
@@ -282,9 +304,9 @@ impl Design for Sweep {
             axis,
         };
         let (headline, recommendation) = answer.answer();
-        let mut remarks = answer.remarks(&self.schedule, knee);
+        let mut remarks: Vec<String> = self.influence(&effects).into_iter().collect();
+        remarks.extend(answer.remarks(&self.schedule, knee));
         remarks.extend(self.refinement(&arms));
-        remarks.extend(self.no_influence(&effects));
         Finding { headline, recommendation, arms, effects, front, knee, tested: None, remarks }
     }
 

@@ -106,6 +106,30 @@ fn nothing_helps_where_nothing_differs() {
 }
 
 #[test]
+fn what_a_value_does_without_a_flood_is_said_even_where_the_one_found_is_kept() {
+    let server = "mysql:root@/run/db.sock/";
+    let arms = [
+        arm("as found (200)", &[], false),
+        arm("100", &[&format!("{server}io=100")], false),
+        arm("2000", &[&format!("{server}io_max=4000"), &format!("{server}io=2000")], false),
+    ];
+    let told = |rates: [f64; 3], noise: f64, repeats: u32| {
+        let plan = SweepPlan {
+            knob: "io".to_string(),
+            arms: arms.to_vec(),
+            ..plan(repeats, Goal::of(Metric::Rate))
+        };
+        finding_of(plan, |arm| Truth { rate: rates[arm], bulk: 0.0, noise }, 5).remarks.join(" ")
+    };
+    let shown = told([1200.0, 1210.0, 580.0], 0.03, 3);
+    assert!(shown.contains("Influence on the rate against the value found: 2000: -5"), "{shown}");
+    let none = told([1200.0; 3], 0.02, 5);
+    assert!(none.contains("No influence on the rate that this data can show"), "{none}");
+    let coarse = told([1200.0; 3], 0.5, 5);
+    assert!(coarse.contains("Too little was measured to say whether"), "{coarse}");
+}
+
+#[test]
 fn what_no_value_reaches_is_said_with_the_best_that_was() {
     let goal: Goal = "max bulk with rate >= 99% of idle".parse().unwrap();
     let finding = finding_of(plan(3, goal), evil_copy, 5);

@@ -2,6 +2,7 @@
 //! under the server's own names; what they mean in both families is derived.
 
 mod innodb;
+mod settling;
 mod variables;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use super::Dialect;
 use super::limits::{Counters, Sessions};
 
 pub use innodb::innodb_status;
+pub use settling::Settling;
 pub use variables::{bytes, is_on, that_matter};
 
 /// Value of [`Vitals::schema`] that this version writes.
@@ -41,6 +43,12 @@ impl Snapshot {
     /// checkpoint's begin against the size at which it starts the next (max_wal_size / (1 + completion target),
     /// CalculateCheckpointSegments of xlog.c).
     pub fn checkpoint_age(&self, variables: &BTreeMap<String, String>) -> Option<f64> {
+        let (age, most) = self.log_held(variables)?;
+        (most > 0.0).then(|| (age / most).clamp(0.0, 1.0))
+    }
+
+    /// The two sizes behind [`Snapshot::checkpoint_age`], in bytes: the log since the last checkpoint, and what it may grow to.
+    pub fn log_held(&self, variables: &BTreeMap<String, String>) -> Option<(f64, f64)> {
         let variable = |name: &str| bytes(variables.get(name)?).map(|n| n as f64);
         let mariadb = || Some((self.get("Innodb_checkpoint_age")?, self.get("Innodb_checkpoint_max_age")?));
         let mysql = || {
@@ -56,14 +64,13 @@ impl Snapshot {
             let age = self.get("wal.insert_lsn")? - self.get("checkpoint.redo_lsn")?;
             Some((age, variable("max_wal_size")? / (1.0 + target)))
         };
-        let (age, most) = mariadb().or_else(mysql).or_else(postgres)?;
-        (most > 0.0).then(|| (age / most).clamp(0.0, 1.0))
+        mariadb().or_else(mysql).or_else(postgres)
     }
 }
 
 /// From here on InnoDB's log is as good as full, by the age of its checkpoint: the page cleaner writes as fast as it can
 /// from 7/8 on, and soon after sessions wait for it (log_t::set_capacity() of log0log.cc).
-const LOG_FULL: f64 = 0.875;
+pub const LOG_FULL: f64 = 0.875;
 
 /// Gauges of which the worst moment, or how often they were bad, is what counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

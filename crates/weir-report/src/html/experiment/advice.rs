@@ -10,7 +10,11 @@ use weir_core::experiment::{Recommendation, Study};
 pub fn html(study: &Study<'_>) -> String {
     match &study.finding.recommendation {
         Recommendation::None => paragraph("Nothing: this experiment recommends no setting."),
-        Recommendation::Keep { why } => note("Keep the settings as found", &words::sentence(why), false),
+        Recommendation::Keep { why } => {
+            let title =
+                if words::sets_nothing(study) { "Nothing to set" } else { "Keep the settings as found" };
+            note(title, &words::sentence(why), false)
+        }
         Recommendation::Infeasible { why } => {
             note("Nothing that was tried meets the goal", &words::sentence(why), true)
         }
@@ -24,14 +28,14 @@ fn change(study: &Study<'_>) -> String {
     else {
         return String::new();
     };
-    let names: Vec<String> = settings.iter().map(|s| s.written_name()).collect();
+    let names: Vec<String> = settings.iter().map(|s| s.short_name()).collect();
     let label = words::arm(study, *arm);
     let steps: String = settings
         .iter()
         .map(|setting| {
             let found = study.found(&setting.knob).map(|found| words::value(&found.value));
             let found = found.map_or(String::new(), |found| format!("{found} → "));
-            let text = format!("{}: {found}{}", setting.written_name(), words::value(&setting.value));
+            let text = format!("{}: {found}{}", setting.short_name(), words::value(&setting.value));
             format!("<p class=\"change\">{}</p>", escape(text))
         })
         .collect();
@@ -48,7 +52,7 @@ fn change(study: &Study<'_>) -> String {
         .iter()
         .map(|change| format!("<p class=\"change\">{}</p>", escape(change)))
         .collect();
-    let lines = words::commands(settings).map_or(Vec::new(), |commands| {
+    let lines = words::commands(study, settings).map_or(Vec::new(), |commands| {
         vec![
             ("Apply, with five minutes to confirm", format!("{}\n{}", commands.apply, commands.confirm)),
             ("Keep for the next boot", commands.persist.join("\n")),

@@ -47,7 +47,7 @@ pub fn experiment(study: &Study<'_>) -> String {
     body.push_str(&section("again", "How to run it again", &again(study)));
     page(&Page {
         title: format!("{}: {}", study.title(), study.finding.headline),
-        kind: format!("tune {}", study.experiment.design),
+        kind: study.title().trim_start_matches("weir ").to_string(),
         date: date(&record.started_at),
         foot: format!("weir {} · record {}", record.weir_version, record.id),
         body,

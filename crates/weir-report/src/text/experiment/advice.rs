@@ -15,7 +15,10 @@ pub fn advice(study: &Study<'_>) -> String {
     let mut out = String::new();
     match &study.finding.recommendation {
         Recommendation::None => return out,
-        Recommendation::Keep { why } => labelled_at(&mut out, "Keep", EDGE, &words::sentence(why)),
+        Recommendation::Keep { why } => {
+            let label = if words::sets_nothing(study) { "Advice" } else { "Keep" };
+            labelled_at(&mut out, label, EDGE, &words::sentence(why));
+        }
         Recommendation::Infeasible { why } => {
             labelled_at(&mut out, "Infeasible", EDGE, &words::sentence(why))
         }
@@ -41,7 +44,7 @@ pub fn advice(study: &Study<'_>) -> String {
             for told in words::while_set(settings) {
                 labelled_at(&mut out, "  while set", EDGE + 1, &told);
             }
-            out.push_str(&commands(settings));
+            out.push_str(&commands(study, settings));
         }
     }
     out.push('\n');
@@ -52,12 +55,12 @@ pub fn advice(study: &Study<'_>) -> String {
 fn step(study: &Study<'_>, setting: &Setting) -> String {
     let found = study.found(&setting.knob).map(|found| words::value(&found.value));
     let found = found.map_or(String::new(), |found| format!("{found} → "));
-    format!("{}: {found}{}", setting.written_name(), words::value(&setting.value))
+    format!("{}: {found}{}", setting.short_name(), words::value(&setting.value))
 }
 
 /// Commands keep lines of their own, however long: they are there to be copied.
-fn commands(settings: &[Setting]) -> String {
-    let Some(commands) = words::commands(settings) else {
+fn commands(study: &Study<'_>, settings: &[Setting]) -> String {
+    let Some(commands) = words::commands(study, settings) else {
         let mut out = String::new();
         labelled_at(&mut out, "  apply", EDGE + 1, NO_COMMAND);
         return out;

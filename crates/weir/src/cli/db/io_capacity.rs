@@ -10,7 +10,8 @@ Examples:
   weir db io-capacity --sandbox mariadb --dir /data --memory 64M \\
       --tables 4 --table-size 100000
 
-innodb_io_capacity_max is set to twice the value tried, or left if it is above that. Both are in the journal before they \
+Before each trial the transactions run until the server flushes at its own pace under the value tried, a minute at most; \
+--warmup says a time instead. innodb_io_capacity_max is set to twice the value tried, or left if it is above that. Both are in the journal before they \
 are touched: whatever happens they are led back, at the latest by `weir knobs rollback`.";
 
 /// Options of `io-capacity`.

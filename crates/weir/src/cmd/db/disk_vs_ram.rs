@@ -67,7 +67,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         claim: claim.map(Box::new),
     };
     let mut planned = planned("ab", &plan, vec![plan.a.clone(), plan.b.clone()], plan.goal.clone())?;
-    planned.remarks.push(
+    planned.notes.push(
         "What the copy in memory gains is the most that a faster disk could give this workload: it syncs in no time, \
          and still pays the processor's price of every commit."
             .to_string(),

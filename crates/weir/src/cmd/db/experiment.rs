@@ -171,6 +171,7 @@ pub fn asked(ground: &Ground, trials: &TrialArgs, floods: Vec<String>) -> Asked 
         conduct: Conduct {
             place: ground.place.display().to_string(),
             warmup_ns: warmup.0,
+            settle_ns: 0,
             build_up_ns: BUILD_UP.0,
             washout_ns: trials.washout.unwrap_or(WASHOUT).0,
             stages: !trials.no_trace,

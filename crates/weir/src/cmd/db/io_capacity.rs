@@ -1,23 +1,27 @@
 //! `weir db io-capacity`.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use weir_core::experiment::{Arm, SweepPlan};
 use weir_core::knob::{KnobName, Scope, Setting, Value};
-use weir_core::oltp::vitals::Snapshot;
+use weir_core::oltp::vitals::{LOG_FULL, Snapshot};
 use weir_core::oltp::{Dialect, OltpSpec, Script};
 use weir_core::stop::Stop;
 use weir_core::units::{Nanos, significant};
 use weir_db::Connection;
 use weir_db::runner::{self, RunOptions, Silent};
-use weir_db::vitals::{Unseen, snapshot};
+use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
 use weir_host::Host;
 use weir_host::knob;
 
 use super::experiment::{Ground, arm, asked, carry_out, goal, ground};
 use super::server;
 use crate::cli::db::io_capacity::Args;
-use crate::cmd::tune::planned;
+use crate::cmd::tune::{planned, settle};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::servers::{self, name_of};
+use crate::settings::tune::Asked;
 use crate::signals::stop_on_signals;
 
 const CAPACITY: &str = "innodb_io_capacity";
@@ -25,6 +29,8 @@ const CAPACITY_MAX: &str = "innodb_io_capacity_max";
 /// The server's count of data pages written.
 const FLUSHED: &str = "Innodb_buffer_pool_pages_flushed";
 const REPEATS: u32 = 3;
+/// Longest time before a trial until the server flushes at the pace of the value that is tried.
+const SETTLE: Nanos = Nanos::from_secs(60);
 /// How long the workload is looked at as it is found.
 const LOOK: Nanos = Nanos::from_secs(5);
 /// Flushing has to keep up with more than the mean.
@@ -48,12 +54,15 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     grid.sort_unstable();
     grid.dedup();
     let trials = &args.common.trials;
-    let asked = asked(&ground, trials, Vec::new());
+    let mut asked = asked(&ground, trials, Vec::new());
+    // Who says how long to warm up knows what there is to wait for.
+    let typed = ground.transactions.spec.warmup.0 > 0;
+    asked.conduct.settle_ns = if typed { 0 } else { SETTLE.0 };
     let tried = grid.iter().map(|value| {
-        let settings = vec![
-            Setting { knob: variable(&ground, CAPACITY_MAX), value: Value::Number(found_max.max(2 * value)) },
-            Setting { knob: variable(&ground, CAPACITY), value: Value::Number(*value) },
-        ];
+        let set =
+            |name: &str, value: i64| Setting { knob: variable(&ground, name), value: Value::Number(value) };
+        let raised = (found_max < 2 * value).then(|| set(CAPACITY_MAX, 2 * value));
+        let settings = raised.into_iter().chain([set(CAPACITY, *value)]).collect();
         Arm { settings, ..arm(&value.to_string(), &ground.transactions) }
     });
     let as_found = arm(&format!("as found ({found})"), &ground.transactions);
@@ -70,15 +79,22 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     };
     let mut planned = planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())?;
     if !trials.dry_run {
-        planned.remarks.push(what_is_needed(&ground, &stop)?);
+        planned.notes = what_is_needed(&ground, &asked, &stop)?;
     }
     carry_out(ground, trials, &asked, &planned, command, &stop)
 }
 
-/// What follows from the workload as it runs now: pages that become dirty have to be flushed, and no more of them.
-fn what_is_needed(ground: &Ground, stop: &Stop) -> anyhow::Result<String> {
+/// What follows from the workload as it runs now: pages that become dirty have to be flushed, and no more of them; and whether
+/// trials see a log that is full.
+fn what_is_needed(ground: &Ground, asked: &Asked, stop: &Stop) -> anyhow::Result<Vec<String>> {
     let failed = |error| server::failed(error, "cannot read the server's counters", &ground.server);
     let mut connection = Connection::open(&ground.server).map_err(failed)?;
+    let longest = Duration::from_nanos(asked.conduct.settle_ns);
+    if !longest.is_zero() {
+        say!("weir: runs the transactions as found until the server flushes at its own pace");
+        let settled = settle(&ground.transactions, 0, longest, stop);
+        settled.map_err(|what| Lacking { what, hint: None })?;
+    }
     let spec =
         OltpSpec { warmup: Nanos(0), duration: LOOK, transactions: 0, ..ground.transactions.spec.clone() };
     let mut unseen = Unseen::default();
@@ -87,22 +103,55 @@ fn what_is_needed(ground: &Ground, stop: &Stop) -> anyhow::Result<String> {
     let ran = runner::run(&spec, &servers, &RunOptions::default(), &mut Silent, stop)
         .map_err(|error| server::not_started(error, &ground.server))?;
     let after = snapshot(&mut connection, &mut unseen).map_err(failed)?;
-    let seconds = (ran.elapsed_ns as f64 / 1e9).max(f64::MIN_POSITIVE);
-    let growth = |names: &[&str]| {
+    let variables = variables_that_matter(&mut connection).map_err(failed)?;
+    let look = Look { before, after, seconds: (ran.elapsed_ns as f64 / 1e9).max(f64::MIN_POSITIVE) };
+    let trial_ns = asked.conduct.settle_ns + asked.conduct.warmup_ns + asked.duration_ns;
+    Ok([Some(look.pages()), look.log(&variables, Nanos(trial_ns))].into_iter().flatten().collect())
+}
+
+/// The server before and after some seconds of the workload as found.
+struct Look {
+    before: Snapshot,
+    after: Snapshot,
+    seconds: f64,
+}
+
+impl Look {
+    /// Growth of the sum of some figures, a second.
+    fn growth(&self, names: &[&str]) -> f64 {
         let sum = |counted: &Snapshot| names.iter().filter_map(|name| counted.get(name)).sum::<f64>();
-        (sum(&after) - sum(&before)).max(0.0) / seconds
-    };
-    let flushed = growth(&[FLUSHED]);
-    let dirtied = growth(&[FLUSHED, "Innodb_buffer_pool_pages_dirty"]);
-    let syncs = growth(&["Innodb_data_fsyncs"]);
-    let enough = ((dirtied * HEADROOM / 50.0).ceil() * 50.0).max(LEAST);
-    Ok(format!(
-        "As found, {} pages/s became dirty, {} were flushed, beside {} syncs/s: {CAPACITY} = {enough:.0} ({HEADROOM} times \
-         the first) keeps up with this workload; more flushes no later, and wears the device.",
-        significant(dirtied),
-        significant(flushed),
-        significant(syncs),
-    ))
+        (sum(&self.after) - sum(&self.before)).max(0.0) / self.seconds
+    }
+
+    /// Which value keeps up.
+    fn pages(&self) -> String {
+        let flushed = self.growth(&[FLUSHED]);
+        let dirtied = self.growth(&[FLUSHED, "Innodb_buffer_pool_pages_dirty"]);
+        let syncs = self.growth(&["Innodb_data_fsyncs"]);
+        let enough = ((dirtied * HEADROOM / 50.0).ceil() * 50.0).max(LEAST);
+        format!(
+            "As found, {} pages/s became dirty, {} were flushed, beside {} syncs/s: {CAPACITY} = {enough:.0} ({HEADROOM} \
+             times the first) keeps up with this workload; more flushes no later, and wears the device.",
+            significant(dirtied),
+            significant(flushed),
+            significant(syncs),
+        )
+    }
+
+    /// That trials end long before the log is full, if they do: a full log makes the server flush whatever the variable says.
+    fn log(&self, variables: &BTreeMap<String, String>, trial: Nanos) -> Option<String> {
+        let (age, most) = self.after.log_held(variables)?;
+        let written = self.growth(&["Innodb_os_log_written"]);
+        let filled_s = (most * LOG_FULL - age) / written.max(1.0);
+        (filled_s > trial.0 as f64 / 1e9).then(|| {
+            format!(
+                "The log was {:.0} % full and takes {} of this workload to fill: trials show how it runs before that. \
+                 Once it is full, pages are flushed as fast as they must be, whatever {CAPACITY} says.",
+                100.0 * age / most,
+                Nanos((filled_s * 1e9) as u64),
+            )
+        })
+    }
 }
 
 /// A variable of the server as a knob.

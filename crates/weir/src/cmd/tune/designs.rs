@@ -54,7 +54,9 @@ pub struct Planned {
     pub knobs: Vec<KnobName>,
     /// What it is to improve.
     pub goal: Goal,
-    /// What a reader must know from the start.
+    /// What is known from the start, and helps to read what will be found.
+    pub notes: Vec<String>,
+    /// What weakens it from the start.
     pub remarks: Vec<String>,
     /// What is decided only by what is measured.
     pub unfolds: Option<String>,
@@ -202,7 +204,7 @@ fn sweep(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> any
     };
     let mut planned = planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())?;
     planned
-        .remarks
+        .notes
         .extend(same.iter().map(|arm| format!("{} is what is found: one arm stands for both.", arm.label)));
     let more = SweepPlan::ADDED_MAX;
     planned.unfolds = plan
@@ -251,7 +253,8 @@ pub fn planned(
     goal: Goal,
 ) -> anyhow::Result<Planned> {
     let (plan, knobs) = (serde_json::to_value(plan)?, knobs::of_arms(&arms));
-    let planned = Planned { name, plan, arms, knobs, goal, remarks: Vec::new(), unfolds: None };
+    let planned =
+        Planned { name, plan, arms, knobs, goal, notes: Vec::new(), remarks: Vec::new(), unfolds: None };
     build(&planned)?;
     Ok(planned)
 }

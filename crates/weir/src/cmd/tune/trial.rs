@@ -18,6 +18,7 @@ use weir_db::runner;
 use weir_host::Host;
 use weir_io::runner::{RunOptions, Stop, pause, run};
 
+use super::beside::{beside, settle};
 use super::command::{self, Ended};
 use super::files::Files;
 use super::guarded::Guarded;
@@ -34,6 +35,8 @@ const TICK_MAX_NS: u64 = 1_000_000_000;
 const TICKS_LEAST: u64 = 6;
 /// How long a guard sees a workload before the flood begins.
 const ACQUAINTANCE: Duration = Duration::from_secs(8);
+/// A server is looked at for so long before it can count as settled.
+const SETTLING_LEAST_NS: u64 = 10_000_000_000;
 /// Longest time for a flood to start.
 const FLOOD_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -110,7 +113,9 @@ impl<'a> Lab<'a> {
     pub fn expected_ns(&self, arm: &Arm, duration_ns: u64) -> (u64, u64) {
         let most_ns = if arm.floods.is_empty() { 0 } else { self.conduct.build_up_ns };
         let rest_ns = self.conduct.warmup_ns + duration_ns;
-        (rest_ns + most_ns / u64::from(BUILD_UP_LEAST), rest_ns + most_ns)
+        let settling_ns = self.conduct.settle_ns;
+        let least_ns = most_ns / u64::from(BUILD_UP_LEAST) + settling_ns.min(SETTLING_LEAST_NS);
+        (rest_ns + least_ns, rest_ns + most_ns + settling_ns)
     }
 
     /// Makes one trial, the `number`th of the experiment. `time_submits`: as the runner's option.
@@ -130,7 +135,13 @@ impl<'a> Lab<'a> {
         let (ran, stages) = match knobs::apply(&host, &arm.settings) {
             Err(error) => (Ran::failed(error), None),
             Ok(applied) => {
-                let ran = self.under_floods(arm, proposal, number, time_submits, &mut scene, &stop);
+                let ran = match self.settled(arm, number) {
+                    Err(why) => (Ran::failed(why), None),
+                    Ok(unsettled) => {
+                        remarks.extend(unsettled);
+                        self.under_floods(arm, proposal, number, time_submits, &mut scene, &stop)
+                    }
+                };
                 scene.end_floods();
                 remarks.extend(applied.restore(&host));
                 ran
@@ -140,6 +151,18 @@ impl<'a> Lab<'a> {
         let took_ns = begun.elapsed().as_nanos() as u64;
         let Ran { outcome, job, transactions } = ran;
         Made { washout, took_ns, outcome, job, transactions, floods, stages, remarks }
+    }
+
+    /// Runs an arm's transactions until their server flushes at its own pace, where that is asked for. A sentence where it
+    /// does not come to one.
+    fn settled(&self, arm: &Arm, number: u64) -> Result<Option<String>, String> {
+        let longest = Duration::from_nanos(self.conduct.settle_ns);
+        match &arm.workload {
+            Workload::Transactions(transactions) if !longest.is_zero() => {
+                settle(transactions, number, longest, self.stop)
+            }
+            _ => Ok(None),
+        }
     }
 
     fn under_floods(
@@ -202,30 +225,11 @@ impl<'a> Lab<'a> {
         stop: &Stop,
         flood: impl FnOnce() -> Result<(), String>,
     ) -> Result<(), String> {
-        let servers = servers::named(&transactions.server).map_err(|error| format!("{error:#}"))?;
         let longest = ACQUAINTANCE + Duration::from_nanos(self.conduct.build_up_ns) + FLOOD_PATIENCE;
-        let spec = OltpSpec {
-            seed: transactions.spec.seed.wrapping_sub(number + 1),
-            warmup: Nanos(0),
-            duration: Nanos(longest.as_nanos() as u64),
-            transactions: 0,
-            ..transactions.spec.clone()
-        };
-        let enough = self.stop.of_one_run();
-        let options = runner::RunOptions::default();
-        let (flooded, ran) = std::thread::scope(|scope| {
-            let run = || runner::run(&spec, &servers, &options, &mut runner::Silent, &enough).map(drop);
-            let running = scope.spawn(run);
+        beside(transactions, number, longest, self.stop, || {
             pause(stop, ACQUAINTANCE);
-            let flooded = flood();
-            enough.request(1);
-            (flooded, running.join())
-        });
-        match ran {
-            Ok(Ok(())) => flooded,
-            Ok(Err(error)) => flooded.and(Err(error.to_string())),
-            Err(_) => Err("the transactions that a guard was to see ended in a panic".to_string()),
-        }
+            flood()
+        })
     }
 
     /// The job of a trial. Each has its own offsets: a cache must not learn them from the trial before. No sync at
