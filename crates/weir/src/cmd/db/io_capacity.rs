@@ -131,7 +131,8 @@ impl Look {
         let enough = ((dirtied * HEADROOM / 50.0).ceil() * 50.0).max(LEAST);
         format!(
             "As found, {} pages/s became dirty, {} were flushed, beside {} syncs/s: {CAPACITY} = {enough:.0} ({HEADROOM} \
-             times the first) keeps up with this workload; more flushes no later, and wears the device.",
+             times the first) keeps up with that. Where the same pages become dirty again and again, a lower value writes \
+             each less often.",
             significant(dirtied),
             significant(flushed),
             significant(syncs),
