@@ -1,5 +1,7 @@
 //! Distances between successive I/Os.
 
+use std::hint::select_unpredictable;
+
 use super::batch::{Batched, Counts};
 use crate::trace::analysis::Seeks;
 
@@ -92,7 +94,7 @@ impl Distances {
         let (candidate, n) = &mut self.candidates[place as usize];
         // Without branches: random distances would mispredict each of them.
         let free = *n == 0;
-        *candidate = if free { distance } else { *candidate };
-        *n = if *candidate == distance { *n + 1 } else { *n - 1 };
+        *candidate = select_unpredictable(free, distance, *candidate);
+        *n = select_unpredictable(*candidate == distance, n.wrapping_add(1), n.wrapping_sub(1));
     }
 }
