@@ -47,11 +47,12 @@ impl Batch {
     #[inline(always)]
     pub(super) fn append(&mut self, events: impl Iterator<Item = Event>) {
         let (mut latest_ns, mut has_disorder) = (self.latest_ns, self.has_disorder);
-        self.events.extend(events.map(|event| {
+        let note = |event: Event| {
             has_disorder |= event.time_ns < latest_ns;
             latest_ns = latest_ns.max(event.time_ns);
             event
-        }));
+        };
+        self.events.extend(events.map(note));
         (self.latest_ns, self.has_disorder) = (latest_ns, has_disorder);
     }
 
