@@ -220,7 +220,8 @@ impl Guard {
         let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(sample.at_ns));
         let view = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
         let verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
-        let stalled = view.count == 0 && sample.syncs.oldest_ns > SECOND_NS / 2;
+        // Too few ended to be judged by, as they take so long.
+        let stalled = view.count < self.parameters.mean_samples && view.oldest_ns > SECOND_NS / 2;
         if (verdict.state() != State::Bad && !stalled) || verdict.own {
             return None;
         }
@@ -374,9 +375,13 @@ impl Guard {
         if !spare && self.rate.full().is_some_and(|full| point.delivered > FULL * full) {
             return (Action::Keep, self.quiet(sample));
         }
-        // Beyond a limit that proved too high once, a step too far costs more than many small ones.
-        let mut most =
-            if regime.was_too_high() { self.parameters.settle_ratio } else { self.parameters.raise_most };
+        // Near a limit that proved too high once, a step too far costs more than many small ones.
+        let next = (limit as f64 * self.parameters.raise_most) as u64;
+        let mut most = if regime.was_too_high_below(next) {
+            self.parameters.settle_ratio
+        } else {
+            self.parameters.raise_most
+        };
         if self.rate.full().is_some_and(|full| point.delivered > NEARLY_FULL * full) {
             most = most.min(SMALL_STEP);
         }
@@ -386,10 +391,13 @@ impl Guard {
             let gain = (point.delivered / before.delivered.max(1.0)).ln()
                 / (limit as f64 / before.bytes as f64).ln();
             if gain < 0.5 {
-                most = most.min(best / point.delivered.max(1.0) * 1.05);
+                // Where syncs have rate to spare, a step is large enough to show what it brings.
+                let least = if spare { SMALL_STEP } else { 1.05 };
+                most = most.min((best / point.delivered.max(1.0) * 1.05).max(least));
             }
             // More was let in and no more came out, of a device that gives no more.
-            if point.delivered < before.delivered * 1.03 && point.delivered > 0.95 * best {
+            let is_step = limit as f64 > before.bytes as f64 * self.parameters.settle_ratio;
+            if is_step && point.delivered < before.delivered * 1.03 && point.delivered > 0.95 * best {
                 regime.cap(limit, point.delivered, now, &self.parameters);
             }
         }

@@ -8,6 +8,18 @@ use crate::control::{LatencyTarget, Parameters};
 /// From this share of their time on that the protected processes were held back, their rate alone says what they lost.
 const OWN_TRACE: f64 = 0.03;
 
+/// How much a tail counts beside a share where both are off: a tail that is three times its target is as bad as a loss of a
+/// third of the rate.
+const TAIL_WEIGHT: f64 = 0.3;
+/// One in a hundred may be over the target of the 99th percentile.
+const TAIL_SHARE: f64 = 0.01;
+/// From this share of undisturbed syncs over the target on, the 99th percentile lies on a cliff: a device that serves in
+/// slices, as throttled ones do, lets one sync in each slice wait for the next. A few more of them turn the percentile
+/// from a fraction of the target into a multiple of it, and say nothing about all others.
+const CLIFF_SHARE: f64 = 0.3 * TAIL_SHARE;
+/// There, so many times as many may be over it.
+const CLIFF_TIMES: f64 = 2.0;
+
 /// How one half of the target stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -32,6 +44,8 @@ pub(super) struct Verdict {
     pub target_ns: Option<u64>,
     pub share: State,
     pub tail: State,
+    /// The tail against its target: above 1 it is over. By duration, or where a cliff lies there by how many are over it.
+    pub tail_ratio: Option<f64>,
     /// How far off, as a logarithm: 0 at the target, above it missed.
     pub off: f64,
     /// What the protected processes lost, they lost waiting for their own pages.
@@ -89,18 +103,30 @@ pub(super) fn judge(
     };
     let target = target_ns(expected, parameters).map(|target| target.max(relaxed_ns.unwrap_or(0)));
     let p99 = if view.count >= parameters.tail_samples { view.quantile(0.99) } else { None };
-    let tail = match (p99, target) {
+    // A percentile that somebody has set is meant as it was said.
+    let is_relative = matches!(parameters.target.p99, LatencyTarget::TimesIdle(_));
+    let usual = target
+        .filter(|_| is_relative)
+        .and_then(|target| reference.share_above(view.concurrency, target, parameters.tail_samples));
+    let allowed =
+        usual.filter(|usual| *usual >= CLIFF_SHARE).map(|usual| TAIL_SHARE.max(CLIFF_TIMES * usual));
+    let tail_ratio = p99.zip(target).map(|(p99, target)| match allowed {
+        Some(allowed) => view.above(target) as f64 / view.count.max(1) as f64 / allowed,
+        None => p99 as f64 / target.max(1) as f64,
+    });
+    let tail = match (tail_ratio, target) {
         (Some(_), Some(target))
-            if wilson_low(view.above(target), view.count, parameters.confidence) > 0.01 =>
+            if wilson_low(view.above(target), view.count, parameters.confidence)
+                > allowed.unwrap_or(TAIL_SHARE) =>
         {
             State::Bad
         }
-        (Some(p99), Some(target)) if (p99 as f64) < parameters.tail_room * target as f64 => State::Good,
-        (Some(_), Some(_)) => State::Close,
+        (Some(ratio), _) if ratio < parameters.tail_room => State::Good,
+        (Some(_), _) => State::Close,
         _ => State::Unknown,
     };
     let share_off = kept.filter(|_| enough).map(|kept| (keep / kept.max(1e-3)).ln());
-    let tail_off = p99.zip(target).map(|(p99, target)| (p99 as f64 / target.max(1) as f64).ln());
+    let tail_off = tail_ratio.map(|ratio| TAIL_WEIGHT * ratio.ln());
     let off = share_off.into_iter().chain(tail_off).fold(f64::NEG_INFINITY, f64::max);
     let lost = expected.map_or(0.0, |expected| view.mean_ns - expected.mean_ns);
     Verdict {
@@ -111,6 +137,7 @@ pub(super) fn judge(
         target_ns: target,
         share,
         tail,
+        tail_ratio,
         off: if off.is_finite() { off } else { 0.0 },
         own: lost > 0.0 && view.held_mean_ns > parameters.own_share * lost,
     }
@@ -129,7 +156,44 @@ fn wilson_low(k: u64, n: u64, z: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::wilson_low;
+    use super::*;
+    use crate::units::Nanos;
+
+    const MS: u64 = 1_000_000;
+
+    /// Syncs of a tenth of a millisecond, and so many in 10,000 that waited for a throttle's next slice.
+    fn sliced(waited: u64) -> View {
+        View {
+            elapsed_ns: 5_000_000_000,
+            count: 10_000,
+            per_second: 2_000.0,
+            mean_ns: (MS / 10) as f64,
+            concurrency: 1.0,
+            latencies: vec![(MS / 10, 10_000 - waited), (80 * MS, waited)],
+            ..View::default()
+        }
+    }
+
+    #[test]
+    fn a_percentile_on_a_cliff_is_judged_by_how_many_fell_off() {
+        let relative = Parameters::default();
+        let mut absolute = Parameters::default();
+        absolute.target.p99 = LatencyTarget::Absolute(Nanos(MS / 2));
+        // (of 10,000 undisturbed, of 10,000 now, by the idle percentile, by one that somebody set)
+        let cases = [
+            (70, 70, State::Good, State::Good),
+            (70, 120, State::Close, State::Bad),
+            (70, 300, State::Bad, State::Bad),
+            // Nothing waits undisturbed: what does now was made to.
+            (0, 120, State::Bad, State::Bad),
+        ];
+        for (undisturbed, now, by_idle, as_set) in cases {
+            let mut reference = Reference::default();
+            reference.learn(&sliced(undisturbed), relative.reference_ns, relative.tail_samples);
+            let tail = |parameters| judge(&sliced(now), &reference, parameters, None).tail;
+            assert_eq!((tail(&relative), tail(&absolute)), (by_idle, as_set), "{undisturbed} {now}");
+        }
+    }
 
     #[test]
     fn a_share_is_as_sure_as_its_samples() {

@@ -7,6 +7,8 @@ use crate::control::{Parameters, Sample, SensorSource};
 const SECOND_NS: u64 = 1_000_000_000;
 /// Looks in which one look's single sync is not yet worth a limit.
 const LOOKS: usize = 10;
+/// Looks from which it is told whether those write who are known to be bulk writers.
+const LOOKS_TOLD: usize = 3;
 
 /// A device that only serves syncs shows some times [`Parameters::slack_bytes`] under way, one that still writes what a
 /// flood left shows many.
@@ -46,6 +48,12 @@ struct Inflow {
     syncs: u64,
 }
 
+impl Inflow {
+    fn seconds(&self) -> f64 {
+        (self.elapsed_ns as f64 / 1e9).max(1e-3)
+    }
+}
+
 impl Presence {
     /// Takes in a look; `best` is the best rate of the device in bytes per second.
     pub fn push(&mut self, sample: &Sample, parameters: &Parameters, best: f64) {
@@ -82,7 +90,7 @@ impl Presence {
             all,
             syncs: syncs.ended.count(),
         });
-        if self.inflow.len() > 3 {
+        if self.inflow.len() > LOOKS {
             self.inflow.pop_front();
         }
         if !sample.bulk.writers.is_empty() || sample.bulk.protected_share.is_some() {
@@ -102,23 +110,29 @@ impl Presence {
         if bulk.held_back > 0 || bulk.held_back_ns > 0 {
             return true;
         }
-        let sum = self.inflow.iter().fold(Inflow::default(), |sum, look| Inflow {
+        let least = (parameters.slack_bytes as f64).max(best * parameters.bulk_share);
+        // Writers are asked for less often than looks are taken: who was told of them lately is told.
+        if self.told_ns.is_some_and(|at| sample.at_ns - at < SECOND_NS) {
+            let sum = self.inflow(LOOKS_TOLD);
+            return sum.bulk as f64 / sum.seconds() > least;
+        }
+        // Nobody says who writes: what flows in and no sync accounts for. What a sync wrote and its end fall into different
+        // looks, and into different slices of a throttle: only over some of those they match.
+        let sum = self.inflow(LOOKS);
+        let own = self.bytes_per_sync.unwrap_or(0.0) * sum.syncs as f64 * 1.5;
+        let unexplained = self.bytes_per_sync.is_some() || sum.syncs == 0;
+        let flows = unexplained && (sum.all as f64 - own) / sum.seconds() > least;
+        flows || self.backlog_bytes > 2 * parameters.slack_bytes
+    }
+
+    /// The last looks, added up.
+    fn inflow(&self, looks: usize) -> Inflow {
+        self.inflow.iter().rev().take(looks).fold(Inflow::default(), |sum, look| Inflow {
             elapsed_ns: sum.elapsed_ns + look.elapsed_ns,
             bulk: sum.bulk + look.bulk,
             all: sum.all + look.all,
             syncs: sum.syncs + look.syncs,
-        });
-        let seconds = (sum.elapsed_ns as f64 / 1e9).max(1e-3);
-        let least = (parameters.slack_bytes as f64).max(best * parameters.bulk_share);
-        // Writers are asked for less often than looks are taken: who was told of them lately is told.
-        if self.told_ns.is_some_and(|at| sample.at_ns - at < SECOND_NS) {
-            return sum.bulk as f64 / seconds > least;
-        }
-        // Nobody says who writes: what flows in and no sync accounts for.
-        let own = self.bytes_per_sync.unwrap_or(0.0) * sum.syncs as f64 * 1.5;
-        let unexplained = self.bytes_per_sync.is_some() || sum.syncs == 0;
-        let flows = unexplained && (sum.all as f64 - own) / seconds > least;
-        flows || self.backlog_bytes > 2 * parameters.slack_bytes
+        })
     }
 
     fn watch_quiet(&mut self, sample: &Sample, parameters: &Parameters) {
@@ -133,8 +147,9 @@ impl Presence {
         } else if self.quiet_since_ns.is_none() {
             self.quiet_since_ns = Some(sample.at_ns);
         }
-        if quiet && sample.syncs.ended.count() > 0 {
-            let now = sample.flow.written_bytes as f64 / sample.syncs.ended.count() as f64;
+        let sum = self.inflow(LOOKS);
+        if quiet && sum.syncs > 0 {
+            let now = sum.all.max(0) as f64 / sum.syncs as f64;
             let before = self.bytes_per_sync.unwrap_or(now);
             self.bytes_per_sync = Some(before + (now - before) * 0.05);
         }
@@ -174,5 +189,48 @@ impl Presence {
     /// The most that was dirty and under way while bulk writers were idle, ageing, in bytes.
     pub fn idle_backlog(&self) -> u64 {
         self.idle_backlog as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{Bulk, DeviceFlow, Limits, Sensor, Syncs};
+    use crate::stats::Histogram;
+    use crate::target::DeviceNumber;
+
+    /// A look in which so many syncs of a millisecond ended and so much was written.
+    fn look(number: u64, ended: u64, written_bytes: u64) -> Sample {
+        let mut durations = Histogram::new();
+        (0..ended).for_each(|_| durations.record(1_000_000));
+        Sample {
+            device: DeviceNumber::default(),
+            at_ns: number * SECOND_NS / 10,
+            elapsed_ns: SECOND_NS / 10,
+            sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
+            syncs: Syncs { ended: durations, under_way: 1, threads: 1, ..Syncs::default() },
+            bulk: Bulk::default(),
+            flow: DeviceFlow { written_bytes, ..DeviceFlow::default() },
+            limits: Limits::default(),
+        }
+    }
+
+    #[test]
+    fn writes_and_syncs_that_fall_into_different_looks_are_no_flood() {
+        let (parameters, mut presence) = (Parameters::default(), Presence::default());
+        for number in 1..200 {
+            // A slice's writes are seen one look before its syncs end.
+            let (ended, written) = match number {
+                0..20 => (155, 2610 << 10),
+                _ if number % 2 == 0 => (10, 5 << 20),
+                _ => (300, 100 << 10),
+            };
+            presence.push(&look(number, ended, written), &parameters, 0.0);
+            assert!(!presence.bulk_active(number * SECOND_NS / 10, &parameters), "look {number}");
+        }
+        for number in 200..203 {
+            presence.push(&look(number, 10, 60 << 20), &parameters, 0.0);
+        }
+        assert!(presence.bulk_active(202 * SECOND_NS / 10, &parameters), "a flood is seen in a few looks");
     }
 }

@@ -5,10 +5,12 @@ use super::window::View;
 
 /// Concurrencies closer than half an octave are one.
 const SAME_OCTAVES: f64 = 0.5;
-/// The rate of a load is averaged over so long where it rises and where it falls: what was done once undisturbed can be
-/// done, and who comes less often for a while has not become slower.
-const RISES_NS: f64 = 3.0 * 1e9;
-const FALLS_NS: f64 = 30.0 * 1e9;
+/// What is better than was known is averaged over so long, and what is worse: what was done once undisturbed can be done,
+/// and who comes less often for a while, or shares the processors, has not become slower.
+const BETTER_NS: f64 = 3.0 * 1e9;
+const WORSE_NS: f64 = 30.0 * 1e9;
+/// Rates that differ by so many standard errors are not of one load.
+const NOISE: f64 = 2.0;
 const ENTRIES_MOST: usize = 24;
 /// Latencies kept of one concurrency; beyond that older ones count half.
 const POOL_MOST: u64 = 20_000;
@@ -83,13 +85,19 @@ impl Reference {
         let elapsed = view.elapsed_ns as f64;
         entry.weight_ns = (entry.weight_ns + elapsed).min(averaged_ns as f64);
         let share = (elapsed / entry.weight_ns).min(1.0);
-        entry.mean_ns += (view.mean_ns - entry.mean_ns) * share;
-        let lately = match view.per_second > entry.per_second {
-            _ if share == 1.0 => elapsed,
-            true => RISES_NS,
-            false => FALLS_NS,
+        // Slices of a throttle make counts of a second jump: what lies within that is averaged evenly, or the reference
+        // would become that of the best seconds. Beyond it the better is believed soon, the worse late.
+        let noise = NOISE * view.error;
+        let weight = |better: f64| match better {
+            _ if share == 1.0 => 1.0,
+            better if better > noise => (elapsed / BETTER_NS).min(1.0),
+            better if better < -noise => (elapsed / WORSE_NS).min(1.0).min(share),
+            _ => share,
         };
-        entry.per_second += (view.per_second - entry.per_second) * (elapsed / lately).min(1.0);
+        let faster = weight(1.0 - view.mean_ns / entry.mean_ns.max(1.0));
+        let more = weight(view.per_second / entry.per_second.max(1e-3) - 1.0);
+        entry.mean_ns += (view.mean_ns - entry.mean_ns) * faster;
+        entry.per_second += (view.per_second - entry.per_second) * more;
         entry.concurrency += (view.concurrency - entry.concurrency) * share;
         entry.pool(&view.latencies);
         // Windows are judged by their own tail: the reference is what such windows reach when nothing disturbs them.
@@ -131,6 +139,15 @@ impl Reference {
         let mean_ns = others.chain(here.map(|entry| entry.mean_ns)).min_by(f64::total_cmp)?;
         let per_second = self.rate_bound(concurrency).max(here.map_or(0.0, |entry| entry.per_second));
         Some(Expected { mean_ns, per_second, p99_ns: None, oldest_ns: 0, known: Known::Bounded })
+    }
+
+    /// The share of undisturbed syncs that took longer than so long; `None` where too few were seen at this concurrency.
+    pub fn share_above(&self, concurrency: f64, ns: u64, samples: u64) -> Option<f64> {
+        let idle = self.entries.iter().filter(|entry| entry.idle && entry.near(concurrency));
+        let entry = idle.min_by(|a, b| distance(a, concurrency).total_cmp(&distance(b, concurrency)))?;
+        let count: u64 = entry.pool.iter().map(|bucket| bucket.1).sum();
+        let above: u64 = entry.pool.iter().filter(|bucket| bucket.0 > ns).map(|bucket| bucket.1).sum();
+        (count >= samples).then(|| above as f64 / count as f64)
     }
 
     /// The rate that a load of this concurrency does at least: that of the next lower one, or in proportion to the
@@ -256,5 +273,28 @@ mod tests {
         assert!((reference.at(8.0).unwrap().mean_ns / 1.5e6 - 1.0).abs() < 0.01);
         // Fewer at once take no longer each than more.
         assert!(reference.at(3.0).unwrap().mean_ns <= 1.5e6);
+    }
+
+    #[test]
+    fn seconds_that_jump_are_averaged_and_slower_ones_believed_late() {
+        let second = |per_second: f64, error: f64| View {
+            count: per_second as u64,
+            per_second,
+            mean_ns: 1e9 / per_second,
+            error,
+            ..view(1.0, 1e6)
+        };
+        let mut reference = Reference::default();
+        for i in 0..40 {
+            let rate = if i % 2 == 0 { 1400.0 } else { 1600.0 };
+            reference.learn(&second(rate, 0.08), 60_000_000_000, 300);
+        }
+        let jumping = reference.at(1.0).unwrap();
+        assert!((jumping.per_second / 1500.0 - 1.0).abs() < 0.02, "{jumping:?}");
+        (0..5).for_each(|_| reference.learn(&second(750.0, 0.01), 60_000_000_000, 300));
+        let disturbed = reference.at(1.0).unwrap();
+        assert!(disturbed.mean_ns < 1.15 * jumping.mean_ns && disturbed.per_second > 0.85 * 1500.0);
+        (0..10).for_each(|_| reference.learn(&second(3000.0, 0.01), 60_000_000_000, 300));
+        assert!(reference.at(1.0).unwrap().per_second > 2700.0);
     }
 }

@@ -167,9 +167,9 @@ impl Regime {
         (octaves(self.concurrency) - octaves(concurrency)).abs() < SAME_OCTAVES
     }
 
-    /// Whether any limit was too high here yet.
-    pub fn was_too_high(&self) -> bool {
-        self.ceiling.is_some()
+    /// Whether a limit up to this one was too high here.
+    pub fn was_too_high_below(&self, bytes: u64) -> bool {
+        self.ceiling.is_some_and(|ceiling| ceiling.bytes <= bytes)
     }
 
     /// The target was held at this limit. A lower one than is known to hold says nothing against that.
@@ -190,7 +190,9 @@ impl Regime {
         }
         self.tips += 1;
         let back = good.min(bytes);
-        let back = if same(back, bytes) { (back as f64 * parameters.refute) as u64 } else { back };
+        // The second time in a row it was too near.
+        let lower = parameters.refute.powi(2 * i32::from(self.tips) - 1);
+        let back = if same(back, bytes) { (back as f64 * lower) as u64 } else { back };
         self.good = Some(back.max(floor));
         self.good.filter(|back| !same(*back, floor))
     }
@@ -312,8 +314,8 @@ impl Regime {
         });
         let room = verdict.kept.map_or(0.0, |kept| kept - parameters.target.keep);
         let mut factor = (room / self.gain).exp();
-        if let (Some(p99), Some(target)) = (verdict.p99_ns, verdict.target_ns) {
-            factor = factor.min(parameters.tail_room * target as f64 / p99.max(1) as f64);
+        if let Some(ratio) = verdict.tail_ratio {
+            factor = factor.min(parameters.tail_room / ratio.max(1e-3));
         } else {
             // The tail is unknown: smaller steps.
             factor = factor.min(parameters.raise_most.sqrt());

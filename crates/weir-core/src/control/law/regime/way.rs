@@ -119,8 +119,8 @@ impl Regime {
             };
             factor = factor.min((-short / self.gain).exp().max(least));
         }
-        if let (State::Bad, Some(p99), Some(target)) = (verdict.tail, verdict.p99_ns, verdict.target_ns) {
-            let wanted = parameters.tail_room * target as f64 / p99.max(1) as f64;
+        if let (State::Bad, Some(ratio)) = (verdict.tail, verdict.tail_ratio) {
+            let wanted = parameters.tail_room / ratio;
             factor = factor.min(wanted.max(parameters.cut_most.sqrt()));
         }
         factor.min(0.95)
