@@ -191,7 +191,7 @@ def options(parser, json_name, **defaults):
     parser.add_argument("--log", help="the guard appends its decisions to this file")
     parser.add_argument("--json", default=os.path.join(table.REPOSITORY, f"target/bench/{json_name}.json"))
     parser.add_argument("--fs", default="xfs", choices=["xfs", "ext4"])
-    parser.add_argument("--dir", default="/var/tmp", help="where the file of the loop device lies")
+    parser.add_argument("--dir", default="/var/tmp", help="where the file of the loop device lies: a disk that is slower than the throttle is what is measured then; /dev/shm where memory allows")
     parser.add_argument("--size", type=int, default=12288, help="of the device, MiB")
     parser.set_defaults(**defaults)
     arguments = parser.parse_args()
