@@ -139,7 +139,10 @@ fn because(decision: &Decision) -> String {
         Branch::OwnWrites => {
             format!("the protected wait for their own pages, {} of their time", percent(inputs.own_share))
         }
-        Branch::Unneeded => "no sync came lately: bulk writers get more, in the end everything".to_string(),
+        Branch::Unneeded => {
+            "no sync came lately: bulk writers get what keeps the device busy, in the end everything"
+                .to_string()
+        }
         Branch::Checkpoint => "the bulk writer is the protected database itself".to_string(),
         Branch::Infeasible => format!(
             "this limit cannot hold the target: p99 {} of {} at {}",

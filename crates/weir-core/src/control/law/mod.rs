@@ -110,8 +110,8 @@ impl Guard {
             (Action::Keep, Branch::Silent)
         } else if !self.presence.protected() {
             self.release(Branch::Unneeded)
-        } else if let Some(pause_ns) = self.presence.pausing(now) {
-            self.loosen(sample, pause_ns)
+        } else if self.presence.pauses(now) {
+            self.loosen(sample)
         } else if self.presence.bulk_active(now, &self.parameters) {
             self.hold(sample, &second)
         } else {
@@ -130,14 +130,14 @@ impl Guard {
         (if held { Action::Release } else { Action::Keep }, branch)
     }
 
-    /// Syncs pause: bulk writers get what keeps the device busy, and no more than is soon written when syncs come back;
-    /// the longer they stay away, the more.
-    fn loosen(&mut self, sample: &Sample, pause_ns: u64) -> (Action, Branch) {
+    /// Syncs pause: bulk writers get what keeps the device busy, and no more than is soon written when syncs come back.
+    fn loosen(&mut self, sample: &Sample) -> (Action, Branch) {
         (self.probe, self.before) = (None, None);
         let limit = sample.limits.now_bytes;
-        let room_ns = self.parameters.pause_room_ns as f64 + self.parameters.pause_growth * pause_ns as f64;
-        let room = ((self.rate.best() * room_ns / 1e9) as u64).min(limit.saturating_mul(2));
-        let enough = room as f64 <= limit as f64 * self.parameters.settle_ratio;
+        let room = self.rate.best() * self.parameters.pause_room_ns as f64 / 1e9;
+        let room = (room as u64).min(limit.saturating_mul(2));
+        let settle = self.parameters.settle_ratio;
+        let enough = room as f64 <= limit as f64 * settle && limit as f64 <= room as f64 * settle;
         if self.mood == Mood::Released || enough || !self.presence.bulk_active(sample.at_ns, &self.parameters)
         {
             return (Action::Keep, Branch::Unneeded);

@@ -165,10 +165,10 @@ impl Presence {
         self.protected
     }
 
-    /// For how long syncs have been missing, where that is longer than they usually do, and a second at least.
-    pub fn pausing(&self, now_ns: u64) -> Option<u64> {
+    /// Whether syncs have been missing for longer than they usually do, and for a second at least.
+    pub fn pauses(&self, now_ns: u64) -> bool {
         let least = SECOND_NS.max((2.0 * self.pause_ns) as u64);
-        self.last_load_ns.map(|at| now_ns - at).filter(|pause| *pause >= least)
+        self.last_load_ns.is_some_and(|at| now_ns - at >= least)
     }
 
     /// Whether bulk writers write, or did a moment ago.

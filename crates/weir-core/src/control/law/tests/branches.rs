@@ -57,7 +57,7 @@ fn syncs_alone_and_bulk_alone_are_left_alone() {
     let seen = toy.run(&mut guard, 0.3);
     assert!(seen.iter().any(|look| look.decision.branch == Branch::Arm), "{:?}", branches(&seen));
     assert!(toy.limits.now_bytes < 50_000_000, "{}", toy.limits.now_bytes);
-    // They go: bulk writers get what keeps the device busy, and more the longer nobody comes back.
+    // They go: bulk writers get what keeps the device busy.
     toy.run(&mut guard, 10.0);
     toy.scene.threads = 0.0;
     let seen = toy.run(&mut guard, 30.0);
@@ -65,10 +65,7 @@ fn syncs_alone_and_bulk_alone_are_left_alone() {
     assert!(seen.iter().all(|look| look.decision.mood == Mood::Holding), "{:?}", branches(&seen));
     // Who comes back then waits for no more than it takes to write this.
     let left = toy.limits.now_bytes as f64 / toy.scene.rate;
-    assert!((0.5..2.0).contains(&left), "{left} s are left to be written");
-    let before = toy.limits.now_bytes;
-    toy.run(&mut guard, 60.0);
-    assert!(toy.limits.now_bytes > 2 * before, "{} after {before}", toy.limits.now_bytes);
+    assert!((0.05..0.15).contains(&left), "{left} s are left to be written");
     // A lone sync is nobody who comes back.
     let before = toy.limits.now_bytes;
     toy.scene.threads = 1.0;
