@@ -128,6 +128,9 @@ pub(super) fn judge(
     let share_off = kept.filter(|_| enough).map(|kept| (keep / kept.max(1e-3)).ln());
     let tail_off = tail_ratio.map(|ratio| TAIL_WEIGHT * ratio.ln());
     let off = share_off.into_iter().chain(tail_off).fold(f64::NEG_INFINITY, f64::max);
+    // Who waits for another's lock neither syncs nor is held back, and loses all the same: what was held back has to account
+    // for the rate, too.
+    let explains = kept.is_none_or(|kept| view.own_share > parameters.own_share * (1.0 - kept));
     let lost = expected.map_or(0.0, |expected| view.mean_ns - expected.mean_ns);
     Verdict {
         kept,
@@ -139,7 +142,7 @@ pub(super) fn judge(
         tail,
         tail_ratio,
         off: if off.is_finite() { off } else { 0.0 },
-        own: lost > 0.0 && view.held_mean_ns > parameters.own_share * lost,
+        own: lost > 0.0 && view.held_mean_ns > parameters.own_share * lost && explains,
     }
 }
 
