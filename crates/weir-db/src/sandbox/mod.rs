@@ -200,6 +200,10 @@ impl Sandbox {
         if self.child.is_some() {
             return Err(SandboxError::Runs(self.spec.dir.clone()));
         }
+        let until = Instant::now() + DROP_LIMIT;
+        while shared_memory::is_in_use(&self.layout.data()) && Instant::now() < until {
+            std::thread::sleep(process::POLL);
+        }
         self.configure(&self.layout)?;
         let mut command = self.command(&self.binaries.server.clone());
         let configuration = self.layout.configuration();

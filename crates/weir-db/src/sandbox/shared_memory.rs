@@ -26,17 +26,27 @@ impl Segment {
     }
 }
 
-/// Removes the segment of a PostgreSQL that has ended, where it left one; of any other server there is none.
-pub(super) fn release(data: &Path) {
-    let text = fs::read_to_string(data.join(PID_FILE)).unwrap_or_default();
-    let Some(segment) = Segment::of(&text) else { return };
+/// The segment that a PostgreSQL's pid file names, as the kernel knows it now. Numbers are given out again: it has to be the
+/// one that this server made.
+fn left_in(data: &Path) -> Option<(Segment, libc::shmid_ds)> {
+    let segment = Segment::of(&fs::read_to_string(data.join(PID_FILE)).ok()?)?;
     // SAFETY: the structure is plain numbers, for which zeroes are values.
     let mut found: libc::shmid_ds = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes one structure of this type.
     let seen = unsafe { libc::shmctl(segment.id, libc::IPC_STAT, &mut found) };
-    // Numbers are given out again: it has to be the one that this server made. Those of its processes that have not
-    // ended yet go on with it; the kernel frees it after the last.
-    if seen == 0 && found.shm_cpid == segment.maker {
+    (seen == 0 && found.shm_cpid == segment.maker).then_some((segment, found))
+}
+
+/// Whether processes of a PostgreSQL still work on these data: they outlive a server that is killed by a moment, and the
+/// next one refuses to start until they have gone.
+pub(super) fn is_in_use(data: &Path) -> bool {
+    left_in(data).is_some_and(|(_, found)| found.shm_nattch > 0)
+}
+
+/// Removes the segment of a PostgreSQL that has ended, where it left one; of any other server there is none.
+pub(super) fn release(data: &Path) {
+    // Those of its processes that have not ended yet go on with it; the kernel frees it after the last.
+    if let Some((segment, _)) = left_in(data) {
         // SAFETY: no memory is passed.
         unsafe { libc::shmctl(segment.id, libc::IPC_RMID, std::ptr::null_mut()) };
     }
@@ -60,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_makers_own_segment_is_removed() {
+    fn a_segment_is_in_use_while_attached_and_only_the_makers_own_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         // SAFETY: a new segment that nobody else knows.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 56, 0o600 | libc::IPC_CREAT) };
@@ -72,6 +82,14 @@ mod tests {
             unsafe { libc::shmctl(id, libc::IPC_STAT, &mut found) == 0 }
         };
         let own = std::process::id();
+        fs::write(folder.path().join(PID_FILE), file(own, id)).unwrap();
+        assert!(!is_in_use(folder.path()), "nobody is attached");
+        // SAFETY: the kernel chooses a free place.
+        let memory = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+        assert!(is_in_use(folder.path()));
+        // SAFETY: it was attached there.
+        unsafe { libc::shmdt(memory) };
+        assert!(!is_in_use(folder.path()), "nobody is attached any more");
         for (maker, stays) in [(own + 1, true), (own, false)] {
             fs::write(folder.path().join(PID_FILE), file(maker, id)).unwrap();
             release(folder.path());
