@@ -110,20 +110,17 @@ pub(super) fn judge(
         .and_then(|target| reference.share_above(view.concurrency, target, parameters.tail_samples));
     let allowed =
         usual.filter(|usual| *usual >= CLIFF_SHARE).map(|usual| TAIL_SHARE.max(CLIFF_TIMES * usual));
+    let above = target.map_or(0, |target| view.above(target));
     let tail_ratio = p99.zip(target).map(|(p99, target)| match allowed {
-        Some(allowed) => view.above(target) as f64 / view.count.max(1) as f64 / allowed,
+        Some(allowed) => above as f64 / view.count.max(1) as f64 / allowed,
         None => p99 as f64 / target.max(1) as f64,
     });
-    let tail = match (tail_ratio, target) {
-        (Some(_), Some(target))
-            if wilson_low(view.above(target), view.count, parameters.confidence)
-                > allowed.unwrap_or(TAIL_SHARE) =>
-        {
-            State::Bad
-        }
-        (Some(ratio), _) if ratio < parameters.tail_room => State::Good,
-        (Some(_), _) => State::Close,
-        _ => State::Unknown,
+    let is_over = wilson_low(above, view.count, parameters.confidence) > allowed.unwrap_or(TAIL_SHARE);
+    let tail = match tail_ratio {
+        Some(_) if is_over => State::Bad,
+        Some(ratio) if ratio < parameters.tail_room => State::Good,
+        Some(_) => State::Close,
+        None => State::Unknown,
     };
     let share_off = kept.filter(|_| enough).map(|kept| (keep / kept.max(1e-3)).ln());
     let tail_off = tail_ratio.map(|ratio| TAIL_WEIGHT * ratio.ln());

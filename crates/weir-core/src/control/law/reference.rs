@@ -91,7 +91,7 @@ impl Reference {
         let weight = |better: f64| match better {
             _ if share == 1.0 => 1.0,
             better if better > noise => (elapsed / BETTER_NS).min(1.0),
-            better if better < -noise => (elapsed / WORSE_NS).min(1.0).min(share),
+            better if better < -noise => (elapsed / WORSE_NS).min(share),
             _ => share,
         };
         let faster = weight(1.0 - view.mean_ns / entry.mean_ns.max(1.0));
@@ -123,8 +123,7 @@ impl Reference {
 
     /// What to expect at a concurrency; `None` when nothing was ever seen.
     pub fn at(&self, concurrency: f64) -> Option<Expected> {
-        let here = self.entries.iter().filter(|entry| entry.near(concurrency) && entry.weight_ns > 0.0);
-        let here = here.min_by(|a, b| distance(a, concurrency).total_cmp(&distance(b, concurrency)));
+        let here = self.seen_near(concurrency);
         if let Some(entry) = here.filter(|entry| entry.idle) {
             return Some(Expected {
                 mean_ns: entry.mean_ns
@@ -143,11 +142,16 @@ impl Reference {
 
     /// The share of undisturbed syncs that took longer than so long; `None` where too few were seen at this concurrency.
     pub fn share_above(&self, concurrency: f64, ns: u64, samples: u64) -> Option<f64> {
-        let idle = self.entries.iter().filter(|entry| entry.idle && entry.near(concurrency));
-        let entry = idle.min_by(|a, b| distance(a, concurrency).total_cmp(&distance(b, concurrency)))?;
-        let count: u64 = entry.pool.iter().map(|bucket| bucket.1).sum();
+        let entry = self.seen_near(concurrency).filter(|entry| entry.idle)?;
+        let count = entry.pooled();
         let above: u64 = entry.pool.iter().filter(|bucket| bucket.0 > ns).map(|bucket| bucket.1).sum();
         (count >= samples).then(|| above as f64 / count as f64)
+    }
+
+    /// What was seen nearest to a concurrency.
+    fn seen_near(&self, concurrency: f64) -> Option<&Entry> {
+        let near = self.entries.iter().filter(|entry| entry.near(concurrency) && entry.weight_ns > 0.0);
+        near.min_by(|a, b| distance(a, concurrency).total_cmp(&distance(b, concurrency)))
     }
 
     /// The rate that a load of this concurrency does at least: that of the next lower one, or in proportion to the
@@ -223,14 +227,19 @@ impl Entry {
                 Err(at) => self.pool.insert(at, (high, n)),
             }
         }
-        if self.pool.iter().map(|bucket| bucket.1).sum::<u64>() > POOL_MOST {
+        if self.pooled() > POOL_MOST {
             self.pool.iter_mut().for_each(|bucket| bucket.1 /= 2);
             self.pool.retain(|bucket| bucket.1 > 0);
         }
     }
 
+    /// How many latencies are kept.
+    fn pooled(&self) -> u64 {
+        self.pool.iter().map(|bucket| bucket.1).sum()
+    }
+
     fn pooled_quantile(&self, q: f64, samples: u64) -> Option<u64> {
-        let count: u64 = self.pool.iter().map(|bucket| bucket.1).sum();
+        let count = self.pooled();
         let rank = (q * count as f64).ceil() as u64;
         let mut seen = 0;
         let at = self.pool.iter().find_map(|&(high, n)| {

@@ -146,9 +146,6 @@ impl Ab {
         let (a, b) = (&self.arms[A].label, &self.arms[B].label);
         let shown = self.goal_in_words(effects, words::effect);
         let keep = |why: String| (why.clone(), Recommendation::Keep { why });
-        if let (Judgement::Better, Some(in_memory)) = (self.verdict(judge, effects), self.bound(&shown)) {
-            return in_memory;
-        }
         match self.verdict(judge, effects) {
             Judgement::Unknown => {
                 let told = format!(
@@ -164,6 +161,9 @@ impl Ab {
                 keep(format!("no difference between {a} and {b} that this data can show: {shown}{least}"))
             }
             Judgement::Better => {
+                if let Some(bound) = self.bound(&shown) {
+                    return bound;
+                }
                 let breaches = self.breaches(arms);
                 if !breaches.is_empty() {
                     let why = format!("{b} is better than {a} ({shown}), but {}", breaches.join("; "));
