@@ -201,7 +201,7 @@ impl Sandbox {
             return Err(SandboxError::Runs(self.spec.dir.clone()));
         }
         let until = Instant::now() + DROP_LIMIT;
-        while shared_memory::is_in_use(&self.layout.data()) && Instant::now() < until {
+        while shared_memory::is_in_use(&self.layout.data()) && Instant::now() < until && !stopped() {
             std::thread::sleep(process::POLL);
         }
         self.configure(&self.layout)?;
