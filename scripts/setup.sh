@@ -26,8 +26,8 @@ find_cargo() {
 
 # What a need is called: a command, or a file, and the Debian package that brings it.
 # shellcheck disable=SC2034 # the scripts that source this use them
-# clang and the static libelf and zlib are for the programs that weir runs in the kernel.
-needs_of_build=(cc:gcc /usr/include/stdio.h:libc6-dev make:make clang:clang /usr/include/libelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev)
+# clang, the static libelf and zlib, and pkg-config, with which libbpf is built, are for the programs that weir runs in the kernel.
+needs_of_build=(cc:gcc /usr/include/stdio.h:libc6-dev make:make pkg-config:pkgconf clang:clang /usr/include/libelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev)
 # shellcheck disable=SC2034
 needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs losetup:mount
   setpriv:util-linux shellcheck:shellcheck python3:python3 mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core
