@@ -79,6 +79,12 @@ pub(super) fn busy_share(evidence: &Evidence) -> Option<f64> {
     (watched.processors > 0).then(|| (most as f64 / whole).min(1.0))
 }
 
+/// Processor time that was neither the server's nor the client's.
+pub(super) fn others_ns(evidence: &Evidence) -> Option<u64> {
+    let cpu = &evidence.watched.cpu;
+    Some(cpu.machine_ns?.saturating_sub(cpu.server_ns? + cpu.client_ns))
+}
+
 /// Share of the machine's processor time that the transactions themselves cost. The rest of what is busy is no part of a
 /// bound: what the kernel does for the device goes away with it, and others may stop.
 fn own_share(evidence: &Evidence) -> Option<f64> {

@@ -4,7 +4,7 @@
 //! time on a processor and in its queue is the processor's only where processors are short, or else it is what the work
 //! takes. What remains when nothing is short and nobody waits is that too few sessions ask.
 
-use super::bounds::{Bounds, busy_share, is_in_memory};
+use super::bounds::{Bounds, busy_share, is_in_memory, others_ns};
 use super::profile::{Part, Profile};
 use super::traps::traps;
 use super::verdict::{Candidate, Confidence, Limit, Verdict};
@@ -93,7 +93,7 @@ fn is_plain_work(part: Part) -> bool {
 
 fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     let share = |part| profile.share(part);
-    let is_short = busy_share(evidence).is_some_and(|busy| busy >= SATURATED);
+    let is_short = are_short(evidence, SATURATED);
     // Running is the processors' only where they are short.
     let running = |part| if is_short { share(part) } else { 0.0 };
     let server = running(Part::ServerRuns) + server_queues(evidence, profile);
@@ -124,10 +124,19 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
     all
 }
 
+/// Whether processors are used for at least such a share, and what others leave of them is less than the transactions
+/// could use: a session uses one at a time, its own or the client's.
+fn are_short(evidence: &Evidence, from: f64) -> bool {
+    let at_once = evidence.load.busy_ns as f64 / evidence.load.elapsed_ns.max(1) as f64;
+    let others = others_ns(evidence).unwrap_or(0) as f64 / evidence.watched.elapsed_ns.max(1) as f64;
+    let is_enough = at_once + others <= f64::from(evidence.watched.processors);
+    !is_enough && busy_share(evidence).is_some_and(|busy| busy >= from)
+}
+
 /// Whether waiting for a processor is waiting for a turn, for somebody who may use so many of them.
 fn is_queue(evidence: &Evidence, may_use: u32) -> bool {
     let confined = may_use > 0 && may_use < evidence.watched.processors;
-    confined || busy_share(evidence).is_none_or(|busy| busy >= QUEUES_FROM)
+    confined || busy_share(evidence).is_none() || are_short(evidence, QUEUES_FROM)
 }
 
 /// The server's wait for its turn on a processor.
@@ -147,7 +156,7 @@ pub(super) fn client_queues(evidence: &Evidence, profile: &Profile) -> f64 {
 fn client_beside_server(evidence: &Evidence, client: f64, server: f64) -> f64 {
     let cpu = &evidence.watched.cpu;
     let same = server > client && cpu.server_ns.is_some_and(|ns| ns > cpu.client_ns);
-    if same && busy_share(evidence).is_some_and(|busy| busy >= SATURATED) { client } else { 0.0 }
+    if same && are_short(evidence, SATURATED) { client } else { 0.0 }
 }
 
 /// A client that is kept from running is no measure of a server; one that runs all the time is the work's own cost.
@@ -206,7 +215,7 @@ fn is_busy(evidence: &Evidence) -> bool {
 /// page cleaner has made some room, all that wait are woken, and most find none and sleep again. Where processors are
 /// short the page cleaner itself may wait for one.
 pub(super) fn stalled(evidence: &Evidence, profile: &Profile) -> f64 {
-    let is_short = busy_share(evidence).is_some_and(|busy| busy >= SATURATED);
+    let is_short = are_short(evidence, SATURATED);
     match holds_up_writers(evidence) {
         true if is_short => profile.share(Part::Latch),
         true => profile.share(Part::Latch) + profile.share(Part::ServerQueues),
@@ -249,7 +258,7 @@ fn sources(evidence: &Evidence, limit: Limit) -> usize {
     let answers = match limit {
         Limit::ServerCpu => {
             let pressed = watched.pressure_cpu.is_some_and(|share| share > 0.3);
-            vec![tasks, pressed, busy_share(evidence).is_some_and(|busy| busy >= SATURATED)]
+            vec![tasks, pressed, are_short(evidence, SATURATED)]
         }
         Limit::ClientCpu | Limit::LoadGenerator => {
             vec![watched.client_tasks.is_some(), tasks || sampled(Wait::Client)]

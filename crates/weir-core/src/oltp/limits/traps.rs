@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{busy_share, is_in_memory, storage_share};
+use super::bounds::{busy_share, is_in_memory, others_ns, storage_share};
 use super::judge::{client_queues, pages_fill_device, server_queues, stalled};
 use super::profile::{Part, Profile};
 use super::watched::Evidence;
@@ -130,10 +130,8 @@ fn on_processors(profile: &Profile) -> f64 {
 }
 
 fn others_take_much(evidence: &Evidence, _: &Profile) -> Option<Trap> {
-    let cpu = &evidence.watched.cpu;
-    let machine = cpu.machine_ns?;
-    let others = machine.saturating_sub(cpu.client_ns + cpu.server_ns?);
-    let share = others as f64 / machine.max(1) as f64;
+    let machine = evidence.watched.cpu.machine_ns?;
+    let share = others_ns(evidence)? as f64 / machine.max(1) as f64;
     (share > 0.2 && busy_share(evidence)? > 0.5).then_some(())?;
     trap(
         "others-on-the-processors",

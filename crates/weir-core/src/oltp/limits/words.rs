@@ -1,6 +1,6 @@
 //! The sentences of a verdict.
 
-use super::bounds::{Bounds, busy_share, is_in_memory};
+use super::bounds::{Bounds, busy_share, is_in_memory, others_ns};
 use super::judge::{WORTH_NAMING, client_queues, is_satisfied, stalled};
 use super::profile::{Part, Profile};
 use super::verdict::Limit;
@@ -145,13 +145,11 @@ fn processors(evidence: &Evidence, profile: &Profile) -> Option<String> {
     let each = |ns: u64| format!("{:.2}", ns as f64 / 1e9 / (watched.elapsed_ns.max(1) as f64 / 1e9));
     let mut text = format!("{} of {} processors busy", percent(busy), watched.processors);
     if let Some(server) = cpu.server_ns {
-        let machine = cpu.machine_ns.unwrap_or(0).max(server + cpu.client_ns);
-        let rest = machine - server - cpu.client_ns;
         text += &format!(
             ": {} the server, {} the client, {} the rest",
             each(server),
             each(cpu.client_ns),
-            each(rest)
+            each(others_ns(evidence).unwrap_or(0))
         );
     }
     let queued = profile.share(Part::ServerQueues);
