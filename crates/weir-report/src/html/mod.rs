@@ -159,7 +159,7 @@ fn framed(id: &str, title: &str, finding: &str, drawings: &str, table: &Table) -
 
 /// Numbers in columns, in a box that scrolls by itself where they are wider than the page.
 pub fn data_table(table: &Table) -> String {
-    let head: String = table.head.iter().map(|h| format!("<th scope=\"col\">{}</th>", escape(h))).collect();
+    let head: String = table.head.iter().map(|h| cell("th scope=\"col\"", h)).collect();
     let rows: String = table
         .rows
         .iter()
@@ -169,10 +169,7 @@ pub fn data_table(table: &Table) -> String {
             let cells: String = row
                 .iter()
                 .enumerate()
-                .map(|(i, cell)| match i {
-                    0 => format!("<th scope=\"row\">{}</th>", escape(cell)),
-                    _ => format!("<td>{}</td>", escape(cell)),
-                })
+                .map(|(i, text)| cell(if i == 0 { "th scope=\"row\"" } else { "td" }, text))
                 .collect();
             format!("<tr{anchor}>{cells}</tr>")
         })
@@ -182,6 +179,14 @@ pub fn data_table(table: &Table) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
+}
+
+/// Figures with their interval stay on one line; what is longer may be broken.
+const UNBROKEN_MOST: usize = 28;
+
+fn cell(tag: &str, text: &str) -> String {
+    let long = if text.chars().count() > UNBROKEN_MOST { " class=\"long\"" } else { "" };
+    format!("<{tag}{long}>{}</{}>", escape(text), &tag[..2])
 }
 
 /// Names and values in two columns; an optional third part of a row says where the value comes from.
@@ -244,6 +249,20 @@ pub fn note(heading: &str, text: &str, bad: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_may_be_broken_and_figures_may_not() {
+        let row = |name: &str| vec![name.to_string(), "12.2 ms [3.06 ms–40.1 ms]".to_string()];
+        let table = Table {
+            head: row("arm"),
+            rows: vec![row("vm.dirty_bytes=15000000 sda/scheduler=none")],
+            ..Table::default()
+        };
+        let html = data_table(&table);
+        assert!(html.contains("<th scope=\"row\" class=\"long\">vm.dirty_bytes=15000000 sda/"), "{html}");
+        assert!(html.contains("<th scope=\"col\">arm</th>") && html.contains("<td>12.2 ms ["), "{html}");
+        assert!(html.starts_with("<div class=\"scroll\" tabindex=\"0\">"), "{html}");
+    }
 
     #[test]
     fn what_stands_between_backticks_is_code_and_stays_harmless() {

@@ -1,5 +1,6 @@
 //! Horizontal bars: a few named values side by side, each with its figure in words.
 
+use super::labels::{further_lines, write_name};
 use super::scale::{Axis, Placed};
 use super::svg::{Anchor, Svg, bold_width, text_width};
 use super::{Form, LOOKS};
@@ -47,7 +48,7 @@ pub fn svg(figure: &BarFigure, form: Form) -> String {
     let room = bars().map(|b| bold_width(&words(b), font)).fold(0.0, f64::max) + 12.0;
     let end = (form.width() - room).max(form.width() * 0.35);
     let placed = Placed { axis: figure.axis.clone(), low, high, start: 4.0, end };
-    let rows: f64 = figure.groups.iter().map(|g| group_height(g, font)).sum();
+    let rows: f64 = figure.groups.iter().map(|g| group_height(g, form)).sum();
     let ticks = placed.ticks(|t| {
         t.windows(2).all(|p| placed.at(p[1].0) - placed.at(p[0].0) >= text_width(&p[1].1, font) + 14.0)
     });
@@ -61,10 +62,11 @@ pub fn svg(figure: &BarFigure, form: Form) -> String {
     let mut top = 2.0;
     for (name, bars) in &figure.groups {
         if !name.is_empty() {
-            svg.text("cap", (placed.start + 6.0, top + font * 1.3), Anchor::Start, name);
-            top += font * 1.7;
+            top +=
+                font * 1.7 + write_name(&mut svg, "cap", (placed.start + 6.0, top + font * 1.3), name, form);
         }
         for bar in bars {
+            top += write_name(&mut svg, "lg", (placed.start + 6.0, top + font), &bar.label, form);
             draw_bar(&mut svg, bar, &words(bar), &placed, top, font);
             top += font * ROW;
         }
@@ -75,8 +77,10 @@ pub fn svg(figure: &BarFigure, form: Form) -> String {
     svg.finish(&figure.id, form, rows + font * 3.6, &figure.title, &figure.finding)
 }
 
-fn group_height((name, bars): &(String, Vec<Bar>), font: f64) -> f64 {
-    font * (ROW * bars.len() as f64 + 0.5 + if name.is_empty() { 0.0 } else { 1.7 })
+fn group_height((name, bars): &(String, Vec<Bar>), form: Form) -> f64 {
+    let names = bars.iter().map(|bar| &bar.label).chain([name]);
+    let further: f64 = names.map(|name| further_lines(name, form)).sum();
+    further + form.font() * (ROW * bars.len() as f64 + 0.5 + if name.is_empty() { 0.0 } else { 1.7 })
 }
 
 fn words_of(bar: &Bar, figure: &BarFigure) -> String {
@@ -86,7 +90,6 @@ fn words_of(bar: &Bar, figure: &BarFigure) -> String {
 
 fn draw_bar(svg: &mut Svg, bar: &Bar, words: &str, axis: &Placed, top: f64, font: f64) {
     let look = bar.look % LOOKS;
-    svg.text("lg", (axis.start + 6.0, top + font), Anchor::Start, &bar.label);
     let (bar_top, height) = (top + font * 1.35, font * 0.95);
     let end = if bar.value.is_finite() { axis.at(bar.value) } else { axis.start };
     svg.rect(&format!("br s{look}"), axis.start, bar_top, (end - axis.start).max(1.5), height);
@@ -99,4 +102,39 @@ fn draw_bar(svg: &mut Svg, bar: &Bar, words: &str, axis: &Placed, top: f64, font
         text_from = text_from.max(b);
     }
     svg.text("lg strong", (text_from + 7.0, bar_top + height * 0.82), Anchor::Start, words);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::labels::LINE;
+    use crate::plot::{Scale, Unit};
+
+    #[test]
+    fn a_long_name_takes_further_lines_and_the_drawing_grows_by_them() {
+        let drawn = |label: &str| {
+            let bar =
+                Bar { label: label.to_string(), value: 3.0, interval: None, note: String::new(), look: 0 };
+            let figure = BarFigure {
+                id: "a".to_string(),
+                title: "t".to_string(),
+                finding: "f".to_string(),
+                axis: Axis::y("rate", Unit::Iops, Scale::Linear),
+                groups: vec![(label.to_string(), vec![bar])],
+            };
+            let svg = svg(&figure, Form::Narrow);
+            let height = svg.split_once("viewBox=\"0 0 352 ").unwrap().1.split_once('"').unwrap().0;
+            let bar_at =
+                svg.split_once("<rect").unwrap().1.split_once(" y=\"").unwrap().1.split_once('"').unwrap().0;
+            (svg.matches("sectors").count(), height.parse::<f64>().unwrap(), bar_at.parse::<f64>().unwrap())
+        };
+        let name = "vm.dirty_bytes=15000000 vm.dirty_background_bytes=7500000 sda/max_sectors_kb=128";
+        let (short, long) = (drawn("sda/max_sectors_kb=128"), drawn(name));
+        // Group and bar have the name, in three lines each; both are above the bar.
+        let grown = 2.0 * 2.0 * LINE * Form::Narrow.font();
+        assert_eq!((short.0, long.0), (2, 2));
+        for (of_long, of_short) in [(long.1, short.1), (long.2, short.2)] {
+            assert!((of_long - of_short - grown).abs() < 0.2, "{of_long} {of_short}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Lays a figure out and draws it.
 
-use super::labels::{RegionNames, Swatch, at_ends, legend, polygon, room_at_end};
+use super::labels::{RegionNames, Swatch, at_ends, legend, polygon, room_at_end, write_name};
 use super::place::Box4;
 use super::scale::Placed;
 use super::scatter::bar;
@@ -41,8 +41,7 @@ pub fn figure(figure: &Figure, form: Form) -> String {
     let mut svg = Svg::default();
     let mut top = 2.0;
     for (i, (panel, (y, y_ticks))) in figure.panels.iter().zip(axes).enumerate() {
-        svg.text("cap", (2.0, top + font), Anchor::Start, &panel.y.caption(y.high));
-        top += font * 1.6;
+        top += font * 1.6 + write_name(&mut svg, "cap", (2.0, top + font), &panel.y.caption(y.high), form);
         top += legend(&mut svg, &entries(panel, room.is_some(), &names, i == 0), 2.0, top, form);
         if i == 0 && !figure.regions.is_empty() {
             names.draw(&mut svg, &figure.regions, &x, top, font);
@@ -161,15 +160,28 @@ fn draw_panel(
     for series in &panel.series {
         markers(svg, series, alone, (x, figure.x.unit), (y, panel.y.unit));
     }
+    references(svg, panel, (x, y), form.font());
+}
+
+/// Lines before names: a name may have to stand on another one's line.
+fn references(svg: &mut Svg, panel: &Panel, (x, y): (&Placed, &Placed), font: f64) {
+    let vertical = panel.references.iter().filter_map(|r| match r.at {
+        At::X(value) => Some((x.at(value), r.label.as_str())),
+        At::Y(_) => None,
+    });
+    // Each name has a row of its own above the drawing area.
+    let baseline = |row: usize| y.end - font * (0.4 + 1.25 * row as f64);
+    for (row, (at, _)) in vertical.clone().enumerate() {
+        svg.line("ref", (at, baseline(row) - font * 0.2), (at, y.start));
+    }
+    for (row, (at, label)) in vertical.enumerate() {
+        vertical_name(svg, (at, baseline(row)), label, x.end, font);
+    }
     let mut taken = Vec::new();
-    for (i, reference) in panel.references.iter().enumerate() {
-        match reference.at {
-            At::X(value) => vertical_reference(svg, (value, &reference.label), i, (x, y), form.font()),
-            At::Y(value) => {
-                let named = (value, reference.label.as_str());
-                let place = horizontal_reference(svg, named, &panel.series, &taken, (x, y), form.font());
-                taken.push(place);
-            }
+    for reference in &panel.references {
+        if let At::Y(value) = reference.at {
+            let named = (value, reference.label.as_str());
+            taken.push(horizontal_reference(svg, named, &panel.series, &taken, (x, y), font));
         }
     }
 }
@@ -285,20 +297,17 @@ fn markers(
     }
 }
 
-/// A vertical line with its name above the drawing area, in a row of its own.
-fn vertical_reference(
-    svg: &mut Svg,
-    (value, label): (f64, &str),
-    row: usize,
-    (x, y): (&Placed, &Placed),
-    font: f64,
-) {
-    let at = x.at(value);
-    let above = y.end - font * (0.4 + 1.25 * row as f64);
-    svg.line("ref", (at, above - font * 0.2), (at, y.start));
-    let to_the_left = at + text_width(label, font) + 6.0 > x.end;
-    let (anchor, offset) = if to_the_left { (Anchor::End, -5.0) } else { (Anchor::Start, 5.0) };
-    svg.text("rf", (at + offset, above), anchor, label);
+/// The name of a vertical line, to its right, where there is no room to its left, else from the page's edge.
+fn vertical_name(svg: &mut Svg, (at, baseline): (f64, f64), label: &str, end: f64, font: f64) {
+    let width = text_width(label, font) + 6.0;
+    let (anchor, from) = if at + width <= end {
+        (Anchor::Start, at + 5.0)
+    } else if at >= width {
+        (Anchor::End, at - 5.0)
+    } else {
+        (Anchor::Start, 2.0)
+    };
+    svg.text("rf", (from, baseline), anchor, label);
 }
 
 /// A horizontal line with its name above it, on the side where neither another name nor points are in its way; returns
@@ -345,4 +354,59 @@ fn x_labels(svg: &mut Svg, figure: &Figure, x: &Placed, ticks: &Ticks, top: f64,
     let baseline = top + font * 1.95;
     svg.text("cap", (middle, baseline), Anchor::Middle, &figure.x.caption(x.high));
     baseline + font * 0.5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Axis, Reference, Scale};
+
+    fn drawn(references: Vec<Reference>) -> String {
+        let series = Series::line("rate", 0, (0..=100).map(|x| (f64::from(x), 50.0)).collect());
+        let axis = Axis::y("rate", Unit::Count(""), Scale::Linear);
+        super::figure(
+            &Figure {
+                id: "a".to_string(),
+                title: "t".to_string(),
+                finding: "f".to_string(),
+                x: Axis::x("connections", Unit::Count(""), Scale::Linear),
+                panels: vec![Panel { references, ..Panel::of(axis, vec![series], 1.0) }],
+                regions: Vec::new(),
+            },
+            Form::Narrow,
+        )
+    }
+
+    fn named(at: At, label: &str) -> Reference {
+        Reference { at, label: label.to_string() }
+    }
+
+    /// Where a name begins and ends, and its baseline.
+    fn place(svg: &str, name: &str) -> (f64, f64, String) {
+        let text = svg.split("<text ").find(|text| text.contains(&format!(">{name}<"))).unwrap();
+        let attribute =
+            |key: &str| text.split_once(key).and_then(|(_, rest)| rest.split('"').next()).unwrap();
+        let (x, width) = (attribute(" x=\"").parse::<f64>().unwrap(), text_width(name, Form::Narrow.font()));
+        let left = if text.contains("\"end\"") { x - width } else { x };
+        (left, left + width, attribute(" y=\"").to_string())
+    }
+
+    #[test]
+    fn names_of_vertical_lines_stay_on_the_page() {
+        for at in [0.0, 40.0, 50.0, 60.0, 100.0] {
+            for name in ["most: 8", "nearly as high: 12 connections"] {
+                let (left, right, _) = place(&drawn(vec![named(At::X(at), name)]), name);
+                assert!(left >= 0.0 && right <= Form::Narrow.width(), "{name} at {at}: {left} to {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_vertical_lines_name_has_its_row_whatever_lines_lie_across() {
+        let across = |label| named(At::Y(20.0), label);
+        let alone = place(&drawn(vec![named(At::X(50.0), "knee")]), "knee");
+        let last =
+            place(&drawn(vec![across("idle"), across("as found"), named(At::X(50.0), "knee")]), "knee");
+        assert_eq!(alone, last);
+    }
 }

@@ -194,6 +194,29 @@ fn part_names(regions: &[Region], x: &Placed, font: f64) -> (Vec<(f64, String)>,
     (placed.map(|(p, text)| ((p.from + p.to) / 2.0, text)).collect(), short)
 }
 
+/// Distance between the lines of a name, in font sizes.
+pub const LINE: f64 = 1.25;
+
+/// A name in as many lines as it takes on a page.
+fn name_lines(name: &str, form: Form) -> Vec<String> {
+    // Bold letters are wider, and those of names are the widest.
+    let width = (form.width() - 10.0) / 1.1;
+    wrap(name, width, form.font(), usize::MAX).unwrap_or_else(|| vec![name.to_string()])
+}
+
+/// Height that a name takes beyond its first line.
+pub fn further_lines(name: &str, form: Form) -> f64 {
+    (name_lines(name, form).len() - 1) as f64 * LINE * form.font()
+}
+
+/// Writes a name from the baseline of its first line on, and returns the height it takes beyond that line.
+pub fn write_name(svg: &mut Svg, class: &str, (x, baseline): (f64, f64), name: &str, form: Form) -> f64 {
+    for (i, line) in name_lines(name, form).iter().enumerate() {
+        svg.text(class, (x, baseline + i as f64 * LINE * form.font()), Anchor::Start, line);
+    }
+    further_lines(name, form)
+}
+
 /// Breaks text at spaces into at most `most` lines of a width; `None` if it does not fit.
 fn wrap(text: &str, width: f64, font: f64, most: usize) -> Option<Vec<String>> {
     let mut lines: Vec<String> = vec![String::new()];

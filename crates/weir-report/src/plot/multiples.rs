@@ -1,6 +1,6 @@
 //! Small multiples: one cell for each of many runs, each with the same few strips over time, all on the same scales.
 
-use super::labels::{Swatch, legend, polygon};
+use super::labels::{Swatch, legend, polygon, write_name};
 use super::scale::{Axis, Placed};
 use super::svg::{Anchor, Svg, text_width};
 use super::{Form, LOOKS, draw::polyline};
@@ -71,8 +71,7 @@ pub fn svg(figure: &MultiplesFigure, form: Form) -> String {
     let width = (form.width() - 14.0 * (count - 1) as f64) / count as f64;
     let height = font * (1.45 + STRIP * figure.strips.len() as f64 + 0.5);
     for (name, cells) in &figure.groups {
-        svg.text("cap", (2.0, top + font * 1.2), Anchor::Start, name);
-        top += font * 1.7;
+        top += font * 1.7 + write_name(&mut svg, "cap", (2.0, top + font * 1.2), name, form);
         for row in cells.chunks(count) {
             for (i, cell) in row.iter().enumerate() {
                 let left = i as f64 * (width + 14.0);

@@ -1,7 +1,7 @@
 //! Stacked bars: how wholes divide into the same few parts, each whole as long as every other.
 
-use super::labels::{Swatch, legend};
-use super::svg::{Anchor, Svg, bold_width};
+use super::labels::{LINE, Swatch, legend, write_name};
+use super::svg::{Anchor, Svg, bold_width, text_width};
 use super::{Form, LOOKS};
 
 /// One whole.
@@ -48,10 +48,16 @@ pub fn svg(figure: &StackFigure, form: Form) -> String {
         named.map(|(_, (name, look))| (Swatch::Fill(*look), name.clone())).collect();
     let mut top = 2.0 + legend(&mut svg, &entries, left, 2.0, form);
     for stack in &figure.stacks {
-        svg.text("lg strong", (left, top + font * 1.2), Anchor::Start, &stack.label);
+        let baseline = top + font * 1.2;
         // Names hold what letters are widest in bold: digits, brackets.
         let behind = left + bold_width(&stack.label, font) * 1.06 + font * 0.8;
-        svg.text("tk", (behind, top + font * 1.2), Anchor::Start, &stack.note);
+        svg.text("lg strong", (left, baseline), Anchor::Start, &stack.label);
+        if behind + text_width(&stack.note, font) <= right {
+            svg.text("tk", (behind, baseline), Anchor::Start, &stack.note);
+        } else {
+            let below = font * LINE;
+            top += below + write_name(&mut svg, "tk", (left, baseline + below), &stack.note, form);
+        }
         bar(&mut svg, figure, stack, (left, right), top + font * 1.6, font);
         top += font * ROW;
     }

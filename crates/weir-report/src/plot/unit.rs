@@ -90,7 +90,7 @@ impl Unit {
                 let (divisor, unit) = byte_unit(value * 1.000_001);
                 format!("{} {unit}", compact(value / divisor, 0.0))
             }
-            Unit::Seconds => trimmed(value, 2),
+            Unit::Seconds => trimmed(value, if largest < 0.1 { 5 } else { 2 }),
             Unit::Iops | Unit::Count(_) => compact(value, largest),
             Unit::BytesPerSecond => compact(value / byte_unit(largest.max(1e6)).0, 0.0),
             Unit::Bytes => compact(value / byte_unit(largest).0, 0.0),
@@ -106,7 +106,7 @@ impl Unit {
         }
         match self {
             Unit::Latency => Nanos(value.max(0.0).round() as u64).to_string(),
-            Unit::Seconds => format!("{} s", trimmed(value, 2)),
+            Unit::Seconds => format!("{} s", self.tick(value, value)),
             Unit::Iops => rate(value),
             Unit::BytesPerSecond => {
                 let (divisor, unit) = byte_unit(value.max(1e6));
@@ -145,6 +145,7 @@ mod tests {
             (Unit::Latency, 2e9, 1e10, "2 s", "2.00 s"),
             (Unit::Latency, 1e6, 1e9, "1 ms", "1.00 ms"),
             (Unit::Seconds, 30.0, 60.0, "30", "30 s"),
+            (Unit::Seconds, 0.0015, 0.0027, "0.0015", "0.0015 s"),
             (Unit::Iops, 5_000.0, 8_000.0, "5,000", "5,000"),
             (Unit::Iops, 50_000.0, 80_000.0, "50k", "50,000"),
             (Unit::Iops, 0.1, 80_000.0, "0.1", "0.10"),
