@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::measures::Metric;
+use crate::experiment::scale::Law;
 use crate::knob::Setting;
 use crate::oltp::limits::Tested;
 use crate::stats::bootstrap::RatioInterval;
@@ -22,8 +23,11 @@ pub struct Finding {
     pub effects: Vec<Effect>,
     /// Sweep: indices of arms that no other arm beats on both axes, in the knob's order.
     pub front: Vec<usize>,
-    /// Sweep: the arm at the knee of the front.
+    /// Sweep: the arm at the knee of the front. Scale: the arm with the fewest connections that do nearly as well as the best.
     pub knee: Option<usize>,
+    /// Scale: the law that the rates per second follow, where one describes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<Law>,
     /// A/B: what a verdict had said of the change, and what the change did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,

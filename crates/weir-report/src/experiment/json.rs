@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use weir_core::experiment::{
-    Arm, ArmSummary, Effect, Goal, Outcome, Phase, Recommendation, Role, Study, TrialLog, Washout,
+    Arm, ArmSummary, Effect, Goal, Law, Outcome, Phase, Recommendation, Role, Study, TrialLog, Washout,
 };
 use weir_core::experiment::{Metric, TimeUsed};
 use weir_core::knob::Setting;
@@ -47,6 +47,7 @@ struct FindingOf<'a> {
     effects: &'a [Effect],
     front: &'a [usize],
     knee: Option<usize>,
+    law: Option<Law>,
     tested: Option<&'a Tested>,
     remarks: &'a [String],
 }
@@ -131,6 +132,7 @@ fn finding<'a>(study: &'a Study<'_>) -> FindingOf<'a> {
         effects: &finding.effects,
         front: &finding.front,
         knee: finding.knee,
+        law: finding.law,
         tested: finding.tested.as_ref(),
         remarks: &finding.remarks,
     }
@@ -191,6 +193,7 @@ mod tests {
         assert_eq!(sweep["finding"]["knee"], 5);
         assert_eq!(sweep["finding"]["commands"], Value::Null);
         assert_eq!(sweep["used"]["washouts_ns"], 118_000_000_000u64);
+        assert_eq!(parse(&synthetic::scale(&record))["finding"]["law"]["contention"], 0.05);
         let raced = parse(&synthetic::race(&record));
         assert_eq!(raced["trials"][30]["phase"], "confirm");
         assert!(raced["finding"]["commands"]["apply"].as_str().unwrap().contains("sda/nr_requests=32"));

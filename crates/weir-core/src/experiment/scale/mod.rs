@@ -62,10 +62,17 @@ impl Scale {
         self.schedule.observations.iter().filter_map(point).collect()
     }
 
-    fn remarks(&self, arms: &[ArmSummary], best: usize) -> Vec<String> {
+    /// The law nearest to the rates of all trials, and how far it is from the one it describes worst.
+    fn fit(&self) -> Option<(Law, f64)> {
+        let points = self.points();
+        let law = Law::fit(&points)?;
+        Some((law, law.worst_error(&points)))
+    }
+
+    fn remarks(&self, arms: &[ArmSummary], best: usize, fit: Option<(Law, f64)>) -> Vec<String> {
         let mut remarks = Vec::new();
         remarks.extend(self.superlinear(arms));
-        remarks.push(self.law_in_words());
+        remarks.push(law_in_words(fit));
         if best + 1 == arms.len() {
             let most = connections(&self.plan.arms[best]);
             remarks.push(format!(
@@ -90,37 +97,35 @@ impl Scale {
             )
         })
     }
+}
 
-    fn law_in_words(&self) -> String {
-        let points = self.points();
-        let Some(law) = Law::fit(&points) else {
-            return format!("A scalability law needs rates at {POINTS_MIN} numbers of connections at least.");
-        };
-        let error = law.worst_error(&points);
-        if error > DESCRIBES {
-            return format!(
-                "The Universal Scalability Law does not describe this server: it is up to {:.0} % off.",
-                100.0 * error
-            );
-        }
-        let shape = match (law.peak(), law.ceiling()) {
-            (Some(peak), _) => format!(
-                "highest at {} connections with {}/s",
-                peak.round(),
-                per_second(law.at(peak.round().max(1.0)))
-            ),
-            (None, Some(ceiling)) => format!("never above {}/s", per_second(ceiling)),
-            (None, None) => "in proportion to the connections as far as was tried".to_string(),
-        };
-        format!(
-            "Universal Scalability Law: one alone {}/s, contention σ = {}, coherency κ = {}: {shape} (fits within \
-             {:.0} %).",
-            per_second(law.alone),
-            significant(law.contention),
-            significant(law.coherency),
+fn law_in_words(fit: Option<(Law, f64)>) -> String {
+    let Some((law, error)) = fit else {
+        return format!("A scalability law needs rates at {POINTS_MIN} numbers of connections at least.");
+    };
+    if error > DESCRIBES {
+        return format!(
+            "The Universal Scalability Law does not describe this server: it is up to {:.0} % off.",
             100.0 * error
-        )
+        );
     }
+    let shape = match (law.peak(), law.ceiling()) {
+        (Some(peak), _) => format!(
+            "highest at {} connections with {}/s",
+            peak.round(),
+            per_second(law.at(peak.round().max(1.0)))
+        ),
+        (None, Some(ceiling)) => format!("never above {}/s", per_second(ceiling)),
+        (None, None) => "in proportion to the connections as far as was tried".to_string(),
+    };
+    format!(
+        "Universal Scalability Law: one alone {}/s, contention σ = {}, coherency κ = {}: {shape} (fits within \
+         {:.0} %).",
+        per_second(law.alone),
+        significant(law.contention),
+        significant(law.coherency),
+        100.0 * error
+    )
 }
 
 impl Design for Scale {
@@ -162,6 +167,7 @@ impl Design for Scale {
         } else {
             String::new()
         };
+        let fit = self.fit();
         let steps = (1..arms.len()).map(|to| Wanted { from: to - 1, to, metric: Metric::Rate });
         let effects = judge.effects(&steps.collect::<Vec<_>>());
         Finding {
@@ -174,9 +180,10 @@ impl Design for Scale {
                 why: "a scale changes nothing; the number of connections belongs into the pool before the server"
                     .to_string(),
             },
-            remarks: self.remarks(&arms, best),
+            remarks: self.remarks(&arms, best, fit),
             effects,
             knee: Some(fewest),
+            law: fit.and_then(|(law, error)| (error <= DESCRIBES).then_some(law)),
             arms,
             ..Finding::default()
         }
@@ -254,6 +261,7 @@ mod tests {
             "{:?}",
             finding.remarks
         );
+        assert_eq!(finding.law, Some(fitted));
         assert_eq!(scale.remaining(), 0);
         assert_eq!(scale.schedule.observations.len(), 21);
     }
@@ -267,6 +275,7 @@ mod tests {
             finding.remarks
         );
         assert!(finding.remarks.iter().any(|r| r.contains("does not describe")), "{:?}", finding.remarks);
+        assert_eq!(finding.law, None);
         let (_, finding) = run(&[1, 2], |n| 500.0 * n);
         assert!(
             finding.remarks.iter().any(|r| r.contains("4 numbers of connections")),

@@ -307,7 +307,7 @@ impl Design for Sweep {
         let mut remarks: Vec<String> = self.influence(&effects).into_iter().collect();
         remarks.extend(answer.remarks(&self.schedule, knee));
         remarks.extend(self.refinement(&arms));
-        Finding { headline, recommendation, arms, effects, front, knee, tested: None, remarks }
+        Finding { headline, recommendation, arms, effects, front, knee, remarks, ..Finding::default() }
     }
 
     fn remaining(&self) -> usize {
