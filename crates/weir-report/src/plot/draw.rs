@@ -101,7 +101,7 @@ fn x_axis(figure: &Figure, form: Form, left: f64, room: f64) -> (Placed, Ticks) 
 fn entries(panel: &Panel, named_at_ends: bool, names: &RegionNames, first: bool) -> Vec<(Swatch, String)> {
     let mut entries = Vec::new();
     if !named_at_ends && panel.series.len() > 1 {
-        entries.extend(panel.series.iter().map(|s| (Swatch::Look(s.look), s.name.clone())));
+        entries.extend(panel.series.iter().map(|s| (swatch(s), s.name.clone())));
     }
     if let Some(most) = panel.heat.iter().map(|c| c.count).max() {
         let text = format!("1 to {} operations per cell", weir_core::units::grouped(most));
@@ -111,6 +111,14 @@ fn entries(panel: &Panel, named_at_ends: bool, names: &RegionNames, first: bool)
         entries.extend(names.key());
     }
     entries
+}
+
+fn swatch(series: &Series) -> Swatch {
+    match series.join {
+        Join::Line | Join::Step => Swatch::Look(series.look),
+        Join::Curve => Swatch::Line(series.look),
+        Join::None => Swatch::Marker(series.look),
+    }
 }
 
 /// Room above the drawing area for the names of vertical lines.
@@ -282,7 +290,7 @@ fn markers(
     for (i, point) in series.points.iter().enumerate().filter(|(_, p)| p.1.is_finite()) {
         // Each look starts elsewhere, so that markers of neighbouring lines do not cover each other.
         let offset = (series.look * every / LOOKS) % every;
-        let unmarked = series.area || (alone && every > 1);
+        let unmarked = series.area || series.join == Join::Curve || (alone && every > 1);
         let due = !unmarked && (i + every - offset).is_multiple_of(every);
         let tail = series.doubtful_from.is_some() && i + 1 == n;
         if due || tail || single(i) || series.join == Join::None {

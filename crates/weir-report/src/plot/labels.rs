@@ -69,6 +69,8 @@ pub fn at_ends(svg: &mut Svg, panel: &Panel, x: &Placed, y: &Placed, font: f64) 
 pub enum Swatch {
     /// A line with its marker.
     Look(usize),
+    /// A line alone.
+    Line(usize),
     /// A marker alone.
     Marker(usize),
     /// A colour alone.
@@ -85,7 +87,7 @@ pub fn legend(svg: &mut Svg, entries: &[(Swatch, String)], left: f64, top: f64, 
     let (mut x, mut y) = (left, top);
     for (swatch, text) in entries {
         let swatch_width = match swatch {
-            Swatch::Look(_) => SWATCH,
+            Swatch::Look(_) | Swatch::Line(_) => SWATCH,
             Swatch::Marker(_) | Swatch::Fill(_) => font * 1.4,
             Swatch::Text(mark) => text_width(mark, font) + font * 0.6,
             Swatch::Shades => super::heat::SHADES as f64 * 13.0 + 6.0,
@@ -105,9 +107,10 @@ pub fn legend(svg: &mut Svg, entries: &[(Swatch, String)], left: f64, top: f64, 
 fn draw_swatch(svg: &mut Svg, swatch: &Swatch, x: f64, y: f64) {
     match swatch {
         Swatch::Look(look) => {
-            svg.line(&format!("ln s{}", look % LOOKS), (x, y), (x + 28.0, y));
+            draw_swatch(svg, &Swatch::Line(*look), x, y);
             svg.marker(*look, (x + 14.0, y), "");
         }
+        Swatch::Line(look) => svg.line(&format!("ln s{}", look % LOOKS), (x, y), (x + 28.0, y)),
         Swatch::Marker(look) => svg.marker(*look, (x + 6.0, y), ""),
         Swatch::Fill(look) => svg.rect(&format!("br s{}", look % LOOKS), x, y - 5.0, 12.0, 11.0),
         Swatch::Text(mark) => svg.text("lg strong", (x, y + 4.5), Anchor::Start, mark),

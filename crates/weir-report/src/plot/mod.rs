@@ -109,6 +109,8 @@ pub enum Join {
     Line,
     /// Each value holds until the next point.
     Step,
+    /// Straight lines, and the points are not marked: a formula, not what was measured.
+    Curve,
     /// Not at all.
     None,
 }

@@ -4,13 +4,14 @@ mod ab;
 mod advice;
 mod ladder;
 mod race;
+mod scale;
 mod sweep;
 mod trials;
 
 use super::run::under_which_conditions;
 use super::{Page, Table, Tile, date, note, page, paragraph, prose, section, tiles};
 use crate::experiment as words;
-use crate::plot::{Unit, escape};
+use crate::plot::{Axis, Scale, Series, Unit, escape};
 use crate::text::layout::shell;
 use weir_core::experiment::{Metric, Recommendation, Role, Study};
 use weir_core::units::Nanos;
@@ -29,6 +30,7 @@ pub fn experiment(study: &Study<'_>) -> String {
         "ladder" => ("Step by step", ladder::html(study)),
         "ab" => ("Pair by pair", ab::html(study)),
         "race" => ("How far each candidate came", race::html(study)),
+        "scale" => ("From more and more connections", scale::html(study)),
         _ => ("The arms", arms_table(study)),
     };
     body.push_str(&section("figures", heading, &(remarks(study) + &figures)));
@@ -136,6 +138,25 @@ fn axis_title(study: &Study<'_>, metric: &Metric) -> String {
         latency if latency.is_latency() => format!("{} latency", words::title(study, latency)),
         other => other.to_string(),
     }
+}
+
+/// Rates from zero; latencies by their logarithm.
+fn axis(study: &Study<'_>, metric: &Metric) -> Axis {
+    let scale = if metric.is_latency() { Scale::Log } else { Scale::Linear };
+    Axis::y(axis_title(study, metric), unit(metric), scale)
+}
+
+/// What points of arms are.
+const MEANS: &str = "Means over trials with 95 % intervals.";
+
+/// A figure of arms at their places on an axis, with intervals.
+fn over(study: &Study<'_>, places: &[(usize, f64)], metric: &Metric, look: usize) -> Series {
+    let at = |arm: usize| study.value(arm, metric).unwrap_or(f64::NAN);
+    let points = places.iter().map(|(arm, place)| (*place, at(*arm))).collect();
+    let interval =
+        |(arm, place): &(usize, f64)| study.interval(*arm, metric).map(|(low, high)| (*place, low, high));
+    let whiskers = places.iter().filter_map(interval).collect();
+    Series { whiskers, ..Series::line(axis_title(study, metric), look, points) }
 }
 
 /// The figures that tables of arms show.

@@ -1,10 +1,10 @@
 //! A sweep: one axis traded for the other, and both against the knob's value.
 
-use super::{arms, axis_title, unit};
+use super::{MEANS, arms, axis, axis_title, over, unit};
 use crate::experiment as words;
 use crate::html::{Table, bars, capitalised, figure, scatter};
 use crate::plot::{
-    At, Axis, Bar, BarFigure, Figure, Level, Panel, Reference, Scale, ScatterFigure, Series, Spot, Unit,
+    At, Axis, Bar, BarFigure, Figure, Level, Panel, Reference, Scale, ScatterFigure, Spot, Unit,
 };
 use weir_core::experiment::{Metric, Role, Study};
 use weir_core::knob::Value;
@@ -89,12 +89,6 @@ fn label(study: &Study<'_>, arm: usize) -> String {
     if marks.is_empty() { name } else { format!("{name}: {}", marks.join(", ")) }
 }
 
-/// Rates from zero; latencies by their logarithm.
-fn axis(study: &Study<'_>, metric: &Metric) -> Axis {
-    let scale = if metric.is_latency() { Scale::Log } else { Scale::Linear };
-    Axis::y(axis_title(study, metric), unit(metric), scale)
-}
-
 /// The line of the idle machine.
 fn idle(study: &Study<'_>, metric: &Metric) -> Option<Level> {
     let at = study.value(study.arm_of(Role::Idle)?, metric)?;
@@ -163,18 +157,12 @@ fn against_finding(study: &Study<'_>) -> String {
     let rate = words::recommended(study).and_then(|arm| words::of_idle(study, arm));
     let kept = rate
         .map_or(String::new(), |share| format!(" The recommended value keeps {} of idle.", percent(share)));
-    format!("Means over trials with 95 % intervals.{kept}")
+    format!("{MEANS}{kept}")
 }
 
 fn panel(study: &Study<'_>, values: &Values, metric: &Metric, place: usize) -> Panel {
-    let at = |arm: usize| study.value(arm, metric).unwrap_or(f64::NAN);
-    let points = values.places.iter().map(|(arm, value)| (*value, at(*arm))).collect();
-    let interval =
-        |(arm, value): &(usize, f64)| study.interval(*arm, metric).map(|(low, high)| (*value, low, high));
-    let whiskers = values.places.iter().filter_map(interval).collect();
-    let name = axis_title(study, metric);
     let look = [0, 3, 2, 4][place % 4];
-    let series = Series { whiskers, ..Series::line(name, look, points) };
+    let series = over(study, &values.places, metric, look);
     let mut panel = Panel::of(axis(study, metric), vec![series], if place == 0 { 0.8 } else { 0.55 });
     let levels = [idle(study, metric), found(study, metric)].into_iter().flatten();
     panel.references.extend(levels.map(|level| Reference { at: At::Y(level.at), label: level.label }));
@@ -196,7 +184,7 @@ fn by_word(study: &Study<'_>) -> BarFigure {
     BarFigure {
         id: "by-value".to_string(),
         title: format!("By {}", words::swept_name(study).unwrap_or("arm".to_string())),
-        finding: "Means over trials with 95 % intervals.".to_string(),
+        finding: MEANS.to_string(),
         axis: Axis::y(axis_title(study, &main), unit(&main), Scale::Linear),
         groups: vec![(String::new(), (0..study.finding.arms.len()).map(bar).collect())],
     }

@@ -63,6 +63,38 @@ fn the_other_designs_have_their_own_pictures() {
 }
 
 #[test]
+fn a_scale_is_drawn_with_its_law_its_peak_and_its_latencies() {
+    let record = synthetic::record();
+    let mut study = synthetic::scale(&record);
+    let html = experiment(&study);
+    let marks =
+        ["highest: 16 connections", "nearly as high: 12 connections", "highest by the law: 16", "fitted law"];
+    check(&html, &marks);
+    let wide = |html: &str| {
+        html.split_once("id=\"over-connections\"").unwrap().1.split_once("</svg>").unwrap().0.to_string()
+    };
+    let drawing = wide(&html);
+    let count = |what: &str| drawing.matches(what).count();
+    // Eight numbers of connections with a rate, a median and a tail, each with its interval.
+    assert_eq!(["mk s0", "mk s2", "mk s3", "eb s0", "eb s2", "eb s3"].map(count), [8; 6]);
+    assert_eq!((count("mk s1"), count("ln s0")), (0, 0), "a law has no points, and joins those of the rates");
+    let law = drawing.split_once("\"ln s1\" d=\"").unwrap().1.split('"').next().unwrap();
+    let places: Vec<f64> = law.split([' ', 'M', 'L']).filter_map(|n| n.parse().ok()).collect();
+    let places: Vec<(f64, f64)> = places.chunks(2).map(|p| (p[0], p[1])).collect();
+    let highest = places.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0;
+    let [(one, _), .., (most, _)] = places[..] else { panic!("{law}") };
+    assert!(
+        (highest - (one + (most - one) * 4.0 / 6.0)).abs() < 1.0,
+        "16 is four of the six doublings: {law}"
+    );
+    assert!(drawing.contains("<desc") && drawing.contains("Scalability Law"));
+    // Where no law describes the rates they are joined themselves.
+    study.finding.law = None;
+    let drawing = wide(&experiment(&study));
+    assert!(drawing.contains("ln s0 solid") && !drawing.contains(" law"), "{drawing}");
+}
+
+#[test]
 fn spoilt_hostile_and_empty_experiments_still_make_a_page() {
     let mut record = synthetic::record();
     record.ended_early = Some("<script>SIGINT".to_string());
@@ -70,7 +102,7 @@ fn spoilt_hostile_and_empty_experiments_still_make_a_page() {
         &experiment(&synthetic::spoilt(&record)),
         &["aborted", "&lt;b&gt;EINVAL", "Nothing that was tried meets the goal", "&lt;script&gt;SIGINT"],
     );
-    for design in ["sweep", "ladder", "ab", "race", "<script>"] {
+    for design in ["sweep", "ladder", "ab", "race", "scale", "<script>"] {
         check(&experiment(&synthetic::empty(&record, design)), &["Nothing was measured"]);
     }
 }

@@ -193,6 +193,7 @@ mod tests {
             &experiment(&synthetic::spoilt(&record)),
             &["aborted and counts as the worst", "EINVAL", "No value keeps p99 below 1 ms", "interruption"],
         );
+        check(&experiment(&synthetic::scale(&record)), &["16 connections do most", "transactions/s", "p99"]);
         for design in ["sweep", "ladder", "ab", "race", "other"] {
             check(&experiment(&synthetic::empty(&record, design)), &["Nothing was measured."]);
         }
