@@ -166,7 +166,8 @@ fn measured_bottlenecks_are_named() {
 fn processors_that_others_keep_busy_limit_only_who_could_use_more() {
     let scene =
         Scene { sessions: 1, server: (0.5, 0.2), client: (0.3, 0.0), device: memory(), ..Scene::default() };
-    for (others, limit) in [(0.0, Limit::LoadGenerator), (0.9, Limit::LoadGenerator), (1.2, Limit::ServerCpu)] {
+    for (others, limit) in [(0.0, Limit::LoadGenerator), (0.9, Limit::LoadGenerator), (1.2, Limit::ServerCpu)]
+    {
         let mut evidence = scene.evidence();
         let ns = |processors: f64| (processors * ELAPSED_NS as f64) as u64;
         evidence.watched.cpu.server_ns = Some(ns(0.5));
