@@ -16,7 +16,7 @@ const WRITERS_TOLD_NS: u64 = SECOND_NS * 3 / 2;
 const NEARLY_FULL: f64 = 0.85;
 /// A step that is just more than the same limit again.
 const SMALL_STEP: f64 = 1.2;
-/// Below this share of what it delivered a moment ago, a device may have become slower.
+/// Below this share of what it delivered a moment ago, a device delivers less.
 const SLOWER: f64 = 0.75;
 /// And above this multiple of it, one that had become slower is faster again: a limit made for the slow one holds it back.
 const RISEN: f64 = 1.4;
@@ -227,10 +227,17 @@ impl Guard {
         }
         let factor =
             self.rate.latest().unwrap_or(ratio).clamp(ratio / 2.0, ratio).max(self.parameters.cut_most);
-        self.regimes.slow_down(factor);
+        let fast = self.rate.best();
         self.rate.drops(factor);
+        self.regimes.change_speed(fast, self.rate.best());
         self.probe = None;
-        (sample.limits.now_bytes > sample.limits.floor_bytes)
+        let limit = sample.limits.now_bytes;
+        // What held at this speed before is better than a guess.
+        let factor = match self.regimes.current().and_then(|regime| regime.proven()) {
+            Some(good) => good as f64 / limit as f64,
+            None => factor,
+        };
+        (limit > sample.limits.floor_bytes && factor < 1.0)
             .then(|| (self.lower(sample, factor), Branch::RateDrop))
     }
 
@@ -239,9 +246,9 @@ impl Guard {
         if !self.presence.bulk_lasts(sample.at_ns, self.parameters.window_ns) {
             return None;
         }
-        let (factor, is_as_before) =
-            self.rate.rises(self.rate.latest().unwrap_or(ratio).clamp(ratio, ratio * 2.0))?;
-        self.regimes.speed_up(factor, is_as_before);
+        let slow = self.rate.best();
+        let factor = self.rate.rises(self.rate.latest().unwrap_or(ratio).clamp(ratio, ratio * 2.0))?;
+        self.regimes.change_speed(slow, self.rate.best());
         (self.probe, self.before) = (None, None);
         let limit = sample.limits.now_bytes;
         let good = self.regimes.current().and_then(|regime| regime.good);
@@ -275,6 +282,9 @@ impl Guard {
         if verdict.known != Known::Seen && view.count >= self.parameters.tail_samples {
             self.reference.bound(&view);
         }
+        // What the protected were held back for before something changed is no reason for what they lose since.
+        let lately = self.window.since(now.saturating_sub(SECOND_NS).max(self.settled_ns));
+        let own = verdict.own && judge::judge(&lately, &self.reference, &self.parameters, relaxed).own;
         let point = Point {
             bytes: limit,
             off: verdict.off,
@@ -296,6 +306,7 @@ impl Guard {
                 verdict = judge::judge(&view, &self.reference, &self.parameters, regime.relaxed_ns(now));
             }
         }
+        verdict.own = own;
         let point = Point { off: verdict.off, ..point };
         let state = verdict.state();
         if state != State::Unknown {
@@ -428,8 +439,9 @@ impl Guard {
             regime.cap(bytes, point.delivered, now, &self.parameters);
             if steep {
                 self.rate.was_full_at(point.delivered);
-                // Where less comes out than a moment ago, it is the device that has changed.
-                let slower = self.rate.change().is_some_and(|ratio| ratio < SLOWER);
+                // Where syncs have tipped over, bulk writers get all that the device gives: where less comes out than a moment ago,
+                // it is something else.
+                let slower = self.rate.delivered_change().is_some_and(|ratio| ratio < SLOWER);
                 let low = self.low(sample);
                 let tip = self.regimes.current().filter(|_| !slower);
                 let tip = tip.and_then(|regime| regime.tip(point.bytes, low, &self.parameters));

@@ -100,7 +100,23 @@ impl Rate {
         self.change_over(LATEST_NS)
     }
 
+    /// The same of what comes out, whatever the reason.
+    pub fn delivered_change(&self) -> Option<f64> {
+        let (now, before) = self.apart(LATEST_NS)?;
+        Some(now.rate() / before.rate())
+    }
+
     fn change_over(&self, stretch_ns: u64) -> Option<f64> {
+        let (now, before) = self.apart(stretch_ns)?;
+        let ratio = now.rate() / before.rate();
+        // A limit shows late: any of the last second may have made this rate.
+        let limits = || self.recent_limits().map(|bytes| bytes as f64 / before.limit().max(1.0));
+        let (least, most) = (limits().fold(1.0, f64::min), limits().fold(1.0, f64::max));
+        Some(if ratio < 1.0 { (ratio / least).min(1.0) } else { (ratio / most).max(1.0) })
+    }
+
+    /// The last looks, and those more than a second ago; `None` where these are too few.
+    fn apart(&self, stretch_ns: u64) -> Option<(Sum, Sum)> {
         let (mut elapsed, mut now, mut before) = (0, Sum::default(), Sum::default());
         for look in self.looks.iter().rev() {
             if elapsed < stretch_ns {
@@ -110,14 +126,7 @@ impl Rate {
             }
             elapsed += look.elapsed_ns;
         }
-        if before.elapsed < 2e9 || before.bytes <= 0.0 {
-            return None;
-        }
-        let ratio = now.rate() / before.rate();
-        // A limit shows late: any of the last second may have made this rate.
-        let limits = || self.recent_limits().map(|bytes| bytes as f64 / before.limit().max(1.0));
-        let (least, most) = (limits().fold(1.0, f64::min), limits().fold(1.0, f64::max));
-        Some(if ratio < 1.0 { (ratio / least).min(1.0) } else { (ratio / most).max(1.0) })
+        (before.elapsed >= 2e9 && before.bytes > 0.0).then_some((now, before))
     }
 
     /// Limits of the last second.
@@ -159,13 +168,13 @@ impl Rate {
     }
 
     /// The device is as many times faster again as it had become slower, or `ratio` times where that is less: by how
-    /// much, and whether it is as fast as before.
-    pub fn rises(&mut self, ratio: f64) -> Option<(f64, bool)> {
+    /// much.
+    pub fn rises(&mut self, ratio: f64) -> Option<f64> {
         let dropped = self.dropped?;
         let factor = ratio.min(1.0 / dropped);
         self.dropped = Some(dropped * factor).filter(|left| *left < NEARLY);
         self.scale(factor);
-        Some((factor, self.dropped.is_none()))
+        Some(factor)
     }
 
     fn scale(&mut self, factor: f64) {
@@ -228,12 +237,18 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_out_may_change_for_any_reason() {
+        assert_eq!(delivered(&[(40, 240, 8), (10, 60, 2)]).delivered_change(), Some(0.25));
+        assert_eq!(delivered(&[(20, 240, 8)]).delivered_change(), None);
+    }
+
+    #[test]
     fn a_device_is_as_fast_as_before_or_nearer_to_it() {
         let mut rate = delivered(&[(40, 240, 8)]);
         assert_eq!(rate.rises(4.0), None);
         rate.drops(0.25);
-        assert_eq!(rate.rises(2.0), Some((2.0, false)));
-        assert_eq!(rate.rises(4.0), Some((2.0, true)));
+        assert_eq!(rate.rises(2.0), Some(2.0));
+        assert_eq!(rate.rises(4.0), Some(2.0));
         assert_eq!(rate.rises(4.0), None);
     }
 }

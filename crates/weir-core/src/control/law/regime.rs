@@ -10,12 +10,19 @@ pub(super) use way::Way;
 /// Octaves within which two concurrencies want the same limit.
 const SAME_OCTAVES: f64 = 0.8;
 const REGIMES_MOST: usize = 12;
+/// Rates closer than this ratio are one speed of a device.
+const SAME_SPEED: f64 = 1.5;
+/// Speeds that are remembered: a device with a burst budget has two.
+const SPEEDS_MOST: usize = 4;
 /// Stays at the floor that may fail to bring syncs back until a limit counts as too high.
 const TIPS_MOST: u8 = 2;
 /// Improvements smaller than this (of a logarithm) are none.
 const NOTICEABLE: f64 = 0.1;
 /// Differences larger than this (of a logarithm) at one limit mean that something else has changed.
 const CHANGED: f64 = 0.4;
+/// Where no limit was found to hold the target, a loss that is larger by this (of a logarithm) than the one found there
+/// says that something has changed, too.
+const WORSE: f64 = 0.15;
 
 /// What was measured at a limit.
 #[derive(Debug, Clone, Copy)]
@@ -46,16 +53,31 @@ struct Relaxed {
     wait_ns: u64,
 }
 
+/// A limit that held when the device delivered so many bytes a second at best.
+#[derive(Debug, Clone, Copy)]
+struct Speed {
+    rate: f64,
+    good: u64,
+}
+
+impl Speed {
+    fn is_near(&self, rate: f64) -> bool {
+        self.rate.max(rate) <= SAME_SPEED * self.rate.min(rate)
+    }
+}
+
 /// One concurrency.
 #[derive(Debug, Clone)]
 pub(super) struct Regime {
     pub concurrency: f64,
     /// The highest limit that held lately.
     pub good: Option<u64>,
-    /// The same before the device became slower.
-    good_fast: Option<u64>,
     /// When it did last.
     held_ns: u64,
+    /// It is what another speed of the device suggests, and has not held yet.
+    is_guess: bool,
+    /// What held at other speeds of the device.
+    speeds: Vec<Speed>,
     /// Stays at the floor in a row that did not bring syncs back.
     tips: u8,
     /// Share of their rate that syncs lose as the limit grows by a factor of e.
@@ -116,22 +138,11 @@ impl Regimes {
         self.current.is_some_and(|i| self.all[i].near(concurrency))
     }
 
-    /// The device became slower by this factor: so do all limits.
-    pub fn slow_down(&mut self, factor: f64) {
+    /// The device, which delivered `from` bytes a second at best, delivers `to` from now on: limits are what held at
+    /// that speed before, or else change with it.
+    pub fn change_speed(&mut self, from: f64, to: f64) {
         for regime in &mut self.all {
-            regime.good_fast = regime.good_fast.or(regime.good);
-            regime.good = regime.good.map(|bytes| (bytes as f64 * factor) as u64);
-            regime.forget();
-        }
-    }
-
-    /// The device became faster by this factor; where it is as fast as before it became slower, limits are what they
-    /// were then.
-    pub fn speed_up(&mut self, factor: f64, is_as_before: bool) {
-        for regime in &mut self.all {
-            let good_fast = if is_as_before { regime.good_fast.take() } else { None };
-            regime.good = good_fast.or(regime.good.map(|bytes| (bytes as f64 * factor) as u64));
-            regime.forget();
+            regime.change_speed(from, to);
         }
     }
 }
@@ -141,8 +152,9 @@ impl Regime {
         Regime {
             concurrency,
             good: None,
-            good_fast: None,
             held_ns: 0,
+            is_guess: false,
+            speeds: Vec::new(),
             tips: 0,
             gain,
             ceiling: None,
@@ -155,8 +167,23 @@ impl Regime {
         }
     }
 
-    /// What was measured was measured on a device of another speed.
-    fn forget(&mut self) {
+    /// The highest limit that held lately, or before at the speed that the device has now.
+    pub fn proven(&self) -> Option<u64> {
+        self.good.filter(|_| !self.is_guess)
+    }
+
+    fn change_speed(&mut self, from: f64, to: f64) {
+        if let Some(good) = self.proven() {
+            self.speeds.retain(|speed| !speed.is_near(from));
+            if self.speeds.len() >= SPEEDS_MOST {
+                self.speeds.remove(0);
+            }
+            self.speeds.push(Speed { rate: from, good });
+        }
+        let known = self.speeds.iter().find(|speed| speed.is_near(to)).map(|speed| speed.good);
+        self.good = known.or(self.good.map(|bytes| (bytes as f64 * to / from.max(1.0)) as u64));
+        self.is_guess = known.is_none();
+        // What was measured was measured on a device of another speed.
         self.ceiling = None;
         self.tips = 0;
         self.points.clear();
@@ -177,14 +204,14 @@ impl Regime {
         self.tips = 0;
         let is_old = now_ns.saturating_sub(self.held_ns) > parameters.memory_ns;
         if is_old || self.good.is_none_or(|good| bytes as f64 >= good as f64 * 0.96) {
-            (self.good, self.held_ns) = (Some(bytes), now_ns);
+            (self.good, self.held_ns, self.is_guess) = (Some(bytes), now_ns, false);
         }
     }
 
     /// Syncs became slow at this limit. Where to lead it after a short stay at the floor: to where they were fast, or a
     /// little below that; `None` where no such limit is known, or where two such stays have not helped.
     pub fn tip(&mut self, bytes: u64, floor: u64, parameters: &Parameters) -> Option<u64> {
-        let good = self.good.filter(|good| bytes <= good.saturating_mul(2))?;
+        let good = self.proven().filter(|good| bytes <= good.saturating_mul(2))?;
         if self.tips >= TIPS_MOST || bytes <= floor {
             return None;
         }
@@ -209,7 +236,7 @@ impl Regime {
     pub fn wake(&mut self, now: &Point) {
         let Some(then) = self.stuck_at.filter(|_| self.stuck_until_ns.is_some()) else { return };
         let flow = (now.delivered.max(1.0) / then.delivered.max(1.0)).ln().abs();
-        if (now.off - then.off).abs() > CHANGED || flow > CHANGED {
+        if now.off - then.off > WORSE || then.off - now.off > CHANGED || flow > CHANGED {
             self.points.clear();
             self.unstick();
         }
@@ -351,4 +378,46 @@ fn of_another_speed(one: &Point, other: &Point) -> bool {
 /// Whether two limits are one.
 pub(super) fn same(a: u64, b: u64) -> bool {
     a.max(b) as f64 <= a.min(b).max(1) as f64 * 1.04
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_device_that_has_a_speed_again_gets_what_held_at_it() {
+        let parameters = Parameters::default();
+        let mut regimes = Regimes::default();
+        regimes.enter(1.0, &parameters);
+        let mut now = 0;
+        let mut held = |regimes: &mut Regimes, bytes| {
+            now += SECOND;
+            regimes.current().unwrap().holds(bytes, now, &parameters);
+        };
+        let good = |regimes: &mut Regimes| regimes.current().map(|regime| (regime.good, regime.proven()));
+        held(&mut regimes, 12 * MB);
+        // Nothing is known of the slow speed: a guess, until it holds.
+        regimes.change_speed(240e6, 60e6);
+        assert_eq!(good(&mut regimes), Some((Some(3 * MB), None)));
+        held(&mut regimes, 2 * MB);
+        assert_eq!(good(&mut regimes), Some((Some(3 * MB), None)));
+        held(&mut regimes, 4 * MB);
+        assert_eq!(good(&mut regimes), Some((Some(4 * MB), Some(4 * MB))));
+        // Rates are never the same to the byte.
+        regimes.change_speed(60e6, 220e6);
+        assert_eq!(good(&mut regimes), Some((Some(12 * MB), Some(12 * MB))));
+        held(&mut regimes, 16 * MB);
+        regimes.change_speed(230e6, 70e6);
+        assert_eq!(good(&mut regimes), Some((Some(4 * MB), Some(4 * MB))));
+        regimes.change_speed(70e6, 240e6);
+        assert_eq!(good(&mut regimes), Some((Some(16 * MB), Some(16 * MB))));
+        // A guess is not remembered as what held.
+        regimes.change_speed(240e6, 24e6);
+        regimes.change_speed(24e6, 240e6);
+        regimes.change_speed(240e6, 24e6);
+        assert_eq!(good(&mut regimes), Some((Some(1_600_000), None)));
+    }
 }
