@@ -31,13 +31,14 @@ needs_of_build=(cc:gcc /usr/include/stdio.h:libc6-dev make:make pkg-config:pkgco
 # shellcheck disable=SC2034
 needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs losetup:mount
   setpriv:util-linux shellcheck:shellcheck python3:python3 mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core
-  '/usr/lib/postgresql/*/bin/initdb:postgresql')
+  my_print_defaults:mariadb-client-core '/usr/lib/postgresql/*/bin/initdb:postgresql')
 # shellcheck disable=SC2034
 needs_of_guest=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static blktrace:blktrace blkparse:blktrace dmsetup:dmsetup
   mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs depmod:kmod dpkg-deb:dpkg python3:python3 cc:gcc /usr/include/stdio.h:libc6-dev strip:binutils)
 # shellcheck disable=SC2034
 needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbench python3:python3 mkfs.xfs:xfsprogs losetup:mount btt:blktrace
-  mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core '/usr/lib/postgresql/*/bin/pgbench:postgresql')
+  mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core my_print_defaults:mariadb-client-core
+  '/usr/lib/postgresql/*/bin/pgbench:postgresql')
 
 # A file may be named by a pattern.
 is_here() { case $1 in /*) compgen -G "$1" >/dev/null ;; *) command -v "$1" >/dev/null ;; esac; }

@@ -80,12 +80,20 @@ impl Binaries {
         let mut looked = vec![own.to_path_buf(), linked.parent().unwrap_or(own).to_path_buf()];
         looked.extend(["../bin", "../scripts"].map(|near| own.join(near)));
         looked.extend(folders(flavour));
-        let candidates = looked.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
-        match candidates.into_iter().find(|path| is_program(path)) {
-            Some(initialiser) => Ok(Binaries { server, initialiser, version }),
-            None => Err(SandboxError::NotInstalled { flavour, names: names.join(" and "), looked }),
+        // MariaDB's is a script, which Debian packs apart from one of its helpers.
+        let helpers: &[&str] = if flavour == Flavour::Mariadb { &["my_print_defaults"] } else { names };
+        match (first_of(names, &looked), first_of(helpers, &looked)) {
+            (Some(initialiser), Some(_)) => Ok(Binaries { server, initialiser, version }),
+            (None, _) => Err(SandboxError::NotInstalled { flavour, names: names.join(" and "), looked }),
+            (_, None) => Err(SandboxError::NotInstalled { flavour, names: helpers.join(" and "), looked }),
         }
     }
+}
+
+/// The first program by one of these names in the first folder that has one.
+fn first_of(names: &[&str], folders: &[PathBuf]) -> Option<PathBuf> {
+    let candidates = folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    candidates.into_iter().find(|path| is_program(path))
 }
 
 /// The folders to look in, in order, each once.

@@ -9,7 +9,7 @@ use super::Flavour;
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// No server is installed.
-    #[error("no {flavour} server is installed: looked for {names} in {}", folders(.looked))]
+    #[error("no {flavour} server is installed, or not all of it: looked for {names} in {}", folders(.looked))]
     NotInstalled {
         /// Whose.
         flavour: Flavour,
@@ -126,7 +126,7 @@ impl SandboxError {
                     "install it (dev.mysql.com has packages), or name its mysqld: --binary FILE".to_string()
                 }
                 Flavour::Mariadb => {
-                    "Debian: apt-get install mariadb-server-core; or name its mariadbd: --binary FILE"
+                    "Debian: apt-get install mariadb-server-core mariadb-client-core; or name its mariadbd: --binary FILE"
                         .to_string()
                 }
                 Flavour::Postgres => {
