@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use weir_core::target::{Cgroup, DeviceNumber, Layer, Throttle};
 
-use crate::error::BadLine;
-use crate::mounts::{Mount, device_number};
+use crate::error::{BadLine, HostError};
+use crate::mounts::{self, Mount, device_number};
 use crate::tree::{Tree, noted};
 
 /// Files that limit something, by hierarchy. The v1 throttles are read apart, because they are per device.
@@ -20,6 +20,9 @@ const LIMITS_V1: [&str; 7] = [
     "blkio.throttle.write_iops_device",
     "blkio.latency",
 ];
+
+/// The controller of block devices, by its name in version 1.
+pub(crate) const BLKIO: &str = "blkio";
 
 /// A cgroup of this process in one hierarchy, and the folders from its own up to the topmost visible one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +50,7 @@ pub(crate) fn memberships(tree: &Tree, mounts: &[Mount], notes: &mut Vec<String>
     let mut found = Vec::new();
     for (controllers, path) in lines {
         let version = if controllers.is_empty() { 2 } else { 1 };
-        let limiting = controllers.split(',').any(|c| ["memory", "cpu", "blkio"].contains(&c));
+        let limiting = controllers.split(',').any(|c| ["memory", "cpu", BLKIO].contains(&c));
         if version == 1 && !limiting {
             continue;
         }
@@ -63,6 +66,29 @@ pub(crate) fn memberships(tree: &Tree, mounts: &[Mount], notes: &mut Vec<String>
     found
 }
 
+/// Where version 2 is mounted.
+///
+/// # Errors
+/// Not found, where it is not; or mounts cannot be read.
+pub(crate) fn mount_of_version_2(tree: &Tree) -> Result<Mount, HostError> {
+    mounted(tree, 2, "", "cgroup version 2 is not mounted")
+}
+
+/// Where version 1 has its controller of block devices.
+///
+/// # Errors
+/// Not found, where it has none; or mounts cannot be read.
+pub(crate) fn mount_of_blkio(tree: &Tree) -> Result<Mount, HostError> {
+    mounted(tree, 1, BLKIO, "no cgroup version 1 with blkio is mounted")
+}
+
+fn mounted(tree: &Tree, version: u8, controllers: &str, why: &str) -> Result<Mount, HostError> {
+    let mounts = tree.parsed("/proc/self/mountinfo", mounts::parse)?;
+    let absent = || std::io::Error::new(std::io::ErrorKind::NotFound, why);
+    let mount = mount_of(&mounts, version, controllers).cloned();
+    mount.ok_or_else(|| HostError::io(&tree.real("/sys/fs/cgroup"), absent()))
+}
+
 fn mount_of<'a>(mounts: &'a [Mount], version: u8, controllers: &str) -> Option<&'a Mount> {
     if version == 2 {
         return mounts.iter().find(|mount| mount.kind == "cgroup2");
@@ -73,7 +99,7 @@ fn mount_of<'a>(mounts: &'a [Mount], version: u8, controllers: &str) -> Option<&
 
 /// From the cgroup up to the root of the mount. In a container the mount may show a part of the hierarchy only; a
 /// cgroup outside of it (`/../x`) has no folder here.
-fn folders(mount: &Mount, path: &str) -> Vec<(String, String)> {
+pub(crate) fn folders(mount: &Mount, path: &str) -> Vec<(String, String)> {
     let below = if mount.root == "/" { Some(path) } else { path.strip_prefix(mount.root.as_str()) };
     let below = below.unwrap_or("/").trim_end_matches('/');
     if below.contains("/..") {

@@ -9,8 +9,9 @@ use crate::oltp::Dialect;
 
 /// One setting of one thing. Prints and parses as `vm.swappiness`, `sda/nr_requests`, `sda/iosched/fifo_batch`,
 /// `sda/bdi/max_ratio`, `bdi:0:44/max_ratio`, `cgroup:/db.slice/memory.high`,
-/// `cgroup:/db.slice/io.max/8:0/wbps` or `mysql:root@/run/db.sock/innodb_io_capacity`. Sysctls of which one zeroes the other are one knob: `vm.dirty_bytes` and
-/// `vm.dirty_ratio` are both `vm.dirty`.
+/// `cgroup:/db.slice/io.max/8:0/wbps`, `cgroup:/backup/blkio.throttle.write_bps_device/8:0` or
+/// `mysql:root@/run/db.sock/innodb_io_capacity`. Sysctls of which one zeroes the other are one knob: `vm.dirty_bytes`
+/// and `vm.dirty_ratio` are both `vm.dirty`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct KnobName {
@@ -29,7 +30,8 @@ pub enum Scope {
     Device(String),
     /// A bdi that belongs to no block device (btrfs, NFS), by its name under `/sys/class/bdi`.
     Bdi(String),
-    /// A cgroup by its path in the version 2 hierarchy.
+    /// A cgroup by its path in the hierarchy that has the setting: of version 1 where its file begins with `blkio.`, else
+    /// of version 2.
     Cgroup(String),
     /// A database server.
     Server(ServerName),
@@ -107,7 +109,7 @@ impl FromStr for KnobName {
             return Err(bad("a name is one word, such as vm.swappiness or sda/nr_requests"));
         }
         if let Some(rest) = text.strip_prefix("cgroup:") {
-            let at = ["/io.", "/memory."].iter().filter_map(|file| rest.find(file)).min();
+            let at = ["/io.", "/memory.", "/blkio."].iter().filter_map(|file| rest.find(file)).min();
             let at =
                 at.ok_or_else(|| bad("a cgroup's knob is a path and a file, cgroup:/db.slice/memory.high"))?;
             let path = if at == 0 { "/" } else { &rest[..at] };
@@ -163,6 +165,10 @@ mod tests {
             ("bdi:0:44/max_ratio", "bdi:0:44/max_ratio"),
             ("cgroup:/db.slice/io.max/8:0/wbps", "cgroup:/db.slice/io.max/8:0/wbps"),
             ("cgroup:/memory.high", "cgroup:/memory.high"),
+            (
+                "cgroup:/backup/blkio.throttle.write_bps_device/8:0",
+                "cgroup:/backup/blkio.throttle.write_bps_device/8:0",
+            ),
             ("mysql:root@/run/db.sock/innodb_io_capacity", "mysql:root@/run/db.sock/innodb_io_capacity"),
             ("postgres:db1:5432/max_wal_size", "postgres:db1:5432/max_wal_size"),
         ] {

@@ -92,10 +92,13 @@ fn command(setting: &Setting) -> String {
     let parts: Vec<&str> = setting.knob.setting.split('/').collect();
     let value = match (&setting.knob.scope, &parts[..]) {
         (Scope::Cgroup(_), [_, device, field]) => format!("{device} {field}={}", setting.written_value()),
+        // Version 1 lifts a limit by 0.
+        (Scope::Cgroup(_), [_, device]) => format!("{device} {}", setting.value.number().unwrap_or(0)),
         _ => setting.written_value(),
     };
     // What the kernel rounds, or does not show as it was written, cannot be compared as text.
-    let comparable = spec.tolerance == 0 && spec.kind != Kind::Action && parts.len() < 3;
+    let of_device = matches!(setting.knob.scope, Scope::Cgroup(_)) && parts.len() > 1;
+    let comparable = spec.tolerance == 0 && spec.kind != Kind::Action && !of_device;
     let put = if comparable { "weir_put" } else { "weir_set" };
     format!("{put} {} {}", quoted(&path), quoted(&value))
 }
@@ -135,6 +138,10 @@ mod tests {
                 step("vm.dirty_background_ratio=10", "vm.dirty_background_bytes=7000000"),
                 step("vm.dirty_ratio=20", "vm.dirty_bytes=15000000"),
                 step("cgroup:/db's/io.max/8:0/wbps=max", "cgroup:/db's/io.max/8:0/wbps=1000"),
+                step(
+                    "cgroup:/b/blkio.throttle.write_bps_device/8:0=max",
+                    "cgroup:/b/blkio.throttle.write_bps_device/8:0=1000",
+                ),
                 step("vm.drop_caches=0", "vm.drop_caches=3"),
                 step("sda/device_write_cache=write back", "sda/device_write_cache=write through"),
                 step("sda/write_cache=write back", "sda/write_cache=write through"),
@@ -151,6 +158,7 @@ mod tests {
             "weir_put /proc/sys/vm/dirty_background_bytes 7000000",
             "weir_put /proc/sys/vm/dirty_bytes 15000000",
             "weir_set '/sys/fs/cgroup/db'\\''s/io.max' '8:0 wbps=1000'",
+            "weir_set /sys/fs/cgroup/b/blkio.throttle.write_bps_device '8:0 1000'",
             "weir_set /proc/sys/vm/drop_caches 3",
             "weir_put /sys/block/sda/queue/write_cache 'write through'",
         ];
@@ -164,6 +172,7 @@ mod tests {
             "weir_put /proc/sys/vm/dirty_ratio 20",
             "weir_put /proc/sys/vm/dirty_background_ratio 10",
             "weir_set '/sys/fs/cgroup/db'\\''s/io.max' '8:0 wbps=max'",
+            "weir_set /sys/fs/cgroup/b/blkio.throttle.write_bps_device '8:0 0'",
         ];
         assert_eq!(commands(&script, "weir_undo"), undo);
     }

@@ -1,8 +1,12 @@
 //! In which order knobs are written, on the way there and on the way back.
 
-use weir_core::knob::{KnobName, Value, catalog};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use weir_core::knob::{KnobName, Scope, Value, catalog};
 
 use super::dirty;
+use super::place::Place;
 use crate::host::Host;
 use crate::tree::Tree;
 
@@ -58,9 +62,15 @@ pub(super) fn reset_by(knob: &KnobName) -> Vec<KnobName> {
         .collect()
 }
 
-/// Number of the device as the kernel counts them: a device that went and came back is another one, though its name
-/// is the same.
+/// Number of the device as the kernel counts them, or of the cgroup's folder: what went and came back is another one,
+/// though its name is the same.
 pub(super) fn device_sequence(tree: &Tree, knob: &KnobName) -> Option<u64> {
-    let weir_core::knob::Scope::Device(device) = &knob.scope else { return None };
-    tree.value(&format!("/sys/block/{device}/diskseq")).ok()
+    match &knob.scope {
+        Scope::Device(device) => tree.value(&format!("/sys/block/{device}/diskseq")).ok(),
+        Scope::Cgroup(_) => {
+            let file = tree.real(Place::of(tree, knob).ok()?.file(&Value::Number(0)));
+            fs::metadata(file.parent()?).ok().map(|folder| folder.ino())
+        }
+        _ => None,
+    }
 }

@@ -10,9 +10,13 @@ use weir_core::target::DeviceNumber;
 
 use super::servers;
 use crate::block;
+use crate::cgroup;
 use crate::error::{BadLine, HostError};
-use crate::mounts::{self, device_number};
+use crate::mounts::device_number;
 use crate::tree::Tree;
+
+/// What lifts a limit of cgroup version 1, of which the kernel then has no line.
+const NO_LIMIT: i64 = 0;
 
 /// Where a knob lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub(super) enum Place {
     Whole(String),
     /// One key of a device's line in a cgroup's file, `8:0 rbps=max wbps=1048576`, and what it is without a line.
     Keyed { file: String, device: DeviceNumber, key: String, unset: Value },
+    /// A device's line in a cgroup's file of version 1, `8:0 1048576`; without a line there is no limit.
+    Line { file: String, device: DeviceNumber },
     /// A cgroup's file whose first line is `default 100`.
     Default(String),
     /// A variable of a database server.
@@ -65,6 +71,7 @@ impl Place {
             Place::Variable { server, name } => servers::read(server, name),
             Place::Keyed { file, device, key, unset } => tree
                 .parsed(file, |text| Ok(parse_keyed(text, *device, key)?.unwrap_or_else(|| unset.clone()))),
+            Place::Line { file, device } => tree.parsed(file, |text| parse_line(text, *device)),
         }
     }
 
@@ -82,6 +89,9 @@ impl Place {
             (Place::Keyed { file, device, key, .. }, value) => {
                 put(tree, file, &format!("{device} {key}={value}"))
             }
+            (Place::Line { file, device }, value) => {
+                put(tree, file, &format!("{device} {}", value.number().unwrap_or(NO_LIMIT)))
+            }
             (Place::Default(file), value) => put(tree, file, &format!("default {value}")),
             (Place::Variable { server, name }, value) => servers::write(server, name, value),
             (_, value) => put(tree, self.file(value), &value.to_string()),
@@ -93,7 +103,7 @@ impl Place {
         match (self, value) {
             (Place::Pair { ratio, .. }, Value::Ratio(_)) => ratio,
             (Place::Pair { bytes: file, .. } | Place::Whole(file) | Place::Default(file), _)
-            | (Place::Keyed { file, .. }, _) => file,
+            | (Place::Keyed { file, .. } | Place::Line { file, .. }, _) => file,
             (Place::Variable { name, .. }, _) => name,
         }
     }
@@ -152,8 +162,10 @@ fn with_star(tree: &Tree, path: String) -> String {
 }
 
 fn in_cgroup(tree: &Tree, knob: &KnobName, path: &str) -> Result<Place, HostError> {
-    let root = cgroup_root(tree)?;
-    let file = path.replacen("/sys/fs/cgroup", &root, 1);
+    let is_of_version_1 = knob.setting.starts_with("blkio.");
+    let mount =
+        if is_of_version_1 { cgroup::mount_of_blkio(tree)? } else { cgroup::mount_of_version_2(tree)? };
+    let file = path.replacen("/sys/fs/cgroup", &mount.mount_point, 1);
     let mut parts = knob.setting.split('/').skip(1);
     match (parts.next(), parts.next()) {
         (None, _) if knob.setting == "io.weight" => Ok(Place::Default(file)),
@@ -163,6 +175,9 @@ fn in_cgroup(tree: &Tree, knob: &KnobName, path: &str) -> Result<Place, HostErro
                 Some(number) => number,
                 None => block::number_of(tree, device)?,
             };
+            if is_of_version_1 {
+                return Ok(Place::Line { file, device });
+            }
             let unset = if knob.setting.starts_with("io.max/") {
                 Value::Word("max".into())
             } else {
@@ -171,14 +186,6 @@ fn in_cgroup(tree: &Tree, knob: &KnobName, path: &str) -> Result<Place, HostErro
             Ok(Place::Keyed { file, device, key: key.unwrap_or_default().to_string(), unset })
         }
     }
-}
-
-/// Where version 2 is mounted.
-pub(super) fn cgroup_root(tree: &Tree) -> Result<String, HostError> {
-    let mounts = tree.parsed("/proc/self/mountinfo", mounts::parse)?;
-    let mount = mounts.into_iter().find(|mount| mount.kind == "cgroup2");
-    let why = "cgroup version 2 is not mounted";
-    mount.map(|mount| mount.mount_point).ok_or_else(|| not_found(PathBuf::from("/sys/fs/cgroup"), why))
 }
 
 /// The words of a file that shows all it may hold, `none [mq-deadline] kyber`; `None` where it shows only one value.
@@ -206,6 +213,14 @@ pub(crate) fn parse_default(text: &str) -> Result<Value, BadLine> {
     value
         .map(Value::Number)
         .ok_or_else(|| BadLine::new(1, "default NUMBER", text.lines().next().unwrap_or_default()))
+}
+
+/// A device's limit in a file of version 1.
+pub(crate) fn parse_line(text: &str, device: DeviceNumber) -> Result<Value, BadLine> {
+    const LIMIT: &str = "limit";
+    let limits = cgroup::parse_device_limits(text, LIMIT)?;
+    let limit = limits.get(&device).and_then(|limits| i64::try_from(*limits.get(LIMIT)?).ok());
+    Ok(limit.filter(|limit| *limit != NO_LIMIT).map_or_else(|| Value::Word("max".into()), Value::Number))
 }
 
 /// One key of one device's line; `None` where the device has no line, or the line no such key.

@@ -123,7 +123,6 @@ pub fn plan(host: &Host, wanted: &[Setting], allow_durability: bool) -> Result<P
 fn names(tree: &Tree, target: Option<&TargetFacts>) -> Vec<KnobName> {
     let devices = target.map_or_else(|| devices_in_use(tree), devices_of);
     let anonymous = target.and_then(|target| anonymous_bdi(tree, target));
-    let cgroups = own_cgroups(tree);
     let of_spec = |spec: &catalog::Spec| -> Vec<KnobName> {
         let setting = spec.setting;
         let of_devices = |setting: &str| devices.iter().map(|d| KnobName::device(d, setting)).collect();
@@ -135,6 +134,8 @@ fn names(tree: &Tree, target: Option<&TargetFacts>) -> Vec<KnobName> {
                 None => of_devices(&format!("bdi/{setting}")),
             },
             ScopeKind::Cgroup => {
+                let controller = if setting.starts_with("blkio.") { cgroup::BLKIO } else { "" };
+                let cgroups = own_cgroups(tree, controller);
                 cgroups.iter().flat_map(|path| in_cgroup(tree, path, setting, &devices)).collect()
             }
             // A server is there when it is named.
@@ -162,10 +163,11 @@ fn anonymous_bdi(tree: &Tree, target: &TargetFacts) -> Option<String> {
     (!of_a_device && tree.exists(&format!("/sys/class/bdi/{name}"))).then(|| name.clone())
 }
 
-/// The version 2 cgroup of this process and those above it, the root left out, which limits nothing.
-fn own_cgroups(tree: &Tree) -> Vec<String> {
+/// The cgroup of this process that has this controller (none: of version 2) and those above it, the root left out.
+fn own_cgroups(tree: &Tree, controller: &str) -> Vec<String> {
     let lines = tree.parsed("/proc/self/cgroup", cgroup::parse).unwrap_or_default();
-    let own = lines.into_iter().find(|(controllers, _)| controllers.is_empty()).map(|(_, path)| path);
+    let has = |controllers: &str| controllers.split(',').any(|name| name == controller);
+    let own = lines.into_iter().find(|(controllers, _)| has(controllers)).map(|(_, path)| path);
     let above = |path: &String| path.rsplit_once('/').map(|(above, _)| above.to_string());
     std::iter::successors(own, above).filter(|path| !path.is_empty() && path != "/").collect()
 }
@@ -272,6 +274,18 @@ mod tests {
                 None,
             ),
             ("cgroup:/db.slice/io.weight", "/sys/fs/cgroup/unified/db.slice/io.weight", "100", None),
+            (
+                "cgroup:/a/blkio.throttle.write_bps_device/loop0",
+                "/sys/fs/cgroup/blkio/a/blkio.throttle.write_bps_device",
+                "1048576",
+                None,
+            ),
+            (
+                "cgroup:/a/blkio.throttle.write_bps_device/9:0",
+                "/sys/fs/cgroup/blkio/a/blkio.throttle.write_bps_device",
+                "max",
+                None,
+            ),
         ] {
             let reading = read(&machine.host, &name(knob)).unwrap_or_else(|error| panic!("{knob}: {error}"));
             let read = reading.value.map(|value| value.to_string());
@@ -322,9 +336,12 @@ mod tests {
         assert_eq!(owners("vm.dirty"), ["TuneD"]);
         assert!(owners("loop0/nr_requests").is_empty());
         let names: Vec<String> = readings.iter().map(|reading| reading.knob.to_string()).collect();
-        for expected in
-            ["cgroup:/db.slice/memory.high", "cgroup:/db.slice/io.max/7:0/wbps", "loop0/bdi/max_ratio"]
-        {
+        for expected in [
+            "cgroup:/db.slice/memory.high",
+            "cgroup:/db.slice/io.max/7:0/wbps",
+            "cgroup:/a/blkio.throttle.write_bps_device/7:0",
+            "loop0/bdi/max_ratio",
+        ] {
             assert!(names.contains(&expected.to_string()), "{expected} is not in {names:?}");
         }
         assert!(names.iter().all(|name| !name.starts_with("loop1")), "nothing is set up there: {names:?}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_core::knob::{Setting, Value};
+use weir_core::knob::{Scope, Setting, Value};
 
 use super::entry::{Entry, State, Written};
 use super::journal::Journal;
@@ -79,7 +79,8 @@ impl Way<'_> {
             change.target = if self.is_same_device(change) {
                 self.target(change, state)
             } else {
-                self.said.push(format!("{}: the device is another one now: left alone", change.knob));
+                let what = if matches!(change.knob.scope, Scope::Cgroup(_)) { "cgroup" } else { "device" };
+                self.said.push(format!("{}: the {what} is another one now: left alone", change.knob));
                 None
             };
         }

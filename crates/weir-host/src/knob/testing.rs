@@ -38,7 +38,11 @@ impl Machine {
             ("/proc/swaps", "Filename"),
             ("/proc/17/stat", STAT),
             (own.as_str(), STAT),
-            ("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw"),
+            (
+                "/proc/self/mountinfo",
+                "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n\
+                 38 31 0:35 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio",
+            ),
             ("/proc/self/cgroup", "7:blkio:/a\n0::/db.slice/my.service"),
             ("/sys/block/loop0/size", "131072"),
             ("/sys/block/loop0/diskseq", "7"),
@@ -67,6 +71,7 @@ impl Machine {
             ),
             ("/sys/fs/cgroup/unified/db.slice/io.latency", "7:0 target=50000"),
             ("/sys/fs/cgroup/unified/db.slice/io.weight", "default 100\n8:0 50"),
+            ("/sys/fs/cgroup/blkio/a/blkio.throttle.write_bps_device", "8:0 5\n7:0 1048576"),
         ] {
             machine.set(path, text);
         }

@@ -1,4 +1,4 @@
-//! Knobs of a cgroup of version 2.
+//! Knobs of a cgroup.
 
 use super::{Kind, PLAIN, Risk, ScopeKind, Spec, rank};
 
@@ -41,6 +41,15 @@ pub const KNOBS: &[Spec] = &[
         setting: "io.max/DEV/wiops",
         unit: "per second",
         meaning: "How many writes to the device the group may make.",
+        ..THROTTLE
+    },
+    Spec {
+        setting: "blkio.throttle.write_bps_device/DEV",
+        path: "/sys/fs/cgroup{}/blkio.throttle.write_bps_device",
+        unit: "bytes/s",
+        meaning: "How much the group may write to the device, in cgroup version 1.",
+        trap: "It holds writes past the page cache only: what is written back counts for the root group. Groups below \
+               it have limits of their own.",
         ..THROTTLE
     },
     Spec {

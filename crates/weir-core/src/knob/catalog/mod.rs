@@ -19,7 +19,7 @@ pub enum ScopeKind {
     Device,
     /// A bdi: `DEVICE/bdi/SETTING`, or `bdi:NAME/SETTING`.
     Bdi,
-    /// A cgroup of version 2.
+    /// A cgroup.
     Cgroup,
     /// A server of MySQL or MariaDB.
     MySql,
@@ -176,7 +176,7 @@ pub fn spec(knob: &KnobName) -> Option<&'static Spec> {
     CATALOG.iter().find(|spec| spec.scope == kind && spec.setting == setting)
 }
 
-/// The file of a knob under `/sys` or `/proc`; a pair's without `_bytes` and `_ratio`, a cgroup's where version 2
+/// The file of a knob under `/sys` or `/proc`; a pair's without `_bytes` and `_ratio`, a cgroup's where its hierarchy
 /// is mounted at `/sys/fs/cgroup`, the file of a device's own cache with a `*` for the SCSI address. A server's variable
 /// has none.
 pub fn path(knob: &KnobName) -> Option<String> {
@@ -215,6 +215,7 @@ fn key(knob: &KnobName) -> (ScopeKind, String) {
         Scope::Bdi(_) => (ScopeKind::Bdi, setting.to_string()),
         Scope::Cgroup(_) => match setting.split('/').collect::<Vec<_>>()[..] {
             [file, _device, field] => (ScopeKind::Cgroup, format!("{file}/DEV/{field}")),
+            [file, _device] => (ScopeKind::Cgroup, format!("{file}/DEV")),
             _ => (ScopeKind::Cgroup, setting.to_string()),
         },
         Scope::Server(ServerName { family: Dialect::MySql, .. }) => (ScopeKind::MySql, setting.to_string()),
