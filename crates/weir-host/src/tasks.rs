@@ -66,6 +66,20 @@ impl Host {
         self.tree.line(&format!("/proc/{task}/comm"))
     }
 
+    /// Whether a process has a file open that it writes past the page cache (O_DIRECT). Of those of other users only root
+    /// is told.
+    pub fn writes_directly(&self, process: u32) -> bool {
+        let folder = format!("/proc/{process}/fdinfo");
+        let is_direct = |name: &String| {
+            let info = self.tree.text(&format!("{folder}/{name}")).unwrap_or_default();
+            // In octal, proc_pid_fdinfo(5).
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+            let flags = flags.and_then(|text| i32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0);
+            flags & libc::O_DIRECT != 0 && flags & libc::O_ACCMODE != libc::O_RDONLY
+        };
+        self.tree.names(&folder).iter().any(is_direct)
+    }
+
     /// Threads of a process; none where there is no such process.
     pub fn threads_of(&self, process: u32) -> Vec<u32> {
         self.tree
@@ -207,6 +221,18 @@ mod tests {
         family.sort_unstable();
         assert_eq!(family, [40, 41, 42, 44]);
         assert_eq!((machine.host.parent_of(44), machine.host.parent_of(99)), (Some(42), None));
+    }
+
+    #[test]
+    fn a_file_open_past_the_page_cache_to_be_written_is_told() {
+        let machine = Machine::new();
+        machine.set("/proc/60/fdinfo/0", "pos:\t0\nflags:\t0100000");
+        assert!(!machine.host.writes_directly(60) && !machine.host.writes_directly(61));
+        for (flags, expected) in [("0140000", false), ("0100002", false), ("0140002", true), ("many", false)]
+        {
+            machine.set("/proc/60/fdinfo/5", &format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t9"));
+            assert_eq!(machine.host.writes_directly(60), expected, "{flags}");
+        }
     }
 
     #[test]

@@ -12,6 +12,10 @@ use crate::host::Host;
 
 /// All of a bdi's share, in parts per million.
 const WHOLE_PPM: u64 = 1_000_000;
+/// A cgroup's limit is of a second, what it stands for here of a tenth of one.
+const TENTHS: u64 = 10;
+/// What a cgroup without a limit writes at most in a tenth of a second: more than a device takes.
+const UNLIMITED_BYTES: u64 = 4 << 30;
 
 /// The knobs of a lever. Where they lie is found once: they are read many times a second.
 #[derive(Debug, Clone)]
@@ -33,10 +37,11 @@ impl Hand {
             Lever::Dirty => [dirty::BACKGROUND, dirty::LIMIT].map(KnobName::machine).to_vec(),
             // Without strict_limit a share does not bound anything.
             Lever::Bdi(name) => ["strict_limit", "max_ratio_fine"].map(|file| of_bdi(name, file)).to_vec(),
+            Lever::Cgroup(knob) => vec![knob.clone()],
         };
         let places = knobs.iter().map(|knob| Place::of(&host.tree, knob)).collect::<Result<_, _>>()?;
         let share = match lever {
-            Lever::Dirty => None,
+            Lever::Dirty | Lever::Cgroup(_) => None,
             Lever::Bdi(name) => Some(Place::of(&host.tree, &of_bdi(name, "max_bytes"))?),
         };
         Ok(Hand { lever: lever.clone(), page_bytes: host.page_bytes(), knobs, places, share })
@@ -47,17 +52,23 @@ impl Hand {
         self.places.iter().map(|place| place.read(&host.tree)).collect()
     }
 
-    /// The least limit that keeps the kernel going: it wants more than two pages.
+    /// The least limit that keeps the kernel going: of dirty pages it wants more than two.
     pub fn least_bytes(&self) -> u64 {
         4 * self.page_bytes
     }
 
+    /// Whether it holds dirty pages: lowered below what is dirty it stalls their writers.
+    pub fn is_of_dirty_pages(&self) -> bool {
+        !matches!(self.lever, Lever::Cgroup(_))
+    }
+
     /// What there was, in bytes: now, and at most.
     pub fn saved_bytes(&self, host: &Host, saved: &[Value]) -> Result<u64, HostError> {
-        let threshold = dirty::threshold_bytes(host)?;
+        let threshold = || dirty::threshold_bytes(host);
         Ok(match (&self.lever, saved) {
-            (Lever::Bdi(_), [Value::Number(1), Value::Number(ppm)]) => share(threshold, *ppm),
-            _ => threshold,
+            (Lever::Bdi(_), [Value::Number(1), Value::Number(ppm)]) => share(threshold()?, *ppm),
+            (Lever::Cgroup(_), [found]) => of_a_tenth(found),
+            _ => threshold()?,
         })
     }
 
@@ -72,6 +83,7 @@ impl Hand {
     ) -> Result<Limits, HostError> {
         let limits = match (&self.share, now) {
             (None, [_, Value::Bytes(bytes)]) => Limits { now_bytes: *bytes, ..*saved },
+            (None, [limit]) => Limits { now_bytes: of_a_tenth(limit), ..*saved },
             (Some(share), [Value::Number(1), _]) => {
                 let bytes = share.read(&host.tree)?.number().unwrap_or(0);
                 Limits { now_bytes: u64::try_from(bytes).unwrap_or(0), ..*saved }
@@ -96,6 +108,7 @@ impl Hand {
                 let low = (self.ppm(host, limits.floor_bytes)? / 4).max(1);
                 vec![Band::of_numbers(1, 1), Band::of_numbers(low.min(high), high)]
             }
+            Lever::Cgroup(_) => vec![Band::of_bytes(self.of_a_second(limits.floor_bytes), most * TENTHS)],
         })
     }
 
@@ -112,8 +125,16 @@ impl Hand {
                 let ppm = self.ppm(host, bytes)?.clamp(band.low, band.high);
                 vec![Value::Number(1), Value::Number(i64::try_from(ppm).unwrap_or(i64::MAX))]
             }
+            (Lever::Cgroup(_), _) => {
+                vec![Value::Number(i64::try_from(self.of_a_second(bytes)).unwrap_or(i64::MAX))]
+            }
             _ => [goal / 2, bytes].map(|bytes| Value::Bytes(marked(bytes, self.page_bytes))).to_vec(),
         })
+    }
+
+    /// Marked, though the kernel takes every number of bytes: so others' values are told from the guard's.
+    fn of_a_second(&self, bytes: u64) -> u64 {
+        marked(bytes.saturating_mul(TENTHS), self.page_bytes)
     }
 
     fn ppm(&self, host: &Host, bytes: u64) -> Result<u64, HostError> {
@@ -128,6 +149,12 @@ fn of_bdi(name: &str, file: &str) -> KnobName {
         return KnobName { scope: Scope::Bdi(name.to_string()), setting: file.to_string() };
     }
     KnobName::device(name, &format!("bdi/{file}"))
+}
+
+/// What a cgroup's limit, or the word for none, lets through in a tenth of a second.
+fn of_a_tenth(limit: &Value) -> u64 {
+    let bytes = limit.number().and_then(|bytes| u64::try_from(bytes).ok());
+    bytes.map_or(UNLIMITED_BYTES, |bytes| bytes / TENTHS).min(UNLIMITED_BYTES)
 }
 
 fn share(bytes: u64, ppm: i64) -> u64 {

@@ -7,7 +7,7 @@ use weir_core::knob::{KnobName, Value};
 use super::super::read;
 use crate::host::Host;
 
-/// A limit of dirty pages that can be turned.
+/// A limit that can be turned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lever {
     /// `vm.dirty_bytes` with `vm.dirty_background_bytes` at half of it: every kernel has it, and every buffered writer
@@ -16,6 +16,9 @@ pub enum Lever {
     /// The share of one bdi, by the name of its device (`sda`) or its own (`0:44`), held at all times (`strict_limit`
     /// and `max_ratio_fine`): writers to other devices are left alone.
     Bdi(String),
+    /// What a cgroup may write to a device ([`crate::IoCgroup::write_limit`]). Its limit in bytes is what that lets through
+    /// in a tenth of a second.
+    Cgroup(KnobName),
 }
 
 /// A lever, and why that one.
@@ -32,6 +35,7 @@ impl fmt::Display for Lever {
         match self {
             Lever::Dirty => f.write_str("vm.dirty_bytes"),
             Lever::Bdi(device) => write!(f, "{device}/bdi (strict_limit, max_ratio_fine)"),
+            Lever::Cgroup(knob) => write!(f, "{knob} (in a tenth of a second)"),
         }
     }
 }

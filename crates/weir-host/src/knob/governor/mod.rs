@@ -253,7 +253,8 @@ impl Governor {
     fn step(&mut self, now: u64) -> Result<Move, KnobError> {
         let Some(descent) = &mut self.descent else { return Ok(Move::Written { bytes: now }) };
         let goal = descent.goal;
-        let due = descent.due(Instant::now(), backlog(&self.host));
+        let backlog = self.hand.is_of_dirty_pages().then(|| backlog(&self.host)).flatten();
+        let due = descent.due(Instant::now(), backlog);
         if descent.is_over() {
             self.descent = None;
         }

@@ -238,3 +238,71 @@ fn the_journal_says_what_a_guard_holds() {
         [Became::Value(Value::Number(1)), held(Value::Number(61_035), Value::Number(999_999))]
     );
 }
+
+const IO_MAX: &str = "/sys/fs/cgroup/unified/db.slice/io.max";
+const WRITE_BPS: &str = "/sys/fs/cgroup/blkio/a/blkio.throttle.write_bps_device";
+
+fn of_cgroup(knob: &str) -> Lever {
+    Lever::Cgroup(knob.parse().unwrap())
+}
+
+#[test]
+fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
+    // What was found, and as what it counts in a tenth of a second.
+    for (knob, file, found, saved_bytes, line) in [
+        ("cgroup:/db.slice/io.max/7:0/wbps", IO_MAX, "7:0 rbps=max wbps=90000000", 9_000_000, "7:0 wbps="),
+        ("cgroup:/db.slice/io.max/9:0/wbps", IO_MAX, "7:0 wbps=5", 4 << 30, "9:0 wbps="),
+        ("cgroup:/a/blkio.throttle.write_bps_device/7:0", WRITE_BPS, "7:0 90000000", 9_000_000, "7:0 "),
+        ("cgroup:/a/blkio.throttle.write_bps_device/9:0", WRITE_BPS, "7:0 5", 4 << 30, "9:0 "),
+    ] {
+        let machine = machine();
+        machine.set(file, found);
+        let mut governor = start(&machine, &of_cgroup(knob));
+        let limits = Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes: FLOOR };
+        assert_eq!((governor.limits().unwrap(), machine.get(file).as_str()), (limits, found), "{knob}");
+        // A lot is dirty, but not this limit's matter: it goes down at once.
+        machine.set("/proc/meminfo", "Dirty: 3000000 kB\nWriteback: 0 kB");
+        for (asked, least, most) in [(5_000_000, 49_990_000, 50_000_000), (1, 9_990_000, 10_000_000)] {
+            let bytes = written(governor.set(asked).unwrap());
+            let per_second: u64 = machine.get(file).strip_prefix(line).unwrap().parse().unwrap();
+            assert!((least..=most).contains(&per_second), "{knob}: {asked} became {per_second}");
+            assert_eq!(bytes, per_second / 10, "{knob}");
+        }
+        assert!(
+            written(governor.set(u64::MAX).unwrap()) <= saved_bytes,
+            "{knob}: never above what was found"
+        );
+        governor.stop().unwrap();
+        // Files of a captured tree do not drop the line of a limit that is lifted.
+        let back = match (saved_bytes, file) {
+            (9_000_000, IO_MAX) => "7:0 wbps=90000000",
+            (9_000_000, _) => "7:0 90000000",
+            (_, IO_MAX) => "9:0 wbps=max",
+            _ => "9:0 0",
+        };
+        assert_eq!((machine.get(file).as_str(), machine.journaled().len()), (back, 0), "{knob}");
+    }
+}
+
+#[test]
+fn a_limit_of_a_cgroup_that_others_turn_is_left_alone_and_one_that_is_gone_is_gone() {
+    let lever = of_cgroup("cgroup:/a/blkio.throttle.write_bps_device/7:0");
+    let machine = machine();
+    let mut governor = start(&machine, &lever);
+    written(governor.set(50_000).unwrap());
+    machine.set(WRITE_BPS, "7:0 500000");
+    assert!(stood_down(&governor.beat().unwrap()).contains("is 500000, which weir did not write"));
+    drop(governor);
+    assert_eq!(machine.get(WRITE_BPS), "7:0 500000");
+
+    machine.set(WRITE_BPS, "7:0 90000000");
+    let mut governor = start(&machine, &lever);
+    written(governor.set(2_000_000).unwrap());
+    // Made again under its name, as a unit's is when it is started again.
+    let folder = machine.real("/sys/fs/cgroup/blkio/a");
+    fs::rename(&folder, folder.with_file_name("before")).unwrap();
+    machine.set(WRITE_BPS, "8:0 5");
+    assert!(matches!(governor.beat().unwrap(), Move::Gone { .. }));
+    drop(governor);
+    assert_eq!((machine.get(WRITE_BPS).as_str(), machine.journaled().len()), ("8:0 5", 0));
+}
