@@ -1,8 +1,10 @@
-//! The guard: how far dirty pages may go so that syncs keep their latency while bulk writers get the rest.
+//! The guard: how far bulk writers may go so that syncs keep their latency while those get the rest.
 //!
-//! [`Guard::step`] takes one [`Sample`] of a device and says what to do with the limit of dirty pages. It is pure: time
-//! comes in with the sample, so the same law runs on the machine, in the simulator and over a stored log.
+//! [`Guard::step`] takes one [`Sample`] of a device and says what to do with the limit: of dirty pages, or of what bulk
+//! writers may write past the page cache ([`bypass`]). It is pure: time comes in with the sample, so the same law runs on
+//! the machine, in the simulator and over a stored log.
 
+pub mod bypass;
 pub mod history;
 mod law;
 mod parameters;

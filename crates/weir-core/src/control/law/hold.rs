@@ -27,7 +27,8 @@ impl Guard {
     /// One look beside bulk writers.
     pub(super) fn hold(&mut self, sample: &Sample, second: &View) -> Step {
         let whole = self.window.since(sample.at_ns.saturating_sub(self.parameters.window_ns));
-        if self.presence.bulk_lasts(sample.at_ns, WRITERS_TOLD_NS) && self.is_checkpoint(&whole) {
+        let told = self.presence.bulk_lasts(sample.at_ns, WRITERS_TOLD_NS);
+        if told && !self.of_cgroup && self.is_checkpoint(&whole) {
             return self.checkpoint(sample, second);
         }
         let arriving = !self.flooded;

@@ -47,6 +47,10 @@ pub struct Guard {
     presence: Presence,
     reference: Reference,
     regimes: Regimes,
+    /// The limit is of a cgroup, which holds none of the protected.
+    of_cgroup: bool,
+    /// Of the other kind of limit.
+    set_aside: Regimes,
     mood: Mood,
     /// The limit asked for last.
     wanted: Option<u64>,
@@ -76,6 +80,8 @@ impl Guard {
             presence: Presence::default(),
             reference: Reference::default(),
             regimes: Regimes::default(),
+            of_cgroup: false,
+            set_aside: Regimes::default(),
             mood: Mood::Released,
             wanted: None,
             moved_ns: 0,
@@ -94,6 +100,18 @@ impl Guard {
     /// does, which nobody sees, so it does not judge limits that were never in force.
     pub fn shadow(parameters: Parameters) -> Guard {
         Guard { shadow: true, ..Guard::new(parameters) }
+    }
+
+    /// From now on another limit is turned: of a cgroup that holds none of the protected, or of dirty pages. What was
+    /// learned of the effect of either is put aside until it is turned again; what is known of syncs and of the device
+    /// stays.
+    pub fn change_lever(&mut self, of_cgroup: bool) {
+        if of_cgroup != self.of_cgroup {
+            std::mem::swap(&mut self.regimes, &mut self.set_aside);
+        }
+        self.of_cgroup = of_cgroup;
+        (self.mood, self.wanted, self.probe, self.before) = (Mood::Released, None, None, None);
+        (self.flooded, self.roomy_until_ns) = (false, 0);
     }
 
     /// What to do now. Samples come in the order of time; an action is taken to be done when the next sample's

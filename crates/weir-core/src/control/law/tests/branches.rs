@@ -45,6 +45,26 @@ fn one_law_serves_one_thread_and_ten() {
 }
 
 #[test]
+fn each_of_two_levers_has_limits_of_its_own() {
+    let (mut toy, mut guard) = taught(Scene::default());
+    toy.scene.threads = 1.0;
+    toy.scene.flood = FLOOD;
+    toy.run(&mut guard, 60.0);
+    let good = toy.limits.now_bytes;
+    let mut armed = |of_cgroup| {
+        guard.change_lever(of_cgroup);
+        toy.limits.now_bytes = toy.limits.saved_bytes;
+        let seen = toy.run(&mut guard, 0.1);
+        let decision = &seen[0].decision;
+        assert_eq!((decision.branch, decision.inputs.reference), (Branch::Arm, Known::Seen));
+        toy.limits.now_bytes
+    };
+    let (other, again) = (armed(true), armed(false));
+    assert!(other.abs_diff(good) > good / 10, "{other} was found for another limit");
+    assert!(again.abs_diff(good) < good / 10, "{again} is not {good}, which held");
+}
+
+#[test]
 fn syncs_alone_and_bulk_alone_are_left_alone() {
     let (mut toy, mut guard) = guarded(Scene::default());
     // Nobody syncs: nothing is touched, whatever is written.
