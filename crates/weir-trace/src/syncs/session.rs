@@ -93,6 +93,8 @@ pub struct Session {
     written: HashMap<Id, Written>,
     judges: HashMap<Id, Judge>,
     processes: HashMap<Id, ProcessBefore>,
+    /// Those whose syncs counted at the last look.
+    protected: Vec<u32>,
     /// Places in the table of processes that are not free, and how many had been taken when they were found.
     places: Vec<usize>,
     taken: u64,
@@ -121,6 +123,7 @@ impl Session {
             written: HashMap::new(),
             judges: HashMap::new(),
             processes: HashMap::new(),
+            protected: Vec::new(),
             places: Vec::new(),
             taken: 0,
             devices: HashMap::new(),
@@ -167,6 +170,8 @@ impl Session {
         let fresh = self.scan(now_ns);
         let mut devices = BTreeMap::new();
         let parts = self.read_processes(&fresh, &mut devices);
+        let is_protected = |(pid, part): (&u32, &Part)| (*part == Part::Protected).then_some(*pid);
+        self.protected = parts.iter().filter_map(is_protected).collect();
         self.read_flights(&parts, now_ns, &mut devices);
         self.read_devices(now_ns, silent_ns == 0, &mut devices);
         self.name_writers(&fresh, &parts, now_ns, &mut devices);
@@ -194,6 +199,11 @@ impl Session {
     /// Whether it is known who writes how much. Without that nobody is taken for a bulk writer.
     pub fn knows_writers(&self) -> bool {
         self.programs.writers().is_some()
+    }
+
+    /// Processes that have synced since the session began, are to be protected, and have not ended.
+    pub fn protected(&self) -> &[u32] {
+        &self.protected
     }
 
     /// Places taken in the tables: syncs under way, processes, devices.

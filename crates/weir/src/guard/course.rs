@@ -1,5 +1,7 @@
 //! The loop: look, decide, turn, tell; ten times a second, until somebody ends it.
 
+mod cgroups;
+
 use std::time::Duration;
 
 use jiff::Zoned;
@@ -17,6 +19,9 @@ use super::listen::Board;
 use super::notify::Manager;
 use super::post::{Law, Post};
 use super::tell::{Teller, status_line};
+use super::throttle::Time;
+
+pub use cgroups::Cgroups;
 
 /// Looks a second.
 const LOOKS: u64 = 10;
@@ -44,7 +49,11 @@ pub struct About {
 pub struct Course {
     about: About,
     posts: Vec<Post>,
+    /// Limits of dirty pages, as the course began, then those of cgroups: each device is under one of all.
     groups: Vec<Group>,
+    /// By device, which limit of dirty pages is turned where no cgroup's is.
+    homes: Vec<usize>,
+    cgroups: Option<Cgroups>,
     eyes: Box<dyn Eyes>,
     make_law: MakeLaw,
     teller: Teller,
@@ -66,8 +75,10 @@ pub struct Parts {
     pub about: About,
     /// The devices.
     pub posts: Vec<Post>,
-    /// Their limits.
+    /// Their limits of dirty pages.
     pub groups: Vec<Group>,
+    /// How cgroups are throttled, where that is allowed.
+    pub cgroups: Option<Cgroups>,
     /// What looks.
     pub eyes: Box<dyn Eyes>,
     /// Makes laws.
@@ -86,13 +97,18 @@ impl Course {
     /// Begins: one look, which counts for nothing, and a first state.
     pub fn begin(parts: Parts) -> Course {
         let now = Moment::now();
-        let Parts { about, posts, groups, mut eyes, make_law, teller, history, board, manager } = parts;
+        let Parts { about, posts, groups, cgroups, mut eyes, make_law, teller, history, board, manager } =
+            parts;
         eyes.look(now);
         let pages = history.then(|| Pages::new(posts.len()));
+        let of_post = |at| groups.iter().position(|group| group.posts.contains(&at)).unwrap_or(0);
+        let homes = (0..posts.len()).map(of_post).collect();
         Course {
             about,
             posts,
             groups,
+            homes,
+            cgroups,
             eyes,
             make_law,
             teller,
@@ -157,9 +173,11 @@ impl Course {
             group.look();
         }
         self.notice_who_is_there(&seen, at_ms);
+        self.choose_limits(&mut seen, Time { now_ns: now.awake_ns, elapsed_ns }, at_ms);
         for at in 0..self.groups.len() {
             self.guard(at, &mut seen, now, elapsed_ns, at_ms);
         }
+        self.leave_cgroups_that_are_gone(at_ms);
         self.manager.beat();
         if self.looks.is_multiple_of(LOOKS) {
             self.end_second(now, at_ms);
@@ -177,6 +195,9 @@ impl Course {
     /// Devices that went, and those that came back.
     fn notice_who_is_there(&mut self, seen: &[Option<Seen>], at_ms: u64) {
         for (at, seen) in seen.iter().enumerate() {
+            if seen.is_none() && self.cgroup_of(at).is_some() {
+                self.go_home(at, at_ms, "the device is gone");
+            }
             let was_there = self.posts[at].is_there;
             let alone = self.groups.iter().position(|group| group.of_device && group.posts.contains(&at));
             match seen {
@@ -228,6 +249,8 @@ impl Course {
         let members = group.posts.clone();
         let wishes = members.iter().filter_map(|post| self.posts[*post].wish);
         let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat());
+        let is_of_cgroup = at >= self.first_of_cgroups();
+        let effect = effect.filter(|effect| !is_of_cgroup || *effect != Effect::Gone);
         if effect == Some(Effect::Gone) {
             // Whatever has its name now is another device.
             members.iter().for_each(|post| self.posts[*post].is_there = false);
@@ -399,8 +422,16 @@ impl Course {
             devices: devices.into_iter().map(|(_, device)| device).collect(),
             decisions: self.decisions.clone(),
             cost: self.meter.read(now.awake_ns),
-            remarks: self.eyes.remarks(),
+            remarks: self.remarks(),
         }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let why_not = |(at, post): (usize, &Post)| {
+            let why = self.cgroups.as_ref()?.choose.why_not(at)?;
+            Some(format!("{}: bulk writers go past the page cache, but {why}", post.name))
+        };
+        self.eyes.remarks().into_iter().chain(self.posts.iter().enumerate().filter_map(why_not)).collect()
     }
 
     /// Puts back what was found, then tells the rest. The last state, and what could not be put back.

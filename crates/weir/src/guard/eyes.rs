@@ -32,6 +32,9 @@ pub trait Eyes {
     /// A look at every device, in the order in which they were named; `None` for one that is gone.
     fn look(&mut self, now: Moment) -> Vec<Option<Seen>>;
 
+    /// Processes that are to be protected, as far as they are known.
+    fn protected(&self) -> Vec<u32>;
+
     /// What is lacking, and what is lost by it, in sentences.
     fn remarks(&self) -> Vec<String>;
 }
@@ -98,6 +101,10 @@ impl Eyes for Machine {
             Some(Seen { number, sensor: sight.sensor, syncs: sight.syncs, bulk: sight.bulk, flow })
         };
         self.watched.iter_mut().zip(sights).map(seen).collect()
+    }
+
+    fn protected(&self) -> Vec<u32> {
+        self.senses.protected()
     }
 
     fn remarks(&self) -> Vec<String> {

@@ -114,6 +114,11 @@ impl Group {
         }
     }
 
+    /// Whether the limit is there and in the guard's hand, or was and is left alone.
+    pub fn is_there(&self) -> bool {
+        self.turn.is_some()
+    }
+
     /// The device that it holds is gone: so is the limit.
     pub fn let_go(&mut self) {
         self.turn = None;

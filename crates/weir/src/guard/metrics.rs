@@ -44,9 +44,13 @@ fn own_cost(page: &mut Page, state: &State) {
 }
 
 fn limits(page: &mut Page, devices: &[DeviceState]) {
-    page.each("weir_guard_limit_bytes", "bytes", "Limit of dirty pages in force.", devices, |device| {
-        Some(device.second.limit_bytes)
-    });
+    page.each(
+        "weir_guard_limit_bytes",
+        "bytes",
+        "Limit in force: of dirty pages, or of what a cgroup may write in a tenth of a second.",
+        devices,
+        |device| Some(device.second.limit_bytes),
+    );
     page.each("weir_guard_limit_saved_bytes", "bytes", "Limit that was found.", devices, |device| {
         Some(device.saved_bytes)
     });

@@ -22,6 +22,7 @@ mod subject;
 mod tell;
 #[cfg(test)]
 mod testing;
+mod throttle;
 
 pub use log::sentence;
 pub use start::begin;

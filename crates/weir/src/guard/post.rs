@@ -13,11 +13,18 @@ use super::second::Gather;
 pub trait Law {
     /// What to do now.
     fn step(&mut self, sample: &Sample) -> Decision;
+
+    /// Another limit is turned from now on: of a cgroup, or of dirty pages.
+    fn change_lever(&mut self, of_cgroup: bool);
 }
 
 impl Law for Guard {
     fn step(&mut self, sample: &Sample) -> Decision {
         Guard::step(self, sample)
+    }
+
+    fn change_lever(&mut self, of_cgroup: bool) {
+        Guard::change_lever(self, of_cgroup);
     }
 }
 
@@ -69,6 +76,12 @@ impl Post {
         (self.number, self.law, self.is_there, self.wish) = (number, law, true, None);
         self.gather = Gather::default();
         self.not_taken = None;
+    }
+
+    /// Another limit is turned from now on, of a cgroup or of dirty pages: nothing is asked of it yet.
+    pub fn change_lever(&mut self, of_cgroup: bool) {
+        self.wish = None;
+        self.law.change_lever(of_cgroup);
     }
 
     /// Takes in a look and asks the law.

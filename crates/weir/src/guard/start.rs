@@ -6,7 +6,7 @@ use weir_core::control::{Guard, Limits, Parameters};
 use weir_host::Host;
 use weir_host::knob::{Governor, Journal, KnobError, Lever, recover_stale};
 
-use super::course::{About, Course, Parts, rfc3339};
+use super::course::{About, Cgroups, Course, Parts, rfc3339};
 use super::eyes::{Eyes, Machine};
 use super::group::{Group, Take};
 use super::hand::{Shadow, Turn};
@@ -17,16 +17,20 @@ use super::post::{Law, Post};
 use super::scribe::Scribe;
 use super::subject::{self, Subject};
 use super::tell::Teller;
+use super::throttle::Throttles;
 use crate::cmd::knobs::{failed, root_or, the_journal};
 use crate::failure::Lacking;
 use crate::session::{Ran, Session};
-use crate::settings::guard::{GuardSettings, LeverChoice};
+use crate::settings::guard::{GuardSettings, LeverChoice, May};
 use crate::store::Store;
 
 /// The least limit, however fast the device and however few its processors.
 const FLOOR_BYTES: u64 = 1 << 20;
 /// Each processor may dirty so much before the kernel looks: 16 pages of 4 KiB (mm/percpu_counter), in two counters.
 const FLOOR_OF_PROCESSOR: u64 = 2 * 16 * 4096;
+
+/// A cgroup may write at least this in a tenth of a second: a megabyte a second.
+const FLOOR_OF_CGROUP: u64 = 100_000;
 
 /// A course about to run.
 pub struct Begun {
@@ -87,6 +91,10 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
         about,
         posts,
         groups: groups.into_iter().map(|(group, _)| group).collect(),
+        cgroups: settings
+            .may
+            .contains(&May::Cgroup)
+            .then(|| cgroups(&host, &journal, settings, subjects.len())),
         eyes: Box::new(eyes),
         make_law: Box::new(make_law),
         teller,
@@ -155,9 +163,20 @@ fn groups(
     levers.into_iter().map(group).collect()
 }
 
+/// How cgroups of bulk writers are throttled.
+fn cgroups(host: &Host, journal: &Journal, settings: &GuardSettings, devices: usize) -> Cgroups {
+    let (choose, shadow) = (Box::new(Throttles::new(host, devices)), settings.shadow);
+    let (host, journal) = (host.clone(), journal.clone());
+    let take = move |lever: Lever, post: usize| {
+        let take = take(host.clone(), journal.clone(), lever.clone(), shadow);
+        Group::begin(lever.to_string(), true, vec![post], shadow, take)
+    };
+    Cgroups { choose, take: Box::new(take) }
+}
+
 fn take(host: Host, journal: Journal, lever: Lever, shadow: bool) -> Take {
     Box::new(move || -> Result<Box<dyn Turn>, KnobError> {
-        let floor_bytes = floor();
+        let floor_bytes = if matches!(lever, Lever::Cgroup(_)) { FLOOR_OF_CGROUP } else { floor() };
         if shadow {
             // Where the kernel does not say, there is no room to turn anything in.
             let saved_bytes = host.vm_settings().dirty_threshold_bytes.unwrap_or(floor_bytes);

@@ -19,8 +19,8 @@ use crate::weir::{Ended, Running, Weir, ended};
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A device, and folders of the guard that nobody else has.
-struct Bench {
-    weir: Weir,
+pub struct Bench {
+    pub weir: Weir,
     folder: TempDir,
     device: LoopDevice,
 }
@@ -38,18 +38,27 @@ impl Bench {
             "write_iops=500",
             "write_bps=20000000",
         ]);
-        Some(Bench { weir: Weir::alone(), folder: tempfile::tempdir().unwrap(), device })
+        Some(Bench::on(device))
     }
 
-    fn name(&self) -> String {
+    pub fn on(device: LoopDevice) -> Bench {
+        Bench { weir: Weir::alone(), folder: tempfile::tempdir().unwrap(), device }
+    }
+
+    pub fn name(&self) -> String {
         self.device.device().file_name().unwrap().to_string_lossy().into_owned()
     }
 
     /// `weir ARGUMENTS`, with `MNT` for where the device is mounted.
     fn command(&self, arguments: &str) -> Command {
+        self.wrapped(&[], arguments)
+    }
+
+    /// The same as the last words of another command.
+    pub fn wrapped(&self, wrapper: &[&str], arguments: &str) -> Command {
         let arguments = arguments.replace("MNT", &self.device.mount().to_string_lossy());
         let words: Vec<&str> = arguments.split(' ').collect();
-        let mut command = self.weir.command(self.folder.path(), &words);
+        let mut command = self.weir.wrapped(wrapper, self.folder.path(), &words);
         command.env("WEIR_JOURNAL", self.folder.path().join("journal"));
         command.env("WEIR_RUN", self.folder.path().join("run"));
         command.env_remove("NOTIFY_SOCKET");
@@ -77,7 +86,7 @@ impl Bench {
     }
 
     /// A guard that has begun.
-    fn guard(&self, more: &str) -> Running {
+    pub fn guard(&self, more: &str) -> Running {
         let lever = self.lever();
         let command = self.command(format!("guard run MNT --lever {lever} {more}").trim());
         let running = Weir::started(command, |_| true);
@@ -86,20 +95,29 @@ impl Bench {
     }
 
     /// What a running guard says.
-    fn state(&self) -> Option<Value> {
+    pub fn state(&self) -> Option<Value> {
         let run = self.run("guard status --json");
         (run.code == 0).then(|| serde_json::from_str(&run.stdout).unwrap())
     }
 
+    /// Small writes, each synced, for as long as the value lives.
+    pub fn commits(&self) -> Running {
+        self.begin(
+            &[],
+            "--direct=false --size 8M --rw randwrite --block 4k --sync-every 1 --threads 2",
+            9 << 20,
+        )
+    }
+
+    /// A load of weir's own as the last words of another command, once so much is written: more than fills its files.
+    pub fn begin(&self, wrapper: &[&str], typed: &str, written: u64) -> Running {
+        let typed = format!("bench --dir MNT --engine psync --duration 10m {typed}");
+        Weir::started(self.wrapped(wrapper, &typed), |activity| activity.written > written)
+    }
+
     /// Small writes, each synced, and a bulk writer beside them, for as long as the value lives.
     fn load(&self) -> [Running; 2] {
-        let begin = |typed: &str, written: u64| {
-            let typed = format!("bench --dir MNT --direct=false --engine psync --duration 10m {typed}");
-            Weir::started(self.command(&typed), |activity| activity.written > written)
-        };
-        // Past the filling of their files.
-        let commits = begin("--size 8M --rw randwrite --block 4k --sync-every 1 --threads 2", 9 << 20);
-        [commits, begin("--size 64M --rw write --block 1M", 80 << 20)]
+        [self.commits(), self.begin(&[], "--direct=false --size 64M --rw write --block 1M", 80 << 20)]
     }
 
     /// A guard that holds a limit, and what it guards against.
@@ -126,7 +144,7 @@ impl Bench {
         limits
     }
 
-    fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
+    pub fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
         let until = Instant::now() + PATIENCE;
         while !is_so() {
             assert!(Instant::now() < until, "never: {what}; {:?}", self.state());
@@ -134,7 +152,7 @@ impl Bench {
         }
     }
 
-    fn journaled(&self) -> usize {
+    pub fn journaled(&self) -> usize {
         let files = fs::read_dir(self.folder.path().join("journal")).into_iter().flatten().flatten();
         files.filter(|file| file.path().extension().is_some_and(|ending| ending == "json")).count()
     }
@@ -148,14 +166,14 @@ impl Drop for Bench {
 }
 
 /// Ends a load in order: it takes its files along.
-fn end(load: [Running; 2]) {
+pub fn end<const N: usize>(load: [Running; N]) {
     for mut writer in load {
         writer.signal("TERM");
         assert_eq!(writer.finish().code, 143);
     }
 }
 
-fn contains(text: &str, parts: &[&str]) {
+pub fn contains(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }

@@ -13,6 +13,7 @@ mod db_server;
 mod doctor;
 mod faults;
 mod guard;
+mod guard_cgroup;
 mod guard_install;
 mod guard_simulate;
 mod honesty;

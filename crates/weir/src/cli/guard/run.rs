@@ -6,7 +6,7 @@ use clap::{ValueEnum, ValueHint};
 use weir_core::control::LatencyTarget;
 use weir_core::units::Nanos;
 
-use crate::settings::guard::{LeverChoice, MetricsAt, Protected, SensorChoice, latency_target, share};
+use crate::settings::guard::{LeverChoice, May, MetricsAt, Protected, SensorChoice, latency_target, share};
 
 const NOTES: &str = "\
 Begin with --shadow: it decides and logs, and touches nothing.
@@ -43,6 +43,9 @@ pub struct Args {
     /// What is turned [default: auto]
     #[arg(long, value_name = "LEVER")]
     pub lever: Option<LeverChoice>,
+    /// What else it may turn where that helps more. Repeatable [default: nothing]
+    #[arg(long, value_name = "WHAT")]
+    pub may: Vec<May>,
     /// Where latencies come from [default: auto]
     #[arg(long, value_name = "SENSOR")]
     pub sensor: Option<SensorChoice>,

@@ -6,17 +6,20 @@ use std::rc::Rc;
 
 use weir_core::control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
 use weir_core::target::DeviceNumber;
-use weir_host::knob::{KnobError, Move};
+use weir_host::knob::{KnobError, Lever, Move};
 
+use super::super::group::Take;
 use super::super::hand::{Shadow, Turn};
 use super::super::log::sentence;
 use super::super::scribe::Scribe;
+use super::super::throttle::{Choose, Switch};
 use super::*;
 use crate::cli::guard::run::Format;
 
 const SAVED: u64 = 4_000_000_000;
 const FLOOR: u64 = 4_000_000;
 const LOOK_NS: u64 = 100_000_000;
+const PROTECTED: u32 = 77;
 
 /// A limit, and what becomes of it.
 #[derive(Default)]
@@ -72,6 +75,7 @@ impl Turn for Hand {
 struct Script {
     next: VecDeque<(Action, Branch)>,
     made: usize,
+    changed: Vec<bool>,
 }
 
 struct Scripted(Rc<RefCell<Script>>);
@@ -83,6 +87,35 @@ impl Law for Scripted {
             weir_core::control::Inputs { limit_bytes: sample.limits.now_bytes, ..Default::default() };
         let mood = if action == Action::Release { Mood::Released } else { Mood::Holding };
         Decision { at_ns: sample.at_ns, action, branch, inputs, mood }
+    }
+
+    fn change_lever(&mut self, of_cgroup: bool) {
+        self.0.borrow_mut().changed.push(of_cgroup);
+    }
+}
+
+/// What is said of cgroups next.
+struct Chosen(Rc<RefCell<Option<Switch>>>);
+
+impl Choose for Chosen {
+    fn look(
+        &mut self,
+        _at: usize,
+        _seen: &mut Seen,
+        _limits: Limits,
+        _time: Time,
+        protected: &dyn Fn() -> Vec<u32>,
+    ) -> Option<Switch> {
+        assert_eq!(protected(), [PROTECTED]);
+        self.0.borrow_mut().take()
+    }
+
+    fn is_back(&mut self, _at: usize) {}
+
+    fn is_refused(&mut self, _at: usize, _why: &str) {}
+
+    fn why_not(&self, _at: usize) -> Option<&str> {
+        None
     }
 }
 
@@ -101,6 +134,10 @@ impl Eyes for Looks {
         self.0.borrow().iter().enumerate().map(|(at, there)| there.then(|| seen(at))).collect()
     }
 
+    fn protected(&self) -> Vec<u32> {
+        vec![PROTECTED]
+    }
+
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
@@ -110,6 +147,9 @@ impl Eyes for Looks {
 struct Stage {
     course: Course,
     knob: Rc<RefCell<Knob>>,
+    /// The limit of a cgroup.
+    throttle: Rc<RefCell<Knob>>,
+    chosen: Rc<RefCell<Option<Switch>>>,
     script: Rc<RefCell<Script>>,
     there: Rc<RefCell<Vec<bool>>>,
     now: Moment,
@@ -125,15 +165,18 @@ impl Stage {
             laws.borrow_mut().made += 1;
             Box::new(Scripted(laws.clone()))
         };
-        let take = move || -> Result<Box<dyn Turn>, KnobError> {
-            hands.borrow_mut().taken += 1;
-            Ok(Box::new(Hand(hands.clone())))
+        let take = take(hands);
+        let throttle = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
+        let chosen = Rc::new(RefCell::new(None));
+        let of_cgroup = throttle.clone();
+        let take_cgroup = move |lever: Lever, post: usize| {
+            Group::begin(lever.to_string(), true, vec![post], false, super::tests::take(of_cgroup.clone()))
         };
         let posts =
             (0..devices).map(|at| Post::new(&format!("loop{at}"), DeviceNumber::default(), make_law()));
         let posts = posts.collect();
         let all = (0..devices).collect();
-        let group = Group::begin("knob".to_string(), of_device, all, false, Box::new(take)).unwrap();
+        let group = Group::begin("knob".to_string(), of_device, all, false, take).unwrap();
         let scribe = Scribe::start(None, Box::new(|_| anyhow::bail!("no history here"))).unwrap();
         let course = Course::begin(Parts {
             about: About {
@@ -148,6 +191,7 @@ impl Stage {
             },
             posts,
             groups: vec![group],
+            cgroups: Some(Cgroups { choose: Box::new(Chosen(chosen.clone())), take: Box::new(take_cgroup) }),
             eyes: Box::new(Looks(there.clone())),
             make_law: Box::new(make_law),
             teller: Teller::new(scribe, Format::Text, false),
@@ -156,7 +200,7 @@ impl Stage {
             manager: Manager::of_environment(),
         });
         let now = course.last;
-        Stage { course, knob, script, there, now }
+        Stage { course, knob, throttle, chosen, script, there, now }
     }
 
     /// One look, a tenth of a second later, at which the laws say this in turn.
@@ -175,6 +219,14 @@ impl Stage {
     fn told(&mut self) -> Vec<String> {
         std::mem::take(&mut self.course.decisions).iter().map(sentence).collect()
     }
+}
+
+/// Takes this limit in hand.
+fn take(knob: Rc<RefCell<Knob>>) -> Take {
+    Box::new(move || -> Result<Box<dyn Turn>, KnobError> {
+        knob.borrow_mut().taken += 1;
+        Ok(Box::new(Hand(knob.clone())))
+    })
 }
 
 const KEEP: (Action, Branch) = (Action::Keep, Branch::Steady);
@@ -269,6 +321,63 @@ fn a_device_that_was_swapped_is_another_one() {
         stage.look(&[KEEP]);
     }
     assert_eq!((stage.told(), stage.knob.borrow().taken), (vec!["loop0: the device is back".to_string()], 2));
+}
+
+/// What is turned for a device.
+fn lever(stage: &mut Stage, device: usize) -> String {
+    stage.course.state(stage.now, 0).devices[device].lever.clone()
+}
+
+#[test]
+fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
+    let mut stage = Stage::new(2, false);
+    stage.look(&[set(20), set(30)]);
+    assert_eq!(stage.done(), ["set 20"]);
+    stage.told();
+    let knob: weir_core::knob::KnobName = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
+    let of_cgroup =
+        || Switch::Cgroup { lever: Lever::Cgroup(knob.clone()), why: "dd is past it".to_string() };
+    *stage.chosen.borrow_mut() = Some(of_cgroup());
+    // The other device's limit is what is left of the shared one.
+    stage.look(&[KEEP, set(9)]);
+    assert_eq!(
+        (stage.done(), stage.throttle.borrow().done.clone()),
+        (vec!["set 30".into()], vec!["set 9".into()])
+    );
+    let turns = "loop0: turns cgroup:/backup/io.max/7:0/wbps (in a tenth of a second): dd is past it";
+    assert!(stage.told().contains(&turns.to_string()));
+    assert_eq!(lever(&mut stage, 0), "cgroup:/backup/io.max/7:0/wbps (in a tenth of a second)");
+    assert_eq!(
+        (lever(&mut stage, 1), stage.script.borrow().changed.clone()),
+        ("knob".to_string(), vec![true])
+    );
+    *stage.chosen.borrow_mut() = Some(Switch::Back { why: "it ended".to_string() });
+    stage.look(&[KEEP, set(5)]);
+    assert_eq!(
+        (stage.done(), stage.throttle.borrow().done.last().cloned()),
+        (vec!["set 5".into()], Some("stop".into()))
+    );
+    assert!(stage.told().contains(&"loop0: turns knob again: it ended".to_string()));
+    assert_eq!(
+        (lever(&mut stage, 0), stage.script.borrow().changed.clone()),
+        ("knob".to_string(), vec![true, false])
+    );
+    // It goes while it is turned: the device has not.
+    *stage.chosen.borrow_mut() = Some(of_cgroup());
+    stage.look(&[KEEP, set(9)]);
+    stage.told();
+    stage.throttle.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
+    stage.look(&[KEEP, KEEP]);
+    assert_eq!(stage.told(), ["loop0: turns knob again: the cgroup is gone"]);
+    assert_eq!((lever(&mut stage, 0), stage.throttle.borrow().taken), ("knob".to_string(), 2));
+    // The device goes with a cgroup's limit in hand.
+    *stage.chosen.borrow_mut() = Some(of_cgroup());
+    stage.look(&[KEEP, KEEP]);
+    stage.told();
+    stage.there.borrow_mut()[0] = false;
+    stage.look(&[KEEP]);
+    assert_eq!(stage.told(), ["loop0: turns knob again: the device is gone", "loop0: the device is gone"]);
+    assert_eq!(stage.throttle.borrow().done.last().cloned(), Some("stop".into()));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use self::manifest::Piece;
 use self::unit::Needs;
-use crate::settings::guard::{GuardSettings, MetricsAt, print};
+use crate::settings::guard::{GuardSettings, May, MetricsAt, print};
 
 /// Where the dashboard lies unless it is asked for elsewhere.
 pub const SHARE: &str = "/usr/local/share/weir";
@@ -39,6 +39,7 @@ fn needs(settings: &GuardSettings, program: &Path) -> Needs {
     Needs {
         program: program.to_path_buf(),
         port: tcp,
+        cgroups: settings.may.contains(&May::Cgroup),
         for_others: tcp && settings.metrics_for_others,
         folders: socket.into_iter().chain(log).filter(|folder| !own(folder)).collect(),
     }
@@ -106,6 +107,12 @@ mod tests {
         let text = &texts(&loopback)[2];
         assert!(text.contains("AF_UNIX AF_INET AF_INET6\nIPAddressDeny=any\n"), "{text}");
         assert!(text.contains(" -/var/log/db\n"), "{text}");
+        let cgroups = GuardSettings { may: vec![May::Cgroup], ..settings() };
+        let [config, _, unit] = &texts(&cgroups)[..] else { panic!() };
+        assert!(
+            config.contains("may = [\"cgroup\"]\n") && unit.contains(" -/sys/fs/cgroup\n"),
+            "{config}{unit}"
+        );
         let others =
             GuardSettings { metrics: "0.0.0.0:9750".parse().ok(), metrics_for_others: true, ..settings() };
         assert!(!texts(&others)[2].contains("IPAddressDeny"));

@@ -18,6 +18,8 @@ pub struct Needs {
     pub port: bool,
     /// That port is not only for this machine.
     pub for_others: bool,
+    /// It turns limits of cgroups.
+    pub cgroups: bool,
     /// Folders that its log or its metrics' socket lie in.
     pub folders: Vec<PathBuf>,
 }
@@ -27,17 +29,21 @@ pub struct Needs {
 /// belong to root.
 const CAPABILITIES: [&str; 4] = ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"];
 
-/// The unit. Everything is read-only but the dirty limits, the devices' shares of them, and weir's own folders.
+/// The unit. Everything is read-only but the dirty limits, the devices' shares of them, cgroups where it may turn those,
+/// and weir's own folders.
 pub fn text(needs: &Needs) -> String {
     let program = word(&needs.program.display().to_string());
     // What /sys/class/bdi points at.
     let mut writable = vec![PathBuf::from("/proc/sys/vm"), PathBuf::from("/sys/devices/virtual/bdi")];
+    writable.extend(needs.cgroups.then(|| PathBuf::from("/sys/fs/cgroup")));
     writable.extend(needs.folders.iter().cloned());
     // What is not there, such as a folder not yet mounted, must not keep the service from starting.
     let optional = |path: &PathBuf| word(&format!("-{}", path.display()));
     let writable = writable.iter().map(optional).collect::<Vec<_>>().join(" ");
     let capabilities = CAPABILITIES.join(" ");
     let families = if needs.port { "AF_UNIX AF_INET AF_INET6" } else { "AF_UNIX" };
+    // It would make all of them read-only, whatever else is said of them.
+    let protect_cgroups = if needs.cgroups { "no" } else { "yes" };
     let addresses = if needs.for_others { "" } else { "IPAddressDeny=any\nIPAddressAllow=localhost\n" };
     format!(
         "\
@@ -81,7 +87,7 @@ ProtectHome=read-only
 PrivateTmp=yes
 DevicePolicy=closed
 ProtectKernelTunables=yes
-ProtectControlGroups=yes
+ProtectControlGroups={protect_cgroups}
 ProtectKernelModules=yes
 ProtectKernelLogs=yes
 ProtectClock=yes
@@ -170,6 +176,10 @@ mod tests {
         assert_eq!(unit["Service.IPAddressAllow"], ["localhost"]);
         let writable = &unit["Service.ReadWritePaths"][0];
         assert!(writable.ends_with(" \"-/srv/my log\" -/srv/100%%"), "{writable}");
+        let unit = parsed(&text(&Needs { cgroups: true, ..needs() }));
+        assert_eq!(unit["Service.ProtectControlGroups"], ["no"]);
+        let writable = &unit["Service.ReadWritePaths"][0];
+        assert!(writable.ends_with(" -/sys/fs/cgroup"), "{writable}");
         let unit = parsed(&text(&Needs { port: true, for_others: true, ..needs() }));
         assert!(!unit.contains_key("Service.IPAddressDeny"));
     }

@@ -58,6 +58,12 @@ mod with {
             devices.iter().map(sight).collect()
         }
 
+        /// Processes that are to be protected: those that have synced, and those that were named.
+        pub fn protected(&self) -> Vec<u32> {
+            let named = whose::processes(&self.protect, in_groups);
+            named.into_iter().chain(self.session.protected().iter().copied()).collect()
+        }
+
         /// Whom it cannot find.
         pub fn remark(&self) -> Option<String> {
             if !self.session.knows_writers() {
@@ -166,6 +172,11 @@ mod without {
 
         /// Never asked for.
         pub fn look(&mut self, _devices: &[Watched], _now_ns: u64) -> Vec<Sight> {
+            match *self {}
+        }
+
+        /// Never asked for.
+        pub fn protected(&self) -> Vec<u32> {
             match *self {}
         }
 

@@ -116,6 +116,14 @@ impl Senses {
         }
     }
 
+    /// Processes that are to be protected, as far as the source tells processes apart.
+    pub fn protected(&self) -> Vec<u32> {
+        match &self.source {
+            Source::Kernel(syscalls) => syscalls.protected(),
+            Source::Own(_) => Vec::new(),
+        }
+    }
+
     /// A device that was away has come back, perhaps with another number.
     pub fn moved(&mut self, at: usize, number: DeviceNumber) {
         if let Some(device) = self.devices.get_mut(at) {

@@ -11,13 +11,14 @@ use weir_core::units::Nanos;
 use super::{GuardSettings, LeverChoice, MetricsAt, Protected, SensorChoice, latency_target, share};
 
 /// The keys, in the order in which they are printed.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "devices",
     "target-p99",
     "keep",
     "protect",
     "shadow",
     "lever",
+    "may",
     "sensor",
     "metrics",
     "metrics-for-others",
@@ -70,6 +71,7 @@ fn set(settings: &mut GuardSettings, key: &str, value: &DeValue<'_>) -> Result<(
             let found = all.into_iter().find(|choice| choice.name() == word);
             settings.lever = found.ok_or_else(|| format!("`{word}` is none of auto, vm and bdi"))?;
         }
+        "may" => settings.may = list(value)?,
         "sensor" => {
             let word = text(value)?;
             let found = SensorChoice::ALL.into_iter().find(|choice| choice.name() == word);
@@ -135,6 +137,10 @@ pub fn print(settings: &GuardSettings) -> String {
     );
     line("shadow", settings.shadow.to_string());
     line("lever", quoted(settings.lever.name()));
+    if !settings.may.is_empty() {
+        let may: Vec<String> = settings.may.iter().map(|may| may.name().to_string()).collect();
+        line("may", quoted_list(&may));
+    }
     line("sensor", quoted(settings.sensor.name()));
     if let Some(metrics) = &settings.metrics {
         line("metrics", quoted(&metrics.to_string()));

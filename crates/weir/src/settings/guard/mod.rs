@@ -32,6 +32,8 @@ pub struct GuardSettings {
     pub shadow: bool,
     /// What is turned.
     pub lever: LeverChoice,
+    /// What else may be.
+    pub may: Vec<May>,
     /// Where latencies come from.
     pub sensor: SensorChoice,
     /// Where metrics are offered.
@@ -56,6 +58,7 @@ impl Default for GuardSettings {
             protect: Vec::new(),
             shadow: false,
             lever: LeverChoice::Auto,
+            may: Vec::new(),
             sensor: SensorChoice::Auto,
             metrics: None,
             metrics_for_others: false,
@@ -140,6 +143,33 @@ impl LeverChoice {
             LeverChoice::Auto => "auto",
             LeverChoice::Vm => "vm",
             LeverChoice::Bdi => "bdi",
+        }
+    }
+}
+
+/// What the guard turns only where it is allowed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum May {
+    /// What the cgroup of a bulk writer that goes past the page cache may write to the device
+    Cgroup,
+}
+
+impl May {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            May::Cgroup => "cgroup",
+        }
+    }
+}
+
+impl FromStr for May {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<May, String> {
+        match text {
+            "cgroup" => Ok(May::Cgroup),
+            _ => Err(format!("`{text}` is nothing that may be allowed; `cgroup` is")),
         }
     }
 }
@@ -276,6 +306,9 @@ fn lay_over(settings: &mut GuardSettings, args: &Args) {
     settings.target.p99 = args.target_p99.unwrap_or(settings.target.p99);
     settings.target.keep = args.keep.unwrap_or(settings.target.keep);
     settings.lever = args.lever.unwrap_or(settings.lever);
+    if !args.may.is_empty() {
+        settings.may = args.may.clone();
+    }
     settings.sensor = args.sensor.unwrap_or(settings.sensor);
     settings.shadow |= args.shadow;
     settings.metrics = args.metrics.clone().or(settings.metrics.take());

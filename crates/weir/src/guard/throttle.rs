@@ -1,0 +1,447 @@
+//! Whether a throttle of their cgroup is to hold a device's bulk writers in place of a limit of dirty pages: where they go
+//! past the page cache, no such limit does.
+
+use std::collections::HashMap;
+
+use weir_core::control::bypass::{Lodging, Sender, Throttled, Traffic, Watch, alone};
+use weir_core::control::{Limits, Writer};
+use weir_core::knob::KnobName;
+use weir_core::target::DeviceNumber;
+use weir_host::knob::Lever;
+use weir_host::{Host, IoCgroup};
+
+use super::eyes::Seen;
+
+/// It is judged so often: who writes is told no more often than that.
+const JUDGE_EVERY_NS: u64 = 1_000_000_000;
+/// A cgroup that has written nothing for so long gets its limit back, and is found anew when it writes again.
+const IDLE_NS: u64 = 30_000_000_000;
+/// A cgroup that a throttle does not hold is left alone for so long.
+const SPARED_NS: u64 = 600_000_000_000;
+
+/// What follows from a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Switch {
+    /// From now on this limit of a cgroup is turned.
+    Cgroup {
+        /// It.
+        lever: Lever,
+        /// What speaks for it, as a part of a sentence.
+        why: String,
+    },
+    /// From now on the limit of dirty pages is turned again.
+    Back {
+        /// Why.
+        why: String,
+    },
+    /// Bulk writers go past the page cache, and the limit of dirty pages is turned all the same.
+    Not {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What chooses between the limits of a device.
+pub trait Choose {
+    /// Takes in a look at the device `at`, adds to it what a throttle does to bulk writers, and says what follows.
+    /// `limits` are of the limit that is turned now, `protected` tells the processes that must not be throttled.
+    fn look(
+        &mut self,
+        at: usize,
+        seen: &mut Seen,
+        limits: Limits,
+        time: Time,
+        protected: &dyn Fn() -> Vec<u32>,
+    ) -> Option<Switch>;
+
+    /// The limit of dirty pages is turned again, whatever was said last.
+    fn is_back(&mut self, at: usize);
+
+    /// The cgroup's limit that was to be turned cannot be taken in hand; says why.
+    fn is_refused(&mut self, at: usize, why: &str);
+
+    /// Why bulk writers that go past the page cache are not throttled, if that is so.
+    fn why_not(&self, at: usize) -> Option<&str>;
+}
+
+/// When a look was, and how long after the one before.
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    /// Of the clock that is never set.
+    pub now_ns: u64,
+    /// Since the look before.
+    pub elapsed_ns: u64,
+}
+
+/// Chooses by what the kernel says of devices, processes and cgroups.
+pub struct Throttles {
+    host: Host,
+    devices: Vec<Device>,
+}
+
+#[derive(Default)]
+struct Device {
+    watch: Watch,
+    /// Whether a process writes past the page cache, by number, as of when that was judged last.
+    direct: HashMap<u32, bool>,
+    judged_ns: u64,
+    held: Option<Held>,
+    why_not: Option<String>,
+    spared: Option<Spared>,
+}
+
+/// A cgroup that is left alone.
+struct Spared {
+    group: IoCgroup,
+    until_ns: u64,
+    why: String,
+}
+
+/// A cgroup whose limit is turned.
+struct Held {
+    group: IoCgroup,
+    /// Whether a process is in it, by number: those that wrote in the last seconds.
+    members: HashMap<u32, bool>,
+    throttled: Throttled,
+}
+
+impl Throttles {
+    /// For so many devices.
+    pub fn new(host: &Host, devices: usize) -> Throttles {
+        Throttles { host: host.clone(), devices: (0..devices).map(|_| Device::default()).collect() }
+    }
+}
+
+impl Choose for Throttles {
+    fn look(
+        &mut self,
+        at: usize,
+        seen: &mut Seen,
+        limits: Limits,
+        time: Time,
+        protected: &dyn Fn() -> Vec<u32>,
+    ) -> Option<Switch> {
+        let (host, device) = (&self.host, &mut self.devices[at]);
+        device.watch(host, seen, time.elapsed_ns);
+        if let Some(held) = &mut device.held {
+            held.look(host, seen, limits, time.elapsed_ns);
+        }
+        if time.now_ns < device.judged_ns + JUDGE_EVERY_NS {
+            return None;
+        }
+        device.judged_ns = time.now_ns;
+        device.direct.clear();
+        if device.held.is_some() { device.stay(host, protected) } else { device.find(host, seen, protected) }
+    }
+
+    fn is_back(&mut self, at: usize) {
+        self.devices[at].held = None;
+    }
+
+    fn is_refused(&mut self, at: usize, why: &str) {
+        self.devices[at].spare(why);
+    }
+
+    fn why_not(&self, at: usize) -> Option<&str> {
+        self.devices[at].why_not.as_deref()
+    }
+}
+
+impl Device {
+    fn watch(&mut self, host: &Host, seen: &Seen, elapsed_ns: u64) {
+        let direct = &mut self.direct;
+        let sender = |writer: &Writer| {
+            let is_direct = *direct.entry(writer.pid).or_insert_with(|| host.writes_directly(writer.pid));
+            Sender { writer: writer.clone(), is_direct }
+        };
+        let writers = seen.bulk.writers.iter().map(sender).collect();
+        self.watch.push(Traffic { elapsed_ns, written_bytes: seen.flow.written_bytes, writers });
+    }
+
+    /// Looks for a cgroup to throttle.
+    fn find(&mut self, host: &Host, seen: &Seen, protected: &dyn Fn() -> Vec<u32>) -> Option<Switch> {
+        if !self.watch.is_past_the_page_cache() {
+            self.why_not = None;
+            return None;
+        }
+        let now_ns = self.judged_ns;
+        self.spared = self.spared.take().filter(|spared| now_ns < spared.until_ns);
+        match self.choose(host, seen.number, &protected()) {
+            Ok((comm, group, knob)) => {
+                self.held = Some(Held { group, members: HashMap::new(), throttled: Throttled::default() });
+                self.why_not = None;
+                let why = format!("{comm} writes past the page cache, and no limit of dirty pages holds it");
+                Some(Switch::Cgroup { lever: Lever::Cgroup(knob), why })
+            }
+            Err(why) if self.why_not.as_ref() == Some(&why) => None,
+            Err(why) => {
+                self.why_not = Some(why.clone());
+                Some(Switch::Not { why })
+            }
+        }
+    }
+
+    /// The cgroup of the bulk writers, with the name of one and the limit to turn; or why there is none.
+    fn choose(
+        &self,
+        host: &Host,
+        number: DeviceNumber,
+        protected: &[u32],
+    ) -> Result<(String, IoCgroup, KnobName), String> {
+        let writers = self.watch.writers().into_iter();
+        let found: Vec<(Writer, Option<(IoCgroup, KnobName)>)> = writers
+            .filter(|writer| host.name_of(writer.pid).is_some())
+            .map(|writer| {
+                let group = host.io_cgroup_of(writer.pid);
+                // A limit that could not be journaled is none.
+                let with_limit = group.and_then(|group| group.write_limit(number).map(|knob| (group, knob)));
+                (writer, with_limit)
+            })
+            .collect();
+        let lodging = |(group, _): &(IoCgroup, KnobName)| Lodging {
+            path: group.path().to_string(),
+            is_root: group.is_root(),
+            // Of the root nothing more has to be known.
+            shared_with: (!group.is_root()).then(|| shared_with(host, group, protected)).flatten(),
+        };
+        let lodgings: Vec<(Writer, Option<Lodging>)> =
+            found.iter().map(|(writer, group)| (writer.clone(), group.as_ref().map(lodging))).collect();
+        alone(&lodgings)?;
+        let Some((Writer { comm, .. }, Some((group, knob)))) = found.into_iter().next() else {
+            return Err("who wrote has ended".to_string());
+        };
+        match self.spared.as_ref().filter(|spared| spared.group == group) {
+            Some(spared) => Err(spared.why.clone()),
+            None => Ok((comm, group, knob)),
+        }
+    }
+
+    /// Leaves the cgroup that is held, or was to be, alone for a time.
+    fn spare(&mut self, why: &str) {
+        let until_ns = self.judged_ns + SPARED_NS;
+        self.spared =
+            self.held.take().map(|held| Spared { group: held.group, until_ns, why: why.to_string() });
+    }
+
+    /// Whether the cgroup is to be throttled on.
+    fn stay(&mut self, host: &Host, protected: &dyn Fn() -> Vec<u32>) -> Option<Switch> {
+        let held = self.held.as_mut()?;
+        let path = held.group.path();
+        let is_member = |pid: u32| held.members.get(&pid).copied().unwrap_or(false);
+        let why = if let Some(other) = shared_with(host, &held.group, &protected()) {
+            format!("{other} is in the cgroup {path} now")
+        } else if held.throttled.escapes() {
+            let why = format!("no throttle of the cgroup {path} holds them");
+            self.spare(&why);
+            return Some(Switch::Back { why });
+        } else if held.throttled.idle_ns() >= IDLE_NS {
+            format!("the cgroup {path} writes no more")
+        } else if self.watch.is_flooded_by_others(is_member) {
+            format!("others than the cgroup {path} write more now")
+        } else {
+            let writers = self.watch.writers();
+            held.members.retain(|pid, _| writers.iter().any(|writer| writer.pid == *pid));
+            return None;
+        };
+        Some(Switch::Back { why })
+    }
+}
+
+impl Held {
+    fn look(&mut self, host: &Host, seen: &mut Seen, limits: Limits, elapsed_ns: u64) {
+        let group = &self.group;
+        let mut is_member = |pid: u32| {
+            let ask = || host.io_cgroup_of(pid).is_some_and(|other| other == *group);
+            *self.members.entry(pid).or_insert_with(ask)
+        };
+        let sent =
+            seen.bulk.writers.iter().filter(|writer| is_member(writer.pid)).map(|writer| writer.bytes).sum();
+        let in_force = (limits.now_bytes < limits.saved_bytes).then_some(limits.now_bytes);
+        self.throttled.push(elapsed_ns, sent, in_force);
+        self.throttled.tell(&mut seen.bulk, elapsed_ns);
+    }
+}
+
+/// Somebody in the cgroup who must not be throttled, by name: the protected, and the guard itself.
+fn shared_with(host: &Host, group: &IoCgroup, protected: &[u32]) -> Option<String> {
+    let counts = |pid: &u32| protected.contains(pid) || *pid == std::process::id();
+    let pid = host.processes_in(group).into_iter().find(counts)?;
+    Some(host.name_of(pid).unwrap_or(format!("process {pid}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use weir_core::control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
+
+    use super::*;
+
+    const LOOK_NS: u64 = 100_000_000;
+    const MB: u64 = 1_000_000;
+    /// Flags of open(2), in octal: O_WRONLY, and with O_DIRECT.
+    const BUFFERED: &str = "0100001";
+    const DIRECT: &str = "0140001";
+    const SAVED: u64 = 1000 * MB;
+    /// Processes: a writer, a database, another writer.
+    const DD: u32 = 4_000_007;
+    const DATABASE: u32 = 4_000_008;
+    const CP: u32 = 4_000_009;
+
+    /// A machine of a few files, with a device and what looks at it.
+    struct Stage {
+        folder: tempfile::TempDir,
+        throttles: Throttles,
+        now_ns: u64,
+        limit_bytes: u64,
+    }
+
+    impl Stage {
+        /// With cgroup version 1, or 2.
+        fn new(version: u8) -> Stage {
+            let folder = tempfile::tempdir().unwrap();
+            let host = Host::at(folder.path());
+            let throttles = Throttles::new(&host, 1);
+            let stage = Stage { folder, throttles, now_ns: 0, limit_bytes: SAVED };
+            let mount = match version {
+                1 => "38 31 0:35 / /sys/fs/cgroup rw - cgroup cgroup rw,blkio",
+                _ => "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
+            };
+            stage.set("/proc/self/mountinfo", mount);
+            for (pid, comm, group) in [(DD, "dd", "backup"), (DATABASE, "mariadbd", "db"), (CP, "cp", "copy")]
+            {
+                stage.set(&format!("/proc/{pid}/comm"), comm);
+                let line = if version == 1 { format!("7:blkio:/{group}") } else { format!("0::/{group}") };
+                stage.set(&format!("/proc/{pid}/cgroup"), &line);
+                stage.set(&format!("/sys/fs/cgroup/{group}/cgroup.procs"), &pid.to_string());
+                stage.set(&format!("/sys/fs/cgroup/{group}/io.max"), "");
+                stage.open(pid, DIRECT);
+            }
+            stage
+        }
+
+        /// Has a process a file open with these flags.
+        fn open(&self, pid: u32, flags: &str) {
+            self.set(&format!("/proc/{pid}/fdinfo/5"), &format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t9\n"));
+        }
+
+        fn set(&self, path: &str, text: &str) {
+            let file = self.folder.path().join(path.trim_start_matches('/'));
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+
+        /// Looks for so many seconds, with bytes a look of each writer; what was said.
+        fn look(&mut self, seconds: u64, writers: &[(u32, u64)]) -> Vec<Switch> {
+            let mut said = Vec::new();
+            for _ in 0..10 * seconds {
+                self.now_ns += LOOK_NS;
+                let writer = |(pid, bytes): &(u32, u64)| {
+                    let comm = if *pid == DD { "dd" } else { "cp" };
+                    Writer { pid: *pid, comm: comm.to_string(), bytes: *bytes }
+                };
+                let mut seen = Seen {
+                    number: DeviceNumber { major: 7, minor: 0 },
+                    sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
+                    syncs: Syncs::default(),
+                    bulk: Bulk { writers: writers.iter().map(writer).collect(), ..Bulk::default() },
+                    flow: DeviceFlow { written_bytes: 20 * MB, ..DeviceFlow::default() },
+                };
+                let limits = Limits { now_bytes: self.limit_bytes, saved_bytes: SAVED, floor_bytes: MB / 10 };
+                let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
+                said.extend(self.throttles.look(0, &mut seen, limits, time, &|| vec![DATABASE]));
+                // What the course does with it.
+                if matches!(said.last(), Some(Switch::Back { .. })) {
+                    self.throttles.is_back(0);
+                    self.limit_bytes = SAVED;
+                }
+            }
+            said
+        }
+
+        /// A machine whose writer is throttled to a megabyte in a tenth of a second.
+        fn throttled() -> Stage {
+            let mut stage = Stage::new(1);
+            assert!(matches!(stage.look(4, &[(DD, 20 * MB)])[..], [Switch::Cgroup { .. }]));
+            stage.limit_bytes = MB;
+            stage
+        }
+    }
+
+    /// Why what was said last was said.
+    fn why(said: &[Switch]) -> &str {
+        match said {
+            [Switch::Cgroup { why, .. } | Switch::Back { why } | Switch::Not { why }] => why,
+            _ => panic!("{said:?}"),
+        }
+    }
+
+    #[test]
+    fn the_cgroup_of_a_writer_past_the_page_cache_is_found_in_both_hierarchies() {
+        for (version, knob) in
+            [(1, "cgroup:/backup/blkio.throttle.write_bps_device/7:0"), (2, "cgroup:/backup/io.max/7:0/wbps")]
+        {
+            let mut stage = Stage::new(version);
+            stage.open(DD, BUFFERED);
+            assert_eq!(stage.look(10, &[(DD, 20 * MB)]), [], "into the page cache");
+            stage.open(DD, DIRECT);
+            let said = stage.look(5, &[(DD, 20 * MB)]);
+            assert!(why(&said).contains("dd writes past the page cache"), "{said:?}");
+            let [Switch::Cgroup { lever, .. }] = &said[..] else { panic!("{said:?}") };
+            assert_eq!(*lever, Lever::Cgroup(knob.parse().unwrap()));
+        }
+    }
+
+    #[test]
+    fn who_cannot_be_throttled_alone_is_left_alone_and_that_is_said_once() {
+        for (files, writers, says) in [
+            (
+                &[("/sys/fs/cgroup/backup/cgroup.procs", format!("{DD}\n{DATABASE}"))][..],
+                &[(DD, 20 * MB)][..],
+                "dd shares its cgroup /backup with mariadbd: it cannot be throttled alone",
+            ),
+            (
+                &[("/sys/fs/cgroup/backup/cgroup.procs", std::process::id().to_string())],
+                &[(DD, 20 * MB)],
+                "dd shares its cgroup /backup with process",
+            ),
+            (&[], &[(DD, 10 * MB), (CP, 10 * MB)], "dd and cp are not in one cgroup"),
+            (&[("/proc/4000007/cgroup", "7:blkio:/".to_string())], &[(DD, 20 * MB)], "is in the root cgroup"),
+            (&[("/proc/4000007/cgroup", "7:blkio:/a b".to_string())], &[(DD, 20 * MB)], "offers no limit"),
+        ] {
+            let mut stage = Stage::new(1);
+            files.iter().for_each(|(path, text)| stage.set(path, text));
+            let said = stage.look(9, writers);
+            assert!(matches!(said[..], [Switch::Not { .. }]) && why(&said).contains(says), "{said:?}");
+            assert_eq!(stage.throttles.why_not(0), Some(why(&said)));
+            [DD, CP].iter().for_each(|pid| stage.open(*pid, BUFFERED));
+            stage.look(5, writers);
+            assert_eq!(stage.throttles.why_not(0), None, "nobody goes past the page cache any more");
+        }
+    }
+
+    #[test]
+    fn a_throttle_ends_when_it_is_not_the_right_one_any_more() {
+        let held = &[(DD, MB)][..];
+        assert_eq!(Stage::throttled().look(60, held), [], "it is held");
+        let mut stage = Stage::throttled();
+        let said = stage.look(30, &[(DD, 20 * MB)]);
+        assert_eq!(said.len(), 2, "it is not tried again: {said:?}");
+        assert!(why(&said[..1]).contains("no throttle of the cgroup /backup holds them"), "{said:?}");
+        assert!(matches!(said[1], Switch::Not { .. }) && why(&said[1..]) == why(&said[..1]), "{said:?}");
+        let mut stage = Stage::throttled();
+        stage.throttles.is_refused(0, "it is in other hands");
+        assert_eq!(why(&stage.look(30, &[(DD, 20 * MB)])), "it is in other hands", "said once");
+        let mut stage = Stage::throttled();
+        assert_eq!(stage.look(25, &[]), [], "it may come back");
+        assert!(why(&stage.look(10, &[])).contains("/backup writes no more"));
+        let mut stage = Stage::throttled();
+        stage.look(5, held);
+        stage.open(CP, BUFFERED);
+        assert!(why(&stage.look(4, &[(DD, MB), (CP, 20 * MB)])).contains("others than the cgroup"));
+        let mut stage = Stage::throttled();
+        stage.look(5, held);
+        stage.set("/sys/fs/cgroup/backup/cgroup.procs", &format!("{DD}\n{DATABASE}"));
+        assert!(why(&stage.look(1, held)).contains("mariadbd is in the cgroup /backup now"));
+    }
+}
