@@ -80,13 +80,17 @@ impl Binaries {
         let mut looked = vec![own.to_path_buf(), linked.parent().unwrap_or(own).to_path_buf()];
         looked.extend(["../bin", "../scripts"].map(|near| own.join(near)));
         looked.extend(folders(flavour));
-        // MariaDB's is a script, which Debian packs apart from one of its helpers.
-        let helpers: &[&str] = if flavour == Flavour::Mariadb { &["my_print_defaults"] } else { names };
-        match (first_of(names, &looked), first_of(helpers, &looked)) {
-            (Some(initialiser), Some(_)) => Ok(Binaries { server, initialiser, version }),
-            (None, _) => Err(SandboxError::NotInstalled { flavour, names: names.join(" and "), looked }),
-            (_, None) => Err(SandboxError::NotInstalled { flavour, names: helpers.join(" and "), looked }),
+        let find = |names: &[&str]| {
+            let absent =
+                || SandboxError::NotInstalled { flavour, names: names.join(" and "), looked: looked.clone() };
+            first_of(names, &looked).ok_or_else(absent)
+        };
+        let initialiser = find(names)?;
+        if flavour == Flavour::Mariadb {
+            // A script, which Debian packs apart from one of its helpers.
+            find(&["my_print_defaults"])?;
         }
+        Ok(Binaries { server, initialiser, version })
     }
 }
 

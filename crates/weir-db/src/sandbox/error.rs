@@ -8,7 +8,7 @@ use super::Flavour;
 /// Why a throw-away server could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// No server is installed.
+    /// No server is installed, or not all of it.
     #[error("no {flavour} server is installed, or not all of it: looked for {names} in {}", folders(.looked))]
     NotInstalled {
         /// Whose.

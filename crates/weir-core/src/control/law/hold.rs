@@ -440,8 +440,8 @@ impl Guard {
             regime.cap(bytes, point.delivered, now, &self.parameters);
             if steep {
                 self.rate.was_full_at(point.delivered);
-                // Where syncs have tipped over, bulk writers get all that the device gives: where less comes out than a moment ago,
-                // it is something else.
+                // Where syncs have tipped over, bulk writers get all that the device gives: where less comes out than a
+                // moment ago, it is something else.
                 let slower = self.rate.delivered_change().is_some_and(|ratio| ratio < SLOWER);
                 let low = self.low(sample);
                 let tip = self.regimes.current().filter(|_| !slower);
