@@ -84,7 +84,7 @@ pub struct KindRecord {
 }
 
 /// One connection's share of a run.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionRecord {
     /// Transactions finished.
     pub transactions: u64,

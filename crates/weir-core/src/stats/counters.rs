@@ -132,6 +132,11 @@ impl Totals {
         }
     }
 
+    /// How many latencies were counted.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
     /// The latencies and the amount counted between `earlier` and now. Sum and amount are exact; minimum and maximum
     /// are exact if nothing was counted before, else within a bucket (0.1 %).
     pub fn since(&self, earlier: &Totals) -> (Histogram, u64) {

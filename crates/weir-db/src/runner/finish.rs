@@ -90,9 +90,12 @@ fn ignored(sums: &Sums, base: &Sums) -> BTreeMap<String, u64> {
 fn connections(running: &Running, seen: &Seen) -> Vec<ConnectionRecord> {
     let seats = running.shared.book.seats.iter().zip(&seen.base_seats);
     seats
-        .map(|(seat, base)| ConnectionRecord {
-            transactions: seat.transactions.load(Relaxed) - base.0,
-            busy_ns: seat.busy_ns.load(Relaxed) - base.1,
+        .map(|(seat, base)| {
+            let share = seat.share();
+            ConnectionRecord {
+                transactions: share.transactions - base.transactions,
+                busy_ns: share.busy_ns - base.busy_ns,
+            }
         })
         .collect()
 }

@@ -4,8 +4,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use weir_core::oltp::Kind;
+use weir_core::oltp::record::ConnectionRecord;
 use weir_core::result::intervals::{Intervals, between};
 use weir_core::result::record::{Interval, Note};
+use weir_core::stats::counters::Totals;
 
 use super::clock::{now_ns, process_cpu_ns, sleep_until_ns};
 use super::gate::lock;
@@ -21,8 +23,8 @@ const LOOK_NS: u64 = 20_000_000;
 pub struct Seen {
     /// Counts when measuring began.
     pub base: Sums,
-    /// Each connection's transactions and time in them when measuring began.
-    pub base_seats: Vec<(u64, u64)>,
+    /// What each connection had done when measuring began.
+    pub base_seats: Vec<ConnectionRecord>,
     /// Finished intervals.
     pub intervals: Intervals<Kind>,
     /// CPU clocks when measuring began: process user, process system, machine.
@@ -41,6 +43,26 @@ pub struct Seen {
 
 /// Process user, process system, machine; ns.
 pub type Cpu = (u64, u64, Option<u64>);
+
+/// What each connection had done at a moment between two looks at them, at which they had `counted` transactions
+/// together: they go on while their counts are read, and their shares are to add up to what was counted.
+fn shares_of(
+    counted: u64,
+    mut before: Vec<ConnectionRecord>,
+    after: &[ConnectionRecord],
+) -> Vec<ConnectionRecord> {
+    let mut missing = counted.saturating_sub(before.iter().map(|share| share.transactions).sum());
+    for (share, after) in before.iter_mut().zip(after) {
+        let ended = after.transactions - share.transactions;
+        let taken = ended.min(missing);
+        if taken > 0 {
+            share.transactions += taken;
+            share.busy_ns += (after.busy_ns - share.busy_ns) / ended * taken;
+            missing -= taken;
+        }
+    }
+    before
+}
 
 /// What changes from one look to the next.
 struct Watch<'a> {
@@ -123,12 +145,14 @@ impl Watch<'_> {
         self.seen.base_cpu = self.cpu();
         let seats = &self.running.shared.book.seats;
         if self.running.shared.spec.warmup.0 == 0 {
-            self.seen.base_seats = vec![(0, 0); seats.len()];
+            self.seen.base_seats = vec![ConnectionRecord::default(); seats.len()];
             return;
         }
-        self.seen.base_seats =
-            seats.iter().map(|seat| (seat.transactions.load(Relaxed), seat.busy_ns.load(Relaxed))).collect();
+        let shares = || seats.iter().map(SeatCounters::share).collect::<Vec<_>>();
+        let before = shares();
         self.seen.base = self.running.shared.book.sums();
+        let counted = self.seen.base.kinds.get(&Kind::Transaction).map_or(0, Totals::count);
+        self.seen.base_seats = shares_of(counted, before, &shares());
         self.last = self.seen.base.clone();
         self.running.measure_from_ns = now;
         self.last_ns = now;
@@ -226,5 +250,22 @@ impl Watch<'_> {
 
     fn note(&mut self, key: &str, text: String) {
         self.seen.notes.push(Note { key: key.to_string(), text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_what_was_counted_between_two_looks() {
+        let shares = |of: [(u64, u64); 3]| {
+            of.map(|(transactions, busy_ns)| ConnectionRecord { transactions, busy_ns }).to_vec()
+        };
+        let (before, after) =
+            (shares([(10, 100), (5, 50), (7, 70)]), shares([(12, 140), (5, 90), (10, 100)]));
+        assert_eq!(shares_of(22, before.clone(), &after), before);
+        assert_eq!(shares_of(25, before.clone(), &after), shares([(12, 140), (5, 50), (8, 80)]));
+        assert_eq!(shares_of(27, before, &after), shares([(12, 140), (5, 50), (10, 100)]));
     }
 }

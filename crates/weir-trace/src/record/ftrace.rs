@@ -29,7 +29,8 @@ pub struct Ftrace {
     pipes: Vec<File>,
     journal: Journal,
     disks: Vec<String>,
-    named: HashSet<u32>,
+    /// By CPU: each one's stream is read by itself, and tells a thread's name before its first record.
+    named: Vec<HashSet<u32>>,
     buffer: Vec<u8>,
     /// Events that found a buffer full.
     pub dropped_by_cpu: Vec<u64>,
@@ -45,7 +46,7 @@ impl Ftrace {
             pipes: Vec::new(),
             journal,
             disks: disks.to_vec(),
-            named: HashSet::new(),
+            named: vec![HashSet::new(); cpus],
             buffer: vec![0; 64 << 10],
             dropped_by_cpu: vec![0; cpus],
             mount,
@@ -140,24 +141,26 @@ impl Ftrace {
     /// Passes on the records in the buffer; between them the tracer tells in words what it lost.
     fn records(&mut self, cpu: usize, length: usize, sink: &mut Sink) -> u64 {
         let bytes = &self.buffer[..length];
+        let named = &mut self.named[cpu];
         let (mut from, mut at, mut names) = (0, 0, Vec::new());
         let mut events = 0;
         while at < length {
             if let Some(record) = Record::of(&bytes[at..]) {
-                if self.named.len() < THREADS_MAX && self.named.insert(record.pid) {
+                if named.len() < THREADS_MAX && named.insert(record.pid) {
                     name(record.pid, cpu, self.mount.root(), &mut names);
                 }
                 at += record.bytes;
                 continue;
             }
+            sink.blktrace_records(cpu, &std::mem::take(&mut names));
             events += sink.blktrace_records(cpu, &bytes[from..at]);
             let (skipped, lost) = lost(&bytes[at..]);
             self.dropped_by_cpu[cpu] += lost;
             at += skipped;
             from = at;
         }
-        events += sink.blktrace_records(cpu, &bytes[from..at]);
         sink.blktrace_records(cpu, &names);
+        events += sink.blktrace_records(cpu, &bytes[from..at]);
         events
     }
 }

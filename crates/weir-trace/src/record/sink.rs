@@ -124,7 +124,9 @@ impl Sink {
                 let mut blocks = Vec::new();
                 fill(&mut blocks);
                 // What this very process wrote is no recording with faults.
-                let _ = reader.decode(&blocks, &mut ToBlktrace { portions: &mut self.portions, writers });
+                let mut out = ToBlktrace::new(&mut self.portions, writers);
+                let _ = reader.decode(&blocks, &mut out);
+                out.names_without_event();
             }
         }
     }
@@ -181,7 +183,9 @@ impl Sink {
     pub fn finish(mut self, end: End) -> Ended {
         let mut lost = 0;
         if let Form::Blktrace { reader, writers } = &mut self.form {
-            let _ = reader.finish(&[], &mut ToBlktrace { portions: &mut self.portions, writers });
+            let mut out = ToBlktrace::new(&mut self.portions, writers);
+            let _ = reader.finish(&[], &mut out);
+            out.names_without_event();
         }
         for portion in self.portions {
             let bytes = portion.bytes.len() as u64;
@@ -214,21 +218,41 @@ impl Sink {
 struct ToBlktrace<'a> {
     portions: &'a mut [Portion],
     writers: &'a mut [BlktraceWriter],
+    /// Each file is read by itself: a thread's name stands in that of its next event, before it.
+    names: Vec<Item>,
+}
+
+impl<'a> ToBlktrace<'a> {
+    fn new(portions: &'a mut [Portion], writers: &'a mut [BlktraceWriter]) -> ToBlktrace<'a> {
+        ToBlktrace { portions, writers, names: Vec::new() }
+    }
+
+    /// Those whose next event comes later, if ever.
+    fn names_without_event(&mut self) {
+        if let (Some(portion), Some(writer)) = (self.portions.first_mut(), self.writers.first_mut()) {
+            self.names.drain(..).for_each(|name| writer.item(&name, &Event::default(), &mut portion.bytes));
+        }
+    }
 }
 
 impl Out for ToBlktrace<'_> {
     fn event(&mut self, event: Event) {
         let cpu = event.cpu as usize;
         if let (Some(portion), Some(writer)) = (self.portions.get_mut(cpu), self.writers.get_mut(cpu)) {
+            self.names.retain(|name| {
+                let is_its = matches!(name, Item::Process { pid, .. } if *pid == event.pid);
+                if is_its {
+                    writer.item(name, &Event { cpu: event.cpu, ..Event::default() }, &mut portion.bytes);
+                }
+                !is_its
+            });
             portion.events += u64::from(writer.event(&event, &mut portion.bytes));
         }
     }
 
     fn item(&mut self, item: Item) {
-        if let (Item::Process { .. }, Some(portion), Some(writer)) =
-            (&item, self.portions.first_mut(), self.writers.first_mut())
-        {
-            writer.item(&item, &Event::default(), &mut portion.bytes);
+        if let Item::Process { .. } = item {
+            self.names.push(item);
         }
     }
 }

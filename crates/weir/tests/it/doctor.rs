@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::lab::{LoopDevice, dirty_limits, root_or_say};
+use crate::lab::{DirtyLimits, LoopDevice, dirty_limits, root_or_say};
 use crate::weir::{Weir, files_under};
 
 /// The shortest examination, without a flood.
@@ -132,7 +132,9 @@ fn root_a_flood_is_survived_and_the_dirty_limit_comes_back() {
         return;
     }
     let weir = Weir::alone();
-    let device = LoopDevice::create(&["size=5G", "fs=xfs", "write_iops=1000", "write_bps=100000000"]);
+    let device = LoopDevice::create(&["size=5G", "fs=xfs", "write_iops=1000", "write_bps=50000000"]);
+    // Reached within seconds, also where other programs leave the bulk writer little of a processor.
+    let _limits = DirtyLimits::set(200_000_000);
     let before = dirty_limits();
     let mount = device.mount();
     let ended = weir.run(

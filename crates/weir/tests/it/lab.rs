@@ -19,6 +19,34 @@ pub fn dirty_limits() -> [String; 4] {
         .map(|name| fs::read_to_string(format!("/proc/sys/vm/{name}")).unwrap())
 }
 
+/// The kernel's dirty limits as they were, which come back when the value is dropped.
+pub struct DirtyLimits([String; 4]);
+
+impl DirtyLimits {
+    /// Writers wait from so many dirty bytes on, and write-back starts at half of them.
+    pub fn set(bytes: u64) -> DirtyLimits {
+        let before = DirtyLimits(dirty_limits());
+        fs::write("/proc/sys/vm/dirty_bytes", bytes.to_string()).unwrap();
+        fs::write("/proc/sys/vm/dirty_background_bytes", (bytes / 2).to_string()).unwrap();
+        before
+    }
+}
+
+impl Drop for DirtyLimits {
+    fn drop(&mut self) {
+        // Writing one way of saying a limit clears the other.
+        for (pair, names) in
+            self.0.chunks(2).zip([["bytes", "ratio"], ["background_bytes", "background_ratio"]])
+        {
+            let said = usize::from(pair[0].trim() == "0");
+            let file = format!("/proc/sys/vm/dirty_{}", names[said]);
+            if let Err(error) = fs::write(&file, pair[said].trim()) {
+                let _ = writeln!(io::stderr(), "{file} could not be put back: {error}");
+            }
+        }
+    }
+}
+
 /// CAP_SYS_ADMIN, as a bit of `CapEff` (capability.h): containers take it from root.
 const SYS_ADMIN: u64 = 1 << 21;
 

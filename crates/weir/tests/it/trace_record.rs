@@ -76,7 +76,11 @@ fn root_every_source_and_form_records_what_a_load_did() {
         let setting = Setting::new(&[]);
         let form: &[&str] = if blktrace { &["--out", "a", "--blktrace"] } else { &["--out", "a.weirtrace"] };
         let options = [form, &["--source", source]].concat();
-        let command = format!("{}; exit 7", setting.load(300));
+        // It waits with a pipe full, so that its I/Os are taken in several rounds and its name comes before them all.
+        let node = setting.node();
+        let command = format!(
+            "dd if={node} bs=4k count=300 iflag=direct status=none | (sleep 0.3; cat >/dev/null); exit 7"
+        );
         let ended = setting.record(&options, &command);
         let context = format!("{source}, blktrace {blktrace}: {ended:?}");
         assert_eq!(ended.code, 7, "the command's own: {context}");
