@@ -12,10 +12,16 @@ type Step = (Action, Branch);
 /// Who writes is told late: until a flood has lasted so long, the share of the protected is that of the time before.
 const WRITERS_TOLD_NS: u64 = SECOND_NS * 3 / 2;
 
+/// Where a limit goes up to what held before, it goes so far at once, and on from there as long as syncs bear it. At one
+/// and the same limit a device that serves in slices leaves syncs their rate, or takes half of it, for seconds: that
+/// hangs on who came first when the limit rose, and bulk writers that come in at once come first.
+const FIRST_STEP: f64 = 0.5;
 /// Of the rate at which syncs lost too much: beyond it the limit is raised with care.
 const NEARLY_FULL: f64 = 0.85;
 /// A step that is just more than the same limit again.
 const SMALL_STEP: f64 = 1.2;
+/// So many times what bulk writers get while syncs pause is raised with care, too.
+const PLENTY: f64 = 2.0;
 /// Below this share of what it delivered a moment ago, a device delivers less.
 const SLOWER: f64 = 0.75;
 /// And above this multiple of it, one that had become slower is faster again: a limit made for the slow one holds it back.
@@ -95,7 +101,7 @@ impl Guard {
         let start = self.regimes.current().map(|regime| regime.concurrency);
         let start = self.start(sample, start.unwrap_or(1.0));
         let to = match good {
-            Some(good) => good,
+            Some(good) => good.min(limit.max((good as f64 * FIRST_STEP) as u64)),
             None => start,
         };
         if arriving && self.mood == super::Mood::Holding && limit < to {
@@ -397,6 +403,10 @@ impl Guard {
         if self.rate.full().is_some_and(|full| point.delivered > NEARLY_FULL * full) {
             most = most.min(SMALL_STEP);
         }
+        // What keeps the device busy through a pause is enough: beyond, more brings little and may cost all.
+        if limit as f64 > PLENTY * best * self.parameters.pause_room_ns as f64 / 1e9 {
+            most = most.min(SMALL_STEP);
+        }
         if let Some(before) = before.filter(|before| before.bytes < limit && !same(before.bytes, limit)) {
             // Where more dirty pages no longer bring as much more to the device, it is nearly full: the next step leads
             // no further than that.
@@ -446,7 +456,8 @@ impl Guard {
                 let low = self.low(sample);
                 let tip = self.regimes.current().filter(|_| !slower);
                 let tip = tip.and_then(|regime| regime.tip(point.bytes, low, &self.parameters));
-                if let Some(back) = tip {
+                if let Some(good) = tip {
+                    let back = (good as f64 * FIRST_STEP) as u64;
                     return self.stay_low(sample, Branch::Tip, self.parameters.tip_ns, back);
                 }
             }

@@ -17,8 +17,8 @@ const TAIL_SHARE: f64 = 0.01;
 /// slices, as throttled ones do, lets one sync in each slice wait for the next. A few more of them turn the percentile
 /// from a fraction of the target into a multiple of it, and say nothing about all others.
 const CLIFF_SHARE: f64 = 0.3 * TAIL_SHARE;
-/// There, so many times as many may be over it.
-const CLIFF_TIMES: f64 = 2.0;
+/// There, so many times as many may be over it: what that costs them shows in their rate, which is held all the same.
+const CLIFF_TIMES: f64 = 3.0;
 
 /// How one half of the target stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +182,7 @@ mod tests {
         // (of 10,000 undisturbed, of 10,000 now, by the idle percentile, by one that somebody set)
         let cases = [
             (70, 70, State::Good, State::Good),
-            (70, 120, State::Close, State::Bad),
+            (70, 180, State::Close, State::Bad),
             (70, 300, State::Bad, State::Bad),
             // Nothing waits undisturbed: what does now was made to.
             (0, 120, State::Bad, State::Bad),

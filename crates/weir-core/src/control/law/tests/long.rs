@@ -144,13 +144,14 @@ fn a_flood_is_settled_in_seconds_and_stays_settled() {
         let mean = kept.iter().sum::<f64>() / kept.len() as f64;
         assert!(mean > 0.88, "{threads} threads, {kind:?}: {mean}");
         assert!(delivered > 0.5 * 251e6, "{threads} threads, {kind:?}: {delivered}");
-        // Amplitude of the limit once settled: within a factor of two of its middle nine seconds of ten.
+        // Amplitude of the limit once settled: within a factor of two of its middle eight seconds of ten. The others are
+        // stays at the floor after which it goes back in steps.
         let late = &limits[20..];
         let mut sorted = late.to_vec();
         sorted.sort_by(f64::total_cmp);
         let middle = sorted[sorted.len() / 2];
         let near = late.iter().filter(|limit| (middle / 2.0..=middle * 2.0).contains(*limit)).count();
-        assert!(near * 10 >= late.len() * 9, "{threads} threads, {kind:?}: {late:?}");
+        assert!(near * 10 >= late.len() * 8, "{threads} threads, {kind:?}: {late:?}");
     }
 }
 
