@@ -12,6 +12,9 @@ type Step = (Action, Branch);
 /// Who writes is told late: until a flood has lasted so long, the share of the protected is that of the time before.
 const WRITERS_TOLD_NS: u64 = SECOND_NS * 3 / 2;
 
+/// What a flood does in its first seconds, while the limit is still being found, is no measure of any limit: files are
+/// made, and what was let in before drains.
+const ARRIVES_NS: u64 = 4 * SECOND_NS;
 /// Where a limit goes up to what held before, it goes so far at once, and on from there as long as syncs bear it. At one
 /// and the same limit a device that serves in slices leaves syncs their rate, or takes half of it, for seconds: that
 /// hangs on who came first when the limit rose, and bulk writers that come in at once come first.
@@ -121,7 +124,7 @@ impl Guard {
         if let Some(probe) = self.probe {
             let view = self.window.since(probe.from_ns + 2 * self.parameters.look_ns);
             let hurts = view.own_share > 0.1;
-            if now < probe.until_ns && (!hurts || probe.branch == Branch::Tip) {
+            if now < probe.until_ns && (!hurts || probe.branch != Branch::Probe) {
                 return Some((Action::Keep, probe.branch));
             }
             self.probe = None;
@@ -237,15 +240,26 @@ impl Guard {
         let fast = self.rate.best();
         self.rate.drops(factor);
         self.regimes.change_speed(fast, self.rate.best());
-        self.probe = None;
         let limit = sample.limits.now_bytes;
         // What held at this speed before is better than a guess.
-        let factor = match self.regimes.current().and_then(|regime| regime.proven()) {
-            Some(good) => good as f64 / limit as f64,
-            None => factor,
+        let good = match self.regimes.current().and_then(|regime| regime.proven()) {
+            Some(good) => good.min(limit),
+            None => (limit as f64 * factor) as u64,
         };
-        (limit > sample.limits.floor_bytes && factor < 1.0)
-            .then(|| (self.lower(sample, factor), Branch::RateDrop))
+        if limit <= sample.limits.floor_bytes || same(good, limit) {
+            self.probe = None;
+            return None;
+        }
+        self.cap_here(sample);
+        if self.low(sample) >= good {
+            self.probe = None;
+            return Some((self.set(sample, good), Branch::RateDrop));
+        }
+        // What is under way was let in for a faster device, and syncs stay behind it at a limit that would hold had they
+        // come first: it drains at the floor.
+        let drain = self.rate.time_of(sample.backlog_bytes()).min(SECOND_NS);
+        let back = (good as f64 * FIRST_STEP) as u64;
+        Some(self.stay_low(sample, Branch::RateDrop, self.parameters.tip_ns + drain, back))
     }
 
     /// As fast as before it became slower: limits are again what they were.
@@ -265,12 +279,16 @@ impl Guard {
 
     /// Cuts by a factor; what was measured so far was at another limit.
     fn lower(&mut self, sample: &Sample, factor: f64) -> Action {
-        let (limit, delivered) = (sample.limits.now_bytes, self.rate.last_second());
+        self.cap_here(sample);
+        self.set(sample, (sample.limits.now_bytes as f64 * factor) as u64)
+    }
+
+    fn cap_here(&mut self, sample: &Sample) {
+        let delivered = self.rate.last_second();
         self.before = None;
         if let Some(regime) = self.regimes.current() {
-            regime.cap(limit, delivered, sample.at_ns, &self.parameters);
+            regime.cap(sample.limits.now_bytes, delivered, sample.at_ns, &self.parameters);
         }
-        self.set(sample, (limit as f64 * factor) as u64)
     }
 
     /// What the windows say.
@@ -301,7 +319,11 @@ impl Guard {
             at_ns: now,
         };
         let before = self.before.take();
+        let arrived = self.presence.bulk_since().filter(|since| now >= since + ARRIVES_NS);
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
+        if let Some(since) = arrived {
+            regime.forget(since, since + ARRIVES_NS);
+        }
         if let Some(before) = before.filter(|before| !same(before.bytes, limit)) {
             regime.learn_gain(&before, &point);
         }

@@ -181,6 +181,11 @@ impl Presence {
         self.last_bulk_ns.is_some() && now_ns.saturating_sub(self.bulk_since_ns) >= long_ns
     }
 
+    /// Since when bulk writers write, where they do.
+    pub fn bulk_since(&self) -> Option<u64> {
+        self.last_bulk_ns.map(|_| self.bulk_since_ns)
+    }
+
     /// Since when nothing disturbs the syncs, where that has lasted a second.
     pub fn undisturbed_since(&self, now_ns: u64) -> Option<u64> {
         self.quiet_since_ns.filter(|since| now_ns - since >= SECOND_NS)

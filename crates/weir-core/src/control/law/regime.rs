@@ -9,6 +9,9 @@ pub(super) use way::Way;
 
 /// Octaves within which two concurrencies want the same limit.
 const SAME_OCTAVES: f64 = 0.8;
+/// And within which one that changes is still taken for the same: a server's log writer makes one connection two every
+/// other second.
+const STAY_OCTAVES: f64 = 1.05;
 const REGIMES_MOST: usize = 12;
 /// Rates closer than this ratio are one speed of a device.
 const SAME_SPEED: f64 = 1.5;
@@ -110,12 +113,11 @@ fn octaves(concurrency: f64) -> f64 {
 impl Regimes {
     /// Goes to the regime of a concurrency, a new one if there is none near; whether that is another one than before.
     pub fn enter(&mut self, concurrency: f64, parameters: &Parameters) -> bool {
-        if self.current.is_some_and(|i| self.all[i].near(concurrency)) {
+        if self.here(concurrency) {
             return false;
         }
         let found = (0..self.all.len()).filter(|&i| self.all[i].near(concurrency)).min_by(|&a, &b| {
-            let off = |i: usize| (octaves(self.all[i].concurrency) - octaves(concurrency)).abs();
-            off(a).total_cmp(&off(b))
+            self.all[a].away(concurrency).total_cmp(&self.all[b].away(concurrency))
         });
         let index = found.unwrap_or_else(|| {
             if self.all.len() >= REGIMES_MOST {
@@ -133,9 +135,9 @@ impl Regimes {
         self.current.and_then(|i| self.all.get_mut(i))
     }
 
-    /// Whether a concurrency belongs to the current regime.
+    /// Whether a concurrency still belongs to the current regime.
     pub fn here(&self, concurrency: f64) -> bool {
-        self.current.is_some_and(|i| self.all[i].near(concurrency))
+        self.current.is_some_and(|i| self.all[i].away(concurrency) < STAY_OCTAVES)
     }
 
     /// The device, which delivered `from` bytes a second at best, delivers `to` from now on: limits are what held at
@@ -191,7 +193,12 @@ impl Regime {
     }
 
     fn near(&self, concurrency: f64) -> bool {
-        (octaves(self.concurrency) - octaves(concurrency)).abs() < SAME_OCTAVES
+        self.away(concurrency) < SAME_OCTAVES
+    }
+
+    /// Octaves between a concurrency and this one.
+    fn away(&self, concurrency: f64) -> f64 {
+        (octaves(self.concurrency) - octaves(concurrency)).abs()
     }
 
     /// Whether a limit up to this one was too high here.
@@ -291,6 +298,15 @@ impl Regime {
                 && !of_another_speed(point, &now)
         });
         self.points.push(now);
+    }
+
+    /// Forgets what was measured between two moments.
+    pub fn forget(&mut self, from_ns: u64, until_ns: u64) {
+        let between = |point: &Point| (from_ns..until_ns).contains(&point.at_ns);
+        self.points.retain(|point| !between(point));
+        if self.stuck_at.as_ref().is_some_and(between) {
+            self.unstick();
+        }
     }
 
     /// What was measured at the best limit: the least off, and of those nearly as good the one that lets most through.
