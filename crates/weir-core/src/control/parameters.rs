@@ -116,6 +116,8 @@ pub struct Parameters {
     /// How long the limit is at its floor to bring syncs back that have become slow at a limit that held: what is under
     /// way has to drain, and syncs need two slices of a throttle to take the device's writes for themselves.
     pub tip_ns: u64,
+    /// How much longer where that has not brought them back yet.
+    pub tip_more_ns: u64,
     /// A limit that held and at which syncs became slow all the same is believed to be so much lower.
     pub refute: f64,
     /// What syncs do undisturbed is averaged over so long; their tail ages by as much again tenfold.
@@ -159,6 +161,7 @@ impl Default for Parameters {
             probe_ns: SECOND * 8 / 10,
             probe_every_ns: 60 * SECOND,
             tip_ns: SECOND * 4 / 10,
+            tip_more_ns: SECOND,
             refute: 0.85,
             reference_ns: 60 * SECOND,
         }

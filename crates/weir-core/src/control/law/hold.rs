@@ -127,6 +127,10 @@ impl Guard {
             if now < probe.until_ns && (!hurts || probe.branch != Branch::Probe) {
                 return Some((Action::Keep, probe.branch));
             }
+            let patience = now < probe.until_ns + self.parameters.tip_more_ns;
+            if probe.branch != Branch::Probe && patience && !hurts && !self.is_back(sample) {
+                return Some((Action::Keep, probe.branch));
+            }
             self.probe = None;
             if view.count >= self.parameters.mean_samples && !hurts {
                 self.reference.bound(&view);
@@ -155,6 +159,13 @@ impl Guard {
         }
         regime.probed_ns = Some(now);
         Some(self.stay_low(sample, Branch::Probe, probe_ns, limit))
+    }
+
+    /// Whether syncs have the device's writes for themselves again, as the last looks show.
+    fn is_back(&self, sample: &Sample) -> bool {
+        let view = self.window.since(sample.at_ns.saturating_sub(3 * self.parameters.look_ns));
+        let verdict = judge::judge(&view, &self.reference, &self.parameters, None);
+        verdict.kept.is_none_or(|kept| kept > 0.9 * self.parameters.target.keep)
     }
 
     /// Leaves bulk writers the least for a moment.
@@ -480,7 +491,8 @@ impl Guard {
                 let tip = tip.and_then(|regime| regime.tip(point.bytes, low, &self.parameters));
                 if let Some(good) = tip {
                     let back = (good as f64 * FIRST_STEP) as u64;
-                    return self.stay_low(sample, Branch::Tip, self.parameters.tip_ns, back);
+                    let times = self.regimes.current().map_or(1, |regime| regime.tip_times());
+                    return self.stay_low(sample, Branch::Tip, times * self.parameters.tip_ns, back);
                 }
             }
         }

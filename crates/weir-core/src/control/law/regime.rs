@@ -19,8 +19,14 @@ const SAME_SPEED: f64 = 1.5;
 const SPEEDS_MOST: usize = 4;
 /// Stays at the floor that may fail to bring syncs back until a limit counts as too high.
 const TIPS_MOST: u8 = 2;
+/// The second of them is so many times as long.
+const TIP_LONGER: u64 = 3;
 /// Improvements smaller than this (of a logarithm) are none.
 const NOTICEABLE: f64 = 0.1;
+/// A limit below one that was too high, at which less than this share of what came out there comes out, is too low.
+const UNUSED: f64 = 0.6;
+/// That is believed of limits that proved too high so long ago.
+const MOMENT_NS: u64 = 3_000_000_000;
 /// Differences larger than this (of a logarithm) at one limit mean that something else has changed.
 const CHANGED: f64 = 0.4;
 /// Where no limit was found to hold the target, a loss that is larger by this (of a logarithm) than the one found there
@@ -116,9 +122,9 @@ impl Regimes {
         if self.here(concurrency) {
             return false;
         }
-        let found = (0..self.all.len()).filter(|&i| self.all[i].near(concurrency)).min_by(|&a, &b| {
-            self.all[a].away(concurrency).total_cmp(&self.all[b].away(concurrency))
-        });
+        let found = (0..self.all.len())
+            .filter(|&i| self.all[i].near(concurrency))
+            .min_by(|&a, &b| self.all[a].away(concurrency).total_cmp(&self.all[b].away(concurrency)));
         let index = found.unwrap_or_else(|| {
             if self.all.len() >= REGIMES_MOST {
                 self.all.remove(0);
@@ -215,6 +221,11 @@ impl Regime {
         }
     }
 
+    /// How many times as long the next stay at the floor is: one in a row after another was too short.
+    pub fn tip_times(&self) -> u64 {
+        if self.tips > 1 { TIP_LONGER } else { 1 }
+    }
+
     /// Syncs became slow at this limit. Where to lead it after a short stay at the floor: to where they were fast, or a
     /// little below that; `None` where no such limit is known, or where two such stays have not helped.
     pub fn tip(&mut self, bytes: u64, floor: u64, parameters: &Parameters) -> Option<u64> {
@@ -223,10 +234,10 @@ impl Regime {
             return None;
         }
         self.tips += 1;
-        let back = good.min(bytes);
-        // The second time in a row it was too near.
-        let lower = parameters.refute.powi(2 * i32::from(self.tips) - 1);
-        let back = if same(back, bytes) { (back as f64 * lower) as u64 } else { back };
+        // Lost again on the way back says that the stay was too short, and nothing of the limit it was on the way to.
+        let back = if self.tips > 1 { good } else { good.min(bytes) };
+        let back =
+            if same(back, bytes) || self.tips > 1 { (back as f64 * parameters.refute) as u64 } else { back };
         self.good = Some(back.max(floor));
         self.good.filter(|back| !same(*back, floor))
     }
@@ -369,7 +380,13 @@ impl Regime {
             return Some(good.min((from as f64 * parameters.raise_most) as u64));
         }
         let Some(ceiling) = self.ceiling else { return Some((from as f64 * factor) as u64) };
-        if ceiling.until_ns <= now_ns {
+        // Where syncs lose nothing and most of the device's rate is unused, it was not the limit that was too high but the
+        // moment: bulk writers had come first.
+        let spare = verdict.kept.is_some_and(|kept| kept > 0.5 * (1.0 + parameters.target.keep));
+        let was_moment = spare
+            && at.delivered < UNUSED * ceiling.delivered
+            && now_ns >= ceiling.until_ns.saturating_sub(ceiling.wait_ns) + MOMENT_NS;
+        if ceiling.until_ns <= now_ns || was_moment {
             // Long enough ago; a small step over it shows whether it still stands.
             if from as f64 > ceiling.bytes as f64 * parameters.settle_ratio {
                 self.ceiling = None;
