@@ -294,6 +294,7 @@ impl Guard {
         self.set(sample, (sample.limits.now_bytes as f64 * factor) as u64)
     }
 
+    /// The limit in force is too high.
     fn cap_here(&mut self, sample: &Sample) {
         let delivered = self.rate.last_second();
         self.before = None;

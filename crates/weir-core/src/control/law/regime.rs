@@ -453,4 +453,72 @@ mod tests {
         regimes.change_speed(240e6, 24e6);
         assert_eq!(good(&mut regimes), Some((Some(1_600_000), None)));
     }
+
+    fn point(bytes: u64, off: f64, delivered: f64, at_ns: u64) -> Point {
+        Point { bytes, off, kept: Some(0.93 * (-off).exp()), p99_ns: None, delivered, at_ns }
+    }
+
+    #[test]
+    fn a_log_writer_that_comes_and_goes_changes_no_regime() {
+        let parameters = Parameters::default();
+        let mut regimes = Regimes::default();
+        assert!(regimes.enter(1.0, &parameters));
+        let flapping = [2.0, 1.0, 2.0];
+        assert!(flapping.iter().all(|threads| !regimes.enter(*threads, &parameters)));
+        assert!(regimes.enter(3.0, &parameters), "three are not one");
+        assert!(!regimes.enter(2.0, &parameters), "and what is near them still belongs to them");
+        assert!(regimes.enter(1.0, &parameters), "until it is as far away");
+    }
+
+    #[test]
+    fn a_stay_at_the_floor_that_was_too_short_costs_the_limit_little() {
+        let parameters = Parameters::default();
+        let mut regime = Regime::new(1.0, parameters.gain);
+        regime.holds(20 * MB, SECOND, &parameters);
+        assert_eq!((regime.tip(20 * MB, MB, &parameters), regime.tip_times()), (Some(17 * MB), 1));
+        // Lost again on the way back, at half of it.
+        assert_eq!((regime.tip(8 * MB, MB, &parameters), regime.tip_times()), (Some(14_450_000), TIP_LONGER));
+        assert_eq!(regime.tip(7 * MB, MB, &parameters), None, "then it is the limit");
+        regime.holds(7 * MB, 2 * SECOND, &parameters);
+        assert_eq!((regime.tip(14 * MB, MB, &parameters), regime.tip_times()), (Some(11_900_000), 1));
+    }
+
+    #[test]
+    fn how_a_flood_began_is_forgotten_with_what_was_concluded_from_it() {
+        let parameters = Parameters::default();
+        let mut regime = Regime::new(10.0, parameters.gain);
+        for (number, bytes) in [(1, 8 * MB), (12, 18 * MB), (13, 4 * MB), (16, 2 * MB)] {
+            regime.note(point(bytes, 0.5, 200e6, number * SECOND), &parameters);
+        }
+        regime.stick(regime.points[2], 60 * SECOND);
+        regime.forget(12 * SECOND, 16 * SECOND);
+        let left: Vec<u64> = regime.points.iter().map(|point| point.bytes / MB).collect();
+        assert_eq!((left, regime.stuck_until_ns), (vec![8, 2], None));
+    }
+
+    #[test]
+    fn a_lost_moment_is_no_ceiling_while_the_device_is_idle() {
+        let parameters = Parameters::default();
+        let verdict = |kept| Verdict {
+            kept: Some(kept),
+            error: 0.0,
+            known: crate::control::law::Known::Seen,
+            p99_ns: None,
+            target_ns: None,
+            share: crate::control::law::judge::State::Good,
+            tail: crate::control::law::judge::State::Good,
+            tail_ratio: None,
+            off: 0.0,
+            own: false,
+        };
+        let mut regime = Regime::new(1.0, parameters.gain);
+        regime.cap(10 * MB, 250e6, SECOND, &parameters);
+        let raised = |regime: &Regime, kept, delivered, at_ns| {
+            regime.clone().raise(&point(9 * MB, 0.0, delivered, at_ns), &verdict(kept), 2.0, &parameters)
+        };
+        assert_eq!(raised(&regime, 1.0, 80e6, 3 * SECOND), None, "too soon");
+        assert_eq!(raised(&regime, 0.94, 80e6, 5 * SECOND), None, "no rate to spare");
+        assert_eq!(raised(&regime, 1.0, 200e6, 5 * SECOND), None, "little unused");
+        assert!(raised(&regime, 1.0, 80e6, 5 * SECOND).is_some_and(|to| to > 10 * MB));
+    }
 }
