@@ -32,6 +32,10 @@ const RISEN: f64 = 1.4;
 /// Of the same rate: there is nothing left that a higher limit could bring.
 const FULL: f64 = 0.97;
 
+fn first_step(good: u64) -> u64 {
+    (good as f64 * FIRST_STEP) as u64
+}
+
 impl Guard {
     /// One look beside bulk writers.
     pub(super) fn hold(&mut self, sample: &Sample, second: &View) -> Step {
@@ -104,7 +108,7 @@ impl Guard {
         let start = self.regimes.current().map(|regime| regime.concurrency);
         let start = self.start(sample, start.unwrap_or(1.0));
         let to = match good {
-            Some(good) => good.min(limit.max((good as f64 * FIRST_STEP) as u64)),
+            Some(good) => good.min(limit.max(first_step(good))),
             None => start,
         };
         if arriving && self.mood == super::Mood::Holding && limit < to {
@@ -124,11 +128,10 @@ impl Guard {
         if let Some(probe) = self.probe {
             let view = self.window.since(probe.from_ns + 2 * self.parameters.look_ns);
             let hurts = view.own_share > 0.1;
-            if now < probe.until_ns && (!hurts || probe.branch != Branch::Probe) {
-                return Some((Action::Keep, probe.branch));
-            }
-            let patience = now < probe.until_ns + self.parameters.tip_more_ns;
-            if probe.branch != Branch::Probe && patience && !hurts && !self.is_back(sample) {
+            let is_probe = probe.branch == Branch::Probe;
+            let stays = now < probe.until_ns && (!hurts || !is_probe);
+            let patience = !is_probe && !hurts && now < probe.until_ns + self.parameters.tip_more_ns;
+            if stays || (patience && !self.is_back(sample)) {
                 return Some((Action::Keep, probe.branch));
             }
             self.probe = None;
@@ -251,6 +254,7 @@ impl Guard {
         let fast = self.rate.best();
         self.rate.drops(factor);
         self.regimes.change_speed(fast, self.rate.best());
+        self.probe = None;
         let limit = sample.limits.now_bytes;
         // What held at this speed before is better than a guess.
         let good = match self.regimes.current().and_then(|regime| regime.proven()) {
@@ -258,19 +262,17 @@ impl Guard {
             None => (limit as f64 * factor) as u64,
         };
         if limit <= sample.limits.floor_bytes || same(good, limit) {
-            self.probe = None;
             return None;
         }
         self.cap_here(sample);
         if self.low(sample) >= good {
-            self.probe = None;
             return Some((self.set(sample, good), Branch::RateDrop));
         }
         // What is under way was let in for a faster device, and syncs stay behind it at a limit that would hold had they
         // come first: it drains at the floor.
         let drain = self.rate.time_of(sample.backlog_bytes()).min(SECOND_NS);
-        let back = (good as f64 * FIRST_STEP) as u64;
-        Some(self.stay_low(sample, Branch::RateDrop, self.parameters.tip_ns + drain, back))
+        let stay_ns = self.parameters.tip_ns + drain;
+        Some(self.stay_low(sample, Branch::RateDrop, stay_ns, first_step(good)))
     }
 
     /// As fast as before it became slower: limits are again what they were.
@@ -423,7 +425,7 @@ impl Guard {
         let best = self.rate.best();
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
         // Syncs that lose next to nothing say that the rate at which they once lost much is not the device's any more.
-        let spare = verdict.kept.is_some_and(|kept| kept > 0.5 * (1.0 + self.parameters.target.keep));
+        let spare = verdict.has_spare(&self.parameters);
         if !spare && self.rate.full().is_some_and(|full| point.delivered > FULL * full) {
             return (Action::Keep, self.quiet(sample));
         }
@@ -434,11 +436,10 @@ impl Guard {
         } else {
             self.parameters.raise_most
         };
-        if self.rate.full().is_some_and(|full| point.delivered > NEARLY_FULL * full) {
-            most = most.min(SMALL_STEP);
-        }
+        let nearly_full = self.rate.full().is_some_and(|full| point.delivered > NEARLY_FULL * full);
         // What keeps the device busy through a pause is enough: beyond, more brings little and may cost all.
-        if limit as f64 > PLENTY * best * self.parameters.pause_room_ns as f64 / 1e9 {
+        let plenty = limit as f64 > PLENTY * best * self.parameters.pause_room_ns as f64 / 1e9;
+        if nearly_full || plenty {
             most = most.min(SMALL_STEP);
         }
         if let Some(before) = before.filter(|before| before.bytes < limit && !same(before.bytes, limit)) {
@@ -491,9 +492,9 @@ impl Guard {
                 let tip = self.regimes.current().filter(|_| !slower);
                 let tip = tip.and_then(|regime| regime.tip(point.bytes, low, &self.parameters));
                 if let Some(good) = tip {
-                    let back = (good as f64 * FIRST_STEP) as u64;
                     let times = self.regimes.current().map_or(1, |regime| regime.tip_times());
-                    return self.stay_low(sample, Branch::Tip, times * self.parameters.tip_ns, back);
+                    let stay_ns = times * self.parameters.tip_ns;
+                    return self.stay_low(sample, Branch::Tip, stay_ns, first_step(good));
                 }
             }
         }

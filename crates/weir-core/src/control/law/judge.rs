@@ -53,6 +53,11 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    /// Whether syncs lose next to nothing.
+    pub fn has_spare(&self, parameters: &Parameters) -> bool {
+        self.kept.is_some_and(|kept| kept > 0.5 * (1.0 + parameters.target.keep))
+    }
+
     /// Both halves.
     pub fn state(&self) -> State {
         match (self.share, self.tail) {

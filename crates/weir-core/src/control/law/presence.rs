@@ -178,7 +178,7 @@ impl Presence {
 
     /// Whether bulk writers have written for so long.
     pub fn bulk_lasts(&self, now_ns: u64, long_ns: u64) -> bool {
-        self.last_bulk_ns.is_some() && now_ns.saturating_sub(self.bulk_since_ns) >= long_ns
+        self.bulk_since().is_some_and(|since| now_ns.saturating_sub(since) >= long_ns)
     }
 
     /// Since when bulk writers write, where they do.

@@ -235,9 +235,9 @@ impl Regime {
         }
         self.tips += 1;
         // Lost again on the way back says that the stay was too short, and nothing of the limit it was on the way to.
-        let back = if self.tips > 1 { good } else { good.min(bytes) };
-        let back =
-            if same(back, bytes) || self.tips > 1 { (back as f64 * parameters.refute) as u64 } else { back };
+        let again = self.tips > 1;
+        let back = if again { good } else { good.min(bytes) };
+        let back = if again || same(back, bytes) { (back as f64 * parameters.refute) as u64 } else { back };
         self.good = Some(back.max(floor));
         self.good.filter(|back| !same(*back, floor))
     }
@@ -382,8 +382,7 @@ impl Regime {
         let Some(ceiling) = self.ceiling else { return Some((from as f64 * factor) as u64) };
         // Where syncs lose nothing and most of the device's rate is unused, it was not the limit that was too high but the
         // moment: bulk writers had come first.
-        let spare = verdict.kept.is_some_and(|kept| kept > 0.5 * (1.0 + parameters.target.keep));
-        let was_moment = spare
+        let was_moment = verdict.has_spare(parameters)
             && at.delivered < UNUSED * ceiling.delivered
             && now_ns >= ceiling.until_ns.saturating_sub(ceiling.wait_ns) + MOMENT_NS;
         if ceiling.until_ns <= now_ns || was_moment {
@@ -416,6 +415,8 @@ pub(super) fn same(a: u64, b: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::law::Known;
+    use crate::control::law::judge::State;
 
     const MB: u64 = 1_000_000;
     const SECOND: u64 = 1_000_000_000;
@@ -502,11 +503,11 @@ mod tests {
         let verdict = |kept| Verdict {
             kept: Some(kept),
             error: 0.0,
-            known: crate::control::law::Known::Seen,
+            known: Known::Seen,
             p99_ns: None,
             target_ns: None,
-            share: crate::control::law::judge::State::Good,
-            tail: crate::control::law::judge::State::Good,
+            share: State::Good,
+            tail: State::Good,
             tail_ratio: None,
             off: 0.0,
             own: false,
