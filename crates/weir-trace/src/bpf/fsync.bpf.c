@@ -98,6 +98,7 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 	s->seen_from_ns = 0;
 	s->start_ns = bpf_ktime_get_ns();
 	if (!is_looked_into(s)) {
+		s->all_stacks = 0;
 		s->under_way = SKIMMED;
 		s->file = (u64)file;
 		s->sleeps = task->nvcsw;
@@ -107,6 +108,9 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 	}
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
 	identify(s, file);
+	s->all_stacks = !s->all_stacks_ns || s->start_ns - s->all_stacks_ns >= ALL_STACKS_EVERY_NS;
+	if (s->all_stacks)
+		s->all_stacks_ns = s->start_ns;
 	s->run_delay_ns = task->sched_info.run_delay;
 	look_into(s);
 	return 0;
@@ -249,14 +253,16 @@ static __always_inline void take_stack(struct sync *s, struct wait *w, struct ta
 	stack->wait_start_ns = w->start_ns;
 	stack->frames_held = (u64)bytes / sizeof(u64);
 	bpf_ringbuf_submit(stack, RING_NO_WAKEUP);
-	w->has_stack = 1;
+	w->stack = s->all_stacks ? STACK_FOR_SURE : STACK_BY_CHANCE;
 }
 
 static __always_inline void wait_begins(struct sync *s, struct task_struct___sync *task, u64 now_ns)
 {
 	settle_run_delay(s, task);
-	if (s->waits_held >= WAITS)
+	if (s->waits_held >= WAITS) {
 		emit(s);
+		s->all_stacks = 0;
+	}
 	s->waiting_since_ns = now_ns;
 }
 
@@ -272,10 +278,10 @@ static __always_inline void wait_ends(struct sync *s, struct task_struct___sync 
 	w->start_ns = s->waiting_since_ns;
 	w->end_ns = now_ns;
 	w->runnable_ns = 0;
-	w->has_stack = 0;
+	w->stack = NO_STACK;
 	s->waiting_since_ns = 0;
 	ns = now_ns - w->start_ns;
-	if (ns >= stack_every_ns || ((u64)bpf_get_prandom_u32() * stack_every_ns >> 32) < ns)
+	if (s->all_stacks || ns >= stack_every_ns || ((u64)bpf_get_prandom_u32() * stack_every_ns >> 32) < ns)
 		take_stack(s, w, task);
 	s->waits_held = i + 1;
 }

@@ -13,8 +13,11 @@ enum { LOST_TASK, LOST_SYNC, LOST_IO, LOST_STACK, LOST_STALL, LOST_RING, LOSSES 
 enum { OP_MASK = 0xff, OP_READ = 0, OP_WRITE = 1, OP_FLUSH = 2 };
 
 const volatile u32 only_tgid;
-/* Waits at least this long always have their stack taken, shorter ones with probability wait/this. */
+/* Waits at least this long always have their stack taken, shorter ones with probability wait/this ... */
 const volatile u64 stack_every_ns = 1000000;
+/* ... but of one sync of a task in so much time, of its first WAITS: few syncs must not be left to chance. */
+#define ALL_STACKS_EVERY_NS 100000000ULL
+enum { NO_STACK, STACK_BY_CHANCE, STACK_FOR_SURE };
 
 /* What a task does: nothing that counts, a sync that is looked into, or a short one whose ends alone are stamped. */
 enum { AWAY, LOOKED_INTO, SKIMMED };
@@ -60,7 +63,7 @@ struct wait {
 	u64 start_ns;
 	u64 end_ns;
 	u64 runnable_ns;
-	u64 has_stack;
+	u64 stack;
 };
 
 struct sync {
@@ -91,6 +94,9 @@ struct sync {
 	u64 mean_ns;
 	u32 skim_left;
 	u32 looks_left;
+	/* Whether each wait of this one has its stack taken, and when the last such sync began. */
+	u64 all_stacks;
+	u64 all_stacks_ns;
 	/* What a skimmed sync is on, and how often its task had slept when it began. */
 	u64 file;
 	u64 sleeps;

@@ -4,7 +4,7 @@ use weir_core::target::DeviceNumber;
 use weir_core::trace::fsync::{Call, FileId, Io, IoFlags};
 
 /// Length of `struct sync`.
-pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 48;
+pub(super) const SYNC_BYTES: usize = HEAD_BYTES + WAITS * WAIT_BYTES + 64;
 const HEAD_BYTES: usize = 120;
 const WAIT_BYTES: usize = 32;
 const WAITS: usize = 8;
@@ -19,13 +19,21 @@ const RECORD_STACK: u32 = 3;
 const LOOKED_INTO: u8 = 1;
 const SKIMMED: u8 = 2;
 
+/// Whether the stack of a wait was taken; `NO_STACK` and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StackTaken {
+    No,
+    ByChance,
+    ForSure,
+}
+
 /// A wait as the kernel stamped it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RawWait {
     pub start_ns: u64,
     pub end_ns: u64,
     pub runnable_ns: u64,
-    pub has_stack: bool,
+    pub stack: StackTaken,
 }
 
 /// `struct sync`.
@@ -88,7 +96,7 @@ pub(super) fn sync(bytes: &[u8]) -> Option<RawSync> {
             start_ns: u64_at(bytes, at)?,
             end_ns: u64_at(bytes, at + 8)?,
             runnable_ns: u64_at(bytes, at + 16)?,
-            has_stack: u64_at(bytes, at + 24)? != 0,
+            stack: stack_taken(u64_at(bytes, at + 24)?)?,
         })
     };
     Some(RawSync {
@@ -156,6 +164,15 @@ pub(super) fn call(number: u8) -> Option<Call> {
         6 => Call::Msync,
         7 => Call::Syncfs,
         8 => Call::Sync,
+        _ => return None,
+    })
+}
+
+fn stack_taken(number: u64) -> Option<StackTaken> {
+    Some(match number {
+        0 => StackTaken::No,
+        1 => StackTaken::ByChance,
+        2 => StackTaken::ForSure,
         _ => return None,
     })
 }

@@ -15,7 +15,7 @@ use weir_core::trace::fsync::{
 
 use super::files;
 use super::kernel::{self, FsyncSkel};
-use super::record::{self, RawSync, RawWait, Record};
+use super::record::{self, RawSync, RawWait, Record, StackTaken};
 use super::symbols::Symbols;
 use crate::Error;
 use crate::brackets::Brackets;
@@ -42,7 +42,8 @@ pub struct Options {
     pub cgroup: Option<PathBuf>,
     /// Of this process and what it started, to the eighth generation.
     pub descendants_of: Option<u32>,
-    /// Waits at least this long always have their stack taken; shorter ones with probability length/this.
+    /// Waits at least this long always have their stack taken; shorter ones with probability length/this, but
+    /// for the first eight of one sync of a thread in a tenth of a second, which have theirs.
     pub stack_every_ns: u64,
 }
 
@@ -242,8 +243,15 @@ impl<'a> Session<'a> {
     }
 
     fn wait(&mut self, tid: u32, wait: &RawWait) -> Wait {
-        let site = if wait.has_stack { self.stacks.get(&(tid, wait.start_ns)).copied() } else { None };
-        Wait { start_ns: wait.start_ns, end_ns: wait.end_ns, runnable_ns: wait.runnable_ns, site }
+        let has_stack = wait.stack != StackTaken::No;
+        let site = if has_stack { self.stacks.get(&(tid, wait.start_ns)).copied() } else { None };
+        Wait {
+            start_ns: wait.start_ns,
+            end_ns: wait.end_ns,
+            runnable_ns: wait.runnable_ns,
+            site,
+            by_chance: wait.stack == StackTaken::ByChance,
+        }
     }
 
     /// A wait that has not ended; long ones have the stack they are asleep in now.
@@ -254,7 +262,7 @@ impl<'a> Session<'a> {
             let names: Vec<&str> = frames.iter().map(String::as_str).collect();
             site = (!names.is_empty()).then(|| analyst.site(&names));
         }
-        Wait { start_ns, end_ns: now_ns, runnable_ns: 0, site }
+        Wait { start_ns, end_ns: now_ns, runnable_ns: 0, site, by_chance: false }
     }
 
     /// Learns what lies under a device and what a process is called, once.

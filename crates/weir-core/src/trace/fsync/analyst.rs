@@ -26,7 +26,8 @@ const SHORT_NS: u64 = 1_000_000;
 /// How stacks are sampled, and which syncs are worth a line of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// Waits at least this long always have their stack taken; shorter ones with probability length/this.
+    /// Waits at least this long always have their stack taken; shorter ones with probability length/this, but
+    /// for the first of one sync in a while.
     pub stack_every_ns: u64,
     /// Syncs at least this long are kept for [`Analyst::slow`].
     pub slow_ns: Option<u64>,
@@ -341,13 +342,14 @@ impl Analyst {
 
     fn place(&self, wait: &Wait) -> Place {
         let took_ns = wait.end_ns - wait.start_ns;
-        let certain = took_ns >= self.sampling.stack_every_ns;
+        let long = took_ns >= self.sampling.stack_every_ns;
         match wait.site.and_then(|site| self.sites.get(site.0 as usize)) {
-            Some((_, phase)) if certain => Place::Known(*phase),
-            Some((_, phase)) => {
+            Some((_, phase)) if long => Place::Known(*phase),
+            Some((_, phase)) if wait.by_chance => {
                 Place::Sampled(*phase, self.sampling.stack_every_ns as f64 / took_ns.max(1) as f64)
             }
-            None if certain => Place::Known(Phase::Unknown),
+            Some((_, phase)) => Place::Sampled(*phase, 1.0),
+            None if long => Place::Known(Phase::Unknown),
             None => Place::Unsampled,
         }
     }

@@ -60,6 +60,8 @@ pub struct Wait {
     pub runnable_ns: u64,
     /// Where it slept, if its stack was taken.
     pub site: Option<SiteId>,
+    /// Whether that was left to chance, as it is of short waits of most syncs; see [`super::Sampling`].
+    pub by_chance: bool,
 }
 
 /// A sync, or the next stretch of one. Stretches of the same sync have the same `tid` and `start_ns`.

@@ -57,7 +57,7 @@ fn write(complete_ms: u64, file: FileId, owner_tgid: u32) -> Io {
 }
 
 fn wait(start_ms: u64, end_ms: u64, site: Option<SiteId>) -> Wait {
-    Wait { start_ns: start_ms * MS, end_ns: end_ms * MS, runnable_ns: 0, site }
+    Wait { start_ns: start_ms * MS, end_ns: end_ms * MS, runnable_ns: 0, site, by_chance: true }
 }
 
 fn share_of(rows: &[(Cause, f64)], cause: Cause) -> f64 {
@@ -155,7 +155,7 @@ fn short_waits_are_told_by_their_sample() {
     for i in 0..1000_u64 {
         let site = (i % 10 == 0).then_some(if i % 40 == 0 { log } else { data });
         let (start_ns, end_ns) = (i * MS, i * MS + MS / 10);
-        let waits = vec![Wait { start_ns, end_ns, runnable_ns: 0, site }];
+        let waits = vec![Wait { start_ns, end_ns, runnable_ns: 0, site, by_chance: true }];
         analyst.part(&Part { start_ns, end_ns: Some(end_ns), waits, ..part(vec![], None) });
     }
     let all = analyst.report(0, Losses::default()).all;
@@ -174,7 +174,8 @@ fn short_syncs_stand_for_those_only_counted_and_unseen_time_is_unexplained() {
     let data = analyst.site(&DATA);
     // 100 µs, of which 75 asleep; 15 like it were only counted, and 5 of 400 µs, of which none was looked into.
     let us = MS / 1000;
-    let asleep = Wait { start_ns: 25 * us, end_ns: 100 * us, runnable_ns: 0, site: Some(data) };
+    let asleep =
+        Wait { start_ns: 25 * us, end_ns: 100 * us, runnable_ns: 0, site: Some(data), by_chance: true };
     analyst.part(&part(vec![asleep], Some(100 * us)));
     let counted = |count, each_us| Skimmed {
         tgid: 5,
@@ -201,6 +202,32 @@ fn short_syncs_stand_for_those_only_counted_and_unseen_time_is_unexplained() {
     let all = analyst.report(0, Losses::default()).all;
     check_sums(&all);
     assert!((all.explained - 0.8).abs() < 1e-9, "{all:?}");
+}
+
+#[test]
+fn a_stack_not_left_to_chance_stands_for_its_own_wait() {
+    let mut analyst = analyst();
+    let (data, log) = (analyst.site(&DATA), analyst.site(&LOG));
+    let us = MS / 1000;
+    let asleep = |site, by_chance, start_us, end_us| Wait {
+        start_ns: start_us * us,
+        end_ns: end_us * us,
+        runnable_ns: 0,
+        site: Some(site),
+        by_chance,
+    };
+    // Of the first, both stacks; of a second like it, only that of the long half, whose chance was a half.
+    let first = vec![asleep(data, false, 0, 500), asleep(log, false, 500, 600)];
+    analyst.part(&part(first, Some(600 * us)));
+    let mut second = vec![asleep(data, true, 0, 500), asleep(log, true, 500, 600)];
+    second[1].site = None;
+    analyst.part(&part(second, Some(600 * us)));
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    let share = |phase| all.phases.iter().find(|row| row.phase == phase).map_or(0.0, |row| row.share);
+    assert!((share(Phase::OwnData) - 1500.0 / 1600.0).abs() < 1e-9, "{all:?}");
+    assert!((share(Phase::Journal) - 100.0 / 1600.0).abs() < 1e-9, "{all:?}");
+    assert!((all.explained - 1.0).abs() < 1e-9, "{all:?}");
 }
 
 #[test]

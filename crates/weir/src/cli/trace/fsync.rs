@@ -43,7 +43,8 @@ pub struct Args {
     /// Show each sync that takes this long or longer
     #[arg(long, value_name = "TIME")]
     pub slow: Option<Nanos>,
-    /// Waits at least this long always have their stack taken, shorter ones with probability length/TIME
+    /// Waits at least this long always have their stack taken, shorter ones with probability length/TIME, but all
+    /// of the first eight of one sync of a thread in 100ms
     #[arg(long, value_name = "TIME", default_value = "1ms", hide_short_help = true)]
     pub stack_every: Nanos,
     /// Run a command and follow its syncs; its standard output goes to standard error
