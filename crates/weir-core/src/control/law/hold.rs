@@ -246,7 +246,7 @@ impl Guard {
         let verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
         // Too few ended to be judged by, as they take so long.
         let stalled = view.count < self.parameters.mean_samples && view.oldest_ns > SECOND_NS / 2;
-        if (verdict.state() != State::Bad && !stalled) || verdict.own {
+        if (verdict.state() != State::Bad && !stalled) || (verdict.own && !self.ends_less(sample)) {
             return None;
         }
         let factor =
@@ -273,6 +273,13 @@ impl Guard {
         let drain = self.rate.time_of(sample.backlog_bytes()).min(SECOND_NS);
         let stay_ns = self.parameters.tip_ns + drain;
         Some(self.stay_low(sample, Branch::RateDrop, stay_ns, first_step(good)))
+    }
+
+    /// Who waits for pages of its own writes them, too, in smaller pieces than a bulk writer: fewer bytes come out then, and
+    /// no fewer writes. A slower device ends fewer of these as well, with enough to do.
+    fn ends_less(&self, sample: &Sample) -> bool {
+        let has_enough_to_do = sample.backlog_bytes() > sample.limits.now_bytes / 2;
+        has_enough_to_do && self.rate.writes_change().is_some_and(|ratio| ratio < SLOWER)
     }
 
     /// As fast as before it became slower: limits are again what they were.

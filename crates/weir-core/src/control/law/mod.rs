@@ -118,7 +118,12 @@ impl Guard {
     /// limits show it.
     pub fn step(&mut self, sample: &Sample) -> Decision {
         self.window.push(sample);
-        self.rate.push(sample.elapsed_ns, sample.flow.written_bytes, sample.limits.now_bytes);
+        self.rate.push(
+            sample.elapsed_ns,
+            sample.flow.written_bytes,
+            sample.flow.writes,
+            sample.limits.now_bytes,
+        );
         self.presence.push(sample, &self.parameters, self.rate.best());
         let now = sample.at_ns;
         let second = self.window.since(now.saturating_sub(SECOND_NS));

@@ -16,6 +16,7 @@ pub(super) struct Rate {
 struct Look {
     elapsed_ns: u64,
     bytes: u64,
+    writes: u64,
     /// In force meanwhile.
     limit_bytes: u64,
 }
@@ -37,6 +38,7 @@ const BEST_HALF_LIFE_NS: f64 = 1800.0 * 1e9;
 struct Sum {
     elapsed: f64,
     bytes: f64,
+    writes: f64,
     /// Of limits, weighed by time.
     limits: f64,
 }
@@ -45,6 +47,7 @@ impl Sum {
     fn add(&mut self, look: &Look) {
         self.elapsed += look.elapsed_ns as f64;
         self.bytes += look.bytes as f64;
+        self.writes += look.writes as f64;
         self.limits += look.limit_bytes as f64 * look.elapsed_ns as f64;
     }
 
@@ -58,9 +61,9 @@ impl Sum {
 }
 
 impl Rate {
-    /// Takes in a look: how long, how many bytes, at which limit.
-    pub fn push(&mut self, elapsed_ns: u64, bytes: u64, limit_bytes: u64) {
-        self.looks.push_back(Look { elapsed_ns, bytes, limit_bytes });
+    /// Takes in a look: how long, how many bytes in how many writes, at which limit.
+    pub fn push(&mut self, elapsed_ns: u64, bytes: u64, writes: u64, limit_bytes: u64) {
+        self.looks.push_back(Look { elapsed_ns, bytes, writes, limit_bytes });
         let mut held: u64 = self.looks.iter().map(|look| look.elapsed_ns).sum();
         while let Some(first) = self.looks.front().filter(|look| held > 5 * SECOND_NS + look.elapsed_ns) {
             held -= first.elapsed_ns;
@@ -104,6 +107,12 @@ impl Rate {
     pub fn delivered_change(&self) -> Option<f64> {
         let (now, before) = self.apart(LATEST_NS)?;
         Some(now.rate() / before.rate())
+    }
+
+    /// The same of writes, whatever their size: those of other writers may be smaller.
+    pub fn writes_change(&self) -> Option<f64> {
+        let (now, before) = self.apart(CHANGES_NS)?;
+        Some((now.writes / now.elapsed) / (before.writes / before.elapsed)).filter(|ratio| ratio.is_finite())
     }
 
     fn change_over(&self, stretch_ns: u64) -> Option<f64> {
@@ -211,7 +220,7 @@ mod tests {
         let mut rate = Rate::default();
         for &(looks, per_second, limit) in stretches {
             for _ in 0..looks {
-                rate.push(LOOK, per_second * 100_000, limit * 1_000_000);
+                rate.push(LOOK, per_second * 100_000, per_second, limit * 1_000_000);
             }
         }
         rate
@@ -240,6 +249,15 @@ mod tests {
     fn what_comes_out_may_change_for_any_reason() {
         assert_eq!(delivered(&[(40, 240, 8), (10, 60, 2)]).delivered_change(), Some(0.25));
         assert_eq!(delivered(&[(20, 240, 8)]).delivered_change(), None);
+    }
+
+    #[test]
+    fn smaller_writes_are_no_fewer() {
+        let mut rate = delivered(&[(40, 240, 8)]);
+        (0..10).for_each(|_| rate.push(LOOK, 60 * 100_000, 240, 8_000_000));
+        assert_eq!((rate.change(), rate.writes_change()), (Some(0.25), Some(1.0)));
+        assert_eq!(delivered(&[(40, 240, 8), (10, 60, 8)]).writes_change(), Some(0.25));
+        assert_eq!(delivered(&[(20, 240, 8)]).writes_change(), None);
     }
 
     #[test]

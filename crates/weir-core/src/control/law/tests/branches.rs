@@ -165,6 +165,19 @@ fn the_database_as_bulk_writer_is_given_what_it_needs() {
 }
 
 #[test]
+fn a_slower_device_is_not_mistaken_for_own_pages() {
+    let (mut toy, mut guard) = taught(Scene { threads: 4.0, own: 1.5 * MB, ..Scene::default() });
+    toy.scene.flood = FLOOD;
+    toy.run(&mut guard, 40.0);
+    // Syncs of a slow device are held back for their own pages, too.
+    toy.scene = Scene { rate: 60.0 * MB, own: 20.0 * MB, ..toy.scene };
+    let seen = toy.run(&mut guard, 3.0);
+    let is_either = |look: &&Seen| matches!(look.decision.branch, Branch::OwnWrites | Branch::RateDrop);
+    let first = seen.iter().find(is_either).map(|look| look.decision.branch);
+    assert_eq!(first, Some(Branch::RateDrop), "{:?}", branches(&seen));
+}
+
+#[test]
 fn a_slower_device_gets_a_smaller_limit_at_once_and_a_faster_one_more() {
     let (mut toy, mut guard) = taught(Scene::default());
     toy.scene.flood = FLOOD;
