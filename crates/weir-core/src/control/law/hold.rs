@@ -356,8 +356,8 @@ impl Guard {
                 verdict = judge::judge(&view, &self.reference, &self.parameters, regime.relaxed_ns(now));
             }
         }
-        verdict.own = own;
         let point = Point { off: verdict.off, ..point };
+        verdict.own = own && regime.needs_more(&point, sample.limits.floor_bytes);
         let state = verdict.state();
         if state != State::Unknown {
             if view.elapsed_ns >= 2 * self.parameters.decide_ns {

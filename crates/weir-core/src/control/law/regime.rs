@@ -414,6 +414,7 @@ pub(super) fn same(a: u64, b: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::way::FEW;
     use super::*;
     use crate::control::law::Known;
     use crate::control::law::judge::State;
@@ -457,6 +458,20 @@ mod tests {
 
     fn point(bytes: u64, off: f64, delivered: f64, at_ns: u64) -> Point {
         Point { bytes, off, kept: Some(0.93 * (-off).exp()), p99_ns: None, delivered, at_ns }
+    }
+
+    #[test]
+    fn few_threads_held_back_for_their_own_pages_try_less_before_more() {
+        let parameters = Parameters::default();
+        let floor = MB;
+        for (threads, worse) in [(1.0, false), (1.0, true), (10.0, false)] {
+            let mut regime = Regime::new(threads, parameters.gain);
+            let here = point(3 * MB, 0.8, 60e6, 10 * SECOND);
+            assert_eq!(regime.needs_more(&here, floor), threads > FEW, "nothing was tried yet");
+            assert!(regime.needs_more(&point(floor, 0.8, 60e6, 0), floor), "there is no less");
+            regime.note(point(floor, if worse { 1.0 } else { -0.05 }, 50e6, SECOND), &parameters);
+            assert_eq!(regime.needs_more(&here, floor), worse || threads > FEW, "{threads} threads");
+        }
     }
 
     #[test]

@@ -9,6 +9,9 @@ const NEAR_MISS: f64 = 0.93;
 /// And of two near misses, differences smaller than this.
 const NOTHING: f64 = 0.015;
 
+/// Threads that have next to no pages of their own.
+pub(super) const FEW: f64 = 2.0;
+
 /// Where to go from a limit that misses the target.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::control::law) enum Way {
@@ -70,6 +73,20 @@ impl Regime {
             return self.settle(now, &best, up, bounds);
         }
         Way::To(to)
+    }
+
+    /// Whether syncs that are held back for their own pages here want a higher limit. A thread or two have next to none: what
+    /// holds them back is how long a slow device takes for the rest, and of that a lower limit leaves less.
+    pub(in crate::control::law) fn needs_more(&self, now: &Point, floor: u64) -> bool {
+        if self.concurrency > FEW || same(now.bytes, floor) {
+            return true;
+        }
+        let mut lower = self
+            .points
+            .iter()
+            .filter(|point| point.bytes < now.bytes && !same(point.bytes, now.bytes))
+            .peekable();
+        lower.peek().is_some() && lower.all(|point| point.off > now.off)
     }
 
     /// Where a near miss was as near at a higher limit: which of those let most through.
