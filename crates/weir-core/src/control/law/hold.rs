@@ -503,9 +503,6 @@ impl Guard {
                     let stay_ns = times * self.parameters.tip_ns;
                     return self.stay_low(sample, Branch::Tip, stay_ns, first_step(good));
                 }
-                if let Some(regime) = self.regimes.current() {
-                    regime.refute(point.bytes);
-                }
             }
         }
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };

@@ -221,15 +221,6 @@ impl Regime {
         }
     }
 
-    /// Syncs lost much at this limit, and not for a moment: of those that held, one below it is left, if any.
-    pub fn refute(&mut self, bytes: u64) {
-        if self.good.is_some_and(|good| good >= bytes || same(good, bytes)) {
-            let below = |point: &&Point| point.bytes < bytes && !same(point.bytes, bytes);
-            let held = self.points.iter().filter(|point| point.off <= 0.0).filter(below);
-            self.good = held.map(|point| point.bytes).max();
-        }
-    }
-
     /// How many times as long the next stay at the floor is: one in a row after another was too short.
     pub fn tip_times(&self) -> u64 {
         if self.tips > 1 { TIP_LONGER } else { 1 }
@@ -481,20 +472,6 @@ mod tests {
             regime.note(point(floor, if worse { 1.0 } else { -0.05 }, 50e6, SECOND), &parameters);
             assert_eq!(regime.needs_more(&here, floor), worse || threads > FEW, "{threads} threads");
         }
-    }
-
-    #[test]
-    fn a_limit_at_which_syncs_lost_much_is_not_returned_to() {
-        let parameters = Parameters::default();
-        let mut regime = Regime::new(1.0, parameters.gain);
-        regime.note(point(MB, -0.05, 50e6, SECOND), &parameters);
-        regime.holds(3 * MB, SECOND, &parameters);
-        regime.refute(4 * MB);
-        assert_eq!(regime.good, Some(3 * MB), "it held at less");
-        regime.refute(2 * MB);
-        assert_eq!(regime.good, Some(MB), "what held and is lower is left");
-        regime.refute(MB);
-        assert_eq!(regime.good, None);
     }
 
     #[test]
