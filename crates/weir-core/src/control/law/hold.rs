@@ -27,8 +27,6 @@ const SMALL_STEP: f64 = 1.2;
 const PLENTY: f64 = 2.0;
 /// Below this share of what it delivered a moment ago, a device delivers less.
 const SLOWER: f64 = 0.75;
-/// And above this multiple of it, one that had become slower is faster again: a limit made for the slow one holds it back.
-const RISEN: f64 = 1.4;
 /// Of the same rate: there is nothing left that a higher limit could bring.
 const FULL: f64 = 0.97;
 
@@ -234,10 +232,10 @@ impl Guard {
 
     /// The device has become slower: the limit with it, before the backlog is felt; or it is faster again.
     fn rate_change(&mut self, sample: &Sample, second: &View) -> Option<Step> {
-        let ratio = self.rate.change()?;
-        if ratio > RISEN {
+        if let Some(ratio) = self.rate.risen() {
             return self.rate_rises(sample, ratio);
         }
+        let ratio = self.rate.change()?;
         if !second.bound || ratio >= self.parameters.rate_drop {
             return None;
         }
@@ -249,8 +247,8 @@ impl Guard {
         if (verdict.state() != State::Bad && !stalled) || (verdict.own && !self.ends_less(sample)) {
             return None;
         }
-        let factor =
-            self.rate.latest().unwrap_or(ratio).clamp(ratio / 2.0, ratio).max(self.parameters.cut_most);
+        let factor = self.rate.latest().unwrap_or(ratio).clamp(ratio / 2.0, ratio);
+        let factor = factor.min(self.rate.of_best()).max(self.parameters.cut_most);
         let fast = self.rate.best();
         self.rate.drops(factor);
         self.regimes.change_speed(fast, self.rate.best());

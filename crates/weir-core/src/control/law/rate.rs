@@ -26,9 +26,14 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SUSTAINED_NS: u64 = 3 * SECOND_NS;
 /// A device that has changed its rate shows it in so long; in less, others on the processors make rates jump as much.
 const CHANGES_NS: u64 = SECOND_NS;
+/// Above this multiple of what it did a moment ago, or of what a device that became slower can do at best, it is faster
+/// again: a limit made for the slow one holds it back.
+const RISEN: f64 = 1.4;
+/// What a device that has become slower delivers at its best is no more than this multiple of what comes out of it now.
+const AT_BEST: f64 = 1.25;
 /// From this share of its rate on, a device is as fast as before.
 const NEARLY: f64 = 0.75;
-/// And how far it has changed in so long: three slices of a throttle.
+/// How far it has changed in so long: three slices of a throttle.
 const LATEST_NS: u64 = 3 * SECOND_NS / 10;
 /// The best rate halves in half an hour in which it is not reached again.
 const BEST_HALF_LIFE_NS: f64 = 1800.0 * 1e9;
@@ -75,6 +80,11 @@ impl Rate {
         }
     }
 
+    /// What a slower device can do at best, as the last looks show it, as a share of what it did before.
+    pub fn of_best(&self) -> f64 {
+        AT_BEST * self.last(LATEST_NS) / self.best.max(1.0)
+    }
+
     /// Bytes per second over the last second.
     pub fn last_second(&self) -> f64 {
         self.last(SECOND_NS)
@@ -96,6 +106,16 @@ impl Rate {
     /// explains: half the limit lets through half of it at the least. `None` where those seconds are too few.
     pub fn change(&self) -> Option<f64> {
         self.change_over(CHANGES_NS)
+    }
+
+    /// How many times as fast a device that had become slower is again. A low limit lets little of that show: more than
+    /// the slow device could do says it as well as a change that no limit explains.
+    pub fn risen(&self) -> Option<f64> {
+        self.dropped?;
+        let held: u64 = self.looks.iter().map(|look| look.elapsed_ns).sum();
+        let beyond = (held >= SECOND_NS && self.best > 0.0).then(|| self.last_second() / self.best);
+        let ratio = self.change().into_iter().chain(beyond).max_by(f64::total_cmp)?;
+        (ratio > RISEN).then_some(ratio)
     }
 
     /// The same of the last looks alone: how far it has changed where that it has is known.
@@ -258,6 +278,23 @@ mod tests {
         assert_eq!((rate.change(), rate.writes_change()), (Some(0.25), Some(1.0)));
         assert_eq!(delivered(&[(40, 240, 8), (10, 60, 8)]).writes_change(), Some(0.25));
         assert_eq!(delivered(&[(20, 240, 8)]).writes_change(), None);
+    }
+
+    #[test]
+    fn more_than_a_slow_device_could_do_says_that_it_is_fast_again_at_any_limit() {
+        let mut rate = delivered(&[(40, 240, 8), (10, 60, 8)]);
+        assert_eq!(rate.risen(), None);
+        rate.drops(rate.of_best());
+        assert!((rate.best() / 75e6 - 1.0).abs() < 0.01, "{}", rate.best());
+        let mut push = |looks: usize, per_second: u64, limit: u64| {
+            (0..looks).for_each(|_| rate.push(LOOK, per_second * 100_000, per_second, limit * 1_000_000));
+            rate.risen()
+        };
+        assert_eq!(push(20, 60, 2), None);
+        assert_eq!(push(50, 50, 1), None);
+        // Twice what came out before at twice the limit may be the limit's doing; beyond the best of before it is not.
+        assert_eq!(push(10, 100, 2), None);
+        assert!(push(10, 150, 4).is_some_and(|ratio| ratio > RISEN));
     }
 
     #[test]

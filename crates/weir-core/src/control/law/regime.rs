@@ -214,11 +214,19 @@ impl Regime {
 
     /// The target was held at this limit. A lower one than is known to hold says nothing against that.
     pub fn holds(&mut self, bytes: u64, now_ns: u64, parameters: &Parameters) {
-        self.tips = 0;
         let is_old = now_ns.saturating_sub(self.held_ns) > parameters.memory_ns;
         if is_old || self.good.is_none_or(|good| bytes as f64 >= good as f64 * 0.96) {
+            self.tips = 0;
             (self.good, self.held_ns, self.is_guess) = (Some(bytes), now_ns, false);
         }
+    }
+
+    /// Syncs lost at this limit, and not for a moment: of those that held, one below it is left, if any.
+    fn refute(&mut self, bytes: u64) {
+        let below = |point: &&Point| point.bytes < bytes && !same(point.bytes, bytes);
+        let held = self.points.iter().filter(|point| point.off <= 0.0).filter(below);
+        (self.good, self.is_guess) = (held.map(|point| point.bytes).max(), false);
+        self.tips = 0;
     }
 
     /// How many times as long the next stay at the floor is: one in a row after another was too short.
@@ -230,7 +238,11 @@ impl Regime {
     /// little below that; `None` where no such limit is known, or where two such stays have not helped.
     pub fn tip(&mut self, bytes: u64, floor: u64, parameters: &Parameters) -> Option<u64> {
         let good = self.proven().filter(|good| bytes <= good.saturating_mul(2))?;
-        if self.tips >= TIPS_MOST || bytes <= floor {
+        if bytes <= floor {
+            return None;
+        }
+        if self.tips >= TIPS_MOST {
+            self.refute(bytes);
             return None;
         }
         self.tips += 1;
@@ -344,6 +356,9 @@ impl Regime {
 
     /// This limit was too high or of no use: nothing near it is tried for a while, and longer each time.
     pub fn cap(&mut self, bytes: u64, delivered: f64, now_ns: u64, parameters: &Parameters) {
+        if self.is_guess && self.good.is_some_and(|good| good >= bytes || same(good, bytes)) {
+            self.refute(bytes);
+        }
         let again = self.ceiling.filter(|ceiling| bytes <= ceiling.bytes * 2);
         let wait_ns = again.map_or(parameters.ceiling_ns, |ceiling| {
             // One finding while the last still held says nothing new.
@@ -495,8 +510,38 @@ mod tests {
         // Lost again on the way back, at half of it.
         assert_eq!((regime.tip(8 * MB, MB, &parameters), regime.tip_times()), (Some(14_450_000), TIP_LONGER));
         assert_eq!(regime.tip(7 * MB, MB, &parameters), None, "then it is the limit");
+        assert_eq!(regime.good, None, "and it is not gone back to");
         regime.holds(7 * MB, 2 * SECOND, &parameters);
-        assert_eq!((regime.tip(14 * MB, MB, &parameters), regime.tip_times()), (Some(11_900_000), 1));
+        assert_eq!((regime.tip(14 * MB, MB, &parameters), regime.tip_times()), (Some(7 * MB), 1));
+    }
+
+    #[test]
+    fn what_held_below_says_nothing_of_the_limit_it_was_on_the_way_to() {
+        let parameters = Parameters::default();
+        let mut regime = Regime::new(1.0, parameters.gain);
+        regime.holds(20 * MB, SECOND, &parameters);
+        assert!(regime.tip(20 * MB, MB, &parameters).is_some());
+        regime.holds(10 * MB, 2 * SECOND, &parameters);
+        assert!(regime.tip(17 * MB, MB, &parameters).is_some());
+        regime.note(point(8 * MB, -0.05, 150e6, 3 * SECOND), &parameters);
+        regime.holds(8 * MB, 3 * SECOND, &parameters);
+        assert_eq!((regime.tip(14 * MB, MB, &parameters), regime.good), (None, Some(8 * MB)));
+    }
+
+    #[test]
+    fn a_guess_that_does_not_hold_is_not_gone_back_to() {
+        let parameters = Parameters::default();
+        let mut regimes = Regimes::default();
+        regimes.enter(1.0, &parameters);
+        let regime = regimes.current().unwrap();
+        regime.holds(20 * MB, SECOND, &parameters);
+        regime.change_speed(250e6, 50e6);
+        assert_eq!((regime.good, regime.proven()), (Some(4 * MB), None));
+        regime.cap(8 * MB, 50e6, 2 * SECOND, &parameters);
+        assert_eq!(regime.good, Some(4 * MB), "what is below was not tried");
+        regime.note(point(MB, -0.05, 40e6, 3 * SECOND), &parameters);
+        regime.cap(3 * MB, 50e6, 3 * SECOND, &parameters);
+        assert_eq!((regime.good, regime.proven()), (Some(MB), Some(MB)));
     }
 
     #[test]
