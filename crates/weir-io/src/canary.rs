@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use weir_core::stats::Histogram;
+use weir_core::stats::CoarseHistogram;
 
 use crate::IoError;
 use crate::scratch::{self, Scratch};
@@ -36,14 +36,14 @@ struct Shared {
     /// Of the one under way, CLOCK_MONOTONIC; 0 without one.
     started_ns: AtomicU64,
     failed: AtomicU64,
-    ended: Mutex<Histogram>,
+    ended: Mutex<CoarseHistogram>,
 }
 
 /// What happened since the look before.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CanaryLook {
     /// Durations of those that ended, ns: of the write and its fdatasync.
-    pub ended: Histogram,
+    pub ended: CoarseHistogram,
     /// Age of the one under way, ns.
     pub oldest_ns: Option<u64>,
     /// Failed since the start: a full or read-only file system.
@@ -139,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let canary = Canary::start(folder.path()).unwrap();
         assert_eq!(left_in(folder.path()), 1);
-        let mut all = Histogram::new();
+        let mut all = CoarseHistogram::new();
         while all.count() < 2 {
             let look = canary.look();
             assert_eq!(look.failed, 0);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::Histogram;
+use crate::stats::CoarseHistogram;
 use crate::target::DeviceNumber;
 
 /// One look at one device. Counts are of the time since the look before.
@@ -53,7 +53,7 @@ pub enum SensorSource {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Syncs {
     /// Durations of those that ended, in nanoseconds.
-    pub ended: Histogram,
+    pub ended: CoarseHistogram,
     /// Under way now.
     pub under_way: u32,
     /// Threads that synced in the last second; 0 where that is not known.

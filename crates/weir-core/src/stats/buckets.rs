@@ -21,13 +21,18 @@ pub fn coarser<const FROM: u32, const TO: u32>(bucket: usize) -> usize {
 
 /// Lowest and highest value of a bucket that [`bucket_of`] can give.
 pub fn bounds<const BITS: u32>(bucket: usize) -> (u64, u64) {
-    let per_octave = 1 << BITS;
-    if bucket < per_octave {
-        return (bucket as u64, bucket as u64);
+    bounds_at(BITS, bucket).unwrap_or((u64::MAX, u64::MAX))
+}
+
+/// The same of `2^bits` buckets to a power of two, at most 2^32; `None` of one beyond the last.
+pub fn bounds_at(bits: u32, bucket: usize) -> Option<(u64, u64)> {
+    let (octave, slot) = (bucket >> bits, bucket & ((1 << bits) - 1));
+    if octave == 0 {
+        return Some((slot as u64, slot as u64));
     }
-    let shift = bucket / per_octave - 1;
-    let low = ((per_octave + bucket % per_octave) as u64) << shift;
-    (low, low + ((1_u64 << shift) - 1))
+    let shift = octave as u32 - 1;
+    let low = (shift + bits < 64).then(|| ((1_u64 << bits) + slot as u64) << shift)?;
+    Some((low, low + ((1_u64 << shift) - 1)))
 }
 
 /// Counts in one bucket of counts that are kept from bucket `first` on, which are widened where they do not hold it.
@@ -74,6 +79,7 @@ mod tests {
                 assert!((high - low) as f64 <= low as f64 / f64::from(1 << BITS), "{low}..={high}");
                 assert!(high == u64::MAX || bucket_of::<BITS>(high + 1) == bucket + 1, "{low}..={high}");
                 assert_eq!(coarser::<BITS, 2>(bucket), bucket_of::<2>(value), "{value}");
+                assert_eq!(bounds_at(BITS, bucket), Some((low, high)));
             }
         }
     }

@@ -1,17 +1,21 @@
 //! A latency histogram over all of `u64` nanoseconds: no upper clamp, at least three significant digits.
 //!
-//! Log-linear buckets as in HdrHistogram (G. Tene): values below 2048 ns have a bucket each; above, every
-//! power of two is cut into 1024 buckets, so a bucket is never wider than 1/1024 of its value.
+//! Log-linear buckets as in HdrHistogram (G. Tene). Those of a [`Histogram`]: values below 2048 ns have a bucket each; above,
+//! every power of two is cut into 1024 buckets, so a bucket is never wider than 1/1024 of its value.
 
 use serde::{Deserialize, Serialize};
 
 use super::buckets;
 
-/// log2 of the buckets per power of two.
+/// log2 of the buckets per power of two of a [`Histogram`].
 pub const PRECISION_BITS: u32 = 10;
-const LINEAR: u64 = 2 << PRECISION_BITS;
-/// Number of buckets that cover all of `u64`.
-pub const BUCKETS: usize = ((64 - PRECISION_BITS as usize - 1) << PRECISION_BITS) + LINEAR as usize;
+/// Number of its buckets: they cover all of `u64`.
+pub const BUCKETS: usize = Histogram::BUCKETS;
+
+/// Durations at three significant digits, for results.
+pub type Histogram = LogHistogram<PRECISION_BITS>;
+/// Durations at 3 %, for many short stretches: a fraction of the memory to make, add up and forget.
+pub type CoarseHistogram = LogHistogram<5>;
 
 /// The bucket a value falls into.
 #[inline(always)]
@@ -26,14 +30,14 @@ pub fn bucket_low(bucket: usize) -> u64 {
 
 /// The largest value of a bucket.
 pub fn bucket_high(bucket: usize) -> u64 {
-    if bucket >= BUCKETS { u64::MAX } else { buckets::bounds::<PRECISION_BITS>(bucket).1 }
+    buckets::bounds::<PRECISION_BITS>(bucket).1
 }
 
-/// Counts of values by bucket, with exact count, sum, minimum and maximum; kept only over the powers of two in which
-/// values fell. Serialises sparsely.
+/// Counts of values by bucket, `2^BITS` to a power of two, with exact count, sum, minimum and maximum; kept only over the
+/// powers of two in which values fell. Serialises sparsely, and reads what was written at another precision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Sparse", into = "Sparse")]
-pub struct Histogram {
+#[serde(try_from = "Sparse", into = "Sparse")]
+pub struct LogHistogram<const BITS: u32> {
     /// The bucket of the first count.
     first: usize,
     counts: Vec<u64>,
@@ -55,11 +59,11 @@ struct Sparse {
     buckets: Vec<(u32, u64)>,
 }
 
-impl From<Histogram> for Sparse {
-    fn from(h: Histogram) -> Self {
+impl<const BITS: u32> From<LogHistogram<BITS>> for Sparse {
+    fn from(h: LogHistogram<BITS>) -> Self {
         let buckets = h.nonzero().map(|(bucket, n)| (bucket as u32, n)).collect();
         Sparse {
-            precision_bits: PRECISION_BITS,
+            precision_bits: BITS,
             count: h.count,
             sum_ns: h.sum,
             min_ns: h.min().unwrap_or(0),
@@ -69,55 +73,80 @@ impl From<Histogram> for Sparse {
     }
 }
 
-impl From<Sparse> for Histogram {
-    fn from(s: Sparse) -> Self {
-        let mut h = Histogram::new();
+impl<const BITS: u32> TryFrom<Sparse> for LogHistogram<BITS> {
+    type Error = String;
+
+    fn try_from(s: Sparse) -> Result<Self, String> {
+        if s.precision_bits > 32 {
+            return Err(format!("precision_bits are {}, more than 32", s.precision_bits));
+        }
+        let mut h = Self::new();
         for (bucket, n) in s.buckets {
-            h.add_bucket(bucket as usize, n);
+            let bucket = bucket as usize;
+            if s.precision_bits == BITS {
+                h.add_bucket(bucket, n);
+            } else if let Some((low, high)) = buckets::bounds_at(s.precision_bits, bucket) {
+                h.add_bucket(Self::bucket_of(low + (high - low) / 2), n);
+            }
         }
         if h.count > 0 {
             h.set_exact(s.sum_ns, s.min_ns, s.max_ns);
         }
-        h
+        Ok(h)
     }
 }
 
-impl Default for Histogram {
+impl<const BITS: u32> Default for LogHistogram<BITS> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Histogram {
+impl<const BITS: u32> LogHistogram<BITS> {
+    /// Number of buckets that cover all of `u64`.
+    pub const BUCKETS: usize = ((64 - BITS as usize - 1) << BITS) + (2 << BITS);
+
     /// An empty histogram; it grows to the buckets it has seen.
     pub fn new() -> Self {
-        Histogram { first: 0, counts: Vec::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
+        LogHistogram { first: 0, counts: Vec::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
+
+    fn bucket_of(value: u64) -> usize {
+        buckets::bucket_of::<BITS>(value)
     }
 
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
-        self.count_in(bucket_of(value), 1);
-        self.count += 1;
-        self.sum += u128::from(value);
+        self.record_many(value, 1);
+    }
+
+    /// Counts a value `n` times.
+    pub fn record_many(&mut self, value: u64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        self.count_in(Self::bucket_of(value), n);
+        self.count += n;
+        self.sum += u128::from(value) * u128::from(n);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
 
     /// Counts `n` values of a bucket, taking sum, minimum and maximum from the bucket's middle and edges
-    /// until [`Histogram::set_exact`] supplies the true ones. Buckets past the last are ignored.
+    /// until [`LogHistogram::set_exact`] supplies the true ones. Buckets past the last are ignored.
     pub fn add_bucket(&mut self, bucket: usize, n: u64) {
-        if n == 0 || bucket >= BUCKETS {
+        if n == 0 || bucket >= Self::BUCKETS {
             return;
         }
         self.count_in(bucket, n);
         self.count += n;
-        let middle = bucket_low(bucket) + (bucket_high(bucket) - bucket_low(bucket)) / 2;
-        self.sum += u128::from(middle) * u128::from(n);
-        self.min = self.min.min(bucket_low(bucket));
-        self.max = self.max.max(bucket_high(bucket));
+        let (low, high) = buckets::bounds::<BITS>(bucket);
+        self.sum += u128::from(low + (high - low) / 2) * u128::from(n);
+        self.min = self.min.min(low);
+        self.max = self.max.max(high);
     }
 
-    /// Replaces the estimates of [`Histogram::add_bucket`] by exact figures.
+    /// Replaces the estimates of [`LogHistogram::add_bucket`] by exact figures.
     pub fn set_exact(&mut self, sum: u128, min: u64, max: u64) {
         self.sum = sum;
         self.min = min;
@@ -125,7 +154,7 @@ impl Histogram {
     }
 
     /// Adds all of `other`.
-    pub fn merge(&mut self, other: &Histogram) {
+    pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
         }
@@ -143,7 +172,7 @@ impl Histogram {
 
     #[inline]
     fn count_in(&mut self, bucket: usize, n: u64) {
-        buckets::count::<PRECISION_BITS>(&mut self.first, &mut self.counts, bucket, n);
+        buckets::count::<BITS>(&mut self.first, &mut self.counts, bucket, n);
     }
 
     /// How many values were counted.
@@ -189,7 +218,7 @@ impl Histogram {
         for (bucket, n) in self.nonzero() {
             seen += n;
             if seen >= rank {
-                return Some(bucket_high(bucket).clamp(self.min, self.max));
+                return Some(buckets::bounds::<BITS>(bucket).1.clamp(self.min, self.max));
             }
         }
         Some(self.max)
@@ -197,7 +226,7 @@ impl Histogram {
 
     /// How many values are certainly above `value` (the bucket that holds `value` counts as not above).
     pub fn count_above(&self, value: u64) -> u64 {
-        self.counts.iter().skip((bucket_of(value) + 1).saturating_sub(self.first)).sum()
+        self.counts.iter().skip((Self::bucket_of(value) + 1).saturating_sub(self.first)).sum()
     }
 
     /// Non-empty buckets with their counts, in ascending order.
@@ -205,14 +234,19 @@ impl Histogram {
         self.counts.iter().zip(self.first..).filter(|(n, _)| **n > 0).map(|(n, bucket)| (bucket, *n))
     }
 
+    /// Non-empty buckets by their upper edge, in ascending order.
+    pub fn edges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.nonzero().map(|(bucket, n)| (buckets::bounds::<BITS>(bucket).1, n))
+    }
+
     /// Non-empty buckets as `(low, high, count)` of `1 << bits` buckets per power of two: a coarser view for plots.
     pub fn coarse(&self, bits: u32) -> Vec<(u64, u64, u64)> {
-        let bits = bits.min(PRECISION_BITS);
-        let step = 1usize << (PRECISION_BITS - bits);
+        let step = 1usize << BITS.saturating_sub(bits);
         let mut out: Vec<(u64, u64, u64)> = Vec::new();
         for (bucket, n) in self.nonzero() {
             let first = bucket / step * step;
-            let (low, high) = (bucket_low(first), bucket_high((first + step - 1).min(BUCKETS - 1)));
+            let (low, _) = buckets::bounds::<BITS>(first);
+            let (_, high) = buckets::bounds::<BITS>((first + step - 1).min(Self::BUCKETS - 1));
             match out.last_mut() {
                 Some(last) if last.0 == low => last.2 += n,
                 _ => out.push((low, high, n)),
@@ -263,6 +297,20 @@ mod tests {
         let back: Histogram = serde_json::from_str(&text).unwrap();
         assert_eq!((back.count(), back.sum(), back.min(), back.max()), (4, h.sum(), Some(3), h.max()));
         assert_eq!(back.quantile(0.5), h.quantile(0.5));
+    }
+
+    #[test]
+    fn what_was_written_at_another_precision_is_read() {
+        let mut fine = Histogram::new();
+        [3, 1_000_000, 1_000_001, 5_000_000_000_000, u64::MAX].iter().for_each(|v| fine.record(*v));
+        let mut coarse = CoarseHistogram::new();
+        coarse.merge(&serde_json::from_str(&serde_json::to_string(&fine).unwrap()).unwrap());
+        assert_eq!((coarse.count(), coarse.sum(), coarse.min()), (5, fine.sum(), Some(3)));
+        assert!((coarse.quantile(0.5).unwrap() as f64 / 1e6 - 1.0).abs() < 0.032);
+        let back: Histogram = serde_json::from_str(&serde_json::to_string(&coarse).unwrap()).unwrap();
+        assert_eq!((back.count(), back.max()), (5, Some(u64::MAX)));
+        let strange = serde_json::to_string(&fine).unwrap().replace(":10,", ":99,");
+        assert!(serde_json::from_str::<Histogram>(&strange).is_err(), "{strange}");
     }
 
     #[test]

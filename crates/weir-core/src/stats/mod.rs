@@ -22,5 +22,5 @@ pub mod warmup;
 pub mod wilcoxon;
 
 pub use distribution::{Distribution, Durations};
-pub use histogram::Histogram;
+pub use histogram::{CoarseHistogram, Histogram};
 pub use quantile::Quantile;

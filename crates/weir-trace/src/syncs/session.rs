@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use weir_core::control::{Bulk, Sensor, SensorSource, Syncs, Writer};
-use weir_core::stats::Histogram;
-use weir_core::stats::histogram::bucket_of;
+use weir_core::stats::CoarseHistogram;
 use weir_core::target::DeviceNumber;
 
 use super::Whose;
@@ -445,8 +444,8 @@ fn threads(looks: &VecDeque<(u64, [u64; THREAD_WORDS])>) -> u32 {
 }
 
 /// The syncs of a device since the look before, which this becomes.
-fn ended(place: &DeviceSyncs, before: &mut DeviceBefore) -> Histogram {
-    let mut ended = Histogram::new();
+fn ended(place: &DeviceSyncs, before: &mut DeviceBefore) -> CoarseHistogram {
+    let mut ended = CoarseHistogram::new();
     let (mut least_ns, mut most_ns) = (u64::MAX, 0);
     for (bucket, (now, before)) in place.buckets.iter().zip(&mut before.buckets).enumerate() {
         let now = load(now);
@@ -456,7 +455,7 @@ fn ended(place: &DeviceSyncs, before: &mut DeviceBefore) -> Histogram {
         }
         *before = now;
         let (low_ns, high_ns) = bounds(bucket as u32);
-        ended.add_bucket(bucket_of(low_ns + (high_ns - low_ns) / 2), count);
+        ended.record_many(low_ns + (high_ns - low_ns) / 2, count);
         (least_ns, most_ns) = (least_ns.min(low_ns), high_ns);
     }
     let (sum_ns, max_ns) = (load(&place.sum_ns), place.max_ns.swap(0, Ordering::Relaxed));

@@ -1,7 +1,7 @@
 //! Looks at one device, added up to seconds and to sums since the start.
 
 use weir_core::control::{Decision, Mood, Sample, Second, Totals, Writer};
-use weir_core::stats::Histogram;
+use weir_core::stats::CoarseHistogram;
 
 /// Bulk writers that are told of.
 const WRITERS_MAX: usize = 5;
@@ -11,7 +11,7 @@ const SHARE_HOLDS_NS: u64 = 2_000_000_000;
 /// A second in the making.
 #[derive(Default)]
 pub struct Gather {
-    ended: Histogram,
+    ended: CoarseHistogram,
     oldest_ns: u64,
     written_bytes: u64,
     bulk_bytes: Option<u64>,

@@ -162,19 +162,23 @@ fn wilson_low(k: u64, n: u64, z: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::CoarseHistogram;
     use crate::units::Nanos;
 
     const MS: u64 = 1_000_000;
 
     /// Syncs of a tenth of a millisecond, and so many in 10,000 that waited for a throttle's next slice.
     fn sliced(waited: u64) -> View {
+        let mut latencies = CoarseHistogram::new();
+        latencies.record_many(MS / 10, 10_000 - waited);
+        latencies.record_many(80 * MS, waited);
         View {
             elapsed_ns: 5_000_000_000,
             count: 10_000,
             per_second: 2_000.0,
             mean_ns: (MS / 10) as f64,
             concurrency: 1.0,
-            latencies: vec![(MS / 10, 10_000 - waited), (80 * MS, waited)],
+            latencies,
             ..View::default()
         }
     }

@@ -2,6 +2,7 @@
 
 use super::decision::Known;
 use super::window::View;
+use crate::stats::CoarseHistogram;
 
 /// Concurrencies closer than half an octave are one.
 const SAME_OCTAVES: f64 = 0.5;
@@ -220,8 +221,8 @@ impl Entry {
         self.mean_ns * (concurrency.max(1.0) / self.concurrency.max(1.0)).max(1.0)
     }
 
-    fn pool(&mut self, latencies: &[(u64, u64)]) {
-        for &(high, n) in latencies {
+    fn pool(&mut self, latencies: &CoarseHistogram) {
+        for (high, n) in latencies.edges() {
             match self.pool.binary_search_by_key(&high, |bucket| bucket.0) {
                 Ok(at) => self.pool[at].1 += n,
                 Err(at) => self.pool.insert(at, (high, n)),

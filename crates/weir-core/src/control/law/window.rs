@@ -3,25 +3,18 @@
 use std::collections::VecDeque;
 
 use crate::control::Sample;
-use crate::stats::histogram::{PRECISION_BITS, bucket_high, bucket_of};
-
-/// Buckets to an octave that latencies are kept in: 3 % is fine enough for a tail, and few to add up.
-const COARSE_BITS: u32 = 5;
+use crate::stats::CoarseHistogram;
 
 /// One look, as far as windows need it.
 #[derive(Debug, Clone)]
 struct Look {
     from_ns: u64,
     elapsed_ns: u64,
-    count: u64,
-    sum_ns: f64,
     held_ns: f64,
-    min_ns: Option<u64>,
     oldest_ns: u64,
     under_way: u32,
     threads: u32,
-    /// Highest value of a bucket and how many are in it, ascending.
-    latencies: Vec<(u64, u64)>,
+    latencies: CoarseHistogram,
     bulk_held: bool,
     bulk_bytes: u64,
     written_bytes: u64,
@@ -62,8 +55,8 @@ pub(super) struct View {
     pub bound: bool,
     /// Share of dirtied bytes that are the protected processes'.
     pub protected_share: Option<f64>,
-    /// All latencies by bucket, its highest value and how many, where they were asked for.
-    pub latencies: Vec<(u64, u64)>,
+    /// All latencies, where they were asked for.
+    pub latencies: CoarseHistogram,
 }
 
 impl Window {
@@ -77,18 +70,14 @@ impl Window {
         // Only a share is known of the protected processes' bytes: weigh looks by what others dirtied in them.
         let share = sample.bulk.protected_share;
         let all = share.map_or(0.0, |share| (bulk_bytes as f64 + 1.0) / (1.0 - share).max(1e-3));
-        let ended = &sample.syncs.ended;
         self.looks.push_back(Look {
             from_ns: sample.at_ns.saturating_sub(sample.elapsed_ns),
             elapsed_ns: sample.elapsed_ns,
-            count: ended.count(),
-            sum_ns: ended.sum() as f64,
             held_ns: sample.syncs.held_back_ns as f64,
-            min_ns: ended.min(),
             oldest_ns: sample.syncs.oldest_ns,
             under_way: sample.syncs.under_way,
             threads: sample.syncs.threads,
-            latencies: ended.coarse(COARSE_BITS).into_iter().map(|(_, high, n)| (high, n)).collect(),
+            latencies: sample.syncs.ended.clone(),
             bulk_held: sample.bulk.held_back_ns > 0 || sample.bulk.held_back > 0,
             bulk_bytes,
             written_bytes: sample.flow.written_bytes,
@@ -106,8 +95,7 @@ impl Window {
     pub fn tail_since(&self, since_ns: u64) -> View {
         let mut view = self.since(since_ns);
         let first = self.looks.partition_point(|look| look.from_ns < since_ns);
-        let looks: Vec<&Look> = self.looks.iter().skip(first).collect();
-        view.latencies = merged(&looks);
+        self.looks.iter().skip(first).for_each(|look| view.latencies.merge(&look.latencies));
         view
     }
 
@@ -120,12 +108,11 @@ impl Window {
         let (mut own, mut all, mut dirtied) = (0.0, 0.0, 0);
         for look in &looks {
             view.elapsed_ns += look.elapsed_ns;
-            view.count += look.count;
-            view.min_ns = view.min_ns.into_iter().chain(look.min_ns).min();
-            let longest = look.latencies.last().map_or(0, |bucket| bucket.0);
-            view.oldest_ns = view.oldest_ns.max(look.oldest_ns).max(longest);
+            view.count += look.latencies.count();
+            view.min_ns = view.min_ns.into_iter().chain(look.latencies.min()).min();
+            view.oldest_ns = view.oldest_ns.max(look.oldest_ns).max(look.latencies.max().unwrap_or(0));
             view.bound |= look.bulk_held;
-            sum += look.sum_ns;
+            sum += look.latencies.sum() as f64;
             held += look.held_ns;
             written += look.written_bytes;
             dirtied += look.bulk_bytes;
@@ -164,34 +151,13 @@ impl Window {
 impl View {
     /// Quantile `q` of all latencies: the highest value of its bucket.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let rank = (q * self.count as f64).ceil() as u64;
-        let mut seen = 0;
-        self.latencies.iter().find_map(|&(high, n)| {
-            seen += n;
-            (seen >= rank).then_some(high)
-        })
+        self.latencies.quantile(q)
     }
 
     /// How many took longer than so long, to the width of a bucket.
     pub fn above(&self, ns: u64) -> u64 {
-        self.latencies.iter().filter(|(high, _)| *high > ns).map(|(_, n)| n).sum()
+        self.latencies.edges().filter(|(high, _)| *high > ns).map(|(_, n)| n).sum()
     }
-}
-
-/// All latencies of these looks, by bucket: counted and not sorted, since they are thousands at every look.
-fn merged(looks: &[&Look]) -> Vec<(u64, u64)> {
-    const FINE_BITS: u32 = PRECISION_BITS - COARSE_BITS;
-    let place = |high: u64| bucket_of(high) >> FINE_BITS;
-    let first = looks.iter().filter_map(|look| look.latencies.first()).map(|(high, _)| place(*high)).min();
-    let last = looks.iter().filter_map(|look| look.latencies.last()).map(|(high, _)| place(*high)).max();
-    let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
-    let mut counts = vec![0_u64; last - first + 1];
-    for (high, n) in looks.iter().flat_map(|look| &look.latencies) {
-        counts[place(*high) - first] += *n;
-    }
-    let high = |place: usize| bucket_high(((place + 1) << FINE_BITS) - 1);
-    let all = counts.into_iter().zip(first..).filter(|(n, _)| *n > 0);
-    all.map(|(n, place)| (high(place), n)).collect()
 }
 
 /// Relative error of a mean from looks that are not independent. A device that works in slices serves syncs in bursts,
@@ -199,13 +165,13 @@ fn merged(looks: &[&Look]) -> Vec<(u64, u64)> {
 /// (Newey and West, two lags).
 fn error_of_mean(looks: &[&Look]) -> f64 {
     let n = looks.len() as f64;
-    let count: u64 = looks.iter().map(|look| look.count).sum();
+    let count: u64 = looks.iter().map(|look| look.latencies.count()).sum();
     let poisson = 1.0 / (count.max(1) as f64).sqrt();
     let mean = count as f64 / n;
     if looks.len() < 4 || mean <= 0.0 {
         return poisson.max(1.0 / n);
     }
-    let off: Vec<f64> = looks.iter().map(|look| look.count as f64 / mean - 1.0).collect();
+    let off: Vec<f64> = looks.iter().map(|look| look.latencies.count() as f64 / mean - 1.0).collect();
     let lag = |k: usize| off.iter().zip(&off[k..]).map(|(a, b)| a * b).sum::<f64>() / n;
     let variance = lag(0) + 2.0 * (2.0 / 3.0 * lag(1) + 1.0 / 3.0 * lag(2));
     // At best the bursts are periodic and one of them is cut off.
@@ -217,10 +183,9 @@ fn error_of_mean(looks: &[&Look]) -> f64 {
 mod tests {
     use super::*;
     use crate::control::{Bulk, DeviceFlow, Limits, Sensor, SensorSource, Syncs};
-    use crate::stats::Histogram;
     use crate::target::DeviceNumber;
 
-    fn sample(at_ns: u64, ended: Histogram) -> Sample {
+    fn sample(at_ns: u64, ended: CoarseHistogram) -> Sample {
         Sample {
             device: DeviceNumber::default(),
             at_ns,
@@ -237,22 +202,21 @@ mod tests {
     fn latencies_of_several_looks_are_those_of_all_their_syncs() {
         let looks: [&[u64]; 5] =
             [&[], &[3, 1_000_000, 1_000_001], &[], &[1_010_000, 70_000_000], &[u64::MAX, 40, 1_500, 3]];
-        let (mut window, mut all) = (Window::new(100), Histogram::new());
+        let (mut window, mut all) = (Window::new(100), CoarseHistogram::new());
         for (at_ns, latencies_ns) in (1..).zip(looks) {
-            let mut ended = Histogram::new();
+            let mut ended = CoarseHistogram::new();
             latencies_ns.iter().for_each(|ns| ended.record(*ns));
             all.merge(&ended);
             window.push(&sample(at_ns, ended));
         }
         let view = window.tail_since(0);
-        let expected: Vec<(u64, u64)> =
-            all.coarse(COARSE_BITS).into_iter().map(|(_, high, n)| (high, n)).collect();
-        assert_eq!((view.latencies, view.count), (expected, 9));
+        let edges = |latencies: &CoarseHistogram| latencies.edges().collect::<Vec<_>>();
+        assert_eq!((edges(&view.latencies), view.count), (edges(&all), 9));
         assert_eq!(
-            window.tail_since(3).latencies.len(),
+            window.tail_since(3).latencies.edges().count(),
             6,
             "those of a look that began earlier are left out"
         );
-        assert_eq!(Window::new(1).tail_since(0).latencies, []);
+        assert_eq!(Window::new(1).tail_since(0).latencies.count(), 0);
     }
 }

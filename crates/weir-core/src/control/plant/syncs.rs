@@ -1,6 +1,6 @@
 //! Sync threads: write, be held back perhaps, wait for the data, wait for the journal.
 
-use crate::stats::Histogram;
+use crate::stats::{CoarseHistogram, Histogram};
 
 use super::cache::Verdict;
 use super::engine::{Agent, Plant};
@@ -42,7 +42,7 @@ pub(super) struct Thread {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ended {
     /// Durations of syncs.
-    pub syncs: Histogram,
+    pub syncs: CoarseHistogram,
     /// Durations of commits, from the write's begin.
     pub commits: Histogram,
     pub held_ns: u64,

@@ -1,8 +1,7 @@
 //! A device's counters as a sensor: what its flushes took on average, and how long it has not ended a write.
 
 use weir_core::control::{Bulk, Sensor, SensorSource, Syncs};
-use weir_core::stats::Histogram;
-use weir_core::stats::histogram::bucket_of;
+use weir_core::stats::CoarseHistogram;
 use weir_core::target::DeviceNumber;
 use weir_host::{Host, Ticks};
 
@@ -54,9 +53,9 @@ impl Counters {
         }
         let flushes = ticks.flushes.wrapping_sub(before.flushes);
         let took_ns = ticks.flush_ms.wrapping_sub(before.flush_ms).saturating_mul(NS_PER_MS);
-        let mut ended = Histogram::new();
+        let mut ended = CoarseHistogram::new();
         if let Some(mean_ns) = took_ns.checked_div(flushes) {
-            ended.add_bucket(bucket_of(mean_ns), flushes);
+            ended.record_many(mean_ns, flushes);
         }
         let oldest_ns = now_ns.saturating_sub(self.ended_ns);
         Syncs { ended, under_way: u32::from(oldest_ns > 0), oldest_ns, ..Syncs::default() }

@@ -3,8 +3,7 @@
 use crate::control::{
     Action, Bulk, Decision, DeviceFlow, Guard, Limits, Mood, Sample, Sensor, SensorSource, Syncs, Writer,
 };
-use crate::stats::Histogram;
-use crate::stats::histogram::bucket_of;
+use crate::stats::CoarseHistogram;
 use crate::stats::random::Random;
 use crate::target::DeviceNumber;
 
@@ -112,7 +111,7 @@ impl Toy {
             kept *= own;
         }
         let undisturbed = if scene.threads > 0.0 { scene.syncs * scene.threads.min(1.0) } else { 0.0 };
-        let mut ended = Histogram::new();
+        let mut ended = CoarseHistogram::new();
         let mut oldest_ns = 0;
         self.fraction += undisturbed * kept * seconds * (1.0 + 0.03 * self.random.normal());
         let count = self.fraction.max(0.0) as u64;
@@ -122,8 +121,8 @@ impl Toy {
             // A tail as of a device that works in slices: one in two hundred takes ten times as long.
             let body = mean / 1.045;
             let long = count / 200 + u64::from(self.random.below(200) < (count % 200) as usize);
-            ended.add_bucket(bucket_of(body as u64), count - long);
-            ended.add_bucket(bucket_of((body * 10.0) as u64), long);
+            ended.record_many(body as u64, count - long);
+            ended.record_many((body * 10.0) as u64, long);
             ended.set_exact(
                 (mean * count as f64) as u128,
                 ended.min().unwrap_or(0),

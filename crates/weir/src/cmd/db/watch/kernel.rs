@@ -10,7 +10,7 @@ mod with {
     //! A session of weir's programs.
 
     use weir_core::oltp::limits::SyncUse;
-    use weir_core::stats::Histogram;
+    use weir_core::stats::CoarseHistogram;
     use weir_trace::syncs::{Brackets, Session, Whose};
 
     /// Where every call of the machine pays for the watching, it lasts so long,
@@ -25,7 +25,7 @@ mod with {
     /// Syncs counted so far.
     pub struct Syncs {
         session: Session,
-        ended: Histogram,
+        ended: CoarseHistogram,
         eye: Eye,
         /// For how long they were watched for.
         watched_ns: u64,
@@ -46,7 +46,7 @@ mod with {
             let whose = Whose::Listed(processes.to_vec());
             let session = Session::start(&whose).map_err(|why| why.to_string())?;
             let eye = Eye::Open { since_ns: 0, ended: 0 };
-            Ok(Syncs { session, ended: Histogram::new(), eye, watched_ns: 0 })
+            Ok(Syncs { session, ended: CoarseHistogram::new(), eye, watched_ns: 0 })
         }
 
         /// Measuring begins, with these processes.
@@ -54,7 +54,7 @@ mod with {
             // More than fit keep the list as it was.
             let _ = self.session.list(processes);
             self.session.look(now_ns);
-            (self.ended, self.watched_ns) = (Histogram::new(), 0);
+            (self.ended, self.watched_ns) = (CoarseHistogram::new(), 0);
             self.eye = Eye::Open { since_ns: now_ns, ended: 0 };
         }
 
