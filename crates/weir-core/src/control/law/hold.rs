@@ -44,6 +44,9 @@ impl Guard {
         }
         let arriving = !self.flooded;
         let changed = self.follow_concurrency(sample, arriving);
+        if arriving || changed {
+            self.entered_ns = sample.at_ns;
+        }
         let armed = if arriving || changed { self.arm(sample, arriving) } else { None };
         if let Some(step) = armed {
             return step;
@@ -323,11 +326,15 @@ impl Guard {
         let mut verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
         self.decided_ns = now;
         let limit = sample.limits.now_bytes;
+        let lately = self.window.since(now.saturating_sub(SECOND_NS).max(self.settled_ns));
         if verdict.known != Known::Seen && view.count >= self.parameters.tail_samples {
             self.reference.bound(&view);
         }
+        let whole = self.window.since(self.entered_ns);
+        if whole.elapsed_ns + self.parameters.look_ns >= self.parameters.window_ns {
+            self.reference.outdone(&whole, &lately);
+        }
         // What the protected were held back for before something changed is no reason for what they lose since.
-        let lately = self.window.since(now.saturating_sub(SECOND_NS).max(self.settled_ns));
         let own = verdict.own && judge::judge(&lately, &self.reference, &self.parameters, relaxed).own;
         let point = Point {
             bytes: limit,
@@ -459,7 +466,8 @@ impl Guard {
             }
             // More was let in and no more came out, of a device that gives no more.
             let is_step = limit as f64 > before.bytes as f64 * self.parameters.settle_ratio;
-            if is_step && point.delivered < before.delivered * 1.03 && point.delivered > 0.95 * best {
+            let is_full = point.delivered > if plenty { NEARLY_FULL } else { 0.95 } * best;
+            if is_step && point.delivered < before.delivered * 1.03 && is_full {
                 regime.cap(limit, point.delivered, now, &self.parameters);
             }
         }

@@ -57,6 +57,8 @@ pub struct Guard {
     /// When the limit moved last, and when that move can show.
     moved_ns: u64,
     settled_ns: u64,
+    /// Since when it is this flood and this concurrency.
+    entered_ns: u64,
     /// What was measured before the last move.
     before: Option<Point>,
     decided_ns: u64,
@@ -86,6 +88,7 @@ impl Guard {
             wanted: None,
             moved_ns: 0,
             settled_ns: 0,
+            entered_ns: 0,
             before: None,
             decided_ns: 0,
             learned_ns: 0,

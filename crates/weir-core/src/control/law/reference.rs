@@ -10,6 +10,8 @@ const SAME_OCTAVES: f64 = 0.5;
 /// and who comes less often for a while, or shares the processors, has not become slower.
 const BETTER_NS: f64 = 3.0 * 1e9;
 const WORSE_NS: f64 = 30.0 * 1e9;
+/// Syncs that take less than this share of what they took undisturbed are those of another load.
+const ANOTHER: f64 = 0.8;
 /// Rates that differ by so many standard errors are not of one load.
 const NOISE: f64 = 2.0;
 const ENTRIES_MOST: usize = 24;
@@ -119,6 +121,17 @@ impl Reference {
             entry.mean_ns = mean;
             entry.per_second = view.per_second * (1.0 - view.error);
             entry.weight_ns = view.elapsed_ns as f64;
+        }
+    }
+
+    /// Beside bulk writers, syncs take far less time all along a window and in its last second than they were seen to take
+    /// undisturbed: that was another load, as one that writes through the page cache is to one that writes directly. Judged
+    /// by the time it took, this one would lose half of its rate unnoticed.
+    pub fn outdone(&mut self, window: &View, last: &View) {
+        let mean = window.mean_ns.max(last.mean_ns) * (1.0 + window.error.max(last.error));
+        let entry = self.entry(window.concurrency);
+        if entry.idle && last.count > 0 && mean < ANOTHER * entry.mean_ns {
+            entry.mean_ns = mean;
         }
     }
 
@@ -283,6 +296,26 @@ mod tests {
         assert!((reference.at(8.0).unwrap().mean_ns / 1.5e6 - 1.0).abs() < 0.01);
         // Fewer at once take no longer each than more.
         assert!(reference.at(3.0).unwrap().mean_ns <= 1.5e6);
+    }
+
+    #[test]
+    fn syncs_that_are_far_faster_beside_bulk_writers_than_alone_are_another_load_s() {
+        let (slow, fast) = (view(10.0, 7e6), view(10.0, 3e6));
+        let mut reference = Reference::default();
+        reference.outdone(&fast, &fast);
+        assert!(reference.at(10.0).is_none(), "nothing was seen undisturbed");
+        reference.learn(&slow, 60_000_000_000, 300);
+        let mean_after = |reference: &Reference, window: &View, last: &View| {
+            let mut reference = reference.clone();
+            reference.outdone(window, last);
+            reference.at(10.0).unwrap().mean_ns / 1e6
+        };
+        for (window, last, expected) in
+            [(&fast, &fast, 3.0), (&fast, &slow, 7.0), (&slow, &fast, 7.0), (&fast, &View::default(), 7.0)]
+        {
+            assert!((mean_after(&reference, window, last) - expected).abs() < 0.01);
+        }
+        assert!((mean_after(&reference, &view(10.0, 6e6), &fast) - 7.0).abs() < 0.01, "as noise has it");
     }
 
     #[test]
