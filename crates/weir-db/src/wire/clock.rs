@@ -1,4 +1,4 @@
-//! How long an answer may take. The kernel does the waiting (SO_RCVTIMEO), so that a statement costs no call for it:
+//! How long an answer may take. The kernel does the waiting (SO_RCVTIMEO, poll), so that a statement costs no call for it:
 //! the socket's time-out is set anew only where an answer has used up a good part of its time.
 
 use std::os::fd::{AsFd, OwnedFd};

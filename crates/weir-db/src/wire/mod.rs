@@ -1,6 +1,7 @@
 //! Bytes to and from a server: TCP, Unix sockets, TLS; buffers that are read and written in as few calls as can be.
 //!
-//! A statement costs one `send` and, where its answer fits the buffer, one `recv`. Nothing here knows a protocol:
+//! A statement costs one `send` and, where its answer fits the buffer, one `recv`, which on a Unix socket waits by `poll`.
+//! Nothing here knows a protocol:
 //! packets are built in [`Wire::output`], sent by [`Wire::flush`], and read where they lie, by [`Wire::need`] and
 //! [`Wire::consume`].
 
@@ -12,6 +13,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -28,6 +30,8 @@ const KEEP_BYTES: usize = 1 << 20;
 /// A connection's bytes. Every error names the place.
 pub struct Wire {
     socket: OwnedFd,
+    /// A Unix socket, see [`Wire::has_come`].
+    waits_by_poll: bool,
     place: Place,
     tls: Option<Box<tls::Session>>,
     clock: Clock,
@@ -48,6 +52,7 @@ impl Wire {
         })?;
         let mut wire = Wire {
             socket,
+            waits_by_poll: matches!(place, Place::Unix(_)),
             place: place.clone(),
             tls: None,
             clock,
@@ -255,10 +260,26 @@ impl Wire {
             if self.clock.is_due() {
                 self.arm()?;
             }
+            if self.waits_by_poll && !self.has_come()? {
+                return Err(self.clock.timeout(&self.place));
+            }
             match recv(&self.socket, &mut *into, RecvFlags::empty()) {
                 Ok((_, got)) => return Ok(got),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Err(self.clock.timeout(&self.place)),
+                Err(errno) => return Err(self.lost(errno.into())),
+            }
+        }
+    }
+
+    /// Whether something has come before the socket's time-out. Who waits on a Unix socket in `recv` is also woken when the
+    /// server reads the request, finds nothing and goes to sleep again; `poll` heeds only what it was asked for.
+    fn has_come(&self) -> Result<bool, DbError> {
+        let longest = self.clock.armed().and_then(|longest| Timespec::try_from(longest).ok());
+        loop {
+            match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], longest.as_ref()) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(Errno::INTR) => {}
                 Err(errno) => return Err(self.lost(errno.into())),
             }
         }
