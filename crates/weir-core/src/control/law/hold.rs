@@ -13,7 +13,8 @@ type Step = (Action, Branch);
 const WRITERS_TOLD_NS: u64 = SECOND_NS * 3 / 2;
 
 /// What a flood does in its first seconds, while the limit is still being found, is no measure of any limit: files are
-/// made, and what was let in before drains.
+/// made, and what was let in before drains. Nor is what it does in the first seconds on a device that has become slower or
+/// faster: at which rate it lets writers go on the kernel learns anew.
 const ARRIVES_NS: u64 = 4 * SECOND_NS;
 /// Where a limit goes up to what held before, it goes so far at once, and on from there as long as syncs bear it. At one
 /// and the same limit a device that serves in slices leaves syncs their rate, or takes half of it, for seconds: that
@@ -253,6 +254,7 @@ impl Guard {
         let factor = self.rate.latest().unwrap_or(ratio).clamp(ratio / 2.0, ratio);
         let factor = factor.min(self.rate.of_best()).max(self.parameters.cut_most);
         let fast = self.rate.best();
+        self.changed_ns = Some(sample.at_ns);
         self.rate.drops(factor);
         self.regimes.change_speed(fast, self.rate.best());
         self.probe = None;
@@ -292,6 +294,7 @@ impl Guard {
         let factor = self.rate.rises(self.rate.latest().unwrap_or(ratio).clamp(ratio, ratio * 2.0))?;
         self.regimes.change_speed(slow, self.rate.best());
         (self.probe, self.before) = (None, None);
+        self.changed_ns = Some(sample.at_ns);
         let limit = sample.limits.now_bytes;
         let good = self.regimes.current().and_then(|regime| regime.good);
         let to = good.unwrap_or((limit as f64 * factor) as u64);
@@ -345,10 +348,11 @@ impl Guard {
             at_ns: now,
         };
         let before = self.before.take();
-        let arrived = self.presence.bulk_since().filter(|since| now >= since + ARRIVES_NS);
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
-        if let Some(since) = arrived {
-            regime.forget(since, since + ARRIVES_NS);
+        for since in [self.presence.bulk_since(), self.changed_ns].into_iter().flatten() {
+            if now >= since + ARRIVES_NS {
+                regime.forget(since, since + ARRIVES_NS);
+            }
         }
         if let Some(before) = before.filter(|before| !same(before.bytes, limit)) {
             regime.learn_gain(&before, &point);

@@ -59,6 +59,8 @@ pub struct Guard {
     settled_ns: u64,
     /// Since when it is this flood and this concurrency.
     entered_ns: u64,
+    /// When the device became slower or faster.
+    changed_ns: Option<u64>,
     /// What was measured before the last move.
     before: Option<Point>,
     decided_ns: u64,
@@ -89,6 +91,7 @@ impl Guard {
             moved_ns: 0,
             settled_ns: 0,
             entered_ns: 0,
+            changed_ns: None,
             before: None,
             decided_ns: 0,
             learned_ns: 0,
