@@ -24,8 +24,6 @@ const FIRST_STEP: f64 = 0.5;
 const NEARLY_FULL: f64 = 0.85;
 /// A step that is just more than the same limit again.
 const SMALL_STEP: f64 = 1.2;
-/// So many times what bulk writers get while syncs pause is raised with care, too.
-const PLENTY: f64 = 2.0;
 /// Below this share of what it delivered a moment ago, a device delivers less.
 const SLOWER: f64 = 0.75;
 /// Of the same rate: there is nothing left that a higher limit could bring.
@@ -104,12 +102,11 @@ impl Guard {
     /// Goes to where the limit was good at this concurrency.
     fn arm(&mut self, sample: &Sample, arriving: bool) -> Option<Step> {
         (self.probe, self.before) = (None, None);
-        let good = self.regimes.current().and_then(|regime| regime.good);
         let limit = sample.limits.now_bytes;
         self.settled_ns = self.settled_ns.max(sample.at_ns);
         let start = self.regimes.current().map(|regime| regime.concurrency);
         let start = self.start(sample, start.unwrap_or(1.0));
-        let to = match good {
+        let to = match self.known_good(start) {
             Some(good) => good.min(limit.max(first_step(good))),
             None => start,
         };
@@ -228,6 +225,9 @@ impl Guard {
             let slow = view.count >= 3 && view.min_ns.is_some_and(|min| min > target / 2);
             if (old || slow) && view.own_share < 0.05 {
                 let branch = if old { Branch::OldestSync } else { Branch::Tail };
+                if let (true, Some(regime)) = (old, self.regimes.current()) {
+                    regime.stalls(limit);
+                }
                 return Some((self.lower(sample, half), branch));
             }
         }
@@ -237,7 +237,7 @@ impl Guard {
     /// The device has become slower: the limit with it, before the backlog is felt; or it is faster again.
     fn rate_change(&mut self, sample: &Sample, second: &View) -> Option<Step> {
         if let Some(ratio) = self.rate.risen() {
-            return self.rate_rises(sample, ratio);
+            return self.rate_rises(sample, ratio, second);
         }
         let ratio = self.rate.change()?;
         if !second.bound || ratio >= self.parameters.rate_drop {
@@ -246,9 +246,9 @@ impl Guard {
         let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(sample.at_ns));
         let view = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
         let verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
-        // Too few ended to be judged by, as they take so long.
-        let stalled = view.count < self.parameters.mean_samples && view.oldest_ns > SECOND_NS / 2;
-        if (verdict.state() != State::Bad && !stalled) || (verdict.own && !self.ends_less(sample)) {
+        if (verdict.state() != State::Bad && !self.is_stalled(&view))
+            || (verdict.own && !self.ends_less(sample))
+        {
             return None;
         }
         let factor = self.rate.latest().unwrap_or(ratio).clamp(ratio / 2.0, ratio);
@@ -278,6 +278,11 @@ impl Guard {
         Some(self.stay_low(sample, Branch::RateDrop, stay_ns, first_step(good)))
     }
 
+    /// Whether too few syncs ended to be judged by, as they take so long.
+    fn is_stalled(&self, second: &View) -> bool {
+        second.count < self.parameters.mean_samples && second.oldest_ns > SECOND_NS / 2
+    }
+
     /// Who waits for pages of its own writes them, too, in smaller pieces than a bulk writer: fewer bytes come out then, and
     /// no fewer writes. A slower device ends fewer of these as well, with enough to do.
     fn ends_less(&self, sample: &Sample) -> bool {
@@ -286,8 +291,9 @@ impl Guard {
     }
 
     /// As fast as before it became slower: limits are again what they were.
-    fn rate_rises(&mut self, sample: &Sample, ratio: f64) -> Option<Step> {
-        if !self.presence.bulk_lasts(sample.at_ns, self.parameters.window_ns) {
+    fn rate_rises(&mut self, sample: &Sample, ratio: f64, second: &View) -> Option<Step> {
+        // What comes out while syncs stand still is what was let in too much.
+        if !self.presence.bulk_lasts(sample.at_ns, self.parameters.window_ns) || self.is_stalled(second) {
             return None;
         }
         let slow = self.rate.best();
@@ -439,6 +445,7 @@ impl Guard {
             return (Action::Keep, self.quiet(sample));
         }
         let best = self.rate.best();
+        let plenty = limit > self.plenty();
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
         // Syncs that lose next to nothing say that the rate at which they once lost much is not the device's any more.
         let spare = verdict.has_spare(&self.parameters);
@@ -453,8 +460,10 @@ impl Guard {
             self.parameters.raise_most
         };
         let nearly_full = self.rate.full().is_some_and(|full| point.delivered > NEARLY_FULL * full);
-        // What keeps the device busy through a pause is enough: beyond, more brings little and may cost all.
-        let plenty = limit as f64 > PLENTY * best * self.parameters.pause_room_ns as f64 / 1e9;
+        // More than plenty brings a device that is nearly full nothing, and takes long to drain when something changes.
+        if plenty && point.delivered > NEARLY_FULL * best {
+            return (Action::Keep, self.quiet(sample));
+        }
         if nearly_full || plenty {
             most = most.min(SMALL_STEP);
         }
@@ -470,8 +479,10 @@ impl Guard {
             }
             // More was let in and no more came out, of a device that gives no more.
             let is_step = limit as f64 > before.bytes as f64 * self.parameters.settle_ratio;
-            let is_full = point.delivered > if plenty { NEARLY_FULL } else { 0.95 } * best;
-            if is_step && point.delivered < before.delivered * 1.03 && is_full {
+            if is_step
+                && point.delivered < before.delivered * 1.03
+                && (point.delivered > 0.95 * best || plenty)
+            {
                 regime.cap(limit, point.delivered, now, &self.parameters);
             }
         }

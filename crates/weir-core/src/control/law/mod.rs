@@ -27,6 +27,8 @@ use regime::{Point, Regimes};
 use window::{View, Window};
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// So many times what bulk writers get while syncs pause is plenty for a device that is nearly full.
+const PLENTY: f64 = 1.5;
 
 /// A short stay at the floor.
 #[derive(Debug, Clone, Copy)]
@@ -193,7 +195,7 @@ impl Guard {
         }
         let backlog = self.presence.idle_backlog();
         let start = (self.start(sample, second.concurrency) as f64 * self.parameters.idle_factor) as u64;
-        let good = self.regimes.current().and_then(|regime| regime.good).unwrap_or(start);
+        let good = self.known_good(start).unwrap_or(start);
         // The kernel writes back from half the limit on: below that the limit changes nothing.
         let cap =
             good.max(backlog.saturating_mul(2)).clamp(sample.limits.floor_bytes, sample.limits.saved_bytes);
@@ -235,6 +237,18 @@ impl Guard {
         let bytes = self.rate.best() * self.parameters.start_ns as f64 / 1e9;
         let bytes = bytes.max(self.parameters.start_least_bytes as f64) * (1.0 + concurrency.max(1.0).log2());
         (bytes as u64).clamp(limits.floor_bytes, limits.saved_bytes)
+    }
+
+    /// Where the limit was good at this concurrency, if that is known. One far beyond what the device needs held in other
+    /// circumstances, and would let in what takes long to drain.
+    fn known_good(&mut self, start: u64) -> Option<u64> {
+        let most = self.plenty().max(start);
+        self.regimes.current().and_then(|regime| regime.good).map(|good| good.min(most))
+    }
+
+    /// What keeps a device busy through a pause, and a reserve.
+    fn plenty(&self) -> u64 {
+        (PLENTY * self.rate.best() * self.parameters.pause_room_ns as f64 / 1e9) as u64
     }
 
     /// The limit of a moment in which bulk writers get the least.

@@ -221,6 +221,13 @@ impl Regime {
         }
     }
 
+    /// A sync came to a stand at this limit: that it or a higher one held is no longer known.
+    pub fn stalls(&mut self, bytes: u64) {
+        if self.good.is_some_and(|good| good >= bytes || same(good, bytes)) {
+            self.refute(bytes);
+        }
+    }
+
     /// Syncs lost at this limit, and not for a moment: of those that held, one below it is left, if any.
     fn refute(&mut self, bytes: u64) {
         let below = |point: &&Point| point.bytes < bytes && !same(point.bytes, bytes);
@@ -356,8 +363,8 @@ impl Regime {
 
     /// This limit was too high or of no use: nothing near it is tried for a while, and longer each time.
     pub fn cap(&mut self, bytes: u64, delivered: f64, now_ns: u64, parameters: &Parameters) {
-        if self.is_guess && self.good.is_some_and(|good| good >= bytes || same(good, bytes)) {
-            self.refute(bytes);
+        if self.is_guess {
+            self.stalls(bytes);
         }
         let again = self.ceiling.filter(|ceiling| bytes <= ceiling.bytes * 2);
         let wait_ns = again.map_or(parameters.ceiling_ns, |ceiling| {
