@@ -354,6 +354,8 @@ impl Guard {
             at_ns: now,
         };
         let before = self.before.take();
+        // That more than plenty held in these circumstances is nothing to go back to in others.
+        let plenty = self.plenty().max(sample.limits.floor_bytes);
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
         for since in [self.presence.bulk_since(), self.changed_ns].into_iter().flatten() {
             if now >= since + ARRIVES_NS {
@@ -391,13 +393,13 @@ impl Guard {
             }
             State::Close => {
                 if verdict.off <= 0.0 {
-                    regime.holds(limit, now, &self.parameters);
+                    regime.holds(limit.min(plenty), now, &self.parameters);
                 }
                 regime.unstick();
                 (Action::Keep, self.quiet(sample))
             }
             State::Good => {
-                regime.holds(limit, now, &self.parameters);
+                regime.holds(limit.min(plenty), now, &self.parameters);
                 regime.unstick();
                 self.rate.was_borne_at(point.delivered);
                 self.grow(sample, &view, &verdict, before, point)
