@@ -1,9 +1,8 @@
 //! Bytes to and from a server: TCP, Unix sockets, TLS; buffers that are read and written in as few calls as can be.
 //!
-//! A statement costs one `send` and, where its answer fits the buffer, one `recv`, which on a Unix socket waits by `poll`.
-//! Nothing here knows a protocol:
-//! packets are built in [`Wire::output`], sent by [`Wire::flush`], and read where they lie, by [`Wire::need`] and
-//! [`Wire::consume`].
+//! A statement costs one `send` and, where its answer fits the buffer, one `recv`; on a Unix socket `poll` waits for it
+//! first. Nothing here knows a protocol: packets are built in [`Wire::output`], sent by [`Wire::flush`], and read where
+//! they lie, by [`Wire::need`] and [`Wire::consume`].
 
 mod clock;
 mod socket;

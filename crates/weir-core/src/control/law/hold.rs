@@ -447,7 +447,7 @@ impl Guard {
             return (Action::Keep, self.quiet(sample));
         }
         let best = self.rate.best();
-        let plenty = limit > self.plenty();
+        let beyond = limit > self.plenty();
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
         // Syncs that lose next to nothing say that the rate at which they once lost much is not the device's any more.
         let spare = verdict.has_spare(&self.parameters);
@@ -463,10 +463,10 @@ impl Guard {
         };
         let nearly_full = self.rate.full().is_some_and(|full| point.delivered > NEARLY_FULL * full);
         // More than plenty brings a device that is nearly full nothing, and takes long to drain when something changes.
-        if plenty && point.delivered > NEARLY_FULL * best {
+        if beyond && point.delivered > NEARLY_FULL * best {
             return (Action::Keep, self.quiet(sample));
         }
-        if nearly_full || plenty {
+        if nearly_full || beyond {
             most = most.min(SMALL_STEP);
         }
         if let Some(before) = before.filter(|before| before.bytes < limit && !same(before.bytes, limit)) {
@@ -483,7 +483,7 @@ impl Guard {
             let is_step = limit as f64 > before.bytes as f64 * self.parameters.settle_ratio;
             if is_step
                 && point.delivered < before.delivered * 1.03
-                && (point.delivered > 0.95 * best || plenty)
+                && (point.delivered > 0.95 * best || beyond)
             {
                 regime.cap(limit, point.delivered, now, &self.parameters);
             }

@@ -129,8 +129,9 @@ impl Reference {
     /// by the time it took, this one would lose half of its rate unnoticed.
     pub fn outdone(&mut self, window: &View, last: &View) {
         let mean = window.mean_ns.max(last.mean_ns) * (1.0 + window.error.max(last.error));
-        let entry = self.entry(window.concurrency);
-        if entry.idle && last.count > 0 && mean < ANOTHER * entry.mean_ns {
+        let of_it = |entry: &&mut Entry| entry.idle && entry.near(window.concurrency);
+        let Some(entry) = self.entries.iter_mut().find(of_it) else { return };
+        if window.count > 0 && last.count > 0 && mean < ANOTHER * entry.mean_ns {
             entry.mean_ns = mean;
         }
     }
