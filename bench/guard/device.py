@@ -2,6 +2,7 @@
 
 Everything here is a context manager that puts back what it changed when its with statement ends, whatever ended it.
 """
+import argparse
 import contextlib
 import dataclasses
 import os
@@ -183,6 +184,13 @@ def static_limit(device, limit_bytes):
         write(f"{VM}/dirty_bytes", limit_bytes)
         write(f"{VM}/dirty_background_bytes", limit_bytes // 2)
         yield
+
+
+def megabytes(words):
+    """Whole numbers of MB with commas between them, for argparse: no word is no number."""
+    if any(not word.isdigit() for word in words.split(",") if words):
+        raise argparse.ArgumentTypeError(f"{words}: whole numbers of MB, with commas")
+    return [int(word) for word in words.split(",") if word]
 
 
 def options(parser, json_name, **defaults):

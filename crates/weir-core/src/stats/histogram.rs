@@ -86,7 +86,7 @@ impl<const BITS: u32> TryFrom<Sparse> for LogHistogram<BITS> {
             if s.precision_bits == BITS {
                 h.add_bucket(bucket, n);
             } else if let Some((low, high)) = buckets::bounds_at(s.precision_bits, bucket) {
-                h.add_bucket(Self::bucket_of(low + (high - low) / 2), n);
+                h.add_bucket(buckets::bucket_of::<BITS>(low + (high - low) / 2), n);
             }
         }
         if h.count > 0 {
@@ -111,10 +111,6 @@ impl<const BITS: u32> LogHistogram<BITS> {
         LogHistogram { first: 0, counts: Vec::new(), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    fn bucket_of(value: u64) -> usize {
-        buckets::bucket_of::<BITS>(value)
-    }
-
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
         self.record_many(value, 1);
@@ -125,7 +121,7 @@ impl<const BITS: u32> LogHistogram<BITS> {
         if n == 0 {
             return;
         }
-        self.count_in(Self::bucket_of(value), n);
+        self.count_in(buckets::bucket_of::<BITS>(value), n);
         self.count += n;
         self.sum += u128::from(value) * u128::from(n);
         self.min = self.min.min(value);
@@ -226,7 +222,7 @@ impl<const BITS: u32> LogHistogram<BITS> {
 
     /// How many values are certainly above `value` (the bucket that holds `value` counts as not above).
     pub fn count_above(&self, value: u64) -> u64 {
-        self.counts.iter().skip((Self::bucket_of(value) + 1).saturating_sub(self.first)).sum()
+        self.counts.iter().skip((buckets::bucket_of::<BITS>(value) + 1).saturating_sub(self.first)).sum()
     }
 
     /// Non-empty buckets with their counts, in ascending order.

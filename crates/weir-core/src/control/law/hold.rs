@@ -104,8 +104,7 @@ impl Guard {
         (self.probe, self.before) = (None, None);
         let limit = sample.limits.now_bytes;
         self.settled_ns = self.settled_ns.max(sample.at_ns);
-        let start = self.regimes.current().map(|regime| regime.concurrency);
-        let start = self.start(sample, start.unwrap_or(1.0));
+        let start = self.start_here(sample);
         let to = match self.known_good(start) {
             Some(good) => good.min(limit.max(first_step(good))),
             None => start,
@@ -302,8 +301,8 @@ impl Guard {
         (self.probe, self.before) = (None, None);
         self.changed_ns = Some(sample.at_ns);
         let limit = sample.limits.now_bytes;
-        let good = self.regimes.current().and_then(|regime| regime.good);
-        let to = good.unwrap_or((limit as f64 * factor) as u64);
+        let start = self.start_here(sample);
+        let to = self.known_good(start).unwrap_or((limit as f64 * factor) as u64);
         (to > limit && !same(to, limit)).then(|| (self.set(sample, to), Branch::Raise))
     }
 
@@ -339,9 +338,8 @@ impl Guard {
         if verdict.known != Known::Seen && view.count >= self.parameters.tail_samples {
             self.reference.bound(&view);
         }
-        let whole = self.window.since(self.entered_ns);
-        if whole.elapsed_ns + self.parameters.look_ns >= self.parameters.window_ns {
-            self.reference.outdone(&whole, &lately);
+        if now + self.parameters.look_ns >= self.entered_ns + self.parameters.window_ns {
+            self.reference.outdone(&self.window.since(self.entered_ns), &lately);
         }
         // What the protected were held back for before something changed is no reason for what they lose since.
         let own = verdict.own && judge::judge(&lately, &self.reference, &self.parameters, relaxed).own;

@@ -165,8 +165,7 @@ impl Guard {
     fn loosen(&mut self, sample: &Sample) -> (Action, Branch) {
         (self.probe, self.before) = (None, None);
         let limit = sample.limits.now_bytes;
-        let room = self.rate.best() * self.parameters.pause_room_ns as f64 / 1e9;
-        let room = (room as u64).min(limit.saturating_mul(2));
+        let room = (self.pause_room() as u64).min(limit.saturating_mul(2));
         let settle = self.parameters.settle_ratio;
         let enough = room as f64 <= limit as f64 * settle && limit as f64 <= room as f64 * settle;
         if self.mood == Mood::Released || enough || !self.presence.bulk_active(sample.at_ns, &self.parameters)
@@ -239,6 +238,12 @@ impl Guard {
         (bytes as u64).clamp(limits.floor_bytes, limits.saved_bytes)
     }
 
+    /// The same for the concurrency that was seen last.
+    fn start_here(&mut self, sample: &Sample) -> u64 {
+        let concurrency = self.regimes.current().map_or(1.0, |regime| regime.concurrency);
+        self.start(sample, concurrency)
+    }
+
     /// Where the limit was good at this concurrency, if that is known. One far beyond what the device needs held in other
     /// circumstances, and would let in what takes long to drain.
     fn known_good(&mut self, start: u64) -> Option<u64> {
@@ -246,9 +251,14 @@ impl Guard {
         self.regimes.current().and_then(|regime| regime.good).map(|good| good.min(most))
     }
 
-    /// What keeps a device busy through a pause, and a reserve.
+    /// What keeps a device busy while syncs pause, in bytes.
+    fn pause_room(&self) -> f64 {
+        self.rate.best() * self.parameters.pause_room_ns as f64 / 1e9
+    }
+
+    /// That, and a reserve.
     fn plenty(&self) -> u64 {
-        (PLENTY * self.rate.best() * self.parameters.pause_room_ns as f64 / 1e9) as u64
+        (PLENTY * self.pause_room()) as u64
     }
 
     /// The limit of a moment in which bulk writers get the least.
