@@ -1,7 +1,7 @@
 //! While bulk writers write and syncs need protection.
 
 use super::decision::{Action, Branch, Known};
-use super::judge::{self, State, Verdict};
+use super::judge::{self, State, Terms, Verdict};
 use super::regime::{Point, Way, same};
 use super::window::View;
 use super::{Guard, Probe, SECOND_NS};
@@ -71,7 +71,7 @@ impl Guard {
     /// What syncs lose at the limit that was found.
     fn only_see(&self, sample: &Sample, second: &View) -> Step {
         let seen = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
-        let verdict = judge::judge(&seen, &self.reference, &self.parameters, None);
+        let verdict = judge::judge(&seen, &self.reference, &self.parameters, Terms::default());
         let branch = match (verdict.share, verdict.tail) {
             _ if second.count == 0 && sample.syncs.oldest_ns > SECOND_NS => Branch::OldestSync,
             (State::Bad, _) => Branch::Share,
@@ -163,9 +163,10 @@ impl Guard {
     }
 
     /// Whether syncs have the device's writes for themselves again, as the last looks show.
-    fn is_back(&self, sample: &Sample) -> bool {
+    fn is_back(&mut self, sample: &Sample) -> bool {
         let view = self.window.since(sample.at_ns.saturating_sub(3 * self.parameters.look_ns));
-        let verdict = judge::judge(&view, &self.reference, &self.parameters, None);
+        let terms = self.terms(sample.at_ns);
+        let verdict = judge::judge(&view, &self.reference, &self.parameters, terms);
         verdict.kept.is_none_or(|kept| kept > 0.9 * self.parameters.target.keep)
     }
 
@@ -210,7 +211,7 @@ impl Guard {
         }
         let limit = sample.limits.now_bytes;
         let half = self.parameters.cut_most.sqrt();
-        let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(now)).unwrap_or(0);
+        let relaxed = self.terms(now).relaxed_ns.unwrap_or(0);
         let expected = self.reference.at(second.concurrency);
         let target = judge::target_ns(expected, &self.parameters);
         let target = target.map(|target| target.max(relaxed));
@@ -242,9 +243,9 @@ impl Guard {
         if !second.bound || ratio >= self.parameters.rate_drop {
             return None;
         }
-        let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(sample.at_ns));
+        let terms = self.terms(sample.at_ns);
         let view = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
-        let verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
+        let verdict = judge::judge(&view, &self.reference, &self.parameters, terms);
         if (verdict.state() != State::Bad && !self.is_stalled(&view))
             || (verdict.own && !self.ends_less(sample))
         {
@@ -325,13 +326,13 @@ impl Guard {
     fn decide(&mut self, sample: &Sample) -> Step {
         let now = sample.at_ns;
         let view = self.window.since(self.settled_ns);
-        let relaxed = self.regimes.current().and_then(|regime| regime.relaxed_ns(now));
-        let rough = judge::judge(&view, &self.reference, &self.parameters, relaxed);
+        let terms = self.terms(now);
+        let rough = judge::judge(&view, &self.reference, &self.parameters, terms);
         if !self.is_time(now, &view, &rough) {
             return (Action::Keep, self.quiet(sample));
         }
         let view = self.window.tail_since(self.settled_ns);
-        let mut verdict = judge::judge(&view, &self.reference, &self.parameters, relaxed);
+        let mut verdict = judge::judge(&view, &self.reference, &self.parameters, terms);
         self.decided_ns = now;
         let limit = sample.limits.now_bytes;
         let lately = self.window.since(now.saturating_sub(SECOND_NS).max(self.settled_ns));
@@ -342,7 +343,7 @@ impl Guard {
             self.reference.outdone(&self.window.since(self.entered_ns), &lately);
         }
         // What the protected were held back for before something changed is no reason for what they lose since.
-        let own = verdict.own && judge::judge(&lately, &self.reference, &self.parameters, relaxed).own;
+        let own = verdict.own && judge::judge(&lately, &self.reference, &self.parameters, terms).own;
         let point = Point {
             bytes: limit,
             off: verdict.off,
@@ -368,7 +369,7 @@ impl Guard {
         {
             // Bulk writers are not strangled for a tail that no limit holds: the share is held all the same.
             if regime.relax(before.as_ref(), &point, target, sample.limits.floor_bytes, &self.parameters) {
-                verdict = judge::judge(&view, &self.reference, &self.parameters, regime.relaxed_ns(now));
+                verdict = judge::judge(&view, &self.reference, &self.parameters, regime.terms(now));
             }
         }
         let point = Point { off: verdict.off, ..point };
@@ -419,7 +420,7 @@ impl Guard {
     fn quiet(&mut self, sample: &Sample) -> Branch {
         let now = sample.at_ns;
         let given_up = self.regimes.current().is_some_and(|regime| {
-            regime.relaxed_ns(now).is_some() || regime.stuck_until_ns.is_some_and(|until| now < until)
+            regime.terms(now).relaxed_ns.is_some() || regime.stuck_until_ns.is_some_and(|until| now < until)
         });
         if given_up { Branch::Infeasible } else { Branch::Steady }
     }
@@ -527,7 +528,13 @@ impl Guard {
             }
         }
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
-        match regime.leave(&point, verdict, bounds, &self.parameters) {
+        let way = regime.leave(&point, verdict, bounds, &self.parameters);
+        let is_fast = verdict.kept_by_time.is_some_and(|kept| kept >= self.parameters.target.keep);
+        if is_fast && !matches!(way, Way::To(_)) && regime.slacken(now, &self.parameters) {
+            let most = regime.good.unwrap_or(point.bytes);
+            return (self.set(sample, most), Branch::Steady);
+        }
+        match way {
             Way::Stuck => {
                 regime.stick(point, now + self.parameters.infeasible_ns);
                 (Action::Keep, Branch::Infeasible)

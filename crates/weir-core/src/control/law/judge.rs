@@ -33,10 +33,21 @@ pub(super) enum State {
     Bad,
 }
 
+/// What a concurrency's limits were found not to change, and syncs are not asked to keep there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Terms {
+    /// The tail that is in reach, where the wanted one is not.
+    pub relaxed_ns: Option<u64>,
+    /// The load comes less often whatever the limit is: what syncs take says alone what they lose.
+    pub is_slack: bool,
+}
+
 /// A window against the target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
     pub kept: Option<f64>,
+    /// By what syncs take, whatever their rate.
+    pub kept_by_time: Option<f64>,
     /// Standard error of `kept`.
     pub error: f64,
     pub known: Known,
@@ -79,20 +90,21 @@ pub(super) fn target_ns(expected: Option<Expected>, parameters: &Parameters) -> 
     }
 }
 
-/// Judges a window. A tail that no limit can hold is held to what was found to be in reach, `relaxed_ns`, instead.
-pub(super) fn judge(
-    view: &View,
-    reference: &Reference,
-    parameters: &Parameters,
-    relaxed_ns: Option<u64>,
-) -> Verdict {
+/// Judges a window.
+///
+/// By their rate, where that was seen undisturbed: who waits for the device elsewhere, as in direct writes or for a lock of
+/// one who does, loses by syncs that are as fast as ever. A load that comes less often by itself looks alike, until it
+/// is found that no limit changes that.
+pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters, terms: Terms) -> Verdict {
     let expected = reference.at(view.concurrency);
     let keep = parameters.target.keep;
-    // Who comes less often loses nothing while syncs are fast; who waits longer elsewhere loses little by slow syncs.
-    let kept = expected.filter(|_| view.count > 0 && view.mean_ns > 0.0).map(|expected| {
+    let seen = expected.filter(|_| view.count > 0 && view.mean_ns > 0.0);
+    let kept_by_time = seen.map(|expected| expected.mean_ns / view.mean_ns);
+    let kept = seen.zip(kept_by_time).map(|(expected, by_time)| {
         let lately = if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 };
         // Who is held back for pages of its own, or waits for a lock of one who is, loses before its syncs begin.
-        if view.own_share > OWN_TRACE { lately } else { (expected.mean_ns / view.mean_ns).max(lately) }
+        let by_rate = view.own_share > OWN_TRACE || (expected.known == Known::Seen && !terms.is_slack);
+        if by_rate { lately } else { by_time.max(lately) }
     });
     let error = kept.map_or(1.0, |kept| kept * view.error);
     let enough = view.count >= parameters.mean_samples;
@@ -106,7 +118,7 @@ pub(super) fn judge(
         Some(_) if enough => State::Close,
         _ => State::Unknown,
     };
-    let target = target_ns(expected, parameters).map(|target| target.max(relaxed_ns.unwrap_or(0)));
+    let target = target_ns(expected, parameters).map(|target| target.max(terms.relaxed_ns.unwrap_or(0)));
     let p99 = if view.count >= parameters.tail_samples { view.quantile(0.99) } else { None };
     // A percentile that somebody has set is meant as it was said.
     let is_relative = matches!(parameters.target.p99, LatencyTarget::TimesIdle(_));
@@ -136,6 +148,7 @@ pub(super) fn judge(
     let lost = expected.map_or(0.0, |expected| view.mean_ns - expected.mean_ns);
     Verdict {
         kept,
+        kept_by_time,
         error,
         known: expected.map_or(Known::Unknown, |expected| expected.known),
         p99_ns: p99,
@@ -199,7 +212,7 @@ mod tests {
         for (undisturbed, now, by_idle, as_set) in cases {
             let mut reference = Reference::default();
             reference.learn(&sliced(undisturbed), relative.reference_ns, relative.tail_samples);
-            let tail = |parameters| judge(&sliced(now), &reference, parameters, None).tail;
+            let tail = |parameters| judge(&sliced(now), &reference, parameters, Terms::default()).tail;
             assert_eq!((tail(&relative), tail(&absolute)), (by_idle, as_set), "{undisturbed} {now}");
         }
     }

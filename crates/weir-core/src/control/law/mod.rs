@@ -20,6 +20,7 @@ mod tests;
 pub use decision::{Action, Branch, Decision, Inputs, Known, Mood};
 
 use super::{Parameters, Sample, SensorSource};
+use judge::Terms;
 use presence::Presence;
 use rate::Rate;
 use reference::Reference;
@@ -261,6 +262,11 @@ impl Guard {
         (PLENTY * self.pause_room()) as u64
     }
 
+    /// What syncs are not asked to keep at this concurrency.
+    fn terms(&mut self, now_ns: u64) -> Terms {
+        self.regimes.current().map_or_else(Terms::default, |regime| regime.terms(now_ns))
+    }
+
     /// The limit of a moment in which bulk writers get the least.
     fn low(&self, sample: &Sample) -> u64 {
         let bytes = self.rate.best() * self.parameters.low_ns as f64 / 1e9;
@@ -287,7 +293,8 @@ impl Guard {
         // Decisions stand on all that is known since the limit moved; right after a move on the last second.
         let last = sample.at_ns.saturating_sub(SECOND_NS);
         let view = self.window.tail_since(if self.settled_ns < last { self.settled_ns } else { last });
-        let verdict = judge::judge(&view, &self.reference, &self.parameters, None);
+        let terms = self.terms(sample.at_ns);
+        let verdict = judge::judge(&view, &self.reference, &self.parameters, terms);
         let best = self.regimes.current().filter(|_| branch == Branch::Infeasible).and_then(|r| r.best());
         Inputs {
             syncs: view.count,

@@ -2,7 +2,7 @@
 
 mod way;
 
-use super::judge::Verdict;
+use super::judge::{Terms, Verdict};
 use crate::control::Parameters;
 
 pub(super) use way::Way;
@@ -27,6 +27,8 @@ const NOTICEABLE: f64 = 0.1;
 const UNUSED: f64 = 0.6;
 /// That is believed of limits that proved too high so long ago.
 const MOMENT_NS: u64 = 3_000_000_000;
+/// Limits that differ by so much (of a logarithm, a factor of three) are far apart.
+const FAR_APART: f64 = 1.1;
 /// Differences larger than this (of a logarithm) at one limit mean that something else has changed.
 const CHANGED: f64 = 0.4;
 /// Where no limit was found to hold the target, a loss that is larger by this (of a logarithm) than the one found there
@@ -58,6 +60,13 @@ struct Ceiling {
 #[derive(Debug, Clone, Copy)]
 struct Relaxed {
     p99_ns: f64,
+    until_ns: u64,
+    wait_ns: u64,
+}
+
+/// The load comes less often whatever the limit is.
+#[derive(Debug, Clone, Copy)]
+struct Slack {
     until_ns: u64,
     wait_ns: u64,
 }
@@ -101,6 +110,8 @@ pub(super) struct Regime {
     stuck_at: Option<Point>,
     /// No limit holds the tail: until then it is held to this instead.
     relaxed: Option<Relaxed>,
+    /// Until then its rate is no measure of the limit.
+    slack: Option<Slack>,
     /// When a probe was last made.
     pub probed_ns: Option<u64>,
 }
@@ -171,6 +182,7 @@ impl Regime {
             stuck_until_ns: None,
             stuck_at: None,
             relaxed: None,
+            slack: None,
             probed_ns: None,
         }
     }
@@ -285,9 +297,34 @@ impl Regime {
         self.fruitless = 0;
     }
 
-    /// The tail to hold where no limit holds the wanted one: twice what is in reach.
-    pub fn relaxed_ns(&self, now_ns: u64) -> Option<u64> {
-        self.relaxed.filter(|relaxed| now_ns < relaxed.until_ns).map(|relaxed| (2.0 * relaxed.p99_ns) as u64)
+    /// What syncs are not asked to keep: where no limit holds the wanted tail, one beyond twice what is in reach.
+    pub fn terms(&self, now_ns: u64) -> Terms {
+        let relaxed = self.relaxed.filter(|relaxed| now_ns < relaxed.until_ns);
+        Terms {
+            relaxed_ns: relaxed.map(|relaxed| (2.0 * relaxed.p99_ns) as u64),
+            is_slack: self.slack.is_some_and(|slack| now_ns < slack.until_ns),
+        }
+    }
+
+    /// Syncs are as fast as ever and fewer than they were: whether that is so at limits far apart, and so not their doing.
+    /// From then on it is held against none of them.
+    pub fn slacken(&mut self, now_ns: u64, p: &Parameters) -> bool {
+        let ends = |of: fn(&Point) -> f64| {
+            let (low, high) = self.points.iter().map(of).fold((f64::MAX, f64::MIN), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+            high - low
+        };
+        if ends(|point| (point.bytes.max(1) as f64).ln()) < FAR_APART || ends(|point| point.off) >= NOTICEABLE {
+            return false;
+        }
+        let wait_ns = self.slack.map_or(p.infeasible_ns, |slack| (2 * slack.wait_ns).min(10 * p.infeasible_ns));
+        self.slack = Some(Slack { until_ns: now_ns + wait_ns, wait_ns });
+        // What proved too high was judged by their rate.
+        self.ceiling = None;
+        self.points.clear();
+        self.unstick();
+        true
     }
 
     /// Whether the tail alone cannot be held: a missed one, that the floor would not hold either if it went down with
@@ -569,6 +606,7 @@ mod tests {
         let parameters = Parameters::default();
         let verdict = |kept| Verdict {
             kept: Some(kept),
+            kept_by_time: Some(kept),
             error: 0.0,
             known: Known::Seen,
             p99_ns: None,
