@@ -260,10 +260,10 @@ impl Guard {
         self.probe = None;
         let limit = sample.limits.now_bytes;
         // What held at this speed before is better than a guess.
-        let good = match self.regimes.current().and_then(|regime| regime.proven()) {
+        let good = self.regimes.current().map_or(limit, |regime| match regime.proven() {
             Some(good) => good.min(limit),
-            None => (limit as f64 * factor) as u64,
-        };
+            None => regime.scaled(limit, factor),
+        });
         if limit <= sample.limits.floor_bytes || same(good, limit) {
             return None;
         }

@@ -218,6 +218,21 @@ mod tests {
     }
 
     #[test]
+    fn fewer_syncs_that_are_as_fast_are_a_loss_until_no_limit_is_found_to_change_that() {
+        let parameters = Parameters::default();
+        let mut reference = Reference::default();
+        reference.learn(&sliced(0), parameters.reference_ns, parameters.tail_samples);
+        let kept = |per_second, is_slack| {
+            let view = View { per_second, mean_ns: 0.9 * (MS / 10) as f64, ..sliced(0) };
+            let verdict = judge(&view, &reference, &parameters, Terms { is_slack, ..Terms::default() });
+            (verdict.kept.map(|kept| (kept * 100.0).round()), verdict.share)
+        };
+        assert_eq!(kept(1000.0, false), (Some(50.0), State::Bad));
+        assert_eq!(kept(1000.0, true), (Some(111.0), State::Good));
+        assert_eq!(kept(2000.0, false), (Some(100.0), State::Good));
+    }
+
+    #[test]
     fn a_share_is_as_sure_as_its_samples() {
         // (of, all, z, lower end): textbook values, and that nothing is certain of nothing.
         let cases =

@@ -96,6 +96,8 @@ pub(super) struct Regime {
     is_guess: bool,
     /// What held at other speeds of the device.
     speeds: Vec<Speed>,
+    /// The device became slower, and is not known to be faster again.
+    slowed: bool,
     /// Stays at the floor in a row that did not bring syncs back.
     tips: u8,
     /// Share of their rate that syncs lose as the limit grows by a factor of e.
@@ -174,6 +176,7 @@ impl Regime {
             held_ns: 0,
             is_guess: false,
             speeds: Vec::new(),
+            slowed: false,
             tips: 0,
             gain,
             ceiling: None,
@@ -201,13 +204,21 @@ impl Regime {
             self.speeds.push(Speed { rate: from, good });
         }
         let known = self.speeds.iter().find(|speed| speed.is_near(to)).map(|speed| speed.good);
-        self.good = known.or(self.good.map(|bytes| (bytes as f64 * to / from.max(1.0)) as u64));
+        self.good = known.or(self.good.map(|bytes| self.scaled(bytes, to / from.max(1.0))));
+        self.slowed = to < from;
         self.is_guess = known.is_none();
         // What was measured was measured on a device of another speed.
         self.ceiling = None;
         self.tips = 0;
         self.points.clear();
         self.unstick();
+    }
+
+    /// What a limit comes to on a device that is so many times as fast. What many threads need for pages of their own does
+    /// not change with it.
+    pub fn scaled(&self, bytes: u64, factor: f64) -> u64 {
+        let factor = if self.concurrency > way::FEW { factor.sqrt() } else { factor };
+        (bytes as f64 * factor) as u64
     }
 
     fn near(&self, concurrency: f64) -> bool {
@@ -404,7 +415,9 @@ impl Regime {
             self.stalls(bytes);
         }
         let again = self.ceiling.filter(|ceiling| bytes <= ceiling.bytes * 2);
-        let wait_ns = again.map_or(parameters.ceiling_ns, |ceiling| {
+        // One that became slower may be fast again, which a low limit shows in nothing else.
+        let first_ns = if self.slowed { parameters.ceiling_ns / 3 } else { parameters.ceiling_ns };
+        let wait_ns = again.map_or(first_ns, |ceiling| {
             // One finding while the last still held says nothing new.
             if ceiling.until_ns > now_ns { ceiling.wait_ns } else { ceiling.wait_ns * 2 }
         });
@@ -517,6 +530,44 @@ mod tests {
 
     fn point(bytes: u64, off: f64, delivered: f64, at_ns: u64) -> Point {
         Point { bytes, off, kept: Some(0.93 * (-off).exp()), p99_ns: None, delivered, at_ns }
+    }
+
+    #[test]
+    fn a_rate_is_no_measure_where_limits_far_apart_do_not_change_it() {
+        let parameters = Parameters::default();
+        // (limits in MB and how far off syncs were there, whether they come less often by themselves)
+        let cases: [(&[(u64, f64)], bool); 4] = [
+            (&[(16, 0.6), (8, 0.58), (4, 0.62)], true),
+            (&[(16, 0.6), (8, 0.4), (4, 0.2)], false),
+            (&[(16, 0.6), (12, 0.6), (8, 0.6)], false),
+            (&[(16, 0.6)], false),
+        ];
+        for (found, slack) in cases {
+            let mut regime = Regime::new(1.0, parameters.gain);
+            for (at, &(megabytes, off)) in (1..).zip(found) {
+                regime.note(point(megabytes * MB, off, 250e6, at * SECOND), &parameters);
+            }
+            let now = 10 * SECOND;
+            assert_eq!(regime.slacken(now, &parameters), slack, "{found:?}");
+            assert_eq!(regime.terms(now).is_slack, slack, "{found:?}");
+            assert!(!regime.terms(now + parameters.infeasible_ns).is_slack, "not for ever");
+        }
+    }
+
+    #[test]
+    fn a_slower_device_takes_less_from_many_threads_and_is_tried_again_sooner() {
+        let parameters = Parameters::default();
+        let slowed = |threads, to| {
+            let mut regime = Regime::new(threads, parameters.gain);
+            regime.holds(16 * MB, SECOND, &parameters);
+            regime.change_speed(240e6, to);
+            regime.cap(4 * MB, to, 2 * SECOND, &parameters);
+            (regime.scaled(16 * MB, 0.25), regime.ceiling.map(|ceiling| ceiling.wait_ns))
+        };
+        let (usual, soon) = (Some(parameters.ceiling_ns), Some(parameters.ceiling_ns / 3));
+        assert_eq!(slowed(1.0, 60e6), (4 * MB, soon));
+        assert_eq!(slowed(10.0, 60e6), (8 * MB, soon));
+        assert_eq!(slowed(1.0, 300e6), (4 * MB, usual));
     }
 
     #[test]

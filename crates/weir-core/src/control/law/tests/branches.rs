@@ -297,3 +297,26 @@ fn a_bulk_writer_that_is_not_named_yet_is_no_checkpoint() {
     seen.extend(toy.run(&mut guard, 5.0));
     assert!(!branches(&seen).contains(&Branch::Checkpoint), "{:?}", branches(&seen));
 }
+
+#[test]
+fn who_waits_elsewhere_than_in_syncs_is_protected_by_the_rate() {
+    let (mut toy, mut guard) = taught(Scene { elsewhere: true, ..Scene::default() });
+    toy.scene.flood = FLOOD;
+    let seen = toy.run(&mut guard, 40.0);
+    let kept = mean(&seen[50..], |look| look.kept);
+    assert!(kept > 0.9, "{kept} kept: {:?}", branches(&seen));
+    let bulk = mean(&seen[50..], |look| look.bulk) / MB;
+    assert!(bulk > 0.8 * 251.0, "{bulk} MB/s");
+}
+
+#[test]
+fn a_load_that_comes_less_often_by_itself_is_found_to_and_bulk_writers_keep_their_rate() {
+    let (mut toy, mut guard) = taught(Scene::default());
+    toy.scene.flood = FLOOD;
+    toy.run(&mut guard, 30.0);
+    toy.scene.pace = 0.5;
+    let seen = toy.run(&mut guard, 120.0);
+    let (kept, bulk) = (mean(&seen[200..], |look| look.kept), mean(&seen[200..], |look| look.bulk) / MB);
+    assert!(bulk > 0.8 * 251.0, "{bulk} MB/s: {:?}", branches(&seen));
+    assert!(kept > 0.9, "{kept} kept");
+}

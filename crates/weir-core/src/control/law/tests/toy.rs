@@ -26,6 +26,10 @@ pub struct Scene {
     pub bears: f64,
     /// Limit under which the syncs' own writes are held back most of the time; 0 where they never are.
     pub own: f64,
+    /// Share of their undisturbed rate at which syncs come, limit or not.
+    pub pace: f64,
+    /// What the backlog costs, threads wait for elsewhere than in their syncs.
+    pub elsewhere: bool,
     /// Time since the sensor answered.
     pub silent_ns: u64,
     /// Share of dirtied bytes that are the protected processes'.
@@ -42,6 +46,8 @@ impl Default for Scene {
             flood: 0.0,
             bears: 0.044,
             own: 0.0,
+            pace: 1.0,
+            elsewhere: false,
             silent_ns: 0,
             protected_share: 0.0,
             source: SensorSource::Syscalls,
@@ -113,11 +119,13 @@ impl Toy {
         let undisturbed = if scene.threads > 0.0 { scene.syncs * scene.threads.min(1.0) } else { 0.0 };
         let mut ended = CoarseHistogram::new();
         let mut oldest_ns = 0;
-        self.fraction += undisturbed * kept * seconds * (1.0 + 0.03 * self.random.normal());
+        self.fraction += undisturbed * scene.pace * kept * seconds * (1.0 + 0.03 * self.random.normal());
         let count = self.fraction.max(0.0) as u64;
         self.fraction -= count as f64;
         if count > 0 {
-            let mean = (scene.threads * elapsed_ns as f64 - held_ns as f64).max(1.0) / count as f64;
+            let in_syncs = if scene.elsewhere { kept } else { 1.0 } * scene.pace;
+            let mean =
+                (scene.threads * elapsed_ns as f64 * in_syncs - held_ns as f64).max(1.0) / count as f64;
             // A tail as of a device that works in slices: one in two hundred takes ten times as long.
             let body = mean / 1.045;
             let long = count / 200 + u64::from(self.random.below(200) < (count % 200) as usize);
