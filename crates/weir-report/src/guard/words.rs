@@ -150,6 +150,10 @@ fn because(decision: &Decision) -> String {
             time(inputs.target_ns),
             size(inputs.limit_bytes)
         ),
+        Branch::Slack => format!(
+            "{} whatever the limit is, and each sync as fast as ever: the load comes less often by itself",
+            kept.unwrap_or("a part of the rate kept".to_string())
+        ),
         Branch::Silent => "the sensor is silent".to_string(),
         Branch::Probe => "a moment at the floor, to learn what syncs do undisturbed".to_string(),
         Branch::Tip => format!(

@@ -47,6 +47,8 @@ pub enum Branch {
     Checkpoint,
     /// The target cannot be held by this limit.
     Infeasible,
+    /// Syncs are as fast as ever and come less often, whatever the limit is: their rate is no measure of it for a while.
+    Slack,
     /// The sensor is silent.
     Silent,
     /// For less than a second bulk writers get the least, to learn what syncs do undisturbed.

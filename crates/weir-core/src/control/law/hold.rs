@@ -348,6 +348,7 @@ impl Guard {
             bytes: limit,
             off: verdict.off,
             kept: verdict.kept,
+            fewer: verdict.fewer,
             p99_ns: verdict.p99_ns,
             delivered: view.delivered,
             at_ns: now,
@@ -529,10 +530,9 @@ impl Guard {
         }
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
         let way = regime.leave(&point, verdict, bounds, &self.parameters);
-        let is_fast = verdict.kept_by_time.is_some_and(|kept| kept >= self.parameters.target.keep);
-        if is_fast && !matches!(way, Way::To(_)) && regime.slacken(now, &self.parameters) {
+        if !matches!(way, Way::To(_)) && regime.slacken(&point, &self.parameters) {
             let most = regime.good.unwrap_or(point.bytes);
-            return (self.set(sample, most), Branch::Steady);
+            return (self.set(sample, most), Branch::Slack);
         }
         match way {
             Way::Stuck => {

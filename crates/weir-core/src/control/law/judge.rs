@@ -46,8 +46,8 @@ pub(super) struct Terms {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
     pub kept: Option<f64>,
-    /// By what syncs take, whatever their rate.
-    pub kept_by_time: Option<f64>,
+    /// How many fewer syncs came than what they take explains, as a logarithm.
+    pub fewer: f64,
     /// Standard error of `kept`.
     pub error: f64,
     pub known: Known,
@@ -99,9 +99,11 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters,
     let expected = reference.at(view.concurrency);
     let keep = parameters.target.keep;
     let seen = expected.filter(|_| view.count > 0 && view.mean_ns > 0.0);
-    let kept_by_time = seen.map(|expected| expected.mean_ns / view.mean_ns);
-    let kept = seen.zip(kept_by_time).map(|(expected, by_time)| {
-        let lately = if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 };
+    let halves = seen.map(|expected| {
+        let by_time = expected.mean_ns / view.mean_ns;
+        (by_time, if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 })
+    });
+    let kept = seen.zip(halves).map(|(expected, (by_time, lately))| {
         // Who is held back for pages of its own, or waits for a lock of one who is, loses before its syncs begin.
         let by_rate = view.own_share > OWN_TRACE || (expected.known == Known::Seen && !terms.is_slack);
         if by_rate { lately } else { by_time.max(lately) }
@@ -148,7 +150,7 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters,
     let lost = expected.map_or(0.0, |expected| view.mean_ns - expected.mean_ns);
     Verdict {
         kept,
-        kept_by_time,
+        fewer: halves.map_or(0.0, |(by_time, lately)| (by_time / lately.max(1e-3)).max(1e-3).ln()),
         error,
         known: expected.map_or(Known::Unknown, |expected| expected.known),
         p99_ns: p99,

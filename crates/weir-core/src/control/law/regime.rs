@@ -41,6 +41,8 @@ pub(super) struct Point {
     pub bytes: u64,
     pub off: f64,
     pub kept: Option<f64>,
+    /// How many fewer syncs came than their durations explain, as a logarithm.
+    pub fewer: f64,
     pub p99_ns: Option<u64>,
     pub delivered: f64,
     pub at_ns: u64,
@@ -217,8 +219,13 @@ impl Regime {
     /// What a limit comes to on a device that is so many times as fast. What many threads need for pages of their own does
     /// not change with it.
     pub fn scaled(&self, bytes: u64, factor: f64) -> u64 {
-        let factor = if self.concurrency > way::FEW { factor.sqrt() } else { factor };
+        let factor = if self.has_many() { factor.sqrt() } else { factor };
         (bytes as f64 * factor) as u64
+    }
+
+    /// Whether these are more threads than a few, with pages of their own.
+    pub fn has_many(&self) -> bool {
+        self.concurrency > way::FEW
     }
 
     fn near(&self, concurrency: f64) -> bool {
@@ -317,25 +324,38 @@ impl Regime {
         }
     }
 
-    /// Syncs are as fast as ever and fewer than they were: whether that is so at limits far apart, and so not their doing.
-    /// From then on it is held against none of them.
-    pub fn slacken(&mut self, now_ns: u64, p: &Parameters) -> bool {
-        let ends = |of: fn(&Point) -> f64| {
-            let (low, high) = self.points.iter().map(of).fold((f64::MAX, f64::MIN), |(low, high), value| {
-                (low.min(value), high.max(value))
-            });
-            high - low
-        };
-        if ends(|point| (point.bytes.max(1) as f64).ln()) < FAR_APART || ends(|point| point.off) >= NOTICEABLE {
+    /// Fewer syncs come than their durations explain: whether that is so at limits far apart, and so not their doing. From then
+    /// on it is held against none of them.
+    pub fn slacken(&mut self, now: &Point, p: &Parameters) -> bool {
+        if now.fewer < NOTICEABLE || self.gain_of_cuts().is_none_or(|gain| gain >= NOTICEABLE) {
             return false;
         }
-        let wait_ns = self.slack.map_or(p.infeasible_ns, |slack| (2 * slack.wait_ns).min(10 * p.infeasible_ns));
+        let now_ns = now.at_ns;
+        let wait_ns =
+            self.slack.map_or(p.infeasible_ns, |slack| (2 * slack.wait_ns).min(10 * p.infeasible_ns));
         self.slack = Some(Slack { until_ns: now_ns + wait_ns, wait_ns });
         // What proved too high was judged by their rate.
         self.ceiling = None;
         self.points.clear();
         self.unstick();
         true
+    }
+
+    /// How much of what their durations do not explain syncs lose less (as a logarithm) at the lowest limit that was tried than
+    /// at the highest, by the straight line through all of them; `None` where these are not far apart.
+    fn gain_of_cuts(&self) -> Option<f64> {
+        let size = |point: &Point| (point.bytes.max(1) as f64).ln();
+        let (low, high) = self
+            .points
+            .iter()
+            .map(size)
+            .fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(x), high.max(x)));
+        let count = self.points.len() as f64;
+        let mean = |of: &dyn Fn(&Point) -> f64| self.points.iter().map(of).sum::<f64>() / count;
+        let (middle, fewer) = (mean(&size), mean(&|point| point.fewer));
+        let slope = mean(&|point| (size(point) - middle) * (point.fewer - fewer))
+            / mean(&|point| (size(point) - middle).powi(2));
+        (high - low >= FAR_APART).then_some(slope * (high - low))
     }
 
     /// Whether the tail alone cannot be held: a missed one, that the floor would not hold either if it went down with
@@ -529,26 +549,31 @@ mod tests {
     }
 
     fn point(bytes: u64, off: f64, delivered: f64, at_ns: u64) -> Point {
-        Point { bytes, off, kept: Some(0.93 * (-off).exp()), p99_ns: None, delivered, at_ns }
+        Point { bytes, off, kept: Some(0.93 * (-off).exp()), fewer: 0.0, p99_ns: None, delivered, at_ns }
     }
 
     #[test]
     fn a_rate_is_no_measure_where_limits_far_apart_do_not_change_it() {
         let parameters = Parameters::default();
-        // (limits in MB and how far off syncs were there, whether they come less often by themselves)
-        let cases: [(&[(u64, f64)], bool); 4] = [
-            (&[(16, 0.6), (8, 0.58), (4, 0.62)], true),
+        // (limits in MB and how many fewer syncs came there, whether that is the load's doing)
+        let cases: [(&[(u64, f64)], bool); 6] = [
+            (&[(16, 0.6), (8, 0.52), (4, 0.62)], true),
+            // The first of them was half of the time before.
+            (&[(16, 0.3), (8, 0.6), (4, 0.62)], true),
             (&[(16, 0.6), (8, 0.4), (4, 0.2)], false),
             (&[(16, 0.6), (12, 0.6), (8, 0.6)], false),
             (&[(16, 0.6)], false),
+            (&[(16, 0.05), (8, 0.05), (4, 0.05)], false),
         ];
         for (found, slack) in cases {
             let mut regime = Regime::new(1.0, parameters.gain);
-            for (at, &(megabytes, off)) in (1..).zip(found) {
-                regime.note(point(megabytes * MB, off, 250e6, at * SECOND), &parameters);
+            for (at, &(megabytes, fewer)) in (1..).zip(found) {
+                let found = point(megabytes * MB, 0.6, 250e6, at * SECOND);
+                regime.note(Point { fewer, ..found }, &parameters);
             }
-            let now = 10 * SECOND;
-            assert_eq!(regime.slacken(now, &parameters), slack, "{found:?}");
+            let last = *regime.points.last().unwrap();
+            let now = last.at_ns;
+            assert_eq!(regime.slacken(&last, &parameters), slack, "{found:?}");
             assert_eq!(regime.terms(now).is_slack, slack, "{found:?}");
             assert!(!regime.terms(now + parameters.infeasible_ns).is_slack, "not for ever");
         }
@@ -657,7 +682,7 @@ mod tests {
         let parameters = Parameters::default();
         let verdict = |kept| Verdict {
             kept: Some(kept),
-            kept_by_time: Some(kept),
+            fewer: 0.0,
             error: 0.0,
             known: Known::Seen,
             p99_ns: None,

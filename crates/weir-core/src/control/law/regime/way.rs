@@ -78,7 +78,7 @@ impl Regime {
     /// Whether syncs that are held back for their own pages here want a higher limit. A thread or two have next to none: what
     /// holds them back is how long a slow device takes for the rest, and of that a lower limit leaves less.
     pub(in crate::control::law) fn needs_more(&self, now: &Point, floor: u64) -> bool {
-        if self.concurrency > FEW || same(now.bytes, floor) {
+        if self.has_many() || same(now.bytes, floor) {
             return true;
         }
         let mut lower = self

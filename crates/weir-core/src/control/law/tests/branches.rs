@@ -316,7 +316,9 @@ fn a_load_that_comes_less_often_by_itself_is_found_to_and_bulk_writers_keep_thei
     toy.run(&mut guard, 30.0);
     toy.scene.pace = 0.5;
     let seen = toy.run(&mut guard, 120.0);
+    assert!(branches(&seen).contains(&Branch::Slack), "{:?}", branches(&seen));
     let (kept, bulk) = (mean(&seen[200..], |look| look.kept), mean(&seen[200..], |look| look.bulk) / MB);
-    assert!(bulk > 0.8 * 251.0, "{bulk} MB/s: {:?}", branches(&seen));
+    // What the search costs, and what it costs again after a minute.
+    assert!(bulk > 0.7 * 251.0, "{bulk} MB/s: {:?}", branches(&seen));
     assert!(kept > 0.9, "{kept} kept");
 }
