@@ -48,7 +48,7 @@ pub(super) struct Verdict {
     pub kept: Option<f64>,
     /// How many fewer syncs came than what they take explains, as a logarithm.
     pub fewer: f64,
-    /// Standard error of `kept`.
+    /// Standard error of `kept`, by durations or by their count, whichever is larger.
     pub error: f64,
     pub known: Known,
     pub p99_ns: Option<u64>,
@@ -108,13 +108,15 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters,
         let by_rate = view.own_share > OWN_TRACE || (expected.known == Known::Seen && !terms.is_slack);
         if by_rate { lately } else { by_time.max(lately) }
     });
-    let error = kept.map_or(1.0, |kept| kept * view.error);
+    let sure = kept.map_or(1.0, |kept| kept * view.error);
+    // That fewer came is no surer than a count is, of a load that comes by chance.
+    let error = kept.map_or(1.0, |kept| kept * view.error.max((view.count as f64).sqrt().recip()));
     let enough = view.count >= parameters.mean_samples;
-    let margin = parameters.confidence * error;
+    let margin = parameters.confidence * sure;
     let full = view.elapsed_ns + parameters.look_ns >= parameters.window_ns;
     let share = match kept {
         Some(kept) if enough && kept - margin.min(0.5 * (1.0 - keep)) >= keep => State::Good,
-        Some(kept) if enough && kept + margin < keep => State::Bad,
+        Some(kept) if enough && kept + parameters.confidence * error < keep => State::Bad,
         // A whole window decides: noise may not excuse a small loss for ever.
         Some(kept) if enough && full && kept < keep => State::Bad,
         Some(_) if enough => State::Close,

@@ -293,7 +293,8 @@ impl Guard {
         // Decisions stand on all that is known since the limit moved; right after a move on the last second.
         let last = sample.at_ns.saturating_sub(SECOND_NS);
         let view = self.window.tail_since(if self.settled_ns < last { self.settled_ns } else { last });
-        let terms = self.terms(sample.at_ns);
+        // The target that is shown is the wanted one.
+        let terms = Terms { relaxed_ns: None, ..self.terms(sample.at_ns) };
         let verdict = judge::judge(&view, &self.reference, &self.parameters, terms);
         let best = self.regimes.current().filter(|_| branch == Branch::Infeasible).and_then(|r| r.best());
         Inputs {
