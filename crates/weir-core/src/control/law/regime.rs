@@ -331,8 +331,9 @@ impl Regime {
             return false;
         }
         let now_ns = now.at_ns;
-        let wait_ns =
-            self.slack.map_or(p.infeasible_ns, |slack| (2 * slack.wait_ns).min(10 * p.infeasible_ns));
+        // Found again soon after, it is believed for longer.
+        let last = self.slack.filter(|slack| now_ns < slack.until_ns + slack.wait_ns);
+        let wait_ns = last.map_or(p.infeasible_ns, |slack| (2 * slack.wait_ns).min(10 * p.infeasible_ns));
         self.slack = Some(Slack { until_ns: now_ns + wait_ns, wait_ns });
         // What proved too high was judged by their rate.
         self.ceiling = None;
@@ -576,6 +577,23 @@ mod tests {
             assert_eq!(regime.slacken(&last, &parameters), slack, "{found:?}");
             assert_eq!(regime.terms(now).is_slack, slack, "{found:?}");
             assert!(!regime.terms(now + parameters.infeasible_ns).is_slack, "not for ever");
+        }
+    }
+
+    #[test]
+    fn slack_that_is_found_again_soon_is_believed_for_longer() {
+        let parameters = Parameters::default();
+        let minute = parameters.infeasible_ns;
+        let mut regime = Regime::new(1.0, parameters.gain);
+        // (when it is found, for how many minutes it is believed)
+        for (at_ns, minutes) in [(minute, 1), (3 * minute - SECOND, 2), (60 * minute, 1)] {
+            for megabytes in [16, 4] {
+                let found = point(megabytes * MB, 0.6, 250e6, at_ns);
+                regime.note(Point { fewer: 0.6, ..found }, &parameters);
+            }
+            let last = *regime.points.last().unwrap();
+            assert!(regime.slacken(&last, &parameters));
+            assert_eq!(regime.slack.map(|slack| slack.wait_ns), Some(minutes * minute), "{at_ns}");
         }
     }
 
