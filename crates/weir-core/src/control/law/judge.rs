@@ -99,15 +99,15 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters,
     let expected = reference.at(view.concurrency);
     let keep = parameters.target.keep;
     let seen = expected.filter(|_| view.count > 0 && view.mean_ns > 0.0);
-    let halves = seen.map(|expected| {
+    let judged = seen.map(|expected| {
         let by_time = expected.mean_ns / view.mean_ns;
-        (by_time, if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 })
-    });
-    let kept = seen.zip(halves).map(|(expected, (by_time, lately))| {
+        let lately = if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 };
         // Who is held back for pages of its own, or waits for a lock of one who is, loses before its syncs begin.
         let by_rate = view.own_share > OWN_TRACE || (expected.known == Known::Seen && !terms.is_slack);
-        if by_rate { lately } else { by_time.max(lately) }
+        let kept = if by_rate { lately } else { by_time.max(lately) };
+        (kept, (by_time / lately.max(1e-3)).max(1e-3).ln())
     });
+    let (kept, fewer) = judged.unzip();
     let sure = kept.map_or(1.0, |kept| kept * view.error);
     // That fewer came is no surer than a count is, of a load that comes by chance.
     let error = kept.map_or(1.0, |kept| kept * view.error.max((view.count as f64).sqrt().recip()));
@@ -152,7 +152,7 @@ pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters,
     let lost = expected.map_or(0.0, |expected| view.mean_ns - expected.mean_ns);
     Verdict {
         kept,
-        fewer: halves.map_or(0.0, |(by_time, lately)| (by_time / lately.max(1e-3)).max(1e-3).ln()),
+        fewer: fewer.unwrap_or(0.0),
         error,
         known: expected.map_or(Known::Unknown, |expected| expected.known),
         p99_ns: p99,

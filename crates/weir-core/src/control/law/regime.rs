@@ -58,19 +58,30 @@ struct Ceiling {
     wait_ns: u64,
 }
 
-/// A tail in reach where the wanted one is not.
+/// How long a finding is believed.
 #[derive(Debug, Clone, Copy)]
-struct Relaxed {
-    p99_ns: f64,
+struct Belief {
     until_ns: u64,
     wait_ns: u64,
 }
 
-/// The load comes less often whatever the limit is.
+impl Belief {
+    /// From now on, for twice as long as the last time up to ten times the first.
+    fn again(last: Option<Belief>, now_ns: u64, p: &Parameters) -> Belief {
+        let wait_ns = last.map_or(p.infeasible_ns, |last| (2 * last.wait_ns).min(10 * p.infeasible_ns));
+        Belief { until_ns: now_ns + wait_ns, wait_ns }
+    }
+
+    fn holds(&self, now_ns: u64) -> bool {
+        now_ns < self.until_ns
+    }
+}
+
+/// A tail in reach where the wanted one is not.
 #[derive(Debug, Clone, Copy)]
-struct Slack {
-    until_ns: u64,
-    wait_ns: u64,
+struct Relaxed {
+    p99_ns: f64,
+    belief: Belief,
 }
 
 /// A limit that held when the device delivered so many bytes a second at best.
@@ -114,8 +125,8 @@ pub(super) struct Regime {
     stuck_at: Option<Point>,
     /// No limit holds the tail: until then it is held to this instead.
     relaxed: Option<Relaxed>,
-    /// Until then its rate is no measure of the limit.
-    slack: Option<Slack>,
+    /// The load comes less often whatever the limit is, so its rate is no measure of one.
+    slack: Option<Belief>,
     /// When a probe was last made.
     pub probed_ns: Option<u64>,
 }
@@ -317,10 +328,10 @@ impl Regime {
 
     /// What syncs are not asked to keep: where no limit holds the wanted tail, one beyond twice what is in reach.
     pub fn terms(&self, now_ns: u64) -> Terms {
-        let relaxed = self.relaxed.filter(|relaxed| now_ns < relaxed.until_ns);
+        let relaxed = self.relaxed.filter(|relaxed| relaxed.belief.holds(now_ns));
         Terms {
             relaxed_ns: relaxed.map(|relaxed| (2.0 * relaxed.p99_ns) as u64),
-            is_slack: self.slack.is_some_and(|slack| now_ns < slack.until_ns),
+            is_slack: self.slack.is_some_and(|slack| slack.holds(now_ns)),
         }
     }
 
@@ -333,8 +344,7 @@ impl Regime {
         let now_ns = now.at_ns;
         // Found again soon after, it is believed for longer.
         let last = self.slack.filter(|slack| now_ns < slack.until_ns + slack.wait_ns);
-        let wait_ns = last.map_or(p.infeasible_ns, |slack| (2 * slack.wait_ns).min(10 * p.infeasible_ns));
-        self.slack = Some(Slack { until_ns: now_ns + wait_ns, wait_ns });
+        self.slack = Some(Belief::again(last, now_ns, p));
         // What proved too high was judged by their rate.
         self.ceiling = None;
         self.points.clear();
@@ -379,13 +389,12 @@ impl Regime {
         if !low && !unmoved {
             return false;
         }
-        let wait_ns =
-            self.relaxed.map_or(p.infeasible_ns, |relaxed| (relaxed.wait_ns * 2).min(10 * p.infeasible_ns));
+        let belief = Belief::again(self.relaxed.map(|relaxed| relaxed.belief), now.at_ns, p);
         let p99 = self
             .relaxed
-            .filter(|relaxed| now.at_ns < relaxed.until_ns)
+            .filter(|relaxed| relaxed.belief.holds(now.at_ns))
             .map_or(p99, |before| before.p99_ns.max(p99));
-        self.relaxed = Some(Relaxed { p99_ns: p99, until_ns: now.at_ns + wait_ns, wait_ns });
+        self.relaxed = Some(Relaxed { p99_ns: p99, belief });
         true
     }
 
