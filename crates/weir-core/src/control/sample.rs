@@ -105,6 +105,9 @@ pub struct DeviceFlow {
     pub writeback_bytes: u64,
 }
 
+/// What a cgroup without a limit counts as, in bytes of a tenth of a second: more than a device takes.
+pub const UNLIMITED_BYTES: u64 = 4 << 30;
+
 /// The limit that the guard turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {

@@ -8,4 +8,6 @@ mod words;
 
 pub use phases::{Phase, Stretch, phases};
 pub use story::{DeviceStory, Story, Sums, is_over};
-pub use words::{Change, branch, change, done, moved, reason, sensor, size, standing, target};
+pub use words::{
+    Change, branch, change, done, limit, limit_of, moved, reason, sensor, size, standing, target,
+};

@@ -63,6 +63,7 @@ fn noted(at_ms: u64, branch: Branch, now: u64, action: Action, shadow: bool) -> 
         oldest_ns: 650_000_000,
         limit_bytes: now,
         bulk_active: true,
+        achievable_kept: (branch == Branch::Infeasible).then_some(0.86),
         ..Inputs::default()
     };
     let mood = if action == Action::Release { Mood::Released } else { Mood::Holding };

@@ -2,7 +2,8 @@
 
 use crate::plot::Unit;
 use weir_core::control::{
-    Action, Branch, Decision, Effect, LatencyTarget, Mood, Noted, SensorSource, Standing, Target,
+    Action, Branch, Decision, DeviceState, Effect, LatencyTarget, Mood, Noted, SensorSource, Standing,
+    Target, UNLIMITED_BYTES,
 };
 use weir_core::units::{Nanos, grouped, megabytes_per_second, significant};
 use weir_core::verdict::view::percent;
@@ -34,7 +35,12 @@ impl Change {
 
 /// What was done to the limit: `cut to 12.0 MB`; in shadow, what would have been.
 pub fn done(noted: &Noted) -> Option<String> {
-    let (name, to) = (change(noted).name(), size(moved(noted)?));
+    let bytes = moved(noted)?;
+    let to = noted
+        .decision
+        .as_ref()
+        .map_or_else(|| size(bytes), |decision| limit(bytes, decision.inputs.of_cgroup));
+    let name = change(noted).name();
     let would = if matches!(noted.effect, Effect::Shadow { .. }) { "would be " } else { "" };
     Some(format!("{would}{name} to {to}"))
 }
@@ -63,6 +69,21 @@ pub fn size(bytes: u64) -> String {
         return Unit::Bytes.value(bytes as f64);
     }
     format!("{} GB", significant(bytes as f64 / 1e9))
+}
+
+/// A limit: of dirty pages their size, of a cgroup its rate.
+pub fn limit(bytes: u64, of_cgroup: bool) -> String {
+    match of_cgroup {
+        false => size(bytes),
+        true if bytes >= UNLIMITED_BYTES => "no limit".to_string(),
+        true => megabytes_per_second(10.0 * bytes as f64),
+    }
+}
+
+/// A device's limit, and what it was: `8.00 MB of 4.79 GB`.
+pub fn limit_of(device: &DeviceState) -> String {
+    let said = |bytes| limit(bytes, device.decision.inputs.of_cgroup);
+    format!("{} of {}", said(device.second.limit_bytes), said(device.saved_bytes))
 }
 
 /// What is to be held: `p99 within 5.0 × idle, 93 % of the rate`.
@@ -104,6 +125,8 @@ fn because(decision: &Decision) -> String {
     let inputs = &decision.inputs;
     let time = |ns: Option<u64>| ns.map_or("not known".to_string(), |ns| Nanos(ns).to_string());
     let kept = inputs.kept.map(|kept| format!("{} of the rate kept", percent(kept)));
+    let of_target = inputs.target_ns.map_or(String::new(), |target| format!(" of {}", Nanos(target)));
+    let p99 = inputs.p99_ns.map(|ns| format!("p99 {}{of_target}", Nanos(ns)));
     match decision.branch {
         Branch::Steady => "syncs keep their latency".to_string(),
         Branch::Draining => {
@@ -127,14 +150,7 @@ fn because(decision: &Decision) -> String {
             format!("the device accepts only {}", megabytes_per_second(inputs.delivered_bytes_per_second))
         }
         Branch::Raise => {
-            let of = inputs.target_ns.map_or(String::new(), |target| format!(" of {}", Nanos(target)));
-            let p99 = inputs.p99_ns.map(|ns| format!("p99 {}{of}", Nanos(ns)));
-            let room: Vec<String> = p99.into_iter().chain(kept).collect();
-            if room.is_empty() {
-                "there is room".to_string()
-            } else {
-                format!("there is room: {}", room.join(", "))
-            }
+            format!("there is room{}", after(": ", p99.into_iter().chain(kept)))
         }
         Branch::OwnWrites => {
             format!("the protected wait for their own pages, {} of their time", percent(inputs.own_share))
@@ -144,12 +160,16 @@ fn because(decision: &Decision) -> String {
                 .to_string()
         }
         Branch::Checkpoint => "the bulk writer is the protected database itself".to_string(),
-        Branch::Infeasible => format!(
-            "this limit cannot hold the target: p99 {} of {} at {}",
-            time(inputs.p99_ns),
-            time(inputs.target_ns),
-            size(inputs.limit_bytes)
-        ),
+        Branch::Infeasible => {
+            let best_p99 = inputs.achievable_p99_ns.map(|ns| format!("p99 {}", Nanos(ns)));
+            let best_kept = inputs.achievable_kept.map(|kept| format!("{} of the rate", percent(kept)));
+            format!(
+                "no limit holds the target{} at {}{}",
+                after(": ", p99.into_iter().chain(kept)),
+                limit(inputs.limit_bytes, inputs.of_cgroup),
+                after("; best found: ", best_p99.into_iter().chain(best_kept))
+            )
+        }
         Branch::Slack => format!(
             "{} whatever the limit is, and each sync as fast as ever: the load comes less often by itself",
             kept.unwrap_or("a part of the rate kept".to_string())
@@ -161,6 +181,12 @@ fn because(decision: &Decision) -> String {
             kept.map_or("syncs became slow".to_string(), |kept| format!("only {kept}"))
         ),
     }
+}
+
+/// What is known, behind these words; nothing of nothing.
+fn after(words: &str, known: impl Iterator<Item = String>) -> String {
+    let known: Vec<String> = known.collect();
+    if known.is_empty() { String::new() } else { format!("{words}{}", known.join(", ")) }
 }
 
 /// Where latencies come from, in words.
@@ -176,4 +202,21 @@ pub fn sensor(source: SensorSource) -> &'static str {
 pub fn branch(branch: Branch) -> String {
     let name = serde_json::to_value(branch).ok();
     name.and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_a_cgroup_is_a_rate() {
+        for (bytes, of_cgroup, expected) in [
+            (4_000_000, false, "4.00 MB"),
+            (UNLIMITED_BYTES, false, "4.29 GB"),
+            (4_000_000, true, "40.0 MB/s"),
+            (UNLIMITED_BYTES, true, "no limit"),
+        ] {
+            assert_eq!(limit(bytes, of_cgroup), expected, "{bytes} bytes");
+        }
+    }
 }

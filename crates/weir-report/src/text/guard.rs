@@ -115,7 +115,8 @@ mod tests {
             "before   0 s    30 s    1,457  97 %  95.0 ms   110 ms   0 s    0 MB/s  24.0 MB/s\n",
             "flood   30 s    60 s    1,381  92 %  95.5 ms   900 ms   4 s  140 MB/s   190 MB/s\n",
             "60.5 s    cut to 12.0 MB (tail): p99 700 ms is over the target of 460 ms (n=312)\n",
-            "75.0 s    infeasible: this limit cannot hold the target",
+            "75.0 s    infeasible: no limit holds the target: p99 700 ms of 460 ms, 20 % of the rate kept at",
+            "8.00 MB; best found: 86 % of the rate\n",
             "note     90.5 s: no program in the kernel",
             "record   /var/lib/weir/runs/x.json\n",
         ] {

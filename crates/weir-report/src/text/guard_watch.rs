@@ -99,11 +99,7 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
     );
     let kept = second.kept.map_or(String::new(), |kept| format!(", {} kept", percent(kept.into())));
     row("syncs", format!("{}/s{kept}", grouped(second.syncs)), drawn(|s| Some(s.syncs as f64), per_second));
-    row(
-        "limit",
-        format!("{} of {}", words::size(second.limit_bytes), words::size(device.saved_bytes)),
-        (limits(device, courses, length), "log scale".to_string()),
-    );
+    row("limit", words::limit_of(device), (limits(device, courses, length), "log scale".to_string()));
     let bulk = second
         .bulk_bytes
         .map_or(String::new(), |bytes| format!(", bulk {}", megabytes_per_second(bytes as f64)));
@@ -132,7 +128,7 @@ fn source(device: &DeviceState) -> &'static str {
     }
 }
 
-/// The last values as bars from 0 to the largest, and the largest; a value that is absent is a gap.
+/// The last values as bars from 0 to the largest, and the largest if there is any; a value that is absent is a gap.
 fn course(
     values: impl DoubleEndedIterator<Item = Option<f64>> + ExactSizeIterator,
     length: usize,
@@ -142,7 +138,7 @@ fn course(
     let values: Vec<Option<f64>> = values.skip(skipped).collect();
     let most = values.iter().flatten().fold(0.0, |most: f64, value| most.max(*value));
     let bars = values.iter().map(|value| value.map_or(' ', |value| bar(value / most.max(1e-9)))).collect();
-    (bars, format!("≤ {}", text(most)))
+    (bars, if most > 0.0 { format!("≤ {}", text(most)) } else { String::new() })
 }
 
 /// The limit's path between floor and what was found, by its logarithm.
@@ -266,7 +262,7 @@ pub fn lines(state: &State, since_ms: u64) -> String {
             time(second.p99_us),
             time(second.target_us),
             grouped(second.syncs),
-            words::size(second.limit_bytes),
+            words::limit(second.limit_bytes, device.decision.inputs.of_cgroup),
             megabytes_per_second(second.written_bytes as f64),
             writers(device),
             words::standing(&device.standing, device.decision.mood),

@@ -88,7 +88,7 @@ pub fn sentence(noted: &Noted) -> String {
     let whose = if noted.device.is_empty() { String::new() } else { format!("{}: ", noted.device) };
     let reason = words::reason(noted);
     let Some(decision) = &noted.decision else { return whose + &reason };
-    let before = words::size(decision.inputs.limit_bytes);
+    let before = words::limit(decision.inputs.limit_bytes, decision.inputs.of_cgroup);
     let done = match words::done(noted) {
         Some(done) => format!("limit {done} from {before}"),
         None => format!("limit {before}"),
@@ -137,13 +137,16 @@ pub struct Minute {
     pub written_bytes: u64,
     /// The limit at the end, in bytes.
     pub limit_bytes: u64,
+    /// Whether that is a cgroup's: what it may write in a tenth of a second.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_cgroup: bool,
     /// Times that the limit was set.
     pub changes: u64,
 }
 
 impl Minute {
-    /// Takes in a second.
-    pub fn add(&mut self, second: &Second) {
+    /// Takes in a second, whose limit is a cgroup's or of dirty pages.
+    pub fn add(&mut self, second: &Second, of_cgroup: bool) {
         let p99_us = second.p99_us.unwrap_or(0);
         self.seconds += 1;
         self.syncs += second.syncs;
@@ -153,7 +156,7 @@ impl Minute {
         let is_over = second.target_us.is_some_and(|target| p99_us.max(second.oldest_us) > target);
         self.seconds_over_target += u64::from(is_over);
         self.written_bytes += second.written_bytes;
-        self.limit_bytes = second.limit_bytes;
+        (self.limit_bytes, self.of_cgroup) = (second.limit_bytes, of_cgroup);
     }
 
     /// In one sentence.
@@ -176,7 +179,7 @@ impl Minute {
             self.device,
             self.seconds,
             megabytes_per_second(rate(self.written_bytes)),
-            words::size(self.limit_bytes),
+            words::limit(self.limit_bytes, self.of_cgroup),
             self.changes
         )
     }
@@ -254,7 +257,7 @@ mod tests {
                 limit_bytes: 8_000_000,
                 ..Second::default()
             };
-            minute.add(&second);
+            minute.add(&second, false);
         }
         let line: serde_json::Value = serde_json::from_str(&minute_json("now", &minute)).unwrap();
         assert_eq!((&line["kind"], &line["syncs"]), (&"minute".into(), &20.into()));

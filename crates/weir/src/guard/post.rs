@@ -120,7 +120,7 @@ impl Post {
         let (sample, decision) = self.last.as_ref()?;
         let ended = self.gather.end(at_ms, sample, limit_bytes, decision, &mut self.totals);
         (self.second, self.writers) = ended;
-        self.minute.add(&self.second);
+        self.minute.add(&self.second, decision.inputs.of_cgroup);
         Some(self.second)
     }
 

@@ -85,13 +85,7 @@ pub fn status_line(state: &State) -> String {
         let limited = match &device.standing {
             Standing::StoodDown { .. } => "stood down".to_string(),
             Standing::Gone => "gone".to_string(),
-            Standing::Shadow | Standing::Guarding => {
-                format!(
-                    "limit {} of {}",
-                    words::size(device.second.limit_bytes),
-                    words::size(device.saved_bytes)
-                )
-            }
+            Standing::Shadow | Standing::Guarding => format!("limit {}", words::limit_of(device)),
         };
         let latency = latency.unwrap_or("no syncs".to_string()) + &target.unwrap_or_default();
         format!("{}: {latency}, {limited}", device.name)

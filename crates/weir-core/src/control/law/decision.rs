@@ -109,6 +109,9 @@ pub struct Inputs {
     pub backlog_bytes: u64,
     /// The limit in force.
     pub limit_bytes: u64,
+    /// Whether that is a cgroup's: what it may write in a tenth of a second.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_cgroup: bool,
     /// Whether bulk writers write.
     pub bulk_active: bool,
     /// Where the target cannot be held: the 99th percentile that can.

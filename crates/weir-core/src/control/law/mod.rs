@@ -310,6 +310,7 @@ impl Guard {
             delivered_bytes_per_second: second.delivered,
             backlog_bytes: sample.backlog_bytes(),
             limit_bytes: sample.limits.now_bytes,
+            of_cgroup: self.of_cgroup,
             bulk_active: self.presence.bulk_active(sample.at_ns, &self.parameters),
             achievable_p99_ns: best.and_then(|point| point.p99_ns),
             achievable_kept: best.and_then(|point| point.kept),

@@ -1,6 +1,6 @@
 //! What a limit in bytes is in the terms of a lever's knobs.
 
-use weir_core::control::Limits;
+use weir_core::control::{Limits, UNLIMITED_BYTES};
 use weir_core::knob::{KnobName, Scope, Value};
 
 use super::super::band::{Band, marked};
@@ -14,8 +14,6 @@ use crate::host::Host;
 const WHOLE_PPM: u64 = 1_000_000;
 /// A cgroup's limit is of a second, what it stands for here of a tenth of one.
 const TENTHS: u64 = 10;
-/// What a cgroup without a limit writes at most in a tenth of a second: more than a device takes.
-const UNLIMITED_BYTES: u64 = 4 << 30;
 
 /// The knobs of a lever. Where they lie is found once: they are read many times a second.
 #[derive(Debug, Clone)]
