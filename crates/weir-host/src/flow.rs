@@ -93,8 +93,7 @@ impl Flow {
             Err(error) if error.is_absent() => return Ok(Seen::Gone),
             written => written?,
         };
-        let same_number = block::number_of(&self.host.tree, &self.name).is_ok_and(|now| now == self.number);
-        if !same_number || self.host.sequence(&self.name) != self.sequence {
+        if !self.is_the_same() {
             return Ok(Seen::Gone);
         }
         let before = std::mem::replace(&mut self.written, written);
@@ -106,6 +105,14 @@ impl Flow {
             dirty_bytes,
             writeback_bytes,
         }))
+    }
+
+    /// No two disks have one sequence number until the next boot; before Linux 5.15 there are none.
+    fn is_the_same(&self) -> bool {
+        match self.sequence {
+            Some(sequence) => self.host.sequence(&self.name) == Some(sequence),
+            None => block::number_of(&self.host.tree, &self.name).is_ok_and(|now| now == self.number),
+        }
     }
 
     fn dirty(&self) -> Result<(u64, u64), HostError> {
@@ -180,13 +187,19 @@ mod tests {
     #[test]
     fn another_device_is_not_mistaken_for_it() {
         type Change = fn(&Machine);
-        let changes: [Change; 3] = [
-            |machine| machine.set("/sys/class/block/loop0/diskseq", "8"),
-            |machine| machine.set("/sys/class/block/loop0/dev", "7:9"),
-            |machine| fs::remove_file(machine.real(STAT)).unwrap(),
+        const SEQUENCE: &str = "/sys/class/block/loop0/diskseq";
+        fn remove(machine: &Machine, path: &str) {
+            fs::remove_file(machine.real(path)).unwrap();
+        }
+        // (before it is watched, while it is)
+        let changes: [(Change, Change); 3] = [
+            (|_| (), |machine| machine.set(SEQUENCE, "8")),
+            (|machine| remove(machine, SEQUENCE), |machine| machine.set("/sys/class/block/loop0/dev", "7:9")),
+            (|_| (), |machine| remove(machine, STAT)),
         ];
-        for change in changes {
+        for (before, change) in changes {
             let machine = machine();
+            before(&machine);
             let mut flow = machine.host.flow(DISK).unwrap();
             assert!(matches!(flow.look(None).unwrap(), Seen::Here(_)));
             change(&machine);
