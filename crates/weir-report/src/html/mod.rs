@@ -113,6 +113,18 @@ pub fn prose(text: impl Display) -> String {
     out
 }
 
+/// The page's headline. Large letters break soon, and a number is not parted from its %.
+pub fn headline(text: impl Display) -> String {
+    let text = prose(text);
+    let mut parts = text.split(" %");
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        out.push_str(if out.ends_with(|c: char| c.is_ascii_digit()) { "\u{a0}%" } else { " %" });
+        out.push_str(part);
+    }
+    format!("<h1>{out}</h1>\n")
+}
+
 /// A plot with its finding above and its numbers folded away beneath.
 pub fn figure(figure: &Figure, table: &Table) -> String {
     let drawings = [Form::Wide, Form::Narrow].map(|form| plot::svg(figure, form)).concat();

@@ -6,8 +6,8 @@ use super::limits::limits;
 use super::run::under_which_conditions;
 use super::timeline::Sort;
 use super::{
-    Page, Table, Tile, data_table, date, facts_table, figure, merge, page, remark_note, section, stacks,
-    tiles,
+    Page, Table, Tile, data_table, date, facts_table, figure, headline, merge, page, remark_note, section,
+    stacks, tiles,
 };
 use crate::plot::{LOOKS, Stack, StackFigure, escape};
 use crate::text::layout::shell;
@@ -26,8 +26,7 @@ pub fn oltp(record: &Record, raw: &OltpRecord) -> String {
     let result = derive(record, raw);
     let workload = text::describe(&raw.spec, raw.script_path.as_deref());
     let title = format!("{} on {}", name(raw), text::family(&raw.server));
-    let mut body =
-        format!("<h1>{}</h1>\n<p class=\"lede\">{}</p>\n", escape(&title), escape(sentence(&result)));
+    let mut body = format!("{}<p class=\"lede\">{}</p>\n", headline(&title), escape(sentence(&result)));
     body.push_str(&format!("<p class=\"soft\">{}</p>\n", escape(workload)));
     body.push_str(&tiles(&head(&result)));
     for note in &result.notes {

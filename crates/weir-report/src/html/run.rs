@@ -1,7 +1,7 @@
 //! The page of a run of `bench` or `fileio`.
 
 use super::job::View;
-use super::{Page, conditions, date, facts_table, job, page, remark_note, section};
+use super::{Page, conditions, date, facts_table, headline, job, page, remark_note, section};
 use crate::plot::escape;
 use crate::text::{self, layout::shell};
 use weir_core::result::record::FloodRecord;
@@ -31,7 +31,7 @@ pub fn run(record: &Record) -> String {
     body.push_str(&under_which_conditions(record));
     body.push_str(&section("again", "How to run it again", &again(record)));
     page(&Page {
-        title: format!("weir {}: {}", record.kind, headline(record)),
+        title: format!("weir {}: {}", record.kind, title(record)),
         kind: record.kind.clone(),
         date: date(&record.started_at),
         foot: format!("weir {} · record {}", record.weir_version, record.id),
@@ -53,7 +53,7 @@ pub fn under_which_conditions(record: &Record) -> String {
     section("conditions", "Conditions", &(facts_table(&lines) + &folded))
 }
 
-fn headline(record: &Record) -> String {
+fn title(record: &Record) -> String {
     match record.jobs.as_slice() {
         [] => "Nothing was measured".to_string(),
         [only] => job::what(only),
@@ -62,7 +62,7 @@ fn headline(record: &Record) -> String {
 }
 
 fn opening(record: &Record, result: &RunResult) -> String {
-    let mut out = format!("<h1>{}</h1>\n", escape(headline(record)));
+    let mut out = headline(title(record));
     if let [only] = result.jobs.as_slice() {
         out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(job::sentence(only))));
     }

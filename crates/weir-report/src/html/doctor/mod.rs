@@ -7,7 +7,7 @@ mod signs;
 mod stages;
 mod verdict;
 
-use super::{Page, date, facts_table, note, page, paragraph, section, slug};
+use super::{Page, date, facts_table, headline, note, page, paragraph, section, slug};
 use crate::plot::escape;
 use crate::text::layout::shell;
 use weir_core::units::Nanos;
@@ -59,9 +59,9 @@ pub fn doctor(report: &DoctorReport) -> String {
 fn opening(report: &DoctorReport) -> String {
     let (first, rest) = first_sentence(&report.headline.text);
     let mut out = format!(
-        "<div class=\"verdict\">{}<div><h1>{}</h1><p class=\"lede\">{}</p><p class=\"soft\">{}</p></div></div>\n",
+        "<div class=\"verdict\">{}<div>{}<p class=\"lede\">{}</p><p class=\"soft\">{}</p></div></div>\n",
         signs::grade(report.headline.grade),
-        escape(first),
+        headline(first),
         escape(rest),
         escape(format!("{} · {} examination, {}", report.path, report.mode, Nanos(report.elapsed_ns)))
     );

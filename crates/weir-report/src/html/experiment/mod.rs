@@ -9,7 +9,7 @@ mod sweep;
 mod trials;
 
 use super::run::under_which_conditions;
-use super::{Page, Table, Tile, date, note, page, paragraph, prose, section, tiles};
+use super::{Page, Table, Tile, date, headline, note, page, paragraph, prose, section, tiles};
 use crate::experiment as words;
 use crate::plot::{Axis, Scale, Series, Unit, escape};
 use crate::text::layout::shell;
@@ -57,9 +57,9 @@ pub fn experiment(study: &Study<'_>) -> String {
 }
 
 fn opening(study: &Study<'_>) -> String {
-    let headline = words::sentence(&study.finding.headline);
-    let (first, rest) = headline.split_once(". ").unwrap_or((headline.trim_end_matches('.'), ""));
-    let mut out = format!("<h1>{}</h1>\n", prose(first));
+    let said = words::sentence(&study.finding.headline);
+    let (first, rest) = said.split_once(". ").unwrap_or((said.trim_end_matches('.'), ""));
+    let mut out = headline(first);
     if !rest.is_empty() {
         out.push_str(&format!("<p class=\"lede\">{}</p>\n", prose(rest)));
     }

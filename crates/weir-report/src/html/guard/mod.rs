@@ -4,7 +4,9 @@
 mod course;
 
 use super::run::under_which_conditions;
-use super::{Page, Table, Tile, data_table, date, facts_table, note, page, paragraph, section, tiles};
+use super::{
+    Page, Table, Tile, data_table, date, facts_table, headline, note, page, paragraph, section, tiles,
+};
 use crate::guard::{self as words, DeviceStory, Phase, Story};
 use crate::plot::escape;
 use weir_core::control::{History, Noted};
@@ -40,7 +42,7 @@ pub fn guard(record: &Record, history: &History) -> String {
 }
 
 fn opening(record: &Record, story: &Story<'_>) -> String {
-    let mut out = format!("<h1>{}</h1>\n", escape(story.headline()));
+    let mut out = headline(story.headline());
     let several = story.devices.len() > 1;
     let sentences: Vec<String> = story
         .devices

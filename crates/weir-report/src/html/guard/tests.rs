@@ -25,7 +25,7 @@ fn a_guarded_flood_is_seen_with_its_decisions_and_what_they_cost() {
     check(
         &html,
         &[
-            "<h1>Syncs kept 92 % of their rate under a flood</h1>",
+            "<h1>Syncs kept 92\u{a0}% of their rate under a flood</h1>",
             "4 of 60 s with syncs were over the target.",
             "Bulk writers wrote 140 MB/s; the device wrote 190 MB/s on average and 190 MB/s in its best second",
             "vm.dirty_bytes went between 8.00 MB and 40.0 MB (4.79 GB as found): cut 4 times, raised once, released once.",

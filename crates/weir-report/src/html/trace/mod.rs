@@ -6,7 +6,9 @@ mod pattern;
 mod senders;
 mod stages;
 
-use super::{Page, Table, Tile, data_table, facts_table, note, page, paragraph, section, stacks, tiles};
+use super::{
+    Page, Table, Tile, data_table, facts_table, headline, note, page, paragraph, section, stacks, tiles,
+};
 use crate::plot::{StackFigure, escape};
 use crate::trace::phrases;
 use weir_core::stats::Distribution;
@@ -98,11 +100,12 @@ fn percent(share: f64) -> String {
 fn opening(analysis: &Analysis, devices: &[&Device]) -> String {
     let Some(device) = devices.first() else {
         return format!(
-            "<h1>No I/O came to its end</h1>\n{}",
+            "{}{}",
+            headline("No I/O came to its end"),
             paragraph(format!("{} events were read.", grouped(analysis.events)))
         );
     };
-    let headline = match largest(&device.parts_of(|key| key.classes.has(Class::All))) {
+    let first = match largest(&device.parts_of(|key| key.classes.has(Class::All))) {
         _ if on_others(device) => through(analysis, device, devices),
         Some((place, share)) => format!("{} of the time was spent {place}", percent(share)),
         None => "Where the I/Os spent their time is not known".to_string(),
@@ -122,7 +125,7 @@ fn opening(analysis: &Analysis, devices: &[&Device]) -> String {
         within(0.99, "99 %"),
         Nanos(q2c.max_ns())
     );
-    format!("<h1>{}</h1>\n<p class=\"lede\">{}</p>\n", escape(headline), escape(sentence))
+    format!("{}<p class=\"lede\">{}</p>\n", headline(first), escape(sentence))
 }
 
 /// What a reader must know before believing the figures.
