@@ -5,7 +5,7 @@
 mod lab;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -311,6 +311,78 @@ impl Drop for Group {
             fs::remove_dir(&self.0).is_ok()
         });
         assert!(gone || std::thread::panicking(), "{} stays", self.0.display());
+    }
+}
+
+/// A process with a thread on each of two processors, whose first syncs end at once: there is nothing to wait for. It says
+/// when they are over, and stays.
+const RACERS: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+static int ready;
+static void *race(void *name)
+{
+    int fd = open(name, O_RDWR);
+    cpu_set_t one = { { 1 + (*(char *)name == 'a') } };
+    sched_setaffinity(0, sizeof(one), &one);
+    __atomic_fetch_add(&ready, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&ready, __ATOMIC_SEQ_CST) < 2)
+        ;
+    sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
+    return 0;
+}
+int main(void)
+{
+    pthread_t other;
+    getchar();
+    pthread_create(&other, 0, race, "a");
+    race("b");
+    pthread_join(other, 0);
+    puts("");
+    fflush(stdout);
+    getchar();
+}
+"#;
+
+#[test]
+fn root_a_process_takes_one_place_whoever_of_its_threads_comes_first() {
+    let test = "root_a_process_takes_one_place_whoever_of_its_threads_comes_first";
+    let Some(device) = Device::create(test, "ext4") else { return };
+    let at = |name: &str| device.mount().join(name);
+    fs::write(at("racers.c"), RACERS).unwrap();
+    let mut compiler = Command::new("clang");
+    compiler.args(["-O1", "-pthread", "-o", "racers", "racers.c"]).current_dir(device.mount());
+    run(compiler);
+    run(python(&device, "open('a','w'); open('b','w'); os.sync()"));
+    let mut session = Session::start(&Whose::Listed(Vec::new())).unwrap();
+    for _ in 0..5 {
+        let mut all: Vec<Child> = (0..20)
+            .map(|_| {
+                let mut racers = Command::new(at("racers"));
+                racers
+                    .current_dir(device.mount())
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        session.list(&all.iter().map(Child::id).collect::<Vec<_>>()).unwrap();
+        for process in &mut all {
+            process.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+            process.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        }
+        assert_eq!(session.places_taken()[1], all.len());
+        for mut process in all {
+            drop(process.stdin.take());
+            process.wait().unwrap();
+        }
+        session.look(now_ns());
+        assert_eq!(session.places_taken()[1], 0);
     }
 }
 

@@ -131,7 +131,8 @@ static __always_inline void lose(u32 what)
 
 /*
  * Tables with PROBES places behind a hash. A place is taken by its key; two processors that want the same one are told
- * apart by the exchange.
+ * apart by the exchange. Two that take one for the same key get the same: the first free place, or the one that the other
+ * took meanwhile.
  */
 #define FIND(table, type, field, key, entries) \
 	({ \
@@ -153,7 +154,12 @@ static __always_inline void lose(u32 what)
 		for (u32 probe = 0; probe < PROBES && !taken; probe++) { \
 			u32 at = (hash + probe) % (entries); \
 			struct type *place = bpf_map_lookup_elem(&table, &at); \
-			if (place && !place->field && !__sync_val_compare_and_swap(&place->field, 0, (key))) \
+			if (!place) \
+				continue; \
+			typeof(place->field) was = place->field; \
+			if (!was) \
+				was = __sync_val_compare_and_swap(&place->field, 0, (key)); \
+			if (!was || was == (key)) \
 				taken = place; \
 		} \
 		taken; \

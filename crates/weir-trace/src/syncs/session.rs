@@ -382,7 +382,7 @@ impl Session {
         for (id, bytes) in most {
             let Some(written) = self.written.get(&id) else { continue };
             let is_protected = parts.get(&id.pid) == Some(&Part::Protected);
-            for &device in self.writers.devices(id, now_ns) {
+            for &device in self.writers.devices(id, is_protected, now_ns) {
                 let (protected, all) = shares.entry(device).or_default();
                 *all += bytes;
                 *protected += if is_protected { bytes } else { 0 };

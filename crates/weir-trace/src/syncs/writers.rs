@@ -21,8 +21,12 @@ const TOLD: usize = 48;
 const ONE_IN: u64 = 1000;
 /// ... but a writer must not go unnoticed for longer than this.
 const NEXT_MAX_NS: u64 = 1_000_000_000;
-/// A process's open files are looked through again after so long, and no more of them than that.
+/// A process's open files are looked through again after so long ...
 const FILES_STAND_NS: u64 = 1_000_000_000;
+/// ... and those of one that is protected after so long: it is not held back for where it writes, and a database is many
+/// processes with many files.
+const PROTECTED_STAND_NS: u64 = 10_000_000_000;
+/// No more of them than that.
 const FILES_MAX: usize = 1024;
 
 /// Up to this descriptor, files are taken for messages until they are longer than that.
@@ -124,9 +128,10 @@ impl Writers {
     }
 
     /// The devices that a process has files open on for writing.
-    pub fn devices(&mut self, id: Id, now_ns: u64) -> &[DeviceNumber] {
+    pub fn devices(&mut self, id: Id, is_protected: bool, now_ns: u64) -> &[DeviceNumber] {
         let place = self.places.entry(id).or_default();
-        if place.1.is_empty() || now_ns >= place.0 + FILES_STAND_NS {
+        let stand_ns = if is_protected { PROTECTED_STAND_NS } else { FILES_STAND_NS };
+        if place.1.is_empty() || now_ns >= place.0 + stand_ns {
             *place = (now_ns, devices_of(id.pid));
         }
         &place.1
@@ -171,6 +176,37 @@ mod tests {
         [start_ns, 7, bytes].iter().for_each(|word| thread.extend(word.to_ne_bytes()));
         thread.extend(*b"mariadbd\0\0\0\0\0\0\0\0");
         thread
+    }
+
+    #[test]
+    fn files_of_the_protected_are_looked_through_less_often() {
+        use std::io::Write;
+        use std::process::{Command, Stdio};
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("written");
+        // Closes its file at the first line, and ends at the second.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec 3>\"$0\"; echo open; read x; exec 3>&-; echo closed; read x"]).arg(&file);
+        let mut child =
+            shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut says = |expected: &str| {
+            let mut said = vec![0; expected.len()];
+            output.read_exact(&mut said).unwrap();
+            assert_eq!(String::from_utf8_lossy(&said), expected);
+        };
+        let id = Id { pid: child.id(), start_ns: 0 };
+        let mut writers = Writers::default();
+        says("open\n");
+        assert_eq!(writers.devices(id, true, 0).len(), 1);
+        input.write_all(b"\n").unwrap();
+        says("closed\n");
+        assert_eq!(writers.devices(id, true, PROTECTED_STAND_NS - 1).len(), 1, "it is remembered");
+        assert_eq!(writers.devices(id, false, FILES_STAND_NS - 1).len(), 1);
+        assert_eq!(writers.devices(id, false, FILES_STAND_NS), [], "of a bulk writer not for long");
+        drop(input);
+        child.wait().unwrap();
     }
 
     #[test]
