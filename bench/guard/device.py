@@ -60,15 +60,15 @@ def write(path, value):
 
 
 class Device:
-    """A throttled loop device with a file system, and on it the file that syncs write to."""
+    """A throttled device with a file system, and on it the file that syncs write to: a loop device, or one in memory."""
 
     # Whether what the device cannot take waits in its request queue.
     has_queue = False
 
-    def __init__(self, shape, fs, folder, size_mib):
+    def __init__(self, shape, fs, folder, size_mib, on):
         self.shape, self.fs, self.size_mib = shape, fs, size_mib
         options = [f"write_iops={shape.write_iops}", f"write_bps={shape.steps[0]}", f"fs={fs}", f"size={size_mib}M"]
-        options += ["direct=on", f"dir={folder}", f"owner={os.getpid()}"]
+        options += ["direct=on", f"on={on}", f"dir={folder}", f"owner={os.getpid()}"]
         made = subprocess.run([LOOP_DEVICE, "create", *options], stdout=subprocess.PIPE, text=True, check=False)
         if made.returncode != 0:
             table.lacking("a throttled loop device could not be made (it needs root, and room in --dir)")
@@ -100,6 +100,11 @@ class Device:
         """The path of a setting of its request queue."""
         return f"/sys/block/{self.name}/queue/{name}"
 
+    def largest_write(self):
+        """Bytes of the largest write that the block layer makes of bulk pages; None where it splits none, as zram has no queue."""
+        splits = os.path.isdir(f"/sys/block/{self.name}/mq")
+        return int(read(self.queue("max_sectors_kb"))) * 1024 if splits else None
+
     def limits(self):
         """All that bounds what may be dirty on it: the kernel's limits, and its own where the kernel has such."""
         paths = [f"{VM}/{name}" for pair in DIRTY_PAIRS for name in pair]
@@ -129,6 +134,11 @@ class Device:
         self.throttle(self.shape.steps[0])
         subprocess.run(["sync", "-f", self.mount], check=True)
         time.sleep(1.0)
+
+
+def made(shape, arguments):
+    """The device that was asked for."""
+    return Device(shape, arguments.fs, arguments.dir, arguments.size, arguments.on)
 
 
 class Here(Device):
@@ -200,6 +210,7 @@ def options(parser, json_name, **defaults):
     parser.add_argument("--json", default=os.path.join(table.REPOSITORY, f"target/bench/{json_name}.json"))
     parser.add_argument("--fs", default="xfs", choices=["xfs", "ext4"])
     parser.add_argument("--dir", default="/var/tmp", help="where the file of the loop device lies: a disk that is slower than the throttle is what is measured then; /dev/shm where memory allows")
+    parser.add_argument("--on", default="file", choices=["file", "zram"], help="what holds its data: a file behind a loop device, or a zram device, which needs no thread of its own to write and so leaves the processors to those who do")
     parser.add_argument("--size", type=int, default=12288, help="of the device, MiB")
     parser.set_defaults(**defaults)
     arguments = parser.parse_args()

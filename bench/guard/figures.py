@@ -79,7 +79,9 @@ def left_over(phase, shape, idle):
     for limit, group in itertools.groupby(zip(limits, seconds), key=lambda pair: pair[0]):
         commits = [second["commits"] for _, second in group]
         by_bytes = limit * len(commits) - sum(commits) * idle["bytes_per_commit"]
-        by_writes = (shape.write_iops * len(commits) - sum(commits) * idle["writes_per_commit"]) * phase["bulk_write_bytes"]
+        writes = shape.write_iops * len(commits) - sum(commits) * idle["writes_per_commit"]
+        # Where writes may be of any size, their number bounds nothing.
+        by_writes = writes * phase["bulk_write_bytes"] if phase["bulk_write_bytes"] else by_bytes
         left += max(0.0, min(by_bytes, by_writes))
     return left / len(limits) if left > 0.01 * sum(limits) else None
 
