@@ -80,8 +80,8 @@ pub struct Parameters {
     pub start_ns: u64,
     /// The least first limit, in bytes: of a device of which nothing is known yet, its rate neither.
     pub start_least_bytes: u64,
-    /// Where the limit is low only for a moment, it is so much time at the best rate of the device, or the floor: less
-    /// leaves the device waiting and gains nothing.
+    /// Where the limit is low only for a moment, it is so much time at the best rate of the device, or half of that where
+    /// little more held: less leaves the device waiting and gains nothing.
     pub low_ns: u64,
     /// Before any flood was seen the limit is set to so many first limits: it is not in the way, and a first flood
     /// cannot run far ahead.

@@ -128,7 +128,10 @@ impl Guard {
             let hurts = view.own_share > 0.1;
             let is_probe = probe.branch == Branch::Probe;
             let stays = now < probe.until_ns && (!hurts || !is_probe);
-            let patience = !is_probe && !hurts && now < probe.until_ns + self.parameters.tip_more_ns;
+            // Held back a little, syncs come back all the same.
+            let patience = !is_probe
+                && view.own_share < self.parameters.own_share
+                && now < probe.until_ns + self.parameters.tip_more_ns;
             if stays || (patience && !self.is_back(sample)) {
                 return Some((Action::Keep, probe.branch));
             }
@@ -173,7 +176,8 @@ impl Guard {
     /// Leaves bulk writers the least for a moment.
     fn stay_low(&mut self, sample: &Sample, branch: Branch, stay_ns: u64, back_bytes: u64) -> Step {
         let now = sample.at_ns;
-        let action = self.set(sample, self.low(sample));
+        let low = self.low(sample);
+        let action = self.set(sample, low);
         self.probe = Some(Probe { from_ns: now, until_ns: now + stay_ns, back_bytes, branch });
         (action, branch)
     }

@@ -30,6 +30,8 @@ use window::{View, Window};
 const SECOND_NS: u64 = 1_000_000_000;
 /// So many times what bulk writers get while syncs pause is plenty for a device that is nearly full.
 const PLENTY: f64 = 1.5;
+/// What is low is so many times less than what held.
+const LOW: u64 = 3;
 
 /// A short stay at the floor.
 #[derive(Debug, Clone, Copy)]
@@ -267,10 +269,13 @@ impl Guard {
         self.regimes.current().map_or_else(Terms::default, |regime| regime.terms(now_ns))
     }
 
-    /// The limit of a moment in which bulk writers get the least.
-    fn low(&self, sample: &Sample) -> u64 {
-        let bytes = self.rate.best() * self.parameters.low_ns as f64 / 1e9;
-        (bytes as u64).clamp(sample.limits.floor_bytes, sample.limits.saved_bytes)
+    /// The limit of a moment in which bulk writers get the least: well below what held, but no lower than it takes, as syncs
+    /// are held back for pages of their own there.
+    fn low(&mut self, sample: &Sample) -> u64 {
+        let most = (self.rate.best() * self.parameters.low_ns as f64 / 1e9) as u64;
+        let good = self.regimes.current().and_then(|regime| regime.good);
+        let bytes = good.map_or(most, |good| (good / LOW).clamp(most / 2, most));
+        bytes.clamp(sample.limits.floor_bytes, sample.limits.saved_bytes)
     }
 
     /// Asks for a limit; the windows that judge it begin when it can show.

@@ -18,8 +18,8 @@ const SAME_SPEED: f64 = 1.5;
 /// Speeds that are remembered: a device with a burst budget has two.
 const SPEEDS_MOST: usize = 4;
 /// Stays at the floor that may fail to bring syncs back until a limit counts as too high.
-const TIPS_MOST: u8 = 2;
-/// The second of them is so many times as long.
+const TIPS_MOST: u8 = 3;
+/// Each after the first is longer by so many times that one.
 const TIP_LONGER: u64 = 3;
 /// Improvements smaller than this (of a logarithm) are none.
 const NOTICEABLE: f64 = 0.1;
@@ -56,6 +56,12 @@ struct Ceiling {
     delivered: f64,
     until_ns: u64,
     wait_ns: u64,
+    /// It was not gone beyond since.
+    stands: bool,
+    /// A higher one was tried since.
+    was_tried: bool,
+    /// A higher one was tried before, and this proved too high again: that is no bad moment.
+    is_sure: bool,
 }
 
 /// How long a finding is believed.
@@ -250,7 +256,7 @@ impl Regime {
 
     /// Whether a limit up to this one was too high here.
     pub fn was_too_high_below(&self, bytes: u64) -> bool {
-        self.ceiling.is_some_and(|ceiling| ceiling.bytes <= bytes)
+        self.ceiling.is_some_and(|ceiling| ceiling.stands && ceiling.bytes <= bytes)
     }
 
     /// The target was held at this limit. A lower one than is known to hold says nothing against that.
@@ -277,13 +283,13 @@ impl Regime {
         self.tips = 0;
     }
 
-    /// How many times as long the next stay at the floor is: one in a row after another was too short.
+    /// How many times as long the next stay at the floor is: those before it in a row were too short.
     pub fn tip_times(&self) -> u64 {
-        if self.tips > 1 { TIP_LONGER } else { 1 }
+        (TIP_LONGER * u64::from(self.tips).saturating_sub(1)).max(1)
     }
 
     /// Syncs became slow at this limit. Where to lead it after a short stay at the floor: to where they were fast, or a
-    /// little below that; `None` where no such limit is known, or where two such stays have not helped.
+    /// little below that; `None` where no such limit is known, or where no such stay has helped.
     pub fn tip(&mut self, bytes: u64, floor: u64, parameters: &Parameters) -> Option<u64> {
         let good = self.proven().filter(|good| bytes <= good.saturating_mul(2))?;
         if bytes <= floor {
@@ -444,7 +450,10 @@ impl Regime {
         if self.is_guess {
             self.stalls(bytes);
         }
-        let again = self.ceiling.filter(|ceiling| bytes <= ceiling.bytes * 2);
+        let again = self.ceiling.filter(|ceiling| {
+            let lately = now_ns < ceiling.until_ns + ceiling.wait_ns.max(parameters.memory_ns);
+            lately && bytes <= ceiling.bytes * 2
+        });
         // One that became slower may be fast again, which a low limit shows in nothing else.
         let first_ns = if self.slowed { parameters.ceiling_ns / 3 } else { parameters.ceiling_ns };
         let wait_ns = again.map_or(first_ns, |ceiling| {
@@ -452,7 +461,10 @@ impl Regime {
             if ceiling.until_ns > now_ns { ceiling.wait_ns } else { ceiling.wait_ns * 2 }
         });
         let wait_ns = wait_ns.min(parameters.ceiling_most_ns);
-        self.ceiling = Some(Ceiling { bytes, delivered, until_ns: now_ns + wait_ns, wait_ns });
+        let is_sure = again.is_some_and(|ceiling| ceiling.is_sure || ceiling.was_tried);
+        let until_ns = now_ns + wait_ns;
+        let (stands, was_tried) = (true, false);
+        self.ceiling = Some(Ceiling { bytes, delivered, until_ns, wait_ns, stands, was_tried, is_sure });
     }
 
     /// Where to raise to from a limit with room, by `most` at the most; `None` where it has settled.
@@ -481,16 +493,20 @@ impl Regime {
         if let Some(good) = self.good.filter(|good| *good > from && !same(*good, from)) {
             return Some(good.min((from as f64 * parameters.raise_most) as u64));
         }
-        let Some(ceiling) = self.ceiling else { return Some((from as f64 * factor) as u64) };
+        let Some(ceiling) = self.ceiling.as_mut().filter(|ceiling| ceiling.stands) else {
+            return Some((from as f64 * factor) as u64);
+        };
         // Where syncs lose nothing and most of the device's rate is unused, it was not the limit that was too high but the
         // moment: bulk writers had come first.
-        let was_moment = verdict.has_spare(parameters)
+        let was_moment = !ceiling.is_sure
+            && verdict.has_spare(parameters)
             && at.delivered < UNUSED * ceiling.delivered
             && now_ns >= ceiling.until_ns.saturating_sub(ceiling.wait_ns) + MOMENT_NS;
         if ceiling.until_ns <= now_ns || was_moment {
             // Long enough ago; a small step over it shows whether it still stands.
+            ceiling.was_tried = true;
             if from as f64 > ceiling.bytes as f64 * parameters.settle_ratio {
-                self.ceiling = None;
+                (ceiling.stands, ceiling.until_ns) = (false, now_ns);
             }
             let most = parameters.settle_ratio * parameters.settle_ratio;
             return Some((from as f64 * factor.min(most)) as u64);
@@ -654,8 +670,10 @@ mod tests {
         let mut regime = Regime::new(1.0, parameters.gain);
         regime.holds(20 * MB, SECOND, &parameters);
         assert_eq!((regime.tip(20 * MB, MB, &parameters), regime.tip_times()), (Some(17 * MB), 1));
-        // Lost again on the way back, at half of it.
+        // Lost again on the way back, at half of it, and again.
         assert_eq!((regime.tip(8 * MB, MB, &parameters), regime.tip_times()), (Some(14_450_000), TIP_LONGER));
+        let longer = 2 * TIP_LONGER;
+        assert_eq!((regime.tip(8 * MB, MB, &parameters), regime.tip_times()), (Some(12_282_500), longer));
         assert_eq!(regime.tip(7 * MB, MB, &parameters), None, "then it is the limit");
         assert_eq!(regime.good, None, "and it is not gone back to");
         regime.holds(7 * MB, 2 * SECOND, &parameters);
@@ -670,6 +688,7 @@ mod tests {
         assert!(regime.tip(20 * MB, MB, &parameters).is_some());
         regime.holds(10 * MB, 2 * SECOND, &parameters);
         assert!(regime.tip(17 * MB, MB, &parameters).is_some());
+        assert!(regime.tip(15 * MB, MB, &parameters).is_some());
         regime.note(point(8 * MB, -0.05, 150e6, 3 * SECOND), &parameters);
         regime.holds(8 * MB, 3 * SECOND, &parameters);
         assert_eq!((regime.tip(14 * MB, MB, &parameters), regime.good), (None, Some(8 * MB)));
@@ -729,5 +748,15 @@ mod tests {
         assert_eq!(raised(&regime, 0.94, 80e6, 5 * SECOND), None, "no rate to spare");
         assert_eq!(raised(&regime, 1.0, 200e6, 5 * SECOND), None, "little unused");
         assert!(raised(&regime, 1.0, 80e6, 5 * SECOND).is_some_and(|to| to > 10 * MB));
+        // Gone beyond, it proves too high again: it was not the moment. The first is forgotten after a while.
+        for (from, again_ns, is_moment) in
+            [(9, 12, false), (12, 12, false), (9, 2000, true), (12, 2000, true)]
+        {
+            let mut regime = regime.clone();
+            regime.raise(&point(from * MB, 0.0, 80e6, 5 * SECOND), &verdict(1.0), 2.0, &parameters);
+            regime.cap(10 * MB, 250e6, again_ns * SECOND, &parameters);
+            let raised = raised(&regime, 1.0, 80e6, (again_ns + 4) * SECOND);
+            assert_eq!(raised.is_some(), is_moment, "beyond from {from} MB, again after {again_ns} s");
+        }
     }
 }
