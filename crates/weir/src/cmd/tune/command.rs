@@ -315,8 +315,13 @@ mod tests {
         let ended = run(&spec(&command, "(x)"), Duration::from_secs(600), &stop, &mut { request });
         assert!(matches!(ended, Ended::Stopped));
         let process = format!("/proc/{}/stat", started().unwrap());
-        // Gone, or a zombie whose new parent has not yet taken notice.
-        let stat = std::fs::read_to_string(process).unwrap_or_default();
-        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+        // Gone, or a zombie whose new parent has not yet taken notice; what was killed takes a moment to end.
+        let stat = || std::fs::read_to_string(&process).unwrap_or_default();
+        let has_ended = || stat().is_empty() || stat().contains(") Z ");
+        let until = Instant::now() + Duration::from_secs(10);
+        while !has_ended() && Instant::now() < until {
+            std::thread::sleep(POLL);
+        }
+        assert!(has_ended(), "{}", stat());
     }
 }
