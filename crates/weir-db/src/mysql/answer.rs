@@ -82,7 +82,7 @@ impl Connection {
                     continue;
                 }
             };
-            answer.done.affected += ending.affected;
+            answer.done.affected = answer.done.affected.saturating_add(ending.affected);
             answer.done.last_insert_id = ending.last_insert_id.max(answer.done.last_insert_id);
             answer.warnings = answer.warnings.saturating_add(ending.warnings);
             if ending.status & STATUS_MORE_RESULTS == 0 {

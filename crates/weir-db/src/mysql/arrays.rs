@@ -43,7 +43,7 @@ impl Connection {
                 if answer.warnings > 0 {
                     return Err(self.first_warning(answer.warnings)?);
                 }
-                done.affected += answer.done.affected;
+                done.affected = done.affected.saturating_add(answer.done.affected);
             }
             if !lines.is_empty() {
                 self.packets.command(|out| put_rows(out, id, width, &lines))?;

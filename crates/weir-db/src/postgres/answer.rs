@@ -123,7 +123,10 @@ pub(super) fn read<S: Sink>(wire: &mut Wire, standing: &mut Standing, sink: &mut
             }
         } else {
             match header.tag {
-                b'C' => done.affected += message::affected(whole(wire, header)?),
+                b'C' => {
+                    let affected = message::affected(whole(wire, header)?);
+                    done.affected = done.affected.saturating_add(affected);
+                }
                 b'Z' => {
                     let transaction = Transaction::read(whole(wire, header)?);
                     standing.transaction = transaction.map_err(|odd| wire.odd(odd.to_string()))?;

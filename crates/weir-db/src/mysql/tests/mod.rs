@@ -284,6 +284,20 @@ fn broken_answers_are_errors() {
 
 /// The same where rows are passed over instead of read, and afterwards.
 #[test]
+fn rows_that_no_server_can_have_changed_are_counted_up_to_the_most() {
+    let (server, peer) = play(|peer| {
+        peer.let_in();
+        peer.read();
+        // Two results, each of the largest number there is; the first says that another follows.
+        for more_results in [8, 0] {
+            peer.send(&[&[0, 0xfe][..], &[0xff; 8], &[0, more_results, 0, 0, 0]].concat());
+        }
+    });
+    assert_eq!(Connection::open(&server).unwrap().run("x").unwrap().affected, u64::MAX);
+    peer.join().unwrap();
+}
+
+#[test]
 fn broken_rows_that_nobody_reads_are_errors_too() {
     let check = |act: fn(&mut Peer), matches: fn(&DbError) -> bool, part: &str| {
         let (server, peer) = play(move |peer| {
