@@ -54,11 +54,12 @@ fn watch(session: &mut Session, device: &Device, mut is_done: impl FnMut(&Device
         all.syncs.held_back += found.syncs.held_back;
         all.syncs.held_back_ns += found.syncs.held_back_ns;
         all.left_out += found.left_out;
-        let Bulk { held_back, held_back_ns, writers, protected_share } = found.bulk;
+        let Bulk { held_back, held_back_ns, writers, known_bytes, protected_bytes } = found.bulk;
         all.bulk.held_back += held_back;
         all.bulk.held_back_ns += held_back_ns;
         all.bulk.writers.extend(writers);
-        all.bulk.protected_share = protected_share.or(all.bulk.protected_share);
+        all.bulk.known_bytes += known_bytes;
+        all.bulk.protected_bytes += protected_bytes;
         if is_done(&all) {
             break;
         }
@@ -416,6 +417,25 @@ fn root_units_are_found_in_both_kinds_of_hierarchies() {
     }
 }
 
+/// A file written in large pieces lies in memory in large folios, each of which the kernel accounts as a whole with
+/// whoever changes a part of it.
+#[test]
+fn root_small_writes_count_as_what_they_are() {
+    let Some(device) = Device::create("root_small_writes_count_as_what_they_are", "xfs") else { return };
+    run(dd(&device, &["of=a", "bs=16M", "count=4", "conv=fsync"]));
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    look(&mut session, &device);
+    let commits = ["of=a", "bs=16k", "count=2000", "oflag=dsync", "conv=notrunc"];
+    let mut commits = dd(&device, &commits).spawn().unwrap();
+    let all = watch(&mut session, &device, |_| is_over(&mut commits));
+    let written = 2000 * 16 * 1024;
+    let Bulk { known_bytes, protected_bytes, writers, .. } = all.bulk;
+    assert!((written / 4..=written + (4 << 20)).contains(&known_bytes), "{known_bytes} of {written}");
+    // What was written since the last look, somebody who is gone wrote.
+    assert_eq!((protected_bytes, writers.as_slice()), (known_bytes, &[][..]));
+    assert!(all.syncs.ended.count() > 500, "{:?}", all.syncs);
+}
+
 #[test]
 fn root_pauses_are_those_of_who_paused() {
     let Some(device) = Device::create("root_pauses_are_those_of_who_paused", "xfs") else { return };
@@ -435,8 +455,9 @@ fn root_pauses_are_those_of_who_paused() {
             ((all.bulk.held_back, all.bulk.held_back_ns), all.syncs.held_back)
         };
         assert!(theirs.0 > 0 && theirs.1 > 0 && other == 0, "{whose:?}: {all:?}");
-        let share = all.bulk.protected_share.unwrap();
-        assert_eq!(share, if is_protected { 1.0 } else { 0.0 });
+        let known = all.bulk.known_bytes;
+        assert!(known > 0, "{:?}", all.bulk);
+        assert_eq!(all.bulk.protected_bytes, if is_protected { known } else { 0 });
         assert_eq!(all.bulk.writers.is_empty(), is_protected, "{:?}", all.bulk.writers);
     }
 }

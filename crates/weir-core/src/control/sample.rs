@@ -76,9 +76,18 @@ pub struct Bulk {
     pub held_back: u64,
     /// Who dirties most, most first; not all of them.
     pub writers: Vec<Writer>,
-    /// Bytes that the protected processes dirtied among all that are known to have been dirtied, 0 to 1; `None` when
-    /// nothing is known. Near 1 the database itself is the bulk writer.
-    pub protected_share: Option<f64>,
+    /// Bytes that are known to have been dirtied since the look before, by whomever. Writers are told of in lumps: what
+    /// two looks say of shares is as far apart as who was told of in them, sums over a second are not.
+    pub known_bytes: u64,
+    /// Of these, by the protected processes. Where that is nearly all, the database itself is the bulk writer.
+    pub protected_bytes: u64,
+}
+
+impl Bulk {
+    /// Bytes that others than the protected processes are known to have dirtied.
+    pub fn dirtied_bytes(&self) -> u64 {
+        self.known_bytes.saturating_sub(self.protected_bytes)
+    }
 }
 
 /// One who dirties pages.

@@ -86,6 +86,8 @@ struct sched_info___sync {
 };
 
 struct task_io_accounting___sync {
+	u64 wchar;
+	u64 syscw;
 	u64 write_bytes;
 };
 

@@ -351,11 +351,13 @@ struct told {
 	u32 tgid;
 	u64 start_ns;
 	u64 process_start_ns;
-	u64 bytes;
+	u64 accounted;
+	u64 passed;
+	u64 calls;
 	char comm[COMM];
 };
 
-/* Threads that have written something, as the kernel accounts it (/proc/PID/io, write_bytes); user space asks. */
+/* Threads that have written something, and the kernel's accounts of it (/proc/PID/io); user space asks. */
 SEC("iter/task")
 int tell_writers(struct bpf_iter__task *ctx)
 {
@@ -364,9 +366,11 @@ int tell_writers(struct bpf_iter__task *ctx)
 
 	if (!task || !bpf_core_field_exists(task->ioac.write_bytes))
 		return 0;
-	told.bytes = task->ioac.write_bytes;
-	if (told.bytes < told_bytes || task->flags & PF_KTHREAD_BIT)
+	told.accounted = task->ioac.write_bytes;
+	if (told.accounted < told_bytes || task->flags & PF_KTHREAD_BIT)
 		return 0;
+	told.passed = task->ioac.wchar;
+	told.calls = task->ioac.syscw;
 	told.tid = task->pid;
 	told.tgid = task->tgid;
 	told.start_ns = task->start_boottime;

@@ -8,6 +8,7 @@
 //!
 //! Whose syncs count where nobody was named is the matter of [`Judge`].
 
+mod account;
 mod judge;
 mod programs;
 mod session;

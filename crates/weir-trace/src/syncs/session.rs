@@ -378,22 +378,17 @@ impl Session {
     ) {
         let mut most: Vec<(Id, u64)> = fresh.iter().map(|(id, bytes)| (*id, *bytes)).collect();
         most.sort_unstable_by_key(|(id, bytes)| (std::cmp::Reverse(*bytes), *id));
-        let mut shares: BTreeMap<DeviceNumber, (u64, u64)> = BTreeMap::new();
         for (id, bytes) in most {
             let Some(written) = self.written.get(&id) else { continue };
             let is_protected = parts.get(&id.pid) == Some(&Part::Protected);
             for &device in self.writers.devices(id, is_protected, now_ns) {
-                let (protected, all) = shares.entry(device).or_default();
-                *all += bytes;
-                *protected += if is_protected { bytes } else { 0 };
-                let writers = &mut devices.entry(device).or_default().bulk.writers;
-                if !is_protected && writers.len() < WRITERS_MAX {
-                    writers.push(Writer { pid: id.pid, comm: written.comm.clone(), bytes });
+                let bulk = &mut devices.entry(device).or_default().bulk;
+                bulk.known_bytes += bytes;
+                bulk.protected_bytes += if is_protected { bytes } else { 0 };
+                if !is_protected && bulk.writers.len() < WRITERS_MAX {
+                    bulk.writers.push(Writer { pid: id.pid, comm: written.comm.clone(), bytes });
                 }
             }
-        }
-        for (device, (protected, all)) in shares {
-            devices.entry(device).or_default().bulk.protected_share = Some(protected as f64 / all as f64);
         }
     }
 

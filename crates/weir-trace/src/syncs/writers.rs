@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use libbpf_rs::{Iter, Link};
 use weir_core::target::DeviceNumber;
 
+use super::account::{Account, Open};
 use crate::fsync::files;
 use crate::fsync::record::{text, u32_at, u64_at};
 use crate::live::overhead::thread_ns;
@@ -15,7 +16,7 @@ use crate::live::overhead::thread_ns;
 /// Threads that have written less are not told of.
 pub(super) const TOLD_BYTES: u64 = 64 << 10;
 /// `struct told` in `bpf/syncs.bpf.c`.
-const TOLD: usize = 48;
+const TOLD: usize = 64;
 /// Asking takes a fraction of a microsecond for each thread of the machine, and at most one part in so many of the time
 /// of a processor ...
 const ONE_IN: u64 = 1000;
@@ -45,7 +46,7 @@ pub struct Id {
 pub struct Written {
     pub comm: String,
     pub bytes: u64,
-    /// Since its threads began.
+    /// What its threads are accounted with since they began.
     pub total_bytes: u64,
 }
 
@@ -54,7 +55,8 @@ pub struct Written {
 struct Thread {
     tid: u32,
     start_ns: u64,
-    bytes: u64,
+    account: Account,
+    open: Open,
 }
 
 /// Remembers what each thread had written.
@@ -100,23 +102,25 @@ impl Writers {
         for thread in told.chunks_exact(TOLD) {
             let word = |at| u64_at(thread, at).unwrap_or(0);
             let (tid, tgid) = (u32_at(thread, 0).unwrap_or(0), u32_at(thread, 4).unwrap_or(0));
-            let (start_ns, bytes) = (word(8), word(24));
-            threads.push(Thread { tid, start_ns, bytes });
+            let start_ns = word(8);
+            let account = Account { accounted: word(24), passed: word(32), calls: word(40) };
             let known =
                 self.threads.binary_search_by_key(&(tid, start_ns), |known| (known.tid, known.start_ns));
-            let before = match known {
-                Ok(at) => self.threads[at].bytes,
-                Err(_) if self.scanned => 0,
+            let (before, mut open) = match known {
+                Ok(at) => (self.threads[at].account, self.threads[at].open),
+                Err(_) if self.scanned => Default::default(),
                 // What was written before the first scan is nobody's news.
-                Err(_) => bytes,
+                Err(_) => (account, Open::default()),
             };
+            let bytes = open.count(&account.since(&before));
+            threads.push(Thread { tid, start_ns, account, open });
             let process = processes.entry(Id { pid: tgid, start_ns: word(16) }).or_default();
-            let name = &thread[32..TOLD];
+            let name = &thread[48..TOLD];
             if !name.starts_with(process.comm.as_bytes()) || name.get(process.comm.len()) != Some(&0) {
                 process.comm = text(name);
             }
-            process.bytes += bytes.saturating_sub(before);
-            process.total_bytes += bytes;
+            process.bytes += bytes;
+            process.total_bytes += account.accounted;
         }
         // The kernel tells them in this order already.
         threads.sort_unstable_by_key(|thread| (thread.tid, thread.start_ns));
@@ -173,7 +177,7 @@ mod tests {
 
     fn told(tid: u32, tgid: u32, start_ns: u64, bytes: u64) -> Vec<u8> {
         let mut thread = [tid.to_ne_bytes(), tgid.to_ne_bytes()].concat();
-        [start_ns, 7, bytes].iter().for_each(|word| thread.extend(word.to_ne_bytes()));
+        [start_ns, 7, bytes, bytes, 1].iter().for_each(|word| thread.extend(word.to_ne_bytes()));
         thread.extend(*b"mariadbd\0\0\0\0\0\0\0\0");
         thread
     }
@@ -224,7 +228,7 @@ mod tests {
             assert_eq!(found.get(&id), Some(&expected), "{name}");
         }
         let mut renamed = told(10, 10, 7, 600);
-        renamed[32 + 5] = 0;
+        renamed[48 + 5] = 0;
         writers.take(&renamed, &mut found);
         assert_eq!(found[&id], Written { comm: "maria".to_string(), bytes: 0, total_bytes: 600 });
         writers.take(&[], &mut found);

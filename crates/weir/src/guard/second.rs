@@ -5,7 +5,7 @@ use weir_core::stats::CoarseHistogram;
 
 /// Bulk writers that are told of.
 const WRITERS_MAX: usize = 5;
-/// How long it is taken to be so that the protected wrote such a share: who writes is not seen at every look.
+/// So long the bulk writers' share stands: on a machine of thousands of threads they are asked for once a second.
 const SHARE_HOLDS_NS: u64 = 2_000_000_000;
 
 /// A second in the making.
@@ -14,12 +14,13 @@ pub struct Gather {
     ended: CoarseHistogram,
     oldest_ns: u64,
     written_bytes: u64,
-    bulk_bytes: Option<u64>,
     bulk_held_ns: u64,
     own_held_ns: u64,
     lost: u64,
     writers: Vec<Writer>,
-    /// The last share that was known, and when.
+    known_bytes: u64,
+    protected_bytes: u64,
+    /// The bulk writers' share of what was dirtied in this second or, while nothing is known of it, before; and when.
     share: Option<(f64, u64)>,
 }
 
@@ -32,14 +33,13 @@ impl Gather {
         self.bulk_held_ns += sample.bulk.held_back_ns;
         self.lost += sample.sensor.lost;
         self.written_bytes += sample.flow.written_bytes;
-        if let Some(share) = sample.bulk.protected_share {
-            self.share = Some((share, sample.at_ns));
+        self.known_bytes += sample.bulk.known_bytes;
+        self.protected_bytes += sample.bulk.protected_bytes;
+        if sample.bulk.known_bytes > 0 {
+            let of_bulk = 1.0 - self.protected_bytes as f64 / self.known_bytes as f64;
+            self.share = Some((of_bulk.max(0.0), sample.at_ns));
         }
         self.share = self.share.filter(|(_, at_ns)| sample.at_ns - at_ns <= SHARE_HOLDS_NS);
-        if let Some((share, _)) = self.share {
-            let bytes = sample.flow.written_bytes as f64 * (1.0 - share.clamp(0.0, 1.0));
-            *self.bulk_bytes.get_or_insert(0) += bytes as u64;
-        }
         for writer in &sample.bulk.writers {
             match self.writers.iter_mut().find(|known| known.pid == writer.pid) {
                 Some(known) => known.bytes += writer.bytes,
@@ -71,7 +71,7 @@ impl Gather {
             limit_bytes,
             backlog_bytes: sample.backlog_bytes(),
             written_bytes: self.written_bytes,
-            bulk_bytes: self.bulk_bytes,
+            bulk_bytes: self.bulk_bytes(),
             bulk_held_ms: self.bulk_held_ns / 1_000_000,
             own_held_ms: self.own_held_ns / 1_000_000,
             holding: decision.mood == Mood::Holding,
@@ -82,6 +82,11 @@ impl Gather {
         let writers = std::mem::take(&mut self.writers);
         *self = Gather { share: self.share, ..Gather::default() };
         (second, writers)
+    }
+
+    /// The bulk writers' part of what was written, by what they and the protected dirtied; `None` where nobody is known.
+    fn bulk_bytes(&self) -> Option<u64> {
+        self.share.map(|(of_bulk, _)| (self.written_bytes as f64 * of_bulk) as u64)
     }
 
     fn add_to(&self, totals: &mut Totals, second: &Second) {
@@ -120,19 +125,17 @@ mod tests {
         let dd = Writer { pid: 7, comm: "dd".to_string(), bytes: 600 };
         sample.bulk.writers = vec![Writer { pid: 8, comm: "cp".to_string(), bytes: 700 }, dd];
         gather.look(&sample);
-        // Who wrote is known only from here on.
-        sample.bulk.protected_share = Some(0.25);
+        (sample.bulk.known_bytes, sample.bulk.protected_bytes) = (800, 200);
         gather.look(&sample);
         let mut decision = testing::decision(1_000_000_000);
         decision.inputs.target_ns = Some(50_000_000);
         let (second, writers) = gather.end(1000, &sample, 8_000_000, &decision, &mut totals);
         assert_eq!((second.syncs, second.oldest_us, second.written_bytes), (6, 7000, 2000));
-        assert_eq!((second.bulk_bytes, second.limit_bytes), (Some(750), 8_000_000));
+        assert_eq!((second.bulk_bytes, second.limit_bytes), (Some(1500), 8_000_000));
         assert_eq!(writers.iter().map(|w| (w.pid, w.bytes)).collect::<Vec<_>>(), [(8, 1400), (7, 1200)]);
         assert_eq!((totals.seconds, totals.seconds_over_target, totals.syncs), (1, 1, 6));
-        // Nothing is left for the next, but the share that is known.
-        sample.syncs = Default::default();
-        sample.bulk.protected_share = None;
+        // Nothing is left for the next, but who dirtied how much.
+        (sample.syncs, sample.bulk) = Default::default();
         gather.look(&sample);
         let (second, _) = gather.end(2000, &sample, 8_000_000, &decision, &mut totals);
         assert_eq!((second.syncs, second.p99_us, second.bulk_bytes), (0, None, Some(750)));
@@ -141,5 +144,21 @@ mod tests {
         sample.at_ns += SHARE_HOLDS_NS + 1;
         gather.look(&sample);
         assert_eq!(gather.end(3000, &sample, 8_000_000, &decision, &mut totals).0.bulk_bytes, None);
+    }
+
+    #[test]
+    fn a_writer_that_is_told_of_in_lumps_counts_for_all_it_dirtied() {
+        let (mut gather, mut totals) = (Gather::default(), Totals::default());
+        let decision = testing::decision(0);
+        for look in 0..10 {
+            let mut sample = testing::sample(look * 100_000_000);
+            sample.flow.written_bytes = 1000;
+            (sample.bulk.known_bytes, sample.bulk.protected_bytes) =
+                if look == 3 { (8200, 200) } else { (200, 200) };
+            gather.look(&sample);
+        }
+        let sample = testing::sample(1_000_000_000);
+        let (second, _) = gather.end(1000, &sample, 8_000_000, &decision, &mut totals);
+        assert_eq!((second.written_bytes, second.bulk_bytes), (10_000, Some(8000)));
     }
 }

@@ -80,20 +80,19 @@ impl Presence {
         }
         self.protected = within(self.last_load_ns, parameters.release_after_ns);
 
-        let bulk: u64 = sample.bulk.writers.iter().map(|writer| writer.bytes).sum();
         let backlog = sample.backlog_bytes();
         let all = sample.flow.written_bytes as i64 + backlog as i64 - self.backlog_bytes as i64;
         self.backlog_bytes = backlog;
         self.inflow.push_back(Inflow {
             elapsed_ns: sample.elapsed_ns,
-            bulk,
+            bulk: sample.bulk.dirtied_bytes(),
             all,
             syncs: syncs.ended.count(),
         });
         if self.inflow.len() > LOOKS {
             self.inflow.pop_front();
         }
-        if !sample.bulk.writers.is_empty() || sample.bulk.protected_share.is_some() {
+        if sample.bulk.known_bytes > 0 {
             self.told_ns = Some(sample.at_ns);
         }
         if self.bulk_writes(sample, parameters, best) {

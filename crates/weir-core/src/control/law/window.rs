@@ -16,10 +16,9 @@ struct Look {
     threads: u32,
     latencies: CoarseHistogram,
     bulk_held: bool,
-    bulk_bytes: u64,
     written_bytes: u64,
-    own_bytes: f64,
-    all_bytes: f64,
+    known_bytes: u64,
+    protected_bytes: u64,
     /// Backlog as a share of the limit.
     filled: f64,
 }
@@ -66,10 +65,6 @@ impl Window {
 
     /// Takes in a look and forgets what is too old.
     pub fn push(&mut self, sample: &Sample) {
-        let bulk_bytes: u64 = sample.bulk.writers.iter().map(|writer| writer.bytes).sum();
-        // Only a share is known of the protected processes' bytes: weigh looks by what others dirtied in them.
-        let share = sample.bulk.protected_share;
-        let all = share.map_or(0.0, |share| (bulk_bytes as f64 + 1.0) / (1.0 - share).max(1e-3));
         self.looks.push_back(Look {
             from_ns: sample.at_ns.saturating_sub(sample.elapsed_ns),
             elapsed_ns: sample.elapsed_ns,
@@ -79,10 +74,9 @@ impl Window {
             threads: sample.syncs.threads,
             latencies: sample.syncs.ended.clone(),
             bulk_held: sample.bulk.held_back_ns > 0 || sample.bulk.held_back > 0,
-            bulk_bytes,
             written_bytes: sample.flow.written_bytes,
-            own_bytes: all * share.unwrap_or(0.0),
-            all_bytes: all,
+            known_bytes: sample.bulk.known_bytes,
+            protected_bytes: sample.bulk.protected_bytes,
             filled: sample.backlog_bytes() as f64 / sample.limits.now_bytes.max(1) as f64,
         });
         let from = sample.at_ns.saturating_sub(self.longest_ns + sample.elapsed_ns);
@@ -105,7 +99,7 @@ impl Window {
         let looks: Vec<&Look> = self.looks.iter().skip(first).collect();
         let mut view = View::default();
         let (mut sum, mut held, mut written, mut filled, mut under_way) = (0.0, 0.0, 0, 0.0, 0.0);
-        let (mut own, mut all, mut dirtied) = (0.0, 0.0, 0);
+        let (mut protected, mut known) = (0, 0);
         for look in &looks {
             view.elapsed_ns += look.elapsed_ns;
             view.count += look.latencies.count();
@@ -115,11 +109,10 @@ impl Window {
             sum += look.latencies.sum() as f64;
             held += look.held_ns;
             written += look.written_bytes;
-            dirtied += look.bulk_bytes;
             filled += look.filled;
             under_way += f64::from(look.under_way);
-            own += look.own_bytes;
-            all += look.all_bytes;
+            protected += look.protected_bytes;
+            known += look.known_bytes;
         }
         if view.elapsed_ns == 0 {
             return view;
@@ -127,11 +120,11 @@ impl Window {
         let (elapsed, n) = (view.elapsed_ns as f64, looks.len() as f64);
         view.per_second = view.count as f64 / elapsed * 1e9;
         view.delivered = written as f64 / elapsed * 1e9;
-        view.dirtied = dirtied as f64 / elapsed * 1e9;
+        view.dirtied = known.saturating_sub(protected) as f64 / elapsed * 1e9;
         // The kernel begins to hold writers back halfway between its background limit, half of ours, and ours.
         view.bound |= filled / n > 0.7;
         view.own_share = if sum + held > 0.0 { held / (sum + held) } else { 0.0 };
-        view.protected_share = (all > 0.0).then(|| own / all);
+        view.protected_share = (known > 0).then(|| protected as f64 / known as f64);
         if view.count > 0 {
             view.mean_ns = (sum + held) / view.count as f64;
             view.held_mean_ns = held / view.count as f64;

@@ -208,16 +208,13 @@ impl Plant {
         let syncs = if self.silent_since.is_some() { Syncs::default() } else { self.syncs(&ended) };
         let protected = self.spec.bulk.protected;
         let bulk_dirtied: u64 = self.writers.iter().map(|writer| writer.bytes).sum();
-        let all = ended.dirtied + bulk_dirtied;
         let of_protected = ended.dirtied + if protected { bulk_dirtied } else { 0 };
-        let writers =
-            self.writers.iter_mut().enumerate().filter(|(_, writer)| writer.bytes > 0).map(|(i, writer)| {
-                Named {
-                    pid: 1000 + i as u32,
-                    comm: if protected { "checkpointer" } else { "dd" }.to_owned(),
-                    bytes: std::mem::take(&mut writer.bytes),
-                }
-            });
+        let name = |(i, writer): (usize, &mut Writer)| {
+            let bytes = std::mem::take(&mut writer.bytes);
+            // Of the protected no more is told than how much it is.
+            (bytes > 0 && !protected).then(|| Named { pid: 1000 + i as u32, comm: "dd".to_owned(), bytes })
+        };
+        let writers = self.writers.iter_mut().enumerate().filter_map(name);
         let sample = Sample {
             device: DeviceNumber { major: 7, minor: 0 },
             at_ns: self.now,
@@ -228,7 +225,8 @@ impl Plant {
                 held_back_ns: held.ns,
                 held_back: held.times,
                 writers: writers.collect(),
-                protected_share: (all > 0).then(|| of_protected as f64 / all as f64),
+                known_bytes: ended.dirtied + bulk_dirtied,
+                protected_bytes: of_protected,
             },
             flow: DeviceFlow {
                 written_bytes: began.written - self.sampled.written,

@@ -32,7 +32,7 @@ pub struct Scene {
     pub elsewhere: bool,
     /// Time since the sensor answered.
     pub silent_ns: u64,
-    /// Share of dirtied bytes that are the protected processes'.
+    /// Share of the flood that is the protected processes' own.
     pub protected_share: f64,
     pub source: SensorSource,
 }
@@ -141,8 +141,9 @@ impl Toy {
             self.stalled_ns += elapsed_ns;
             oldest_ns = self.stalled_ns;
         }
-        written += count as f64 * 16384.0;
         let others = dirtied * (1.0 - scene.protected_share);
+        let synced = count as f64 * 16384.0;
+        written += synced;
         let sample = Sample {
             device: DeviceNumber { major: 7, minor: 0 },
             at_ns: self.at_ns,
@@ -164,7 +165,8 @@ impl Toy {
                 } else {
                     Vec::new()
                 },
-                protected_share: (dirtied + count as f64 > 0.0).then_some(scene.protected_share),
+                known_bytes: (dirtied + synced) as u64,
+                protected_bytes: (dirtied * scene.protected_share + synced) as u64,
             },
             flow: DeviceFlow {
                 written_bytes: written as u64,
