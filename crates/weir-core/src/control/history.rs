@@ -89,6 +89,23 @@ pub struct Second {
     pub holding: bool,
 }
 
+/// From so many syncs on, one is no more than a hundredth of them.
+const HUNDRED: u64 = 100;
+
+impl Second {
+    /// The 99th percentile, in microseconds. Where one sync is more than a hundredth, the oldest under way counts, too: one
+    /// that stands still never ends.
+    pub fn tail_us(&self) -> Option<u64> {
+        let standing = (self.syncs < HUNDRED && self.oldest_us > 0).then_some(self.oldest_us);
+        self.p99_us.max(standing)
+    }
+
+    /// Whether that was over the target.
+    pub fn is_over_target(&self) -> bool {
+        self.target_us.is_some_and(|target| self.tail_us() > Some(target))
+    }
+}
+
 /// The columns of [`Second`] as they stand in JSON.
 pub const COLUMNS: [&str; 15] = [
     "at_ms",
@@ -305,6 +322,28 @@ impl Noted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_sync_that_stands_still_counts_where_it_is_more_than_a_hundredth() {
+        let second = |syncs, p99_us, oldest_us| Second {
+            syncs,
+            p99_us,
+            oldest_us,
+            target_us: Some(2000),
+            ..Second::default()
+        };
+        let cases = [
+            ("one of very many", second(1500, Some(400), 90_000), (Some(400), false)),
+            ("one of a few", second(99, Some(400), 90_000), (Some(90_000), true)),
+            ("nothing ends", second(0, None, 900_000), (Some(900_000), true)),
+            ("many are late", second(1500, Some(2001), 0), (Some(2001), true)),
+            ("nobody syncs", second(0, None, 0), (None, false)),
+        ];
+        for (name, second, (tail, is_over)) in cases {
+            assert_eq!((second.tail_us(), second.is_over_target()), (tail, is_over), "{name}");
+        }
+        assert!(!Second { target_us: None, ..second(0, None, 900_000) }.is_over_target());
+    }
 
     #[test]
     fn a_second_is_a_row_in_the_order_of_its_columns() {

@@ -92,7 +92,7 @@ pub struct Totals {
     pub sync_ns: u64,
     /// Seconds with syncs.
     pub seconds: u64,
-    /// Of these, seconds whose 99th percentile, or oldest sync, was over the target.
+    /// Of these, seconds that were over the target ([`Second::is_over_target`]).
     pub seconds_over_target: u64,
     /// Written to the device, in bytes.
     pub written_bytes: u64,

@@ -7,7 +7,7 @@ pub(super) mod synthetic;
 mod words;
 
 pub use phases::{Phase, Stretch, phases};
-pub use story::{DeviceStory, Story, Sums, is_over};
+pub use story::{DeviceStory, Story, Sums};
 pub use words::{
     Change, branch, change, done, limit, limit_of, moved, reason, sensor, size, standing, target,
 };

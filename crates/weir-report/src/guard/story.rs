@@ -54,12 +54,6 @@ pub struct Sums {
     pub limits: Option<(u64, u64)>,
 }
 
-/// Whether a second was over its target: by the syncs that ended, or by one that would not.
-pub fn is_over(second: &Second) -> bool {
-    let worst = second.p99_us.unwrap_or(0).max(second.oldest_us);
-    second.target_us.is_some_and(|target| worst > target)
-}
-
 impl Sums {
     /// Of these seconds.
     pub fn of<'s>(seconds: impl Iterator<Item = &'s Second>) -> Sums {
@@ -70,7 +64,7 @@ impl Sums {
             let with_syncs = second.syncs > 0 || second.oldest_us > 0;
             sums.with_syncs += usize::from(with_syncs);
             sums.judged += usize::from(with_syncs && second.target_us.is_some());
-            sums.over += usize::from(is_over(second));
+            sums.over += usize::from(second.is_over_target());
             sums.syncs += second.syncs;
             tails.extend(second.p99_us.map(|us| us * 1000));
             let worst = second.max_us.unwrap_or(0).max(second.oldest_us) * 1000;

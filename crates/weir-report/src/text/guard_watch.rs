@@ -92,10 +92,7 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
     row(
         "p99",
         tail,
-        drawn(
-            |s| s.p99_us.map(|us| us.max(s.oldest_us) as f64),
-            |us| Nanos((us * 1000.0) as u64).to_string(),
-        ),
+        drawn(|s| s.tail_us().map(|us| us as f64), |us| Nanos((us * 1000.0) as u64).to_string()),
     );
     let kept = second.kept.map_or(String::new(), |kept| format!(", {} kept", percent(kept.into())));
     row("syncs", format!("{}/s{kept}", grouped(second.syncs)), drawn(|s| Some(s.syncs as f64), per_second));

@@ -147,14 +147,12 @@ pub struct Minute {
 impl Minute {
     /// Takes in a second, whose limit is a cgroup's or of dirty pages.
     pub fn add(&mut self, second: &Second, of_cgroup: bool) {
-        let p99_us = second.p99_us.unwrap_or(0);
         self.seconds += 1;
         self.syncs += second.syncs;
-        self.p99_us = self.p99_us.max(p99_us);
+        self.p99_us = self.p99_us.max(second.p99_us.unwrap_or(0));
         self.oldest_us = self.oldest_us.max(second.oldest_us);
         self.target_us = second.target_us.or(self.target_us);
-        let is_over = second.target_us.is_some_and(|target| p99_us.max(second.oldest_us) > target);
-        self.seconds_over_target += u64::from(is_over);
+        self.seconds_over_target += u64::from(second.is_over_target());
         self.written_bytes += second.written_bytes;
         (self.limit_bytes, self.of_cgroup) = (second.limit_bytes, of_cgroup);
     }

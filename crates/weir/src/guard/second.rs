@@ -93,19 +93,13 @@ impl Gather {
         totals.syncs += second.syncs;
         totals.sync_ns += u64::try_from(self.ended.sum()).unwrap_or(u64::MAX);
         totals.seconds += u64::from(second.syncs > 0 || second.oldest_us > 0);
-        totals.seconds_over_target += u64::from(is_over(second));
+        totals.seconds_over_target += u64::from(second.is_over_target());
         totals.written_bytes += second.written_bytes;
         totals.bulk_bytes += second.bulk_bytes.unwrap_or(0);
         totals.bulk_held_ms += second.bulk_held_ms;
         totals.own_held_ms += second.own_held_ms;
         totals.lost += self.lost;
     }
-}
-
-/// Whether syncs took longer than they should; one that has not ended counts with its age.
-fn is_over(second: &Second) -> bool {
-    let longest = second.p99_us.unwrap_or(0).max(second.oldest_us);
-    second.target_us.is_some_and(|target| longest > target)
 }
 
 #[cfg(test)]
