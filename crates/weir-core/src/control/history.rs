@@ -71,7 +71,8 @@ pub struct Second {
     pub oldest_us: u64,
     /// The target of the 99th percentile as far as it is known, in microseconds.
     pub target_us: Option<u64>,
-    /// Share of their undisturbed rate that syncs kept, 0 to 1, where that is known.
+    /// Share of their undisturbed rate that syncs kept, where there were any and that is known; above 1 where they did
+    /// better than they were ever seen to.
     pub kept: Option<f32>,
     /// The limit in force at the end, in bytes.
     pub limit_bytes: u64,

@@ -59,6 +59,7 @@ impl Gather {
     ) -> (Second, Vec<Writer>) {
         let us = |ns: u64| ns / 1000;
         let quantile = |q| self.ended.quantile(q).map(us);
+        let with_syncs = self.ended.count() > 0 || self.oldest_ns > 0;
         let second = Second {
             at_ms,
             syncs: self.ended.count(),
@@ -67,7 +68,7 @@ impl Gather {
             max_us: self.ended.max().filter(|_| self.ended.count() > 0).map(us),
             oldest_us: us(self.oldest_ns),
             target_us: decision.inputs.target_ns.map(us),
-            kept: decision.inputs.kept.map(|kept| kept as f32),
+            kept: decision.inputs.kept.filter(|_| with_syncs).map(|kept| kept as f32),
             limit_bytes,
             backlog_bytes: sample.backlog_bytes(),
             written_bytes: self.written_bytes,
@@ -128,11 +129,12 @@ mod tests {
         assert_eq!((second.bulk_bytes, second.limit_bytes), (Some(1500), 8_000_000));
         assert_eq!(writers.iter().map(|w| (w.pid, w.bytes)).collect::<Vec<_>>(), [(8, 1400), (7, 1200)]);
         assert_eq!((totals.seconds, totals.seconds_over_target, totals.syncs), (1, 1, 6));
-        // Nothing is left for the next, but who dirtied how much.
+        // Nothing is left for the next, but who dirtied how much; what syncs kept before is none of it.
+        decision.inputs.kept = Some(1.9);
         (sample.syncs, sample.bulk) = Default::default();
         gather.look(&sample);
         let (second, _) = gather.end(2000, &sample, 8_000_000, &decision, &mut totals);
-        assert_eq!((second.syncs, second.p99_us, second.bulk_bytes), (0, None, Some(750)));
+        assert_eq!((second.syncs, second.p99_us, second.kept, second.bulk_bytes), (0, None, None, Some(750)));
         assert_eq!((totals.seconds, totals.seconds_over_target), (1, 1));
         // After a while nobody knows any more.
         sample.at_ns += SHARE_HOLDS_NS + 1;
