@@ -127,7 +127,13 @@ fn because(decision: &Decision) -> String {
     let kept = inputs.kept.map(|kept| format!("{} of the rate kept", percent(kept)));
     let of_target = inputs.target_ns.map_or(String::new(), |target| format!(" of {}", Nanos(target)));
     let p99 = inputs.p99_ns.map(|ns| format!("p99 {}{of_target}", Nanos(ns)));
+    let is_over = inputs.p99_ns > inputs.target_ns && inputs.target_ns.is_some();
+    // A tail that no limit was found to hold, that the device has undisturbed, or that too few syncs show.
+    let beyond = |p99: String| format!("{p99} is not held against the limit");
     match decision.branch {
+        Branch::Steady if is_over => {
+            format!("syncs keep their rate{}", after(": ", kept.into_iter().chain(p99.map(beyond))))
+        }
         Branch::Steady => "syncs keep their latency".to_string(),
         Branch::Draining => {
             format!("the last cut has yet to show: {} dirty or under way", size(inputs.backlog_bytes))
@@ -148,6 +154,9 @@ fn because(decision: &Decision) -> String {
         Branch::Share => format!("only {}", kept.unwrap_or("a part of the rate kept".to_string())),
         Branch::RateDrop => {
             format!("the device accepts only {}", megabytes_per_second(inputs.delivered_bytes_per_second))
+        }
+        Branch::Raise if is_over => {
+            format!("there is room{}", after(": ", kept.into_iter().chain(p99.map(beyond))))
         }
         Branch::Raise => {
             format!("there is room{}", after(": ", p99.into_iter().chain(kept)))
@@ -206,6 +215,8 @@ pub fn branch(branch: Branch) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_core::control::{Inputs, Mood};
+
     use super::*;
 
     #[test]
@@ -218,5 +229,23 @@ mod tests {
         ] {
             assert_eq!(limit(bytes, of_cgroup), expected, "{bytes} bytes");
         }
+    }
+
+    #[test]
+    fn room_is_no_contradiction_to_a_tail_that_no_limit_holds() {
+        let says = |branch, p99_ms: u64| {
+            let inputs = Inputs {
+                p99_ns: Some(p99_ms * 1_000_000),
+                target_ns: Some(2_000_000),
+                kept: Some(0.95),
+                ..Inputs::default()
+            };
+            because(&Decision { at_ns: 0, action: Action::Keep, branch, inputs, mood: Mood::Holding })
+        };
+        assert_eq!(says(Branch::Raise, 1), "there is room: p99 1.00 ms of 2.00 ms, 95 % of the rate kept");
+        let beyond = "95 % of the rate kept, p99 8.00 ms of 2.00 ms is not held against the limit";
+        assert_eq!(says(Branch::Raise, 8), format!("there is room: {beyond}"));
+        assert_eq!(says(Branch::Steady, 8), format!("syncs keep their rate: {beyond}"));
+        assert_eq!(says(Branch::Steady, 1), "syncs keep their latency");
     }
 }
