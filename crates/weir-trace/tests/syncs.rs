@@ -54,11 +54,11 @@ fn watch(session: &mut Session, device: &Device, mut is_done: impl FnMut(&Device
         all.syncs.held_back += found.syncs.held_back;
         all.syncs.held_back_ns += found.syncs.held_back_ns;
         all.left_out += found.left_out;
-        let Bulk { held_back, held_back_ns, writers, known_bytes, protected_bytes } = found.bulk;
+        let Bulk { held_back, held_back_ns, writers, dirtied_bytes, protected_bytes } = found.bulk;
         all.bulk.held_back += held_back;
         all.bulk.held_back_ns += held_back_ns;
         all.bulk.writers.extend(writers);
-        all.bulk.known_bytes += known_bytes;
+        all.bulk.dirtied_bytes += dirtied_bytes;
         all.bulk.protected_bytes += protected_bytes;
         if is_done(&all) {
             break;
@@ -429,10 +429,10 @@ fn root_small_writes_count_as_what_they_are() {
     let mut commits = dd(&device, &commits).spawn().unwrap();
     let all = watch(&mut session, &device, |_| is_over(&mut commits));
     let written = 2000 * 16 * 1024;
-    let Bulk { known_bytes, protected_bytes, writers, .. } = all.bulk;
-    assert!((written / 4..=written + (4 << 20)).contains(&known_bytes), "{known_bytes} of {written}");
+    let Bulk { dirtied_bytes, protected_bytes, writers, .. } = all.bulk;
+    assert!((written / 4..=written + (4 << 20)).contains(&protected_bytes), "{protected_bytes} of {written}");
     // What was written since the last look, somebody who is gone wrote.
-    assert_eq!((protected_bytes, writers.as_slice()), (known_bytes, &[][..]));
+    assert_eq!((dirtied_bytes, writers.as_slice()), (0, &[][..]));
     assert!(all.syncs.ended.count() > 500, "{:?}", all.syncs);
 }
 
@@ -455,9 +455,8 @@ fn root_pauses_are_those_of_who_paused() {
             ((all.bulk.held_back, all.bulk.held_back_ns), all.syncs.held_back)
         };
         assert!(theirs.0 > 0 && theirs.1 > 0 && other == 0, "{whose:?}: {all:?}");
-        let known = all.bulk.known_bytes;
-        assert!(known > 0, "{:?}", all.bulk);
-        assert_eq!(all.bulk.protected_bytes, if is_protected { known } else { 0 });
+        let told = (all.bulk.protected_bytes > 0, all.bulk.dirtied_bytes > 0);
+        assert_eq!(told, (is_protected, !is_protected), "{:?}", all.bulk);
         assert_eq!(all.bulk.writers.is_empty(), is_protected, "{:?}", all.bulk.writers);
     }
 }

@@ -101,7 +101,12 @@ impl Second {
         self.p99_us.max(standing)
     }
 
-    /// Whether that was over the target.
+    /// Whether there were any: one that never ends is one, too.
+    pub fn has_syncs(&self) -> bool {
+        self.syncs > 0 || self.oldest_us > 0
+    }
+
+    /// Whether the tail was over the target.
     pub fn is_over_target(&self) -> bool {
         self.target_us.is_some_and(|target| self.tail_us() > Some(target))
     }

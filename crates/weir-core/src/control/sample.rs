@@ -76,17 +76,17 @@ pub struct Bulk {
     pub held_back: u64,
     /// Who dirties most, most first; not all of them.
     pub writers: Vec<Writer>,
-    /// Bytes that are known to have been dirtied since the look before, by whomever. Writers are told of in lumps: what
-    /// two looks say of shares is as far apart as who was told of in them, sums over a second are not.
-    pub known_bytes: u64,
-    /// Of these, by the protected processes. Where that is nearly all, the database itself is the bulk writer.
+    /// Bytes that they all are known to have dirtied since the look before. Writers are told of in lumps: what two looks
+    /// say of shares is as far apart as who was told of in them, sums over a second are not.
+    pub dirtied_bytes: u64,
+    /// The same of the protected processes. Where that is nearly all, the database itself is the bulk writer.
     pub protected_bytes: u64,
 }
 
 impl Bulk {
-    /// Bytes that others than the protected processes are known to have dirtied.
-    pub fn dirtied_bytes(&self) -> u64 {
-        self.known_bytes.saturating_sub(self.protected_bytes)
+    /// Whether anybody was told of.
+    pub fn is_told(&self) -> bool {
+        self.dirtied_bytes > 0 || self.protected_bytes > 0
     }
 }
 

@@ -61,9 +61,8 @@ impl Sums {
         let (mut tails, mut kept) = (Vec::new(), Vec::new());
         for second in seconds {
             sums.seconds += 1;
-            let with_syncs = second.syncs > 0 || second.oldest_us > 0;
-            sums.with_syncs += usize::from(with_syncs);
-            sums.judged += usize::from(with_syncs && second.target_us.is_some());
+            sums.with_syncs += usize::from(second.has_syncs());
+            sums.judged += usize::from(second.has_syncs() && second.target_us.is_some());
             sums.over += usize::from(second.is_over_target());
             sums.syncs += second.syncs;
             tails.extend(second.p99_us.map(|us| us * 1000));

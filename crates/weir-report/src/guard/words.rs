@@ -129,10 +129,10 @@ fn because(decision: &Decision) -> String {
     let p99 = inputs.p99_ns.map(|ns| format!("p99 {}{of_target}", Nanos(ns)));
     let is_over = inputs.p99_ns > inputs.target_ns && inputs.target_ns.is_some();
     // A tail that no limit was found to hold, that the device has undisturbed, or that too few syncs show.
-    let beyond = |p99: String| format!("{p99} is not held against the limit");
+    let beyond = p99.as_ref().map(|p99| format!("{p99} is not held against the limit"));
     match decision.branch {
         Branch::Steady if is_over => {
-            format!("syncs keep their rate{}", after(": ", kept.into_iter().chain(p99.map(beyond))))
+            format!("syncs keep their rate{}", after(": ", kept.into_iter().chain(beyond)))
         }
         Branch::Steady => "syncs keep their latency".to_string(),
         Branch::Draining => {
@@ -156,7 +156,7 @@ fn because(decision: &Decision) -> String {
             format!("the device accepts only {}", megabytes_per_second(inputs.delivered_bytes_per_second))
         }
         Branch::Raise if is_over => {
-            format!("there is room{}", after(": ", kept.into_iter().chain(p99.map(beyond))))
+            format!("there is room{}", after(": ", kept.into_iter().chain(beyond)))
         }
         Branch::Raise => {
             format!("there is room{}", after(": ", p99.into_iter().chain(kept)))

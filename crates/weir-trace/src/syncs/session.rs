@@ -383,9 +383,12 @@ impl Session {
             let is_protected = parts.get(&id.pid) == Some(&Part::Protected);
             for &device in self.writers.devices(id, is_protected, now_ns) {
                 let bulk = &mut devices.entry(device).or_default().bulk;
-                bulk.known_bytes += bytes;
-                bulk.protected_bytes += if is_protected { bytes } else { 0 };
-                if !is_protected && bulk.writers.len() < WRITERS_MAX {
+                if is_protected {
+                    bulk.protected_bytes += bytes;
+                    continue;
+                }
+                bulk.dirtied_bytes += bytes;
+                if bulk.writers.len() < WRITERS_MAX {
                     bulk.writers.push(Writer { pid: id.pid, comm: written.comm.clone(), bytes });
                 }
             }

@@ -18,7 +18,7 @@ pub struct Gather {
     own_held_ns: u64,
     lost: u64,
     writers: Vec<Writer>,
-    known_bytes: u64,
+    dirtied_bytes: u64,
     protected_bytes: u64,
     /// The bulk writers' share of what was dirtied in this second or, while nothing is known of it, before; and when.
     share: Option<(f64, u64)>,
@@ -33,11 +33,11 @@ impl Gather {
         self.bulk_held_ns += sample.bulk.held_back_ns;
         self.lost += sample.sensor.lost;
         self.written_bytes += sample.flow.written_bytes;
-        self.known_bytes += sample.bulk.known_bytes;
+        self.dirtied_bytes += sample.bulk.dirtied_bytes;
         self.protected_bytes += sample.bulk.protected_bytes;
-        if sample.bulk.known_bytes > 0 {
-            let of_bulk = 1.0 - self.protected_bytes as f64 / self.known_bytes as f64;
-            self.share = Some((of_bulk.max(0.0), sample.at_ns));
+        if sample.bulk.is_told() {
+            let known = self.dirtied_bytes + self.protected_bytes;
+            self.share = Some((self.dirtied_bytes as f64 / known as f64, sample.at_ns));
         }
         self.share = self.share.filter(|(_, at_ns)| sample.at_ns - at_ns <= SHARE_HOLDS_NS);
         for writer in &sample.bulk.writers {
@@ -59,8 +59,7 @@ impl Gather {
     ) -> (Second, Vec<Writer>) {
         let us = |ns: u64| ns / 1000;
         let quantile = |q| self.ended.quantile(q).map(us);
-        let with_syncs = self.ended.count() > 0 || self.oldest_ns > 0;
-        let second = Second {
+        let mut second = Second {
             at_ms,
             syncs: self.ended.count(),
             p50_us: quantile(0.5),
@@ -68,7 +67,7 @@ impl Gather {
             max_us: self.ended.max().filter(|_| self.ended.count() > 0).map(us),
             oldest_us: us(self.oldest_ns),
             target_us: decision.inputs.target_ns.map(us),
-            kept: decision.inputs.kept.filter(|_| with_syncs).map(|kept| kept as f32),
+            kept: decision.inputs.kept.map(|kept| kept as f32),
             limit_bytes,
             backlog_bytes: sample.backlog_bytes(),
             written_bytes: self.written_bytes,
@@ -77,6 +76,7 @@ impl Gather {
             own_held_ms: self.own_held_ns / 1_000_000,
             holding: decision.mood == Mood::Holding,
         };
+        second.kept = second.kept.filter(|_| second.has_syncs());
         self.add_to(totals, &second);
         self.writers.sort_unstable_by_key(|writer| std::cmp::Reverse(writer.bytes));
         self.writers.truncate(WRITERS_MAX);
@@ -93,7 +93,7 @@ impl Gather {
     fn add_to(&self, totals: &mut Totals, second: &Second) {
         totals.syncs += second.syncs;
         totals.sync_ns += u64::try_from(self.ended.sum()).unwrap_or(u64::MAX);
-        totals.seconds += u64::from(second.syncs > 0 || second.oldest_us > 0);
+        totals.seconds += u64::from(second.has_syncs());
         totals.seconds_over_target += u64::from(second.is_over_target());
         totals.written_bytes += second.written_bytes;
         totals.bulk_bytes += second.bulk_bytes.unwrap_or(0);
@@ -120,7 +120,7 @@ mod tests {
         let dd = Writer { pid: 7, comm: "dd".to_string(), bytes: 600 };
         sample.bulk.writers = vec![Writer { pid: 8, comm: "cp".to_string(), bytes: 700 }, dd];
         gather.look(&sample);
-        (sample.bulk.known_bytes, sample.bulk.protected_bytes) = (800, 200);
+        (sample.bulk.dirtied_bytes, sample.bulk.protected_bytes) = (600, 200);
         gather.look(&sample);
         let mut decision = testing::decision(1_000_000_000);
         decision.inputs.target_ns = Some(50_000_000);
@@ -149,8 +149,8 @@ mod tests {
         for look in 0..10 {
             let mut sample = testing::sample(look * 100_000_000);
             sample.flow.written_bytes = 1000;
-            (sample.bulk.known_bytes, sample.bulk.protected_bytes) =
-                if look == 3 { (8200, 200) } else { (200, 200) };
+            (sample.bulk.dirtied_bytes, sample.bulk.protected_bytes) =
+                if look == 3 { (8000, 200) } else { (0, 200) };
             gather.look(&sample);
         }
         let sample = testing::sample(1_000_000_000);

@@ -85,14 +85,14 @@ impl Presence {
         self.backlog_bytes = backlog;
         self.inflow.push_back(Inflow {
             elapsed_ns: sample.elapsed_ns,
-            bulk: sample.bulk.dirtied_bytes(),
+            bulk: sample.bulk.dirtied_bytes,
             all,
             syncs: syncs.ended.count(),
         });
         if self.inflow.len() > LOOKS {
             self.inflow.pop_front();
         }
-        if sample.bulk.known_bytes > 0 {
+        if sample.bulk.is_told() {
             self.told_ns = Some(sample.at_ns);
         }
         if self.bulk_writes(sample, parameters, best) {

@@ -17,7 +17,7 @@ struct Look {
     latencies: CoarseHistogram,
     bulk_held: bool,
     written_bytes: u64,
-    known_bytes: u64,
+    dirtied_bytes: u64,
     protected_bytes: u64,
     /// Backlog as a share of the limit.
     filled: f64,
@@ -75,7 +75,7 @@ impl Window {
             latencies: sample.syncs.ended.clone(),
             bulk_held: sample.bulk.held_back_ns > 0 || sample.bulk.held_back > 0,
             written_bytes: sample.flow.written_bytes,
-            known_bytes: sample.bulk.known_bytes,
+            dirtied_bytes: sample.bulk.dirtied_bytes,
             protected_bytes: sample.bulk.protected_bytes,
             filled: sample.backlog_bytes() as f64 / sample.limits.now_bytes.max(1) as f64,
         });
@@ -99,7 +99,7 @@ impl Window {
         let looks: Vec<&Look> = self.looks.iter().skip(first).collect();
         let mut view = View::default();
         let (mut sum, mut held, mut written, mut filled, mut under_way) = (0.0, 0.0, 0, 0.0, 0.0);
-        let (mut protected, mut known) = (0, 0);
+        let (mut protected, mut dirtied) = (0, 0);
         for look in &looks {
             view.elapsed_ns += look.elapsed_ns;
             view.count += look.latencies.count();
@@ -112,7 +112,7 @@ impl Window {
             filled += look.filled;
             under_way += f64::from(look.under_way);
             protected += look.protected_bytes;
-            known += look.known_bytes;
+            dirtied += look.dirtied_bytes;
         }
         if view.elapsed_ns == 0 {
             return view;
@@ -120,10 +120,11 @@ impl Window {
         let (elapsed, n) = (view.elapsed_ns as f64, looks.len() as f64);
         view.per_second = view.count as f64 / elapsed * 1e9;
         view.delivered = written as f64 / elapsed * 1e9;
-        view.dirtied = known.saturating_sub(protected) as f64 / elapsed * 1e9;
+        view.dirtied = dirtied as f64 / elapsed * 1e9;
         // The kernel begins to hold writers back halfway between its background limit, half of ours, and ours.
         view.bound |= filled / n > 0.7;
         view.own_share = if sum + held > 0.0 { held / (sum + held) } else { 0.0 };
+        let known = dirtied + protected;
         view.protected_share = (known > 0).then(|| protected as f64 / known as f64);
         if view.count > 0 {
             view.mean_ns = (sum + held) / view.count as f64;

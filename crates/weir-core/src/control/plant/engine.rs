@@ -208,7 +208,7 @@ impl Plant {
         let syncs = if self.silent_since.is_some() { Syncs::default() } else { self.syncs(&ended) };
         let protected = self.spec.bulk.protected;
         let bulk_dirtied: u64 = self.writers.iter().map(|writer| writer.bytes).sum();
-        let of_protected = ended.dirtied + if protected { bulk_dirtied } else { 0 };
+        let (of_others, of_protected) = if protected { (0, bulk_dirtied) } else { (bulk_dirtied, 0) };
         let name = |(i, writer): (usize, &mut Writer)| {
             let bytes = std::mem::take(&mut writer.bytes);
             // Of the protected no more is told than how much it is.
@@ -225,8 +225,8 @@ impl Plant {
                 held_back_ns: held.ns,
                 held_back: held.times,
                 writers: writers.collect(),
-                known_bytes: ended.dirtied + bulk_dirtied,
-                protected_bytes: of_protected,
+                dirtied_bytes: of_others,
+                protected_bytes: ended.dirtied + of_protected,
             },
             flow: DeviceFlow {
                 written_bytes: began.written - self.sampled.written,

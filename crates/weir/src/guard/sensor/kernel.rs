@@ -143,11 +143,11 @@ mod with {
         one.syncs.oldest_ns = one.syncs.oldest_ns.max(oldest_ns);
         one.syncs.held_back_ns += held_back_ns;
         one.syncs.held_back += held_back;
-        let Bulk { held_back_ns, held_back, writers, known_bytes, protected_bytes } = other.bulk;
+        let Bulk { held_back_ns, held_back, writers, dirtied_bytes, protected_bytes } = other.bulk;
         one.bulk.held_back_ns += held_back_ns;
         one.bulk.held_back += held_back;
         one.bulk.writers.extend(writers);
-        one.bulk.known_bytes += known_bytes;
+        one.bulk.dirtied_bytes += dirtied_bytes;
         one.bulk.protected_bytes += protected_bytes;
         one.backlog = one.backlog.or(other.backlog);
         one.left_out += other.left_out;

@@ -165,7 +165,7 @@ impl Toy {
                 } else {
                     Vec::new()
                 },
-                known_bytes: (dirtied + synced) as u64,
+                dirtied_bytes: others as u64,
                 protected_bytes: (dirtied * scene.protected_share + synced) as u64,
             },
             flow: DeviceFlow {
