@@ -29,6 +29,13 @@ const SLOWER: f64 = 0.75;
 /// Of the same rate: there is nothing left that a higher limit could bring.
 const FULL: f64 = 0.97;
 
+/// A step so large shows in what the device delivers, if the limit is what bounds that.
+const LARGE_STEP: f64 = 1.4;
+/// Where the device delivers more with less than this power of the limit, it is not.
+const USELESS: f64 = 0.25;
+/// At a low limit syncs come back within so long, or it is not that.
+const COMES_BACK_NS: u64 = 3 * SECOND_NS;
+
 fn first_step(good: u64) -> u64 {
     (good as f64 * FIRST_STEP) as u64
 }
@@ -244,7 +251,9 @@ impl Guard {
             return self.rate_rises(sample, ratio, second);
         }
         let ratio = self.rate.change()?;
-        if !second.bound || ratio >= self.parameters.rate_drop {
+        // Before a flood the device wrote what it was given.
+        let is_told = self.presence.bulk_lasts(sample.at_ns, SECOND_NS);
+        if !second.bound || !is_told || ratio >= self.parameters.rate_drop {
             return None;
         }
         let terms = self.terms(sample.at_ns);
@@ -327,19 +336,20 @@ impl Guard {
     }
 
     /// What the windows say.
-    fn decide(&mut self, sample: &Sample) -> Step {
+    pub(super) fn decide(&mut self, sample: &Sample) -> Step {
         let now = sample.at_ns;
         let view = self.window.since(self.settled_ns);
+        let lately = self.window.since(now.saturating_sub(SECOND_NS).max(self.settled_ns));
         let terms = self.terms(now);
-        let rough = judge::judge(&view, &self.reference, &self.parameters, terms);
+        let rough = [&view, &lately].map(|view| judge::judge(view, &self.reference, &self.parameters, terms));
         if !self.is_time(now, &view, &rough) {
             return (Action::Keep, self.quiet(sample));
         }
+        let [_, recent] = rough;
         let view = self.window.tail_since(self.settled_ns);
         let mut verdict = judge::judge(&view, &self.reference, &self.parameters, terms);
         self.decided_ns = now;
         let limit = sample.limits.now_bytes;
-        let lately = self.window.since(now.saturating_sub(SECOND_NS).max(self.settled_ns));
         if verdict.known != Known::Seen && view.count >= self.parameters.tail_samples {
             self.reference.bound(&view);
         }
@@ -347,7 +357,11 @@ impl Guard {
             self.reference.outdone(&self.window.since(self.entered_ns), &lately);
         }
         // What the protected were held back for before something changed is no reason for what they lose since.
-        let own = verdict.own && judge::judge(&lately, &self.reference, &self.parameters, terms).own;
+        let own = verdict.own && recent.own;
+        // Syncs that tip over after seconds in which they lost nothing have lost little of the window.
+        let keep = self.parameters.target.keep;
+        let is_steep =
+            verdict.loses_steeply(keep) || (recent.share == State::Bad && recent.loses_steeply(keep));
         let point = Point {
             bytes: limit,
             off: verdict.off,
@@ -376,6 +390,11 @@ impl Guard {
             if regime.relax(before.as_ref(), &point, target, sample.limits.floor_bytes, &self.parameters) {
                 verdict = judge::judge(&view, &self.reference, &self.parameters, regime.terms(now));
             }
+        }
+        // Syncs that have their rate back lost it at another moment: leaving this limit now would be for what is over.
+        if verdict.state() == State::Bad && verdict.tail != State::Bad && recent.share == State::Good {
+            self.settled_ns = self.settled_ns.max(now.saturating_sub(SECOND_NS));
+            return (Action::Keep, Branch::Draining);
         }
         let point = Point { off: verdict.off, ..point };
         verdict.own = own && regime.needs_more(&point, sample.limits.floor_bytes);
@@ -408,16 +427,28 @@ impl Guard {
                 self.rate.was_borne_at(point.delivered);
                 self.grow(sample, &view, &verdict, before, point)
             }
-            State::Bad => self.shrink(sample, &verdict, point),
+            State::Bad => self.shrink(sample, &view, &verdict, point, is_steep),
         }
     }
 
-    /// Whether a window is enough to decide on.
-    fn is_time(&self, now: u64, view: &View, verdict: &Verdict) -> bool {
+    /// Where a cut to so many bytes has to stop first: a third of what held, or the least that brings syncs back, holds back
+    /// the protected themselves least, and may take a moment. `None` where the cut is not below that, or the moment is over.
+    pub(super) fn low_enough(&mut self, sample: &Sample, view: &View, bytes: u64) -> Option<u64> {
+        let limit = sample.limits.now_bytes;
+        let third = self.regimes.current().and_then(|regime| regime.good).unwrap_or(0) / super::LOW;
+        let least = self.low(sample).max(third);
+        let is_there = limit <= least || same(limit, least);
+        (bytes < least && bytes < limit && !(is_there && view.elapsed_ns >= COMES_BACK_NS)).then_some(least)
+    }
+
+    /// Whether a window is enough to decide on, as it and its last second are judged.
+    fn is_time(&self, now: u64, view: &View, verdicts: &[Verdict]) -> bool {
         let p = &self.parameters;
         let since = now - self.decided_ns.min(now);
-        let gross = verdict.kept.is_some_and(|kept| kept + 3.0 * verdict.error < 0.8 * p.target.keep);
-        let least = if gross { p.decide_ns / 2 } else { p.decide_ns };
+        let is_gross = |verdict: &Verdict| {
+            verdict.kept.is_some_and(|kept| kept + 3.0 * verdict.error < judge::STEEP * p.target.keep)
+        };
+        let least = if verdicts.iter().any(is_gross) { p.decide_ns / 2 } else { p.decide_ns };
         view.elapsed_ns + p.look_ns / 2 >= least && since + p.look_ns / 2 >= least
     }
 
@@ -453,6 +484,13 @@ impl Guard {
         let best = self.rate.best();
         let beyond = limit > self.plenty();
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
+        // Where syncs tipped over lately, a limit that holds for a moment says nothing yet.
+        if regime.tipped_within(self.parameters.memory_ns, now)
+            && view.elapsed_ns + self.parameters.look_ns < self.parameters.window_ns
+        {
+            self.before = before;
+            return (Action::Keep, self.quiet(sample));
+        }
         // Syncs that lose next to nothing say that the rate at which they once lost much is not the device's any more.
         let spare = verdict.has_spare(&self.parameters);
         if !spare && self.rate.full().is_some_and(|full| point.delivered > FULL * full) {
@@ -483,12 +521,13 @@ impl Guard {
                 let least = if spare { SMALL_STEP } else { 1.05 };
                 most = most.min((best / point.delivered.max(1.0) * 1.05).max(least));
             }
-            // More was let in and no more came out, of a device that gives no more.
+            // More was let in and no more came out, of a device that gives no more; or next to no more after a step that would
+            // show it, where it is not the limit that holds bulk writers back.
             let is_step = limit as f64 > before.bytes as f64 * self.parameters.settle_ratio;
-            if is_step
-                && point.delivered < before.delivered * 1.03
-                && (point.delivered > 0.95 * best || beyond)
-            {
+            let is_full =
+                point.delivered < before.delivered * 1.03 && (point.delivered > 0.95 * best || beyond);
+            let is_useless = limit as f64 > before.bytes as f64 * LARGE_STEP && gain < USELESS;
+            if (is_step && is_full) || is_useless {
                 regime.cap(limit, point.delivered, now, &self.parameters);
             }
         }
@@ -501,8 +540,15 @@ impl Guard {
         }
     }
 
-    /// The target is missed.
-    fn shrink(&mut self, sample: &Sample, verdict: &Verdict, point: Point) -> Step {
+    /// The target is missed, steeply or by a little.
+    fn shrink(
+        &mut self,
+        sample: &Sample,
+        view: &View,
+        verdict: &Verdict,
+        point: Point,
+        is_steep: bool,
+    ) -> Step {
         let now = sample.at_ns;
         let bounds = (sample.limits.floor_bytes, sample.limits.saved_bytes);
         let Some(regime) = self.regimes.current() else { return (Action::Keep, Branch::Steady) };
@@ -514,17 +560,16 @@ impl Guard {
         }
         if !verdict.own {
             // Where the loss was steep, less than a step below it is not safe either.
-            let steep = verdict.kept.is_some_and(|kept| kept < 0.8 * self.parameters.target.keep);
-            let bytes = if steep { point.bytes / 4 * 3 } else { point.bytes };
+            let bytes = if is_steep { point.bytes / 4 * 3 } else { point.bytes };
             regime.cap(bytes, point.delivered, now, &self.parameters);
-            if steep {
+            if is_steep {
                 self.rate.was_full_at(point.delivered);
                 // Where syncs have tipped over, bulk writers get all that the device gives: where less comes out than a
                 // moment ago, it is something else.
                 let slower = self.rate.delivered_change().is_some_and(|ratio| ratio < SLOWER);
                 let low = self.low(sample);
                 let tip = self.regimes.current().filter(|_| !slower);
-                let tip = tip.and_then(|regime| regime.tip(point.bytes, low, &self.parameters));
+                let tip = tip.and_then(|regime| regime.tip(point.bytes, low, now, &self.parameters));
                 if let Some(good) = tip {
                     let times = self.regimes.current().map_or(1, |regime| regime.tip_times());
                     let stay_ns = times * self.parameters.tip_ns;
@@ -548,6 +593,13 @@ impl Guard {
                 (self.set(sample, there.bytes), Branch::Infeasible)
             }
             Way::To(bytes) => {
+                let bytes = match self.low_enough(sample, view, bytes) {
+                    Some(least) if least >= point.bytes || same(least, point.bytes) => {
+                        return (Action::Keep, Branch::Draining);
+                    }
+                    Some(least) => least,
+                    None => bytes,
+                };
                 self.before = Some(point);
                 let branch = match () {
                     _ if bytes > point.bytes && verdict.own => Branch::OwnWrites,

@@ -20,6 +20,9 @@ const CLIFF_SHARE: f64 = 0.3 * TAIL_SHARE;
 /// There, so many times as many may be over it: what that costs them shows in their rate, which is held all the same.
 const CLIFF_TIMES: f64 = 3.0;
 
+/// Below this share of what they are to keep, syncs lose steeply.
+pub(super) const STEEP: f64 = 0.8;
+
 /// How one half of the target stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -67,6 +70,11 @@ impl Verdict {
     /// Whether syncs lose next to nothing.
     pub fn has_spare(&self, parameters: &Parameters) -> bool {
         self.kept.is_some_and(|kept| kept > 0.5 * (1.0 + parameters.target.keep))
+    }
+
+    /// Whether syncs lose so much of their rate that no small step mends it.
+    pub fn loses_steeply(&self, keep: f64) -> bool {
+        self.kept.is_some_and(|kept| kept < STEEP * keep)
     }
 
     /// Both halves.

@@ -273,8 +273,12 @@ impl Guard {
     /// are held back for pages of their own there.
     fn low(&mut self, sample: &Sample) -> u64 {
         let most = (self.rate.best() * self.parameters.low_ns as f64 / 1e9) as u64;
-        let good = self.regimes.current().and_then(|regime| regime.good);
-        let bytes = good.map_or(most, |good| (good / LOW).clamp(most / 2, most));
+        // Many threads are held back for pages of their own at less than a third of what held.
+        let bytes = match self.regimes.current().map(|regime| (regime.good, regime.has_many())) {
+            Some((Some(good), true)) => most.max(good / LOW),
+            Some((Some(good), false)) => (good / LOW).clamp(most / 2, most),
+            _ => most,
+        };
         bytes.clamp(sample.limits.floor_bytes, sample.limits.saved_bytes)
     }
 

@@ -119,6 +119,8 @@ pub(super) struct Regime {
     slowed: bool,
     /// Stays at the floor in a row that did not bring syncs back.
     tips: u8,
+    /// When syncs last became slow at a limit that had held.
+    tipped_ns: Option<u64>,
     /// Share of their rate that syncs lose as the limit grows by a factor of e.
     pub gain: f64,
     ceiling: Option<Ceiling>,
@@ -197,6 +199,7 @@ impl Regime {
             speeds: Vec::new(),
             slowed: false,
             tips: 0,
+            tipped_ns: None,
             gain,
             ceiling: None,
             points: Vec::new(),
@@ -288,9 +291,14 @@ impl Regime {
         (TIP_LONGER * u64::from(self.tips).saturating_sub(1)).max(1)
     }
 
+    /// Whether syncs became slow at a limit that had held, so short a time ago.
+    pub fn tipped_within(&self, span_ns: u64, now_ns: u64) -> bool {
+        self.tipped_ns.is_some_and(|at| now_ns - at < span_ns)
+    }
+
     /// Syncs became slow at this limit. Where to lead it after a short stay at the floor: to where they were fast, or a
     /// little below that; `None` where no such limit is known, or where no such stay has helped.
-    pub fn tip(&mut self, bytes: u64, floor: u64, parameters: &Parameters) -> Option<u64> {
+    pub fn tip(&mut self, bytes: u64, floor: u64, now_ns: u64, parameters: &Parameters) -> Option<u64> {
         let good = self.proven().filter(|good| bytes <= good.saturating_mul(2))?;
         if bytes <= floor {
             return None;
@@ -303,7 +311,12 @@ impl Regime {
         // Lost again on the way back says that the stay was too short, and nothing of the limit it was on the way to.
         let again = self.tips > 1;
         let back = if again { good } else { good.min(bytes) };
-        let back = if again || same(back, bytes) { (back as f64 * parameters.refute) as u64 } else { back };
+        // What holds for moments only is no limit to go back to for a moment more; what is lower by much holds back many
+        // threads for pages of their own.
+        let lately = self.tipped_within(parameters.ceiling_ns, now_ns) && !self.has_many();
+        let refute = if lately { parameters.refute.powi(2) } else { parameters.refute };
+        self.tipped_ns = Some(now_ns);
+        let back = if again || same(back, bytes) { (back as f64 * refute) as u64 } else { back };
         self.good = Some(back.max(floor));
         self.good.filter(|back| !same(*back, floor))
     }
@@ -665,19 +678,28 @@ mod tests {
     }
 
     #[test]
-    fn a_stay_at_the_floor_that_was_too_short_costs_the_limit_little() {
+    fn syncs_that_tip_again_soon_cost_a_few_threads_more_of_the_limit_than_many() {
         let parameters = Parameters::default();
-        let mut regime = Regime::new(1.0, parameters.gain);
-        regime.holds(20 * MB, SECOND, &parameters);
-        assert_eq!((regime.tip(20 * MB, MB, &parameters), regime.tip_times()), (Some(17 * MB), 1));
-        // Lost again on the way back, at half of it, and again.
-        assert_eq!((regime.tip(8 * MB, MB, &parameters), regime.tip_times()), (Some(14_450_000), TIP_LONGER));
-        let longer = 2 * TIP_LONGER;
-        assert_eq!((regime.tip(8 * MB, MB, &parameters), regime.tip_times()), (Some(12_282_500), longer));
-        assert_eq!(regime.tip(7 * MB, MB, &parameters), None, "then it is the limit");
-        assert_eq!(regime.good, None, "and it is not gone back to");
-        regime.holds(7 * MB, 2 * SECOND, &parameters);
-        assert_eq!((regime.tip(14 * MB, MB, &parameters), regime.tip_times()), (Some(7 * MB), 1));
+        // (threads, limits gone back to after the first, second and third time)
+        let cases =
+            [(1.0, [17_000_000, 12_282_499, 8_874_105]), (10.0, [17_000_000, 14_450_000, 12_282_500])];
+        for (threads, back) in cases {
+            let mut regime = Regime::new(threads, parameters.gain);
+            regime.holds(20 * MB, SECOND, &parameters);
+            let mut tip = |bytes, second| {
+                let to = regime.tip(bytes, MB, second * SECOND, &parameters);
+                (to, regime.tip_times())
+            };
+            assert_eq!(tip(20 * MB, 10), (Some(back[0]), 1));
+            // Lost again on the way back, at half of it, and again.
+            assert_eq!(tip(8 * MB, 11), (Some(back[1]), TIP_LONGER));
+            assert_eq!(tip(8 * MB, 13), (Some(back[2]), 2 * TIP_LONGER));
+            assert_eq!(tip(7 * MB, 16).0, None, "then it is the limit");
+            assert_eq!(regime.good, None, "and it is not gone back to");
+            regime.holds(7 * MB, 17 * SECOND, &parameters);
+            assert_eq!(regime.tip(14 * MB, MB, 40 * SECOND, &parameters), Some(7 * MB));
+            assert_eq!(regime.tip_times(), 1);
+        }
     }
 
     #[test]
@@ -685,13 +707,13 @@ mod tests {
         let parameters = Parameters::default();
         let mut regime = Regime::new(1.0, parameters.gain);
         regime.holds(20 * MB, SECOND, &parameters);
-        assert!(regime.tip(20 * MB, MB, &parameters).is_some());
+        assert!(regime.tip(20 * MB, MB, SECOND, &parameters).is_some());
         regime.holds(10 * MB, 2 * SECOND, &parameters);
-        assert!(regime.tip(17 * MB, MB, &parameters).is_some());
-        assert!(regime.tip(15 * MB, MB, &parameters).is_some());
+        assert!(regime.tip(17 * MB, MB, 2 * SECOND, &parameters).is_some());
+        assert!(regime.tip(15 * MB, MB, 2 * SECOND, &parameters).is_some());
         regime.note(point(8 * MB, -0.05, 150e6, 3 * SECOND), &parameters);
         regime.holds(8 * MB, 3 * SECOND, &parameters);
-        assert_eq!((regime.tip(14 * MB, MB, &parameters), regime.good), (None, Some(8 * MB)));
+        assert_eq!((regime.tip(14 * MB, MB, 4 * SECOND, &parameters), regime.good), (None, Some(8 * MB)));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! One scene a branch.
 
 use super::toy::{MB, SECOND, Scene, Seen, Toy, mean};
-use crate::control::{Action, Branch, Guard, Known, Mood, Parameters, SensorSource};
+use crate::control::Target;
+use crate::control::law::window::View;
+use crate::control::{Action, Branch, Guard, Known, LatencyTarget, Mood, Parameters, SensorSource};
+use crate::units::Nanos;
 
 const FLOOD: f64 = 2000.0 * MB;
 
@@ -321,4 +324,81 @@ fn a_load_that_comes_less_often_by_itself_is_found_to_and_bulk_writers_keep_thei
     // What the search costs, and what it costs again after a minute.
     assert!(bulk > 0.7 * 251.0, "{bulk} MB/s: {:?}", branches(&seen));
     assert!(kept > 0.9, "{kept} kept");
+}
+
+#[test]
+fn a_limit_is_not_left_for_what_is_over() {
+    for (paces, is_left) in [([0.5, 1.0], false), ([1.0, 0.5], true)] {
+        let (mut toy, mut guard) = taught(Scene::default());
+        toy.scene.flood = FLOOD;
+        toy.run(&mut guard, 30.0);
+        // Two seconds that nobody decides in.
+        let mut last = None;
+        for pace in paces {
+            toy.scene.pace = pace;
+            for _ in 0..11 {
+                let (sample, ..) = toy.look(SECOND / 10);
+                guard.window.push(&sample);
+                last = Some(sample);
+            }
+        }
+        let (action, branch) = guard.decide(&last.unwrap());
+        assert_eq!(matches!(action, Action::Set { .. }), is_left, "{paces:?}: {branch:?}");
+    }
+}
+
+#[test]
+fn a_cut_stops_at_a_third_of_what_held_to_see_whether_syncs_come_back() {
+    let (mut toy, mut guard) = taught(Scene { threads: 10.0, ..Scene::default() });
+    toy.scene.flood = FLOOD;
+    toy.run(&mut guard, 30.0);
+    let held = guard.regimes.current().and_then(|regime| regime.good).unwrap();
+    let (mut sample, ..) = toy.look(SECOND / 10);
+    let mut stop = |limit, bytes, elapsed_ns| {
+        sample.limits.now_bytes = limit;
+        guard.low_enough(&sample, &View { elapsed_ns, ..View::default() }, bytes)
+    };
+    let least = stop(held, held / 10, SECOND).unwrap();
+    assert!((held / 3..held / 2).contains(&least), "{least} of {held}");
+    assert_eq!(stop(held, least + 1, SECOND), None, "not below it");
+    assert_eq!(stop(least, held / 10, SECOND), Some(least), "not yet");
+    assert_eq!(stop(least, held / 10, 3 * SECOND), None, "it has failed, too");
+}
+
+#[test]
+fn a_limit_that_is_not_what_holds_bulk_writers_back_is_not_raised() {
+    let (mut toy, _) = guarded(Scene { bears: 100.0, ..Scene::default() });
+    let mut parameters = Parameters::default();
+    parameters.target = Target { p99: LatencyTarget::Absolute(Nanos(SECOND)), keep: 0.5 };
+    let mut guard = Guard::new(parameters);
+    toy.run(&mut guard, 8.0);
+    toy.scene.flood = FLOOD;
+    toy.run(&mut guard, 3.0);
+    toy.scene.flood = 0.0;
+    toy.run(&mut guard, 60.0);
+    toy.scene.flood = FLOOD;
+    // The rest of the device is somebody else's.
+    toy.scene.rate = 100.0 * MB;
+    toy.run(&mut guard, 3.0);
+    let before = toy.limits.now_bytes;
+    let seen = toy.run(&mut guard, 12.0);
+    let raised = toy.limits.now_bytes;
+    assert!(raised < 40_000_000, "{raised} after {before}: {:?}", branches(&seen));
+}
+
+#[test]
+fn a_flood_that_comes_while_syncs_pause_makes_no_device_slower() {
+    let (mut toy, mut guard) = taught(Scene { threads: 10.0, ..Scene::default() });
+    let before = toy.scene.clone();
+    toy.scene = Scene { threads: 0.0, ..before.clone() };
+    toy.run(&mut guard, 0.7);
+    toy.scene = Scene { flood: FLOOD, rate: 10.0 * MB, ..before };
+    // The limit that was there fills before another one holds.
+    let seen: Vec<Branch> = (0..4)
+        .map(|_| {
+            let (sample, ..) = toy.look(SECOND / 10);
+            guard.step(&sample).branch
+        })
+        .collect();
+    assert!(!seen.contains(&Branch::RateDrop), "{seen:?}");
 }
