@@ -435,8 +435,12 @@ impl Guard {
     /// the protected themselves least, and may take a moment. `None` where the cut is not below that, or the moment is over.
     pub(super) fn low_enough(&mut self, sample: &Sample, view: &View, bytes: u64) -> Option<u64> {
         let limit = sample.limits.now_bytes;
-        let third = self.regimes.current().and_then(|regime| regime.good).unwrap_or(0) / super::LOW;
-        let least = self.low(sample).max(third);
+        let low = self.low(sample);
+        let least = match self.regimes.current().map(|regime| (regime.good, regime.has_many())) {
+            Some((Some(good), _)) => low.max(good / super::LOW),
+            Some((None, false)) => (low / 2).max(sample.limits.floor_bytes),
+            _ => low,
+        };
         let is_there = limit <= least || same(limit, least);
         (bytes < least && bytes < limit && !(is_there && view.elapsed_ns >= COMES_BACK_NS)).then_some(least)
     }

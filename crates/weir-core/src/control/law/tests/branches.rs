@@ -1,9 +1,8 @@
 //! One scene a branch.
 
 use super::toy::{MB, SECOND, Scene, Seen, Toy, mean};
-use crate::control::Target;
 use crate::control::law::window::View;
-use crate::control::{Action, Branch, Guard, Known, LatencyTarget, Mood, Parameters, SensorSource};
+use crate::control::{Action, Branch, Guard, Known, LatencyTarget, Mood, Parameters, SensorSource, Target};
 use crate::units::Nanos;
 
 const FLOOD: f64 = 2000.0 * MB;
@@ -368,9 +367,8 @@ fn a_cut_stops_at_a_third_of_what_held_to_see_whether_syncs_come_back() {
 #[test]
 fn a_limit_that_is_not_what_holds_bulk_writers_back_is_not_raised() {
     let (mut toy, _) = guarded(Scene { bears: 100.0, ..Scene::default() });
-    let mut parameters = Parameters::default();
-    parameters.target = Target { p99: LatencyTarget::Absolute(Nanos(SECOND)), keep: 0.5 };
-    let mut guard = Guard::new(parameters);
+    let target = Target { p99: LatencyTarget::Absolute(Nanos(SECOND)), keep: 0.5 };
+    let mut guard = Guard::new(Parameters { target, ..Parameters::default() });
     toy.run(&mut guard, 8.0);
     toy.scene.flood = FLOOD;
     toy.run(&mut guard, 3.0);
