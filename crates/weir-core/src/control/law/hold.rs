@@ -431,8 +431,9 @@ impl Guard {
         }
     }
 
-    /// Where a cut to so many bytes has to stop first: a third of what held, or the least that brings syncs back, holds back
-    /// the protected themselves least, and may take a moment. `None` where the cut is not below that, or the moment is over.
+    /// Where a cut to so many bytes stops first: a third of what held, or what is low for a moment. Syncs may take a moment to
+    /// come back there, and below it they wait for pages of their own. `None` where the cut leads no further down than that,
+    /// or where the moment is over.
     pub(super) fn low_enough(&mut self, sample: &Sample, view: &View, bytes: u64) -> Option<u64> {
         let limit = sample.limits.now_bytes;
         let low = self.low(sample);
