@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
 
+use weir_core::oltp::record::ServerRecord;
 use weir_core::oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, course};
 use weir_core::units::Nanos;
 use weir_core::workload::spec::Distribution;
@@ -237,21 +238,50 @@ fn warming_up_reads_every_row() {
     }
 }
 
+/// Holds every row of the first table until a transaction has waited for one longer than the server lets it.
+struct RowHolder {
+    server: Server,
+    holder: Option<Connection>,
+}
+
+impl Observer for RowHolder {
+    fn started(&mut self, _: &ServerRecord) {
+        let mut holder = Connection::open(&self.server).unwrap();
+        holder.run("BEGIN").unwrap();
+        holder.query("SELECT id FROM sbtest1 FOR UPDATE").unwrap();
+        self.holder = Some(holder);
+    }
+
+    fn tick(&mut self, tick: &Tick<'_>) {
+        if tick.ignored_errors > 0
+            && let Some(mut holder) = self.holder.take()
+        {
+            holder.run("ROLLBACK").unwrap();
+        }
+    }
+}
+
 #[test]
-fn conflicts_on_few_rows_are_run_again_until_they_succeed() {
-    for flavour in installed("conflicts_on_few_rows_are_run_again_until_they_succeed") {
-        let server = database(&shared(flavour), "conflicts");
+fn conflicts_are_run_again_until_they_succeed() {
+    for flavour in installed("conflicts_are_run_again_until_they_succeed") {
+        let timeout = match flavour {
+            Flavour::Postgres => ("lock_timeout", "500ms"),
+            Flavour::Mysql | Flavour::Mariadb => ("innodb_lock_wait_timeout", "1"),
+        };
+        let sandbox = start(flavour, "conflicts", &[timeout]);
+        let server = database(&sandbox.server(), "conflicts");
         let spec = OltpSpec {
             table_size: 6,
             tables: 1,
             threads: 4,
             transactions: 80,
-            index_updates: 3,
             keys: Distribution::Uniform,
             ..small(Script::WriteOnly)
         };
         prepare(&spec, &server, &LoadOptions::default()).unwrap();
-        let record = run(&spec, &server).unwrap();
+        let mut holder = RowHolder { server: server.clone(), holder: None };
+        let (options, servers) = (RunOptions::default(), std::slice::from_ref(&server));
+        let record = runner::run(&spec, servers, &options, &mut holder, &Stop::default()).unwrap();
         assert_eq!((record.error.as_deref(), count(&record, Kind::Transaction)), (None, 80), "{flavour}");
         let retries: u64 = record.ignored_errors.values().sum();
         assert!(retries > 0 && record.retried > 0 && record.retried <= retries, "{flavour}: {retries}");
