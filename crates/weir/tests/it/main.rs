@@ -22,6 +22,7 @@ mod lab;
 mod report;
 mod results;
 mod signals;
+mod supply_chain;
 mod sysbench;
 mod sysbench_oltp;
 mod trace_diff;
