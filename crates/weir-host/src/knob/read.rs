@@ -302,6 +302,39 @@ mod tests {
     }
 
     #[test]
+    fn a_device_that_passes_bios_on_has_no_knobs_of_requests() {
+        let machine = Machine::new();
+        for (device, kind) in [("dm-0", "dm/name"), ("md0", "md/level")] {
+            machine.set(&format!("/sys/block/{device}/size"), "131072");
+            machine.set(&format!("/sys/class/block/{device}/dev"), "252:0");
+            machine.set(&format!("/sys/class/block/{device}/{kind}"), "raid1");
+            // Up to Linux 6.10 they have the files; what is written there is lost.
+            for (file, text) in [
+                ("scheduler", "none"),
+                ("nr_requests", "128"),
+                ("nomerges", "0"),
+                ("rq_affinity", "0"),
+                ("read_ahead_kb", "128"),
+                ("max_sectors_kb", "512"),
+            ] {
+                machine.set(&format!("/sys/block/{device}/queue/{file}"), text);
+            }
+            let names: Vec<String> = readings(&machine.host, None)
+                .iter()
+                .map(|reading| reading.knob.to_string())
+                .filter(|name| name.starts_with(device))
+                .collect();
+            let [ahead, largest] = ["read_ahead_kb", "max_sectors_kb"].map(|knob| format!("{device}/{knob}"));
+            assert_eq!(names, [largest, ahead]);
+            let error = read(&machine.host, &name(&format!("{device}/scheduler"))).unwrap_err();
+            assert!(error.is_absent() && error.to_string().contains("passes I/O on"), "{error}");
+            // Multipath has requests.
+            machine.set(&format!("/sys/class/block/{device}/mq/0/nr_tags"), "128");
+            assert!(read(&machine.host, &name(&format!("{device}/scheduler"))).is_ok());
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_says_why() {
         let machine = Machine::new();
         for (knob, path, text) in [
