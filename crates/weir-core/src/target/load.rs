@@ -28,14 +28,14 @@ pub struct Load {
 }
 
 impl Load {
-    /// Writes on the disks beneath for each write of the target's device; `None` where the device has requests of its own,
-    /// or nothing was written.
+    /// Bytes written on the disks beneath for each byte written to the target's device; `None` where the device has requests
+    /// of its own, or nothing was written. Bytes, because the counters of writes count flushes on disks and not on md.
     pub fn copies(&self, target: &TargetFacts) -> Option<f64> {
         let device = target.device_layer().filter(|device| !device.has_requests())?;
-        let writes = |name: &str| self.devices.get(name).map_or(0.0, |load| load.writes_per_second);
+        let writes = |name: &str| self.devices.get(name).map_or(0.0, |load| load.write_bytes_per_second);
         let beneath: f64 = target.request_layers().iter().map(|layer| writes(&layer.name)).sum();
         let above = writes(&device.name);
-        // Fewer beneath were merged there, which is no share of a copy.
+        // What was under way at either end is no share of a copy.
         (above > 0.0 && beneath > 0.0).then(|| (beneath / above).max(1.0))
     }
 }
@@ -181,7 +181,7 @@ mod tests {
             ..TargetFacts::default()
         };
         let load = |rates: [f64; 3]| {
-            let device = |rate| DeviceLoad { writes_per_second: rate, ..DeviceLoad::default() };
+            let device = |rate| DeviceLoad { write_bytes_per_second: rate, ..DeviceLoad::default() };
             let names = ["dm-0", "sda", "sdb"].map(str::to_string);
             Load { devices: names.into_iter().zip(rates.map(device)).collect(), ..Load::default() }
         };
