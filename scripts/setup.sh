@@ -34,7 +34,8 @@ needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs m
   my_print_defaults:mariadb-client-core '/usr/lib/postgresql/*/bin/initdb:postgresql')
 # shellcheck disable=SC2034
 needs_of_guest=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static blktrace:blktrace blkparse:blktrace dmsetup:dmsetup
-  mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs depmod:kmod dpkg-deb:dpkg python3:python3 cc:gcc /usr/include/stdio.h:libc6-dev strip:binutils)
+  mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs depmod:kmod dpkg-deb:dpkg python3:python3 cc:gcc /usr/include/stdio.h:libc6-dev strip:binutils
+  xz:xz-utils zstd:zstd /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring)
 # shellcheck disable=SC2034
 needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbench python3:python3 mkfs.xfs:xfsprogs losetup:mount btt:blktrace
   mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core my_print_defaults:mariadb-client-core

@@ -275,6 +275,22 @@ pub struct Throttle {
     pub limits: BTreeMap<String, u64>,
 }
 
+impl Layer {
+    /// Whether I/O waits here in requests of its own: only there do scheduler, merging and depth of a queue mean
+    /// anything. What is mapped over others (dm but for multipath, md) and memory pass bios on, whatever their queue says.
+    pub fn has_requests(&self) -> bool {
+        let passes_on = matches!(
+            self.kind,
+            LayerKind::Partition { .. }
+                | LayerKind::Dm { .. }
+                | LayerKind::Md { .. }
+                | LayerKind::Memory
+                | LayerKind::Cache
+        );
+        !passes_on || self.queue.as_ref().is_some_and(|queue| queue.hardware_queues.is_some())
+    }
+}
+
 impl TargetFacts {
     /// The layer of that name.
     pub fn layer(&self, name: &str) -> Option<&Layer> {
@@ -289,6 +305,27 @@ impl TargetFacts {
     /// The queue of that layer.
     pub fn device_queue(&self) -> Option<&Queue> {
         self.device_layer()?.queue.as_ref()
+    }
+
+    /// Where the target's I/O becomes requests: the device that stands for it, or where that passes bios on, or there is
+    /// none, the next ones beneath; each once.
+    pub fn request_layers(&self) -> Vec<&Layer> {
+        let is_top = |layer: &&Layer| {
+            layer.beneath_loop.is_none() && !self.stack.iter().any(|above| above.over.contains(&layer.name))
+        };
+        let mut to_look_at: Vec<&Layer> = match self.device_layer() {
+            Some(device) => vec![device],
+            None => self.stack.iter().filter(is_top).collect(),
+        };
+        let mut found: Vec<&Layer> = Vec::new();
+        while let Some(layer) = to_look_at.pop() {
+            if !layer.has_requests() {
+                to_look_at.extend(layer.over.iter().rev().filter_map(|name| self.layer(name)));
+            } else if !found.iter().any(|known| known.name == layer.name) {
+                found.push(layer);
+            }
+        }
+        found
     }
 
     /// The devices at the bottom: those that stand on nothing visible.
@@ -367,6 +404,53 @@ mod tests {
         };
         let missing: Vec<&String> = all.iter().filter(is_missing).collect();
         assert!(all.len() > 100 && missing.is_empty(), "not in docs/conditions.md: {missing:?}");
+    }
+
+    #[test]
+    fn requests_are_where_bios_are_not_passed_on() {
+        let layer = |name: &str, kind, over: &[&str]| Layer {
+            name: name.into(),
+            kind,
+            over: over.iter().map(ToString::to_string).collect(),
+            queue: Some(Queue::default()),
+            ..Layer::default()
+        };
+        let dm = || LayerKind::Dm { dm_name: "x".into(), dm_type: "LVM".into() };
+        let md = LayerKind::Md {
+            level: "raid1".into(),
+            raid_disks: 2,
+            degraded: 0,
+            chunk_bytes: 0,
+            state: "clean".into(),
+            sync_action: "idle".into(),
+        };
+        let part = |disk: &str| LayerKind::Partition { disk: disk.into(), number: 1, start_bytes: 0 };
+        let mut multipath = layer("dm-9", dm(), &["sda", "sdb"]);
+        multipath.queue = Some(Queue { hardware_queues: Some(1), ..Queue::default() });
+        let stack = vec![
+            layer("dm-0", dm(), &["md0"]),
+            layer("md0", md, &["sda1", "sdb1"]),
+            layer("sda1", part("sda"), &["sda"]),
+            layer("sda", LayerKind::Disk, &[]),
+            layer("sdb1", part("sdb"), &["sdb"]),
+            layer("sdb", LayerKind::Disk, &[]),
+            multipath,
+            layer("zram0", LayerKind::Memory, &[]),
+        ];
+        for (device, expected) in [
+            (Some("md0"), vec!["sda", "sdb"]),
+            (Some("dm-0"), vec!["sda", "sdb"]),
+            (Some("sda"), vec!["sda"]),
+            (Some("dm-9"), vec!["dm-9"]),
+            (Some("zram0"), vec![]),
+            (None, vec!["dm-9", "sda", "sdb"]),
+        ] {
+            let device = device.map(str::to_string);
+            let target = TargetFacts { stack: stack.clone(), device, ..TargetFacts::default() };
+            let mut found: Vec<&str> = target.request_layers().iter().map(|l| l.name.as_str()).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{:?}", target.device);
+        }
     }
 
     #[test]

@@ -33,6 +33,11 @@ pub(crate) fn number_of(tree: &Tree, name: &str) -> Result<DeviceNumber, HostErr
     })
 }
 
+/// Whether I/O to the device waits in requests of its own.
+pub(crate) fn has_requests(tree: &Tree, name: &str) -> bool {
+    layer(tree, name, &mut Vec::new()).is_ok_and(|layer| layer.has_requests())
+}
+
 /// One layer; what it stands on is named, not read. Attributes that are there but cannot be understood are noted.
 pub(crate) fn layer(tree: &Tree, name: &str, notes: &mut Vec<String>) -> Result<Layer, HostError> {
     let at = |file: &str| format!("/sys/class/block/{name}/{file}");

@@ -1,7 +1,6 @@
 //! Database servers that run here, known by their processes: a server works in its data directory.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 use weir_core::oltp::Dialect;
@@ -17,7 +16,7 @@ const NAMES: [(&str, Dialect); 3] =
 pub struct DatabaseServer {
     /// Whose protocol it speaks.
     pub family: Dialect,
-    /// Where its data lie.
+    /// Where its data lie, as that can be named here: beneath `/proc/PID/root` of a server in a container.
     pub data_dir: PathBuf,
 }
 
@@ -25,10 +24,10 @@ impl Host {
     /// The servers whose processes may be looked at, one for each data directory.
     pub fn database_servers(&self) -> Vec<DatabaseServer> {
         let mut found = BTreeMap::new();
-        for pid in self.tree.names("/proc").iter().filter(|name| name.parse::<u32>().is_ok()) {
+        for pid in self.tree.names("/proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
             let comm = self.tree.line(&format!("/proc/{pid}/comm")).unwrap_or_default();
             let Some((_, family)) = NAMES.iter().find(|(name, _)| *name == comm) else { continue };
-            if let Ok(data_dir) = fs::read_link(self.tree.real(&format!("/proc/{pid}/cwd"))) {
+            if let Some(data_dir) = self.working_folder(pid) {
                 found.insert(data_dir, *family);
             }
         }
@@ -38,6 +37,7 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -50,14 +50,26 @@ mod tests {
             (8, "postgres", "/srv/pg"),
             (9, "postgres", "/srv/pg"),
             (10, "bash", "/srv/db"),
+            (11, "mysqld", "/var/lib/mysql"),
         ] {
             let process = folder.path().join(format!("proc/{pid}"));
             fs::create_dir_all(&process).unwrap();
             fs::write(process.join("comm"), format!("{comm}\n")).unwrap();
             symlink(cwd, process.join("cwd")).unwrap();
+            symlink("/", process.join("root")).unwrap();
+            fs::create_dir(process.join("ns")).unwrap();
+            // The last one has mounts of its own.
+            symlink(format!("mnt:[{}]", pid / 11), process.join("ns/mnt")).unwrap();
         }
+        fs::create_dir_all(folder.path().join("proc/self/ns")).unwrap();
+        symlink("mnt:[0]", folder.path().join("proc/self/ns/mnt")).unwrap();
         let found = Host::at(folder.path()).database_servers();
         let server = |family, dir: &str| DatabaseServer { family, data_dir: PathBuf::from(dir) };
-        assert_eq!(found, [server(Dialect::MySql, "/srv/db"), server(Dialect::Postgres, "/srv/pg")]);
+        let expected = [
+            server(Dialect::MySql, "/proc/11/root/var/lib/mysql"),
+            server(Dialect::MySql, "/srv/db"),
+            server(Dialect::Postgres, "/srv/pg"),
+        ];
+        assert_eq!(found, expected);
     }
 }

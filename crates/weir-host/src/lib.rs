@@ -30,6 +30,7 @@ mod target;
 mod tasks;
 mod ticks;
 mod tree;
+mod view;
 mod vm;
 mod work;
 

@@ -9,6 +9,8 @@ use crate::error::BadLine;
 /// One mount, as this process sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
+    /// No two mounts of the machine have one at the same time.
+    pub id: u64,
     pub number: DeviceNumber,
     /// Folder of the file system that is mounted.
     pub root: String,
@@ -49,6 +51,7 @@ fn parse_line(number: usize, line: &str) -> Result<Mount, BadLine> {
         return Err(bad("type, source and options after the hyphen"));
     };
     Ok(Mount {
+        id: fields[0].parse().map_err(|_| BadLine::new(number, "the id of a mount", fields[0]))?,
         number: device_number(fields[2]).ok_or_else(|| BadLine::new(number, "major:minor", fields[2]))?,
         root: unescape(fields[3]),
         mount_point: unescape(fields[4]),
@@ -86,18 +89,11 @@ fn octal_byte(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
 }
 
-/// The mount that holds `path`: the longest mount point that is a prefix of it, the latest of equals. Where the
-/// device number that `stat` reports is known, mounts of that device come first, because a longer mount point may
-/// be hidden beneath another mount. btrfs reports a number of its own for each subvolume, so a number that no mount
-/// has decides nothing.
-pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path, stat: Option<DeviceNumber>) -> Option<&'a Mount> {
-    let longest = |matches: &dyn Fn(&Mount) -> bool| {
-        mounts
-            .iter()
-            .filter(|mount| path.starts_with(&mount.mount_point) && matches(mount))
-            .max_by_key(|mount| mount.mount_point.len())
-    };
-    stat.and_then(|number| longest(&|mount| mount.number == number)).or_else(|| longest(&|_| true))
+/// The mount that holds `path`, as far as names tell: the longest mount point that is a prefix of it, the latest of
+/// equals. A longer one may be hidden beneath another mount.
+pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
+    above.max_by_key(|mount| mount.mount_point.len())
 }
 
 #[cfg(test)]
@@ -115,21 +111,15 @@ mod tests {
     #[test]
     fn a_path_finds_its_mount() {
         let mounts = parse(TEXT).unwrap();
-        let number = |text| device_number(text);
-        for (path, stat, source) in [
-            ("/", None, "/dev/vda"),
-            ("/srvx/y", None, "/dev/vda"),
+        for (path, source) in [
+            ("/", "/dev/vda"),
+            ("/srvx/y", "/dev/vda"),
             // The later mount at the same place covers the earlier one.
-            ("/srv/y", None, "/dev/sda3"),
-            ("/srv/y", number("8:1"), "/dev/sda1"),
-            ("/srv/my data\\x/file", number("8:2"), "/dev/sda2"),
-            // A mount point beneath a covering mount is not what stat sees.
-            ("/srv/my data\\x/file", number("8:3"), "/dev/sda3"),
-            // A btrfs subvolume has a number that no mount has.
-            ("/home/u", number("0:41"), "/dev/sdb1"),
+            ("/srv/y", "/dev/sda3"),
+            ("/srv/my data\\x/file", "/dev/sda2"),
         ] {
-            let found = holding(&mounts, Path::new(path), stat).unwrap();
-            assert_eq!(found.source, source, "{path} {stat:?}");
+            let found = holding(&mounts, Path::new(path)).unwrap();
+            assert_eq!(found.source, source, "{path}");
         }
         assert_eq!(mounts[1].options(), ["rw", "noatime", "logbsize=32k"]);
         assert_eq!(mounts[3].super_option("subvol"), Some("/@home"));
@@ -142,6 +132,7 @@ mod tests {
             ("27 1 254:0 / / rw,relatime ext4 /dev/vda rw", 1, "a hyphen after the sixth field"),
             ("27 1 254:0 / / rw - ext4 /dev/vda", 1, "type, source and options"),
             (&TEXT.replace("8:2", "eight"), 3, "expected major:minor, found `eight`"),
+            (&TEXT.replace("29 28", "x 28"), 3, "expected the id of a mount, found `x`"),
             ("\n", 1, "a hyphen"),
         ] {
             let bad = parse(text).unwrap_err();

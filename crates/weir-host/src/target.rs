@@ -9,6 +9,7 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::mounts::{self, Mount};
 use crate::stack::{Stack, common_device};
+use crate::view::Opened;
 use crate::{bdi, block, cgroup};
 
 /// How deep overlays in overlays are followed.
@@ -45,32 +46,39 @@ impl Host {
     /// What a path is: a block device, or a place in a mounted file system.
     fn place(&self, path: &Path) -> Result<Place, HostError> {
         let mounts = self.mounts()?;
-        let Located { path, stat, block_device } = self.locate(path)?;
-        if let Some(name) = block_device {
-            return Ok(Place { path, mounts, mount: None, file_system: None, block_device: Some(name) });
-        }
-        let mount =
-            mounts::holding(&mounts, &path, stat).ok_or_else(|| HostError::NoMount(path.clone()))?.clone();
-        let file_system = Some(self.file_system(&mount, &path, stat));
-        Ok(Place { path, mounts, mount: Some(mount), file_system, block_device: None })
+        let located = if self.live { self.located(path, &mounts)? } else { self.named(path, &mounts)? };
+        let Located { path, number, block_device, mount } = located;
+        let file_system = mount.as_ref().map(|mount| self.file_system(mount, &path, number));
+        Ok(Place { path, mounts, mount, file_system, block_device })
     }
 
-    /// The path without links, or its nearest existing folder; with what `stat` says of it.
-    fn locate(&self, path: &Path) -> Result<Located, HostError> {
-        if !self.live {
-            let block_device = block::name_of_path(&self.tree, &path.to_string_lossy());
-            return Ok(Located { path: path.to_path_buf(), stat: None, block_device });
+    /// What the kernel says of a path, or of the nearest folder above it that exists.
+    fn located(&self, path: &Path, mounts: &[Mount]) -> Result<Located, HostError> {
+        let opened = Opened::nearest(path)?;
+        let meta = opened.metadata()?;
+        let number = split(meta.dev());
+        if meta.file_type().is_block_device() {
+            // A number that sysfs does not know stays a number; the stack then says that it cannot be read.
+            let device = split(meta.rdev());
+            let name = block::name_of(&self.tree, device).unwrap_or_else(|| device.to_string());
+            return Ok(Located { path: opened.path, number, block_device: Some(name), mount: None });
         }
-        let absolute = std::path::absolute(path).map_err(|error| HostError::io(path, error))?;
-        let path = nearest_existing(&absolute)?;
-        let meta = path.metadata().map_err(|error| HostError::io(&path, error))?;
-        // A number that sysfs does not know stays a number; the stack then says that it cannot be read.
-        let name = |number| block::name_of(&self.tree, number).unwrap_or_else(|| number.to_string());
-        let block_device = meta.file_type().is_block_device().then(|| name(split(meta.rdev())));
-        Ok(Located { path, stat: Some(split(meta.dev())), block_device })
+        let mount = Some(opened.mount(&self.tree, mounts)?);
+        Ok(Located { path: opened.path, number, block_device: None, mount })
     }
 
-    fn file_system(&self, mount: &Mount, path: &Path, stat: Option<DeviceNumber>) -> FileSystem {
+    /// The same of a captured tree, by names alone.
+    fn named(&self, path: &Path, mounts: &[Mount]) -> Result<Located, HostError> {
+        let path = path.to_path_buf();
+        let block_device = block::name_of_path(&self.tree, &path.to_string_lossy());
+        if block_device.is_some() {
+            return Ok(Located { path, number: DeviceNumber::default(), block_device, mount: None });
+        }
+        let mount = mounts::holding(mounts, &path).ok_or_else(|| HostError::NoMount(path.clone()))?.clone();
+        Ok(Located { path, number: mount.number, block_device, mount: Some(mount) })
+    }
+
+    fn file_system(&self, mount: &Mount, path: &Path, number: DeviceNumber) -> FileSystem {
         let options = mount.options();
         let space = self.live.then(|| self.free_space(path).ok()).flatten();
         FileSystem {
@@ -78,7 +86,7 @@ impl Host {
             mount_point: mount.mount_point.clone(),
             root: mount.root.clone(),
             source: mount.source.clone(),
-            device_number: stat.unwrap_or(mount.number),
+            device_number: number,
             read_only: [&mount.mount_options, &mount.super_options]
                 .iter()
                 .any(|o| o.iter().any(|o| o == "ro")),
@@ -197,11 +205,9 @@ impl Host {
         };
         let visible = if self.live { Path::new(upper).is_dir() } else { self.tree.exists(upper) };
         let below = if visible && nesting < NESTING_MAX { self.place(Path::new(upper)).ok() } else { None };
-        // A folder that the overlay itself holds cannot be the one it stands on: the path is another's.
-        let below = below.filter(|below| below.mount != place.mount);
-        let Some(below) = below else {
+        let Some(below) = below.filter(|below| is_beneath(below, place)) else {
             stack.blind.push(format!(
-                "overlay: its upper folder {upper} is not visible in this container, so neither is its device"
+                "overlay: its upper folder {upper} is not visible here, so neither is its device"
             ));
             return Vec::new();
         };
@@ -250,8 +256,10 @@ impl Host {
 
 struct Located {
     path: PathBuf,
-    stat: Option<DeviceNumber>,
+    /// Of the file system, as stat reports it.
+    number: DeviceNumber,
     block_device: Option<String>,
+    mount: Option<Mount>,
 }
 
 /// A resolved path.
@@ -261,6 +269,14 @@ struct Place {
     mount: Option<Mount>,
     file_system: Option<FileSystem>,
     block_device: Option<String>,
+}
+
+/// Whether an overlay can stand on the folder that its mount option names. Whoever mounted it may see another folder by
+/// that name. A folder that the overlay itself holds is none it stands on, and an overlay has the size of what it writes to.
+fn is_beneath(folder: &Place, overlay: &Place) -> bool {
+    let size =
+        |place: &Place| place.file_system.as_ref().map(|system| (system.size_bytes, system.block_bytes));
+    folder.mount != overlay.mount && size(folder) == size(overlay)
 }
 
 fn why_no_device(mount: &Mount) -> String {
@@ -288,21 +304,6 @@ fn why_no_device(mount: &Mount) -> String {
 fn is_network(kind: &str) -> bool {
     ["nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "gfs2", "beegfs"].contains(&kind)
         || ["fuse.glusterfs", "fuse.sshfs", "fuse.s3fs"].contains(&kind)
-}
-
-/// `path` itself, or the nearest folder above it that exists; without symbolic links.
-fn nearest_existing(path: &Path) -> Result<PathBuf, HostError> {
-    let mut candidate = path;
-    loop {
-        match candidate.canonicalize() {
-            Ok(found) => return Ok(found),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => match candidate.parent() {
-                Some(parent) => candidate = parent,
-                None => return Err(HostError::io(path, error)),
-            },
-            Err(error) => return Err(HostError::io(candidate, error)),
-        }
-    }
 }
 
 fn real_path(path: &str) -> String {

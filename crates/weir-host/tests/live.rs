@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)] // test code throughout; clippy knows that only of functions under #[test]
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -287,6 +287,98 @@ fn root_an_overlay_is_followed_to_its_upper_folder() {
     assert_eq!(found.file_system.unwrap().kind, "overlay");
     assert_eq!((found.stack, found.device), (beneath.stack, beneath.device));
     has(&found.blind, &format!("writes land in {upper}"));
+}
+
+/// A process in a mount namespace of its own, which ends with this.
+struct Container(Child);
+
+impl Container {
+    /// Runs a script there, which ends in a line `ready` and goes on.
+    fn start(script: &str) -> Container {
+        let mut child = Command::new("unshare")
+            .args(["--mount", "sh", "-ec", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Container(child)
+    }
+
+    /// A path as the process sees it, named from here.
+    fn path(&self, within: &str) -> String {
+        format!("/proc/{}/root{within}", self.0.id())
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn root_a_path_in_a_container_is_resolved_as_the_container_sees_it() {
+    let Some(mut bench) = Bench::new("a mount namespace", &["losetup", "mkfs.ext4", "mount", "unshare"])
+    else {
+        return;
+    };
+    let device = bench.attach("image", 32, &[]);
+    tool("mkfs.ext4", &["-q", &device]).unwrap();
+    let [volume, other] = ["volume", "other"].map(|name| bench.made_folder(name));
+    // Its link to the data leads where it sees them, whatever lies at that name here.
+    let container = Container::start(&format!(
+        "mount {device} {volume}; mkdir {volume}/data; ln -s {volume}/data {other}/link; echo ready; exec sleep 100"
+    ));
+    for (asked, within) in [
+        (format!("{volume}/data/new"), format!("{volume}/data")),
+        (format!("{other}/link/new"), format!("{volume}/data")),
+    ] {
+        let found = facts(&container.path(&asked));
+        assert_eq!(found.path, container.path(&within), "{asked}");
+        assert_eq!(found.device.as_deref(), Some(kernel_name(&device)), "{asked}: {found:?}");
+        let system = found.file_system.unwrap();
+        assert_eq!((system.kind.as_str(), system.mount_point), ("ext4", container.path(&volume)));
+        assert!(system.size_bytes.is_some_and(|bytes| bytes < 32 * MIB), "{:?}", system.size_bytes);
+    }
+    assert_eq!(
+        Host::live().resolved(Path::new(&container.path(&format!("{other}/link")))).unwrap(),
+        Path::new(&container.path(&format!("{volume}/data")))
+    );
+    // Here nothing is mounted at that place.
+    assert_eq!(facts(&volume).device, facts(&other).device);
+}
+
+#[test]
+fn root_a_container_on_an_overlay_writes_where_its_upper_folder_lies() {
+    let Some(mut bench) = Bench::new("a container", &["losetup", "mkfs.ext4", "mount", "unshare", "chroot"])
+    else {
+        return;
+    };
+    let device = bench.attach("image", 32, &[]);
+    tool("mkfs.ext4", &["-q", &device]).unwrap();
+    let (layers, root) = (bench.mount(&[&device], "layers"), bench.made_folder("root"));
+    let [upper, work] = ["upper", "work"].map(|name| format!("{layers}/{name}"));
+    for folder in [&upper, &work] {
+        fs::create_dir(folder).unwrap();
+    }
+    let container = Container::start(&format!(
+        "mount -t overlay overlay -o lowerdir=/,upperdir={upper},workdir={work} {root}; \
+         exec chroot {root} sh -c 'echo ready; exec sleep 100'"
+    ));
+    let found = facts(&container.path("/var/lib"));
+    let system = found.file_system.as_ref().unwrap();
+    assert_eq!((system.kind.as_str(), system.mount_point.as_str()), ("overlay", &*container.path("")));
+    assert_eq!(found.device.as_deref(), Some(kernel_name(&device)), "{found:?}");
+    has(&found.blind, &format!("writes land in {upper}"));
+    // The same name may be another folder here: an overlay does not stand on a file system of another size.
+    fs::rename(&upper, format!("{layers}/moved")).unwrap();
+    std::os::unix::fs::symlink(bench.made_folder("elsewhere"), &upper).unwrap();
+    let found = facts(&container.path("/var/lib"));
+    has(&found.blind, &format!("its upper folder {upper} is not visible here"));
+    assert_eq!(found.device, None);
 }
 
 #[test]

@@ -1,18 +1,8 @@
 //! Stages of the target's I/O beside the steps of an examination or the trials of an experiment, by programs in the
 //! kernel where they are allowed.
 
-use weir_core::target::{DeviceNumber, LayerKind, TargetFacts};
+use weir_core::target::TargetFacts;
 use weir_core::trace::StageTable;
-
-/// Where requests to the target can be seen: the device that stands for it, or, where that is mapped and has no
-/// requests of its own, the disks beneath.
-fn devices(target: &TargetFacts) -> Vec<DeviceNumber> {
-    let mapped = |kind: &LayerKind| matches!(kind, LayerKind::Dm { .. } | LayerKind::Md { .. });
-    match target.device_layer() {
-        Some(layer) if !mapped(&layer.kind) => vec![layer.number],
-        _ => target.disks().filter(|disk| disk.beneath_loop.is_none()).map(|disk| disk.number).collect(),
-    }
-}
 
 /// A watch over the whole, of which every step takes its part; or why there is none.
 pub struct StageWatch {
@@ -23,11 +13,11 @@ pub struct StageWatch {
 impl StageWatch {
     /// Begins; `wanted` unless the user said no.
     pub fn begin(target: &TargetFacts, wanted: bool) -> StageWatch {
-        let devices = devices(target);
+        let devices: Vec<_> = target.request_layers().iter().map(|layer| layer.number).collect();
         let watch = if !wanted {
             Err("--no-trace was given".to_string())
         } else if devices.is_empty() {
-            Err("no block device is visible".to_string())
+            Err("no block device with requests is visible".to_string())
         } else {
             session::Watch::start(devices)
         };

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::TargetFacts;
+
 /// Load between two samples. Everything is counted for the whole machine, weir's own work included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -23,6 +25,19 @@ pub struct Load {
     pub writeback: Option<WritebackLoad>,
     /// Load averages over 1, 5 and 15 minutes at the later sample.
     pub loadavg: Option<[f64; 3]>,
+}
+
+impl Load {
+    /// Bytes written on the disks beneath for each byte written to the target's device; `None` where the device has requests
+    /// of its own, or nothing was written. Bytes, because the counters of writes count flushes on disks and not on md.
+    pub fn copies(&self, target: &TargetFacts) -> Option<f64> {
+        let device = target.device_layer().filter(|device| !device.has_requests())?;
+        let writes = |name: &str| self.devices.get(name).map_or(0.0, |load| load.write_bytes_per_second);
+        let beneath: f64 = target.request_layers().iter().map(|layer| writes(&layer.name)).sum();
+        let above = writes(&device.name);
+        // What was under way at either end is no share of a copy.
+        (above > 0.0 && beneath > 0.0).then(|| (beneath / above).max(1.0))
+    }
 }
 
 /// What one block device did.
@@ -139,4 +154,45 @@ pub struct ProcessLoad {
     pub read_bytes_per_second: f64,
     /// Bytes it made dirty or wrote directly, per second.
     pub write_bytes_per_second: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Layer, LayerKind};
+
+    #[test]
+    fn a_mirror_writes_everything_twice() {
+        let layer = |name: &str, kind, over: &[&str]| Layer {
+            name: name.into(),
+            kind,
+            over: over.iter().map(ToString::to_string).collect(),
+            ..Layer::default()
+        };
+        let mapped = LayerKind::Dm { dm_name: "x".into(), dm_type: String::new() };
+        let stack = vec![
+            layer("dm-0", mapped, &["sda", "sdb"]),
+            layer("sda", LayerKind::Disk, &[]),
+            layer("sdb", LayerKind::Disk, &[]),
+        ];
+        let target = |device: &str| TargetFacts {
+            stack: stack.clone(),
+            device: Some(device.into()),
+            ..TargetFacts::default()
+        };
+        let load = |rates: [f64; 3]| {
+            let device = |rate| DeviceLoad { write_bytes_per_second: rate, ..DeviceLoad::default() };
+            let names = ["dm-0", "sda", "sdb"].map(str::to_string);
+            Load { devices: names.into_iter().zip(rates.map(device)).collect(), ..Load::default() }
+        };
+        for (device, rates, expected) in [
+            ("dm-0", [100.0, 100.0, 102.0], Some(2.02)),
+            ("dm-0", [100.0, 40.0, 50.0], Some(1.0)),
+            ("dm-0", [0.0, 1.0, 1.0], None),
+            ("dm-0", [100.0, 0.0, 0.0], None),
+            ("sda", [100.0, 100.0, 0.0], None),
+        ] {
+            assert_eq!(load(rates).copies(&target(device)), expected, "{device} {rates:?}");
+        }
+    }
 }

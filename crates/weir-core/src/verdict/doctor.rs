@@ -470,7 +470,7 @@ pub struct CommitStages {
     pub commits: u64,
     /// Mean latency.
     pub mean_ns: f64,
-    /// Synchronous writes on the device per commit, the file system's own included.
+    /// Synchronous writes on the device per commit, the file system's own included; copies that a RAID makes left out.
     pub writes_per_commit: f64,
     /// Flushes per commit; group commit shares them.
     pub flushes_per_commit: f64,

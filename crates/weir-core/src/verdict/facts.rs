@@ -2,7 +2,7 @@
 
 use super::doctor::Fact;
 use super::notes::DoctorNotes;
-use crate::target::{Conditions, FileSystem, Layer, LayerKind, TargetFacts};
+use crate::target::{Conditions, FileSystem, Layer, LayerKind, Queue, TargetFacts};
 use crate::units::{Bytes, megabytes_per_second, per_second};
 
 /// Rows in reading order; what is unknown has no row.
@@ -40,8 +40,23 @@ fn file_system(fs: &FileSystem) -> Fact {
 }
 
 fn stack(target: &TargetFacts) -> Option<Fact> {
-    let layers: Vec<String> = target.stack.iter().filter(|l| l.beneath_loop.is_none()).map(layer).collect();
-    (!layers.is_empty()).then(|| row("device", layers.join(" → "), "/sys/block"))
+    let visible: Vec<&Layer> = target.stack.iter().filter(|layer| layer.beneath_loop.is_none()).collect();
+    let stands_alone = |layer: &&&Layer| !visible.iter().any(|above| above.over.contains(&layer.name));
+    let tops: Vec<&Layer> = visible.iter().filter(stands_alone).copied().collect();
+    (!tops.is_empty()).then(|| row("device", side_by_side(&tops, &visible), "/sys/block"))
+}
+
+/// Layers beside each other, each with what it stands on.
+fn side_by_side(layers: &[&Layer], visible: &[&Layer]) -> String {
+    let downwards = |top: &&Layer| {
+        let beneath: Vec<&Layer> = visible.iter().filter(|l| top.over.contains(&l.name)).copied().collect();
+        match beneath.len() {
+            0 => layer(top),
+            1 => format!("{} → {}", layer(top), side_by_side(&beneath, visible)),
+            _ => format!("{} → [{}]", layer(top), side_by_side(&beneath, visible)),
+        }
+    };
+    layers.iter().map(downwards).collect::<Vec<_>>().join(" + ")
 }
 
 fn layer(layer: &Layer) -> String {
@@ -61,15 +76,34 @@ fn layer(layer: &Layer) -> String {
 }
 
 fn queue(target: &TargetFacts) -> Option<Fact> {
-    let queue = target.device_queue()?;
+    let layers = target.request_layers();
+    // Those that are alike are told of once.
+    let mut alike: Vec<(Vec<&str>, String)> = Vec::new();
+    for layer in &layers {
+        let Some(text) = layer.queue.as_ref().map(settings) else { continue };
+        match alike.iter_mut().find(|(_, known)| *known == text) {
+            Some((names, _)) => names.push(&layer.name),
+            None => alike.push((vec![&layer.name], text)),
+        }
+    }
+    let (names, _) = alike.first()?;
+    let source = format!("/sys/block/{}/queue", names.first()?);
+    let is_one = layers.len() == 1;
+    let texts = alike.iter().map(|(names, text)| match is_one {
+        true => text.clone(),
+        false => format!("{}: {text}", names.join(", ")),
+    });
+    Some(row("queue", texts.collect::<Vec<_>>().join("; "), source))
+}
+
+fn settings(queue: &Queue) -> String {
     let mut parts = Vec::new();
     parts.extend(queue.scheduler.as_ref().map(|s| format!("scheduler {s}")));
     parts.extend(queue.nr_requests.map(|n| format!("{n} requests")));
     parts.extend(queue.write_cache.as_ref().map(|c| format!("cache {c}")));
     parts.extend(queue.rotational.map(|r| if r { "claims to rotate" } else { "not rotating" }.to_string()));
     parts.extend(queue.wbt_lat_usec.map(|us| format!("wbt {us} µs")));
-    let device = target.device.as_deref().unwrap_or("");
-    Some(row("queue", parts.join(", "), format!("/sys/block/{device}/queue")))
+    parts.join(", ")
 }
 
 fn limits(target: &TargetFacts) -> Option<Fact> {
@@ -124,4 +158,50 @@ fn others(notes: &DoctorNotes) -> Option<Fact> {
     value.extend(others.bytes_per_second.map(|b| format!(", {}", megabytes_per_second(b))));
     value.push_str(&format!(", {} dirty", others.dirty));
     Some(row("others, before", value, "/proc/stat, /proc/diskstats, /proc/meminfo"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer_of(name: &str, kind: LayerKind, over: &[&str], scheduler: &str) -> Layer {
+        Layer {
+            name: name.into(),
+            kind,
+            over: over.iter().map(ToString::to_string).collect(),
+            queue: Some(Queue { scheduler: Some(scheduler.into()), ..Queue::default() }),
+            ..Layer::default()
+        }
+    }
+
+    #[test]
+    fn legs_stand_beside_each_other_and_queues_are_those_of_the_disks() {
+        let lvm = LayerKind::Dm { dm_name: "vg-db".into(), dm_type: "LVM".into() };
+        let raid = LayerKind::Md {
+            level: "raid1".into(),
+            raid_disks: 2,
+            degraded: 0,
+            chunk_bytes: 0,
+            state: "clean".into(),
+            sync_action: "idle".into(),
+        };
+        for (second, expected) in [
+            ("none", "sda, sdb: scheduler none"),
+            ("mq-deadline", "sda: scheduler none; sdb: scheduler mq-deadline"),
+        ] {
+            let target = TargetFacts {
+                stack: vec![
+                    layer_of("dm-0", lvm.clone(), &["md0"], "own"),
+                    layer_of("md0", raid.clone(), &["sda", "sdb"], "own"),
+                    layer_of("sda", LayerKind::Disk, &[], "none"),
+                    layer_of("sdb", LayerKind::Disk, &[], second),
+                ],
+                device: Some("md0".into()),
+                ..TargetFacts::default()
+            };
+            let stack = stack(&target).unwrap().value;
+            assert_eq!(stack, "dm-0 (LVM vg-db) → md0 (raid1 of 2) → [sda (disk) + sdb (disk)]");
+            assert_eq!(queue(&target).unwrap().value, expected);
+        }
+    }
 }

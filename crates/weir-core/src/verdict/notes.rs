@@ -83,6 +83,10 @@ pub struct StepNote {
     /// Stages of the I/O on the target's device while the step ran, others' included; absent where not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<StageTable>,
+    /// Bytes written on the disks beneath for each one written to the target's device: 2 on two mirrored legs;
+    /// absent where the device itself has requests, or nothing was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<f64>,
 }
 
 /// What a step is for.

@@ -145,6 +145,7 @@ fn grouped(jobs: Vec<(StepKind, &JobRecord)>) -> Vec<Curve> {
         kind: *kind,
         utilization: None,
         stages: None,
+        copies: None,
     };
     let notes = DoctorNotes { steps: jobs.iter().map(step).collect(), ..DoctorNotes::default() };
     let measurements: Vec<_> =

@@ -1,5 +1,7 @@
 //! Where a commit's time went: in the device's queue, in the device, in its flush, or before the block layer.
 
+use std::collections::BTreeSet;
+
 use super::doctor::{CommitStages, Finding, Measurement, Statement, Topic};
 use super::notes::{DoctorNotes, StepKind};
 use super::view::{View, latency_of, mean_time, percent, threads};
@@ -13,31 +15,36 @@ pub fn of_commits(notes: &DoctorNotes, measurements: &[Measurement]) -> Vec<Comm
     let steps = notes.steps.iter().zip(measurements);
     let commits = steps
         .filter(|(step, m)| matches!(step.kind, StepKind::Commit(_) | StepKind::Flood(_)) && m.latency.n > 0);
-    commits.filter_map(|(step, m)| of_commit(m, step.stages.as_ref()?)).collect()
+    commits.filter_map(|(step, m)| of_commit(m, step.stages.as_ref()?, step.copies.unwrap_or(1.0))).collect()
 }
 
 /// A commit waits for its writes one after the other, as far as it has several, and for a flush. Its writes are the
-/// synchronous ones: write-back of a flood is not (REQ_SYNC is set where somebody waits).
-fn of_commit(m: &Measurement, table: &StageTable) -> Option<CommitStages> {
+/// synchronous ones: write-back of a flood is not (REQ_SYNC is set where somebody waits). Copies of a write on several
+/// disks are one that is waited for, and so is a flush, which every disk gets.
+fn of_commit(m: &Measurement, table: &StageTable, copies: f64) -> Option<CommitStages> {
     let of = |class: Class| table.sum(|key| key.classes.has(class));
     let (writes, flushes) = (of(Class::SyncWrite), of(Class::Flush));
-    let per_commit = |cell: &Cell| cell.ios as f64 / m.latency.n as f64;
+    let flushed: BTreeSet<_> =
+        table.cells().filter(|(key, _)| key.classes.has(Class::Flush)).map(|(key, _)| key.device).collect();
+    let per_commit = |cell: &Cell, copies: f64| cell.ios as f64 / copies / m.latency.n as f64;
+    let writes_per_commit = per_commit(&writes, copies);
+    let flushes_per_commit = per_commit(&flushes, flushed.len().max(1) as f64);
     let mean = |cell: &Cell, stage: Stage| cell.stage(stage).mean_ns();
     if writes.stage(Stage::D2C).is_empty() {
         return None;
     }
-    let times = per_commit(&writes).max(1.0);
+    let times = writes_per_commit.max(1.0);
     let queue_ns = times * mean(&writes, Stage::G2DAll);
     let device_ns = times * mean(&writes, Stage::D2C);
-    let flush_ns = if per_commit(&flushes) < FLUSHES_MIN { 0.0 } else { whole(&flushes) };
+    let flush_ns = if flushes_per_commit < FLUSHES_MIN { 0.0 } else { whole(&flushes) };
     let mean_ns = m.latency.mean_ns;
     Some(CommitStages {
         measurement: m.id.clone(),
         title: m.title.clone(),
         commits: m.latency.n,
         mean_ns,
-        writes_per_commit: per_commit(&writes),
-        flushes_per_commit: per_commit(&flushes),
+        writes_per_commit,
+        flushes_per_commit,
         queue_ns,
         device_ns,
         flush_ns,
@@ -91,6 +98,7 @@ fn statement(when: &str, s: &CommitStages, m: &Measurement, limited: bool) -> St
 
 #[cfg(test)]
 mod tests {
+    use crate::trace::StageTable;
     use crate::verdict::doctor::Topic;
     use crate::verdict::from_record;
     use crate::verdict::synthetic::{throttled_and_flooded, with_stages};
@@ -108,5 +116,24 @@ mod tests {
         // The page has it as a heading over the first sentence, which says more.
         assert!(!finding.statements[0].text.contains(&finding.summary), "{}", finding.summary);
         assert!(finding.statements[0].text.contains("40 % outside of the block layer"), "{finding:?}");
+    }
+
+    #[test]
+    fn what_a_mirror_writes_twice_is_waited_for_once() {
+        let single = with_stages();
+        let mut mirrored = single.clone();
+        let mut steps = mirrored.extra["steps"].as_array_mut().unwrap().iter_mut();
+        let step = steps.find(|step| !step["stages"].is_null()).unwrap();
+        let one: StageTable = serde_json::from_value(step["stages"].clone()).unwrap();
+        let mut both = one.clone();
+        for (key, cell) in one.cells() {
+            let mut other = *key;
+            other.device.minor += 1;
+            *both.cell_mut(other) = cell.clone();
+        }
+        step["stages"] = serde_json::to_value(&both).unwrap();
+        step["copies"] = 2.0.into();
+        let [one, two] = [single, mirrored].map(|record| from_record(&record).unwrap().commit_stages);
+        assert_eq!(one, two);
     }
 }

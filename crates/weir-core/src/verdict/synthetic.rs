@@ -96,7 +96,13 @@ impl Lab {
         };
         let engine =
             EngineRecord { name: "io_uring".into(), in_flight_mean: sum / 4e9, ..EngineRecord::default() };
-        self.notes.steps.push(StepNote { id: id.into(), kind, utilization: None, stages: None });
+        self.notes.steps.push(StepNote {
+            id: id.into(),
+            kind,
+            utilization: None,
+            stages: None,
+            copies: None,
+        });
         self.jobs.push(JobRecord {
             job,
             engine,

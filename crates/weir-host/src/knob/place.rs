@@ -46,6 +46,14 @@ impl Place {
             return Ok(Place::Variable { server: server.clone(), name: knob.setting.clone() });
         }
         let path = catalog::path(knob).ok_or_else(|| unknown(knob))?;
+        if let Scope::Device(device) = &knob.scope
+            && catalog::spec(knob).is_some_and(|spec| spec.of_requests)
+            && tree.exists(&path)
+            && !block::has_requests(tree, device)
+        {
+            let why = "it passes I/O on to the devices beneath, whose queues have this knob";
+            return Err(not_found(tree.real(&path), why));
+        }
         match &knob.scope {
             Scope::Cgroup(_) => in_cgroup(tree, knob, &path),
             Scope::Device(device) if knob.setting.starts_with("bdi/") => {

@@ -7,7 +7,7 @@ use weir_core::knob::{
     Became, Kind, KnobName, Owner, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value,
     plan as core_plan,
 };
-use weir_core::target::TargetFacts;
+use weir_core::target::{DeviceNumber, TargetFacts};
 
 use super::dirty;
 use super::journal::Journal;
@@ -131,7 +131,11 @@ fn names(tree: &Tree, target: Option<&TargetFacts>) -> Vec<KnobName> {
             ScopeKind::Device => of_devices(setting),
             ScopeKind::Bdi => match &anonymous {
                 Some(bdi) => vec![KnobName { scope: Scope::Bdi(bdi.clone()), setting: setting.to_string() }],
-                None => of_devices(&format!("bdi/{setting}")),
+                None => {
+                    let acts = |device: &&String| target.is_none_or(|target| writes_back(target, device));
+                    let devices = devices.iter().filter(acts);
+                    devices.map(|device| KnobName::device(device, &format!("bdi/{setting}"))).collect()
+                }
             },
             ScopeKind::Cgroup => {
                 let controller = if setting.starts_with("blkio.") { cgroup::BLKIO } else { "" };
@@ -154,6 +158,14 @@ fn devices_of(target: &TargetFacts) -> Vec<String> {
 fn devices_in_use(tree: &Tree) -> Vec<String> {
     let sectors = |name: &String| tree.value::<u64>(&format!("/sys/block/{name}/size")).unwrap_or(0);
     tree.names("/sys/block").into_iter().filter(|name| sectors(name) > 0).collect()
+}
+
+/// Whether pages of the target's files are written back by this device's bdi: the one that the file system lies on, not
+/// those that it is mapped over. Beneath a loop lies another file system.
+fn writes_back(target: &TargetFacts, device: &str) -> bool {
+    let Some(layer) = target.layer(device) else { return false };
+    let is_bdi = |number: DeviceNumber| target.bdi.as_ref().is_none_or(|bdi| bdi.name == number.to_string());
+    layer.beneath_loop.is_some() || is_bdi(layer.number)
 }
 
 /// The target's bdi, where it belongs to none of its devices (btrfs, NFS).
@@ -229,6 +241,8 @@ impl Bounds<'_> {
 
 #[cfg(test)]
 mod tests {
+    use weir_core::target::{Bdi, Layer, Queue};
+
     use super::*;
     use crate::knob::testing::Machine;
 
@@ -298,6 +312,69 @@ mod tests {
         }
         for absent in ["loop0/nonsense", "loop9/scheduler", "vm.nonsense", "loop0/iosched/read_lat_nsec"] {
             assert!(read(&machine.host, &name(absent)).unwrap_err().is_absent(), "{absent}");
+        }
+    }
+
+    #[test]
+    fn the_bdi_is_that_of_the_device_the_file_system_lies_on() {
+        let machine = Machine::new();
+        let layer = |name: &str, minor, over: &[&str]| Layer {
+            name: name.into(),
+            number: DeviceNumber { major: 7, minor },
+            over: over.iter().map(ToString::to_string).collect(),
+            queue: Some(Queue::default()),
+            ..Layer::default()
+        };
+        for (minor, text) in [(0, "100"), (5, "100")] {
+            machine.set(&format!("/sys/class/bdi/7:{minor}/max_ratio"), text);
+        }
+        for name in ["dm-5", "loop0"] {
+            machine.set(&format!("/sys/class/block/{name}/dev"), if name == "dm-5" { "7:5" } else { "7:0" });
+        }
+        let mut target = TargetFacts {
+            stack: vec![layer("dm-5", 5, &["loop0"]), layer("loop0", 0, &[])],
+            bdi: Some(Bdi { name: "7:5".into(), ..Bdi::default() }),
+            ..TargetFacts::default()
+        };
+        let ratios = |target: &TargetFacts| -> Vec<String> {
+            let all = readings(&machine.host, Some(target)).into_iter().map(|r| r.knob.to_string());
+            all.filter(|name| name.ends_with("/max_ratio")).collect()
+        };
+        assert_eq!(ratios(&target), ["dm-5/bdi/max_ratio"]);
+        target.stack[1].beneath_loop = Some("dm-5".into());
+        assert_eq!(ratios(&target), ["dm-5/bdi/max_ratio", "loop0/bdi/max_ratio"]);
+    }
+
+    #[test]
+    fn a_device_that_passes_bios_on_has_no_knobs_of_requests() {
+        let machine = Machine::new();
+        for (device, kind) in [("dm-0", "dm/name"), ("md0", "md/level")] {
+            machine.set(&format!("/sys/block/{device}/size"), "131072");
+            machine.set(&format!("/sys/class/block/{device}/dev"), "252:0");
+            machine.set(&format!("/sys/class/block/{device}/{kind}"), "raid1");
+            // Up to Linux 6.10 they have the files; what is written there is lost.
+            for (file, text) in [
+                ("scheduler", "none"),
+                ("nr_requests", "128"),
+                ("nomerges", "0"),
+                ("rq_affinity", "0"),
+                ("read_ahead_kb", "128"),
+                ("max_sectors_kb", "512"),
+            ] {
+                machine.set(&format!("/sys/block/{device}/queue/{file}"), text);
+            }
+            let names: Vec<String> = readings(&machine.host, None)
+                .iter()
+                .map(|reading| reading.knob.to_string())
+                .filter(|name| name.starts_with(device))
+                .collect();
+            let [ahead, largest] = ["read_ahead_kb", "max_sectors_kb"].map(|knob| format!("{device}/{knob}"));
+            assert_eq!(names, [largest, ahead]);
+            let error = read(&machine.host, &name(&format!("{device}/scheduler"))).unwrap_err();
+            assert!(error.is_absent() && error.to_string().contains("passes I/O on"), "{error}");
+            // Multipath has requests.
+            machine.set(&format!("/sys/class/block/{device}/mq/0/nr_tags"), "128");
+            assert!(read(&machine.host, &name(&format!("{device}/scheduler"))).is_ok());
         }
     }
 

@@ -416,6 +416,8 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	at->device = device;
 	at->now_ns = bpf_ktime_get_ns();
 	at->error = READ(bio, bi_status);
+	/* A flush is a write without data. */
+	at->is_end = !bios[place].bytes && (READ(bio, bi_opf) & OP_MASK) == OP_WRITE;
 	add_piece(of, place, true, READ(bio, bi_opf), bios[place].bytes);
 	return 0;
 }

@@ -7,7 +7,7 @@ use weir_core::target::DeviceNumber;
 use weir_core::trace::{Act, Event, Flags};
 
 /// The events that lives are put together from, and what they mean; most kernels have all of them.
-pub const EVENTS: [(&str, Act); 11] = [
+pub const EVENTS: [(&str, Act); 12] = [
     ("block_bio_queue", Act::Queue),
     ("block_bio_backmerge", Act::BackMerge),
     ("block_bio_frontmerge", Act::FrontMerge),
@@ -19,6 +19,8 @@ pub const EVENTS: [(&str, Act); 11] = [
     ("block_rq_requeue", Act::Requeue),
     ("block_rq_merge", Act::RequestMerge),
     ("block_rq_complete", Act::Complete),
+    // Of devices without requests (dm, md) alone: a bio that a request carried has ended with that.
+    ("block_bio_complete", Act::Complete),
 ];
 
 /// Without these no stage is known.

@@ -1,6 +1,7 @@
 //! `weir trace live` and `weir trace util`: every source sees a load of known size, and says what it cannot see.
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -114,6 +115,56 @@ fn root_every_source_counts_the_same_load() {
             assert_eq!(d2c["count"].as_u64(), Some(reads), "{source}: {class}");
             assert!(d2c["p50_ns"].as_f64() <= d2c["p99_ns"].as_f64() && d2c["min_ns"].as_f64() > Some(0.0));
         }
+    }
+}
+
+/// A disk in memory, which passes no requests on and has none; taken away again.
+struct MemoryDisk(String);
+
+impl MemoryDisk {
+    /// Nothing where the kernel has none.
+    fn new(mib: u64) -> Option<MemoryDisk> {
+        let number = fs::read_to_string("/sys/class/zram-control/hot_add").ok()?;
+        let disk = MemoryDisk(number.trim().to_string());
+        fs::write(format!("/sys/block/zram{}/disksize", disk.0), format!("{mib}M")).unwrap();
+        Some(disk)
+    }
+}
+
+impl Drop for MemoryDisk {
+    fn drop(&mut self) {
+        let _ = fs::write(format!("/sys/block/zram{}/reset", self.0), "1");
+        if let Err(error) = fs::write("/sys/class/zram-control/hot_remove", &self.0) {
+            eprintln!("left behind: zram{}: {error}", self.0);
+        }
+    }
+}
+
+#[test]
+fn root_a_device_without_requests_is_seen_by_its_bios() {
+    const TEST: &str = "root_a_device_without_requests_is_seen_by_its_bios";
+    const WRITES: u64 = 200;
+    if !root_or_say(TEST, &["dd"]) {
+        return;
+    }
+    let Some(disk) = MemoryDisk::new(16) else {
+        let _ = writeln!(io::stderr(), "not run: {TEST} lacks zram");
+        return;
+    };
+    let (weir, folder) = (Weir::alone(), tempfile::tempdir().unwrap());
+    let node = format!("/dev/zram{}", disk.0);
+    for source in ["bpf", "tracefs"] {
+        let arguments = ["-d", &node, "--json", "--interval", "0.3s", "--source", source];
+        let live = Live::start(&weir, folder.path(), &arguments);
+        let count = format!("count={WRITES}");
+        let dd = ["if=/dev/zero", &format!("of={node}"), "bs=16k", &count, "oflag=direct", "status=none"];
+        assert!(Command::new("dd").args(dd).status().unwrap().success());
+        let (code, stdout) = live.interrupt();
+        assert_eq!(code, Some(130), "{source}: {stdout}");
+        let summary = objects(&stdout).pop().unwrap();
+        let rows = summary["live"]["devices"][0]["rows"].as_array().cloned().unwrap_or_default();
+        let writes = rows.iter().find(|row| row["class"] == "write").map(|row| row["ios"].clone());
+        assert_eq!(writes, Some(WRITES.into()), "{source}: {rows:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Kind, PLAIN, Risk, ScopeKind, Spec, rank};
 
 const QUEUE: Spec = Spec { scope: ScopeKind::Device, ..PLAIN };
+const REQUESTS: Spec = Spec { of_requests: true, ..QUEUE };
 
 /// What the kernel calls the two states of a volatile write cache.
 const CACHE: &[&str] = &["write back", "write through"];
@@ -43,7 +44,7 @@ pub const KNOBS: &[Spec] = &[
             "iosched/strict_guarantees",
             "iosched/timeout_sync",
         ],
-        ..QUEUE
+        ..REQUESTS
     },
     Spec {
         setting: "nr_requests",
@@ -56,7 +57,7 @@ pub const KNOBS: &[Spec] = &[
                queue, and resets mq-deadline's async_depth.",
         rank: rank::REQUESTS,
         resets: &["iosched/async_depth"],
-        ..QUEUE
+        ..REQUESTS
     },
     Spec {
         setting: "wbt_lat_usec",
@@ -71,7 +72,7 @@ pub const KNOBS: &[Spec] = &[
              restart clears that",
         ),
         rank: rank::WBT,
-        ..QUEUE
+        ..REQUESTS
     },
     Spec {
         setting: "max_sectors_kb",
@@ -103,7 +104,7 @@ pub const KNOBS: &[Spec] = &[
         kind: Kind::Number { min: 0, max: 2 },
         default: "0",
         meaning: "Whether neighbouring requests are merged: 0 always, 1 only the cheap way, 2 never.",
-        ..QUEUE
+        ..REQUESTS
     },
     Spec {
         setting: "rq_affinity",
@@ -111,7 +112,7 @@ pub const KNOBS: &[Spec] = &[
         kind: Kind::Number { min: 0, max: 2 },
         default: "1",
         meaning: "Which CPU finishes a request: 0 whichever is interrupted, 1 one near its sender, 2 its sender's.",
-        ..QUEUE
+        ..REQUESTS
     },
     Spec {
         setting: "iostats",

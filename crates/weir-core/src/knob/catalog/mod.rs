@@ -99,6 +99,8 @@ pub struct Spec {
     pub resets: &'static [&'static str],
     /// How far what reads back may be from what was written, where the kernel rounds.
     pub tolerance: i64,
+    /// Whether it acts on requests: a device that passes bios on (dm, md) may have the file, and nothing that heeds it.
+    pub of_requests: bool,
     /// The scheduler that has it, where it is one scheduler's own.
     pub scheduler: Option<&'static str>,
     /// The first kernel that has it, where not all supported ones do.
@@ -119,6 +121,7 @@ const PLAIN: Spec = Spec {
     rank: rank::ANY,
     resets: &[],
     tolerance: 0,
+    of_requests: false,
     scheduler: None,
     since: None,
 };

@@ -8,7 +8,7 @@ const MILLISECONDS: Kind = Kind::Number { min: 0, max: 3_600_000 };
 const SWITCH: Kind = Kind::Number { min: 0, max: 1 };
 const ANY: Kind = Kind::Number { min: 0, max: i32::MAX as i64 };
 
-const OWN: Spec = Spec { scope: ScopeKind::Device, rank: rank::SCHEDULERS_OWN, ..PLAIN };
+const OWN: Spec = Spec { scope: ScopeKind::Device, rank: rank::SCHEDULERS_OWN, of_requests: true, ..PLAIN };
 const DEADLINE: Spec = Spec { scheduler: Some("mq-deadline"), ..OWN };
 const KYBER: Spec = Spec { scheduler: Some("kyber"), ..OWN };
 const BFQ: Spec = Spec { scheduler: Some("bfq"), ..OWN };

@@ -8,6 +8,10 @@ use crate::units::{Bytes, limit};
 /// Two pages of 4 KiB: where the machine's own minimum is not known.
 const TWO_PAGES: i64 = 8192;
 
+/// Where requests are, of devices that have a file by that name all the same.
+const BENEATH: &str =
+    ", or none that acts: a device that passes I/O on (dm, md) leaves it to the disks beneath it";
+
 /// Least and greatest number that a knob takes, both included.
 pub type Bounds = (i64, i64);
 
@@ -70,7 +74,8 @@ fn present(spec: &Spec, setting: &Setting, reading: Option<&Reading>) -> Result<
     let place = place(spec, setting, reading);
     let Some(reading) = reading else {
         let since = spec.since.map(|since| format!("; kernels have it since {since}")).unwrap_or_default();
-        let why = format!("there is no {place} on this machine{since}");
+        let beneath = if spec.of_requests { BENEATH } else { "" };
+        let why = format!("there is no {place} on this machine{since}{beneath}");
         return Err(Context::refusal(setting, why, Some("`weir knobs list --all` shows what there is")));
     };
     match &reading.unreadable {

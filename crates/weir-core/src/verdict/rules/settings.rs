@@ -67,12 +67,15 @@ fn loop_device(view: &View) -> Option<Advice> {
 /// BFQ spends processor time on fairness among spinning disks' users; on devices that answer at once it is in the
 /// way more often than not (Documentation/block/bfq-iosched.rst, 3).
 fn scheduler(view: &View) -> Option<Advice> {
-    let queue = view.queue()?;
-    let device = view.target()?.device.as_deref()?;
     let one = view.curve("read")?.points.first()?;
-    if queue.scheduler.as_deref() != Some("bfq") || one.p50_ns? > 1_000_000 {
+    if one.p50_ns? > 1_000_000 {
         return None;
     }
+    let queues = view.target()?.request_layers();
+    let has_bfq =
+        |layer: &&Layer| layer.queue.as_ref().is_some_and(|q| q.scheduler.as_deref() == Some("bfq"));
+    let layer = queues.into_iter().find(has_bfq)?;
+    let (device, queue) = (&layer.name, layer.queue.as_ref()?);
     let other = queue.schedulers.iter().find(|s| *s == "none").or(queue.schedulers.first())?;
     let path = format!("/sys/block/{device}/queue/scheduler");
     Some(untried(

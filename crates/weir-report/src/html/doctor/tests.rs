@@ -52,7 +52,13 @@ impl Made {
             direct: !matches!(kind, StepKind::Commit(SyncPath::Buffered) | StepKind::Flood(_)),
             ..Job::default()
         };
-        self.notes.steps.push(StepNote { id: id.to_string(), kind, utilization: Some(0.97), stages: None });
+        self.notes.steps.push(StepNote {
+            id: id.to_string(),
+            kind,
+            utilization: Some(0.97),
+            stages: None,
+            copies: None,
+        });
         self.jobs.push(JobRecord {
             job,
             engine: EngineRecord { name: "io_uring".into(), in_flight_mean, ..EngineRecord::default() },

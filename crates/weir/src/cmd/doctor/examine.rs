@@ -251,7 +251,8 @@ impl<'a> Examination<'a> {
         let stages = self.stages.taken();
         let device = self.target.device.as_ref().and_then(|name| load.devices.get(name));
         let utilization = device.map(|d| d.util_percent / 100.0);
-        self.notes.steps.push(StepNote { id: id.to_string(), kind, utilization, stages });
+        let copies = load.copies(&self.target);
+        self.notes.steps.push(StepNote { id: id.to_string(), kind, utilization, stages, copies });
         self.jobs.extend(records.into_iter().take(1));
         Ok(())
     }

@@ -27,8 +27,9 @@ pub struct Survey {
 
 /// Looks at a folder; refuses what is none, or cannot be written.
 pub fn look(path: &Path) -> anyhow::Result<Survey> {
-    let path = path.canonicalize().map_err(|error| Lacking {
-        what: format!("cannot examine {}: {error}", path.display()),
+    let host = Host::live();
+    let path = host.resolved(path).map_err(|error| Lacking {
+        what: format!("cannot examine {error}"),
         hint: Some("give a folder on the storage in question".to_string()),
     })?;
     if !path.is_dir() {
@@ -37,7 +38,6 @@ pub fn look(path: &Path) -> anyhow::Result<Survey> {
             Some("give a folder on the storage in question; weir makes its own files in it".to_string());
         return Err(Usage { what, hint }.into());
     }
-    let host = Host::live();
     let target = host.target(&path).map_err(|error| Lacking {
         what: format!("cannot find out what {} stands on: {error}", path.display()),
         hint: None,

@@ -101,7 +101,7 @@ mod stages {
 
     use weir_core::target::{Layer, Load};
     use weir_core::trace::{Class, DeviceFrame, Row};
-    use weir_trace::live::{Options, Session};
+    use weir_trace::live::{Detail, Options, Session};
 
     /// A session, or none.
     pub struct Stages(Option<Session>, Layer);
@@ -109,7 +109,9 @@ mod stages {
     impl Stages {
         /// Watches a device from now on.
         pub fn of(device: &Layer) -> Stages {
-            let options = Options { devices: vec![device.number], ..Options::default() };
+            // Without requests a device is seen by its bios alone.
+            let detail = if device.has_requests() { Detail::Default } else { Detail::Full };
+            let options = Options { devices: vec![device.number], detail, ..Options::default() };
             let session = Session::start(&options);
             if let Err(why) = &session {
                 say!("weir: the counters only, no stages: {why}");

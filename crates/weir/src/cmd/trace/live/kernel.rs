@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::target::DeviceNumber;
+use weir_core::target::{DeviceNumber, Layer};
 use weir_core::trace::{Kind, Moment, Piece, SlowIo, Source};
+use weir_host::Host;
 use weir_trace::live::{Detail, Options, Session, Slow, Snapshot};
 use weir_trace::tracefs;
 
@@ -15,11 +16,13 @@ fn numbers(wanted: &Wanted<'_>) -> Vec<DeviceNumber> {
 
 /// Programs in the kernel.
 pub fn bpf(wanted: &Wanted<'_>) -> Result<Opened, weir_trace::Error> {
+    let all = if wanted.devices.is_empty() { Host::live().devices() } else { Vec::new() };
+    let (every_bio, of_devices) = follows_bios(wanted, &all);
     let options = Options {
         devices: numbers(wanted),
         pids: wanted.pids.clone(),
         cgroup: wanted.cgroup,
-        detail: if wanted.detail { Detail::Full } else { Detail::Default },
+        detail: if every_bio { Detail::Full } else { Detail::Default },
         slow_ns: wanted.slow.map(|slow| slow.0),
     };
     let mut session = Session::start(&options)?;
@@ -32,9 +35,33 @@ pub fn bpf(wanted: &Wanted<'_>) -> Result<Opened, weir_trace::Error> {
         ),
     };
     let Snapshot { started_ns, start_stamp, .. } = session.snapshot();
-    let remarks = [Some(remark), start_stamp.caveat()].into_iter().flatten().map(str::to_string).collect();
+    let remarks = [Some(remark), of_devices.as_deref(), start_stamp.caveat()];
+    let remarks = remarks.into_iter().flatten().map(str::to_string).collect();
     let how = format!("{what}; {hooks} hook{}", if hooks == 1 { "" } else { "s" });
     Ok(Opened::new(Box::new(Programs { session, started_ns }), Source::Bpf, &how, remarks))
+}
+
+/// Whether every bio has to be followed, and what is to be said of devices without requests: those that were named are
+/// seen no other way, and the others' I/O is seen on the devices beneath.
+fn follows_bios(wanted: &Wanted<'_>, all: &[Layer]) -> (bool, Option<String>) {
+    let without = |devices: &[Layer]| -> Option<String> {
+        let names = devices.iter().filter(|device| !device.has_requests() && device.size_bytes > 0);
+        let names: Vec<&str> = names.map(|device| device.name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    if wanted.detail {
+        return (true, None);
+    }
+    match (without(wanted.devices), without(all)) {
+        (Some(named), _) => {
+            (true, Some(format!("as with --detail, because of devices without requests: {named}")))
+        }
+        (None, Some(others)) => {
+            let remark = format!("not shown without --detail, because they have no requests: {others}");
+            (false, Some(remark))
+        }
+        (None, None) => (false, None),
+    }
 }
 
 struct Programs {
@@ -122,5 +149,37 @@ impl Watch for Tracer {
 
     fn drain(&mut self) -> anyhow::Result<()> {
         Ok(self.0.drain()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_core::target::LayerKind;
+
+    use super::*;
+
+    #[test]
+    fn bios_are_followed_where_there_is_nothing_else_to_see() {
+        let layer = |name: &str, kind, size_bytes| Layer {
+            name: name.to_string(),
+            kind,
+            size_bytes,
+            ..Layer::default()
+        };
+        let mapped = LayerKind::Dm { dm_name: "vg-db".into(), dm_type: "LVM".into() };
+        let disk = || layer("sda", LayerKind::Disk, 1);
+        let all = [disk(), layer("dm-0", mapped, 1), layer("zram0", LayerKind::Memory, 0)];
+        for (devices, detail, expected, said) in [
+            (&all[..1], false, false, None),
+            (&all[..2], false, true, Some("devices without requests: dm-0")),
+            (&all[..2], true, true, None),
+            (&[], false, false, Some("not shown without --detail, because they have no requests: dm-0")),
+        ] {
+            let wanted = Wanted { devices, pids: Vec::new(), cgroup: None, slow: None, detail };
+            let (follows, remark) = follows_bios(&wanted, if devices.is_empty() { &all } else { &[] });
+            assert_eq!(follows, expected, "{remark:?}");
+            assert_eq!(remark.is_some(), said.is_some(), "{remark:?}");
+            assert!(said.is_none_or(|said| remark.unwrap().contains(said)), "{said:?}");
+        }
     }
 }
