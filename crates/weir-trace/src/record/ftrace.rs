@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use weir_core::trace::decode::{Batch, Decoder};
 use weir_core::trace::recording::BlktraceWriter;
 use weir_core::trace::{Event, Item};
 
@@ -32,6 +33,8 @@ pub struct Ftrace {
     /// By CPU: each one's stream is read by itself, and tells a thread's name before its first record.
     named: Vec<HashSet<u32>>,
     buffer: Vec<u8>,
+    /// By CPU, where the kernel's records are cut: what makes whole ones of them.
+    cut: Vec<Option<Cut>>,
     /// Events that found a buffer full.
     pub dropped_by_cpu: Vec<u64>,
     mount: Tracefs,
@@ -48,6 +51,7 @@ impl Ftrace {
             disks: disks.to_vec(),
             named: vec![HashSet::new(); cpus],
             buffer: vec![0; 64 << 10],
+            cut: (0..cpus).map(|_| None).collect(),
             dropped_by_cpu: vec![0; cpus],
             mount,
         };
@@ -138,8 +142,19 @@ impl Ftrace {
         fullest as f64 / ROUND_BYTES_MAX as f64
     }
 
+    /// Whether the kernel's records told neither errors nor where bios were remapped from.
+    pub fn is_cut(&self) -> bool {
+        self.cut.iter().any(Option::is_some)
+    }
+
     /// Passes on the records in the buffer; between them the tracer tells in words what it lost.
     fn records(&mut self, cpu: usize, length: usize, sink: &mut Sink) -> u64 {
+        if self.cut[cpu].is_none() {
+            self.cut[cpu] = Cut::of(&self.buffer[..length]);
+        }
+        if self.cut[cpu].is_some() {
+            return self.cut_records(cpu, length, sink);
+        }
         let bytes = &self.buffer[..length];
         let named = &mut self.named[cpu];
         let (mut from, mut at, mut names) = (0, 0, Vec::new());
@@ -162,6 +177,54 @@ impl Ftrace {
         sink.blktrace_records(cpu, &names);
         events += sink.blktrace_records(cpu, &bytes[from..at]);
         events
+    }
+
+    fn cut_records(&mut self, cpu: usize, length: usize, sink: &mut Sink) -> u64 {
+        let Some(cut) = &mut self.cut[cpu] else { return 0 };
+        let batch = cut.take(&self.buffer[..length]);
+        let named = &mut self.named[cpu];
+        let mut whole = Vec::new();
+        for item in batch.items() {
+            match item {
+                Item::Event(event) => {
+                    if named.len() < THREADS_MAX && named.insert(event.pid) {
+                        name(event.pid, cpu, self.mount.root(), &mut whole);
+                    }
+                    cut.writer.event(&event, &mut whole);
+                }
+                Item::Dropped { events } => self.dropped_by_cpu[cpu] += events,
+                _ => {}
+            }
+        }
+        sink.blktrace_records(cpu, &whole)
+    }
+}
+
+/// Linux 7.2's records, which are whole ones of version 7 after this.
+struct Cut {
+    decoder: Decoder,
+    /// The start of a record, whose end comes with the next read.
+    rest: Vec<u8>,
+    writer: BlktraceWriter,
+}
+
+impl Cut {
+    /// For a stream that starts like this, if its records are cut.
+    fn of(bytes: &[u8]) -> Option<Cut> {
+        let decoder = Decoder::new("the tracer's pipe", bytes).ok()?;
+        decoder.is_cut().then(|| Cut { decoder, rest: Vec::new(), writer: BlktraceWriter::default() })
+    }
+
+    /// What came, decoded.
+    fn take(&mut self, bytes: &[u8]) -> Batch {
+        let mut batch = Batch::default();
+        self.rest.extend_from_slice(bytes);
+        match self.decoder.decode(&self.rest, &mut batch) {
+            Ok(used) => drop(self.rest.drain(..used)),
+            // The kernel's records are no foreign data: what is no record ends here, and the next read begins anew.
+            Err(_) => self.rest.clear(),
+        }
+        batch
     }
 }
 
