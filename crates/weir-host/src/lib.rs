@@ -48,3 +48,4 @@ pub use sample::Sample;
 pub use space::{DirectAlignment, Space};
 pub use tasks::TaskClock;
 pub use ticks::Ticks;
+pub use work::Spent;

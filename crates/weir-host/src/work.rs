@@ -7,6 +7,17 @@ use crate::host::Host;
 /// `/proc/stat` counts in hundredths of a second on every architecture that weir runs on (USER_HZ).
 const TICK_NS: u64 = 10_000_000;
 
+/// Time of all processors together since boot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// On work that gives way to nothing.
+    pub pressing_ns: u64,
+    /// On work of a lowered priority (nice).
+    pub niced_ns: u64,
+    /// Taken by a hypervisor while there was work (steal).
+    pub stolen_ns: u64,
+}
+
 impl Host {
     /// Time in ns that all processors together have spent on anything but idling and waiting, since boot.
     ///
@@ -16,13 +27,17 @@ impl Host {
         Ok(self.tree.parsed("/proc/stat", parse_stat)?.busy * TICK_NS)
     }
 
-    /// The same without work of a lowered priority (nice), which gives way to everything else.
+    /// The same in its parts, with what a hypervisor took.
     ///
     /// # Errors
     /// When `/proc/stat` cannot be read.
-    pub fn pressing_ns(&self) -> Result<u64, HostError> {
+    pub fn spent(&self) -> Result<Spent, HostError> {
         let ticks = self.tree.parsed("/proc/stat", parse_stat)?;
-        Ok(ticks.busy.saturating_sub(ticks.nice) * TICK_NS)
+        Ok(Spent {
+            pressing_ns: ticks.busy.saturating_sub(ticks.nice) * TICK_NS,
+            niced_ns: ticks.nice * TICK_NS,
+            stolen_ns: ticks.steal * TICK_NS,
+        })
     }
 
     /// Threads of this process that the kernel made to carry out io_uring operations which would have blocked.

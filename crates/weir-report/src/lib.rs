@@ -2,6 +2,8 @@
 //! anywhere, and what is not a string is decided in weir-core.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod contradictions;
 pub mod csv;
 pub mod db_doctor_text;
 pub mod doctor_text;

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use super::durability::Durability;
 use super::kind::Tally;
-use super::limits::{Evidence, judge};
+use super::limits::{Evidence, Load, judge};
+use super::processors::Processors;
 use super::record::{self, KindRecord, OltpRecord};
 use super::result::{Connections, Errors, KindResult, OltpResult, Queries, SCHEMA};
 use super::{Kind, warnings};
 use crate::result::Record;
 use crate::result::derive::{cpu_result, judge_course, lateness_result, stall};
+use crate::result::record::CpuRecord;
+use crate::result::run_result::CpuResult;
 use crate::result::series::{Series, per_second};
 
 impl OltpRecord {
@@ -38,7 +42,8 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
     let course = judge_course(&series, open_loop);
     let transactions = kind_result(raw, Kind::Transaction);
     let (statements, rest_time_share) = statements(raw);
-    let cpu = cpu_result(&raw.cpu, raw.elapsed_ns, transactions.count);
+    let processors = Processors::of(raw);
+    let cpu = cpu(raw, processors.as_ref(), transactions.count);
     let mut result = OltpResult {
         schema: SCHEMA.to_string(),
         id: record.id.clone(),
@@ -57,12 +62,14 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
         warmup: course.warmup,
         steady: course.steady,
         regimes: course.regimes,
-        client_cpu_share: (cpu.machine_busy > 0.0).then(|| cpu.process_busy / cpu.machine_busy),
+        client_cpu_share: processors.filter(|all| all.busy > 0.0).map(|all| all.client / all.busy),
         cpu,
         lateness: lateness_result(raw.lateness.as_ref(), raw.spec.late_after.0),
         stall: stall(&raw.intervals),
         error: raw.error.clone(),
         ended_early: record.ended_early.clone(),
+        processors,
+        durability: Durability::of(record, raw),
         verdict: Evidence::of(raw).map(|evidence| judge(&evidence)),
         notes: Vec::new(),
     };
@@ -72,6 +79,23 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
         result.notes.retain(|note| !GUESSED.contains(&note.key.as_str()));
     }
     result
+}
+
+/// Processor time as the one account has it; without one, of the client alone.
+fn cpu(raw: &OltpRecord, processors: Option<&Processors>, transactions: u64) -> CpuResult {
+    let Some(all) = processors else {
+        let unknown = CpuRecord { machine_busy_ns: 0, ..raw.cpu };
+        return cpu_result(&unknown, raw.elapsed_ns, transactions);
+    };
+    let load = Load::of(raw);
+    let each = |processors: f64| if transactions == 0 { 0.0 } else { Processors::each_ns(processors, &load) };
+    CpuResult {
+        process_ns_per_operation: each(all.client),
+        machine_ns_per_operation: each(all.busy),
+        process_busy: all.client,
+        machine_busy: all.busy,
+        processors: all.online,
+    }
 }
 
 fn kind_result(raw: &OltpRecord, kind: Kind) -> KindResult {

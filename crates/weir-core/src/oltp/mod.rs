@@ -9,6 +9,7 @@ pub mod durability;
 pub mod keys;
 pub mod kind;
 pub mod limits;
+pub mod processors;
 pub mod record;
 pub mod result;
 pub mod rows;

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::durability::Durability;
 use super::limits::Verdict;
+use super::processors::Processors;
 use super::record::ServerRecord;
 use super::{Kind, OltpSpec};
 use crate::result::record::Note;
@@ -65,6 +67,11 @@ pub struct OltpResult {
     pub error: Option<String>,
     /// Why the run ended early, if it did.
     pub ended_early: Option<String>,
+    /// Who used the processors, as every sentence here has it; `null` where nothing tells.
+    #[serde(default)]
+    pub processors: Option<Processors>,
+    /// Whether commits were durable, by what was promised and what was seen.
+    pub durability: Durability,
     /// What limited the run; `null` where server and machine were not watched.
     #[serde(default)]
     pub verdict: Option<Verdict>,

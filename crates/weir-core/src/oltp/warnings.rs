@@ -1,8 +1,9 @@
 //! What a reader of a database run must know before believing it: each note has a stable key and says what it means.
 
+use super::durability::{Promise, State, memory_file_system};
 use super::record::OltpRecord;
 use super::result::OltpResult;
-use super::{durability, size};
+use super::size;
 use crate::result::Record;
 use crate::result::record::Note;
 use crate::result::warnings as course;
@@ -78,12 +79,10 @@ fn retried(result: &OltpResult) -> Option<Note> {
 
 fn client_cpu(result: &OltpResult) -> Option<Note> {
     let share = result.client_cpu_share.filter(|share| *share > CLIENT_CPU_SHARE)?;
-    let busy = result.cpu.machine_busy / f64::from(result.cpu.processors.max(1));
     let text = format!(
-        "the client took {:.0} % of the CPU time of this machine, whose processors were {:.0} % busy: from another \
-         machine the server would have had that, too",
-        share * 100.0,
-        (busy * 100.0).min(100.0)
+        "the client took {:.0} % of the CPU time that this machine spent: from another machine the server would have had \
+         that, too",
+        share * 100.0
     );
     Some(note("client-cpu", text))
 }
@@ -101,12 +100,16 @@ fn connections(result: &OltpResult) -> Option<Note> {
 }
 
 fn not_durable(result: &OltpResult) -> Option<Note> {
-    let why = durability::lost(&result.server.variables);
-    let writes = result.queries.write > 0;
-    (writes && !why.is_empty()).then(|| {
-        let text = format!("commits of this server are not durable: {}", why.join("; "));
-        note("not-durable", text)
-    })
+    let found = &result.durability;
+    match found.state {
+        State::NotPromised if result.queries.write > 0 => Some(note("not-durable", found.sentence.clone())),
+        State::NotSeen => {
+            let text = format!("durability {}. Check {}", found.sentence, found.check);
+            Some(note("durability-not-seen", text))
+        }
+        State::Seen if !found.check.is_empty() => Some(note("syncs-too-fast", found.check.clone())),
+        _ => None,
+    }
 }
 
 /// Fits the memory of the server, as far as its variables and the tables' expected size tell.
@@ -130,7 +133,7 @@ fn in_memory(result: &OltpResult) -> Option<Note> {
 
 /// A data directory on a file system without a device.
 fn data_in_memory(record: &Record) -> Option<Note> {
-    durability::memory_file_system(&record.conditions).map(|kind| {
+    memory_file_system(&record.conditions).map(|kind| {
         let text = format!(
             "the server's data are on {kind}, which is memory: commits end with the machine, and disks cannot be \
              compared with this run"
@@ -141,9 +144,9 @@ fn data_in_memory(record: &Record) -> Option<Note> {
 
 fn never_touches_the_disk(result: &OltpResult) -> Option<Note> {
     fits(result)?;
-    let waits_for_disk = durability::lost(&result.server.variables).is_empty() && result.queries.write > 0;
-    let known = !result.server.variables.is_empty();
-    (known && !waits_for_disk).then(|| {
+    let promises = Promise::of(&result.server.variables);
+    let waits_for_disk = promises == Promise::Kept && result.queries.write > 0;
+    (promises != Promise::Unknown && !waits_for_disk).then(|| {
         let text = "nothing in this run waits for the disk: the data is in memory and no commit is made durable; it \
                     cannot be used to compare disks";
         note("no-disk", text.to_string())

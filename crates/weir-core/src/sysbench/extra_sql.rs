@@ -4,6 +4,7 @@
 use super::database::Database;
 use super::extra::{head, row, too_short_for, wait_behind};
 use super::general::General;
+use crate::oltp::processors::Processors;
 use crate::oltp::{Kind, OltpRecord};
 use crate::stats::Histogram;
 
@@ -81,11 +82,10 @@ fn longest(record: &OltpRecord, events: Option<&Histogram>) -> Option<String> {
 
 /// The client's CPU is counted with the server's when both are on one machine.
 fn client(record: &OltpRecord) -> Option<String> {
-    let cpu = &record.cpu;
-    let client_ns = cpu.process_user_ns + cpu.process_system_ns;
     // A machine that does not say is not judged.
-    let share = client_ns as f64 / cpu.machine_busy_ns.max(1) as f64;
-    (share > CLIENT_SHARE && share <= 1.0).then(|| {
+    let all = Processors::of(record).filter(|all| all.busy > 0.0)?;
+    let share = all.client / all.busy;
+    (share > CLIENT_SHARE).then(|| {
         format!(
             "The client took {:.0} % of the CPU time that this machine spent: it may be what limits the run.",
             100.0 * share
@@ -117,7 +117,10 @@ mod tests {
             "schema": "x", "spec": {}, "server": { "version": "", "places": [], "tls": false, "variables": {} },
             "elapsed_ns": 5_000_000_000u64, "kinds": {}, "ignored_errors": { "1213": 3 }, "retried": 2,
             "reconnects": 0, "intervals": [], "threads": [], "lateness": null,
-            "cpu": { "process_user_ns": 3, "process_system_ns": 1, "machine_busy_ns": 8, "processors": 2 },
+            "cpu": {
+                "process_user_ns": 3_000_000_000u64, "process_system_ns": 1_000_000_000u64,
+                "machine_busy_ns": 8_000_000_000u64, "processors": 2
+            },
             "notes": [], "error": "gone"
         }))
         .unwrap();

@@ -16,7 +16,7 @@ use weir_core::oltp::kind::Tally;
 use weir_core::oltp::result::KindResult;
 use weir_core::oltp::{Kind, OltpRecord, OltpResult, derive, text};
 use weir_core::result::Record;
-use weir_core::units::{Nanos, grouped, per_second, significant};
+use weir_core::units::{Nanos, grouped, per_second};
 
 /// Notes that make figures doubtful rather than explain them.
 const BAD: [&str; 4] = ["server-error", "ended-early", "no-transactions", "stall"];
@@ -39,7 +39,7 @@ pub fn oltp(record: &Record, raw: &OltpRecord) -> String {
     body.push_str(&section("measured", "What was measured", &plots(raw, &result)));
     let checks = facts_table(&checks(&result));
     body.push_str(&section("checks", "Does it hold together?", &checks));
-    body.push_str(&section("server", "Server", &facts_table(&server(raw))));
+    body.push_str(&section("server", "Server", &facts_table(&server(raw, &result))));
     body.push_str(&under_which_conditions(record));
     body.push_str(&section("again", "How to run it again", &again(record, raw)));
     page(&Page {
@@ -82,10 +82,8 @@ fn head(result: &OltpResult) -> Vec<Tile> {
             format!("{} in all", grouped(result.queries.total())),
         ),
     ];
-    if let Some(share) = result.client_cpu_share {
-        let busy =
-            format!("{} of {} processors busy", significant(result.cpu.machine_busy), result.cpu.processors);
-        out.push(tile("client's share of CPU time", format!("{:.0} %", share * 100.0), busy));
+    if let (Some(share), Some(processors)) = (result.client_cpu_share, &result.processors) {
+        out.push(tile("client's share of CPU time", format!("{:.0} %", share * 100.0), processors.words()));
     }
     out
 }
@@ -236,13 +234,14 @@ fn checks(result: &OltpResult) -> Vec<(String, String, String)> {
     rows
 }
 
-fn server(raw: &OltpRecord) -> Vec<(String, String, String)> {
+fn server(raw: &OltpRecord, result: &OltpResult) -> Vec<(String, String, String)> {
     let server = &raw.server;
     let row = |name: &str, value: String| (name.to_string(), value, String::new());
     let mut rows = vec![
         row("version", server.version.clone()),
         row("at", server.places.join(", ")),
         row("encrypted", if server.tls { "yes" } else { "no" }.to_string()),
+        row("commits", result.durability.sentence.clone()),
     ];
     rows.extend(server.variables.iter().map(|(name, value)| row(name, value.clone())));
     rows

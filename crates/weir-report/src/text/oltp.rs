@@ -4,8 +4,9 @@ use super::conditions;
 use super::layout::{labelled, shell, table};
 use super::limits::limits;
 use super::run::{TOO_FEW, quantile, steady_words, to_the_second};
+use weir_core::oltp::durability::State;
 use weir_core::oltp::result::{KindResult, OltpResult};
-use weir_core::oltp::{Kind, durability, text};
+use weir_core::oltp::{Kind, text};
 use weir_core::result::Record;
 use weir_core::stats::Quantile;
 use weir_core::units::{Nanos, grouped, per_second, significant};
@@ -21,7 +22,10 @@ pub fn oltp(result: &OltpResult, record: &Record) -> String {
         record.kind,
         to_the_second(&record.started_at)
     );
-    labelled(&mut out, "server", &server(result, record));
+    labelled(&mut out, "server", &server(result));
+    if result.durability.state != State::Unknown {
+        labelled(&mut out, "commits", &result.durability.sentence);
+    }
     conditions::append(&mut out, &record.conditions);
     labelled(&mut out, "workload", &text::describe(&result.spec, result.script_path.as_deref()));
     labelled(&mut out, "measured", &measured(result));
@@ -51,8 +55,8 @@ pub fn oltp(result: &OltpResult, record: &Record) -> String {
     out
 }
 
-/// The server, how it is reached, and what it does at a commit.
-fn server(result: &OltpResult, record: &Record) -> String {
+/// The server, how it is reached, and what of its settings decides what a commit costs.
+fn server(result: &OltpResult) -> String {
     let server = &result.server;
     let encrypted = if server.tls { ", encrypted" } else { "" };
     let mut parts = vec![format!("{} at {}{encrypted}", text::family(server), server.places.join(", "))];
@@ -77,10 +81,6 @@ fn server(result: &OltpResult, record: &Record) -> String {
         Some(format!("{name} {}", bytes.map_or(value.clone(), |n| weir_core::units::Bytes(n).to_string())))
     };
     parts.extend(shown.into_iter().filter(is_shown).filter_map(value));
-    let on_disk = durability::memory_file_system(&record.conditions).is_none();
-    if on_disk && !server.variables.is_empty() && durability::lost(&server.variables).is_empty() {
-        parts.push("commits are durable".to_string());
-    }
     parts.join(", ")
 }
 
@@ -189,13 +189,12 @@ fn cpu(result: &OltpResult) -> String {
     let cpu = result.cpu;
     let each = |ns: f64| Nanos(ns.round() as u64);
     let own = format!("a transaction costs the client {}", each(cpu.process_ns_per_operation));
-    let Some(share) = result.client_cpu_share else { return own };
+    let (Some(share), Some(processors)) = (result.client_cpu_share, &result.processors) else { return own };
     format!(
-        "{own} and this machine {} in all; client {:.0} % of it; {} of {} processors busy",
+        "{own} and this machine {} in all; client {:.0} % of it; {}",
         each(cpu.machine_ns_per_operation),
         share * 100.0,
-        significant(cpu.machine_busy),
-        cpu.processors
+        processors.words()
     )
 }
 

@@ -11,6 +11,7 @@ use super::judge::stalled;
 use super::profile::{Part, Profile};
 use super::waits::Wait;
 use super::watched::Evidence;
+use crate::oltp::processors::Processors;
 
 /// Processor time that a sleeping commit may cost beyond one that does not sleep, per transaction. Measured on two
 /// processors of a virtual machine at eight threads, data on disk against data in memory: MariaDB 10.11 0.17 ms,
@@ -70,26 +71,28 @@ impl Bounds {
     }
 }
 
-/// Share of the machine's processor time that was used, by whichever clock says more.
+/// Share of the machine's processor time that was used, whoever used it.
 pub(super) fn busy_share(evidence: &Evidence) -> Option<f64> {
-    let watched = &evidence.watched;
-    let whole = (f64::from(watched.processors) * watched.elapsed_ns as f64).max(1.0);
-    let tasks = watched.cpu.server_ns.map(|server| server + watched.cpu.client_ns);
-    let most = tasks.into_iter().chain(watched.cpu.machine_ns).max()?;
-    (watched.processors > 0).then(|| (most as f64 / whole).min(1.0))
+    Processors::watched(&evidence.watched).map(|processors| processors.busy_share())
 }
 
-/// Processor time that was neither the server's nor the client's.
-pub(super) fn others_ns(evidence: &Evidence) -> Option<u64> {
-    let cpu = &evidence.watched.cpu;
-    Some(cpu.machine_ns?.saturating_sub(cpu.server_ns? + cpu.client_ns))
+/// The share that gives way to nobody: all but work of a lowered priority.
+pub(super) fn pressing_share(evidence: &Evidence) -> Option<f64> {
+    let all = Processors::watched(&evidence.watched)?;
+    Some(((all.busy - all.niced) / f64::from(all.online.max(1))).min(1.0))
+}
+
+/// Processors that others use and that do not give way; 0 where that is not known.
+pub(super) fn pressing_others(evidence: &Evidence) -> f64 {
+    let all = Processors::watched(&evidence.watched).filter(|all| all.server.is_some());
+    all.map_or(0.0, |all| all.rest - all.niced)
 }
 
 /// Share of the machine's processor time that the transactions themselves cost. The rest of what is busy is no part of a
 /// bound: what the kernel does for the device goes away with it, and others may stop.
 fn own_share(evidence: &Evidence) -> Option<f64> {
     let watched = &evidence.watched;
-    let Some(server) = watched.cpu.server_ns else { return busy_share(evidence) };
+    let Some(server) = watched.cpu.server_ns else { return pressing_share(evidence) };
     let whole = (f64::from(watched.processors) * watched.elapsed_ns as f64).max(1.0);
     (watched.processors > 0).then(|| ((server + watched.cpu.client_ns) as f64 / whole).min(1.0))
 }

@@ -4,13 +4,14 @@
 //! time on a processor and in its queue is the processor's only where processors are short, or else it is what the work
 //! takes. What remains when nothing is short and nobody waits is that too few sessions ask.
 
-use super::bounds::{Bounds, busy_share, is_in_memory, others_ns};
+use super::bounds::{Bounds, busy_share, is_in_memory, pressing_others, pressing_share};
 use super::profile::{Part, Profile};
 use super::traps::traps;
 use super::verdict::{Candidate, Confidence, Limit, Verdict};
 use super::waits::Wait;
 use super::watched::Evidence;
 use super::words;
+use crate::oltp::processors::Processors;
 
 /// Processors are short from here on. The remaining share is what two processors cannot use of each other's time.
 const SATURATED: f64 = 0.85;
@@ -22,6 +23,8 @@ const MOSTLY: f64 = 0.5;
 const LATE_AT_MOST: f64 = 0.02;
 /// ... and at least this share of the rate asked for.
 const RATE_AT_LEAST: f64 = 0.97;
+/// Others hold processors that are used up from this share of them on.
+const OTHERS_HOLD: f64 = 0.05;
 /// Leads by which a verdict is sure, and fairly sure.
 const FAR_AHEAD: f64 = 0.25;
 const AHEAD: f64 = 0.1;
@@ -73,8 +76,27 @@ fn name(evidence: &Evidence, profile: &Profile, candidates: &[Candidate]) -> (Li
         Some(first) if first.share >= WORTH_NAMING => (first.limit, first.share),
         // Half of the time unseen could be anything.
         _ if known < 0.5 || busy_share(evidence).is_none() => (Limit::CannotTell, 0.0),
-        _ => (Limit::LoadGenerator, profile.sum(is_plain_work)),
+        _ => (nobody_waits(evidence, profile), profile.sum(is_plain_work)),
     }
+}
+
+/// What limits sessions that wait for nothing but each other's answers: that there are so few of them, unless no processor
+/// is left for more.
+fn nobody_waits(evidence: &Evidence, profile: &Profile) -> Limit {
+    let server = profile.share(Part::ServerRuns) + profile.share(Part::ServerQueues);
+    let client = profile.share(Part::ClientRuns) + profile.share(Part::ClientQueues);
+    match busy_share(evidence) {
+        Some(busy) if busy < SATURATED => Limit::LoadGenerator,
+        _ if others_hold(evidence) => Limit::OtherPrograms,
+        _ if client > server => Limit::ClientCpu,
+        _ => Limit::ServerCpu,
+    }
+}
+
+/// Whether the processors are used up and others have a good part of them, of whatever priority.
+fn others_hold(evidence: &Evidence) -> bool {
+    let all = Processors::watched(&evidence.watched).filter(|all| all.busy_share() >= SATURATED);
+    all.is_some_and(|all| all.rest >= OTHERS_HOLD * f64::from(all.online))
 }
 
 /// Whether an open loop's transactions ran when they were due.
@@ -128,9 +150,8 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
 /// could use: a session uses one at a time, its own or the client's.
 fn are_short(evidence: &Evidence, from: f64) -> bool {
     let at_once = evidence.load.busy_ns as f64 / evidence.load.elapsed_ns.max(1) as f64;
-    let others = others_ns(evidence).unwrap_or(0) as f64 / evidence.watched.elapsed_ns.max(1) as f64;
-    let is_enough = at_once + others <= f64::from(evidence.watched.processors);
-    !is_enough && busy_share(evidence).is_some_and(|busy| busy >= from)
+    let is_enough = at_once + pressing_others(evidence) <= f64::from(evidence.watched.processors);
+    !is_enough && pressing_share(evidence).is_some_and(|busy| busy >= from)
 }
 
 /// Whether waiting for a processor is waiting for a turn, for somebody who may use so many of them.
@@ -164,7 +185,11 @@ fn client_limit(evidence: &Evidence, profile: &Profile) -> Limit {
     let watched = &evidence.watched;
     let confined = watched.client_processors > 0 && watched.client_processors < watched.processors;
     let starved = profile.share(Part::ClientQueues) > profile.share(Part::ClientRuns);
-    if confined || starved { Limit::LoadGenerator } else { Limit::ClientCpu }
+    match confined || starved {
+        true if others_hold(evidence) => Limit::OtherPrograms,
+        true => Limit::LoadGenerator,
+        false => Limit::ClientCpu,
+    }
 }
 
 /// Whether data pages cannot be written later: the log or the pool has no room for more changes, or checkpoints follow
@@ -230,11 +255,9 @@ fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: 
         _ => {}
     }
     let share = |nth: usize| candidates.get(nth).map_or(0.0, |candidate| candidate.share);
-    let lead = if limit == Limit::LoadGenerator && share(0) < WORTH_NAMING {
-        WORTH_NAMING - share(0)
-    } else {
-        share(0) - share(1)
-    };
+    let by_default = matches!(limit, Limit::LoadGenerator | Limit::OtherPrograms);
+    let lead =
+        if by_default && share(0) < WORTH_NAMING { WORTH_NAMING - share(0) } else { share(0) - share(1) };
     // Twice the standard error of a share from so many samples, at its widest.
     let blur = if profile.samples > 0 { 1.0 / (profile.samples as f64).sqrt() } else { 0.0 };
     let lead = lead - blur;
@@ -260,7 +283,7 @@ fn sources(evidence: &Evidence, limit: Limit) -> usize {
             let pressed = watched.pressure_cpu.is_some_and(|share| share > 0.3);
             vec![tasks, pressed, are_short(evidence, SATURATED)]
         }
-        Limit::ClientCpu | Limit::LoadGenerator => {
+        Limit::ClientCpu | Limit::LoadGenerator | Limit::OtherPrograms => {
             vec![watched.client_tasks.is_some(), tasks || sampled(Wait::Client)]
         }
         Limit::CommitLatency => {

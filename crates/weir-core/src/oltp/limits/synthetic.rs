@@ -89,6 +89,7 @@ impl Scene {
                     client_ns,
                     server_ns: Some(busy_ns.saturating_sub(client_ns)),
                     machine_ns: Some(busy_ns),
+                    ..CpuTimes::default()
                 },
                 client_tasks: Some(TaskTimes {
                     threads: self.sessions,
@@ -113,6 +114,7 @@ impl Scene {
                     watched_ns: 0,
                     mean_ns: 5e6,
                     p99_ns: 6_000_000,
+                    ..SyncUse::default()
                 }),
                 device: Some(self.device.clone()),
                 ..Watched::default()

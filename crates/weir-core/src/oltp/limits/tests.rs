@@ -160,20 +160,42 @@ fn measured_bottlenecks_are_named() {
     }
 }
 
-/// One connection uses one processor at most. Where others leave it that, more of them would not help it; where they
-/// do not, it waits for its turn.
+/// One connection uses one processor at most. Where others leave it that and some besides, more connections would help;
+/// where they leave none, it is they that limit it, or it waits for its turn.
 #[test]
 fn processors_that_others_keep_busy_limit_only_who_could_use_more() {
     let scene =
         Scene { sessions: 1, server: (0.5, 0.2), client: (0.3, 0.0), device: memory(), ..Scene::default() };
-    for (others, limit) in [(0.0, Limit::LoadGenerator), (0.9, Limit::LoadGenerator), (1.2, Limit::ServerCpu)]
-    {
+    for (others, limit) in [
+        (0.0, Limit::LoadGenerator),
+        (0.7, Limit::LoadGenerator),
+        (0.95, Limit::OtherPrograms),
+        (1.2, Limit::ServerCpu),
+    ] {
         let mut evidence = scene.evidence();
         let ns = |processors: f64| (processors * ELAPSED_NS as f64) as u64;
         evidence.watched.cpu.server_ns = Some(ns(0.5));
         evidence.watched.cpu.machine_ns = Some(ns(0.8 + others));
         check(&format!("others on {others} processors"), &evidence, limit);
     }
+}
+
+/// MariaDB with four connections on two processors, beside a compiler at `nice`: what gives way keeps processors busy all
+/// the same.
+#[test]
+fn niced_programs_are_others_too() {
+    let scene = Scene { server: (0.25, 0.1), client: (0.05, 0.0), idle: 0.8, ..Scene::default() };
+    let mut evidence = scene.evidence();
+    check("alone", &evidence, Limit::LoadGenerator);
+    evidence.watched.cpu.niced_ns = Some(ELAPSED_NS / 10 * 7);
+    let verdict = check("beside niced programs", &evidence, Limit::OtherPrograms);
+    let account =
+        "1.90 of 2 processors busy: 1.00 the server, 0.20 the client, 0.70 the rest (0.70 of it niced)";
+    assert!(verdict.evidence[0].starts_with(account), "{:?}", verdict.evidence);
+    assert!(verdict.headline.contains("they use 0.70 of 2 processors"), "{}", verdict.headline);
+    // Two connections that keep both processors busy between them do not need more connections.
+    let full = Scene { sessions: 2, server: (0.6, 0.0), client: (0.35, 0.0), idle: 0.1, ..Scene::default() };
+    check("nothing left, and nobody else", &full.evidence(), Limit::ServerCpu);
 }
 
 #[test]

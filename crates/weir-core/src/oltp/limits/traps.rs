@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{busy_share, is_in_memory, others_ns, storage_share};
+use super::bounds::{busy_share, is_in_memory, storage_share};
 use super::judge::{client_queues, pages_fill_device, server_queues, stalled};
 use super::profile::{Part, Profile};
 use super::watched::Evidence;
+use crate::oltp::processors::Processors;
 
 /// A trap, with its sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,7 @@ pub(super) fn traps(evidence: &Evidence, profile: &Profile) -> Vec<Trap> {
         saturated_with_commits,
         busy_is_not_bound,
         others_take_much,
+        clocks_disagree,
         reads_from_the_page_cache,
     ];
     rules.iter().filter_map(|rule| rule(evidence, profile)).collect()
@@ -130,9 +132,9 @@ fn on_processors(profile: &Profile) -> f64 {
 }
 
 fn others_take_much(evidence: &Evidence, _: &Profile) -> Option<Trap> {
-    let machine = evidence.watched.cpu.machine_ns?;
-    let share = others_ns(evidence)? as f64 / machine.max(1) as f64;
-    (share > 0.2 && busy_share(evidence)? > 0.5).then_some(())?;
+    let all = Processors::watched(&evidence.watched).filter(|all| all.server.is_some())?;
+    let share = all.rest / all.busy.max(f64::MIN_POSITIVE);
+    (share > 0.2 && all.busy_share() > 0.5).then_some(())?;
     trap(
         "others-on-the-processors",
         format!(
@@ -141,6 +143,10 @@ fn others_take_much(evidence: &Evidence, _: &Profile) -> Option<Trap> {
             percent(share)
         ),
     )
+}
+
+fn clocks_disagree(evidence: &Evidence, _: &Profile) -> Option<Trap> {
+    trap("clocks-disagree", Processors::watched(&evidence.watched)?.disagreement()?)
 }
 
 fn reads_from_the_page_cache(evidence: &Evidence, _: &Profile) -> Option<Trap> {

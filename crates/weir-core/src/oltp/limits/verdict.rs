@@ -25,6 +25,8 @@ pub enum Limit {
     Locks,
     /// What sends the transactions: too few connections, or kept from running.
     LoadGenerator,
+    /// Processors, and others than server and client use a good part of them.
+    OtherPrograms,
     /// Latches inside the server.
     Latches,
     /// Nothing: an open loop's transactions all ran when they were due.
@@ -94,6 +96,7 @@ impl Limit {
             Limit::WriteBack => "write-back and checkpoints",
             Limit::Locks => "locks",
             Limit::LoadGenerator => "the load generator",
+            Limit::OtherPrograms => "other programs",
             Limit::Latches => "latches in the server",
             Limit::Nothing => "nothing",
             Limit::CannotTell => "cannot tell",

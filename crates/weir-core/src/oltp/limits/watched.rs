@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::elasticity::Tested;
 use super::waits::{OffCpu, Wait};
 use crate::oltp::{Kind, OltpRecord};
+use crate::result::record::CpuRecord;
 
 /// What was seen of the machine and the server while transactions were measured. What could not be seen is absent, and
 /// [`Watched::unseen`] says why.
@@ -57,8 +58,13 @@ pub struct CpuTimes {
     pub client_ns: u64,
     /// All processes of the server; `None` where they are not on this machine or not found.
     pub server_ns: Option<u64>,
-    /// The whole machine as `/proc/stat` has it, without work of a lowered priority, which gives way.
+    /// The whole machine as `/proc/stat` has it, without work of a lowered priority, which gives way, and without what a
+    /// hypervisor took.
     pub machine_ns: Option<u64>,
+    /// Work of a lowered priority (nice); `None` in records of weir before 0.2.
+    pub niced_ns: Option<u64>,
+    /// Time that a hypervisor took while there was work (steal).
+    pub stolen_ns: Option<u64>,
 }
 
 /// Times of a group of threads, summed.
@@ -95,14 +101,30 @@ pub struct Sessions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncUse {
-    /// fsync, fdatasync and the like that were seen to end.
+    /// fsync, fdatasync and the like of files on a device that were seen to end; those of files in memory are left out.
     pub count: u64,
+    /// What the programs could not keep.
+    pub lost: u64,
     /// For how long they were watched for; 0: all the time.
     pub watched_ns: u64,
     /// What they took on average.
     pub mean_ns: f64,
     /// 99th percentile.
     pub p99_ns: u64,
+}
+
+impl Watched {
+    /// With work of a lowered priority by the runner's own reading of the whole machine, where it is not known.
+    pub fn with_niced_by(&self, cpu: &CpuRecord, elapsed_ns: u64) -> Watched {
+        let mut watched = self.clone();
+        let scale = self.elapsed_ns as f64 / elapsed_ns.max(1) as f64;
+        let whole_ns = (cpu.machine_busy_ns as f64 * scale) as u64;
+        let known = self.cpu.niced_ns.is_some() || cpu.machine_busy_ns == 0;
+        if let (Some(machine_ns), false) = (self.cpu.machine_ns, known) {
+            watched.cpu.niced_ns = Some(whole_ns.saturating_sub(machine_ns));
+        }
+        watched
+    }
 }
 
 impl SyncUse {
@@ -242,7 +264,8 @@ impl Sessions {
 impl Evidence {
     /// The evidence of a record; `None` where nothing was watched.
     pub fn of(record: &OltpRecord) -> Option<Evidence> {
-        Some(Evidence { load: Load::of(record), watched: record.watched.clone()? })
+        let watched = record.watched.as_ref()?.with_niced_by(&record.cpu, record.elapsed_ns);
+        Some(Evidence { load: Load::of(record), watched })
     }
 }
 

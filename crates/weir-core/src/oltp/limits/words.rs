@@ -1,11 +1,13 @@
 //! The sentences of a verdict.
 
-use super::bounds::{Bounds, busy_share, is_in_memory, others_ns};
+use super::bounds::{Bounds, is_in_memory};
 use super::judge::{WORTH_NAMING, client_queues, is_satisfied, stalled};
 use super::profile::{Part, Profile};
 use super::verdict::Limit;
 use super::waits::Wait;
 use super::watched::Evidence;
+use crate::oltp::durability::{figure, syncs_each};
+use crate::oltp::processors::Processors;
 use crate::units::{Nanos, grouped, per_second, significant};
 
 /// A share as a percentage, with a decimal only where it is small.
@@ -44,8 +46,14 @@ pub(super) fn headline(evidence: &Evidence, limit: Limit, share: f64, bounds: &B
             percent(share)
         ),
         Limit::LoadGenerator => format!(
-            "limited by the load generator: {} never wait for anything but each other's answers, and processors are \
-             idle; more would raise the rate",
+            "limited by the load generator: {} never wait for anything but each other's answers, and {}; more would raise \
+             the rate",
+            connections(evidence),
+            idle(evidence)
+        ),
+        Limit::OtherPrograms => format!(
+            "limited by other programs: {}, and {} wait for little else; measure again without them",
+            held_by_others(evidence),
             connections(evidence)
         ),
         Limit::ServerCpu => {
@@ -86,6 +94,19 @@ pub(super) fn headline(evidence: &Evidence, limit: Limit, share: f64, bounds: &B
     }
 }
 
+/// Processors that nobody used.
+fn idle(evidence: &Evidence) -> String {
+    Processors::watched(&evidence.watched).map_or("processors are idle".to_string(), |all| {
+        let idle = (f64::from(all.online) - all.busy).max(0.0);
+        format!("{idle:.2} of {} processors are idle", all.online)
+    })
+}
+
+fn held_by_others(evidence: &Evidence) -> String {
+    let all = Processors::watched(&evidence.watched).unwrap_or_default();
+    format!("they use {:.2} of {} processors and leave none idle", all.rest, all.online)
+}
+
 fn connections(evidence: &Evidence) -> String {
     match evidence.load.sessions {
         1 => "the one connection".to_string() + " is always busy; its statements",
@@ -119,7 +140,9 @@ fn disk_clause(evidence: &Evidence, bounds: &Bounds) -> String {
 /// What a verdict stands on.
 pub(super) fn evidence(evidence: &Evidence, profile: &Profile, limit: Limit) -> Vec<String> {
     let about_limit = match limit {
-        Limit::ServerCpu | Limit::ClientCpu | Limit::LoadGenerator => vec![processors, work, commits],
+        Limit::ServerCpu | Limit::ClientCpu | Limit::LoadGenerator | Limit::OtherPrograms => {
+            vec![processors, work, commits]
+        }
         Limit::CommitLatency => vec![commits, syncs, device, processors],
         Limit::ReadIo => vec![reads, device, processors],
         Limit::WriteBack => vec![pages, device, commits, processors],
@@ -130,7 +153,8 @@ pub(super) fn evidence(evidence: &Evidence, profile: &Profile, limit: Limit) -> 
     };
     let open = (limit != Limit::Nothing).then_some(open_loop as Sentence);
     // A session that was woken and waits for a processor still has the name of what it waited for before.
-    let on_processors = matches!(limit, Limit::ServerCpu | Limit::ClientCpu | Limit::Latches);
+    let on_processors =
+        matches!(limit, Limit::ServerCpu | Limit::ClientCpu | Limit::OtherPrograms | Limit::Latches);
     let sampled = (profile.samples > 0 && !on_processors).then_some(events as Sentence);
     let rules = about_limit.into_iter().chain(open).chain(sampled);
     rules.filter_map(|rule| rule(evidence, profile)).collect()
@@ -140,18 +164,7 @@ type Sentence = fn(&Evidence, &Profile) -> Option<String>;
 
 fn processors(evidence: &Evidence, profile: &Profile) -> Option<String> {
     let watched = &evidence.watched;
-    let busy = busy_share(evidence)?;
-    let cpu = &watched.cpu;
-    let each = |ns: u64| format!("{:.2}", ns as f64 / 1e9 / (watched.elapsed_ns.max(1) as f64 / 1e9));
-    let mut text = format!("{} of {} processors busy", percent(busy), watched.processors);
-    if let Some(server) = cpu.server_ns {
-        text += &format!(
-            ": {} the server, {} the client, {} the rest",
-            each(server),
-            each(cpu.client_ns),
-            each(others_ns(evidence).unwrap_or(0))
-        );
-    }
+    let mut text = Processors::watched(watched)?.words();
     let queued = profile.share(Part::ServerQueues);
     if watched.session_tasks.is_some() {
         text += &format!(
@@ -164,12 +177,11 @@ fn processors(evidence: &Evidence, profile: &Profile) -> Option<String> {
 }
 
 fn work(evidence: &Evidence, _: &Profile) -> Option<String> {
-    let cpu = &evidence.watched.cpu;
-    let transactions = evidence.load.transactions.max(1);
-    let mut text =
-        format!("a transaction costs the client {} of processor time", Nanos(cpu.client_ns / transactions));
-    if let Some(server) = cpu.server_ns {
-        text += &format!(" and the server {}", Nanos(server / transactions));
+    let all = Processors::watched(&evidence.watched)?;
+    let each = |processors: f64| Nanos(Processors::each_ns(processors, &evidence.load).round() as u64);
+    let mut text = format!("a transaction costs the client {} of processor time", each(all.client));
+    if let Some(server) = all.server {
+        text += &format!(" and the server {}", each(server));
     }
     Some(text)
 }
@@ -184,8 +196,8 @@ fn commits(evidence: &Evidence, profile: &Profile) -> Option<String> {
         let share = load.commit_ns as f64 / load.transaction_ns.max(1) as f64;
         text += &format!("; by the client's clock COMMIT takes {} of a transaction", percent(share));
     }
-    if let Some(syncs) = evidence.watched.counters.and_then(|counters| counters.syncs) {
-        text += &format!("; {} syncs a transaction", significant(load.per_transaction(syncs)));
+    if let Some(each) = syncs_each(load, &evidence.watched) {
+        text += &format!("; {} syncs a transaction", figure(each));
     }
     Some(text)
 }

@@ -1,6 +1,6 @@
 //! Whether a commit survives a crash, and what it costs in syncs.
 
-use super::{Judged, View};
+use super::{Judged, View, is_memory};
 use crate::oltp::durability;
 use crate::oltp::vitals::is_on;
 use crate::units::per_second;
@@ -33,8 +33,18 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
     }
     let sentence = |text: String| Statement::new(format!("{text}."), Vec::new());
     let (grade, mut statements) = match (lost.is_empty(), is_fatal) {
+        (true, _) if is_memory(view) => {
+            let text = "The data are in memory: whatever the settings promise, commits end with the machine.";
+            (Grade::Poor, vec![Statement::new(text, evidence())])
+        }
+        (true, _) if never_syncs(view) => {
+            let text = "Its settings promise that a commit is on the device when it is answered, but it wrote log and made no \
+                        sync of it: look where its log lies, and whether it takes that for persistent memory.";
+            (Grade::Poor, vec![Statement::new(text, evidence())])
+        }
         (true, _) => {
-            let text = "A commit is on the device when it is answered.";
+            let text = "By its settings a commit is on the device when it is answered; whether its syncs get there, `weir db \
+                        run` sees.";
             (Grade::Good, vec![Statement::new(text, evidence())])
         }
         (false, fatal) => {
@@ -45,6 +55,16 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
     };
     statements.extend(syncs(view));
     Some(Judged::new("Durability", Some(grade), statements))
+}
+
+/// Log that so many transactions leave at least.
+const LOG_OF_COMMITS: u64 = 64 << 10;
+
+/// Whether it wrote log for commits and counts not one sync, where it would count them.
+fn never_syncs(view: &View) -> bool {
+    let logged = view.counters.log_bytes.is_some_and(|bytes| bytes >= LOG_OF_COMMITS);
+    let counts = !durability::writes_durably(&view.vitals.variables);
+    view.is_loaded() && logged && counts && view.counters.syncs == Some(0)
 }
 
 /// Several commits in one sync is what makes many sessions fast.

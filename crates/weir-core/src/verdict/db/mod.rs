@@ -229,7 +229,8 @@ fn headline(view: &View, judged: &[Judged]) -> Headline {
     let worst = grades.max();
     let of_worst = judged.iter().find(|j| j.finding.grade == worst && worst.is_some());
     let advice = match judged.iter().map(|j| j.advice.len()).sum::<usize>() {
-        0 => "nothing to change was found".to_string(),
+        0 if worst <= Some(Grade::Good) => "nothing to change was found".to_string(),
+        0 => "weir has no variable to advise".to_string(),
         1 => "one variable to consider".to_string(),
         n => format!("{n} variables to consider"),
     };

@@ -72,6 +72,21 @@ fn an_idle_server_is_judged_by_its_settings_alone() {
 }
 
 #[test]
+fn a_promise_is_held_against_what_was_counted() {
+    let silent = with(&CALM, &[("Innodb_data_fsyncs", 0.0)]);
+    let exam = || server(Dialect::MySql, &MARIADB, &silent);
+    check(exam(), "Durability", Some(Grade::Poor), "made no sync of it", &[]);
+    // Its log's writes are durable by themselves, and no sync is counted for them.
+    let durable = set(&MARIADB, ("innodb_flush_method", "O_DSYNC"));
+    let exam = server(Dialect::MySql, &durable, &silent);
+    check(exam, "Durability", Some(Grade::Good), "By its settings", &[]);
+    // Nothing that is not good stands beside a word that all is.
+    let lossy = set(&MARIADB, ("innodb_flush_log_at_trx_commit", "2"));
+    let report = report(server(Dialect::MySql, &lossy, &CALM));
+    assert!(report.headline.text.contains("no variable to advise"), "{}", report.headline.text);
+}
+
+#[test]
 fn settings_that_lose_commits_are_named_and_never_advised() {
     for (variable, value, grade, words) in [
         ("innodb_flush_log_at_trx_commit", "2", Grade::Fair, "loses up to a second"),

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use weir_core::oltp::durability::NOT_COUNTED;
 use weir_core::oltp::limits::{Counters, CpuTimes, Watched};
 use weir_core::oltp::vitals::{self, Gauges, Snapshot};
 use weir_core::target::Load;
 use weir_db::connection::Connection;
 use weir_db::server::Server;
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
-use weir_host::{Host, own_cpu_ns, own_processors, thread_cpu_ns};
+use weir_host::{Host, Spent, own_cpu_ns, own_processors, thread_cpu_ns};
 
 use super::kernel::Syncs;
 use super::machine::Device;
@@ -53,7 +54,7 @@ pub struct Eyes {
 #[derive(Default)]
 struct Clocks {
     client_ns: u64,
-    machine_ns: Option<u64>,
+    machine: Option<Spent>,
     own_ns: u64,
     block_delay_ns: u64,
 }
@@ -79,8 +80,7 @@ impl Eyes {
         let syncs_count =
             scope.trace == Trace::RequestsAndSyncs && !device.as_ref().is_some_and(Device::is_memory);
         let traced = home.process.filter(|_| syncs_count);
-        let syncs = traced.map(|process| Syncs::start(&host.family_of(process)));
-        let syncs = noted(syncs, "how long the server's syncs take", &mut unseen);
+        let syncs = noted(traced.map(Syncs::start), NOT_COUNTED.trim_end_matches(": "), &mut unseen);
         Eyes {
             host,
             home,
@@ -107,7 +107,7 @@ impl Eyes {
         self.processes = Processes::default();
         self.processes.look(&family);
         if let Some(syncs) = &mut self.syncs {
-            syncs.begin(&family, Moment::now().awake_ns);
+            syncs.begin(Moment::now().awake_ns);
         }
         if let Some(device) = &mut self.device {
             device.begin(&self.host);
@@ -149,6 +149,8 @@ impl Eyes {
             syncs.end(Moment::now().awake_ns);
         }
         let counters = self.counters();
+        let syncs = self.syncs.as_ref().map(Syncs::taken);
+        let syncs = noted(syncs, NOT_COUNTED.trim_end_matches(": "), &mut self.unseen);
         self.remark();
         let (load, device) = device.unzip();
         let delay = last.block_delay_ns.saturating_sub(self.first.block_delay_ns);
@@ -168,7 +170,7 @@ impl Eyes {
             client_tasks: self.client.times(),
             session_tasks: self.server.times(),
             sessions: self.sessions.as_mut().and_then(Looks::take),
-            syncs: self.syncs.as_ref().map(Syncs::taken),
+            syncs,
             device,
             counters,
             block_delay_ns: counts_delay.then_some(delay),
@@ -214,7 +216,7 @@ impl Eyes {
         let own_ns = thread_cpu_ns().unwrap_or(0);
         Clocks {
             client_ns: own_cpu_ns().unwrap_or(0).saturating_sub(own_ns),
-            machine_ns: self.host.pressing_ns().ok(),
+            machine: self.host.spent().ok(),
             own_ns,
             block_delay_ns: self.family().iter().map(|process| self.host.block_delay_ns(*process)).sum(),
         }
@@ -222,12 +224,16 @@ impl Eyes {
 
     fn used(&self, last: &Clocks) -> CpuTimes {
         let first = &self.first;
-        let machine_ns =
-            last.machine_ns.zip(first.machine_ns).map(|(last, first)| last.saturating_sub(first));
+        let since = |pick: fn(&Spent) -> u64| {
+            let (last, first) = (last.machine.as_ref()?, first.machine.as_ref()?);
+            Some(pick(last).saturating_sub(pick(first)))
+        };
         CpuTimes {
             client_ns: last.client_ns.saturating_sub(first.client_ns),
             server_ns: self.home.process.map(|_| self.processes.used_ns()),
-            machine_ns,
+            machine_ns: since(|spent| spent.pressing_ns),
+            niced_ns: since(|spent| spent.niced_ns),
+            stolen_ns: since(|spent| spent.stolen_ns),
         }
     }
 

@@ -29,6 +29,10 @@ mod with {
         eye: Eye,
         /// For how long they were watched for.
         watched_ns: u64,
+        /// What the programs could not keep.
+        lost: u64,
+        /// Whether the programs ever counted this process's own calls, which it makes at every look.
+        answers: bool,
     }
 
     /// Whether it watches now.
@@ -41,20 +45,18 @@ mod with {
     }
 
     impl Syncs {
-        /// Loads and attaches the programs for these processes, or says what is missing.
-        pub fn start(processes: &[u32]) -> Result<Syncs, String> {
-            let whose = Whose::Listed(processes.to_vec());
-            let session = Session::start(&whose).map_err(|why| why.to_string())?;
+        /// Loads and attaches the programs for a server's first process and all that it starts, those included that live
+        /// between two looks only; or says what is missing.
+        pub fn start(process: u32) -> Result<Syncs, String> {
+            let session = Session::start(&Whose::Descendants(process)).map_err(|why| why.to_string())?;
             let eye = Eye::Open { since_ns: 0, ended: 0 };
-            Ok(Syncs { session, ended: CoarseHistogram::new(), eye, watched_ns: 0 })
+            Ok(Syncs { session, ended: CoarseHistogram::new(), eye, watched_ns: 0, lost: 0, answers: false })
         }
 
-        /// Measuring begins, with these processes.
-        pub fn begin(&mut self, processes: &[u32], now_ns: u64) {
-            // More than fit keep the list as it was.
-            let _ = self.session.list(processes);
+        /// Measuring begins.
+        pub fn begin(&mut self, now_ns: u64) {
             self.session.look(now_ns);
-            (self.ended, self.watched_ns) = (CoarseHistogram::new(), 0);
+            (self.ended, self.watched_ns, self.lost) = (CoarseHistogram::new(), 0, 0);
             self.eye = Eye::Open { since_ns: now_ns, ended: 0 };
         }
 
@@ -88,19 +90,29 @@ mod with {
         }
 
         fn add(&mut self, now_ns: u64) {
-            for look in self.session.look(now_ns).devices.into_values() {
+            let look = self.session.look(now_ns);
+            self.lost += look.sensor.lost;
+            self.answers |= look.sensor.silent_ns == 0;
+            for look in look.devices.into_values() {
                 self.ended.merge(&look.syncs.ended);
             }
         }
 
         /// All that was counted.
-        pub fn taken(&self) -> SyncUse {
-            SyncUse {
+        ///
+        /// # Errors
+        /// Programs that count nothing say nothing of the server.
+        pub fn taken(&self) -> Result<SyncUse, String> {
+            if !self.answers {
+                return Err("the programs in the kernel count no calls, not even weir's own".to_string());
+            }
+            Ok(SyncUse {
                 count: self.ended.count(),
+                lost: self.lost,
                 watched_ns: self.watched_ns,
                 mean_ns: self.ended.mean().unwrap_or(0.0),
                 p99_ns: self.ended.quantile(0.99).unwrap_or(0),
-            }
+            })
         }
     }
 }
@@ -116,12 +128,12 @@ mod without {
 
     impl Syncs {
         /// Says that it cannot be.
-        pub fn start(_processes: &[u32]) -> Result<Syncs, String> {
+        pub fn start(_process: u32) -> Result<Syncs, String> {
             Err("this weir was built without tracing".to_string())
         }
 
         /// Never asked for.
-        pub fn begin(&mut self, _processes: &[u32], _now_ns: u64) {
+        pub fn begin(&mut self, _now_ns: u64) {
             match *self {}
         }
 
@@ -136,7 +148,7 @@ mod without {
         }
 
         /// Never asked for.
-        pub fn taken(&self) -> SyncUse {
+        pub fn taken(&self) -> Result<SyncUse, String> {
             match *self {}
         }
     }
