@@ -101,6 +101,15 @@ impl Dir {
         Ok(trusted(&self.metadata()?)?)
     }
 
+    /// Bytes that this account may still write on its file system.
+    ///
+    /// # Errors
+    /// Those of fstatvfs(3).
+    pub fn free_bytes(&self) -> io::Result<u64> {
+        let answer = rustix::fs::fstatvfs(&self.file)?;
+        Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+    }
+
     /// Opens a folder below.
     ///
     /// # Errors
@@ -116,18 +125,25 @@ impl Dir {
     /// # Errors
     /// `AlreadyExists`; `PermissionDenied` when another account put something else in its place meanwhile.
     pub fn make_dir(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Dir> {
+        let dir = self.make_dir_as_umask_says(name, mode & 0o700)?;
+        dir.chmod(mode)?;
+        Ok(dir)
+    }
+
+    /// Makes a folder with these permission bits less the umask's and opens it.
+    ///
+    /// # Errors
+    /// As [`Dir::make_dir`].
+    pub fn make_dir_as_umask_says(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Dir> {
         let name = name.as_ref();
         check_name(name)?;
-        rustix::fs::mkdirat(&self.file, name, Mode::from_raw_mode(mode & 0o700))?;
+        rustix::fs::mkdirat(&self.file, name, Mode::from_raw_mode(mode))?;
         let dir = self.subdir(name)?;
-        let data = dir.metadata()?;
         // A folder that was ours and is moved here in its place would show itself by what is in it.
-        let ours = data.uid() == caller() && data.mode() & 0o022 == 0 && dir.names()?.next().is_none();
-        if !ours {
+        if dir.metadata()?.uid() != caller() || dir.names()?.next().is_some() {
             let what = format!("{} was changed by another account while it was made", dir.path.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
-        dir.chmod(mode)?;
         Ok(dir)
     }
 
