@@ -93,13 +93,27 @@ impl Fresh {
     /// Those of fsync(2) and renameat(2). What had the name before is whole then.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.sync_all()?;
-        self.dir.rename(&self.temporary, &self.name)?;
-        self.placed = true;
+        self.place()?;
         // A folder that may not be listed cannot be synced either; the file is in its place.
         match self.dir.sync() {
             Err(error) if error.raw_os_error() != Some(rustix::io::Errno::BADF.raw_os_error()) => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Puts what was written in its place, without waiting for the disk: whole for everybody who looks, but a failure
+    /// of the power may leave nothing of it.
+    ///
+    /// # Errors
+    /// Those of renameat(2).
+    pub fn commit_unsynced(mut self) -> io::Result<()> {
+        self.place()
+    }
+
+    fn place(&mut self) -> io::Result<()> {
+        self.dir.rename(&self.temporary, &self.name)?;
+        self.placed = true;
+        Ok(())
     }
 }
 
