@@ -2,8 +2,8 @@
 //! small file and made durable by fdatasync, again and again, on a thread of its own. It tells what a commit to that
 //! file system takes now; it does not tell how many commits others make, nor what theirs take.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use weir_core::stats::CoarseHistogram;
+use weir_fs::Private;
 
 use crate::IoError;
-use crate::scratch::{self, Scratch};
+use crate::scratch;
 use crate::sys::clock::{now_ns, sleep_until_ns};
 
 /// From the start of one to the start of the next: five a second.
@@ -57,10 +58,9 @@ impl Canary {
     /// When no file can be made there.
     pub fn start(folder: &Path) -> Result<Canary, IoError> {
         scratch::remove_abandoned(folder);
-        let scratch = Scratch::create(folder, "canary")?;
-        let path = scratch.path().join("page");
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let file = made.map_err(|error| IoError::io("cannot create", &path, error))?;
+        let scratch = scratch::make(&scratch::open(folder)?, "canary")?;
+        let made = scratch.dir().create_new("page", 0o600);
+        let file = made.map_err(|error| IoError::io("cannot create a file in", scratch.path(), error))?;
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("weir-canary".to_string());
@@ -97,7 +97,7 @@ impl Drop for Canary {
 }
 
 /// The thread. The folder goes away with it.
-fn sing(shared: &Shared, file: &File, scratch: Scratch) {
+fn sing(shared: &Shared, file: &File, scratch: Private) {
     let mut next_ns = now_ns();
     while !shared.stop.load(Ordering::Relaxed) {
         let started_ns = now_ns();
@@ -154,9 +154,10 @@ mod tests {
     #[test]
     fn what_a_killed_one_left_goes_with_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let dead = folder.path().join(".weir-canary-dead");
-        std::fs::create_dir(&dead).unwrap();
-        std::fs::write(dead.join("lock"), "").unwrap();
+        let mut killed = scratch::make(&scratch::open(folder.path()).unwrap(), "canary").unwrap();
+        let dead = killed.path().to_path_buf();
+        killed.keep();
+        drop(killed);
         let canary = Canary::start(folder.path()).unwrap();
         assert!(!dead.exists());
         drop(canary);

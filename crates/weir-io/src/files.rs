@@ -3,17 +3,19 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 use weir_core::units::Bytes;
 use weir_core::workload::data;
 use weir_core::workload::rng::Rng;
 use weir_core::workload::spec::{Data, Job, Target};
+use weir_fs::{Access, Dir, Private};
 
 use crate::IoError;
 use crate::error::Fault;
-use crate::scratch::Scratch;
+use crate::place::{Place, make_room_for};
+use crate::scratch;
 use crate::stop::Stop;
 use crate::sys::arena::Arena;
 use crate::sys::file;
@@ -29,11 +31,11 @@ const SPARE_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Prepared {
     /// Files or device, in order.
-    pub paths: Vec<PathBuf>,
+    pub places: Vec<Place>,
     /// Bytes of each that the job uses.
     pub file_bytes: Vec<u64>,
     /// Removes what was made, when dropped.
-    pub scratch: Option<Scratch>,
+    pub scratch: Option<Private>,
 }
 
 /// Is told how far filling has come: bytes done, bytes in all.
@@ -42,22 +44,26 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 /// Finds or makes what a job runs on. Files that weir makes are written in full, so that no read hits a hole.
 pub fn prepare(job: &Job, stop: &Stop, progress: Progress<'_>) -> Result<Prepared, IoError> {
     match &job.target {
-        Target::Null { size } => Ok(Prepared { paths: Vec::new(), file_bytes: vec![size.0], scratch: None }),
+        Target::Null { size } => Ok(Prepared { places: Vec::new(), file_bytes: vec![size.0], scratch: None }),
         Target::File { path, size } | Target::Device { path, size } => existing(job, path, *size),
         Target::Files { dir, prefix, count, size, keep } => {
-            crate::scratch::remove_abandoned(dir);
-            let scratch = if *keep { None } else { Some(Scratch::create(dir, "bench")?) };
-            let folder = scratch.as_ref().map_or(dir.as_path(), |s| s.path());
-            let paths: Vec<PathBuf> = (0..*count).map(|i| folder.join(format!("{prefix}.{i}"))).collect();
-            fill_all(job, &paths, size.0, stop, progress)?;
-            Ok(Prepared { file_bytes: vec![size.0; paths.len()], paths, scratch })
+            scratch::remove_abandoned(dir);
+            make_room_for(*count as usize);
+            let dir = scratch::open(dir)?;
+            let scratch = if *keep { None } else { Some(scratch::make(&dir, "bench")?) };
+            let folder = scratch.as_ref().map_or(&dir, Private::dir);
+            let names = (0..*count).map(|i| format!("{prefix}.{i}"));
+            let files = names.map(|name| found_or_made(folder, &name)).collect::<Result<Vec<_>, _>>()?;
+            fill_all(job, folder, &files, size.0, stop, progress)?;
+            Ok(Prepared { file_bytes: vec![size.0; files.len()], places: files, scratch })
         }
     }
 }
 
 /// A file or device that is there already; never made longer or shorter.
 fn existing(job: &Job, path: &Path, size: Bytes) -> Result<Prepared, IoError> {
-    let opened = file::open(job, path)?;
+    let place = Place::named(path)?;
+    let opened = file::open(job, &place)?;
     let bytes = file::size_bytes(&opened, path)?;
     if bytes < size.0 {
         return Err(IoError::usage(format!(
@@ -77,44 +83,68 @@ fn existing(job: &Job, path: &Path, size: Bytes) -> Result<Prepared, IoError> {
         ))
         .hint("give a smaller --block, or a larger file"));
     }
-    Ok(Prepared { paths: vec![path.to_path_buf()], file_bytes: vec![used], scratch: None })
+    Ok(Prepared { places: vec![place], file_bytes: vec![used], scratch: None })
+}
+
+/// A file under a name that weir chose: nobody meant a link there, nor a file that has another name elsewhere.
+fn found_or_made(folder: &Dir, name: &str) -> Result<Place, IoError> {
+    let path = folder.path().join(name);
+    let found = match folder.open_file(name, Access::ReadWrite) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => folder.create_new(name, 0o600),
+        found => found,
+    };
+    let file = found.map_err(|error| {
+        let strange = matches!(error.raw_os_error(), Some(libc::ELOOP)) || error.raw_os_error().is_none();
+        let refused = fill_error("cannot create", &path, error);
+        if strange {
+            refused.hint("what has that name is no file that weir made: remove it, or choose another --dir")
+        } else {
+            refused
+        }
+    })?;
+    let names = file.metadata().map_err(|error| IoError::io("cannot examine", &path, error))?.nlink();
+    if names > 1 {
+        let what = format!("{} is a file that has {names} names, and would be written over", path.display());
+        return Err(IoError::environment(what).hint("remove it, or choose another --dir"));
+    }
+    Ok(Place::of(file, &path))
 }
 
 fn fill_all(
     job: &Job,
-    paths: &[PathBuf],
+    folder: &Dir,
+    files: &[Place],
     size: u64,
     stop: &Stop,
     progress: Progress<'_>,
 ) -> Result<(), IoError> {
-    let missing: Vec<(&PathBuf, u64)> = paths
+    let missing: Vec<(&Place, u64)> = files
         .iter()
-        .map(|path| (path, std::fs::metadata(path).map_or(0, |m| m.len())))
+        .map(|place| (place, place.held().metadata().map_or(0, |m| m.len())))
         .filter(|(_, len)| *len < size)
         .collect();
-    let total: u64 = missing.iter().map(|(_, len)| size - len).sum();
-    if let Some((path, _)) = missing.first() {
-        check_room(path, total)?;
+    let total = missing.iter().map(|(_, len)| size - len).fold(0_u64, u64::saturating_add);
+    if total > 0 {
+        check_room(folder, total)?;
     }
     let mut before = 0;
-    for (path, len) in missing {
+    for (place, len) in missing {
         let mut advance = |bytes: u64| progress(before + bytes, total);
-        fill(path, len, size, job.data, job.direct, stop, &mut advance)?;
+        fill(place, len, size, job.data, job.direct, stop, &mut advance)?;
         before += size - len;
     }
     Ok(())
 }
 
 /// Refuses to start what cannot fit.
-fn check_room(path: &Path, needed: u64) -> Result<(), IoError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+fn check_room(folder: &Dir, needed: u64) -> Result<(), IoError> {
     let free = free_bytes(folder)?;
-    if needed + SPARE_BYTES <= free {
+    if needed.saturating_add(SPARE_BYTES) <= free {
         return Ok(());
     }
     Err(IoError::environment(format!(
         "{} has {} free, and the files need {} more while {} stay free",
-        folder.display(),
+        folder.path().display(),
         Bytes(free),
         Bytes(needed),
         Bytes(SPARE_BYTES)
@@ -123,24 +153,16 @@ fn check_room(path: &Path, needed: u64) -> Result<(), IoError> {
 }
 
 /// Bytes that this user may still write on the file system of `folder`.
-pub fn free_bytes(folder: &Path) -> Result<u64, IoError> {
-    let name = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes())
-        .map_err(|_| IoError::usage(format!("{}: a path cannot hold a NUL", folder.display())))?;
-    // SAFETY: statvfs is plain numbers, for which zero is a valid value; the name is a C string.
-    let (status, answer) = unsafe {
-        let mut answer: libc::statvfs = std::mem::zeroed();
-        (libc::statvfs(name.as_ptr(), &mut answer), answer)
-    };
-    if status != 0 {
-        let error = io::Error::last_os_error();
-        return Err(IoError { fault: Fault::Environment, ..IoError::io("cannot examine", folder, error) });
-    }
-    Ok(answer.f_bavail * answer.f_frsize)
+pub fn free_bytes(folder: &Dir) -> Result<u64, IoError> {
+    folder.free_bytes().map_err(|error| IoError {
+        fault: Fault::Environment,
+        ..IoError::io("cannot examine", folder.path(), error)
+    })
 }
 
 /// Writes a file from `from` up to `size`, with data that the device cannot take a short cut on.
 pub fn fill(
-    path: &Path,
+    place: &Place,
     from: u64,
     size: u64,
     data: Data,
@@ -148,12 +170,12 @@ pub fn fill(
     stop: &Stop,
     advance: &mut dyn FnMut(u64),
 ) -> Result<(), IoError> {
-    let failed = |what: &str, error: io::Error| fill_error(what, path, error);
+    let failed = |what: &str, error: io::Error| fill_error(what, place.path(), error);
     let mut arena = Arena::new(1, CHUNK).map_err(|e| failed("no memory to fill", e))?;
     let mut rng = Rng::new(size ^ from, 0x6669_6c6c);
     data::prepare(arena.slice_mut(0, CHUNK), data, &mut rng);
     let aligned = from.is_multiple_of(CHUNK as u64) && size.is_multiple_of(4096);
-    let file = open_to_fill(path, direct && aligned).map_err(|e| failed("cannot create", e))?;
+    let file = open_to_fill(place, direct && aligned).map_err(|e| failed("cannot open", e))?;
     let (mut at, mut written_out) = (from, from);
     while at < size {
         if stop.requested().is_some() {
@@ -184,16 +206,13 @@ fn fill_error(what: &str, path: &Path, error: io::Error) -> IoError {
 }
 
 /// Opens with O_DIRECT where that works, so that filling does not push other data out of the page cache.
-fn open_to_fill(path: &Path, direct: bool) -> io::Result<File> {
-    let plain = || {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        options
-    };
-    if direct && let Ok(file) = plain().custom_flags(libc::O_DIRECT).open(path) {
+fn open_to_fill(place: &Place, direct: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if direct && let Ok(file) = place.open(options.clone().custom_flags(libc::O_DIRECT)) {
         return Ok(file);
     }
-    plain().open(path)
+    place.open(&options)
 }
 
 /// Starts write-out of a range and waits for the range before it: at most two ranges are dirty at once.
@@ -231,8 +250,8 @@ mod tests {
             prepare(&job(dir.path(), 3 << 20, false), &Stop::default(), &mut |done, all| last = (done, all))
                 .unwrap();
         assert_eq!(last, (6 << 20, 6 << 20));
-        for path in &prepared.paths {
-            let content = std::fs::read(path).unwrap();
+        for place in &prepared.places {
+            let content = std::fs::read(place.path()).unwrap();
             assert_eq!(content.len(), 3 << 20);
             let zeros = content.iter().filter(|b| **b == 0).count();
             assert!(zeros < content.len() / 100, "{zeros} zero bytes: not random data");
@@ -258,5 +277,21 @@ mod tests {
         assert_eq!(error.fault, Fault::Environment);
         assert!(error.to_string().contains("free"), "{error}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn names_that_weir_chooses_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = tempfile::tempdir().unwrap();
+        let precious = victim.path().join("precious");
+        std::fs::write(&precious, "mine").unwrap();
+        let spec = job(dir.path(), 1 << 20, true);
+        let run = || prepare(&spec, &Stop::default(), &mut |_, _| {});
+        std::os::unix::fs::symlink(&precious, dir.path().join("t.1")).unwrap();
+        assert!(run().unwrap_err().hint.unwrap().contains("no file that weir made"));
+        std::fs::remove_file(dir.path().join("t.1")).unwrap();
+        std::fs::hard_link(&precious, dir.path().join("t.1")).unwrap();
+        assert!(run().unwrap_err().to_string().contains("2 names"));
+        assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -16,11 +16,13 @@ use weir_core::units::Bytes;
 use weir_core::workload::data;
 use weir_core::workload::rng::Rng;
 use weir_core::workload::spec::Data;
+use weir_fs::{Dir, Private};
 
 use crate::IoError;
 use crate::error::Fault;
 use crate::files::free_bytes;
-use crate::scratch::Scratch;
+use crate::place::Place;
+use crate::scratch;
 use crate::sys::clock::{now_ns, sleep_until_ns};
 
 /// Most that a flood takes where no size is given; never more than half of what is free.
@@ -120,14 +122,21 @@ pub struct Flood {
     writers: Vec<JoinHandle<()>>,
     watcher: Option<JoinHandle<()>>,
     start_ns: u64,
-    scratch: Option<Scratch>,
+    scratch: Option<Private>,
 }
 
 impl Flood {
-    /// Starts the writers. Refuses when the file system has not the room.
-    pub fn start(mut spec: FloodSpec) -> Result<Flood, IoError> {
-        crate::scratch::remove_abandoned(&spec.dir);
-        let free = free_bytes(&spec.dir)?;
+    /// Starts the writers in a folder of their own in the one that the spec names. Refuses when the file system has not
+    /// the room.
+    pub fn start(spec: FloodSpec) -> Result<Flood, IoError> {
+        scratch::remove_abandoned(&spec.dir);
+        let dir = scratch::open(&spec.dir)?;
+        Flood::start_in(&dir, spec)
+    }
+
+    /// The same in an open folder, whatever the spec names.
+    pub fn start_in(dir: &Dir, mut spec: FloodSpec) -> Result<Flood, IoError> {
+        let free = free_bytes(dir)?;
         if spec.size.0 == 0 {
             spec.size = Bytes((free / 2).min(SIZE_DEFAULT_BYTES));
         }
@@ -136,13 +145,13 @@ impl Flood {
             return Err(IoError::environment(format!(
                 "the flood needs {} in {}, where {} is free",
                 Bytes(needed),
-                spec.dir.display(),
+                dir.path().display(),
                 Bytes(free)
             ))
             .hint("give it less: --flood dd:size=2G"));
         }
-        let scratch = Scratch::create(&spec.dir, "flood")?;
-        let source = if spec.copies { Some(write_source(scratch.path())?) } else { None };
+        let scratch = scratch::make(dir, "flood")?;
+        let source = if spec.copies { Some(write_source(scratch.dir())?) } else { None };
         let mut flood = Flood {
             shared: Arc::new(Shared {
                 halt: AtomicBool::new(false),
@@ -162,13 +171,14 @@ impl Flood {
 
     fn spawn(&mut self, source: Option<Arc<File>>) -> Result<(), IoError> {
         let cannot = |e: io::Error| IoError::environment(format!("cannot start the flood: {e}"));
-        let folder = self.scratch.as_ref().map(|s| s.path().to_path_buf()).unwrap_or_default();
+        let Some(folder) = self.scratch.as_ref().map(Private::dir) else { return Ok(()) };
         for index in 0..self.shared.spec.writers {
-            let path = folder.join(format!("flood.{index}"));
-            let file =
-                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(|e| {
-                    IoError { fault: Fault::Environment, ..IoError::io("cannot create", &path, e) }
-                })?;
+            let name = format!("flood.{index}");
+            let path = folder.path().join(&name);
+            let file = folder.create_new(&name, 0o600).map_err(|e| IoError {
+                fault: Fault::Environment,
+                ..IoError::io("cannot create", &path, e)
+            })?;
             let (shared, source) = (self.shared.clone(), source.clone());
             let body = move || {
                 if let Err(error) = write_round_and_round(&shared, &file, source.as_deref(), index) {
@@ -229,11 +239,14 @@ impl Drop for Flood {
 }
 
 /// A file of random data for `cp` to read from, in the page cache as a just-made dump would be.
-fn write_source(folder: &Path) -> Result<Arc<File>, IoError> {
-    let path = folder.join("source");
+fn write_source(folder: &Dir) -> Result<Arc<File>, IoError> {
+    let path = folder.path().join("source");
+    let file = folder.create_new("source", 0o600).map_err(|e| IoError::io("cannot create", &path, e))?;
+    let place = Place::of(file, &path);
     let stop = crate::stop::Stop::default();
-    crate::files::fill(&path, 0, SOURCE_BYTES, Data::Random, false, &stop, &mut |_| {})?;
-    File::open(&path).map(Arc::new).map_err(|e| IoError::io("cannot open", &path, e))
+    crate::files::fill(&place, 0, SOURCE_BYTES, Data::Random, false, &stop, &mut |_| {})?;
+    let opened = place.open(OpenOptions::new().read(true));
+    opened.map(Arc::new).map_err(|e| IoError::io("cannot open", &path, e))
 }
 
 /// Writes a file from end to end, and again from its beginning, until told to stop.

@@ -6,6 +6,7 @@ pub mod engine;
 pub mod error;
 pub mod files;
 pub mod flood;
+pub mod place;
 mod recorder;
 pub mod runner;
 pub mod scratch;

@@ -13,6 +13,7 @@ use weir_core::workload::{Op, OpKind, OpSource, Then};
 
 use crate::content::Content;
 use crate::engine::{Action, Done, Engine, Step, Wait};
+use crate::place::Place;
 use crate::recorder::ThreadCounters;
 use crate::stop::Stop;
 use crate::sys::arena::Arena;
@@ -34,8 +35,8 @@ pub struct Shared {
     pub failure: Mutex<Option<String>>,
     /// Asked for from outside.
     pub stop: Stop,
-    /// Names of the files, for messages.
-    pub paths: Vec<std::path::PathBuf>,
+    /// The files, whose paths messages name.
+    pub places: Vec<Place>,
     /// Sizes of the files in bytes.
     pub file_bytes: Vec<u64>,
 }
@@ -368,8 +369,12 @@ impl<'a, E: Engine> Worker<'a, E> {
     }
 
     fn describe_failure(&self, op: &Op, result: i32, step_is_sync: bool) -> String {
-        let path =
-            self.shared.paths.get(op.file as usize).map(|p| p.display().to_string()).unwrap_or_default();
+        let path = self
+            .shared
+            .places
+            .get(op.file as usize)
+            .map(|p| p.path().display().to_string())
+            .unwrap_or_default();
         let what = match op.kind {
             _ if step_is_sync => "sync",
             OpKind::Read => "read",

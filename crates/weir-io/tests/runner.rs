@@ -10,6 +10,7 @@ use weir_core::workload::spec::{
     Arrival, BlockSize, EngineKind, OpenSync, Rate, SyncMode, SyncPolicy, Target,
 };
 use weir_core::workload::stream::{JobStream, Layout};
+use weir_io::place::Place;
 use weir_io::runner::{JobPlan, Observer, RunOptions, Silent, Stop, Tick, run};
 
 const BLOCKS: u64 = 64;
@@ -46,8 +47,8 @@ fn job(engine: EngineKind, path: &Path) -> Job {
 fn plan(job: Job, path: &Path) -> JobPlan {
     let layout = Layout { file_bytes: vec![4096 * BLOCKS] };
     let source = Box::new(JobStream::new(&job, &layout).unwrap());
-    let paths = if job.engine == EngineKind::Null { Vec::new() } else { vec![path.to_path_buf()] };
-    JobPlan { job, source, paths }
+    let places = if job.engine == EngineKind::Null { Vec::new() } else { vec![Place::named(path).unwrap()] };
+    JobPlan { job, source, places }
 }
 
 fn run_one(job: Job, path: &Path, observer: &mut dyn Observer) -> JobRecord {

@@ -2,10 +2,12 @@
 //! place, so that a kill at any moment leaves either the whole record or none.
 
 use std::env;
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -13,16 +15,22 @@ use jiff::Timestamp;
 use weir_core::control::{History, history};
 use weir_core::result::Record;
 use weir_core::result::record::SCHEMA;
+use weir_fs::Dir;
 
 use crate::failure::{Lacking, Usage};
 
 /// Ending of the file beside a record to which a guard adds its history.
 pub const SECONDS: &str = "seconds";
+/// Permission bits of records, less the umask's.
+const MODE: u32 = 0o644;
+/// The longest record that is read: what a guard keeps is ten times shorter.
+const LONGEST_BYTES: u64 = 512 << 20;
 
-/// A folder of records.
+/// A folder of records. Root may keep its records in a folder of a user's, so all is done from the open folder.
 pub struct Store {
-    /// The folder.
+    /// Its path, for messages and names.
     pub dir: PathBuf,
+    folder: Dir,
 }
 
 /// One file of the store.
@@ -51,13 +59,12 @@ impl Store {
 
     /// The store in a given folder.
     pub fn at(dir: PathBuf) -> anyhow::Result<Store> {
-        create_owned(&dir).map_err(|error| Lacking {
+        let folder = create_owned(&dir).map_err(|error| Lacking {
             what: format!("cannot make the store of runs {}: {error}", dir.display()),
             hint: Some("set WEIR_STORE to a folder you may write to".to_string()),
         })?;
-        let store = Store { dir };
-        store.remove_leftovers();
-        Ok(store)
+        folder.remove_leftovers();
+        Ok(Store { dir, folder })
     }
 
     /// Where the record of that name lies, or will.
@@ -77,27 +84,41 @@ impl Store {
     }
 
     fn write(&self, path: &Path, text: &[u8]) -> io::Result<()> {
-        let temporary = self.dir.join(temporary_name(path, std::process::id()));
-        let written = self.write_and_rename(&temporary, path, text);
-        if written.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        written
+        let mut fresh = self.folder.beside(name_of(path)?, MODE)?;
+        fresh.write_all(text)?;
+        own_like(fresh.file(), &self.folder);
+        fresh.commit()
     }
 
-    fn write_and_rename(&self, temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
-        let mut file = File::create(temporary)?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        own_like(temporary, &self.dir);
-        fs::rename(temporary, path)?;
-        File::open(&self.dir)?.sync_all()
+    /// Makes a file of the store that is not there yet, to be written from its start.
+    pub fn create(&self, path: &Path) -> io::Result<File> {
+        let file = self.folder.create_new(name_of(path)?, MODE)?;
+        own_like(&file, &self.folder);
+        Ok(file)
+    }
+
+    /// Removes a file of the store.
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        self.folder.remove_file(name_of(path)?)
+    }
+
+    /// Reads a file: of the store, or of any other place that the user named.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if path.parent() == Some(self.dir.as_path()) {
+            return self.folder.read(name_of(path)?, LONGEST_BYTES);
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(LONGEST_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LONGEST_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than any record"));
+        }
+        Ok(bytes)
     }
 
     /// Reads a record. Refuses one that a newer weir wrote in another schema.
     pub fn load(&self, path: &Path) -> anyhow::Result<Record> {
-        let text = fs::read(path).with_context(|| format!("cannot read the record {}", path.display()))?;
-        parse(&text, path).map_err(|why| {
+        let text = self.read(path).with_context(|| format!("cannot read the record {}", path.display()))?;
+        self.parse(&text, path).map_err(|why| {
             let what = format!("cannot use the record {}: {why}", path.display());
             Lacking { what, hint: None }.into()
         })
@@ -107,8 +128,8 @@ impl Store {
     pub fn list(&self) -> anyhow::Result<Vec<Entry>> {
         let entries = self.ids()?.into_iter().map(|id| {
             let path = self.path_of(&id);
-            let record =
-                fs::read(&path).map_err(|error| error.to_string()).and_then(|text| parse(&text, &path));
+            let text = self.read(&path).map_err(|error| error.to_string());
+            let record = text.and_then(|text| self.parse(&text, &path));
             Entry { id, record }
         });
         Ok(entries.collect())
@@ -153,21 +174,35 @@ impl Store {
         Ok(ids)
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
+    /// Names of all files of the store.
+    pub fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.dir)? {
-            names.extend(entry?.file_name().into_string());
+        for name in self.folder.names()? {
+            names.extend(name?.into_string());
         }
         Ok(names)
     }
 
-    /// Removes temporary files whose writers live no more. Failing to is no reason not to measure.
-    fn remove_leftovers(&self) {
-        for name in self.names().unwrap_or_default() {
-            if writer_of(&name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-                let _ = fs::remove_file(self.dir.join(name));
-            }
+    fn parse(&self, text: &[u8], path: &Path) -> Result<Record, String> {
+        #[derive(serde::Deserialize)]
+        struct Version {
+            schema: String,
         }
+        let version: Version =
+            serde_json::from_slice(text).map_err(|error| format!("not a record: {error}"))?;
+        if version.schema != SCHEMA {
+            return Err(format!("its schema is {}, this weir reads {SCHEMA}", version.schema));
+        }
+        let mut record: Record = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
+        if record.kind == history::KIND
+            && let Ok(additions) = self.read(&path.with_extension(SECONDS))
+        {
+            let damaged = |error: serde_json::Error| format!("damaged: {error}");
+            let mut whole: History = weir_core::json::typed(&record.extra.take()).map_err(damaged)?;
+            whole.take_in(&String::from_utf8_lossy(&additions));
+            record.extra = serde_json::to_value(&whole).map_err(damaged)?;
+        }
+        Ok(record)
     }
 }
 
@@ -194,37 +229,60 @@ pub fn state_dir() -> Option<PathBuf> {
     Some(state?.join("weir"))
 }
 
-/// Makes a folder and its parents, owned by whoever owns the first folder above that was there: root measuring from
-/// a user's home leaves the user records that the user can remove.
-fn create_owned(dir: &Path) -> io::Result<()> {
-    let mut missing: Vec<&Path> =
-        dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
-    fs::create_dir_all(dir)?;
-    while let Some(made) = missing.pop() {
-        if let Some(parent) = made.parent().filter(|p| !p.as_os_str().is_empty()) {
-            own_like(made, parent);
-        }
+/// Opens a folder, and makes it and its parents where they are missing, owned by whoever owns the first folder above
+/// that was there: root measuring from a user's home leaves the user records that the user can remove.
+fn create_owned(path: &Path) -> io::Result<Dir> {
+    match Dir::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
     }
-    Ok(())
+    let there = path.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
+    let there = there.unwrap_or(Path::new("/"));
+    let mut folder = Dir::open(there)?;
+    for part in path.strip_prefix(there).unwrap_or(path) {
+        let made = match folder.make_dir_as_umask_says(part, 0o777) {
+            // By another weir at the same time.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => folder.subdir(part)?,
+            made => {
+                let made = made?;
+                own_like(&made, &folder);
+                made
+            }
+        };
+        folder = made;
+    }
+    Ok(folder)
 }
 
-/// Gives a file to the owner of a folder. Only root can and needs to; a failure changes nothing that matters.
-pub fn own_like(path: &Path, folder: &Path) {
-    if let (Ok(mine), Ok(owner)) = (fs::metadata(path), fs::metadata(folder))
+/// Gives an open file or folder to the owner of a folder. Only root can and needs to; a failure changes nothing that
+/// matters.
+fn own_like(what: &(impl AsFd + Owned), folder: &Dir) {
+    if let (Ok(mine), Ok(owner)) = (what.data(), folder.metadata())
         && mine.uid() != owner.uid()
     {
-        let _ = std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid()));
+        let _ = fchown(what, Some(owner.uid()), Some(owner.gid()));
     }
 }
 
-fn temporary_name(path: &Path, pid: u32) -> String {
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    format!(".{name}.{pid}.tmp")
+trait Owned {
+    fn data(&self) -> io::Result<Metadata>;
 }
 
-/// The process that writes a temporary file of the store; `None` for any other file.
-fn writer_of(name: &str) -> Option<u32> {
-    name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once(".json.")?.1.parse().ok()
+impl Owned for File {
+    fn data(&self) -> io::Result<Metadata> {
+        self.metadata()
+    }
+}
+
+impl Owned for Dir {
+    fn data(&self) -> io::Result<Metadata> {
+        self.metadata()
+    }
+}
+
+/// The last part of a path.
+fn name_of(path: &Path) -> io::Result<&OsStr> {
+    path.file_name().ok_or_else(|| io::Error::other("it names no file"))
 }
 
 /// `last` is 0 back, `last~2` is 2.
@@ -239,29 +297,10 @@ fn is_suffix(id: &str, text: &str) -> bool {
     id.rsplit_once('-').is_some_and(|(_, suffix)| suffix == text)
 }
 
-fn parse(text: &[u8], path: &Path) -> Result<Record, String> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        schema: String,
-    }
-    let version: Version = serde_json::from_slice(text).map_err(|error| format!("not a record: {error}"))?;
-    if version.schema != SCHEMA {
-        return Err(format!("its schema is {}, this weir reads {SCHEMA}", version.schema));
-    }
-    let mut record: Record = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
-    if record.kind == history::KIND
-        && let Ok(additions) = fs::read(path.with_extension(SECONDS))
-    {
-        let damaged = |error: serde_json::Error| format!("damaged: {error}");
-        let mut whole: History = weir_core::json::typed(&record.extra.take()).map_err(damaged)?;
-        whole.take_in(&String::from_utf8_lossy(&additions));
-        record.extra = serde_json::to_value(&whole).map_err(damaged)?;
-    }
-    Ok(record)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn record(id: &str) -> Record {
@@ -319,8 +358,9 @@ mod tests {
     #[test]
     fn leftovers_of_the_dead_go_and_unreadable_records_stay_visible() {
         let (_dir, store) = store_with(&["1-aaaa"]);
-        let dead = store.dir.join(".2-bbbb.json.4194305.tmp");
-        let alive = store.dir.join(temporary_name(Path::new("3-cccc.json"), std::process::id()));
+        let random = "0123456789abcdef0123456789abcdef";
+        let dead = store.dir.join(format!(".2-bbbb.json.4194305.{random}.tmp"));
+        let alive = store.dir.join(format!(".3-cccc.json.{}.{random}.tmp", std::process::id()));
         for file in [&dead, &alive] {
             fs::write(file, "{\"schema\":").unwrap();
         }

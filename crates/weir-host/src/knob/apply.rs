@@ -9,7 +9,7 @@ use super::dirty::{self, Descent};
 use super::entry::{Entry, State, Term, Written, after};
 use super::error::{check_writable, refused};
 use super::guardian::{Guardian, say};
-use super::journal::Journal;
+use super::journal::{Journal, Sync};
 use super::place::Place;
 use super::{Hold, KnobError, order, read, restore};
 use crate::host::Host;
@@ -126,7 +126,7 @@ impl Journal {
         };
         if !work.changes.is_empty() {
             let entry = || Ok(Entry::new(&host.tree, hold, work.written(host)?)?);
-            let (file, entry) = self.enter(host, &work.knobs(), patience, entry)?;
+            let (file, entry) = self.enter(host, &work.knobs(), patience, Sync::Waits, entry)?;
             applied.guard(file, entry)?;
         }
         match applied.write_all(&work) {
@@ -206,7 +206,7 @@ impl Applied {
             entry.hold = Term::UntilConfirmed { deadline_ns: after(deadline) };
         }
         let _lock = self.journal.lock().map_err(KnobError::Journal)?;
-        self.journal.rewrite(file, entry).map_err(KnobError::Journal)
+        self.journal.rewrite(file, entry, Sync::Waits).map_err(KnobError::Journal)
     }
 
     /// After a failure: the way back, and the cause with what did not come back, if anything did not.

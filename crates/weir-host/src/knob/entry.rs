@@ -133,7 +133,7 @@ impl Entry {
     /// # Errors
     /// When it is cut off, altered, or none of weir's.
     pub fn parse(text: &[u8], path: &Path) -> Result<Entry, KnobError> {
-        let damaged = |why: String| KnobError::Damaged { file: path.to_path_buf(), why };
+        let damaged = |why: String| KnobError::Damaged { file: path.to_path_buf(), why, aside: None };
         let entry: Entry = serde_json::from_slice(text)
             .map_err(|error| damaged(format!("cut off, or no entry of weir's journal ({error})")))?;
         let is_sound = match entry.schema.as_str() {
@@ -159,12 +159,16 @@ impl Entry {
 
     /// Whether the process that made the change still runs: the same id with another start is another process.
     pub fn is_alive(&self, tree: &Tree) -> bool {
-        self.is_of_this_boot(tree)
+        !self.is_of_another_boot(tree).unwrap_or(false)
             && started_ticks(tree, self.pid).is_ok_and(|ticks| ticks == self.pid_started_ticks)
     }
 
-    pub fn is_of_this_boot(&self, tree: &Tree) -> bool {
-        boot_id(tree).is_ok_and(|boot| boot == self.boot_id)
+    /// Whether it is void.
+    ///
+    /// # Errors
+    /// When the kernel does not say which boot this is. Then nothing is known, and nothing may be thrown away.
+    pub fn is_of_another_boot(&self, tree: &Tree) -> Result<bool, HostError> {
+        Ok(boot_id(tree)? != self.boot_id)
     }
 
     /// Whether nobody answers for it any more, so that whoever sees it leads it back. `owner_alive` tells of the
@@ -200,6 +204,15 @@ pub(super) fn boot_clock_ns() -> u64 {
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Whether the process that made an entry still runs, as far as the name of its file tells: `PID-START.N.json`.
+pub(super) fn maker_lives(tree: &Tree, file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let maker = name.split_once('.').and_then(|(maker, _)| maker.split_once('-'));
+    let Some((pid, start)) = maker else { return false };
+    let (Ok(pid), Ok(start)) = (pid.parse(), start.parse::<u64>()) else { return false };
+    started_ticks(tree, pid).is_ok_and(|ticks| ticks == start)
 }
 
 /// A name for this boot.

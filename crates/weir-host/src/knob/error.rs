@@ -67,6 +67,8 @@ pub enum KnobError {
         file: PathBuf,
         /// What is wrong with it.
         why: String,
+        /// Where it was put, so that it blocks nobody.
+        aside: Option<PathBuf>,
     },
     /// Not everything could be led back; the journal keeps the entry.
     #[error("not led back: {}", failed.join("; "))]
@@ -98,6 +100,10 @@ impl KnobError {
                 Some(format!("the kernel rounds or bounds it here: {reads} is what it would keep"))
             }
             KnobError::Journal(HostError::Io { error, .. }) => hint_on_journal(error),
+            KnobError::Damaged { aside: Some(aside), .. } => Some(format!(
+                "check the settings by hand (`weir knobs list`); the file is now {}",
+                aside.display()
+            )),
             KnobError::Damaged { file, .. } => Some(format!(
                 "check the settings by hand (`weir knobs list`), then remove {}",
                 file.display()

@@ -151,10 +151,14 @@ fn duty(entry: &Entry, owner_ended: bool, hangs: bool, now_ns: u64) -> Duty {
 fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<Vec<String>, KnobError> {
     let (mut owner_ended, mut silence, mut known) = (false, Silence::default(), None);
     loop {
-        let is_lost = || !journal.folder().exists();
+        let mut is_lost = !journal.folder().exists();
         let entry = match (journal.read(file), known.take()) {
+            (Err(KnobError::Damaged { .. }), Some(entry)) => {
+                is_lost = true;
+                entry
+            }
             // Somebody removed the whole journal, without a look at what was in force by it.
-            (Err(KnobError::Host(error)), Some(entry)) if error.is_absent() && is_lost() => entry,
+            (Err(KnobError::Host(error)), Some(entry)) if error.is_absent() && is_lost => entry,
             (Err(KnobError::Host(error)), _) if error.is_absent() => return Ok(Vec::new()),
             (entry, _) => entry?,
         };
@@ -164,7 +168,7 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
         let hangs = !owner_ended && entry.silence_ns.is_some_and(|most_ns| silence.is_beyond(most_ns));
         match duty(&entry, owner_ended, hangs, boot_clock_ns()) {
             Duty::Done => return Ok(Vec::new()),
-            Duty::LeadBack if is_lost() => return restore::with_lock(host, journal, file, entry),
+            Duty::LeadBack if is_lost => return restore::with_lock(host, journal, file, entry),
             Duty::LeadBack => {
                 let is_due = |entry: &Entry| {
                     entry.since_ns == since_ns

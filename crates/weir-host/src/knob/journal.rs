@@ -1,21 +1,38 @@
 //! The journal: a folder with one file for each change in force.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use weir_core::knob::KnobName;
+use weir_fs::{Access, Dir};
 
-use super::entry::{Entry, Term, boot_clock_ns};
+use super::entry::{self, Entry, Term, boot_clock_ns};
+use super::guardian::say;
 use super::{KnobError, restore};
 use crate::error::HostError;
 use crate::host::Host;
 
-/// A folder of changes in force.
+/// The longest file of a journal: hundreds of knobs.
+const LONGEST_BYTES: u64 = 1 << 20;
+
+/// Whether a write waits for the disk. Every entry is void after another boot, and what a process has written outlives
+/// the process, so a sync keeps nothing but garbage out of the journal after a failure of the power; and it may wait for
+/// whoever floods the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sync {
+    /// It does, where nobody waits for more than a command.
+    Waits,
+    /// It does not: in a guard's loop, which is there for the flood.
+    Not,
+}
+
+/// A folder of changes in force. It is root's, or the caller's, alone: what stands in it is written to the kernel.
 #[derive(Debug, Clone)]
 pub struct Journal {
     folder: PathBuf,
@@ -45,6 +62,7 @@ impl Journal {
         host: &Host,
         knobs: &[KnobName],
         patience: Duration,
+        sync: Sync,
         entry: impl Fn() -> Result<Entry, KnobError>,
     ) -> Result<(PathBuf, Entry), KnobError> {
         const POLL: Duration = Duration::from_millis(100);
@@ -57,7 +75,7 @@ impl Journal {
                     self.sweep();
                     let entry = entry()?;
                     let file = self.new_file(&entry);
-                    self.write(&file, &entry).map_err(KnobError::Journal)?;
+                    self.rewrite(&file, &entry, sync).map_err(KnobError::Journal)?;
                     return Ok((file, entry));
                 }
                 Some(held) if Instant::now() >= until => return Err(held),
@@ -71,12 +89,17 @@ impl Journal {
     /// values are not what was there before. With the lock held.
     fn in_other_hands(&self, host: &Host, knobs: &[KnobName]) -> Result<Option<KnobError>, KnobError> {
         for file in self.files() {
-            let other = match self.read(&file) {
+            let other = match self.read_or_set_aside(host, &file) {
                 Err(KnobError::Host(error)) if error.is_absent() => continue,
+                // It must not keep everybody from their knobs for ever.
+                Err(error @ KnobError::Damaged { aside: Some(_), .. }) => {
+                    say(&format!("weir: warning: {error}; {}", error.hint().unwrap_or_default()));
+                    continue;
+                }
                 other => other?,
             };
             let Some(shared) = other.changes.iter().find(|c| knobs.contains(&c.knob)) else { continue };
-            if !other.is_of_this_boot(&host.tree)
+            if other.is_of_another_boot(&host.tree)?
                 || other.is_stale(other.is_alive(&host.tree), boot_clock_ns())
             {
                 restore::with_lock(host, self, &file, other)?;
@@ -97,24 +120,29 @@ impl Journal {
         !self.files().iter().filter_map(|file| self.read(file).ok()).any(|other| shares(&other))
     }
 
-    /// Drafts of processes that were killed while they wrote: with the lock held, nobody is at them any more.
+    /// Drafts of processes that were killed while they wrote.
     fn sweep(&self) {
-        for draft in self.with_ending("draft") {
-            let _ = fs::remove_file(draft);
+        if let Ok(dir) = self.dir() {
+            dir.remove_leftovers();
         }
     }
 
     fn make_folder(&self) -> Result<(), HostError> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.map_err(|error| HostError::io(&self.folder, error))
+        made.map_err(|error| HostError::io(&self.folder, error))?;
+        self.dir().map(drop)
+    }
+
+    /// The open folder. Another account that could write to it could have anything written to the kernel.
+    fn dir(&self) -> Result<Dir, HostError> {
+        Dir::open_trusted(&self.folder).map_err(|error| HostError::io(&self.folder, error))
     }
 
     /// Only one process at a time looks at the journal and writes to it, or restores from it.
     pub(super) fn lock(&self) -> Result<File, HostError> {
         let path = self.folder.join("lock");
         let failed = |error| HostError::io(&path, error);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.map_err(failed)?;
+        let file = self.dir()?.open_or_create("lock", Access::ReadWrite, 0o600).map_err(failed)?;
         // SAFETY: the descriptor is open for as long as `file` lives, and flock touches no memory of ours.
         while unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 {
             let error = io::Error::last_os_error();
@@ -130,54 +158,73 @@ impl Journal {
         (0..).map(name).find(|candidate| !candidate.exists()).unwrap_or_else(|| name(0))
     }
 
-    /// A new entry: after this returns it is there whole, whatever happens.
-    fn write(&self, file: &Path, entry: &Entry) -> Result<(), HostError> {
-        self.rewrite(file, entry)?;
-        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| HostError::io(file, error))
-    }
-
-    /// Written under another name, fsynced and renamed: the file is whole at every moment. Whether the old or the new
-    /// one is there after a power failure does not matter, since another boot voids both.
-    pub(super) fn rewrite(&self, file: &Path, entry: &Entry) -> Result<(), HostError> {
-        let draft = file.with_extension("draft");
+    /// Written under another name and renamed: the file is whole at every moment, whatever ends this process.
+    pub(super) fn rewrite(&self, file: &Path, entry: &Entry, sync: Sync) -> Result<(), HostError> {
+        let dir = self.dir()?;
         let written = || -> io::Result<()> {
-            let mut out =
-                OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft)?;
-            out.write_all(&entry.text()?)?;
-            out.sync_all()?;
-            fs::rename(&draft, file)
+            let mut fresh = dir.beside(name_of(file), 0o600)?;
+            fresh.write_all(&entry.text()?)?;
+            match sync {
+                Sync::Waits => fresh.commit(),
+                Sync::Not => fresh.commit_unsynced(),
+            }
         };
-        written().map_err(|error| {
-            // Room may be what was lacking.
-            let _ = fs::remove_file(&draft);
-            HostError::io(file, error)
-        })
+        written().map_err(|error| HostError::io(file, error))
     }
 
-    /// Takes an entry out. Not fsynced, for the same reason: a sync would wait for whoever floods the disk.
+    /// Takes an entry out. Not synced: that would wait for whoever floods the disk, and another boot voids it.
     pub(super) fn remove(&self, file: &Path) -> Result<(), HostError> {
-        match fs::remove_file(file) {
+        let removed = match self.dir() {
+            Err(error) if error.is_absent() => return Ok(()),
+            dir => dir?.remove_file(name_of(file)),
+        };
+        match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(HostError::io(file, error)),
             _ => Ok(()),
         }
     }
 
     pub(super) fn read(&self, file: &Path) -> Result<Entry, KnobError> {
-        let text = fs::read(file).map_err(|error| HostError::io(file, error))?;
+        let text = self.dir()?.read(name_of(file), LONGEST_BYTES).map_err(|error| {
+            let strange = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge);
+            if strange || error.raw_os_error() == Some(libc::ELOOP) {
+                return KnobError::Damaged { file: file.to_path_buf(), why: error.to_string(), aside: None };
+            }
+            HostError::io(file, error).into()
+        })?;
         Entry::parse(&text, file)
+    }
+
+    /// Reads an entry. One that is damaged is put aside under another name, where it blocks nobody, unless the process
+    /// that made it still runs: that leads its values back itself. With the lock held.
+    pub(super) fn read_or_set_aside(&self, host: &Host, file: &Path) -> Result<Entry, KnobError> {
+        match self.read(file) {
+            Err(KnobError::Damaged { file, why, aside: None }) if !entry::maker_lives(&host.tree, &file) => {
+                let aside = self.set_aside(&file)?;
+                Err(KnobError::Damaged { file, why, aside: Some(aside) })
+            }
+            other => other,
+        }
+    }
+
+    fn set_aside(&self, file: &Path) -> Result<PathBuf, HostError> {
+        let mut name = name_of(file).to_os_string();
+        let id = weir_fs::unguessable().map_err(|error| HostError::io(file, error))?;
+        name.push(OsString::from(format!(".{}.damaged", &id[..8])));
+        self.dir()?.rename(name_of(file), &name).map_err(|error| HostError::io(file, error))?;
+        Ok(self.folder.join(name))
     }
 
     /// The entries' files, sorted by name.
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        self.with_ending("json")
-    }
-
-    fn with_ending(&self, ending: &str) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == ending));
+        let names = self.dir().ok().and_then(|dir| dir.names().ok()).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = names.map(|name| self.folder.join(name)).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
         files.sort();
         files
     }
+}
+
+fn name_of(file: &Path) -> &OsStr {
+    file.file_name().unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_core::knob::{Scope, Setting, Value};
 
 use super::entry::{Entry, State, Written};
-use super::journal::Journal;
+use super::journal::{Journal, Sync};
 use super::{KnobError, apply, dirty, order, read};
 use crate::host::Host;
 
@@ -25,7 +25,7 @@ pub(super) fn from_file(
         Err(error) if error.is_absent() => return Ok(Vec::new()),
         lock => lock?,
     };
-    match journal.read(file) {
+    match journal.read_or_set_aside(host, file) {
         Err(KnobError::Host(error)) if error.is_absent() => Ok(Vec::new()),
         Ok(entry) if !due(&entry) => Ok(Vec::new()),
         entry => with_lock(host, journal, file, entry?),
@@ -39,7 +39,7 @@ pub(super) fn with_lock(
     file: &Path,
     mut entry: Entry,
 ) -> Result<Vec<String>, KnobError> {
-    if !entry.is_of_this_boot(&host.tree) {
+    if entry.is_of_another_boot(&host.tree)? {
         journal.remove(file)?;
         return Ok(vec![
             "the settings in the journal belong to an earlier boot; nothing to put back".to_string(),
@@ -51,7 +51,7 @@ pub(super) fn with_lock(
         // From here on a knob may read neither old nor new, should this process be killed: the kernel resets some,
         // and a dirty limit goes down in steps. Without room for the note the way back is still better than none.
         entry.state = State::LeadingBack;
-        let _ = journal.rewrite(file, &entry);
+        let _ = journal.rewrite(file, &entry, Sync::Not);
     }
     way.go(&mut entry.changes);
     if way.failed.is_empty() {
@@ -221,12 +221,12 @@ mod tests {
             (|e| e.hold = Term::UntilConfirmed { deadline_ns: u64::MAX }, 10_000, "", false, "10000"),
             (|e| e.hold = Term::UntilConfirmed { deadline_ns: 1 }, 10_000, "back at", true, "40000"),
             (|e| e.schema = "weir.journal/1".into(), 10_000, "back at", true, "40000"),
-            (|e| e.schema = "weir.journal/9".into(), 10_000, "expected the schema", false, "10000"),
+            (|e| e.schema = "weir.journal/9".into(), 10_000, "expected the schema", true, "10000"),
             (
                 |e| e.changes[0].knob = "vm.nonsense".parse().unwrap(),
                 10_000,
                 "knows no knob vm.nonsense",
-                false,
+                true,
                 "10000",
             ),
         ];
@@ -266,9 +266,57 @@ mod tests {
         for text in cut.chain(foreign) {
             fs::write(&file, &text).unwrap();
             let said = recover_on(&machine.host, &machine.journal).join("; ");
-            assert!(said.contains("1.json") && said.contains("then remove"), "{said}");
-            assert_eq!((machine.get(FILE).as_str(), file.exists()), ("10000", true));
+            assert!(said.contains("1.json") && said.contains("the file is now"), "{said}");
+            assert_eq!((machine.get(FILE).as_str(), file.exists()), ("10000", false));
+            let names = fs::read_dir(machine.journal.folder()).unwrap().flatten();
+            let aside: Vec<_> =
+                names.filter(|entry| entry.path().extension().unwrap_or_default() == "damaged").collect();
+            assert_eq!(aside.iter().map(|entry| fs::read(entry.path()).unwrap()).collect::<Vec<_>>(), [text]);
+            fs::remove_file(aside[0].path()).unwrap();
         }
+    }
+
+    #[test]
+    fn without_the_boots_name_nothing_is_thrown_away() {
+        const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+        let machine = Machine::new();
+        machine.set(FILE, "10000");
+        let file = machine.journal.folder().join("1.json");
+        fs::write(&file, entry(&machine).text().unwrap()).unwrap();
+        machine.remove(BOOT);
+        let said = recover_on(&machine.host, &machine.journal).join("; ");
+        assert!(said.contains("boot_id"), "{said}");
+        assert_eq!((machine.get(FILE).as_str(), file.exists()), ("10000", true), "{said}");
+        machine.set(BOOT, "this-boot");
+        recover_on(&machine.host, &machine.journal);
+        assert_eq!((machine.get(FILE).as_str(), file.exists()), ("40000", false));
+    }
+
+    #[test]
+    fn a_journal_that_others_may_write_is_not_obeyed() {
+        use std::os::unix::fs::PermissionsExt;
+        let machine = Machine::new();
+        machine.set(FILE, "10000");
+        let file = machine.journal.folder().join("1.json");
+        fs::write(&file, entry(&machine).text().unwrap()).unwrap();
+        fs::set_permissions(machine.journal.folder(), fs::Permissions::from_mode(0o777)).unwrap();
+        recover_on(&machine.host, &machine.journal);
+        assert_eq!((machine.get(FILE).as_str(), file.exists()), ("10000", true));
+        let error = machine.journal.lock().unwrap_err();
+        assert!(error.to_string().contains("other accounts may write"), "{error}");
+    }
+
+    #[test]
+    fn a_fifo_in_the_journal_holds_nobody_up() {
+        let machine = Machine::new();
+        for name in ["lock", "1.json"] {
+            let made = std::process::Command::new("mkfifo").arg(machine.journal.folder().join(name)).status();
+            assert!(made.unwrap().success());
+        }
+        assert!(machine.journal.lock().unwrap_err().to_string().contains("not a regular file"));
+        fs::remove_file(machine.journal.folder().join("lock")).unwrap();
+        let said = recover_on(&machine.host, &machine.journal).join("; ");
+        assert!(said.contains("1.json is not a regular file"), "{said}");
     }
 
     /// What is led back of a switch of the scheduler, when the machine reads so.

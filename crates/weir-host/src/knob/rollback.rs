@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_core::knob::{Became, KnobName, Value};
 
 use super::entry::{Entry, State, Term, Written, boot_clock_ns};
-use super::journal::Journal;
+use super::journal::{Journal, Sync};
 use super::{KnobError, restore};
 use crate::host::Host;
 
@@ -89,7 +89,7 @@ pub fn entries(journal: &Journal) -> (Vec<Listed>, Vec<KnobError>) {
 pub(super) fn listed(host: &Host, file: PathBuf, entry: &Entry) -> Listed {
     let (alive, now_ns) = (entry.is_alive(&host.tree), boot_clock_ns());
     let until = match entry.hold {
-        _ if !entry.is_of_this_boot(&host.tree) => Until::Void,
+        _ if entry.is_of_another_boot(&host.tree).unwrap_or(false) => Until::Void,
         _ if entry.is_stale(alive, now_ns) => Until::Stale,
         _ if entry.state != State::InForce => Until::End,
         Term::WhileAlive => Until::End,
@@ -121,6 +121,7 @@ pub fn rollback(journal: &Journal, which: Which) -> LedBack {
 
 pub(super) fn rollback_on(host: &Host, journal: &Journal, which: Which) -> LedBack {
     let (entries, failed) = all(journal);
+    let failed = failed.into_iter().map(|error| set_aside(host, journal, error)).collect();
     let mut done = LedBack { said: Vec::new(), failed };
     // Knobs of newer changes that stay: what lies beneath them must not be pulled out.
     let mut covered: Vec<KnobName> = Vec::new();
@@ -174,7 +175,7 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
     let mut said: Vec<String> = damaged.iter().map(with_hint).collect();
     for (file, mut entry) in entries {
         let Term::UntilConfirmed { deadline_ns } = entry.hold else { continue };
-        if entry.state != State::InForce || !entry.is_of_this_boot(tree) {
+        if entry.state != State::InForce || entry.is_of_another_boot(tree).unwrap_or(true) {
             continue;
         }
         let knobs: Vec<String> = entry.changes.iter().map(|change| change.knob.to_string()).collect();
@@ -184,7 +185,7 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
             continue;
         }
         entry.hold = Term::Kept;
-        journal.rewrite(&file, &entry).map_err(KnobError::Journal)?;
+        journal.rewrite(&file, &entry, Sync::Waits).map_err(KnobError::Journal)?;
         said.push(format!("{knobs}: kept until `weir knobs rollback` or the next boot"));
     }
     if said.is_empty() {
@@ -204,9 +205,11 @@ pub fn recover_stale(folder: &Path) -> Vec<String> {
 
 pub(super) fn recover_on(host: &Host, journal: &Journal) -> Vec<String> {
     let (entries, damaged) = all(journal);
-    let mut said: Vec<String> = damaged.iter().map(with_hint).collect();
+    let mut said: Vec<String> =
+        damaged.into_iter().map(|error| with_hint(&set_aside(host, journal, error))).collect();
     let is_stale = |entry: &Entry| {
-        !entry.is_of_this_boot(&host.tree) || entry.is_stale(entry.is_alive(&host.tree), boot_clock_ns())
+        entry.is_of_another_boot(&host.tree).unwrap_or(false)
+            || entry.is_stale(entry.is_alive(&host.tree), boot_clock_ns())
     };
     for (file, entry) in entries.iter().filter(|(_, entry)| is_stale(entry)) {
         said.push(format!("an earlier run (process {}) ended without putting its settings back", entry.pid));
@@ -216,6 +219,13 @@ pub(super) fn recover_on(host: &Host, journal: &Journal) -> Vec<String> {
         }
     }
     said
+}
+
+/// Puts a damaged file out of the way, so that it is told of once.
+fn set_aside(host: &Host, journal: &Journal, error: KnobError) -> KnobError {
+    let KnobError::Damaged { file, .. } = &error else { return error };
+    let Ok(_lock) = journal.lock() else { return error };
+    journal.read_or_set_aside(host, file).err().unwrap_or(error)
 }
 
 fn with_hint(error: &KnobError) -> String {

@@ -88,6 +88,10 @@ impl Machine {
         fs::write(file, format!("{}\n", text.trim_end())).unwrap();
     }
 
+    pub fn remove(&self, path: &str) {
+        fs::remove_file(self.real(path)).unwrap();
+    }
+
     pub fn get(&self, path: &str) -> String {
         fs::read_to_string(self.real(path)).unwrap().trim().to_string()
     }

@@ -84,9 +84,9 @@ fn final_sync(job: &RunningJob) -> Option<FinalSync> {
     let data_only = spec.sync.mode != SyncMode::Fsync;
     let mut result = FinalSync { files: job.files.len() as u32, ..FinalSync::default() };
     let start = now_ns();
-    for (opened, path) in job.files.iter().zip(&job.shared.paths) {
+    for (opened, place) in job.files.iter().zip(&job.shared.places) {
         if let Err(error) = file::sync(opened, data_only) {
-            result.error.get_or_insert(format!("final sync of {}: {error}", path.display()));
+            result.error.get_or_insert(format!("final sync of {}: {error}", place.path().display()));
         }
     }
     result.total_ns = now_ns() - start;

@@ -64,19 +64,19 @@ pub struct ThreadEnd {
 impl RunningJob {
     /// Opens the files and starts the threads, which set up their engines and wait.
     pub fn launch(plan: JobPlan, options: &RunOptions, stop: &Stop) -> Result<RunningJob, IoError> {
-        let JobPlan { job, source, paths } = plan;
-        let files = paths.iter().map(|path| file::open(&job, path)).collect::<Result<Vec<_>, _>>()?;
+        let JobPlan { job, source, places } = plan;
+        let files = places.iter().map(|place| file::open(&job, place)).collect::<Result<Vec<_>, _>>()?;
         let file_bytes = files
             .iter()
-            .zip(&paths)
-            .map(|(opened, path)| file::size_bytes(opened, path))
+            .zip(&places)
+            .map(|(opened, place)| file::size_bytes(opened, place.path()))
             .collect::<Result<Vec<_>, _>>()?;
         let shared = Arc::new(Shared {
             source: Mutex::new(source),
             halt: AtomicBool::new(false),
             failure: Mutex::new(None),
             stop: stop.clone(),
-            paths,
+            places,
             file_bytes,
             job,
         });

@@ -1,7 +1,6 @@
 //! Runs jobs: threads that take operations from a stream and hand them to an engine, and a sampler that watches.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_core::result::record::{Class, Interval, JobRecord, ThreadRecord};
@@ -12,6 +11,7 @@ use self::job::RunningJob;
 pub use crate::stop::{Stop, pause};
 
 use crate::IoError;
+use crate::place::Place;
 use crate::sys::clock::now_ns;
 
 mod finish;
@@ -29,7 +29,7 @@ pub struct JobPlan {
     /// The operations it means.
     pub source: Box<dyn OpSource>,
     /// The files or the device it uses, existing and large enough (see `files`).
-    pub paths: Vec<PathBuf>,
+    pub places: Vec<Place>,
 }
 
 /// What an observer sees once a tick, per job.

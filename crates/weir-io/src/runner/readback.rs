@@ -16,9 +16,9 @@ pub fn read_back(job: &RunningJob, found: &mut VerifyRecord) -> Result<(), Strin
     let block_bytes = job.shared.job.block.smallest();
     let mut arena =
         Arena::new(1, block_bytes as usize).map_err(|e| format!("no buffer to read back: {e}"))?;
-    for (index, (path, bytes)) in job.shared.paths.iter().zip(&job.shared.file_bytes).enumerate() {
-        let failed = |e: std::io::Error| format!("reading back {}: {e}", path.display());
-        let opened = file::open_to_read_back(path, block_bytes).map_err(failed)?;
+    for (index, (place, bytes)) in job.shared.places.iter().zip(&job.shared.file_bytes).enumerate() {
+        let failed = |e: std::io::Error| format!("reading back {}: {e}", place.path().display());
+        let opened = file::open_to_read_back(place, block_bytes).map_err(failed)?;
         for offset in (0..bytes / block_bytes).map(|block| block * block_bytes) {
             let ticket = generations.begin_read(index as u32, offset);
             let expected = generations.end_read(ticket);

@@ -9,9 +9,11 @@ use std::path::Path;
 use weir_core::workload::spec::{Job, OpenSync};
 
 use crate::IoError;
+use crate::place::Place;
 
 /// Opens one file or device of a job with the flags it asks for.
-pub fn open(job: &Job, path: &Path) -> Result<File, IoError> {
+pub fn open(job: &Job, place: &Place) -> Result<File, IoError> {
+    let path = place.path();
     let mut flags = libc::O_CLOEXEC;
     if job.direct {
         flags |= libc::O_DIRECT;
@@ -21,7 +23,7 @@ pub fn open(job: &Job, path: &Path) -> Result<File, IoError> {
         OpenSync::Sync => libc::O_SYNC,
         OpenSync::Dsync => libc::O_DSYNC,
     };
-    let open = |flags| OpenOptions::new().read(true).write(job.writes()).custom_flags(flags).open(path);
+    let open = |flags| place.open(OpenOptions::new().read(true).write(job.writes()).custom_flags(flags));
     // Reads are not to change the file, nor to be charged for it; only its owner may ask for that.
     let file =
         open(flags | libc::O_NOATIME).or_else(|_| open(flags)).map_err(|e| open_error(job, path, e))?;
@@ -32,11 +34,11 @@ pub fn open(job: &Job, path: &Path) -> Result<File, IoError> {
 }
 
 /// Opens a file for reading past the page cache where it takes O_DIRECT with this block size, else through it.
-pub fn open_to_read_back(path: &Path, block_bytes: u64) -> io::Result<File> {
-    let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path);
+pub fn open_to_read_back(place: &Place, block_bytes: u64) -> io::Result<File> {
+    let direct = place.open(OpenOptions::new().read(true).custom_flags(libc::O_DIRECT));
     match direct {
         Ok(file) if direct_alignment(&file).is_none_or(|align| block_bytes.is_multiple_of(align)) => Ok(file),
-        _ => File::open(path),
+        _ => place.open(OpenOptions::new().read(true)),
     }
 }
 
@@ -51,8 +53,6 @@ fn open_error(job: &Job, path: &Path, error: io::Error) -> IoError {
         Some(libc::EACCES | libc::EPERM) => {
             IoError { fault: crate::error::Fault::Environment, ..failure }.hint("this user may not open it so")
         }
-        Some(libc::ENOENT) => IoError { fault: crate::error::Fault::Environment, ..failure }
-            .hint("check the path; files that weir makes itself need --dir, not --file"),
         _ => failure,
     }
 }

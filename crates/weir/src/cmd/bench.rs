@@ -77,7 +77,7 @@ fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow:
 fn plan(job: &Job, prepared: &Prepared) -> anyhow::Result<JobPlan> {
     let layout = Layout { file_bytes: prepared.file_bytes.clone() };
     let source = JobStream::new(job, &layout).map_err(|e| Usage { what: e.what, hint: e.hint })?;
-    Ok(JobPlan { job: job.clone(), source: Box::new(source), paths: prepared.paths.clone() })
+    Ok(JobPlan { job: job.clone(), source: Box::new(source), places: prepared.places.clone() })
 }
 
 /// How the run ended: a failure of the workload counts more than the signal that ended it.

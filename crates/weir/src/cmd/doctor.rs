@@ -19,9 +19,10 @@ use weir_core::result::Record;
 use weir_core::units::Bytes;
 use weir_core::verdict::notes::{self, DatabaseNote, DoctorNotes};
 use weir_core::verdict::{self, DoctorReport};
+use weir_fs::Dir;
 use weir_host::knob::{Journal, recover_stale};
 use weir_io::runner::Stop;
-use weir_io::scratch::{Scratch, remove_abandoned};
+use weir_io::scratch;
 use weir_report::html;
 
 use self::examine::Examination;
@@ -57,8 +58,8 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let session = Session::begin("doctor", command, &survey.path);
     let started = Instant::now();
     let record = {
-        let folder = Scratch::create(&survey.path, "doctor")?;
-        let mut exam = examination(&survey, &plan, &args, folder.path(), &stop);
+        let folder = scratch::make(&scratch::open(&survey.path)?, "doctor")?;
+        let mut exam = examination(&survey, &plan, &args, folder.dir(), &stop)?;
         examine(&mut exam, &survey, &plan, room, consent(&args, &survey))?;
         finish(exam, session, started, &stop)
     };
@@ -84,7 +85,7 @@ fn mode(args: &Args) -> anyhow::Result<Mode> {
 
 /// Puts right what a killed run may have left: its folders here, and settings.
 fn recover(survey: &Survey) {
-    for path in remove_abandoned(&survey.path) {
+    for path in scratch::remove_abandoned(&survey.path) {
         say!("weir: removed {}, which a run that was killed had left", path.display());
     }
     if survey.conditions.limits.root {
@@ -116,16 +117,16 @@ fn examination<'a>(
     survey: &Survey,
     plan: &Plan,
     args: &Args,
-    folder: &'a Path,
+    folder: &'a Dir,
     stop: &'a Stop,
-) -> Examination<'a> {
+) -> anyhow::Result<Examination<'a>> {
     let floods = if args.no_flood { 0 } else { plan.flood.threads.len() };
     let rescues = if args.no_knobs { 0 } else { floods * plan.flood.limits.len() };
     let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
     let budget = Duration::from_nanos(plan.mode.budget_ns);
     let expected = Duration::from_nanos(plan.expected_ns(floods > 0, rescues > 0));
     let progress = Steps::new(2 + plan.steps.len() + phases, expected);
-    let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress);
+    let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress)?;
     exam.deadline = Instant::now() + budget;
     exam.watch_stages(!args.no_trace);
     exam.notes = DoctorNotes {
@@ -138,7 +139,7 @@ fn examination<'a>(
         databases: databases_at(survey),
         ..DoctorNotes::default()
     };
-    exam
+    Ok(exam)
 }
 
 /// Servers with their data on the file system examined.

@@ -1,7 +1,6 @@
 //! `weir report`: a stored run as one HTML page.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -9,6 +8,7 @@ use weir_core::experiment::Study;
 use weir_core::oltp::is_oltp;
 use weir_core::result::Record;
 use weir_core::verdict;
+use weir_fs::{Access, Dir, Output};
 use weir_report::html;
 
 use crate::cli::report::Args;
@@ -62,13 +62,10 @@ fn save(path: &Path, page: &str) -> anyhow::Result<()> {
 /// weir made before, and nothing else.
 pub fn write(path: &Path, page: &str) -> anyhow::Result<()> {
     check(path)?;
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = write_new(&temporary, page).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
+    let written = Output::create(path, 0o644).and_then(|mut output| {
+        output.write_all(page.as_bytes())?;
+        output.commit()
+    });
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -87,22 +84,21 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_new(path: &Path, page: &str) -> io::Result<()> {
-    let mut file = File::create_new(path)?;
-    file.write_all(page.as_bytes())?;
-    file.sync_all()
-}
-
 /// Whether a regular file begins as every page of weir does. Links are not followed: they may lead to a device.
 fn is_page(path: &Path) -> bool {
-    let regular = path.symlink_metadata().is_ok_and(|m| m.is_file());
     let mut head = Vec::new();
-    let mut read = || File::open(path)?.take(html::OPENING.len() as u64).read_to_end(&mut head);
-    regular && read().is_ok() && head == html::OPENING.as_bytes()
+    let mut read = || {
+        let folder = Dir::open(path.parent().unwrap_or(Path::new("")))?;
+        let file = folder.open_file(path.file_name().unwrap_or_default(), Access::Read)?;
+        file.take(html::OPENING.len() as u64).read_to_end(&mut head)
+    };
+    read().is_ok() && head == html::OPENING.as_bytes()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! `weir results`.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -52,9 +52,9 @@ fn remove(store: &Store, runs: &[String]) -> anyhow::Result<()> {
         return Err(Usage { what, hint: Some("weir removes only runs of its store".to_string()) }.into());
     }
     for path in &paths {
-        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+        store.remove(path).with_context(|| format!("cannot remove {}", path.display()))?;
         // What a guard has added to it.
-        let _ = fs::remove_file(path.with_extension(SECONDS));
+        let _ = store.remove(&path.with_extension(SECONDS));
         say!("removed {}", path.display());
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The history in the store: a record that is there from the start, and beside it a file to which each minute is
 //! appended, so that a kill costs a minute at most and a long guard never writes its past again.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -41,8 +41,7 @@ impl Chapter {
         record.ended_early = Some(UNFINISHED.to_string());
         make_room(&store)?;
         let path = store.path_of(&record.id).with_extension(SECONDS);
-        let additions = OpenOptions::new().create_new(true).append(true).open(&path)?;
-        crate::store::own_like(&path, &store.dir);
+        let additions = store.create(&path)?;
         store.save(&record)?;
         Ok(Chapter { store, record, additions })
     }
@@ -72,14 +71,14 @@ impl Chapter {
 
 /// Removes the oldest histories, so that a new one is the last that has room.
 fn make_room(store: &Store) -> io::Result<()> {
-    let names = fs::read_dir(&store.dir)?.flatten().map(|entry| entry.path());
+    let names = store.names()?.into_iter().map(|name| store.dir.join(name));
     let mut histories: Vec<PathBuf> =
         names.filter(|path| path.extension().is_some_and(|extension| extension == SECONDS)).collect();
     histories.sort();
     let surplus = histories.len().saturating_sub(KEPT - 1);
     for path in histories.drain(..surplus) {
-        let _ = fs::remove_file(path.with_extension("json"));
-        let _ = fs::remove_file(path);
+        let _ = store.remove(&path.with_extension("json"));
+        let _ = store.remove(&path);
     }
     Ok(())
 }
@@ -225,7 +224,7 @@ mod tests {
         expected.push(other.id);
         expected.sort();
         assert_eq!(store().ids().unwrap(), expected);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2 * KEPT + 1);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2 * KEPT + 1);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod guard_cgroup;
 mod guard_install;
 mod guard_simulate;
 mod honesty;
+mod hostile;
 mod knobs;
 mod lab;
 mod report;

@@ -1,6 +1,6 @@
 //! One limit turned many times a second, as long as a guard runs, under one entry of the journal.
 //!
-//! The entry is on disk before the first write, and says which values are the guard's: not every one of them could be
+//! The entry is in the journal before the first write, and says which values are the guard's: not every one of them could be
 //! journaled. From then on a [`Governor`] writes only over what it wrote itself. A value of somebody else's, an entry
 //! that is gone, a device that is another one: it puts back what is its own and writes no more.
 
@@ -23,6 +23,7 @@ use super::band::Band;
 use super::entry::{Entry, State, Written};
 use super::error::{check_writable, refused};
 use super::guardian::{Guardian, say};
+use super::journal::Sync;
 use super::{Hold, Journal, KnobError, dirty, order, restore};
 use crate::error::HostError;
 use crate::host::Host;
@@ -120,7 +121,7 @@ impl Governor {
             limits.set(saved_limits(host, &hand, &found, floor_bytes)?);
             entry(host, &hand, found, &limits.get(), hangs_after)
         };
-        let (file, entry) = journal.enter(host, &hand.knobs, Duration::ZERO, entry)?;
+        let (file, entry) = journal.enter(host, &hand.knobs, Duration::ZERO, Sync::Not, entry)?;
         let found: Vec<Value> = entry.changes.iter().map(|change| change.old.clone()).collect();
         let bands: Vec<Band> = entry.changes.iter().filter_map(|change| change.band).collect();
         let guardian = match host.live.then(|| Guardian::start(&file, &entry)).transpose() {

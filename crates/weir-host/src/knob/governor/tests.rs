@@ -6,6 +6,7 @@ use weir_core::control::Limits;
 use weir_core::knob::{Became, Value};
 
 use super::{Governor, Lever, Move};
+use crate::knob::journal::Sync;
 use crate::knob::rollback::{Which, listed, rollback_on};
 use crate::knob::testing::Machine;
 
@@ -138,7 +139,7 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
         let mut entry = machine.journal.read(&file).unwrap();
         entry.pid_started_ticks = 1;
         std::mem::forget(governor);
-        machine.journal.rewrite(&file, &entry).unwrap();
+        machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
         machine.set(DIRTY, dirty);
         machine.set(BACKGROUND, background);
         let done = rollback_on(&machine.host, &machine.journal, Which::Last);

@@ -1,7 +1,6 @@
 //! Carries out the plan: writes the test file, runs each step, stops curves that have saturated, and keeps what was
 //! measured whatever happens.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use weir_core::result::record::{Class, FloodRecord, JobRecord};
@@ -12,9 +11,11 @@ use weir_core::verdict::view::threads as threads_of;
 use weir_core::workload::spec::EngineKind;
 use weir_core::workload::stream::Layout;
 use weir_core::workload::{Job, stream::JobStream};
+use weir_fs::Dir;
 use weir_host::Host;
 use weir_io::IoError;
 use weir_io::error::Fault;
+use weir_io::place::Place;
 use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, pause, run};
 
 use super::jobs;
@@ -39,9 +40,9 @@ pub struct Examination<'a> {
     /// What is examined.
     pub target: TargetFacts,
     /// The folder that is ours.
-    pub folder: &'a Path,
+    pub folder: &'a Dir,
     /// The test file.
-    pub file: PathBuf,
+    pub file: Place,
     /// Its size as written.
     pub file_size: Bytes,
     /// Ends everything early.
@@ -64,12 +65,20 @@ pub struct Examination<'a> {
 
 impl<'a> Examination<'a> {
     /// Nothing measured yet.
-    pub fn new(host: Host, target: TargetFacts, folder: &'a Path, stop: &'a Stop, progress: Steps) -> Self {
+    pub fn new(
+        host: Host,
+        target: TargetFacts,
+        folder: &'a Dir,
+        stop: &'a Stop,
+        progress: Steps,
+    ) -> Result<Self, IoError> {
         let stages = StageWatch::begin(&target, false);
-        Examination {
+        let path = folder.path().join("test");
+        let file = folder.create_new("test", 0o600).map_err(|e| IoError::io("cannot create", &path, e))?;
+        Ok(Examination {
             host,
             target,
-            file: folder.join("test"),
+            file: Place::of(file, &path),
             folder,
             file_size: Bytes(0),
             stop,
@@ -81,7 +90,7 @@ impl<'a> Examination<'a> {
             stages,
             engine: None,
             direct_refused: None,
-        }
+        })
     }
 
     /// From now on, stages are watched too, where that is wanted and possible.
@@ -138,12 +147,12 @@ impl<'a> Examination<'a> {
     /// later read hits a hole.
     fn lay_out(&mut self, plan: &Plan) -> Result<(), IoError> {
         self.progress.next(&format!("writing the test file of {}", plan.file_size));
-        let file =
-            std::fs::File::create(&self.file).map_err(|e| IoError::io("cannot create", &self.file, e))?;
-        file.set_len(plan.file_size.0).map_err(|e| IoError::io("cannot size", &self.file, e))?;
+        let file = self.file.clone();
+        let failed = |what: &str, error| IoError::io(what, file.path(), error);
+        file.held().set_len(plan.file_size.0).map_err(|e| failed("cannot size", e))?;
         self.file_size = plan.file_size;
         for engine in ENGINES {
-            let job = jobs::layout(&self.file, plan.file_size, engine, plan.layout_ns);
+            let job = jobs::layout(self.file.path(), plan.file_size, engine, plan.layout_ns);
             match self.measure("layout-1m", StepKind::Layout, job, None, TICK_NS) {
                 Ok(()) => {
                     self.engine = Some(engine);
@@ -170,8 +179,8 @@ impl<'a> Examination<'a> {
             ))
             .hint("give it more time: --thorough"));
         }
-        file.set_len(written).map_err(|e| IoError::io("cannot cut", &self.file, e))?;
-        file.sync_all().map_err(|e| IoError::io("cannot sync", &self.file, e))
+        file.held().set_len(written).map_err(|e| failed("cannot cut", e))?;
+        file.held().sync_all().map_err(|e| failed("cannot sync", e))
     }
 
     /// What the layout surely wrote: all of it, or less by what may have been in flight at the end.
@@ -200,7 +209,8 @@ impl<'a> Examination<'a> {
 
     fn run_step(&mut self, step: &Step, curve: &mut CurveWatch) -> Result<(), IoError> {
         let engine = self.engine.unwrap_or(EngineKind::Psync);
-        let (id, kind, job) = jobs::of_step(&step.what, &self.file, self.file_size, engine, step.duration_ns);
+        let (id, kind, job) =
+            jobs::of_step(&step.what, self.file.path(), self.file_size, engine, step.duration_ns);
         self.progress.next(&describe(&step.what));
         if let Err(error) = self.measure(&id, kind, job, None, TICK_NS) {
             self.skip(&id, &error.to_string());
@@ -239,7 +249,7 @@ impl<'a> Examination<'a> {
         let job = Job { seed: self.jobs.len() as u64 + 1, ..job };
         let layout = Layout { file_bytes: vec![self.file_size.0] };
         let source = JobStream::new(&job, &layout).map_err(|e| IoError::usage(e.to_string()))?;
-        let plan = JobPlan { job, source: Box::new(source), paths: vec![self.file.clone()] };
+        let plan = JobPlan { job, source: Box::new(source), places: vec![self.file.clone()] };
         let options = RunOptions { tick_ns, ..session::run_options() };
         self.stages.step();
         let before = self.host.sample(&self.target);

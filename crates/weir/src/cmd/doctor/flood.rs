@@ -147,8 +147,9 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
 
     fn start_flood(&mut self) -> Result<(), IoError> {
         let size = self.room_now();
-        let spec = FloodSpec { size, ..FloodSpec::parse(&format!("dd:size={}", size.0), self.exam.folder)? };
-        self.timeline.start_flood(Flood::start(spec)?);
+        let spec =
+            FloodSpec { size, ..FloodSpec::parse(&format!("dd:size={}", size.0), self.exam.folder.path())? };
+        self.timeline.start_flood(Flood::start_in(self.exam.folder, spec)?);
         Ok(())
     }
 
@@ -157,7 +158,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
     fn room_now(&mut self) -> Bytes {
         let until = Instant::now() + Duration::from_nanos(self.plan.drain_ns);
         loop {
-            let space = self.exam.host.free_space(self.exam.folder);
+            let space = self.exam.host.free_space(self.exam.folder.path());
             let there = space.map_or(0, |space| space.free_bytes.saturating_sub(ROOM_LEFT));
             if there >= self.size.0 || Instant::now() >= until || !self.exam.wait(TICK) {
                 return Bytes(self.size.0.min(there) >> 20 << 20);
@@ -198,7 +199,8 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         }
         let (id, label) = names(kind, threads, dirty_bytes);
         self.exam.progress.next(&format!("commits 16 KiB (write + fsync), {}, {label}", threads_of(threads)));
-        let job = jobs::beside_flood(&label, &self.exam.file, self.exam.file_size, threads, duration_ns);
+        let job =
+            jobs::beside_flood(&label, self.exam.file.path(), self.exam.file_size, threads, duration_ns);
         self.timeline.begin(kind, label, threads, dirty_bytes);
         let result = self.measure(&id, kind, job);
         self.timeline.end(Some(id));

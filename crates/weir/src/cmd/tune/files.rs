@@ -22,7 +22,7 @@ impl Files {
         let layout = Layout { file_bytes: prepared.file_bytes.clone() };
         let source = JobStream::new(&job, &layout)
             .map_err(|error| IoError { hint: error.hint.clone(), ..IoError::usage(error.to_string()) })?;
-        Ok(JobPlan { source: Box::new(source), paths: prepared.paths.clone(), job })
+        Ok(JobPlan { source: Box::new(source), places: prepared.places.clone(), job })
     }
 
     /// Makes the files of a job, if they are not there.

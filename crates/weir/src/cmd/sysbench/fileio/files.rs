@@ -3,17 +3,25 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use weir_core::sysbench::fileio::{ExtraFlags, IoMode, TestMode};
 use weir_core::sysbench::text::size;
 use weir_core::sysbench::{Fileio, Log, Quit, Settings};
 use weir_core::workload::verify::SEALED_BYTES_MIN;
+use weir_fs::{Access, Dir};
+use weir_io::place::{Place, make_room_for};
 
 use crate::cmd::sysbench::errno;
 
 /// Permissions of files that are made: their owner's alone, as with sysbench.
 pub const MODE: u32 = 0o600;
+
+/// The current folder. Names in it are weir's own choice: what another account put there under one of them, a link for
+/// example, is not followed.
+pub fn folder() -> io::Result<Dir> {
+    Dir::open(Path::new("."))
+}
 
 /// Flags of open(2) for `--file-extra-flags`.
 pub fn open_flags(flags: ExtraFlags) -> i32 {
@@ -54,7 +62,7 @@ pub fn remove(fileio: &Fileio, log: &mut Log<'_>) {
     log.notice("Removing test files...");
     for index in 0..fileio.files {
         let name = Fileio::file_name(index);
-        if let Err(error) = std::fs::remove_file(&name)
+        if let Err(error) = folder().and_then(|folder| folder.remove_file(&name))
             && error.kind() != io::ErrorKind::NotFound
         {
             log.console.err(&format!("WARNING: cannot remove '{name}': {}\n", errno::words(&error)));
@@ -63,10 +71,11 @@ pub fn remove(fileio: &Fileio, log: &mut Log<'_>) {
 }
 
 /// The files of a run, checked: made anew for `seqwr`, else there and large enough.
-pub fn for_run(settings: &Settings, log: &mut Log<'_>) -> Result<Vec<PathBuf>, Quit> {
+pub fn for_run(settings: &Settings, log: &mut Log<'_>) -> Result<Vec<Place>, Quit> {
     let fileio = &settings.fileio;
     let creates = fileio.test_mode == Some(TestMode::SequentialWrite);
-    let mut paths = Vec::with_capacity(fileio.files as usize);
+    let mut places = Vec::with_capacity(fileio.files as usize);
+    make_room_for(fileio.files as usize);
     // Held together as the run will hold them, so that a limit on open files is met here.
     let mut opened = Vec::with_capacity(fileio.files as usize);
     for index in 0..fileio.files {
@@ -75,25 +84,26 @@ pub fn for_run(settings: &Settings, log: &mut Log<'_>) -> Result<Vec<PathBuf>, Q
             create(&name, log)?;
         }
         log.debug(format!("Opening file: {name}"));
-        let file = open(fileio, &name, log)?;
+        let (place, file) = open(fileio, &name, log)?;
         if creates {
             extend(settings, &file, index, log)?;
         } else {
             check_size(settings, &name, &file, log)?;
         }
         opened.push(file);
-        paths.push(PathBuf::from(name));
+        places.push(place);
     }
-    Ok(paths)
+    Ok(places)
 }
 
 fn create(name: &str, log: &mut Log<'_>) -> Result<(), Quit> {
-    let removed = match std::fs::remove_file(name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    };
-    let created =
-        removed.and_then(|()| OpenOptions::new().write(true).create_new(true).mode(MODE).open(name));
+    let created = folder().and_then(|folder| {
+        match folder.remove_file(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        folder.create_new(name, MODE)
+    });
     match created {
         Ok(_) => Ok(()),
         Err(error) => Err(log.fatal(errno::with_number(&format!("Cannot create file '{name}'"), &error))),
@@ -101,9 +111,15 @@ fn create(name: &str, log: &mut Log<'_>) -> Result<(), Quit> {
 }
 
 /// Opens as the run will, for reading and writing whatever the test does: sysbench's tests need both.
-fn open(fileio: &Fileio, name: &str, log: &mut Log<'_>) -> Result<File, Quit> {
+fn open(fileio: &Fileio, name: &str, log: &mut Log<'_>) -> Result<(Place, File), Quit> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(open_flags(fileio.flags));
     let opened = match refuse_flags(fileio.flags, log) {
-        Ok(()) => OpenOptions::new().read(true).write(true).custom_flags(open_flags(fileio.flags)).open(name),
+        Ok(()) => folder().and_then(|folder| {
+            let place = Place::of(folder.open_file(name, Access::ReadWrite)?, Path::new(name));
+            let file = place.open(&options)?;
+            Ok((place, file))
+        }),
         Err(_) => Err(io::Error::from_raw_os_error(libc::ENOENT)),
     };
     opened.map_err(|error| {

@@ -11,9 +11,10 @@ use weir_core::workload::data;
 use weir_core::workload::rng::{Rng, mix64};
 use weir_core::workload::spec::Data;
 use weir_core::workload::verify::{self, BlockId};
+use weir_fs::{Access, reopen};
 use weir_io::runner::Stop;
 
-use super::files::{MODE, check_sealable, open_flags, refuse_flags};
+use super::files::{MODE, check_sealable, folder, open_flags, refuse_flags};
 use crate::cmd::sysbench::errno;
 use crate::failure::Outcome;
 
@@ -70,16 +71,10 @@ fn one_file(
     stop: &Stop,
 ) -> Result<Option<u8>, Quit> {
     let name = Fileio::file_name(index);
-    let existed = std::fs::exists(&name).unwrap_or(false);
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(MODE).custom_flags(open_flags(fileio.flags));
-    let opened =
-        options.open(&name).and_then(|mut file| file.seek(SeekFrom::End(0)).map(|size| (file, size)));
+    let opened = found_or_made(&name, open_flags(fileio.flags), made)
+        .and_then(|mut file| file.seek(SeekFrom::End(0)).map(|size| (file, size)));
     let (mut file, size) =
         opened.map_err(|error| log.fatal(errno::with_number("Can't open file", &error)))?;
-    if !existed {
-        made.push(name.clone());
-    }
     log.notice(match size {
         size if size >= fileio.file_size => format!("Reusing existing file {name}"),
         0 => format!("Creating file {name}"),
@@ -98,9 +93,26 @@ fn one_file(
     Ok(None)
 }
 
+/// Opens a file, or makes it and notes that.
+fn found_or_made(name: &str, flags: i32, made: &mut Vec<String>) -> io::Result<File> {
+    let folder = folder()?;
+    let found = match folder.open_file(name, Access::ReadWrite) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let file = folder.create_new(name, MODE)?;
+            made.push(name.to_string());
+            file
+        }
+        found => found?,
+    };
+    reopen(&found, OpenOptions::new().write(true).custom_flags(flags))
+}
+
 /// After a failure the file system may be full: what this call has made goes away again.
 fn remove_made(made: &[String], log: &mut Log<'_>) {
-    let removed = made.iter().filter(|name| std::fs::remove_file(name).is_ok()).count();
+    let removed = made
+        .iter()
+        .filter(|name| folder().and_then(|folder| folder.remove_file(name.as_str())).is_ok())
+        .count();
     if removed > 0 {
         log.console.err(&format!("Removed what this prepare had made ({removed} of the files).\n"));
     }

@@ -1,7 +1,7 @@
 //! `run`: facts first, then the workload, then a record in the store, then the report.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use weir_core::result::record::JobRecord;
@@ -10,6 +10,7 @@ use weir_core::sysbench::stream::Stream;
 use weir_core::sysbench::{Log, Quit, Settings, extra, job, legacy, mode};
 use weir_core::workload::op::{Op, OpKind, OpSource};
 use weir_io::IoError;
+use weir_io::place::Place;
 use weir_io::runner::{self, JobPlan, RunOptions, Stop};
 
 use super::files;
@@ -30,14 +31,14 @@ pub fn run(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Outcom
         mode::print(settings, log);
     }
     files::check_sealable(settings, log)?;
-    let paths = files::for_run(settings, log)?;
+    let places = files::for_run(settings, log)?;
     if !settings.general.legacy_report {
         log.notice("Initializing worker threads...\n");
     }
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let session = Session::begin("fileio", &command, Path::new("."));
     let mut reports = Reports::new(settings, log);
-    let measured = measure(settings, paths, &mut reports, stop);
+    let measured = measure(settings, places, &mut reports, stop);
     let record = match measured {
         Ok(record) => record,
         Err(error) => return Err(refuse(&error, reports.log)),
@@ -48,7 +49,7 @@ pub fn run(settings: &Settings, log: &mut Log<'_>, stop: &Stop) -> Result<Outcom
 
 fn measure(
     settings: &Settings,
-    paths: Vec<PathBuf>,
+    places: Vec<Place>,
     reports: &mut Reports<'_, '_>,
     stop: &Stop,
 ) -> Result<JobRecord, IoError> {
@@ -66,7 +67,7 @@ fn measure(
             .map(|s| s.saturating_mul(1_000_000_000).max(GRACE_NS)),
         ..session::run_options()
     };
-    let plan = JobPlan { job: job::job(settings, seed), source, paths };
+    let plan = JobPlan { job: job::job(settings, seed), source, places };
     let mut records = runner::run(vec![plan], &options, reports, stop)?;
     records.pop().ok_or_else(|| IoError::environment("the runner returned no record"))
 }

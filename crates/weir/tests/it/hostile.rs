@@ -1,0 +1,221 @@
+//! Another account in folders where root works: nothing outside them changes.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::lab::root_or_say;
+use crate::weir::{Weir, ended};
+
+const NOBODY: u32 = 65534;
+
+/// A folder of nobody's, and one of root's that must not change.
+struct Ground {
+    theirs: TempDir,
+    ours: TempDir,
+}
+
+impl Ground {
+    fn new() -> Ground {
+        let ground = Ground { theirs: tempfile::tempdir().unwrap(), ours: tempfile::tempdir().unwrap() };
+        // Both reachable, the second one not writable by others.
+        fs::set_permissions(ground.ours.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        chown(ground.theirs.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        ground
+    }
+
+    /// A file of root's that others may read.
+    fn precious(&self) -> PathBuf {
+        let path = self.ours.path().join("precious");
+        fs::write(&path, "root's").unwrap();
+        path
+    }
+
+    /// Until a file of that name is in the folder of nobody's.
+    fn wait_for(&self, name: &str) {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while self.theirs.path().join(name).symlink_metadata().is_err() {
+            assert!(std::time::Instant::now() < until, "no {name}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    /// Runs a program in Python as nobody in the folder of nobody's, for a minute at most. Its first argument is the
+    /// folder of root's.
+    fn attack(&self, program: &str) -> Attack {
+        let mut command = Command::new("timeout");
+        command.args(["60", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "python3", "-c"]);
+        // root's own python3 may lie where nobody else may go.
+        command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
+        command.args([program.as_ref(), self.ours.path().as_os_str()]).current_dir(self.theirs.path());
+        Attack(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+/// An attack under way; it ends with this value.
+struct Attack(Child);
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        // timeout hands the signal on to what it runs.
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.0),
+            rustix::process::Signal::TERM,
+        );
+        let _ = self.0.wait();
+    }
+}
+
+/// Puts a link to a folder of root's in the place of the first folder of that kind.
+fn swap(kind: &str) -> String {
+    format!(
+        "
+import os, sys
+os.symlink(sys.argv[1], 'link')
+while True:
+    for name in os.listdir('.'):
+        if name.startswith('.weir-{kind}-'):
+            os.rename(name, 'away')
+            os.rename('link', name)
+            sys.exit()
+"
+    )
+}
+
+#[test]
+fn root_a_swapped_folder_leads_nowhere() {
+    if !root_or_say("root_a_swapped_folder_leads_nowhere", &["setpriv", "timeout", "python3"]) {
+        return;
+    }
+    let weir = Weir::new();
+    for (kind, arguments) in [
+        ("bench", &["--files", "300", "--size", "1M", "--operations", "300"][..]),
+        ("flood", &["--size", "64M", "--duration", "2s", "--flood", "cp:size=512M,writers=4"][..]),
+    ] {
+        // Who comes first is the scheduler's business.
+        let (ground, run) = (0..20)
+            .map(|_| {
+                let ground = Ground::new();
+                let attack = ground.attack(&swap(kind));
+                ground.wait_for("link");
+                let folder = ground.theirs.path().to_str().unwrap();
+                let run = weir.run(Path::new("/"), &[&["bench", "--dir", folder], arguments].concat());
+                drop(attack);
+                (ground, run)
+            })
+            .find(|(ground, _)| ground.theirs.path().join("away").exists())
+            .unwrap_or_else(|| panic!("{kind}: the attack never got its turn"));
+        let found: Vec<_> = fs::read_dir(ground.ours.path()).unwrap().flatten().collect();
+        assert!(found.is_empty(), "{kind}: {found:?}");
+        assert_eq!(run.code, 0, "{kind}: {run:?}");
+        // What weir wrote is gone, wherever it was moved to.
+        let away = ground.theirs.path().join("away");
+        assert_eq!(fs::read_dir(away).unwrap().count(), 0, "{kind}");
+    }
+}
+
+#[test]
+fn root_folders_of_others_stay() {
+    if !root_or_say("root_folders_of_others_stay", &[]) {
+        return;
+    }
+    let ground = Ground::new();
+    let notes = ground.theirs.path().join(".weir-notes");
+    fs::create_dir(&notes).unwrap();
+    fs::write(notes.join("today"), "x").unwrap();
+    chown(&notes, Some(NOBODY), Some(NOBODY)).unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    fs::File::open(&notes).unwrap().set_times(fs::FileTimes::new().set_modified(old)).unwrap();
+    let folder = ground.theirs.path().to_str().unwrap();
+    let run =
+        Weir::new().run(Path::new("/"), &["bench", "--dir", folder, "--size", "1M", "--operations", "9"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(notes.join("today").exists());
+}
+
+#[test]
+fn root_names_of_weirs_choice_are_not_followed() {
+    if !root_or_say("root_names_of_weirs_choice_are_not_followed", &[]) {
+        return;
+    }
+    let weir = Weir::new();
+    for (name, command) in [
+        ("test_file.0", &["fileio", "--file-num=1", "--file-total-size=1M", "prepare"][..]),
+        (
+            "test_file.0",
+            &[
+                "fileio",
+                "--file-num=1",
+                "--file-total-size=1M",
+                "--file-test-mode=rndwr",
+                "--events=9",
+                "run",
+            ],
+        ),
+        ("weir-bench.0", &["bench", "--dir", ".", "--keep", "--size", "1M", "--operations", "9"]),
+    ] {
+        let ground = Ground::new();
+        let precious = ground.precious();
+        symlink(&precious, ground.theirs.path().join(name)).unwrap();
+        let run = weir.run(ground.theirs.path(), command);
+        assert_ne!(run.code, 0, "{command:?}: {run:?}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "root's", "{command:?}");
+    }
+}
+
+#[test]
+fn root_a_store_of_a_user_gives_nothing_away() {
+    if !root_or_say("root_a_store_of_a_user_gives_nothing_away", &["setpriv", "timeout", "python3"]) {
+        return;
+    }
+    let ground = Ground::new();
+    let precious = ground.precious();
+    // Puts links in the place of every temporary file, as fast as it can.
+    let attack = ground.attack(
+        "
+import os, sys
+number = 0
+open('ready', 'w')
+while True:
+    for name in os.listdir('.'):
+        if name.endswith('.tmp') and not os.path.islink(name):
+            number += 1
+            try:
+                os.symlink(sys.argv[1] + '/precious', 'link%d' % number)
+                os.rename('link%d' % number, name)
+            except OSError:
+                pass
+",
+    );
+    ground.wait_for("ready");
+    let work = tempfile::tempdir().unwrap();
+    let weir = Weir::new();
+    for _ in 0..40 {
+        let mut command =
+            weir.command(work.path(), &["bench", "--engine", "null", "--size", "1M", "--operations", "1"]);
+        command.env("WEIR_STORE", ground.theirs.path());
+        let run = ended(command);
+        assert_eq!(run.code, 0, "{run:?}");
+        assert_eq!(fs::metadata(&precious).unwrap().uid(), 0, "root's file was given away");
+    }
+    drop(attack);
+}
+
+#[test]
+fn root_a_fifo_in_a_store_keeps_nobody() {
+    if !root_or_say("root_a_fifo_in_a_store_keeps_nobody", &["mkfifo", "timeout"]) {
+        return;
+    }
+    let ground = Ground::new();
+    let fifo = ground.theirs.path().join("20260101-000000-000-aaaa.json");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let weir = Weir::new();
+    let mut command = weir.wrapped(&["timeout", "20"], Path::new("/"), &["results", "list"]);
+    command.env("WEIR_STORE", ground.theirs.path());
+    let run = ended(command);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("not a regular file"), "{run:?}");
+}
