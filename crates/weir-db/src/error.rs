@@ -139,6 +139,12 @@ impl DbError {
         }
     }
 
+    /// The server prepares other statements, and not this one; as text it takes it. MySQL's since 9.0 do so with BEGIN
+    /// and COMMIT.
+    pub fn is_unpreparable(&self) -> bool {
+        matches!(self, DbError::Server(error) if error.number == 1295)
+    }
+
     /// The transaction may run again.
     pub fn is_retryable(&self) -> bool {
         matches!(self, DbError::Server(error) if error.is_retryable())

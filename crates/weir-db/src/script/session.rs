@@ -193,8 +193,7 @@ impl Session {
         let reads = returns_rows(sql, dialect);
         let id = match prepared.then(|| it.sql.prepare(&placeholders(sql, dialect))).transpose() {
             Ok(id) => id,
-            // MySQL prepares most statements, not all.
-            Err(DbError::Server(error)) if error.number == 1295 => None,
+            Err(error) if error.is_unpreparable() => None,
             Err(error) => {
                 let fault = fault(&error);
                 if dialect == Dialect::MySql {
