@@ -232,11 +232,7 @@ mod tests {
         fn execute(&mut self, _: StatementId, _: &[Value<'_>]) -> Result<Done, DbError> {
             Ok(Done::default())
         }
-        fn execute_rows(
-            &mut self,
-            _: StatementId,
-            _: &[Value<'_>],
-        ) -> Result<(Done, Vec<Row>), DbError> {
+        fn execute_rows(&mut self, _: StatementId, _: &[Value<'_>]) -> Result<(Done, Vec<Row>), DbError> {
             Ok(Default::default())
         }
         fn close(&mut self, _: StatementId) -> Result<(), DbError> {
