@@ -1,6 +1,6 @@
 //! From a place to a connection: greeting, encryption, who asks, proof.
 
-use crate::error::DbError;
+use crate::error::{DbError, NAME_CHARS_MAX, plain};
 use crate::server::{Place, Server, TlsMode};
 use crate::wire::Wire;
 
@@ -254,7 +254,7 @@ fn push_response(out: &mut Vec<u8>, agreed: &Agreed, server: &Server, plugin: Pl
 /// Another way to log in, and what its proof is made with.
 pub(super) fn parse_switch(payload: &[u8]) -> Option<(String, Vec<u8>)> {
     let mut cursor = Cursor(payload.strip_prefix(&[EOF])?);
-    let name = String::from_utf8_lossy(cursor.nul_bytes()?).into_owned();
+    let name = plain(cursor.nul_bytes()?, NAME_CHARS_MAX);
     let scramble = cursor.0.strip_suffix(&[0]).unwrap_or(cursor.0);
     Some((name, scramble.to_vec()))
 }

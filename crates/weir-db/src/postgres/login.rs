@@ -2,7 +2,7 @@
 
 use md5::{Digest, Md5};
 
-use crate::error::DbError;
+use crate::error::{DbError, NAME_CHARS_MAX, plain};
 use crate::server::{Place, Server, TlsMode};
 use crate::wire::Wire;
 
@@ -154,7 +154,7 @@ fn log_in(mut wire: Wire, server: &Server) -> Result<Session, DbError> {
 /// A ParameterStatus.
 fn parameter(body: &[u8]) -> Result<(String, String), Malformed> {
     let mut body = Body(body);
-    let mut text = || body.text().map(|text| String::from_utf8_lossy(text).into_owned());
+    let mut text = || body.text().map(|text| plain(text, NAME_CHARS_MAX));
     Ok((text()?, text()?))
 }
 

@@ -209,3 +209,16 @@ fn keys_that_are_none_get_no_password() {
         assert!(is_odd(&opened.unwrap_err()) && !holds(&heard, PASSWORD));
     }
 }
+
+/// MySQL's sha256_password takes no Unix socket for secure: it wants its key to be used, and gives it to who asks.
+#[test]
+fn sha256_wants_its_key_on_sockets_too() {
+    let (server, peer) = play(|peer| {
+        peer.greet("8.0.1", CAPABILITIES, "mysql_native_password");
+        peer.read();
+        peer.switch_to("sha256_password");
+        assert_eq!(peer.read(), [1]);
+    });
+    check_error(Connection::open(&server).map(drop), is_lost, "closed the connection");
+    peer.join().unwrap();
+}
