@@ -154,8 +154,7 @@ impl DbError {
         }
     }
 
-    /// The server prepares other statements, and not this one; as text it takes it. MySQL's since 9.0 do so with BEGIN
-    /// and COMMIT.
+    /// The server prepares other statements, and not this one; as text it takes it. MySQL's do so with BEGIN.
     pub fn is_unpreparable(&self) -> bool {
         matches!(self, DbError::Server(error) if error.number == 1295)
     }
