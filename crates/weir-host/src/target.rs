@@ -9,13 +9,14 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::mounts::{self, Mount};
 use crate::stack::{Stack, common_device};
-use crate::{bdi, block, cgroup};
+use crate::{bdi, block, cgroup, housed};
 
 /// How deep overlays in overlays are followed.
 const NESTING_MAX: u32 = 8;
 
 impl Host {
-    /// Resolves a path (which need not exist yet) or a block device to its file system and device stack.
+    /// Resolves a path (which need not exist yet) or a block device to its file system and device stack. A path through
+    /// `/proc/PID/root` is looked at as that process sees it, with the limits of its cgroups: see [`Host::folder_of`].
     ///
     /// # Errors
     /// When the mount table cannot be read or understood, or no mount holds the path. Everything else that cannot
@@ -30,7 +31,11 @@ impl Host {
         if device.is_none() && tops.len() > 1 {
             blind.push(format!("spread over {}: no single device stands for it", tops.join(", ")));
         }
-        let members = cgroup::memberships(&self.tree, &place.mounts, &mut Vec::new());
+        let own_mounts = self.mounts()?;
+        let members = match housed::through(path) {
+            Some((process, _)) => cgroup::memberships_of(&self.tree, process, &own_mounts, &mut Vec::new()),
+            None => cgroup::memberships(&self.tree, &own_mounts, &mut Vec::new()),
+        };
         let (throttles, notes) = cgroup::throttles(&self.tree, &members, &stack);
         blind.extend(notes);
         let path = place.path.display().to_string();
@@ -44,15 +49,24 @@ impl Host {
 
     /// What a path is: a block device, or a place in a mounted file system.
     fn place(&self, path: &Path) -> Result<Place, HostError> {
-        let mounts = self.mounts()?;
-        let Located { path, stat, block_device } = self.locate(path)?;
+        let (located, of) = match housed::through(path) {
+            Some((process, inside)) => self.locate_in(process, inside, path)?,
+            None => (self.locate(path)?, None),
+        };
+        let mounts = match of {
+            Some(process) => self.tree.parsed(&format!("/proc/{process}/mountinfo"), mounts::parse)?,
+            None => self.mounts()?,
+        };
+        // Where its room is asked for.
+        let reached = if of.is_some() { path.to_path_buf() } else { located.path.clone() };
+        let Located { path, stat, block_device } = located;
         if let Some(name) = block_device {
-            return Ok(Place { path, mounts, mount: None, file_system: None, block_device: Some(name) });
+            return Ok(Place { path, mount: None, file_system: None, block_device: Some(name) });
         }
         let mount =
             mounts::holding(&mounts, &path, stat).ok_or_else(|| HostError::NoMount(path.clone()))?.clone();
-        let file_system = Some(self.file_system(&mount, &path, stat));
-        Ok(Place { path, mounts, mount: Some(mount), file_system, block_device: None })
+        let file_system = Some(self.file_system(&mount, &reached, stat));
+        Ok(Place { path, mount: Some(mount), file_system, block_device: None })
     }
 
     /// The path without links, or its nearest existing folder; with what `stat` says of it.
@@ -68,6 +82,21 @@ impl Host {
         let name = |number| block::name_of(&self.tree, number).unwrap_or_else(|| number.to_string());
         let block_device = meta.file_type().is_block_device().then(|| name(split(meta.rdev())));
         Ok(Located { path, stat: Some(split(meta.dev())), block_device })
+    }
+
+    /// The same as a process sees it; with the process whose mounts hold it, where this one's do not.
+    fn locate_in(
+        &self,
+        process: u32,
+        inside: PathBuf,
+        path: &Path,
+    ) -> Result<(Located, Option<u32>), HostError> {
+        if !self.live {
+            return Ok((Located { path: inside, stat: None, block_device: None }, Some(process)));
+        }
+        let seen = housed::look(process, &inside).map_err(|error| HostError::io(path, error))?;
+        let located = Located { path: seen.path, stat: Some(split(seen.data.dev())), block_device: None };
+        Ok((located, (!seen.here).then_some(process)))
     }
 
     fn file_system(&self, mount: &Mount, path: &Path, stat: Option<DeviceNumber>) -> FileSystem {
@@ -257,7 +286,6 @@ struct Located {
 /// A resolved path.
 struct Place {
     path: PathBuf,
-    mounts: Vec<Mount>,
     mount: Option<Mount>,
     file_system: Option<FileSystem>,
     block_device: Option<String>,

@@ -41,6 +41,7 @@ impl Place {
         line.begin(&format!("starting {} in {}", args.flavour, args.dir.display()));
         let mut asked = SandboxSpec::new(args.flavour, &args.dir);
         asked.memory = args.memory;
+        asked.root.clone_from(&args.root);
         asked.variables.extend(args.set.iter().cloned());
         let mut disk = Sandbox::start(&asked, &stopped)?;
         line.begin("filling the tables");
@@ -148,7 +149,7 @@ fn copy(args: &Args, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Re
     }
     line.begin("copying the data into memory");
     disk.stop()?;
-    let folder = args.memory_dir.join(format!("weir-explain.{}", std::process::id()));
+    let folder = args.memory_dir.join(format!("weir-explain-{}", weir_fs::unguessable()?));
     let mut copy = disk.clone_to(&folder, &stopped)?;
     disk.run(&stopped)?;
     copy.run(&stopped)?;

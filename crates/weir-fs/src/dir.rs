@@ -1,0 +1,317 @@
+//! A folder held by its descriptor.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+use crate::owner::{caller, trusted};
+use crate::resolve::{check_name, open_below};
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Reading and writing, from its start; nothing is cut off.
+    ReadWrite,
+    /// Writing at its end.
+    Append,
+}
+
+impl Access {
+    fn flags(self) -> OFlags {
+        match self {
+            Access::Read => OFlags::RDONLY,
+            Access::ReadWrite => OFlags::RDWR,
+            Access::Append => OFlags::WRONLY | OFlags::APPEND,
+        }
+    }
+}
+
+/// A folder, held by a descriptor: it stays the same folder whatever happens to its path.
+///
+/// Names and paths given to its methods are relative, and hold neither links nor `..`; a link on the way is an error
+/// (`ELOOP`, or `ENOTDIR` for the last part where a folder was asked for), as is leaving the folder.
+#[derive(Debug)]
+pub struct Dir {
+    file: File,
+    path: PathBuf,
+}
+
+impl Dir {
+    /// Opens the folder that the user named. Links on the way are followed: this is the one time a path is believed.
+    ///
+    /// # Errors
+    /// Those of open(2).
+    pub fn open(path: &Path) -> io::Result<Dir> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let open =
+            |access| rustix::fs::open(path, access | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        // A folder that may be passed through but not listed.
+        let opened = open(OFlags::RDONLY).or_else(|error| match error {
+            Errno::ACCESS => open(OFlags::PATH),
+            other => Err(other),
+        });
+        Ok(Dir { file: File::from(opened?), path: path.to_path_buf() })
+    }
+
+    /// The same for a folder that root or the caller alone controls.
+    ///
+    /// # Errors
+    /// Those of open(2), and [`crate::Distrust`] as `PermissionDenied`.
+    pub fn open_trusted(path: &Path) -> io::Result<Dir> {
+        let dir = Dir::open(path)?;
+        dir.check_trusted()?;
+        Ok(dir)
+    }
+
+    /// The path it was opened by, for messages and for programs that want paths.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Another descriptor of the same folder.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn try_clone(&self) -> io::Result<Dir> {
+        Ok(Dir { file: self.file.try_clone()?, path: self.path.clone() })
+    }
+
+    /// Owner, mode, device and inode of the folder itself.
+    ///
+    /// # Errors
+    /// Those of fstat(2).
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+
+    /// Whether root or the caller alone controls what is in it, see [`trusted`].
+    ///
+    /// # Errors
+    /// [`crate::Distrust`] as `PermissionDenied`.
+    pub fn check_trusted(&self) -> io::Result<()> {
+        Ok(trusted(&self.metadata()?)?)
+    }
+
+    /// Opens a folder below.
+    ///
+    /// # Errors
+    /// Those of open(2); see [`Dir`].
+    pub fn subdir(&self, path: impl AsRef<Path>) -> io::Result<Dir> {
+        let path = path.as_ref();
+        let file = open_below(&self.file, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(Dir { file, path: self.path.join(path) })
+    }
+
+    /// Makes a folder with exactly these permission bits and opens it.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `PermissionDenied` when another account put something else in its place meanwhile.
+    pub fn make_dir(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Dir> {
+        let name = name.as_ref();
+        check_name(name)?;
+        rustix::fs::mkdirat(&self.file, name, Mode::from_raw_mode(mode & 0o700))?;
+        let dir = self.subdir(name)?;
+        let data = dir.metadata()?;
+        // A folder that was ours and is moved here in its place would show itself by what is in it.
+        let ours = data.uid() == caller() && data.mode() & 0o022 == 0 && dir.names()?.next().is_none();
+        if !ours {
+            let what = format!("{} was changed by another account while it was made", dir.path.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
+        dir.chmod(mode)?;
+        Ok(dir)
+    }
+
+    /// Makes a file that was not there, for reading and writing.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, also for a link or anything else of that name.
+    pub fn create_new(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        open_below(&self.file, path.as_ref(), flags, Mode::from_raw_mode(mode))
+    }
+
+    /// Opens a regular file, whoever owns it. Does not wait for anything, as a FIFO's open would.
+    ///
+    /// # Errors
+    /// Those of open(2); `InvalidInput` for what is not a regular file.
+    pub fn open_file(&self, path: impl AsRef<Path>, access: Access) -> io::Result<File> {
+        let path = path.as_ref();
+        let flags = access.flags() | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = open_below(&self.file, path, flags, Mode::empty()).map_err(|error| {
+            // What open(2) says of a FIFO without a reader, and of a socket.
+            if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) {
+                irregular(&self.path.join(path))
+            } else {
+                error
+            }
+        })?;
+        if !file.metadata()?.is_file() {
+            return Err(irregular(&self.path.join(path)));
+        }
+        // io_uring and preadv2 heed the flag on regular files too.
+        rustix::fs::fcntl_setfl(&file, access.flags() & OFlags::APPEND)?;
+        Ok(file)
+    }
+
+    /// The same for a file that root or the caller alone controls.
+    ///
+    /// # Errors
+    /// Also [`crate::Distrust`] as `PermissionDenied`.
+    pub fn open_trusted_file(&self, path: impl AsRef<Path>, access: Access) -> io::Result<File> {
+        let file = self.open_file(path, access)?;
+        trusted(&file.metadata()?)?;
+        Ok(file)
+    }
+
+    /// Opens a file of ours, or makes it: for locks and logs.
+    ///
+    /// # Errors
+    /// As [`Dir::open_trusted_file`].
+    pub fn open_or_create(&self, name: impl AsRef<Path>, access: Access, mode: u32) -> io::Result<File> {
+        let name = name.as_ref();
+        for _ in 0..16 {
+            match self.open_trusted_file(name, access) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                result => return result,
+            }
+            let flags = access.flags() | OFlags::CREATE | OFlags::EXCL;
+            match open_below(&self.file, name, flags, Mode::from_raw_mode(mode)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                result => return result,
+            }
+        }
+        Err(io::Error::other(format!("{} comes and goes", self.path.join(name).display())))
+    }
+
+    /// Reads a regular file of at most `most` bytes whole.
+    ///
+    /// # Errors
+    /// As [`Dir::open_file`]; `FileTooLarge` for a longer one.
+    pub fn read(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+        let path = path.as_ref();
+        let mut bytes = Vec::new();
+        self.open_file(path, Access::Read)?.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            let what = format!("{} has more than {most} bytes", self.path.join(path).display());
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+        }
+        Ok(bytes)
+    }
+
+    /// Names of what is in it, in no order.
+    ///
+    /// # Errors
+    /// Those of getdents(2).
+    pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
+        let entries = rustix::fs::Dir::read_from(&self.file)?;
+        Ok(entries
+            .map(|entry| Ok(OsString::from_vec(entry?.file_name().to_bytes().to_vec())))
+            .filter(|name| !name.as_ref().is_ok_and(|name: &OsString| name == "." || name == "..")))
+    }
+
+    /// Removes a name that is not a folder's. A link goes, not what it points to.
+    ///
+    /// # Errors
+    /// Those of unlinkat(2).
+    pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        check_name(name.as_ref())?;
+        Ok(rustix::fs::unlinkat(&self.file, name.as_ref(), AtFlags::empty())?)
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// Those of unlinkat(2).
+    pub fn remove_dir(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        check_name(name.as_ref())?;
+        Ok(rustix::fs::unlinkat(&self.file, name.as_ref(), AtFlags::REMOVEDIR)?)
+    }
+
+    /// Removes everything in it: without following a link, leaving the folder or crossing a mount. The caller has
+    /// proven that all of it may go.
+    ///
+    /// # Errors
+    /// `EXDEV` and `EBUSY` where something is mounted in it; those of unlinkat(2). What was removed until then is gone.
+    pub fn remove_contents(&self) -> io::Result<()> {
+        crate::remove::contents(self)
+    }
+
+    /// Renames within the folder, over what may bear the new name.
+    ///
+    /// # Errors
+    /// Those of renameat(2).
+    pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        check_name(from.as_ref())?;
+        check_name(to.as_ref())?;
+        Ok(rustix::fs::renameat(&self.file, from.as_ref(), &self.file, to.as_ref())?)
+    }
+
+    /// Sets the permission bits.
+    ///
+    /// # Errors
+    /// Those of fchmod(2).
+    pub fn chmod(&self, mode: u32) -> io::Result<()> {
+        Ok(rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Gives the folder to an account and a group.
+    ///
+    /// # Errors
+    /// Those of fchown(2).
+    pub fn chown(&self, uid: u32, gid: u32) -> io::Result<()> {
+        Ok(rustix::fs::fchown(&self.file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
+    }
+
+    /// Makes renames and removals in it durable.
+    ///
+    /// # Errors
+    /// Those of fsync(2).
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn from_parts(file: File, path: PathBuf) -> Dir {
+        Dir { file, path }
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn irregular(path: &Path) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{} is not a regular file", path.display()))
+}
+
+/// Takes an exclusive lock on an open file without waiting; it ends with the last descriptor of the file.
+///
+/// # Errors
+/// `WouldBlock` when another process has it.
+pub fn lock(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)?)
+}
+
+/// Opens the very file again that a descriptor holds, with a position and flags of its own. Its name may mean something
+/// else by now.
+///
+/// # Errors
+/// Those of open(2); the rights to the file are checked anew.
+pub fn reopen(file: &impl AsRawFd, options: &OpenOptions) -> io::Result<File> {
+    options.open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}

@@ -1,0 +1,34 @@
+//! Files and folders in places that other accounts may write to.
+//!
+//! weir runs as root beside accounts that it does not trust. Whoever owns a folder can put a link in the place of any
+//! name in it between two system calls. So a path is opened once, as a [`Dir`], and everything below it is reached from
+//! that descriptor, without following links; owner and mode are asked of what was opened, never of its name.
+//!
+//! - [`Dir`]: open, make, rename, remove below a descriptor.
+//! - [`Private`]: a folder of weir's own in anybody's folder, and the proof that a folder is one.
+//! - [`Fresh`] and [`Output`]: files that appear under their name when they are whole.
+//! - [`trusted`]: whether what a file or folder says may be believed.
+
+mod dir;
+mod output;
+mod owner;
+mod private;
+mod remove;
+mod replace;
+mod resolve;
+
+pub use dir::{Access, Dir, lock, reopen};
+pub use output::Output;
+pub use owner::{Distrust, trusted, trusted_chain};
+pub use private::Private;
+pub use replace::Fresh;
+
+/// A name part that nobody can guess: 128 random bits in hex.
+///
+/// # Errors
+/// When the kernel gives no random bytes, which it always does after boot.
+pub fn unguessable() -> std::io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes.iter().fold(String::with_capacity(32), |text, byte| text + &format!("{byte:02x}")))
+}

@@ -1,0 +1,142 @@
+//! Files that the user names for results.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::dir::{Dir, reopen};
+use crate::owner::caller;
+use crate::replace::Fresh;
+
+/// Links followed on the way to an output, as many as the kernel follows.
+const LINKS_MAX: usize = 40;
+/// f_type of procfs, from linux/magic.h.
+const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+
+/// What the user named for results: a file that is replaced when the new one is whole, or a pipe, terminal or the like
+/// that is written to.
+///
+/// In a folder that another account controls, a link there, or a file of another account, is refused: it would choose
+/// what root writes over.
+#[derive(Debug)]
+pub struct Output {
+    into: Into,
+}
+
+#[derive(Debug)]
+enum Into {
+    Place(Fresh),
+    Stream(File),
+}
+
+impl Output {
+    /// Opens an output. A file that is there keeps its owner and permission bits; a new one gets `mode` less the umask's bits.
+    ///
+    /// # Errors
+    /// `PermissionDenied` for a link or file of another account in a folder that another account controls, `IsADirectory`,
+    /// `InvalidInput` for a block device or a path without a file's name; those of open(2).
+    pub fn create(path: &Path, mode: u32) -> io::Result<Output> {
+        let mut path = path.to_path_buf();
+        for _ in 0..LINKS_MAX {
+            match step(&path, mode)? {
+                Step::Done(into) => return Ok(Output { into }),
+                Step::Link(target) => path = target,
+            }
+        }
+        Err(Errno::LOOP.into())
+    }
+
+    /// The open file, to write to.
+    pub fn file(&self) -> &File {
+        match &self.into {
+            Into::Place(fresh) => fresh.file(),
+            Into::Stream(file) => file,
+        }
+    }
+
+    /// Makes what was written durable and puts it in its place.
+    ///
+    /// # Errors
+    /// Those of fsync(2) and renameat(2). A file of that name is as it was then.
+    pub fn commit(self) -> io::Result<()> {
+        match self.into {
+            Into::Place(fresh) => fresh.commit(),
+            Into::Stream(mut file) => file.flush(),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+enum Step {
+    Done(Into),
+    Link(PathBuf),
+}
+
+fn step(path: &Path, mode: u32) -> io::Result<Step> {
+    let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+    let name = name.ok_or_else(|| refused(io::ErrorKind::InvalidInput, path, "it names no file"))?;
+    let dir = Dir::open(path.parent().unwrap_or(Path::new("")))?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let there = match rustix::fs::openat(&dir, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(Step::Done(Into::Place(dir.beside(name, mode)?))),
+        result => File::from(result?),
+    };
+    let data = there.metadata()?;
+    let kind = data.file_type();
+    if let Err(why) = dir.check_trusted()
+        && (kind.is_symlink() || data.uid() != caller())
+    {
+        let what = if kind.is_symlink() { "a link" } else { "a file of another account" };
+        let why = format!("it is {what} in the folder {}: {why}", dir.path().display());
+        return Err(refused(io::ErrorKind::PermissionDenied, path, &why));
+    }
+    if kind.is_symlink() {
+        return follow(&dir, name);
+    }
+    if kind.is_file() {
+        let fresh = dir.beside(name, 0o600)?;
+        if data.uid() != caller() {
+            fresh.chown(data.uid(), data.gid())?;
+        }
+        fresh.chmod(data.mode() & 0o777)?;
+        return Ok(Step::Done(Into::Place(fresh)));
+    }
+    if kind.is_dir() {
+        return Err(Errno::ISDIR.into());
+    }
+    if kind.is_block_device() {
+        return Err(refused(io::ErrorKind::InvalidInput, path, "it is a block device"));
+    }
+    Ok(Step::Done(Into::Stream(reopen(&there, OpenOptions::new().write(true))?)))
+}
+
+/// Where a link in a folder of root's or the caller's leads. What procfs shows of open files has no name that leads
+/// there: it is opened itself, as `/dev/stdout` is meant.
+fn follow(dir: &Dir, name: &OsStr) -> io::Result<Step> {
+    if rustix::fs::fstatfs(dir)?.f_type as u64 == PROC_SUPER_MAGIC {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let opened = File::from(rustix::fs::openat(dir, name, flags, Mode::empty())?);
+        return Ok(Step::Done(Into::Stream(opened)));
+    }
+    let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
+    Ok(Step::Link(dir.path().join(OsStr::from_bytes(target.to_bytes()))))
+}
+
+fn refused(kind: io::ErrorKind, path: &Path, why: &str) -> io::Error {
+    io::Error::new(kind, format!("{} is not written to: {why}", path.display()))
+}

@@ -1,0 +1,123 @@
+//! The rule of owners: whose files and folders may be believed.
+
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+/// Why a file or folder is not believed: another account can change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distrust {
+    /// It belongs to this account, which is neither root nor the caller.
+    Owner(u32),
+    /// Its group or everybody may write to it; these are its permission bits.
+    Writable(u32),
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distrust::Owner(uid) => {
+                write!(f, "it belongs to account {uid}, which may change it at any moment")
+            }
+            Distrust::Writable(mode) => write!(f, "other accounts may write to it (mode {mode:04o})"),
+        }
+    }
+}
+
+impl std::error::Error for Distrust {}
+
+impl From<Distrust> for io::Error {
+    fn from(why: Distrust) -> io::Error {
+        io::Error::new(io::ErrorKind::PermissionDenied, why)
+    }
+}
+
+/// Whether a file or folder is under the control of root or the caller alone: one of them owns it, and neither group
+/// nor others may write to it. (An ACL that lets others write shows in the bits of the group.)
+///
+/// Ask it of an opened descriptor's metadata. Of a link it says nothing.
+///
+/// # Errors
+/// Why not.
+pub fn trusted(data: &Metadata) -> Result<(), Distrust> {
+    judge(data.uid(), data.mode(), caller())
+}
+
+/// The account whose rights this process acts with.
+pub(crate) fn caller() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn judge(owner: u32, mode: u32, caller: u32) -> Result<(), Distrust> {
+    if owner != 0 && owner != caller {
+        return Err(Distrust::Owner(owner));
+    }
+    if mode & 0o022 != 0 {
+        return Err(Distrust::Writable(mode & 0o7777));
+    }
+    Ok(())
+}
+
+/// Whether a path leads to the same file for as long as root and the caller leave it alone: the file and every folder
+/// above it, up to the root, are [`trusted`]. Returns the path without links.
+///
+/// # Errors
+/// The first file or folder that another account can change, or that cannot be opened.
+pub fn trusted_chain(path: &Path) -> io::Result<PathBuf> {
+    let real = path.canonicalize()?;
+    let mut at = PathBuf::new();
+    let mut above: Option<File> = None;
+    for part in real.components() {
+        at.push(part);
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match (&above, part) {
+            (Some(folder), Component::Normal(name)) => rustix::fs::openat(folder, name, flags, Mode::empty()),
+            _ => rustix::fs::open("/", flags, Mode::empty()),
+        };
+        let file = File::from(file?);
+        let data = file.metadata()?;
+        if data.is_symlink() {
+            return Err(io::Error::other(format!("{} became a link meanwhile", at.display())));
+        }
+        trusted(&data).map_err(|why| {
+            io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", at.display()))
+        })?;
+        above = Some(file);
+    }
+    Ok(real)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_root_and_the_caller_are_believed() {
+        for (owner, mode, caller, expected) in [
+            (0, 0o100_644, 1000, Ok(())),
+            (1000, 0o100_600, 1000, Ok(())),
+            (0, 0o040_755, 0, Ok(())),
+            (1000, 0o100_600, 0, Err(Distrust::Owner(1000))),
+            (1000, 0o100_600, 1001, Err(Distrust::Owner(1000))),
+            (0, 0o100_664, 0, Err(Distrust::Writable(0o664))),
+            (0, 0o100_646, 0, Err(Distrust::Writable(0o646))),
+            (0, 0o041_777, 0, Err(Distrust::Writable(0o1777))),
+        ] {
+            assert_eq!(judge(owner, mode, caller), expected, "{owner} {mode:o} {caller}");
+        }
+    }
+
+    #[test]
+    fn a_chain_is_as_good_as_its_weakest_folder() {
+        assert_eq!(trusted_chain(Path::new("/usr/..")).unwrap(), Path::new("/"));
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("program"), "").unwrap();
+        let why = trusted_chain(&dir.path().join("program")).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::PermissionDenied, "{why}");
+        assert!(why.to_string().contains("may write to it"), "{why}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Private folders: what is removed, and what never is.
+#![allow(
+    clippy::unwrap_used,
+    reason = "test code throughout; clippy knows that only of functions under #[test]"
+)]
+
+use std::fs::{self, File, FileTimes};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use weir_fs::{Access, Dir, Private};
+
+const MARKER: &str = ".weir";
+const CONTENT: &str = "weir made this folder, and removes it with all that is in it.\n";
+const NAME: &str = ".weir-bench-0123456789abcdef0123456789abcdef";
+
+/// A folder as a killed run leaves it, an hour old.
+fn left(parent: &Path, name: &str, marker: Option<&str>) {
+    let folder = parent.join(name);
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    if let Some(content) = marker {
+        fs::write(folder.join(MARKER), content).unwrap();
+    }
+    age(&folder);
+}
+
+fn age(folder: &Path) {
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    File::open(folder).unwrap().set_times(FileTimes::new().set_modified(old)).unwrap();
+}
+
+#[test]
+fn only_what_is_proven_goes() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = Dir::open(parent.path()).unwrap();
+    let digits = |c: &str| format!(".weir-bench-{}", c.repeat(32));
+    left(parent.path(), NAME, Some(CONTENT));
+    fs::write(parent.path().join(NAME).join("data"), "x").unwrap();
+    left(parent.path(), &digits("a"), None);
+    left(parent.path(), &digits("b"), Some(""));
+    // What somebody may have called so.
+    left(parent.path(), ".weir-notes", None);
+    left(parent.path(), ".weir-bench-dead", Some(CONTENT));
+    left(parent.path(), ".weir-bench-0123456789ABCDEF0123456789abcdef", Some(CONTENT));
+    left(parent.path(), ".weir-sandbox-0123456789abcdef0123456789abcdef", Some(CONTENT));
+    left(parent.path(), &digits("c"), Some("weir"));
+    left(parent.path(), &digits("d"), None);
+    fs::write(parent.path().join(digits("d")).join("notes"), "x").unwrap();
+    age(&parent.path().join(digits("d")));
+    left(parent.path(), &digits("e"), Some(""));
+    fs::write(parent.path().join(digits("e")).join("notes"), "x").unwrap();
+    age(&parent.path().join(digits("e")));
+    left(parent.path(), &digits("f"), Some(CONTENT));
+    fs::set_permissions(parent.path().join(digits("f")), fs::Permissions::from_mode(0o777)).unwrap();
+    symlink(parent.path().join(".weir-notes"), parent.path().join(digits("0"))).unwrap();
+
+    let mut gone = Private::remove_abandoned(&dir, "bench");
+    gone.sort();
+    let expected = [NAME, &digits("a"), &digits("b")].map(|name| parent.path().join(name));
+    assert_eq!(gone, expected);
+    assert!(expected.iter().all(|path| !path.exists()));
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 9);
+    assert!(parent.path().join(digits("d")).join("notes").exists());
+    assert!(parent.path().join(digits("e")).join("notes").exists());
+}
+
+#[test]
+fn a_folder_in_use_stays_and_goes_with_its_owner() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = Dir::open(parent.path()).unwrap();
+    let private = Private::make(&dir, "bench").unwrap();
+    let path = private.path().to_path_buf();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    age(&path);
+    assert!(Private::remove_abandoned(&dir, "bench").is_empty());
+    private.dir().create_new("data", 0o600).unwrap();
+    // The parent's owner moves it away and puts a link there: the folder is emptied, the link's target is not.
+    let victim = tempfile::tempdir().unwrap();
+    fs::write(victim.path().join("precious"), "x").unwrap();
+    let moved = parent.path().join("moved");
+    fs::rename(&path, &moved).unwrap();
+    symlink(victim.path(), &path).unwrap();
+    assert!(private.remove().is_err());
+    assert!(victim.path().join("precious").exists());
+    assert_eq!(fs::read_dir(&moved).unwrap().count(), 0);
+}
+
+#[test]
+fn a_tree_of_any_shape_goes_and_what_its_links_show_stays() {
+    let parent = tempfile::tempdir().unwrap();
+    fs::write(parent.path().join("outside"), "x").unwrap();
+    fs::create_dir(parent.path().join("beside")).unwrap();
+    fs::write(parent.path().join("beside/file"), "x").unwrap();
+    fs::create_dir(parent.path().join("top")).unwrap();
+    let top = Dir::open(&parent.path().join("top")).unwrap();
+    // Deeper than a path can be, and than a process may have descriptors.
+    let mut at = top.try_clone().unwrap();
+    for depth in 0..3000 {
+        let next = at.make_dir("d", 0o700).unwrap();
+        if depth % 100 == 0 {
+            next.create_new("file", 0o600).unwrap();
+            rustix_symlink(&parent.path().join("beside"), &next);
+        }
+        at = next;
+    }
+    for wide in 0..200 {
+        top.make_dir(format!("w{wide}"), 0o700).unwrap().make_dir("in", 0o700).unwrap();
+    }
+    top.remove_contents().unwrap();
+    assert_eq!(fs::read_dir(parent.path().join("top")).unwrap().count(), 0);
+    assert!(parent.path().join("outside").exists() && parent.path().join("beside/file").exists());
+}
+
+fn rustix_symlink(target: &Path, folder: &Dir) {
+    rustix::fs::symlinkat(target, folder, "link").unwrap();
+}
+
+#[test]
+fn nothing_but_regular_files_is_opened_and_nothing_waits() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = Dir::open(parent.path()).unwrap();
+    let status = std::process::Command::new("mkfifo").arg(parent.path().join("fifo")).status().unwrap();
+    assert!(status.success());
+    fs::write(parent.path().join("file"), "0123456789").unwrap();
+    symlink("file", parent.path().join("link")).unwrap();
+    fs::create_dir(parent.path().join("folder")).unwrap();
+    for access in [Access::Read, Access::ReadWrite, Access::Append] {
+        for name in ["fifo", "link", "folder", "../x", "missing"] {
+            assert!(dir.open_file(name, access).is_err(), "{name} {access:?}");
+        }
+        assert!(dir.open_file("file", access).is_ok(), "{access:?}");
+    }
+    assert!(dir.open_or_create("fifo", Access::ReadWrite, 0o600).is_err());
+    assert_eq!(dir.read("file", 10).unwrap(), b"0123456789");
+    assert!(dir.read("file", 9).is_err());
+    fs::set_permissions(parent.path().join("file"), fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(dir.open_trusted_file("file", Access::Read).is_err());
+}
