@@ -92,6 +92,26 @@ class MariaDb(Loaded, guarded.MariaDb):
         return [f"--mysql-socket={self.socket()}", "--mysql-user=root", "--mysql-db=weir"]
 
 
+class MySql(MariaDb):
+    """MySQL out of a tree (scripts/server-tree), committing durably, with its binary log."""
+
+    tree = os.environ.get("WEIR_MYSQL_TREE")
+
+    def as_user(self, *command):
+        command = super().as_user(*command)
+        if "mysqld" not in command:
+            return command
+        return [os.path.join(HERE, "..", "..", "lab", "in-tree"), self.tree, self.folder, self.socket_folder, "--", *command]
+
+    def make(self):
+        self.call("mysqld", "--no-defaults", "--initialize-insecure", f"--datadir={self.folder}")
+
+    def command(self):
+        words = ["mysqld", "--no-defaults", f"--datadir={self.folder}", f"--socket={self.socket()}", "--skip-networking"]
+        words += [f"--pid-file={self.socket_folder}/pid", "--mysqlx=OFF", "--secure-file-priv=NULL", "--thread-cache-size=0"]
+        return [*words, "--innodb-buffer-pool-size=512M", "--innodb-redo-log-capacity=1G", "--max-connections=1200", "--local-infile=1"]
+
+
 class PostgreSql(Loaded, guarded.PostgreSql):
     """PostgreSQL, committing durably."""
 
@@ -110,6 +130,8 @@ class PostgreSql(Loaded, guarded.PostgreSql):
 
 
 SERVERS = {"MariaDB": MariaDb, "PostgreSQL": PostgreSql}
+if MySql.tree:
+    SERVERS["MySQL"] = MySql
 
 
 @contextlib.contextmanager

@@ -25,6 +25,47 @@ pub struct Done {
 /// One row as text; `None` is NULL.
 pub type Row = Vec<Option<String>>;
 
+/// The longest row that is kept: MySQL's own `max_allowed_packet`.
+pub(crate) const ROW_BYTES_MAX: usize = 64 << 20;
+/// Memory of rows that are kept for a caller: what weir asks takes far less.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+
+/// Rows that are kept, counted by the memory they take: a NULL is a byte on the way, or none.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    rows: Vec<Row>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Why no more are kept.
+    pub(crate) const FULL: &str = "it sends more than 256 MiB of rows where all are to be kept";
+
+    /// Keeps a row; `false`: there are too many.
+    pub(crate) fn push(&mut self, row: Row) -> bool {
+        let cells = row.iter().flatten().map(String::capacity).sum::<usize>();
+        self.bytes += cells + row.capacity() * size_of::<Option<String>>() + size_of::<Row>();
+        self.rows.push(row);
+        self.bytes <= KEPT_BYTES_MAX
+    }
+
+    /// Forgets those of the result before.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.bytes = 0;
+    }
+
+    /// How many.
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// They.
+    pub(crate) fn rows(self) -> Vec<Row> {
+        self.rows
+    }
+}
+
 /// A connection. Not shared between threads; statements are answered one at a time.
 pub enum Connection {
     /// MySQL and MariaDB.

@@ -2,6 +2,21 @@
 
 use std::io;
 
+/// A server's words, fit for a terminal: nothing that steers it, and no more than somebody would read.
+pub(crate) fn plain(words: &[u8], chars_max: usize) -> String {
+    // A character has four bytes at most.
+    let words = &words[..words.len().min(chars_max * 4)];
+    let words = String::from_utf8_lossy(words);
+    words.chars().take(chars_max).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// More of an error's words is noise.
+pub(crate) const MESSAGE_CHARS_MAX: usize = 2000;
+/// The longest name of a version or a way to log in that is one.
+pub(crate) const NAME_CHARS_MAX: usize = 80;
+/// A SQLSTATE's.
+pub(crate) const SQLSTATE_CHARS: usize = 5;
+
 /// An answer of the server that is an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({})", self.code())]
@@ -137,6 +152,11 @@ impl DbError {
             }
             _ => false,
         }
+    }
+
+    /// The server prepares other statements, and not this one; as text it takes it. MySQL's do so with BEGIN.
+    pub fn is_unpreparable(&self) -> bool {
+        matches!(self, DbError::Server(error) if error.number == 1295)
     }
 
     /// The transaction may run again.

@@ -59,7 +59,7 @@ impl fmt::Display for Place {
 }
 
 /// Whether a connection is encrypted. The words are MySQL's; PostgreSQL's `sslmode` maps onto them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsMode {
     /// Never.
@@ -75,10 +75,10 @@ pub enum TlsMode {
     VerifyIdentity,
 }
 
-/// Encryption as asked for.
+/// Encryption and trust as asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Whether.
+    /// Whether; [`Tls::effective`] is what holds.
     pub mode: TlsMode,
     /// Certificates of authorities (PEM).
     pub ca: Option<PathBuf>,
@@ -86,6 +86,22 @@ pub struct Tls {
     pub cert: Option<PathBuf>,
     /// Its key (PEM).
     pub key: Option<PathBuf>,
+    /// A server that has not proven who it is may have the password itself, and so may whoever listens.
+    pub allow_cleartext: bool,
+    /// MySQL: the server's public key (PEM), by which a password is encrypted where the connection is not.
+    pub server_key: Option<PathBuf>,
+    /// MySQL: the key may be asked of whoever answers. This keeps listeners out, and nobody who sits in between.
+    pub ask_server_key: bool,
+}
+
+impl Tls {
+    /// The mode that holds: whoever names an authority wants it heeded, and no way around it.
+    pub fn effective(&self) -> TlsMode {
+        match self.mode {
+            TlsMode::Preferred | TlsMode::Required if self.ca.is_some() => TlsMode::VerifyCa,
+            mode => mode,
+        }
+    }
 }
 
 /// One server and how to log in.

@@ -46,7 +46,21 @@ pub(crate) fn parse(text: &str) -> Result<Vec<(String, String)>, BadLine> {
 
 /// Where this process stands in the hierarchies that can limit memory, CPU or I/O.
 pub(crate) fn memberships(tree: &Tree, mounts: &[Mount], notes: &mut Vec<String>) -> Vec<Membership> {
-    let lines = noted(tree.parsed("/proc/self/cgroup", parse), notes).unwrap_or_default();
+    stands(tree, "/proc/self/cgroup", mounts, notes)
+}
+
+/// The same for another process.
+pub(crate) fn memberships_of(
+    tree: &Tree,
+    process: u32,
+    mounts: &[Mount],
+    notes: &mut Vec<String>,
+) -> Vec<Membership> {
+    stands(tree, &format!("/proc/{process}/cgroup"), mounts, notes)
+}
+
+fn stands(tree: &Tree, file: &str, mounts: &[Mount], notes: &mut Vec<String>) -> Vec<Membership> {
+    let lines = noted(tree.parsed(file, parse), notes).unwrap_or_default();
     let mut found = Vec::new();
     for (controllers, path) in lines {
         let version = if controllers.is_empty() { 2 } else { 1 };

@@ -14,6 +14,7 @@ mod diskstats;
 pub mod error;
 mod flow;
 mod host;
+mod housed;
 mod io_cgroup;
 pub mod knob;
 mod limits;

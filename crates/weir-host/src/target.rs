@@ -10,13 +10,14 @@ use crate::host::Host;
 use crate::mounts::{self, Mount};
 use crate::stack::{Stack, common_device};
 use crate::view::Opened;
-use crate::{bdi, block, cgroup};
+use crate::{bdi, block, cgroup, view};
 
 /// How deep overlays in overlays are followed.
 const NESTING_MAX: u32 = 8;
 
 impl Host {
-    /// Resolves a path (which need not exist yet) or a block device to its file system and device stack.
+    /// Resolves a path (which need not exist yet) or a block device to its file system and device stack. A path through
+    /// `/proc/PID/root` is looked at as that process sees it, with the limits of its cgroups.
     ///
     /// # Errors
     /// When the mount table cannot be read or understood, or no mount holds the path. Everything else that cannot
@@ -31,7 +32,10 @@ impl Host {
         if device.is_none() && tops.len() > 1 {
             blind.push(format!("spread over {}: no single device stands for it", tops.join(", ")));
         }
-        let members = cgroup::memberships(&self.tree, &place.mounts, &mut Vec::new());
+        let members = match view::process_of(path) {
+            Some(process) => cgroup::memberships_of(&self.tree, process, &place.mounts, &mut Vec::new()),
+            None => cgroup::memberships(&self.tree, &place.mounts, &mut Vec::new()),
+        };
         let (throttles, notes) = cgroup::throttles(&self.tree, &members, &stack);
         blind.extend(notes);
         let path = place.path.display().to_string();

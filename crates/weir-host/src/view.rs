@@ -5,13 +5,13 @@
 //! the mount's id. Links beneath another process's root lead nowhere else than they lead that process: whoever made
 //! them may not lead weir to another file system than the one he sees.
 
-use std::ffi::CString;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::error::HostError;
 use crate::host::Host;
@@ -134,6 +134,11 @@ fn foreign(path: &Path) -> Option<(String, PathBuf)> {
     Some((process, Path::new("/").join(parts.as_path())))
 }
 
+/// The process whose view a path through `/proc/PID/root` goes by.
+pub(crate) fn process_of(path: &Path) -> Option<u32> {
+    foreign(path)?.0.parse().ok()
+}
+
 /// What `open` brings of the path, or of the nearest folder above it that exists; errors name it as `as_named`.
 fn nearest(
     path: &Path,
@@ -165,26 +170,9 @@ fn open(path: &Path, flags: i32) -> io::Result<File> {
 
 /// Opens a path as a process sees it whose root this is.
 fn open_beneath(root: &File, path: &Path) -> io::Result<File> {
-    let c_path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: all zeros asks for nothing.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
-    how.resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
-    // SAFETY: the path is a NUL-terminated string, and the kernel reads so many bytes of `how`.
-    let opened = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            root.as_raw_fd(),
-            c_path.as_ptr(),
-            &raw const how,
-            size_of::<libc::open_how>(),
-        )
-    };
-    if opened < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just opened it for nobody else.
-    Ok(File::from(unsafe { OwnedFd::from_raw_fd(opened as i32) }))
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let opened = rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?;
+    Ok(File::from(opened))
 }
 
 #[cfg(test)]

@@ -64,6 +64,10 @@ pub fn name(servers: &[Server]) -> String {
     parameters.extend(path("tls-ca", &tls.ca));
     parameters.extend(path("tls-cert", &tls.cert));
     parameters.extend(path("tls-key", &tls.key));
+    parameters.extend(path("server-public-key", &tls.server_key));
+    let on = |name: &str, is_on: bool| is_on.then(|| format!("{name}=on"));
+    parameters.extend(on("get-server-public-key", tls.ask_server_key));
+    parameters.extend(on("allow-cleartext-password", tls.allow_cleartext));
     let user = if first.user.is_empty() { String::new() } else { format!("{}@", encoded(&first.user)) };
     let query = if parameters.is_empty() { String::new() } else { format!("?{}", parameters.join("&")) };
     format!("{scheme}://{user}{}/{}{query}", hosts.join(","), encoded(&first.database))
@@ -207,6 +211,8 @@ mod tests {
             "mysql://root@/weir?socket=/run/a%20b/db.sock",
             "mysql://ann@db1:3307,db2:3306/shop?tls=required",
             "postgres://bench@db1:5432/weir?tls=verify-ca&tls-ca=/etc/ca.pem",
+            "mysql://b@db1:3306/weir?server-public-key=/etc/key.pem&get-server-public-key=on",
+            "postgres://b@db1:5432/weir?allow-cleartext-password=on",
         ] {
             assert_eq!(name(&named(text).unwrap()), text);
         }

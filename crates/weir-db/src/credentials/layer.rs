@@ -36,6 +36,12 @@ pub struct Layer {
     pub tls_cert: Option<PathBuf>,
     /// Its key.
     pub tls_key: Option<PathBuf>,
+    /// Whether a server that has not proven who it is may have the password itself.
+    pub allow_cleartext: Option<bool>,
+    /// MySQL: the server's public key.
+    pub server_key: Option<PathBuf>,
+    /// MySQL: whether the key may be asked of whoever answers.
+    pub ask_server_key: Option<bool>,
 }
 
 impl Layer {
@@ -51,10 +57,17 @@ impl Layer {
             user: self.user.or(below.user),
             password: self.password.or(below.password),
             database: self.database.or(below.database),
-            tls: self.tls.or(below.tls),
+            // Whoever names an authority wants it heeded, whatever is said below.
+            tls: self.tls.or(match self.tls_ca {
+                Some(_) => below.tls.map(|mode| mode.max(TlsMode::VerifyCa)),
+                None => below.tls,
+            }),
             tls_ca: self.tls_ca.or(below.tls_ca),
             tls_cert: self.tls_cert.or(below.tls_cert),
             tls_key: self.tls_key.or(below.tls_key),
+            allow_cleartext: self.allow_cleartext.or(below.allow_cleartext),
+            server_key: self.server_key.or(below.server_key),
+            ask_server_key: self.ask_server_key.or(below.ask_server_key),
         }
     }
 }

@@ -91,6 +91,10 @@ impl CredentialsError {
 /// # Errors
 /// Where nothing says which server is meant, a file that was named cannot be read, or a value is none.
 pub fn resolve(typed: &Typed, around: &Around) -> Result<Login, CredentialsError> {
+    if typed.stated.tls == Some(TlsMode::Disabled) && typed.stated.tls_ca.is_some() {
+        return Err(CredentialsError::new("an authority was named, and encryption disabled")
+            .hint("say one: --tls-ca FILE, or --tls disabled"));
+    }
     let mut notes = Vec::new();
     let dialect = match typed.dialect.or_else(|| dialect_of(&typed.stated)) {
         Some(dialect) => dialect,
@@ -150,12 +154,15 @@ fn servers(
         ca: layer.tls_ca.clone(),
         cert: layer.tls_cert.clone(),
         key: layer.tls_key.clone(),
+        allow_cleartext: layer.allow_cleartext.unwrap_or_default(),
+        server_key: layer.server_key.clone(),
+        ask_server_key: layer.ask_server_key.unwrap_or_default(),
     };
-    if matches!(tls.mode, TlsMode::VerifyCa | TlsMode::VerifyIdentity) && tls.ca.is_none() {
+    if tls.mode == TlsMode::VerifyCa && tls.ca.is_none() {
         return Err(CredentialsError::new(
             "a certificate can be verified only by the authority that signed it",
         )
-        .hint("name its certificate: --tls-ca FILE"));
+        .hint("name its certificate: --tls-ca FILE; verify-identity does with the system's authorities"));
     }
     let server = |place: Place| Server {
         dialect,

@@ -114,6 +114,9 @@ fn layer_of(options: &Options) -> Result<Layer, CredentialsError> {
         tls_ca: path("ssl-ca"),
         tls_cert: path("ssl-cert"),
         tls_key: path("ssl-key"),
+        allow_cleartext: flag(options, "enable-cleartext-plugin"),
+        server_key: path("server-public-key-path"),
+        ask_server_key: flag(options, "get-server-public-key"),
     })
 }
 
@@ -121,21 +124,21 @@ fn port(text: &str) -> Result<u16, CredentialsError> {
     text.trim().parse().map_err(|_| CredentialsError::new(format!("`{text}` is no port")))
 }
 
+fn flag(options: &Options, name: &str) -> Option<bool> {
+    let value = options.values.get(name)?;
+    Some(!matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false"))
+}
+
 /// MySQL says `ssl-mode`, MariaDB `ssl`, `skip-ssl` and `ssl-verify-server-cert`.
 fn tls_of(options: &Options) -> Result<Option<TlsMode>, CredentialsError> {
-    let flag = |name: &str| {
-        options
-            .values
-            .get(name)
-            .map(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "off" | "false"))
-    };
+    let flag = |name: &str| flag(options, name);
     if let Some(mode) = options.values.get("ssl-mode") {
         return tls_mode(mode).map(Some);
     }
     if flag("skip-ssl") == Some(true) || flag("ssl") == Some(false) {
         return Ok(Some(TlsMode::Disabled));
     }
-    if flag("ssl-verify-server-cert") == Some(true) && options.values.contains_key("ssl-ca") {
+    if flag("ssl-verify-server-cert") == Some(true) {
         return Ok(Some(TlsMode::VerifyIdentity));
     }
     Ok(flag("ssl").map(|_| TlsMode::Required))

@@ -7,7 +7,7 @@ use weir_core::oltp::Dialect;
 
 use super::around::{is_socket, openness};
 use super::{Around, CredentialsError, Host, Layer, Login, Typed, passfile, service, tls_mode, url};
-use crate::server::{Place, Secret};
+use crate::server::{Place, Secret, TlsMode};
 
 /// The port.
 pub(super) const PORT: u16 = 5432;
@@ -28,9 +28,7 @@ pub(super) fn resolve(typed: &Typed, around: &Around, notes: Vec<String>) -> Res
     let of_service = of_service(typed, around)?;
     let layer = typed.stated.clone().over(of_service).over(environment(around)?);
     let user = layer.user.clone().unwrap_or_else(|| around.user.clone());
-    let root = || around.at_home(".postgresql/root.crt").filter(|path| path.exists());
-    let tls_ca = layer.tls_ca.clone().or_else(root);
-    let layer = Layer { user: Some(user.clone()), tls_ca, ..layer };
+    let layer = Layer { user: Some(user.clone()), ..trusting(layer, around) };
     let places = places(&layer, around);
     let file = password_file(around, &mut login);
     let database = layer.database.clone().unwrap_or_else(|| user.clone());
@@ -41,6 +39,20 @@ pub(super) fn resolve(typed: &Typed, around: &Around, notes: Vec<String>) -> Res
     };
     login.servers = super::servers(Dialect::Postgres, &layer, places, typed, password)?;
     Ok(login)
+}
+
+/// Which authorities count: `system` means those of the system, for this very host (libpq takes nothing less); where
+/// none was named, and a certificate is to be looked at or encryption at least is a must, those of the file in the home.
+fn trusting(layer: Layer, around: &Around) -> Layer {
+    if layer.tls_ca.as_deref() == Some(Path::new("system")) {
+        return Layer { tls: Some(TlsMode::VerifyIdentity), tls_ca: None, ..layer };
+    }
+    let root = || around.at_home(".postgresql/root.crt").filter(|path| path.exists());
+    let tls_ca = match layer.tls {
+        Some(TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity) => layer.tls_ca.or_else(root),
+        _ => layer.tls_ca,
+    };
+    Layer { tls_ca, ..layer }
 }
 
 fn is_usual(socket: &Path, around: &Around) -> bool {
@@ -61,6 +73,7 @@ fn environment(around: &Around) -> Result<Layer, CredentialsError> {
         tls_ca: path("PGSSLROOTCERT"),
         tls_cert: path("PGSSLCERT"),
         tls_key: path("PGSSLKEY"),
+        ..Layer::default()
     })
 }
 
@@ -93,6 +106,7 @@ fn of_service(typed: &Typed, around: &Around) -> Result<Layer, CredentialsError>
         tls_ca: path("sslrootcert"),
         tls_cert: path("sslcert"),
         tls_key: path("sslkey"),
+        ..Layer::default()
     })
 }
 

@@ -95,6 +95,8 @@ fn bad_names_are_refused_and_no_password_is_repeated() {
         assert!(!format!("{error:?}").contains("geheim"), "{error:?}");
     }
     assert!(parse_url("postgres://db1", Some(Dialect::MySql)).is_err());
+    let torn = parse_url("mysql://db1/?tls=disabled&tls-ca=/ca.pem", None).unwrap();
+    assert!(resolve(&torn, &Machine::new(&[]).around).unwrap_err().what.contains("encryption disabled"));
     let unsigned = parse_url("mysql://db1/?tls=verify-ca", None).unwrap();
     assert!(resolve(&unsigned, &Machine::new(&[]).around).unwrap_err().what.contains("authority"));
 }
@@ -165,4 +167,70 @@ fn without_a_name_the_only_server_here_is_meant() {
     assert!(both.hint.unwrap().contains("--mysql or --postgres"));
     let typed = Typed { dialect: Some(Dialect::Postgres), ..Typed::default() };
     assert_eq!(resolve(&typed, &machine.around).unwrap().servers[0].place, Place::Unix(postgres));
+}
+
+/// What holds of encryption after all: the mode, and whose word counts.
+fn trust(login: &Login) -> String {
+    let tls = &login.servers[0].tls;
+    format!("{:?} {}", tls.effective(), tls.ca.as_ref().map_or("-".into(), |path| path.display().to_string()))
+}
+
+#[test]
+fn a_named_authority_means_that_certificates_are_looked_at() {
+    for (file, name, expected) in [
+        ("", "mysql://db1", "Preferred -"),
+        ("ssl-ca=/f.pem", "mysql://db1", "VerifyCa /f.pem"),
+        ("ssl-mode=PREFERRED\nssl-ca=/f.pem", "mysql://db1", "VerifyCa /f.pem"),
+        ("ssl-mode=REQUIRED\nssl-ca=/f.pem", "mysql://db1", "VerifyCa /f.pem"),
+        ("ssl-mode=VERIFY_IDENTITY\nssl-ca=/f.pem", "mysql://db1", "VerifyIdentity /f.pem"),
+        ("ssl-mode=VERIFY_IDENTITY", "mysql://db1", "VerifyIdentity -"),
+        ("ssl-verify-server-cert\nssl-ca=/f.pem", "mysql://db1", "VerifyIdentity /f.pem"),
+        ("ssl-verify-server-cert", "mysql://db1", "VerifyIdentity -"),
+        ("ssl-ca=/f.pem", "mysql://db1?tls=required", "VerifyCa /f.pem"),
+        ("", "mysql://db1?tls=preferred&tls-ca=/t.pem", "VerifyCa /t.pem"),
+        // What is typed over a file that says no, or less.
+        ("skip-ssl", "mysql://db1?tls-ca=/t.pem", "VerifyCa /t.pem"),
+        ("ssl-mode=VERIFY_IDENTITY", "mysql://db1?tls-ca=/t.pem", "VerifyIdentity /t.pem"),
+        ("ssl-ca=/f.pem", "mysql://db1?tls=disabled", "Disabled /f.pem"),
+    ] {
+        let machine = Machine::new(&[]);
+        machine.file("home/.my.cnf", 0o600, format!("[client]\n{file}\n"));
+        assert_eq!(trust(&machine.resolve(name)), expected, "{file} and {name}");
+    }
+    for (variables, root, name, expected) in [
+        (&[][..], false, "postgres://db1", "Preferred -"),
+        (&[("PGSSLROOTCERT", "/e.pem")], false, "postgres://db1", "VerifyCa /e.pem"),
+        (&[("PGSSLMODE", "disable")], false, "postgres://db1?sslrootcert=/t.pem", "VerifyCa /t.pem"),
+        (&[("PGSSLROOTCERT", "system")], false, "postgres://db1", "VerifyIdentity -"),
+        (&[("PGSSLMODE", "verify-full")], false, "postgres://db1", "VerifyIdentity -"),
+        // As libpq has it: the file in the home counts where encryption is a must.
+        (&[], true, "postgres://db1", "Preferred -"),
+        (&[], true, "postgres://db1?sslmode=require", "VerifyCa HOME"),
+        (&[], true, "postgres://db1?sslmode=verify-full", "VerifyIdentity HOME"),
+    ] {
+        let machine = Machine::new(variables);
+        let mut home = String::new();
+        if root {
+            home = machine.file("home/.postgresql/root.crt", 0o644, "").display().to_string();
+        }
+        let expected = expected.replace("HOME", &home);
+        assert_eq!(trust(&machine.resolve(name)), expected, "{variables:?} and {name}");
+    }
+}
+
+#[test]
+fn leave_to_show_a_password_is_given_by_files_and_names() {
+    let machine = Machine::new(&[]);
+    let told = |name: &str| {
+        let tls = machine.resolve(name).servers[0].tls.clone();
+        (tls.allow_cleartext, tls.ask_server_key, tls.server_key)
+    };
+    assert_eq!(told("mysql://db1"), (false, false, None));
+    let on = "mysql://db1?allow-cleartext-password=on&get-server-public-key=1&server-public-key=/k.pem";
+    assert_eq!(told(on), (true, true, Some("/k.pem".into())));
+    let text = "[client]\nenable-cleartext-plugin\nget-server-public-key=ON\nserver-public-key-path=/f.pem\n";
+    machine.file("home/.my.cnf", 0o600, text);
+    assert_eq!(told("mysql://db1"), (true, true, Some("/f.pem".into())));
+    assert_eq!(told("mysql://db1?allow-cleartext-password=off"), (false, true, Some("/f.pem".into())));
+    assert!(parse_url("mysql://db1?allow-cleartext-password=maybe", None).is_err());
 }

@@ -94,12 +94,25 @@ fn parameter(stated: &mut Layer, pair: &str) -> Result<(), CredentialsError> {
         "tls-ca" | "sslrootcert" | "ssl-ca" => stated.tls_ca = Some(PathBuf::from(value)),
         "tls-cert" | "sslcert" | "ssl-cert" => stated.tls_cert = Some(PathBuf::from(value)),
         "tls-key" | "sslkey" | "ssl-key" => stated.tls_key = Some(PathBuf::from(value)),
+        "allow-cleartext-password" => stated.allow_cleartext = Some(switch(&value)?),
+        "server-public-key" => stated.server_key = Some(PathBuf::from(value)),
+        "get-server-public-key" => stated.ask_server_key = Some(switch(&value)?),
         other => {
-            return Err(CredentialsError::new(format!("a server's name has no parameter `{other}`"))
-                .hint("socket, host, user, tls, tls-ca, tls-cert, tls-key"));
+            return Err(CredentialsError::new(format!("a server's name has no parameter `{other}`")).hint(
+                "socket, host, user, tls, tls-ca, tls-cert, tls-key, allow-cleartext-password, \
+                 server-public-key, get-server-public-key",
+            ));
         }
     }
     Ok(())
+}
+
+fn switch(text: &str) -> Result<bool, CredentialsError> {
+    match text {
+        "on" | "1" | "true" => Ok(true),
+        "off" | "0" | "false" => Ok(false),
+        other => Err(CredentialsError::new(format!("`{other}` is neither on nor off"))),
+    }
 }
 
 fn word(text: &str) -> Result<Option<String>, CredentialsError> {

@@ -1,17 +1,12 @@
 //! Answers: OK, an error, or columns and rows, one or several after another.
 
-use crate::connection::{Done, Row};
-use crate::error::{DbError, ServerError};
+use crate::connection::{Done, Kept, Row};
+use crate::error::{DbError, MESSAGE_CHARS_MAX, SQLSTATE_CHARS, ServerError, plain};
 
 use super::Connection;
 use super::cursor::Cursor;
 use super::packets::ends_rows;
 use super::protocol::{COLUMNS_MAX, EOF, ERR, FLAG_UNSIGNED, INFILE, OK, STATUS_MORE_RESULTS};
-
-/// Rows that are kept take this much at most, as text: more is not for looking at.
-const ROWS_BYTES_MAX: usize = 256 << 20;
-/// More of an error's words is noise.
-const MESSAGE_CHARS_MAX: usize = 2000;
 
 /// How a command ended well.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +46,7 @@ pub(super) struct Collect<'a> {
     pub decode: Option<Decode>,
     /// A prepared statement's columns as last described; text rows need none.
     pub columns: &'a mut Vec<Column>,
-    pub rows: Vec<Row>,
+    pub rows: Kept,
 }
 
 /// What a whole answer came to.
@@ -121,19 +116,16 @@ impl Connection {
             let rows = self.packets.skip_rows(ends_rows)?;
             return Ok((rows, self.read_ending()?));
         };
-        let mut bytes = 0;
         loop {
-            let payload = self.packets.read()?;
+            let payload = self.packets.read_row()?;
             if payload.first().is_some_and(|&first| ends_rows(first, payload.len())) {
                 let ending = self.ending()?;
-                return Ok((collect.rows.len() as u64, ending));
+                return Ok((collect.rows.count(), ending));
             }
-            bytes += payload.len();
             let row = decode(payload, collect.columns);
             let row = row.ok_or_else(|| self.packets.wire.odd("a row does not fit its columns"))?;
-            collect.rows.push(row);
-            if bytes > ROWS_BYTES_MAX {
-                return Err(self.packets.wire.odd("more than 256 MiB of rows where few were due"));
+            if !collect.rows.push(row) {
+                return Err(self.packets.wire.odd(Kept::FULL));
             }
         }
     }
@@ -235,15 +227,11 @@ pub(super) fn parse_error(payload: &[u8]) -> Option<ServerError> {
     let sqlstate = match cursor.0.strip_prefix(b"#") {
         Some(rest) => {
             cursor.0 = rest;
-            String::from_utf8_lossy(cursor.take(5)?).into_owned()
+            plain(cursor.take(SQLSTATE_CHARS)?, SQLSTATE_CHARS)
         }
         None => "HY000".to_string(),
     };
-    // The words end up on terminals.
-    let words = String::from_utf8_lossy(cursor.0);
-    let message =
-        words.chars().take(MESSAGE_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    Some(ServerError { number, sqlstate, message })
+    Some(ServerError { number, sqlstate, message: plain(cursor.0, MESSAGE_CHARS_MAX) })
 }
 
 fn parse_column_count(payload: &[u8], cached: bool) -> Option<Head> {

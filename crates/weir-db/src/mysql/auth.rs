@@ -3,6 +3,10 @@
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
+use super::rsa::PublicKey;
+use crate::server::{Place, Tls};
+use crate::wire::Wire;
+
 /// A way to log in that weir goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plugin {
@@ -16,9 +20,16 @@ pub(super) enum Plugin {
     Clear,
 }
 
-/// Why an answer cannot be given.
-const NOT_IN_THE_CLEAR: &str = "would send the password readable by everybody on the way; \
-     use TLS (--tls required) or the server's Unix socket";
+/// How the password itself may travel.
+#[derive(Debug)]
+pub(super) enum Disclosure {
+    /// As it is.
+    Readable,
+    /// Encrypted by this key of the server's.
+    ByKey(PublicKey),
+    /// Encrypted by the key that the server is asked for.
+    ByAskedKey,
+}
 
 impl Plugin {
     /// By the server's name for it. Errors say what to do instead.
@@ -44,38 +55,67 @@ impl Plugin {
         }
     }
 
-    /// The first answer. `private`: nobody on the way can read along. `encrypted`: not even on this machine.
-    pub(super) fn answer(
-        self,
-        password: &str,
-        scramble: &[u8],
-        private: bool,
-        encrypted: bool,
-    ) -> Result<Vec<u8>, String> {
+    /// What proves to the server that one knows the password, without the password; `None` where there is no such way.
+    pub(super) fn proof(self, password: &str, scramble: &[u8]) -> Option<Vec<u8>> {
         let secret = password.as_bytes();
         match self {
-            Plugin::Native if secret.is_empty() => Ok(Vec::new()),
-            Plugin::Native => Ok(native(secret, scramble)),
-            Plugin::CachingSha2 if secret.is_empty() => Ok(Vec::new()),
-            Plugin::CachingSha2 => Ok(caching_sha2(secret, scramble)),
-            Plugin::Sha256 if secret.is_empty() => Ok(vec![0]),
-            Plugin::Sha256 if private => Ok(readable(password)),
-            Plugin::Clear if encrypted => Ok(readable(password)),
-            Plugin::Sha256 | Plugin::Clear => Err(format!("{} {NOT_IN_THE_CLEAR}", self.name())),
+            Plugin::Native | Plugin::CachingSha2 if secret.is_empty() => Some(Vec::new()),
+            Plugin::Native => Some(native(secret, scramble)),
+            Plugin::CachingSha2 => Some(caching_sha2(secret, scramble)),
+            Plugin::Sha256 | Plugin::Clear if secret.is_empty() => Some(vec![0]),
+            Plugin::Sha256 | Plugin::Clear => None,
         }
     }
 
-    /// The password itself, after the server has asked for it.
-    pub(super) fn full_answer(self, password: &str, private: bool) -> Result<Vec<u8>, String> {
-        if private {
-            Ok(readable(password))
-        } else {
-            Err(format!("{} has to see this password once and {NOT_IN_THE_CLEAR}", self.name()))
+    /// How the password itself may go to this server. Errors say what would be a way.
+    pub(super) fn disclosure(self, wire: &Wire, tls: &Tls) -> Result<Disclosure, String> {
+        let anybodys = wire.is_trusted() || tls.allow_cleartext;
+        if !self.wants_key(wire) {
+            return if anybodys { Ok(Disclosure::Readable) } else { Err(self.distrusts(wire)) };
+        }
+        match &tls.server_key {
+            Some(path) => PublicKey::read(path).map(Disclosure::ByKey),
+            None if anybodys || tls.ask_server_key => Ok(Disclosure::ByAskedKey),
+            None => Err(self.distrusts(wire)),
+        }
+    }
+
+    /// Whether the server wants the password encrypted by its key: beside TLS it does not, and a Unix socket is enough
+    /// for caching_sha2_password.
+    fn wants_key(self, wire: &Wire) -> bool {
+        match self {
+            Plugin::CachingSha2 => !wire.is_private(),
+            Plugin::Sha256 => !wire.is_encrypted(),
+            Plugin::Native | Plugin::Clear => false,
+        }
+    }
+
+    /// Why the password itself is not sent.
+    fn distrusts(self, wire: &Wire) -> String {
+        let why = match wire.place() {
+            Place::Unix(_) => "anybody may have made this socket, for its folder is open to all",
+            Place::Tcp { .. } => "this server has not proven who it is",
+        };
+        let key = if self.wants_key(wire) { "its public key (--server-public-key), " } else { "" };
+        format!(
+            "{} asks for the password itself, and {why}; what helps: the authority of its certificate (--tls-ca), {key}\
+             its Unix socket in a folder of its own, or to let whoever answers have it (--allow-cleartext-password)",
+            self.name()
+        )
+    }
+
+    /// What asks for the server's public key.
+    pub(super) fn key_request(self) -> Option<u8> {
+        match self {
+            Plugin::CachingSha2 => Some(2),
+            Plugin::Sha256 => Some(1),
+            Plugin::Native | Plugin::Clear => None,
         }
     }
 }
 
-fn readable(password: &str) -> Vec<u8> {
+/// The password and the NUL that ends it.
+pub(super) fn readable(password: &str) -> Vec<u8> {
     let mut bytes = password.as_bytes().to_vec();
     bytes.push(0);
     bytes
@@ -95,6 +135,13 @@ fn caching_sha2(password: &[u8], scramble: &[u8]) -> Vec<u8> {
     let twice = Sha256::digest(once);
     let mask = Sha256::new().chain_update(twice).chain_update(scramble).finalize();
     xor(&once, &mask)
+}
+
+/// The password by the server's key: XOR with the scramble, again and again, so that no two look alike.
+pub(super) fn sealed(password: &str, scramble: &[u8], key: &PublicKey) -> Result<Vec<u8>, String> {
+    let mask = scramble.iter().cycle();
+    let masked: Vec<u8> = readable(password).iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect();
+    key.encrypt(&masked)
 }
 
 fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
@@ -121,26 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_readable_only_where_nobody_reads() {
-        let check = |plugin: Plugin, private, encrypted, expected: Option<&[u8]>| {
-            let answer = plugin.answer("pw", &[1; 20], private, encrypted);
-            match expected {
-                Some(bytes) => assert_eq!(answer.unwrap(), bytes),
-                None => {
-                    let error = answer.unwrap_err();
-                    assert!(error.contains("TLS") && !error.contains("pw "), "{error}");
-                }
-            }
-        };
-        check(Plugin::Clear, true, true, Some(b"pw\0"));
-        check(Plugin::Clear, true, false, None);
-        check(Plugin::Clear, false, false, None);
-        check(Plugin::Sha256, true, false, Some(b"pw\0"));
-        check(Plugin::Sha256, false, false, None);
-        assert!(Plugin::CachingSha2.full_answer("pw", false).unwrap_err().contains("--tls required"));
-        assert_eq!(Plugin::CachingSha2.full_answer("pw", true).unwrap(), b"pw\0");
+    fn no_proof_holds_the_password() {
         for plugin in [Plugin::Native, Plugin::CachingSha2] {
-            assert!(plugin.answer("", &[1; 20], false, false).unwrap().is_empty());
+            assert!(plugin.proof("", &[1; 20]).unwrap().is_empty());
+            assert!(plugin.proof("pw", &[1; 20]).unwrap().len() >= 20);
+        }
+        for plugin in [Plugin::Sha256, Plugin::Clear] {
+            assert_eq!(plugin.proof("pw", &[1; 20]), None);
+            assert_eq!(plugin.proof("", &[1; 20]).unwrap(), [0]);
         }
     }
 }

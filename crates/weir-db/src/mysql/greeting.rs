@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::protocol::capability as can;
+use crate::error::{NAME_CHARS_MAX, plain};
 
 /// Bytes of a scramble that count; what follows is a NUL.
 const SCRAMBLE_BYTES: usize = 20;
@@ -24,7 +25,7 @@ impl Greeting {
     /// `None` where it is none of the version that all supported servers have, or cut short.
     pub(super) fn parse(payload: &[u8]) -> Option<Greeting> {
         let mut cursor = Cursor(payload.strip_prefix(&[10])?);
-        let version = String::from_utf8_lossy(cursor.nul_bytes()?).into_owned();
+        let version = plain(cursor.nul_bytes()?, NAME_CHARS_MAX);
         let connection_id = cursor.u32()?;
         let mut scramble = cursor.take(8)?.to_vec();
         cursor.u8()?;
@@ -43,7 +44,7 @@ impl Greeting {
         let plugin = if capabilities & can::PLUGIN_AUTH != 0 {
             // Some servers of the past forgot the NUL.
             let name = cursor.nul_bytes().unwrap_or(cursor.0);
-            String::from_utf8_lossy(name).into_owned()
+            plain(name, NAME_CHARS_MAX)
         } else {
             "mysql_native_password".to_string()
         };

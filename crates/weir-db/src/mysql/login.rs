@@ -1,16 +1,17 @@
 //! From a place to a connection: greeting, encryption, who asks, proof.
 
-use crate::error::DbError;
+use crate::error::{DbError, NAME_CHARS_MAX, plain};
 use crate::server::{Place, Server, TlsMode};
 use crate::wire::Wire;
 
 use super::Connection;
 use super::answer::{parse_error, parse_ok};
-use super::auth::Plugin;
+use super::auth::{Disclosure, Plugin, readable, sealed};
 use super::cursor::{Cursor, push_lenenc, push_lenenc_bytes};
 use super::greeting::Greeting;
 use super::packets::Packets;
 use super::protocol::{EOF, ERR, MORE_AUTH, OK, PAYLOAD_BYTES_MAX, UTF8MB4, capability as can};
+use super::rsa::PublicKey;
 use super::version::Version;
 
 /// What weir can do and makes use of where the server can.
@@ -91,7 +92,7 @@ impl Agreed {
         if !server.database.is_empty() {
             wanted |= can::CONNECT_WITH_DB;
         }
-        if server.tls.mode != TlsMode::Disabled && matches!(server.place, Place::Tcp { .. }) {
+        if server.tls.effective() != TlsMode::Disabled && matches!(server.place, Place::Tcp { .. }) {
             wanted |= can::SSL;
         }
         // Set, it tells MariaDB that nothing extended follows; MySQL knows no other way.
@@ -119,7 +120,7 @@ fn encrypt(
     server: &Server,
 ) -> Result<(), DbError> {
     let Place::Tcp { host, .. } = &server.place else { return Ok(()) };
-    match server.tls.mode {
+    match server.tls.effective() {
         TlsMode::Disabled => return Ok(()),
         TlsMode::Preferred if greeting.capabilities & can::SSL == 0 => return Ok(()),
         _ if greeting.capabilities & can::SSL == 0 => {
@@ -138,36 +139,33 @@ fn log_in(
     greeting: &Greeting,
     server: &Server,
 ) -> Result<(), DbError> {
-    let prove = |packets: &Packets, plugin: Plugin, scramble: &[u8]| {
-        let (private, encrypted) = (packets.wire.is_private(), packets.wire.is_encrypted());
-        plugin.answer(server.password.reveal(), scramble, private, encrypted)
-    };
+    let mut proof =
+        Proof { server, plugin: Plugin::Native, scramble: greeting.scramble.clone(), asked: false };
     // The server's default need not be the account's way: where weir cannot go it, the account's is asked for.
-    let (mut plugin, proof) = Plugin::by_name(&greeting.plugin)
-        .and_then(|plugin| Ok((plugin, prove(packets, plugin, &greeting.scramble)?)))
-        .or_else(|_| Ok((Plugin::Native, prove(packets, Plugin::Native, &greeting.scramble)?)))
-        .map_err(|why: String| packets.wire.refused_login(why))?;
-    packets.reply(|out| push_response(out, agreed, server, plugin, &proof))?;
+    let first = Plugin::by_name(&greeting.plugin).and_then(|plugin| proof.by(plugin, &packets.wire));
+    let first = match first {
+        Ok(answer) => answer,
+        Err(_) => proof.by(Plugin::Native, &packets.wire).map_err(|why| packets.wire.refused_login(why))?,
+    };
+    packets.reply(|out| push_response(out, agreed, server, proof.plugin, &first))?;
     for _ in 0..ROUNDS_MAX {
         let payload = packets.read()?;
         let reply = match payload.first() {
             Some(&OK) if parse_ok(payload).is_some() => return Ok(()),
             Some(&ERR) => return Err(refusal(packets)),
-            Some(&MORE_AUTH) => match payload.get(1) {
-                Some(&PROOF_ACCEPTED) if plugin == Plugin::CachingSha2 => continue,
-                Some(&PASSWORD_NEEDED) if plugin == Plugin::CachingSha2 => {
-                    plugin.full_answer(server.password.reveal(), packets.wire.is_private())
+            Some(&MORE_AUTH) => {
+                let more = payload.get(1..).unwrap_or_default().to_vec();
+                match proof.go_on(&more, &packets.wire)? {
+                    Some(reply) => reply,
+                    None => continue,
                 }
-                _ => return Err(packets.wire.odd(format!("{} asks for what it never does", plugin.name()))),
-            },
+            }
             Some(&EOF) => {
                 let (name, scramble) = parse_switch(payload).ok_or_else(|| {
                     packets.wire.refused_login("the account's password is of before MySQL 4.1")
                 })?;
-                Plugin::by_name(&name).and_then(|other| {
-                    plugin = other;
-                    prove(packets, other, &scramble)
-                })
+                proof.scramble = scramble;
+                Plugin::by_name(&name).and_then(|other| proof.by(other, &packets.wire))
             }
             _ => return Err(packets.wire.odd("an answer to the log-in starts like none")),
         };
@@ -175,6 +173,52 @@ fn log_in(
         packets.reply(|out| out.extend_from_slice(&reply))?;
     }
     Err(packets.wire.odd("logging in does not come to an end"))
+}
+
+/// The conversation about who asks.
+struct Proof<'a> {
+    server: &'a Server,
+    plugin: Plugin,
+    scramble: Vec<u8>,
+    /// The server's public key was asked for and is to come.
+    asked: bool,
+}
+
+impl Proof<'_> {
+    /// The answer to a way to log in.
+    fn by(&mut self, plugin: Plugin, wire: &Wire) -> Result<Vec<u8>, String> {
+        (self.plugin, self.asked) = (plugin, false);
+        match plugin.proof(self.server.password.reveal(), &self.scramble) {
+            Some(proof) => Ok(proof),
+            None => self.disclose(wire),
+        }
+    }
+
+    /// The password itself, or what leads to it.
+    fn disclose(&mut self, wire: &Wire) -> Result<Vec<u8>, String> {
+        let password = self.server.password.reveal();
+        match self.plugin.disclosure(wire, &self.server.tls)? {
+            Disclosure::Readable => Ok(readable(password)),
+            Disclosure::ByKey(key) => sealed(password, &self.scramble, &key),
+            Disclosure::ByAskedKey => {
+                self.asked = true;
+                Ok(self.plugin.key_request().into_iter().collect())
+            }
+        }
+    }
+
+    /// The answer to more than a yes or no: the outer error is the server's, the inner one a way that is not gone.
+    fn go_on(&mut self, more: &[u8], wire: &Wire) -> Result<Option<Result<Vec<u8>, String>>, DbError> {
+        if std::mem::take(&mut self.asked) {
+            let key = PublicKey::parse(more).map_err(|why| wire.odd(why))?;
+            return Ok(Some(sealed(self.server.password.reveal(), &self.scramble, &key)));
+        }
+        match more.first() {
+            Some(&PROOF_ACCEPTED) if self.plugin == Plugin::CachingSha2 => Ok(None),
+            Some(&PASSWORD_NEEDED) if self.plugin == Plugin::CachingSha2 => Ok(Some(self.disclose(wire))),
+            _ => Err(wire.odd(format!("{} asks for what it never does", self.plugin.name()))),
+        }
+    }
 }
 
 /// Protocol::HandshakeResponse41.
@@ -210,7 +254,7 @@ fn push_response(out: &mut Vec<u8>, agreed: &Agreed, server: &Server, plugin: Pl
 /// Another way to log in, and what its proof is made with.
 pub(super) fn parse_switch(payload: &[u8]) -> Option<(String, Vec<u8>)> {
     let mut cursor = Cursor(payload.strip_prefix(&[EOF])?);
-    let name = String::from_utf8_lossy(cursor.nul_bytes()?).into_owned();
+    let name = plain(cursor.nul_bytes()?, NAME_CHARS_MAX);
     let scramble = cursor.0.strip_suffix(&[0]).unwrap_or(cursor.0);
     Some((name, scramble.to_vec()))
 }

@@ -14,6 +14,7 @@ mod login;
 mod packets;
 mod prepared;
 mod protocol;
+mod rsa;
 mod text;
 mod version;
 

@@ -3,7 +3,8 @@
 use crate::error::DbError;
 use crate::wire::Wire;
 
-use super::protocol::{EOF, PACKET_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use super::protocol::{ANSWER_BYTES_MAX, EOF, PACKET_BYTES_MAX};
+use crate::connection::ROW_BYTES_MAX;
 
 pub(super) const HEADER_BYTES: usize = 4;
 
@@ -92,6 +93,9 @@ impl Packets {
     #[inline]
     pub(super) fn finished(&mut self) {
         self.awaiting = false;
+        if self.long.capacity() > 0 {
+            self.long = Vec::new();
+        }
     }
 
     /// Whether a command may follow.
@@ -99,9 +103,20 @@ impl Packets {
         !self.awaiting
     }
 
-    /// The next payload; it stays until the next read.
+    /// The next payload, which is no row; it stays until the next read. Its length is looked at before it has come.
     #[inline]
     pub(super) fn read(&mut self) -> Result<&[u8], DbError> {
+        self.forget_shown();
+        let length = self.header()?;
+        if length > ANSWER_BYTES_MAX {
+            return Err(self.wire.odd("an answer longer than any that is no row"));
+        }
+        self.shown = HEADER_BYTES + length;
+        Ok(&self.wire.need(HEADER_BYTES + length)?[HEADER_BYTES..HEADER_BYTES + length])
+    }
+
+    /// The next row, or what ends the rows; it stays until the next read.
+    pub(super) fn read_row(&mut self) -> Result<&[u8], DbError> {
         self.forget_shown();
         let length = self.header()?;
         if length == PACKET_BYTES_MAX {
@@ -135,12 +150,11 @@ impl Packets {
 
     #[cold]
     fn read_long(&mut self) -> Result<&[u8], DbError> {
-        // Kept until the next one: a connection that has had one such row will have more.
         self.long.clear();
         let mut length = PACKET_BYTES_MAX;
         loop {
-            if self.long.len() + length > PAYLOAD_BYTES_MAX {
-                return Err(self.wire.odd("a row longer than 1 GiB"));
+            if self.long.len() + length > ROW_BYTES_MAX {
+                return Err(self.wire.odd("a row longer than the 64 MiB that are kept of one"));
             }
             let part = &self.wire.need(HEADER_BYTES + length)?[HEADER_BYTES..HEADER_BYTES + length];
             self.long.extend_from_slice(part);

@@ -1,6 +1,6 @@
 //! Statements that the server has prepared: their parameters as bytes, their rows as text.
 
-use crate::connection::{Done, Row, StatementId};
+use crate::connection::{Done, Kept, Row, StatementId};
 use crate::error::DbError;
 use crate::value::Value;
 
@@ -93,9 +93,9 @@ impl Connection {
         let at = statement.0 as usize;
         let mut columns =
             self.statements[at].as_mut().map(|it| std::mem::take(&mut it.columns)).unwrap_or_default();
-        let mut collect = Collect { decode, columns: &mut columns, rows: Vec::new() };
+        let mut collect = Collect { decode, columns: &mut columns, rows: Kept::default() };
         let answer = self.read_answer(Some(&mut collect));
-        let rows = collect.rows;
+        let rows = collect.rows.rows();
         if let Some(prepared) = &mut self.statements[at] {
             prepared.columns = columns;
         }

@@ -69,8 +69,10 @@ pub(super) const STATUS_MORE_RESULTS: u16 = 0x0008;
 pub(super) const FLAG_UNSIGNED: u16 = 0x20;
 /// A packet of this size is continued by the next one.
 pub(super) const PACKET_BYTES_MAX: usize = 0xff_ffff;
-/// The longest value and row of either server (`max_allowed_packet`), and so the longest payload.
+/// The longest value and row of either server (`max_allowed_packet`), and so the longest payload that is sent.
 pub(super) const PAYLOAD_BYTES_MAX: usize = (1 << 30) + (64 << 10);
+/// The longest answer that is no row.
+pub(super) const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Columns of a table, and of a result.
 pub(super) const COLUMNS_MAX: u64 = 4096;
 /// utf8mb4_general_ci, which every supported server has.

@@ -1,6 +1,6 @@
 //! Statements as text.
 
-use crate::connection::{Done, Row};
+use crate::connection::{Done, Kept, Row};
 use crate::error::DbError;
 
 use super::Connection;
@@ -21,9 +21,9 @@ impl Connection {
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
         self.send_query(sql)?;
         let mut columns = Vec::new();
-        let mut collect = Collect { decode: Some(text_row), columns: &mut columns, rows: Vec::new() };
+        let mut collect = Collect { decode: Some(text_row), columns: &mut columns, rows: Kept::default() };
         let answer = self.read_answer(Some(&mut collect))?;
-        if answer.asked_for_file { Err(no_file()) } else { Ok(collect.rows) }
+        if answer.asked_for_file { Err(no_file()) } else { Ok(collect.rows.rows()) }
     }
 
     /// Asks whether the server is there.

@@ -1,16 +1,11 @@
 //! Answers: everything between a request and ReadyForQuery, read by one loop. Rows that nobody wants are counted where
 //! they lie and skipped by their length.
 
-use crate::connection::{Done, Row};
+use crate::connection::{Done, Kept, ROW_BYTES_MAX, Row};
 use crate::error::{DbError, ServerError};
 use crate::wire::Wire;
 
 use super::message::{self, Body, Complaint, HEADER, Header, Malformed, SHORT_MAX};
-
-/// Longest row that is read as a whole: PostgreSQL makes none above 1 GiB (`MaxAllocSize`).
-const ROW_MAX: usize = 1 << 30;
-/// Rows that are kept for a caller, in bytes; what weir asks is far below.
-const KEPT_MAX: usize = 256 << 20;
 
 /// Where a session stands, as ReadyForQuery says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +53,7 @@ impl Sink for Discard {
 #[derive(Default)]
 pub(super) struct Collect {
     /// They.
-    pub rows: Vec<Row>,
-    bytes: usize,
+    pub rows: Kept,
 }
 
 impl Sink for Collect {
@@ -70,18 +64,14 @@ impl Sink for Collect {
             self.rows.clear();
             return Ok(());
         }
-        self.bytes += body.len();
-        if self.bytes > KEPT_MAX {
-            return Err(Malformed("it sends more than 256 MiB of rows where all are to be kept"));
-        }
         let mut body = Body(body);
         let count = body.count()?;
         let fields = (0..count).map(|_| {
             let field = body.field()?;
             Ok(field.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
         });
-        self.rows.push(fields.collect::<Result<Row, Malformed>>()?);
-        Ok(())
+        let row = fields.collect::<Result<Row, Malformed>>()?;
+        if self.rows.push(row) { Ok(()) } else { Err(Malformed(Kept::FULL)) }
     }
 }
 
@@ -177,7 +167,7 @@ fn skim(bytes: &[u8]) -> (usize, u64) {
 
 /// The body of a message, waited for. It is still to be consumed.
 pub(super) fn whole(wire: &mut Wire, header: Header) -> Result<&[u8], DbError> {
-    let longest = if header.tag == b'D' { ROW_MAX } else { SHORT_MAX };
+    let longest = if header.tag == b'D' { ROW_BYTES_MAX } else { SHORT_MAX };
     if header.body > longest {
         return Err(wire.odd(format!("a message {:?} of {} bytes", char::from(header.tag), header.body)));
     }
@@ -239,10 +229,22 @@ mod tests {
         sink.take(b'D', b"\0\x01\0\0\0\x01a").unwrap();
         sink.take(b'T', b"").unwrap();
         sink.take(b'D', b"\0\x03\0\0\0\x02\xc3\xa9\xff\xff\xff\xff\0\0\0\0").unwrap();
-        assert_eq!(sink.rows, [vec![Some("é".to_string()), None, Some(String::new())]]);
+        assert_eq!(sink.rows.count(), 1);
         for cut in [&b"\0"[..], b"\0\x01", b"\0\x01\0\0\0\x02a", b"\0\x01\xff\xff\xff\xfe", b"\xff\xff"] {
             assert!(sink.take(b'D', cut).is_err(), "{cut:?}");
         }
+        assert_eq!(sink.rows.rows(), [vec![Some("é".to_string()), None, Some(String::new())]]);
+    }
+
+    /// A NULL takes four bytes on the way and 24 in memory.
+    #[test]
+    fn rows_count_by_the_memory_they_take() {
+        let mut sink = Collect::default();
+        let nulls = [&[0xff, 0xff][..], &[0xff; 4 * 0xffff]].concat();
+        let kept = (0..1000).take_while(|_| sink.take(b'D', &nulls).is_ok()).count();
+        assert!((100..=171).contains(&kept), "{kept}");
+        let mut sink = Collect::default();
+        assert!((0..12_000_000).any(|_| sink.take(b'D', b"\0\0").is_err()), "empty rows without end");
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use md5::{Digest, Md5};
 
-use crate::error::DbError;
+use crate::error::{DbError, NAME_CHARS_MAX, plain};
 use crate::server::{Place, Server, TlsMode};
 use crate::wire::Wire;
 
@@ -33,7 +33,7 @@ pub(super) struct Session {
 pub(super) fn open(server: &Server) -> Result<Session, DbError> {
     let session = connect(server).and_then(|wire| log_in(wire, server));
     match session {
-        Err(error) if server.tls.mode == TlsMode::Preferred && may_do_without(&error) => {
+        Err(error) if server.tls.effective() == TlsMode::Preferred && may_do_without(&error) => {
             let mut plain = server.clone();
             plain.tls.mode = TlsMode::Disabled;
             // Both ways failed: the first one's error is about what was preferred.
@@ -56,7 +56,7 @@ fn may_do_without(error: &DbError) -> bool {
 pub(super) fn connect(server: &Server) -> Result<Wire, DbError> {
     let mut wire = Wire::connect(&server.place, server.connect_timeout)?;
     let Place::Tcp { host, .. } = &server.place else { return Ok(wire) };
-    if server.tls.mode == TlsMode::Disabled {
+    if server.tls.effective() == TlsMode::Disabled {
         return Ok(wire);
     }
     message::put_untyped(wire.output(), |out| out.extend_from_slice(&SSL_REQUEST.to_be_bytes()));
@@ -66,7 +66,7 @@ pub(super) fn connect(server: &Server) -> Result<Wire, DbError> {
             wire.consume(1);
             wire.start_tls(&server.tls, host)?;
         }
-        b'N' if server.tls.mode == TlsMode::Preferred => wire.consume(1),
+        b'N' if server.tls.effective() == TlsMode::Preferred => wire.consume(1),
         b'N' => {
             let why = "the server offers none (its setting ssl is off)".to_string();
             return Err(DbError::Tls { place: server.place.to_string(), why });
@@ -154,7 +154,7 @@ fn log_in(mut wire: Wire, server: &Server) -> Result<Session, DbError> {
 /// A ParameterStatus.
 fn parameter(body: &[u8]) -> Result<(String, String), Malformed> {
     let mut body = Body(body);
-    let mut text = || body.text().map(|text| String::from_utf8_lossy(text).into_owned());
+    let mut text = || body.text().map(|text| plain(text, NAME_CHARS_MAX));
     Ok((text()?, text()?))
 }
 
@@ -194,10 +194,11 @@ impl Login<'_> {
                 self.is_let_in = true;
                 return Ok(());
             }
-            3 if !wire.is_private() => {
+            3 if !(wire.is_trusted() || self.server.tls.allow_cleartext) => {
                 return Err(wire.refused_login(
-                    "the server asks for the password in clear text over a connection that is not encrypted; \
-                     ask for encryption (required), or let pg_hba.conf say scram-sha-256",
+                    "the server asks for the password itself, and has not proven who it is; what helps: the \
+                     authority of its certificate (--tls-ca), scram-sha-256 in pg_hba.conf, its Unix socket in a \
+                     folder of its own, or to let whoever answers have it (--allow-cleartext-password)",
                 ));
             }
             3 => {

@@ -3,7 +3,7 @@
 //! A message is a type byte, a length that counts itself and the body but not the type, and the body. Integers are
 //! big-endian, strings end in a zero byte.
 
-use crate::error::ServerError;
+use crate::error::{MESSAGE_CHARS_MAX, SQLSTATE_CHARS, ServerError, plain};
 
 /// Bytes before a body: type and length.
 pub const HEADER: usize = 5;
@@ -119,13 +119,17 @@ impl Complaint {
             };
             *field = body.text()?;
         }
-        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "; ");
+        let words = |bytes: &[u8]| {
+            let lines: Vec<String> =
+                bytes.split(|&byte| byte == b'\n').map(|line| plain(line, MESSAGE_CHARS_MAX)).collect();
+            plain(lines.join("; ").as_bytes(), MESSAGE_CHARS_MAX)
+        };
         let mut text = words(message);
         for (label, part) in [("detail", detail), ("hint", hint)].into_iter().filter(|it| !it.1.is_empty()) {
             text.push_str(&format!("; {label}: {}", words(part)));
         }
         Ok(Complaint {
-            error: ServerError { number: 0, sqlstate: words(sqlstate), message: text },
+            error: ServerError { number: 0, sqlstate: plain(sqlstate, SQLSTATE_CHARS), message: text },
             is_fatal: matches!(severity, b"FATAL" | b"PANIC"),
         })
     }
@@ -200,6 +204,14 @@ mod tests {
         let old = Complaint::read(b"SFATAL\0C57P01\0Mterminating\0\0").unwrap();
         assert!(old.is_fatal);
         assert!(crate::error::DbError::Server(old.error).is_lost());
+    }
+
+    #[test]
+    fn complaints_are_short_and_plain() {
+        let long = "\x1b]0;x\x07\n".repeat(50_000);
+        let body = format!("SERROR\0C\x1b[2Jaaa\0M{long}\0D{long}\0H{long}\0\0");
+        let text = Complaint::read(body.as_bytes()).unwrap().error.to_string();
+        assert!(text.chars().count() < 6100 && !text.chars().any(char::is_control), "{}", text.len());
     }
 
     #[test]

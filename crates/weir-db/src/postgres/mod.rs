@@ -111,7 +111,7 @@ impl Connection {
     ) -> Result<(Done, Vec<Row>), DbError> {
         let mut rows = Collect::default();
         let done = self.execute_into(&mut rows, statement, values)?;
-        Ok((done, rows.rows))
+        Ok((done, rows.rows.rows()))
     }
 
     #[inline]
@@ -148,7 +148,7 @@ impl Connection {
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, DbError> {
         let mut rows = Collect::default();
         self.ask(&mut rows, |out| put_query(sql, out))?;
-        Ok(rows.rows)
+        Ok(rows.rows.rows())
     }
 
     /// A handle that ends the statement under way.

@@ -7,6 +7,7 @@ use weir_core::oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, course, sql
 use super::{Driver, Recorder, Workload};
 use crate::connection::{Canceller, Connection, Done, StatementId};
 use crate::error::DbError;
+use crate::script::Sql;
 use crate::server::Server;
 
 /// A workload against one or several servers.
@@ -183,16 +184,19 @@ impl Statements {
         Statements { dialect, prepared: spec.prepared, tables, first, templates, all: Vec::new() }
     }
 
-    /// Prepares all of them on a connection, where they are to be.
-    fn prepare(&mut self, connection: &mut Connection) -> Result<(), DbError> {
+    /// Prepares all of them on a connection, where they are to be and the server prepares such.
+    fn prepare(&mut self, connection: &mut impl Sql) -> Result<(), DbError> {
         self.all.clear();
         for template in &self.templates {
-            self.all.push(if self.prepared {
-                let text = sql::with_placeholders(self.dialect, template);
-                Statement::Prepared(connection.prepare(&text)?)
-            } else {
-                Statement::Text(template.clone())
-            });
+            let as_text = || Statement::Text(template.clone());
+            let statement = match self.prepared {
+                true => match connection.prepare(&sql::with_placeholders(self.dialect, template)) {
+                    Err(error) if error.is_unpreparable() => as_text(),
+                    prepared => Statement::Prepared(prepared?),
+                },
+                false => as_text(),
+            };
+            self.all.push(statement);
         }
         Ok(())
     }
@@ -201,5 +205,62 @@ impl Statements {
     fn of(&self, kind: Kind, table: u32) -> &Statement {
         let table = if sql::is_tableless(kind) { 0 } else { table as usize % self.tables };
         &self.all[self.first[kind as usize] + table]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Row;
+    use crate::error::ServerError;
+    use crate::value::Value;
+
+    /// A server that prepares what does not begin with one of these.
+    struct Choosy(&'static [&'static str], u16);
+
+    impl Sql for Choosy {
+        fn dialect(&self) -> Dialect {
+            Dialect::MySql
+        }
+        fn prepare(&mut self, sql: &str) -> Result<StatementId, DbError> {
+            if !self.0.iter().any(|start| sql.starts_with(start)) {
+                return Ok(StatementId(0));
+            }
+            let (number, sqlstate, message) = (self.1, "HY000".to_string(), "not this one".to_string());
+            Err(ServerError { number, sqlstate, message }.into())
+        }
+        fn execute(&mut self, _: StatementId, _: &[Value<'_>]) -> Result<Done, DbError> {
+            Ok(Done::default())
+        }
+        fn execute_rows(&mut self, _: StatementId, _: &[Value<'_>]) -> Result<(Done, Vec<Row>), DbError> {
+            Ok(Default::default())
+        }
+        fn close(&mut self, _: StatementId) -> Result<(), DbError> {
+            Ok(())
+        }
+        fn run(&mut self, _: &str) -> Result<Done, DbError> {
+            Ok(Done::default())
+        }
+        fn query(&mut self, _: &str) -> Result<Vec<Row>, DbError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn what_a_server_cannot_prepare_goes_as_text() {
+        let spec = OltpSpec::default();
+        let texts = |server: &mut Choosy| {
+            let mut statements = Statements::new(&spec, Dialect::MySql);
+            let prepared = statements.prepare(server);
+            let text = |statement: &Statement| match statement {
+                Statement::Text(template) => Some(template.clone()),
+                Statement::Prepared(_) => None,
+            };
+            prepared.map(|()| statements.all.iter().filter_map(text).collect::<Vec<_>>())
+        };
+        assert!(texts(&mut Choosy(&[], 1295)).unwrap().is_empty());
+        assert_eq!(texts(&mut Choosy(&["BEGIN", "COMMIT"], 1295)).unwrap(), ["BEGIN", "COMMIT"]);
+        // Any other error is one.
+        assert!(texts(&mut Choosy(&["COMMIT"], 1461)).is_err());
     }
 }

@@ -1,62 +1,94 @@
-//! Who a server runs as. PostgreSQL refuses to be root, and a throw-away server has no need to be.
+//! Who a server runs as, and what it is left with: PostgreSQL refuses to be root, and a throw-away server has no need to
+//! be. Nothing of this process's rights, descriptors, environment or terminal reaches it.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{Gid, Uid, fchown};
 use weir_core::oltp::Dialect;
 
 use super::{Flavour, SandboxError};
 
-/// `CAP_DAC_OVERRIDE` of linux/capability.h.
-const CAP_DAC_OVERRIDE: u32 = 1;
 /// `_LINUX_CAPABILITY_VERSION_3` of linux/capability.h.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
+/// Capabilities have numbers below this.
+const CAPABILITIES: u32 = 64;
+/// securebits(7): root's number gives no capabilities, none become ambient, and neither can be changed.
+const SECURE_BITS: libc::c_ulong = 0b1100_0011;
 
 /// Who a server runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account {
+pub(super) struct Account {
     uid: u32,
     gid: u32,
     /// Whether this process has to become it first.
     other: bool,
-    /// Whether it cannot pass through the folders above, as in root's home: then it is given that one right.
-    shut_out: bool,
 }
 
 impl Account {
-    /// This user; for root an unprivileged account: the owner of data that are there already, the server's own, or
-    /// nobody.
+    /// This user; for root an unprivileged account, the server's own or nobody.
     ///
     /// # Errors
     /// When root finds none.
-    pub fn choose(flavour: Flavour, data: &Path) -> Result<Account, SandboxError> {
+    pub fn choose(flavour: Flavour) -> Result<Account, SandboxError> {
         // SAFETY: both take nothing and cannot fail.
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
         if uid != 0 {
-            return Ok(Account { uid, gid, other: false, shut_out: false });
+            return Ok(Account { uid, gid, other: false });
         }
-        let owner = fs::metadata(data).ok().map(|m| (m.uid(), m.gid())).filter(|(uid, _)| *uid != 0);
         let names = match flavour.dialect() {
             Dialect::MySql => ["mysql", "nobody"],
             Dialect::Postgres => ["postgres", "nobody"],
         };
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let (uid, gid) = owner
-            .or_else(|| names.iter().find_map(|name| of_name(&passwd, name)))
+        let (uid, gid) = names
+            .iter()
+            .find_map(|name| of_name(&passwd, name))
             .ok_or_else(|| SandboxError::NoAccount { flavour, accounts: names.join(", ") })?;
-        Ok(Account { uid, gid, other: true, shut_out: false })
+        Ok(Account { uid, gid, other: true })
     }
 
-    /// The same, able to reach these folders.
+    /// For root the owner of data that are there, unless root itself is.
     #[must_use]
-    pub fn reaching(mut self, folders: &[&Path]) -> Account {
-        let closed = |folder: &Path| fs::metadata(folder).is_ok_and(|m| !self.may_pass(&m));
-        self.shut_out = self.other && folders.iter().any(|folder| folder.ancestors().skip(1).any(closed));
-        self
+    pub fn owning(self, data: &fs::Metadata) -> Account {
+        if !self.other || data.uid() == 0 || data.gid() == 0 {
+            return self;
+        }
+        Account { uid: data.uid(), gid: data.gid(), other: true }
+    }
+
+    /// Its numbers.
+    pub fn ids(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+
+    /// Whether root becomes it.
+    pub fn is_other(&self) -> bool {
+        self.other
+    }
+
+    /// The lines of a user namespace in which a plain user is itself; root needs none.
+    pub fn maps(&self) -> io::Result<Option<[CString; 2]>> {
+        if self.other {
+            return Ok(None);
+        }
+        let line = |id: u32| CString::new(format!("{id} {id} 1\n")).map_err(io::Error::from);
+        Ok(Some([line(self.uid)?, line(self.gid)?]))
+    }
+
+    /// The first folder on the way to this one that it cannot pass through, as root's home.
+    pub fn closed_above(&self, folder: &Path) -> Option<PathBuf> {
+        if !self.other {
+            return None;
+        }
+        let mut above: Vec<&Path> = folder.ancestors().skip(1).collect();
+        above.reverse();
+        let closed = |folder: &&Path| fs::metadata(folder).is_ok_and(|m| !self.may_pass(&m));
+        above.into_iter().find(closed).map(Path::to_path_buf)
     }
 
     fn may_pass(&self, folder: &fs::Metadata) -> bool {
@@ -68,23 +100,77 @@ impl Account {
         folder.mode() & bit != 0
     }
 
-    /// Hands a file or folder to it.
-    pub fn give(&self, path: &Path) -> Result<(), SandboxError> {
-        if !self.other {
-            return Ok(());
+    /// Hands over what is open.
+    pub fn give(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        if self.other {
+            fchown(fd, Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))?;
         }
-        chown(path, Some(self.uid), Some(self.gid)).map_err(SandboxError::io("hand over", path))
+        Ok(())
     }
 
-    /// Makes a command run as it.
-    pub fn take_on(self, command: &mut Command) {
-        if !self.other {
-            return;
+    /// Becomes it for good, with no right beyond its own. Only system calls: this runs between fork and exec.
+    pub fn become_it(&self) -> io::Result<()> {
+        if self.other {
+            // SAFETY: no group is passed, so no memory is read; the rest takes numbers.
+            unsafe {
+                done(libc::setgroups(0, std::ptr::null()).into())?;
+                done(libc::setresgid(self.gid, self.gid, self.gid).into())?;
+                renounce();
+                done(libc::setresuid(self.uid, self.uid, self.uid).into())?;
+            }
+        } else {
+            // In a user namespace of its own it has had all capabilities.
+            renounce();
         }
-        let become_it = move || become_account(self.uid, self.gid, self.shut_out);
-        // SAFETY: between fork and exec only system calls are made, all of them async-signal-safe.
-        unsafe { command.pre_exec(become_it) };
+        // struct __user_cap_header_struct and __user_cap_data_struct[2] of linux/capability.h.
+        let header: [u32; 2] = [CAPABILITY_VERSION, 0];
+        let none: [u32; 6] = [0; 6];
+        // SAFETY: the kernel reads both arrays, which have the sizes that this version of the call asks for; the rest
+        // takes numbers.
+        unsafe {
+            done(
+                libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong, 0, 0, 0)
+                    .into(),
+            )?;
+            done(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()))?;
+            done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())
+        }
     }
+}
+
+/// Gives up what could bring capabilities back. A process that may not do this has nothing to bring back: without new
+/// privileges no file and no number gives any.
+fn renounce() {
+    for capability in 0..CAPABILITIES {
+        // SAFETY: takes numbers.
+        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability as libc::c_ulong, 0, 0, 0) } != 0 {
+            break;
+        }
+    }
+    // SAFETY: takes numbers.
+    unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0) };
+}
+
+/// A session of its own, whose terminal nobody can write commands to; no descriptor but the first three; files that are
+/// nobody else's. Only system calls: this runs between fork and exec.
+pub(super) fn come_away() -> io::Result<()> {
+    let first: libc::c_uint = 3;
+    // SAFETY: both take numbers. The descriptor by which the standard library hears of a failed exec stays until then.
+    unsafe {
+        done(libc::setsid().into())?;
+        done(libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC))?;
+    }
+    Ok(())
+}
+
+/// Files that others may not read, unless the server says otherwise.
+pub(super) fn keep_to_itself() {
+    // SAFETY: takes a number and cannot fail.
+    unsafe { libc::umask(0o077) };
+}
+
+fn done(status: i64) -> io::Result<()> {
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// uid and gid of an account in the text of /etc/passwd.
@@ -92,41 +178,6 @@ fn of_name(passwd: &str, name: &str) -> Option<(u32, u32)> {
     let fields =
         passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == name)?;
     Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?))
-}
-
-/// Drops root for good. With `pass`, one capability survives in the ambient set (capabilities(7)).
-fn become_account(uid: u32, gid: u32, pass: bool) -> io::Result<()> {
-    let done = |status: i64| if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
-    // SAFETY: no group is passed, so no memory is read; the rest takes numbers.
-    unsafe {
-        done(libc::setgroups(0, std::ptr::null()).into())?;
-        done(libc::setresgid(gid, gid, gid).into())?;
-        if pass {
-            done(libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0).into())?;
-        }
-        done(libc::setresuid(uid, uid, uid).into())?;
-    }
-    if !pass {
-        return Ok(());
-    }
-    // struct __user_cap_header_struct and __user_cap_data_struct[2] of linux/capability.h.
-    let header: [u32; 2] = [CAPABILITY_VERSION, 0];
-    let one = 1 << CAP_DAC_OVERRIDE;
-    let sets: [u32; 6] = [one, one, one, 0, 0, 0];
-    // SAFETY: the kernel reads both arrays, which have the sizes that this version of the call asks for.
-    unsafe {
-        done(libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()))?;
-        done(
-            libc::prctl(
-                libc::PR_CAP_AMBIENT,
-                libc::PR_CAP_AMBIENT_RAISE,
-                libc::c_ulong::from(CAP_DAC_OVERRIDE),
-                0,
-                0,
-            )
-            .into(),
-        )
-    }
 }
 
 #[cfg(test)]

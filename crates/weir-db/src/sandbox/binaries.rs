@@ -1,13 +1,12 @@
 //! Where servers are installed.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use weir_core::oltp::Dialect;
 
+use super::quarters::Quarters;
 use super::{Flavour, SandboxError};
 
 /// Where packages and hands put servers that are not on everybody's PATH.
@@ -42,33 +41,50 @@ impl Binaries {
     /// # Errors
     /// When there is none, with all the places looked at, or when `binary` is something else.
     pub fn find(flavour: Flavour, binary: Option<&Path>) -> Result<Binaries, SandboxError> {
+        Binaries::find_in(&Quarters::find(flavour, None)?, flavour, binary)
+    }
+
+    /// The same on this machine or in a tree; all paths are paths in it.
+    pub(super) fn find_in(
+        quarters: &Quarters,
+        flavour: Flavour,
+        binary: Option<&Path>,
+    ) -> Result<Binaries, SandboxError> {
         if let Some(binary) = binary {
-            let version = version(binary).map_err(|why| not_this(binary, flavour, why))?;
+            let version = version(quarters, flavour, binary).map_err(|why| not_this(binary, flavour, why))?;
             if !is_flavour(&version, flavour) {
                 return Err(not_this(binary, flavour, format!("it says `{version}`")));
             }
-            return Binaries::beside(flavour, binary.to_path_buf(), version);
+            return Binaries::beside(quarters, flavour, binary.to_path_buf(), version);
         }
-        let folders = folders(flavour);
+        let folders = folders(quarters, flavour);
         let names: &[&str] = match flavour {
             Flavour::Mysql => &["mysqld"],
             Flavour::Mariadb => &["mariadbd", "mysqld"],
             Flavour::Postgres => &["postgres"],
         };
         let candidates = folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
-        for server in candidates.filter(|path| is_program(path)) {
-            // Behind mysqld there may be either of the two.
-            if let Ok(version) = version(&server)
-                && is_flavour(&version, flavour)
-            {
-                return Binaries::beside(flavour, server, version);
+        let mut broken = None;
+        for server in candidates.filter(|path| quarters.tree.is_program(path)) {
+            match version(quarters, flavour, &server) {
+                Ok(version) if is_flavour(&version, flavour) => {
+                    return Binaries::beside(quarters, flavour, server, version);
+                }
+                // Behind mysqld there may be either of the two.
+                Ok(_) => {}
+                Err(why) => broken = broken.or(Some(not_this(&server, flavour, why))),
             }
         }
-        Err(SandboxError::NotInstalled { flavour, names: names.join(" and "), looked: folders })
+        Err(broken.unwrap_or_else(|| not_installed(quarters, flavour, names, &folders)))
     }
 
     /// The server with its initialiser, which lies beside it or where the package's other programs are.
-    fn beside(flavour: Flavour, server: PathBuf, version: String) -> Result<Binaries, SandboxError> {
+    fn beside(
+        quarters: &Quarters,
+        flavour: Flavour,
+        server: PathBuf,
+        version: String,
+    ) -> Result<Binaries, SandboxError> {
         let names: &[&str] = match flavour {
             Flavour::Mysql => return Ok(Binaries { initialiser: server.clone(), server, version }),
             Flavour::Mariadb => &["mariadb-install-db", "mysql_install_db"],
@@ -76,14 +92,14 @@ impl Binaries {
         };
         let own = server.parent().unwrap_or(Path::new("/"));
         // What PATH has by this name may be a link to where its fellows are.
-        let linked = fs::canonicalize(&server).unwrap_or_else(|_| server.clone());
+        let linked = quarters.tree.real(&server).unwrap_or_else(|| server.clone());
         let mut looked = vec![own.to_path_buf(), linked.parent().unwrap_or(own).to_path_buf()];
         looked.extend(["../bin", "../scripts"].map(|near| own.join(near)));
-        looked.extend(folders(flavour));
+        looked.extend(folders(quarters, flavour));
         let find = |names: &[&str]| {
-            let absent =
-                || SandboxError::NotInstalled { flavour, names: names.join(" and "), looked: looked.clone() };
-            first_of(names, &looked).ok_or_else(absent)
+            let candidates = looked.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+            let found = candidates.into_iter().find(|path| quarters.tree.is_program(path));
+            found.ok_or_else(|| not_installed(quarters, flavour, names, &looked))
         };
         let initialiser = find(names)?;
         if flavour == Flavour::Mariadb {
@@ -94,19 +110,24 @@ impl Binaries {
     }
 }
 
-/// The first program by one of these names in the first folder that has one.
-fn first_of(names: &[&str], folders: &[PathBuf]) -> Option<PathBuf> {
-    let candidates = folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
-    candidates.into_iter().find(|path| is_program(path))
+fn not_installed(quarters: &Quarters, flavour: Flavour, names: &[&str], looked: &[PathBuf]) -> SandboxError {
+    let root = quarters.tree.path();
+    let outside = |folder: &PathBuf| root.join(folder.strip_prefix("/").unwrap_or(folder));
+    SandboxError::NotInstalled {
+        flavour,
+        names: names.join(" and "),
+        looked: looked.iter().map(outside).collect(),
+        in_tree: !quarters.tree.is_machine(),
+    }
 }
 
 /// The folders to look in, in order, each once.
-fn folders(flavour: Flavour) -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+fn folders(quarters: &Quarters, flavour: Flavour) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").filter(|_| quarters.tree.is_machine()).unwrap_or_default();
     let mut folders: Vec<PathBuf> =
         std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
     if flavour.dialect() == Dialect::Postgres {
-        folders.extend(versioned());
+        folders.extend(versioned(quarters));
     }
     folders.extend(FOLDERS.map(PathBuf::from));
     let mut seen = BTreeSet::new();
@@ -115,13 +136,13 @@ fn folders(flavour: Flavour) -> Vec<PathBuf> {
 }
 
 /// Folders of PostgreSQL's versions, the newest first.
-fn versioned() -> Vec<PathBuf> {
+fn versioned(quarters: &Quarters) -> Vec<PathBuf> {
     let mut found: Vec<(u64, PathBuf)> = Vec::new();
     for (folder, prefix, inside) in VERSIONED {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if let Some(version) = name.strip_prefix(prefix).and_then(|version| version.parse().ok()) {
-                found.push((version, entry.path().join(inside)));
+        for name in quarters.tree.names(Path::new(folder)) {
+            let text = name.to_string_lossy();
+            if let Some(version) = text.strip_prefix(prefix).and_then(|version| version.parse().ok()) {
+                found.push((version, Path::new(folder).join(&name).join(inside)));
             }
         }
     }
@@ -129,13 +150,15 @@ fn versioned() -> Vec<PathBuf> {
     found.into_iter().map(|(_, folder)| folder).collect()
 }
 
-fn is_program(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-}
-
-/// What `--version` says.
-fn version(server: &Path) -> Result<String, String> {
-    let output = Command::new(server).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
+/// What `--version` says. It is asked as the account that the server will have: who puts a program where root looks for a
+/// server does not thereby become root.
+fn version(quarters: &Quarters, flavour: Flavour, server: &Path) -> Result<String, String> {
+    let command = quarters.command(server, &[]);
+    let mut command = command.map_err(|error| error.to_string())?;
+    if flavour.dialect() == Dialect::MySql {
+        command.arg("--no-defaults");
+    }
+    let output = command.arg("--version").stderr(Stdio::null()).output();
     let output = output.map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     match text.lines().next() {
@@ -158,6 +181,9 @@ fn not_this(binary: &Path, flavour: Flavour, why: String) -> SandboxError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

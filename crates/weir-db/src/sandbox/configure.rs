@@ -5,7 +5,7 @@ use std::path::Path;
 
 use weir_core::oltp::Dialect;
 
-use super::{SandboxError, SandboxSpec};
+use super::{Flavour, SandboxError, SandboxSpec};
 
 /// Where a server finds its things.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub(super) fn text(spec: &SandboxSpec, places: Places<'_>) -> Result<String, San
     let path = |path: &Path| path.display().to_string();
     let memory = spec.memory.0.to_string();
     let postgres = spec.flavour.dialect() == Dialect::Postgres;
-    let own: Vec<(&str, String)> = if postgres {
+    let mut own: Vec<(&str, String)> = if postgres {
         vec![
             ("listen_addresses", String::new()),
             ("unix_socket_directories", path(folder)),
@@ -48,6 +48,10 @@ pub(super) fn text(spec: &SandboxSpec, places: Places<'_>) -> Result<String, San
             ("innodb_buffer_pool_size", memory),
         ]
     };
+    if spec.flavour == Flavour::Mysql {
+        // Its packages name a folder that only an installed server has.
+        own.push(("secure_file_priv", "NULL".to_string()));
+    }
     let mut text = if postgres { String::new() } else { "[mysqld]\n".to_string() };
     // Of two lines for one variable both servers take the last.
     let asked = spec.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
@@ -105,7 +109,6 @@ fn is_port(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::Flavour;
 
     fn of(spec: &SandboxSpec) -> Result<String, SandboxError> {
         let places =

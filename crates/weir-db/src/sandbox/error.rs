@@ -17,6 +17,24 @@ pub enum SandboxError {
         names: String,
         /// Where.
         looked: Vec<PathBuf>,
+        /// That was a tree of its own.
+        in_tree: bool,
+    },
+    /// What was named as a tree is none.
+    #[error("{} is no tree of a server: there is no {lacking} in it", .path.display())]
+    NoTree {
+        /// What was named.
+        path: PathBuf,
+        /// What every tree has.
+        lacking: &'static str,
+    },
+    /// The account of the server cannot reach its folder.
+    #[error("the account {uid}, as which the server would run, cannot pass through {}", .folder.display())]
+    OutOfReach {
+        /// The folder that is closed to it.
+        folder: PathBuf,
+        /// The account.
+        uid: u32,
     },
     /// The binary is no such server.
     #[error("{} is no {flavour} server: {why}", .binary.display())]
@@ -110,6 +128,8 @@ impl SandboxError {
             self,
             SandboxError::NotThisServer { .. }
                 | SandboxError::NotEmpty(_)
+                | SandboxError::NoTree { .. }
+                | SandboxError::OutOfReach { .. }
                 | SandboxError::InUse(_)
                 | SandboxError::Abandoned(_)
                 | SandboxError::OtherFlavour { .. }
@@ -121,6 +141,13 @@ impl SandboxError {
     /// What may help.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            SandboxError::NotInstalled { in_tree: true, .. } | SandboxError::NoTree { .. } => {
+                "a tree is what a small system has under /, with the server in it: docs/db.md says how one is made"
+                    .to_string()
+            }
+            SandboxError::OutOfReach { .. } => {
+                "this root may not mount (a container?): choose a folder that everybody can pass to".to_string()
+            }
             SandboxError::NotInstalled { flavour, .. } => match flavour {
                 Flavour::Mysql => {
                     "install it (dev.mysql.com has packages), or name its mysqld: --binary FILE".to_string()

@@ -1,12 +1,17 @@
-//! What lies in a sandbox's folder.
+//! A sandbox's folder and what lies in it. It may stand among folders of other accounts, and the server's account owns
+//! what the server writes: everything is reached from the folder's descriptor.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weir_fs::{Access, Dir};
 
+use super::account::Account;
 use super::{Flavour, SandboxError};
 
 const IDENTITY: &str = "weir-sandbox.json";
@@ -16,9 +21,14 @@ const LOG: &str = "server.log";
 const CONFIGURATION: &str = "server.conf";
 const LOCK: &str = "lock";
 
-/// Everything that a sandbox puts into its folder; nothing else in it is ever removed.
-pub(super) const NAMES: [&str; 7] =
-    [DATA, TEMPORARY, LOG, CONFIGURATION, LOCK, "weir-sandbox.json.new", IDENTITY];
+/// Everything that a sandbox puts into its folder; nothing else in it is ever removed, but what a weir that was killed
+/// while it wrote one of them left beside it.
+pub(super) const NAMES: [&str; 6] = [DATA, TEMPORARY, LOG, CONFIGURATION, LOCK, IDENTITY];
+
+/// Such files are small.
+const IDENTITY_MOST: u64 = 64 << 10;
+/// Folders of a data directory are nested so deep at most.
+const DEPTH_MOST: u32 = 32;
 
 /// Says that a folder is a sandbox, whose data lie in it, and whether they are whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,17 +44,13 @@ pub(super) struct Identity {
 /// Value of [`Identity::schema`].
 pub(super) const SCHEMA: &str = "weir.sandbox/1";
 
-/// The paths in a sandbox's folder.
+/// The paths in a sandbox's folder, as a server is told them.
 #[derive(Debug, Clone)]
-pub(super) struct Layout(PathBuf);
+pub(super) struct Paths(PathBuf);
 
-impl Layout {
-    pub fn of(dir: &Path) -> Layout {
-        Layout(dir.to_path_buf())
-    }
-
-    pub fn dir(&self) -> &Path {
-        &self.0
+impl Paths {
+    pub fn below(dir: &Path) -> Paths {
+        Paths(dir.to_path_buf())
     }
 
     pub fn data(&self) -> PathBuf {
@@ -62,72 +68,223 @@ impl Layout {
     pub fn configuration(&self) -> PathBuf {
         self.0.join(CONFIGURATION)
     }
+}
 
-    pub fn lock(&self) -> PathBuf {
-        self.0.join(LOCK)
+/// A sandbox's folder.
+#[derive(Debug)]
+pub(super) struct Layout {
+    dir: Dir,
+    /// Its path without links.
+    path: PathBuf,
+    /// What it was made in, and its name there.
+    made: Option<(Dir, OsString)>,
+}
+
+impl Layout {
+    /// Makes the folder, or opens one that is there, which nobody but root and this user may write to.
+    pub fn make_or_open(path: &Path) -> Result<Layout, SandboxError> {
+        let io = |action| SandboxError::io(action, path);
+        let (Some(name), Some(above)) = (path.file_name(), path.parent()) else { return Layout::open(path) };
+        let parent = Dir::open(above).map_err(io("create"))?;
+        match parent.make_dir(name, 0o755) {
+            Ok(dir) => {
+                let made = Some((parent, name.to_os_string()));
+                Layout::of(dir, made).map_err(io("find"))
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if parent.check_trusted().is_ok() {
+                    return Layout::open(path);
+                }
+                // A link there may be anybody's.
+                let dir = parent.subdir(name).map_err(io("open"))?;
+                dir.check_trusted().map_err(io("use"))?;
+                Layout::of(dir, None).map_err(io("find"))
+            }
+            Err(error) => Err(io("create")(error)),
+        }
     }
 
+    /// Opens one that is there.
+    pub fn open(path: &Path) -> Result<Layout, SandboxError> {
+        let dir = Dir::open(path).map_err(SandboxError::io("open", path))?;
+        dir.check_trusted().map_err(SandboxError::io("use", path))?;
+        Layout::of(dir, None).map_err(SandboxError::io("find", path))
+    }
+
+    fn of(dir: Dir, made: Option<(Dir, OsString)>) -> io::Result<Layout> {
+        let path = fs::read_link(format!("/proc/self/fd/{}", rustix::fd::AsFd::as_fd(&dir).as_raw_fd()))?;
+        Ok(Layout { dir, path, made })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Its path without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it was made for this sandbox.
+    pub fn is_made(&self) -> bool {
+        self.made.is_some()
+    }
+
+    pub fn paths(&self) -> Paths {
+        Paths::below(&self.path)
+    }
+
+    /// Whose data lie in it, if weir says so.
     pub fn identity(&self) -> Option<Identity> {
-        weir_core::json::parse(&fs::read_to_string(self.0.join(IDENTITY)).ok()?).ok()
+        let file = self.dir.open_trusted_file(IDENTITY, Access::Read).ok()?;
+        let text = io::read_to_string(io::Read::take(file, IDENTITY_MOST)).ok()?;
+        weir_core::json::parse(&text).ok()
     }
 
     pub fn write_identity(&self, identity: &Identity) -> Result<(), SandboxError> {
-        let path = self.0.join(IDENTITY);
-        let beside = self.0.join(NAMES[5]);
         let text = serde_json::to_string_pretty(identity).unwrap_or_default();
-        fs::write(&beside, text)
-            .and_then(|()| fs::rename(&beside, &path))
-            .map_err(SandboxError::io("write", &path))
+        self.write(IDENTITY, &text)
     }
-}
 
-/// Whether weir made it.
-pub(super) fn is_sandbox(dir: &Path) -> bool {
-    Layout::of(dir).identity().is_some()
-}
+    pub fn write_configuration(&self, text: &str) -> Result<(), SandboxError> {
+        self.write(CONFIGURATION, text)
+    }
 
-/// Removes what a sandbox put into its folder, and the folder itself where it was made for it.
-pub(super) fn remove(dir: &Path, made_dir: bool) {
-    let mut problems = Vec::new();
-    for name in NAMES {
-        let path = dir.join(name);
-        let removed = match fs::symlink_metadata(&path) {
-            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
-            Ok(_) => fs::remove_file(&path),
-            Err(error) => Err(error),
+    fn write(&self, name: &str, text: &str) -> Result<(), SandboxError> {
+        let path = self.path.join(name);
+        let write = || {
+            let mut fresh = self.dir.beside(name, 0o644)?;
+            // Whatever the umask: the server has to read it.
+            fresh.chmod(0o644)?;
+            io::Write::write_all(&mut fresh, text.as_bytes())?;
+            fresh.commit()
         };
-        problems.extend(removed.err().filter(|error| error.kind() != io::ErrorKind::NotFound));
+        write().map_err(SandboxError::io("write", &path))
     }
-    if made_dir {
-        problems.extend(fs::remove_dir(dir).err().filter(|error| error.kind() != io::ErrorKind::NotFound));
+
+    /// The log, to write at its end.
+    pub fn open_log(&self) -> io::Result<File> {
+        self.dir.open_or_create(LOG, Access::Append, 0o644)
     }
-    for problem in problems {
-        // Not eprintln: it panics when nobody reads, and this may run while a panic unwinds.
-        let line = format!("weir: could not remove all of {}: {problem}\n", dir.display());
-        let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
+
+    /// The log, to read.
+    pub fn read_log(&self) -> io::Result<File> {
+        self.dir.open_file(LOG, Access::Read)
+    }
+
+    /// Takes the folder's lock without waiting; the kernel lets go of it when this process ends.
+    pub fn lock(&self) -> io::Result<File> {
+        let file = self.dir.open_or_create(LOCK, Access::ReadWrite, 0o600)?;
+        weir_fs::lock(&file)?;
+        Ok(file)
+    }
+
+    /// Whether there is nothing in it but a lock, which alone is a sandbox that is being made, or one that never was.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.dir.names()?.all(|name| name.is_ok_and(|name| name == LOCK)))
+    }
+
+    /// Owner and mode of the data directory, if there is one.
+    pub fn data(&self) -> Option<Metadata> {
+        self.dir.subdir(DATA).and_then(|data| data.metadata()).ok()
+    }
+
+    /// Makes the folders that the server writes to, and hands them over.
+    pub fn make_folders(&self, account: Account) -> Result<(), SandboxError> {
+        for name in [DATA, TEMPORARY] {
+            let path = self.path.join(name);
+            let made = match self.dir.make_dir(name, 0o700) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.dir.subdir(name),
+                made => made,
+            };
+            let folder = made.map_err(SandboxError::io("create", &path))?;
+            account.give(rustix::fd::AsFd::as_fd(&folder)).map_err(SandboxError::io("hand over", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Removes a data directory that was not finished.
+    pub fn remove_data(&self) -> Result<(), SandboxError> {
+        let path = self.path.join(DATA);
+        remove(&self.dir, OsStr::new(DATA)).map_err(SandboxError::io("remove", &path))
+    }
+
+    /// Copies the data directory of another sandbox, owners and modes included; holes stay holes where the file system
+    /// shares blocks. Links are left out.
+    pub fn copy_data(&self, from: &Layout, stopped: &dyn Fn() -> bool) -> Result<(), SandboxError> {
+        let path = self.path.join(DATA);
+        let io = || SandboxError::io("copy to", &path);
+        let from = from.dir.subdir(DATA).map_err(io())?;
+        let to = self.dir.subdir(DATA).map_err(io())?;
+        if copy(&from, &to, stopped, DEPTH_MOST).map_err(io())? { Ok(()) } else { Err(SandboxError::Stopped) }
+    }
+
+    /// Removes what a sandbox put into it, and the folder itself where it was made for it. Says what could not go.
+    pub fn remove(&self) {
+        let mut problems: Vec<io::Error> =
+            NAMES.iter().filter_map(|name| remove(&self.dir, OsStr::new(name)).err()).collect();
+        self.dir.remove_leftovers();
+        if let Some((parent, name)) = &self.made {
+            // Who may rename in there can have put another empty folder in its place; no more than that is lost.
+            problems.extend(absent_is_done(parent.remove_dir(name)).err());
+        }
+        for problem in problems {
+            // Not eprintln: it panics when nobody reads, and this may run while a panic unwinds.
+            let line = format!("weir: could not remove all of {}: {problem}\n", self.path.display());
+            let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
+        }
+    }
+
+    /// The same for a folder that another weir made or found.
+    pub fn remove_as(mut self, made: bool) {
+        if let (true, Some(name), Some(above)) = (made, self.path.file_name(), self.path.parent()) {
+            self.made = Dir::open(above).ok().map(|parent| (parent, name.to_os_string()));
+        }
+        self.remove();
     }
 }
 
-/// Copies a data directory, owners and modes included; holes stay holes where the file system shares blocks.
-pub(super) fn copy_tree(from: &Path, to: &Path, stopped: &dyn Fn() -> bool) -> Result<(), SandboxError> {
-    fs::create_dir_all(to).map_err(SandboxError::io("create", to))?;
-    for entry in fs::read_dir(from).map_err(SandboxError::io("read", from))? {
-        let source = entry.map_err(SandboxError::io("read", from))?.path();
-        let Some(name) = source.file_name() else { continue };
-        let target = to.join(name);
-        let found = fs::symlink_metadata(&source).map_err(SandboxError::io("read", &source))?;
+/// Removes a file, or a folder with all that is in it.
+fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
+    match dir.subdir(name) {
+        Ok(folder) => folder.remove_contents().and_then(|()| dir.remove_dir(name)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(_) => absent_is_done(dir.remove_file(name)),
+    }
+}
+
+fn absent_is_done(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+/// `false` where somebody asked to stop.
+fn copy(from: &Dir, to: &Dir, stopped: &dyn Fn() -> bool, depth: u32) -> io::Result<bool> {
+    if depth == 0 {
+        return Err(io::Error::other(format!("{} is too deep", from.path().display())));
+    }
+    for name in from.names()? {
+        let name = name?;
         if stopped() {
-            return Err(SandboxError::Stopped);
+            return Ok(false);
         }
-        if found.is_dir() {
-            copy_tree(&source, &target, stopped)?;
-        } else if found.is_file() {
-            fs::copy(&source, &target).map_err(SandboxError::io("copy to", &target))?;
-            chown(&target, Some(found.uid()), Some(found.gid()))
-                .map_err(SandboxError::io("hand over", &target))?;
+        if let Ok(inner) = from.subdir(&name) {
+            if !copy(&inner, &to.make_dir(&name, 0o700)?, stopped, depth - 1)? {
+                return Ok(false);
+            }
+        } else if let Ok(mut source) = from.open_file(&name, Access::Read) {
+            let mut target = to.create_new(&name, 0o600)?;
+            io::copy(&mut source, &mut target)?;
+            dress(&target, &source.metadata()?)?;
         }
     }
-    let found = fs::metadata(from).map_err(SandboxError::io("read", from))?;
-    fs::set_permissions(to, found.permissions()).map_err(SandboxError::io("set the mode of", to))?;
-    chown(to, Some(found.uid()), Some(found.gid())).map_err(SandboxError::io("hand over", to))
+    let found = from.metadata()?;
+    to.chown(found.uid(), found.gid())?;
+    to.chmod(found.mode() & 0o777)?;
+    Ok(true)
+}
+
+fn dress(file: &File, like: &Metadata) -> io::Result<()> {
+    std::os::unix::fs::fchown(file, Some(like.uid()), Some(like.gid()))?;
+    file.set_permissions(like.permissions())
 }

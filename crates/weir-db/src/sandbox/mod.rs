@@ -7,16 +7,21 @@ mod account;
 mod binaries;
 mod configure;
 mod error;
+mod jail;
 mod layout;
 mod minder;
 mod process;
+mod quarters;
 mod registry;
 mod shared_memory;
 mod spec;
+mod tree;
 
-use std::fs::{self, DirBuilder, File};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::fd::AsFd;
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -25,10 +30,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use weir_core::oltp::Dialect;
 
-use self::account::Account;
 use self::configure::Places;
-use self::layout::{Identity, Layout};
-use self::minder::Minder;
+use self::jail::Folder;
+use self::layout::{Identity, Layout, Paths};
+use self::minder::{Minded, Minder};
+use self::quarters::Quarters;
 use self::registry::RunFolder;
 use crate::connection::Connection;
 use crate::server::{Place, Secret, Server, Tls};
@@ -52,11 +58,14 @@ const DROP_LIMIT: Duration = Duration::from_secs(30);
 pub struct Sandbox {
     spec: SandboxSpec,
     binaries: Binaries,
-    account: Account,
+    quarters: Quarters,
     layout: Layout,
     run: RunFolder,
     marker: Marker,
     child: Option<Child>,
+    /// The last server that ran, and the memory files that it had when it was killed.
+    last: Option<ProcessId>,
+    memory: BTreeSet<String>,
     minder: Option<Minder>,
     _lock: File,
 }
@@ -86,46 +95,29 @@ impl Sandbox {
 
     /// Takes the folder: from here on everything is led back, whatever happens.
     fn claim(spec: &SandboxSpec) -> Result<Sandbox, SandboxError> {
-        let binaries = Binaries::find(spec.flavour, spec.binary.as_deref())?;
-        let mut spec = spec.clone();
-        let made_dir = make_dir(&spec.dir)?;
+        let mut quarters = Quarters::find(spec.flavour, spec.root.as_deref())?;
+        let binaries = Binaries::find_in(&quarters, spec.flavour, spec.binary.as_deref())?;
+        let layout = Layout::make_or_open(&spec.dir)?;
         // From the making of the folder to the minder's start only this process can remove it.
-        let claimed = Claim { dir: spec.dir.clone(), made_dir };
-        spec.dir = fs::canonicalize(&spec.dir).map_err(SandboxError::io("find", &claimed.dir))?;
-        let layout = Layout::of(&spec.dir);
-        look_inside(&layout, spec.flavour)?;
-        let lock = registry::lock(&layout.lock()).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => SandboxError::InUse(spec.dir.clone()),
-            _ => SandboxError::io("lock", &layout.lock())(error),
+        let held = hold(&layout, spec, &mut quarters).inspect_err(|_| {
+            if layout.is_made() {
+                layout.remove();
+            }
         })?;
-        let data = layout.data();
-        let account = Account::choose(spec.flavour, &data)?;
-        let run = RunFolder::create()?;
-        let account = account.reaching(&[&data, &run.path().join("socket")]);
-        let marker = Marker {
-            flavour: spec.flavour,
-            dir: spec.dir.clone(),
-            made_dir,
-            keep: spec.keep,
-            server: None,
-            owner: ProcessId::of(std::process::id()),
-        };
-        let minder = Minder::start(&spec.dir, &layout::NAMES, run.path(), spec.keep)
-            .map_err(SandboxError::io("start a minder for", &spec.dir))?;
-        claimed.done();
         let sandbox = Sandbox {
+            spec: SandboxSpec { dir: layout.path().to_path_buf(), ..spec.clone() },
             binaries,
-            account,
+            quarters,
             layout,
-            run,
-            marker,
+            run: held.run,
+            marker: held.marker,
             child: None,
-            minder: Some(minder),
-            spec,
-            _lock: lock,
+            last: None,
+            memory: BTreeSet::new(),
+            minder: Some(held.minder),
+            _lock: held.lock,
         };
         sandbox.run.mark(&sandbox.marker)?;
-        sandbox.account.give(sandbox.run.path())?;
         Ok(sandbox)
     }
 
@@ -135,22 +127,23 @@ impl Sandbox {
             return Ok(());
         }
         self.identify(false)?;
-        let data = self.layout.data();
-        let _ = fs::remove_dir_all(&data);
-        self.make_folders()?;
+        let data = self.layout.paths().data();
+        self.layout.remove_data()?;
+        self.layout.make_folders(self.quarters.account)?;
         // MariaDB's script splits its paths at spaces: it sees them through a link without.
         let link = self.run.path().join("d");
-        symlink(self.layout.dir(), &link).map_err(SandboxError::io("create", &link))?;
-        let seen = Layout::of(&link);
+        symlink(self.layout.path(), &link).map_err(SandboxError::io("create", &link))?;
+        let seen = Paths::below(&link);
         self.configure(&seen)?;
-        let mut command = self.command(&self.binaries.initialiser.clone());
+        let mut command = self.command(&self.binaries.initialiser)?;
         let defaults = format!("--defaults-file={}", seen.configuration().display());
         let datadir = format!("--datadir={}", seen.data().display());
         match self.spec.flavour {
             Flavour::Mysql => command.args([defaults.as_str(), "--initialize-insecure"]),
             Flavour::Mariadb => {
                 let login = "--auth-root-authentication-method=normal";
-                command.args([defaults.as_str(), login, "--skip-test-db", datadir.as_str()])
+                // By force: even where a tree knows no name of this machine.
+                command.args([defaults.as_str(), login, "--skip-test-db", "--force", datadir.as_str()])
             }
             Flavour::Postgres => {
                 command.arg("-D").arg(&data);
@@ -201,21 +194,26 @@ impl Sandbox {
             return Err(SandboxError::Runs(self.spec.dir.clone()));
         }
         let until = Instant::now() + DROP_LIMIT;
-        while shared_memory::is_in_use(&self.layout.data()) && Instant::now() < until && !stopped() {
+        let in_use = || self.last.as_ref().is_some_and(shared_memory::is_in_use);
+        while in_use() && Instant::now() < until && !stopped() {
             std::thread::sleep(process::POLL);
         }
-        self.configure(&self.layout)?;
-        let mut command = self.command(&self.binaries.server.clone());
-        let configuration = self.layout.configuration();
+        let paths = self.layout.paths();
+        self.configure(&paths)?;
+        let mut command = self.command(&self.binaries.server)?;
+        let configuration = paths.configuration();
         match self.spec.flavour.dialect() {
             Dialect::MySql => command.arg(format!("--defaults-file={}", configuration.display())),
             Dialect::Postgres => {
-                command.arg("-D").arg(self.layout.data());
+                command.arg("-D").arg(paths.data());
                 command.arg("-c").arg(format!("config_file={}", configuration.display()))
             }
         };
         self.spawn(&mut command)?;
+        // What the one before left, this one removes or goes on with.
+        self.memory.clear();
         self.marker.server = self.child.as_ref().and_then(|child| ProcessId::of(child.id()));
+        self.last.clone_from(&self.marker.server);
         self.run.mark(&self.marker)?;
         self.await_answer(stopped)
     }
@@ -298,8 +296,8 @@ impl Sandbox {
         let spec = SandboxSpec { dir: dir.to_path_buf(), ..self.spec.clone() };
         let copy = Sandbox::claim(&spec)?;
         copy.identify(false)?;
-        copy.make_folders()?;
-        layout::copy_tree(&self.layout.data(), &copy.layout.data(), stopped)?;
+        copy.layout.make_folders(copy.quarters.account)?;
+        copy.layout.copy_data(&self.layout, stopped)?;
         copy.identify(true)?;
         Ok(copy)
     }
@@ -321,17 +319,17 @@ impl Sandbox {
 
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
-        self.run.path().join(self.spec.socket_name())
+        self.run.sockets().join(self.spec.socket_name())
     }
 
     /// Its data directory.
     pub fn data_dir(&self) -> PathBuf {
-        self.layout.data()
+        self.layout.paths().data()
     }
 
     /// Its log.
     pub fn log(&self) -> PathBuf {
-        self.layout.log()
+        self.layout.paths().log()
     }
 
     /// Its process; `None` when it is stopped.
@@ -366,7 +364,8 @@ impl Sandbox {
         let user = self.spec.flavour.superuser();
         match self.spec.flavour {
             Flavour::Postgres => {
-                let (folder, port) = (self.run.path().display(), self.spec.port());
+                let (folder, port) = (self.run.sockets(), self.spec.port());
+                let folder = folder.display();
                 format!("psql -h {folder} -p {port} -U {user} postgres")
             }
             Flavour::Mariadb => {
@@ -381,24 +380,12 @@ impl Sandbox {
         match self.spec.flavour.dialect() {
             Dialect::MySql => vec![("MYSQL_UNIX_PORT", self.socket().display().to_string())],
             Dialect::Postgres => vec![
-                ("PGHOST", self.run.path().display().to_string()),
+                ("PGHOST", self.run.sockets().display().to_string()),
                 ("PGPORT", self.spec.port().to_string()),
                 ("PGUSER", self.spec.flavour.superuser().to_string()),
                 ("PGDATABASE", "postgres".to_string()),
             ],
         }
-    }
-
-    fn make_folders(&self) -> Result<(), SandboxError> {
-        for folder in [self.layout.data(), self.layout.temporary()] {
-            match DirBuilder::new().mode(0o700).create(&folder) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(SandboxError::io("create", &folder)(error));
-                }
-                _ => self.account.give(&folder)?,
-            }
-        }
-        Ok(())
     }
 
     fn identify(&self, initialised: bool) -> Result<(), SandboxError> {
@@ -411,26 +398,26 @@ impl Sandbox {
     }
 
     /// Writes the configuration file, with the paths of `seen`.
-    fn configure(&self, seen: &Layout) -> Result<(), SandboxError> {
+    fn configure(&self, seen: &Paths) -> Result<(), SandboxError> {
         let (data, temporary, socket) = (seen.data(), seen.temporary(), self.socket());
         let text =
             configure::text(&self.spec, Places { data: &data, temporary: &temporary, socket: &socket })?;
-        let path = self.layout.configuration();
-        fs::write(&path, text).map_err(SandboxError::io("write", &path))?;
-        self.account.give(&path)
+        self.layout.write_configuration(&text)
     }
 
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.layout.dir());
-        self.account.take_on(&mut command);
-        command
+    fn command(&self, program: &Path) -> Result<Command, SandboxError> {
+        let own = Folder { path: self.layout.path(), fd: self.layout.dir().as_fd() };
+        let run = Folder { path: self.run.path(), fd: self.run.dir().as_fd() };
+        self.quarters.command(program, &[own, run])
     }
 
     fn spawn(&mut self, command: &mut Command) -> Result<(), SandboxError> {
-        let log = self.layout.log();
         let program = PathBuf::from(command.get_program());
-        let child = process::spawn(command, &log).map_err(SandboxError::io("start", &program))?;
+        let mut start = || {
+            let output = self.layout.open_log()?;
+            command.stderr(output.try_clone()?).stdout(output).spawn()
+        };
+        let child = start().map_err(SandboxError::io("start", &program))?;
         let minded = self.minder.as_mut().map_or(Ok(()), |minder| minder.mind(Some(child.id())));
         self.child = Some(child);
         minded.map_err(SandboxError::io("have somebody end", &program))
@@ -445,6 +432,9 @@ impl Sandbox {
 
     fn end(&mut self, signal: Signal, patience: Duration) -> Result<(), SandboxError> {
         let Some(child) = &mut self.child else { return Ok(()) };
+        if signal == Signal::KILL && self.quarters.shares_memory() {
+            self.memory = shared_memory::files_of(child.id());
+        }
         process::end(child, signal, patience)
             .map_err(SandboxError::io("end the server in", &self.spec.dir))?;
         self.marker.server = None;
@@ -452,8 +442,8 @@ impl Sandbox {
     }
 
     fn failed(&self, what: String) -> SandboxError {
-        let log = self.layout.log();
-        SandboxError::Server { what, lines: process::log_tail(&log), log }
+        let lines = process::log_tail(self.layout.read_log());
+        SandboxError::Server { what, lines, log: self.layout.paths().log() }
     }
 }
 
@@ -467,46 +457,55 @@ impl Drop for Sandbox {
             // PostgreSQL's immediate shutdown gives its shared memory back.
             let postgres = self.spec.flavour.dialect() == Dialect::Postgres;
             let _ = self.end(if postgres { Signal::QUIT } else { Signal::KILL }, DROP_LIMIT);
-            shared_memory::release(&self.layout.data());
-            layout::remove(&self.spec.dir, self.marker.made_dir);
+            self.last.iter().for_each(shared_memory::release);
+            shared_memory::remove_files(&self.memory);
+            self.layout.remove();
         }
         self.run.remove();
         self.minder = None;
     }
 }
 
-/// A folder that was made; dropped before [`Claim::done`], it goes away again.
-struct Claim {
-    dir: PathBuf,
-    made_dir: bool,
+/// What makes a folder a sandbox's.
+struct Held {
+    lock: File,
+    run: RunFolder,
+    marker: Marker,
+    minder: Minder,
 }
 
-impl Claim {
-    fn done(mut self) {
-        self.made_dir = false;
+/// Takes hold of a folder, and finds out who is to run in it.
+fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &mut Quarters) -> Result<Held, SandboxError> {
+    look_inside(layout, spec.flavour)?;
+    let lock = layout.lock().map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => SandboxError::InUse(layout.path().to_path_buf()),
+        _ => SandboxError::io("lock", layout.path())(error),
+    })?;
+    if let Some(data) = layout.data() {
+        quarters.account = quarters.account.owning(&data);
     }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if self.made_dir {
-            layout::remove(&self.dir, true);
+    let run = RunFolder::create(quarters.account)?;
+    let marker = Marker {
+        flavour: spec.flavour,
+        dir: layout.path().to_path_buf(),
+        made_dir: layout.is_made(),
+        keep: spec.keep,
+        server: None,
+        owner: ProcessId::of(std::process::id()),
+    };
+    let shared = quarters.shares_memory();
+    match Minder::start(Minded { layout, run: run.path(), keep: spec.keep, shared }) {
+        Ok(minder) => Ok(Held { lock, run, marker, minder }),
+        Err(error) => {
+            run.remove();
+            Err(SandboxError::io("start a minder for", layout.path())(error))
         }
-    }
-}
-
-/// Makes a sandbox's folder; `false` where it is there already.
-fn make_dir(dir: &Path) -> Result<bool, SandboxError> {
-    match DirBuilder::new().mode(0o755).create(dir) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(SandboxError::io("create", dir)(error)),
     }
 }
 
 /// Refuses a folder that holds something else than what this sandbox may take up.
 fn look_inside(layout: &Layout, wanted: Flavour) -> Result<(), SandboxError> {
-    let dir = layout.dir();
+    let dir = layout.path();
     if let Some(identity) = layout.identity() {
         let left = list().into_iter().find(|listed| listed.marker.dir == dir);
         return match left {
@@ -518,8 +517,6 @@ fn look_inside(layout: &Layout, wanted: Flavour) -> Result<(), SandboxError> {
             None => Ok(()),
         };
     }
-    let mut entries = fs::read_dir(dir).map_err(SandboxError::io("read", dir))?;
-    // A lock alone is a sandbox that is being made, or one that never was.
-    let foreign = entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != "lock"));
-    if foreign { Err(SandboxError::NotEmpty(dir.to_path_buf())) } else { Ok(()) }
+    let empty = layout.is_empty().map_err(SandboxError::io("read", dir))?;
+    if empty { Ok(()) } else { Err(SandboxError::NotEmpty(dir.to_path_buf())) }
 }

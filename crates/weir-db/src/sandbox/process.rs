@@ -1,13 +1,13 @@
-//! A server's process: started in a group of its own, asked to end, made to end.
+//! A server's process: asked to end, made to end.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
+};
 use serde::{Deserialize, Serialize};
 
 /// How often a process is looked at that is waited for.
@@ -39,6 +39,16 @@ impl ProcessId {
     pub fn is_alive(&self) -> bool {
         ProcessId::of(self.pid).as_ref() == Some(self)
     }
+
+    /// When it was started, in seconds of the wall clock; `None` for one of another boot.
+    pub(super) fn started_s(&self) -> Option<u64> {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        let booted_s: u64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+        // SAFETY: takes a number.
+        let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+        (boot_id.trim() == self.boot_id).then(|| booted_s + self.started_ticks / ticks.max(1))
+    }
 }
 
 /// Field 22 of `/proc/PID/stat`; `None` for a process that has ended and was not waited for.
@@ -47,21 +57,6 @@ fn started_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     if ["Z", "X", "x"].contains(&state) { None } else { fields.nth(18)?.parse().ok() }
-}
-
-/// Starts a command in a group of its own, without weir's environment, its output appended to `log`.
-pub(super) fn spawn(command: &mut Command, log: &Path) -> io::Result<Child> {
-    let output = File::options().append(true).create(true).open(log)?;
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    command
-        .env_clear()
-        .env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", path.to_string_lossy()))
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stderr(output.try_clone()?)
-        .stdout(output)
-        .process_group(0)
-        .spawn()
 }
 
 /// Waits for the end of a child, for so long at most.
@@ -93,14 +88,19 @@ pub(super) fn end(child: &mut Child, signal: Signal, patience: Duration) -> io::
     Ok(())
 }
 
-/// The same for a process that is not a child: one that a killed weir left.
+/// The same for a process that is not a child: one that a killed weir left. It is held before it is looked at, so that no
+/// other one that gets its number is meant.
 pub(super) fn end_stranger(process: &ProcessId, signal: Signal, patience: Duration) -> bool {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return true };
+    let held = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(held) => held,
+        Err(_) => return !process.is_alive(),
+    };
     for (signal, patience) in [(signal, patience), (Signal::KILL, Duration::from_secs(10))] {
         if !process.is_alive() {
             return true;
         }
-        let _ = kill_process(pid, signal);
+        let _ = pidfd_send_signal(&held, signal);
         let until = Instant::now() + patience;
         while process.is_alive() && Instant::now() < until {
             std::thread::sleep(POLL);
@@ -110,9 +110,9 @@ pub(super) fn end_stranger(process: &ProcessId, signal: Signal, patience: Durati
 }
 
 /// What the end of a log says: its errors where it marks them as MySQL does, else its last lines.
-pub(super) fn log_tail(log: &Path) -> Vec<String> {
+pub(super) fn log_tail(log: io::Result<File>) -> Vec<String> {
     let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(log)?;
+        let mut file = log?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
         let mut bytes = Vec::new();
@@ -153,10 +153,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text: String = (0..10_000).map(|n| format!("line {n}\n\n")).collect();
         fs::write(file.path(), text).unwrap();
-        let lines = log_tail(file.path());
+        let lines = log_tail(File::open(file.path()));
         assert_eq!((lines.len(), lines.last().map(String::as_str)), (LOG_TAIL_LINES, Some("line 9999")));
         fs::write(file.path(), "0 [Note] a\n0 [ERROR] unknown variable\nadvice\nadvice\n").unwrap();
-        assert_eq!(log_tail(file.path()), ["0 [ERROR] unknown variable"]);
-        assert_eq!(log_tail(Path::new("/nonexistent/log")), Vec::<String>::new());
+        assert_eq!(log_tail(File::open(file.path())), ["0 [ERROR] unknown variable"]);
+        assert_eq!(log_tail(File::open("/nonexistent/log")), Vec::<String>::new());
     }
 }

@@ -1,24 +1,31 @@
 //! Where running sandboxes are written down, so that the next weir finds what a killed one left.
 //!
 //! Each has a folder of its own under `$WEIR_RUN`, `/run/weir` (root), `$XDG_RUNTIME_DIR/weir` or `/tmp/weir-UID`: it
-//! holds the socket, whose path has to be short, and a marker. Whether its weir lives, a lock in the sandbox's own
-//! folder tells.
+//! holds a marker, and a folder that is the server's for the socket, whose path has to be short. Whether its weir lives,
+//! a lock in the sandbox's own folder tells. A marker says which process is ended and which folder is removed: only one
+//! that nobody but root and this user can have written is read.
 
-use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use weir_fs::{Access, Dir};
 
+use super::account::Account;
 use super::layout::Layout;
 use super::process::{self, ProcessId};
-use super::{Flavour, SandboxError, layout, shared_memory};
+use super::{Flavour, SandboxError, shared_memory};
 
 const MARKER: &str = "sandbox.json";
+/// A marker is small.
+const MARKER_MOST: u64 = 64 << 10;
+/// The server's folder for its socket.
+const SOCKETS: &str = "s";
 /// `sun_path` of sockaddr_un has 108 bytes, one of them the end.
 const SOCKET_PATH_MAX: usize = 107;
 /// PostgreSQL's lock beside its socket is the longest name in such a folder.
@@ -53,44 +60,69 @@ pub struct Listed {
 }
 
 /// A sandbox's own folder for socket and marker; dropping it does not remove it.
-#[derive(Debug, Clone)]
-pub(super) struct RunFolder(PathBuf);
+#[derive(Debug)]
+pub(super) struct RunFolder {
+    base: Dir,
+    dir: Dir,
+    path: PathBuf,
+}
 
 impl RunFolder {
-    /// Makes one.
-    pub fn create() -> Result<RunFolder, SandboxError> {
-        let base = base();
-        make_base(&base).map_err(SandboxError::io("create", &base))?;
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let name = format!("{:x}-{:x}", std::process::id(), since_epoch.as_nanos() & 0xffff_ffff);
-        let path = base.join(name);
-        let longest = path.join(LONGEST_NAME);
+    /// Makes one, whose sockets are this account's.
+    pub fn create(account: Account) -> Result<RunFolder, SandboxError> {
+        let base_path = base();
+        let base = make_base(&base_path).map_err(SandboxError::io("create", &base_path))?;
+        let random = weir_fs::unguessable().map_err(SandboxError::io("name a folder in", &base_path))?;
+        let name = format!("{:x}-{}", std::process::id(), &random[..8]);
+        let path = base_path.join(&name);
+        let longest = path.join(SOCKETS).join(LONGEST_NAME);
         if longest.as_os_str().len() > SOCKET_PATH_MAX {
             return Err(SandboxError::SocketPath(longest));
         }
-        DirBuilder::new().mode(0o700).create(&path).map_err(SandboxError::io("create", &path))?;
-        Ok(RunFolder(path))
+        // The server passes through it to its own.
+        let dir = base.make_dir(&name, 0o755).map_err(SandboxError::io("create", &path))?;
+        let run = RunFolder { base, dir, path };
+        let sockets = run.dir.make_dir(SOCKETS, 0o700);
+        let made = sockets.and_then(|sockets| account.give(rustix::fd::AsFd::as_fd(&sockets)));
+        if let Err(error) = made {
+            run.remove();
+            return Err(SandboxError::io("create", &run.path)(error));
+        }
+        Ok(run)
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// The server's own folder in it.
+    pub fn sockets(&self) -> PathBuf {
+        self.path.join(SOCKETS)
     }
 
     /// Writes it down, whole or not at all.
     pub fn mark(&self, marker: &Marker) -> Result<(), SandboxError> {
-        let path = self.0.join(MARKER);
-        let beside = self.0.join(format!("{MARKER}.new"));
+        let path = self.path.join(MARKER);
         let text = serde_json::to_string_pretty(marker).unwrap_or_default();
-        fs::write(&beside, text)
-            .and_then(|()| fs::rename(&beside, &path))
-            .map_err(SandboxError::io("write", &path))
+        self.dir.replace(MARKER, 0o600, text.as_bytes()).map_err(SandboxError::io("write", &path))
     }
 
     /// Removes it.
     pub fn remove(&self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let name = self.path.file_name().unwrap_or_default();
+        let _ = remove(&self.base, &self.dir, name);
     }
+}
+
+fn remove(base: &Dir, dir: &Dir, name: &OsStr) -> io::Result<()> {
+    dir.remove_contents()?;
+    base.remove_dir(name)
 }
 
 /// All sandboxes of this user that run, or were left by a weir that was killed.
@@ -98,18 +130,30 @@ pub fn list() -> Vec<Listed> {
     list_in(&base())
 }
 
-fn list_in(base: &Path) -> Vec<Listed> {
-    let entries = fs::read_dir(base).into_iter().flatten().flatten();
-    let listed = |entry: fs::DirEntry| {
-        let run = entry.path();
-        let text = fs::read_to_string(run.join(MARKER)).ok()?;
-        let marker: Marker = weir_core::json::parse(&text).ok()?;
+fn list_in(path: &Path) -> Vec<Listed> {
+    let Ok(base) = Dir::open_trusted(path) else { return Vec::new() };
+    let Ok(names) = base.names() else { return Vec::new() };
+    let listed = |name: std::ffi::OsString| {
+        let marker = read_marker(&open_run(&base, &name).ok()?)?;
         let abandoned = !marker.owner.as_ref().is_some_and(ProcessId::is_alive);
-        Some(Listed { marker, run, abandoned })
+        Some(Listed { marker, run: path.join(name), abandoned })
     };
-    let mut list: Vec<Listed> = entries.filter_map(listed).collect();
+    let mut list: Vec<Listed> = names.flatten().filter_map(listed).collect();
     list.sort_by(|a, b| a.run.cmp(&b.run));
     list
+}
+
+fn open_run(base: &Dir, name: &OsStr) -> io::Result<Dir> {
+    let run = base.subdir(name)?;
+    run.check_trusted()?;
+    Ok(run)
+}
+
+fn read_marker(run: &Dir) -> Option<Marker> {
+    let mut text = String::new();
+    let file = run.open_trusted_file(MARKER, Access::Read).ok()?;
+    file.take(MARKER_MOST).read_to_string(&mut text).ok()?;
+    weir_core::json::parse(&text).ok()
 }
 
 /// Ends and removes what a killed weir left; data that were to be kept stay. `false` where a server would not end.
@@ -123,26 +167,24 @@ pub fn clean(left: &Listed) -> bool {
     {
         return false;
     }
-    shared_memory::release(&Layout::of(&marker.dir).data());
-    if !marker.keep && layout::is_sandbox(&marker.dir) {
-        layout::remove(&marker.dir, marker.made_dir);
+    if let Some(server) = &marker.server {
+        shared_memory::release(server);
     }
-    fs::remove_dir_all(&left.run).is_ok()
-}
-
-/// Takes the lock of a sandbox's folder without waiting; the kernel lets go of it when this process ends.
-pub(super) fn lock(path: &Path) -> io::Result<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
-    // SAFETY: flock takes a descriptor and a number.
-    let status = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
-    if status == 0 { Ok(file) } else { Err(io::Error::last_os_error()) }
+    if !marker.keep
+        && let Ok(layout) = Layout::open(&marker.dir)
+        && layout.path() == marker.dir
+        && layout.identity().is_some()
+    {
+        layout.remove_as(marker.made_dir);
+    }
+    let (Some(above), Some(name)) = (left.run.parent(), left.run.file_name()) else { return false };
+    let removed = Dir::open_trusted(above).and_then(|base| remove(&base, &open_run(&base, name)?, name));
+    removed.is_ok()
 }
 
 /// The folder of all run folders.
 fn base() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // SAFETY: takes nothing and cannot fail.
-    let uid = unsafe { libc::geteuid() };
+    let uid = rustix::process::geteuid().as_raw();
     let run = variable("WEIR_RUN")
         .or_else(|| (uid == 0).then(|| PathBuf::from("/run/weir")))
         .or_else(|| variable("XDG_RUNTIME_DIR").map(|folder| folder.join("weir")))
@@ -150,18 +192,23 @@ fn base() -> PathBuf {
     run.join("sandbox")
 }
 
-/// Makes the folder, or sees that it is this user's: in /tmp anybody may have made one of that name.
-fn make_base(base: &Path) -> io::Result<()> {
-    // SAFETY: takes nothing and cannot fail.
-    let uid = unsafe { libc::geteuid() };
-    for folder in [base.parent().unwrap_or(base), base] {
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Makes the folder, or sees that nobody else may write to it: in /tmp anybody may have made one of that name.
+fn make_base(base: &Path) -> io::Result<Dir> {
+    let above = base.parent().unwrap_or(base);
+    for folder in [above, base] {
         match DirBuilder::new().mode(0o755).create(folder) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
-    let found = fs::symlink_metadata(base)?;
-    let ours = found.is_dir() && found.uid() == uid && found.permissions().mode() & 0o022 == 0;
-    if ours { Ok(()) } else { Err(io::Error::other("it is somebody else's, or others may write to it")) }
+    // The environment may name any folder, such as /tmp itself.
+    if variable("WEIR_RUN").is_none() {
+        Dir::open_trusted(above)?;
+    }
+    Dir::open_trusted(base)
 }

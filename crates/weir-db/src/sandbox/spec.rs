@@ -91,8 +91,11 @@ pub struct SandboxSpec {
     pub memory: Bytes,
     /// Leave the data where they are when it is dropped.
     pub keep: bool,
-    /// The server's binary, where it is not to be searched for.
+    /// The server's binary, where it is not to be searched for; a path in the tree, if there is one.
     pub binary: Option<PathBuf>,
+    /// A folder that holds what a small system has under `/`: the server's programs are taken out of it, and see nothing
+    /// else. `None`: what is installed on this machine.
+    pub root: Option<PathBuf>,
 }
 
 impl SandboxSpec {
@@ -105,6 +108,7 @@ impl SandboxSpec {
             memory: Bytes(128 << 20),
             keep: false,
             binary: None,
+            root: None,
         }
     }
 

@@ -193,8 +193,12 @@ impl Session {
         let reads = returns_rows(sql, dialect);
         let id = match prepared.then(|| it.sql.prepare(&placeholders(sql, dialect))).transpose() {
             Ok(id) => id,
-            // MySQL prepares most statements, not all.
-            Err(DbError::Server(error)) if error.number == 1295 => None,
+            Err(error) if error.is_unpreparable() => {
+                let Fault { number, message, .. } = fault(&error);
+                let how = format!("Failed to prepare query \"{sql}\" ({number}: {message}), using emulation");
+                self.say(Priority::Info, &how);
+                None
+            }
             Err(error) => {
                 let fault = fault(&error);
                 if dialect == Dialect::MySql {

@@ -23,6 +23,9 @@ pub const LOOK: Duration = Duration::from_millis(100);
 /// How often gauges that have a worst moment are looked at.
 const GAUGE: Duration = Duration::from_secs(1);
 
+/// Sentences about it: a server may word each refusal in another way.
+const UNSEEN_MAX: usize = 50;
+
 /// What could not be read, each once, with what would let it be read.
 #[derive(Debug, Clone, Default)]
 pub struct Unseen(Vec<String>);
@@ -34,7 +37,7 @@ impl Unseen {
         let denied = matches!(refused.number, 1044 | 1142 | 1227) || refused.sqlstate == "42501";
         let help = if denied { format!("; `{privilege}` lets it be seen") } else { String::new() };
         let sentence = format!("{what}: {refused}{help}");
-        if !self.0.contains(&sentence) {
+        if !self.0.contains(&sentence) && self.0.len() < UNSEEN_MAX {
             self.0.push(sentence);
         }
         true

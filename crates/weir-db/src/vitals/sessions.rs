@@ -8,8 +8,11 @@ use weir_core::oltp::vitals::is_mariadb;
 
 use super::Unseen;
 use crate::connection::{Connection, Row};
-use crate::error::DbError;
+use crate::error::{DbError, plain};
 
+/// Names of events that are told apart, and characters of one: the servers have fewer and shorter ones.
+const EVENTS_MAX: usize = 500;
+const EVENT_CHARS_MAX: usize = 100;
 /// Longest queue that is followed to its root.
 const QUEUE_MAX: usize = 64;
 
@@ -131,7 +134,8 @@ pub fn add(sum: &mut Sessions, sessions: &[Session]) {
     let by_id: HashMap<u32, &Session> = sessions.iter().map(|session| (session.id, session)).collect();
     for session in sessions {
         *sum.waits.entry(session.wait).or_default() += 1;
-        *sum.events.entry(session.event.clone()).or_default() += 1;
+        let is_known = sum.events.contains_key(&session.event) || sum.events.len() < EVENTS_MAX;
+        *sum.events.entry(if is_known { session.event.clone() } else { "others".into() }).or_default() += 1;
         if let Some(place) = session.off_cpu {
             *sum.off_cpu.entry(place).or_default() += 1;
         }
@@ -182,6 +186,7 @@ fn session(dialect: Dialect, row: &Row, off_cpu: &dyn Fn(u32) -> Option<OffCpu>)
             (Wait::of_mysql(first, second, lock_wait, off_cpu), event.to_string())
         }
     };
+    let event = plain(event.as_bytes(), EVENT_CHARS_MAX);
     Some(Session { id, thread, wait, off_cpu, event, behind: number(row, 5) })
 }
 
@@ -227,6 +232,18 @@ mod tests {
             let found = session(dialect, &row, &|_| panic!("it has no thread")).unwrap();
             assert_eq!((found.wait, found.event.as_str()), expected, "{cells:?}");
         }
+    }
+
+    #[test]
+    fn names_without_end_are_not_all_kept() {
+        let mut sum = Sessions::default();
+        for name in 0..3 * EVENTS_MAX {
+            let row = row(&["7", "", "Query", &format!("{name}{}", "x".repeat(1000)), "", ""]);
+            add(&mut sum, &[session(Dialect::MySql, &row, &|_| None).unwrap()]);
+        }
+        assert_eq!(sum.events.len(), EVENTS_MAX + 1);
+        assert_eq!(sum.events["others"], 2 * EVENTS_MAX as u64);
+        assert!(sum.events.keys().all(|name| name.len() <= EVENT_CHARS_MAX));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! they lie, by [`Wire::need`] and [`Wire::consume`].
 
 mod clock;
+pub(crate) mod der;
 mod socket;
 mod tls;
 
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::error::DbError;
-use crate::server::{Place, Tls};
+use crate::server::{Place, Tls, TlsMode};
 use clock::Clock;
 
 /// What the input buffer starts with, and comes back to: an answer of a hundred rows, and a MySQL server's
@@ -32,6 +33,8 @@ pub struct Wire {
     /// A Unix socket, see [`Wire::has_come`].
     waits_by_poll: bool,
     place: Place,
+    /// See [`Wire::is_trusted`].
+    trusted: bool,
     tls: Option<Box<tls::Session>>,
     clock: Clock,
     output: Vec<u8>,
@@ -53,6 +56,7 @@ impl Wire {
             socket,
             waits_by_poll: matches!(place, Place::Unix(_)),
             place: place.clone(),
+            trusted: false,
             tls: None,
             clock,
             output: Vec::with_capacity(4 << 10),
@@ -60,6 +64,9 @@ impl Wire {
             start: 0,
             end: 0,
         };
+        if let Place::Unix(path) = place {
+            wire.trusted = socket::is_the_servers(&wire.socket, path);
+        }
         wire.arm()?;
         Ok(wire)
     }
@@ -96,6 +103,7 @@ impl Wire {
             session.open(got).map_err(|why| failed(why, &self.place))?;
         }
         self.tls = Some(Box::new(session));
+        self.trusted = tls.effective() >= TlsMode::VerifyCa;
         Ok(())
     }
 
@@ -104,9 +112,16 @@ impl Wire {
         &self.place
     }
 
-    /// Whether nobody on the way can read along: encrypted, or a socket of this machine.
+    /// Whether nobody on the way can read along: encrypted, or a socket of this machine. Who is at the other end is
+    /// another question.
     pub fn is_private(&self) -> bool {
         self.is_encrypted() || matches!(self.place, Place::Unix(_))
+    }
+
+    /// Whether it is the server that is meant, and nobody reads along: its certificate was verified, or its socket
+    /// lies where nobody else can have put one.
+    pub fn is_trusted(&self) -> bool {
+        self.trusted
     }
 
     /// Whether the connection is encrypted.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,20 @@ use crate::server::Place;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
+
+/// Whether a Unix socket leads to the server that is meant: who listens is root or oneself, or not everybody may make
+/// files in the socket's folder, as in /tmp.
+pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
+    let Ok(peer) = rustix::net::sockopt::socket_peercred(socket) else { return false };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = std::fs::metadata(folder).ok().map(|folder| folder.mode());
+    is_no_strangers(peer.uid.as_raw(), rustix::process::geteuid().as_raw(), mode)
+}
+
+fn is_no_strangers(listener: u32, own: u32, folder: Option<u32>) -> bool {
+    const OTHERS_WRITE: u32 = 0o002;
+    listener == 0 || listener == own || folder.is_some_and(|mode| mode & OTHERS_WRITE == 0)
+}
 
 /// A connected socket.
 pub(super) fn connect(place: &Place, timeout: Duration) -> io::Result<OwnedFd> {
@@ -64,6 +79,25 @@ fn connect_unix(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
             Ok(()) => return Ok(socket),
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_anybody_may_have_made_is_nobodys() {
+        for (listener, own, folder, expected) in [
+            (0, 0, Some(0o41777), true),
+            (1000, 1000, Some(0o41777), true),
+            (1000, 0, Some(0o41777), false),
+            (106, 0, Some(0o40755), true),
+            (106, 0, Some(0o42775), true),
+            (106, 0, None, false),
+        ] {
+            assert_eq!(is_no_strangers(listener, own, folder), expected, "{listener} {own} {folder:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::server::{Tls, TlsMode};
 
 /// One TLS record and its header: what is read at once.
 const RECORD_BYTES: usize = 17 << 10;
-/// Where distributions keep the certificates of public authorities, for `verify-*` without an own one.
+/// Where distributions keep the certificates of public authorities, for `verify-identity` without an own one.
 const SYSTEM_CAS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -141,7 +141,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 fn verifier(tls: &Tls, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, String> {
-    let any_name = match tls.mode {
+    let any_name = match tls.effective() {
         TlsMode::Disabled | TlsMode::Preferred | TlsMode::Required => {
             return Ok(Arc::new(AnyServer(provider)));
         }
@@ -161,6 +161,12 @@ fn roots(tls: &Tls) -> Result<RootCertStore, String> {
             store.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         return Ok(store);
+    }
+    if tls.mode == TlsMode::VerifyCa {
+        // Whoever owns any name at all has a certificate that one of them signed.
+        return Err("no CA was given: name the authority that signed the server's certificate, \
+                    or ask for verify-identity, by the system's authorities"
+            .into());
     }
     let path = SYSTEM_CAS.iter().map(Path::new).find(|path| path.exists());
     let path = path.ok_or("no CA was given, and this system keeps none where others do")?;

@@ -46,16 +46,17 @@ fn a_statement_can_be_ended_from_outside() {
     let waiting = std::thread::spawn(move || {
         let error =
             connection.run("SELECT COUNT(*) FROM seq_1_to_1000000 a, seq_1_to_1000000 b").unwrap_err();
-        // And the connection goes on.
-        (error, connection.query("SELECT 1").unwrap())
+        (error, connection)
     });
     while !waiting.is_finished() {
         canceller.cancel().unwrap();
         std::thread::sleep(Duration::from_millis(20));
     }
-    let (error, rows) = waiting.join().unwrap();
+    let (error, mut connection) = waiting.join().unwrap();
     assert!(matches!(&error, DbError::Server(error) if error.number == 1317), "{error}");
-    assert_eq!(rows, [[Some("1".to_string())]]);
+    // And the connection goes on, once nobody ends its statements any more.
+    assert_eq!(connection.query("SELECT 1").unwrap(), [[Some("1".to_string())]]);
+    drop(connection);
     // Nobody is there any more.
     canceller.cancel().unwrap();
 }

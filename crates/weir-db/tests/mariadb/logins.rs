@@ -95,7 +95,10 @@ fn encryption_has_five_degrees() {
     };
     check(TlsMode::Disabled, "127.0.0.1", None, Ok(false));
     check(TlsMode::Preferred, "127.0.0.1", None, Ok(true));
-    check(TlsMode::Required, "127.0.0.1", Some("other.pem"), Ok(true));
+    // An authority that was named is heeded in every mode.
+    check(TlsMode::Preferred, "127.0.0.1", Some("ca.pem"), Ok(true));
+    check(TlsMode::Preferred, "127.0.0.1", Some("other.pem"), Err("name the authority"));
+    check(TlsMode::Required, "127.0.0.1", Some("other.pem"), Err("name the authority"));
     check(TlsMode::VerifyCa, "127.0.0.1", Some("ca.pem"), Ok(true));
     check(TlsMode::VerifyCa, "127.0.0.2", Some("ca.pem"), Ok(true));
     check(TlsMode::VerifyIdentity, "127.0.0.2", Some("ca.pem"), Err("subjectAltName"));
@@ -103,6 +106,7 @@ fn encryption_has_five_degrees() {
     check(TlsMode::VerifyCa, "127.0.0.1", None, Err("name the authority"));
     check(TlsMode::VerifyCa, "127.0.0.1", Some("missing.pem"), Err("missing.pem"));
     check(TlsMode::VerifyCa, "127.0.0.1", Some("key.pem"), Err("holds no certificate"));
+    check(TlsMode::VerifyIdentity, "127.0.0.1", None, Err("name the authority"));
     check(TlsMode::VerifyIdentity, "127.0.0.1", Some("ca.pem"), Ok(true));
     check(TlsMode::VerifyIdentity, "localhost", Some("ca.pem"), Ok(true));
     check(TlsMode::VerifyIdentity, "localhost", Some("other.pem"), Err("name the authority"));
@@ -123,7 +127,7 @@ fn clients_have_certificates_too() {
             mode: TlsMode::Required,
             cert: cert.map(|name| server.path(name)),
             key: key.map(|name| server.path(name)),
-            ca: None,
+            ..Tls::default()
         },
         ..server.remote(TlsMode::Required)
     };
@@ -146,8 +150,17 @@ fn a_server_without_tls_is_told() {
     }
     let server = MariaDb::start(&[("ssl", "0")]);
     assert!(!Connection::open(&server.remote(TlsMode::Preferred)).unwrap().is_encrypted());
-    for mode in [TlsMode::Required, TlsMode::VerifyCa, TlsMode::VerifyIdentity] {
-        let error = Connection::open(&server.remote(mode)).err().unwrap();
+    let with_authority = |mode| {
+        let target = server.remote(mode);
+        Server { tls: Tls { ca: Some(server.path("ca.pem")), ..target.tls.clone() }, ..target }
+    };
+    for target in [
+        server.remote(TlsMode::Required),
+        server.remote(TlsMode::VerifyCa),
+        server.remote(TlsMode::VerifyIdentity),
+        with_authority(TlsMode::Preferred),
+    ] {
+        let error = Connection::open(&target).err().unwrap();
         assert!(error.to_string().contains("offers none"), "{error}");
     }
 }

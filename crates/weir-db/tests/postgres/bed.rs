@@ -105,13 +105,14 @@ impl Bed {
         Server { connect_timeout: LONG, answer_timeout: Some(LONG), ..self.sandbox.lock().unwrap().server() }
     }
 
-    /// By TCP, as `user` with the password of all.
+    /// By TCP, as `user` with the password of all; where the certificate is looked at, by its authority.
     pub fn remote(&self, user: &str, mode: TlsMode) -> Server {
+        let verifies = matches!(mode, TlsMode::VerifyCa | TlsMode::VerifyIdentity);
         Server {
             place: Place::Tcp { host: self.addresses[0].clone(), port: 5432 },
             user: user.to_string(),
             password: Secret::new(PASSWORD),
-            tls: Tls { mode, ca: Some(self.file("ca.pem")), ..Tls::default() },
+            tls: Tls { mode, ca: verifies.then(|| self.file("ca.pem")), ..Tls::default() },
             ..self.local()
         }
     }

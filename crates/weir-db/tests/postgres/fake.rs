@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::Duration;
 
+use crate::certificates;
 use weir_core::oltp::Dialect;
 use weir_db::{Connection, DbError, Place, Secret, Server, Tls, TlsMode};
 
@@ -156,7 +157,7 @@ fn encryption_that_goes_wrong() {
     let clear = [none.clone(), vec![Hear, ask_for(3, b"")]].concat();
     for (what, mode, acts, expected) in [
         ("none offered", Required, none, "no encrypted connection to 127.0.0.1"),
-        ("a password in clear text", Preferred, clear, "asks for the password in clear text"),
+        ("a password in clear text", Preferred, clear, "has not proven who it is"),
         (
             "no TLS",
             Required,
@@ -185,6 +186,26 @@ fn encryption_that_goes_wrong() {
     ] {
         check_login(what, against_tcp(mode, &acts, Connection::open), expected);
     }
+}
+
+/// With an authority named, neither a server that encrypts nothing nor a handshake that fails leads around it.
+#[test]
+fn encryption_that_is_a_must_by_its_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates::make(folder.path(), "DNS:localhost");
+    let tls = |mode| Tls { mode, ca: Some(folder.path().join("ca.pem")), ..Tls::default() };
+    let none = [vec![Hear, Say(b"N".to_vec())], let_in()].concat();
+    let nonsense = vec![Hear, Say(b"S".to_vec()), Hear, Say(b"nonsense".repeat(9))];
+    for mode in [TlsMode::Preferred, TlsMode::Required] {
+        for (what, acts) in [("none offered", none.clone()), ("no TLS", nonsense.clone())] {
+            let opened = against_tcp(mode, &acts, |server| {
+                Connection::open(&Server { tls: tls(mode), ..server.clone() })
+            });
+            check_login(what, opened, "no encrypted connection");
+        }
+    }
+    // The same server, and nobody named.
+    against_tcp(TlsMode::Preferred, &none, Connection::open).map(drop).unwrap();
 }
 
 #[test]

@@ -58,8 +58,9 @@ fn by_the_socket() {
 fn by_tcp_with_and_without_encryption() {
     let Some(bed) = shared("by_tcp_with_and_without_encryption") else { return };
     for (user, mode, expected) in [
-        ("clear_user", TlsMode::Disabled, Refused("clear text over a connection that is not encrypted")),
-        ("clear_user", TlsMode::Required, Encrypted),
+        ("clear_user", TlsMode::Disabled, Refused("has not proven who it is")),
+        ("clear_user", TlsMode::Required, Refused("has not proven who it is")),
+        ("clear_user", TlsMode::VerifyCa, Encrypted),
         ("md5_user", TlsMode::Disabled, Plain),
         ("md5_user", TlsMode::Preferred, Encrypted),
         ("scram_user", TlsMode::Disabled, Plain),
@@ -73,6 +74,11 @@ fn by_tcp_with_and_without_encryption() {
         ("client", TlsMode::Disabled, Refused("no pg_hba.conf entry")),
     ] {
         check(&bed.remote(user, mode), &expected);
+    }
+    for (mode, expected) in [(TlsMode::Disabled, Plain), (TlsMode::Required, Encrypted)] {
+        let server = bed.remote("clear_user", mode);
+        let tls = Tls { allow_cleartext: true, ..server.tls };
+        check(&Server { tls, ..server }, &expected);
     }
 }
 
@@ -90,7 +96,8 @@ fn certificates_of_both_sides_are_looked_at() {
     let client = Server { tls: Tls { cert, key, ..client.tls }, ..client };
     for (server, expected) in [
         (client, Encrypted),
-        (stranger(TlsMode::Required), Encrypted),
+        (stranger(TlsMode::Preferred), Refused("no encrypted connection")),
+        (stranger(TlsMode::Required), Refused("no encrypted connection")),
         (stranger(TlsMode::VerifyCa), Refused("no encrypted connection")),
         (stranger(TlsMode::VerifyIdentity), Refused("UnknownIssuer")),
         (misnamed(TlsMode::VerifyCa), Encrypted),

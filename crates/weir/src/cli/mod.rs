@@ -41,7 +41,7 @@ pub enum Command {
     /// Find better settings by measurement, and say so only when the data does
     Tune(tune::Args),
     /// Databases as the workload: what limits them, and what would help
-    Db(db::Args),
+    Db(Box<db::Args>),
     /// Where does an I/O, or an fsync, spend its time?
     Trace(trace::Args),
     /// Show settings of kernel and devices, set them in a transaction, take them back, keep them for the next boot

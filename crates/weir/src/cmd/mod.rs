@@ -23,7 +23,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Bench(args) => bench::run(*args, command),
         Command::Fileio(args) => sysbench::run_fileio(args),
         Command::Sysbench(args) => sysbench::run(&args.arguments),
-        Command::Db(args) => db::run(args, command),
+        Command::Db(args) => db::run(*args, command),
         Command::Trace(args) => trace::run(args, command),
         Command::Knobs(args) => knobs::run(*args),
         Command::Tune(args) => tune::run(args, command),

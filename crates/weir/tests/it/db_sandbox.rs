@@ -16,25 +16,34 @@ const SERVERS: [&str; 2] = ["mariadb", "postgres"];
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A folder for data, one for sockets, and a weir that knows them.
-struct Yard {
+pub struct Yard {
     weir: Weir,
     folder: TempDir,
     run: TempDir,
 }
 
 impl Yard {
-    fn new() -> Yard {
+    pub fn new() -> Yard {
         Yard { weir: Weir::new(), folder: tempfile::tempdir().unwrap(), run: tempfile::tempdir().unwrap() }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder of all markers.
+    pub fn run_folder(&self) -> PathBuf {
+        self.run.path().join("sandbox")
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let all = [&["db", "sandbox"], arguments].concat();
         let mut command = self.weir.command(self.folder.path(), &all);
         command.env("WEIR_RUN", self.run.path());
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    pub fn run(&self, arguments: &[&str]) -> Ended {
         ended(self.command(arguments))
     }
 
@@ -42,15 +51,20 @@ impl Yard {
         self.folder.path().join("d")
     }
 
-    fn listed(&self) -> Vec<Value> {
+    pub fn listed(&self) -> Vec<Value> {
         let ended = self.run(&["list", "--json"]);
         assert_eq!(ended.code, 0, "{ended:?}");
         serde_json::from_str(&ended.stdout).unwrap()
     }
 
     /// Starts a server in the foreground, until it is in the list with its process.
-    fn start(&self, arguments: &[&str]) -> (Running, u32) {
-        let running = Weir::started(self.command(arguments), |_| true);
+    pub fn start(&self, arguments: &[&str]) -> (Running, u32) {
+        self.started(self.command(arguments))
+    }
+
+    /// The same with a command that is ready.
+    pub fn started(&self, command: Command) -> (Running, u32) {
+        let running = Weir::started(command, |_| true);
         let mut pid = None;
         wait_until("the server is in the list", || {
             pid = self.listed().first().and_then(|entry| entry["pid"].as_u64());
@@ -63,12 +77,12 @@ impl Yard {
         let left =
             |folder: &Path| fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect::<Vec<_>>();
         assert_eq!(left(self.folder.path()), Vec::<PathBuf>::new(), "{what}");
-        let sandboxes = self.run.path().join("sandbox");
+        let sandboxes = self.run_folder();
         assert!(!sandboxes.exists() || left(&sandboxes).is_empty(), "{what}: {:?}", left(&sandboxes));
     }
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < until, "waited in vain until {what}");
@@ -76,13 +90,13 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn is_alive(pid: u32) -> bool {
+pub fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
 /// The servers that are here; says which is not.
-fn installed(test: &str) -> Vec<&'static str> {
+pub fn installed(test: &str) -> Vec<&'static str> {
     let is_here = |server: &&str| {
         let yard = Yard::new();
         let ended = yard.run(&[server, "--dir", "d", "--binary", "/nonexistent/server"]);

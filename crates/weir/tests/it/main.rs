@@ -9,6 +9,7 @@ mod db_explain;
 mod db_faults;
 mod db_run;
 mod db_sandbox;
+mod db_sandbox_attacks;
 mod db_server;
 mod doctor;
 mod fallbacks;

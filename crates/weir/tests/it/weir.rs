@@ -141,6 +141,11 @@ impl Running {
         assert!(Command::new("sh").arg("-c").arg(line).status().unwrap().success());
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// The processes that it has started and that have not ended.
     pub fn children(&self) -> Vec<u32> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()));

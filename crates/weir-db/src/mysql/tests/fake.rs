@@ -3,9 +3,15 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use weir_core::oltp::Dialect;
 
 use super::PASSWORD;
@@ -86,13 +92,18 @@ impl Peer {
 
     /// The client's next packet.
     pub fn read(&mut self) -> Vec<u8> {
+        self.try_read().unwrap()
+    }
+
+    /// The same; `None`: the client is gone.
+    pub fn try_read(&mut self) -> Option<Vec<u8>> {
         let stream = self.stream.as_mut().unwrap();
         let mut header = [0; 4];
-        stream.read_exact(&mut header).unwrap();
+        stream.read_exact(&mut header).ok()?;
         let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize];
-        stream.read_exact(&mut payload).unwrap();
+        stream.read_exact(&mut payload).ok()?;
         self.sequence = header[3].wrapping_add(1);
-        payload
+        Some(payload)
     }
 
     /// Everything until the client hangs up.
@@ -109,6 +120,27 @@ impl Peer {
     pub fn greet(&mut self, version: &str, capabilities: u32, plugin: &str) {
         let payload = greeting(version, capabilities, self.extended, plugin);
         self.send(&payload);
+    }
+
+    /// The rest is encrypted, by the server's certificate in `folder`. Whether the client takes it.
+    pub fn encrypt(&mut self, folder: &Path) -> bool {
+        let certificate = CertificateDer::from_pem_file(folder.join("cert.pem")).unwrap();
+        let key = PrivateKeyDer::from_pem_file(folder.join("key.pem")).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let mut tls = ServerConnection::new(Arc::new(config)).unwrap();
+        let mut stream = self.stream.take().unwrap();
+        while tls.is_handshaking() {
+            if tls.complete_io(&mut stream).is_err() {
+                return false;
+            }
+        }
+        self.stream = Some(Box::new(StreamOwned::new(tls, stream)));
+        true
     }
 
     /// Lets anybody in.

@@ -3,13 +3,28 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::fake::{column, greeting, play};
+use super::fake::{CAPABILITIES, column, greeting, play, play_tcp};
 use super::*;
 use crate::mysql::answer::{Column, parse_column, parse_error, parse_ok};
 use crate::mysql::binary::binary_row;
 use crate::mysql::greeting::Greeting;
 use crate::mysql::login::parse_switch;
 use crate::mysql::text::text_row;
+
+/// What a server may say to who logs in: nonsense, any way to log in, anything more.
+fn asks() -> impl Strategy<Value = Vec<u8>> {
+    let ways =
+        ["mysql_native_password", "caching_sha2_password", "sha256_password", "mysql_clear_password", "x"];
+    let way = (0..ways.len())
+        .prop_map(move |at| [b"\xfe", ways[at].as_bytes(), b"\0abcdefghijklmnopqrst\0"].concat());
+    let more = prop_oneof![
+        Just(vec![1, 3]),
+        Just(vec![1, 4]),
+        Just(vec![1]),
+        Just(b"\x01-----BEGIN PUBLIC KEY-----\n".to_vec())
+    ];
+    prop_oneof![3 => way, 3 => more, 1 => vec(any::<u8>(), 0..40)]
+}
 
 fn any_columns() -> impl Strategy<Value = Vec<Column>> {
     let any_column = (any::<u8>(), any::<bool>(), any::<u8>());
@@ -87,5 +102,28 @@ proptest! {
         prop_assert!(connection.run("x").is_err());
         drop(connection);
         peer.join().unwrap();
+    }
+
+    /// Whatever a server says that has not proven who it is, the password does not come out.
+    #[test]
+    fn no_conversation_gets_the_password(says in vec(asks(), 0..8), way in 0usize..4, by_key in any::<bool>()) {
+        let (heard, hears) = std::sync::mpsc::channel();
+        let ways = ["mysql_native_password", "caching_sha2_password", "sha256_password", "mysql_clear_password"];
+        let (server, peer) = play_tcp(move |peer| {
+            peer.greet("8.0.1", CAPABILITIES, ways[way]);
+            let mut bytes = peer.try_read().unwrap_or_default();
+            for say in says {
+                peer.send(&say);
+                let Some(answer) = peer.try_read() else { break };
+                bytes.extend(answer);
+            }
+            heard.send(bytes).unwrap();
+        });
+        let tls = crate::server::Tls { ask_server_key: by_key, ..Default::default() };
+        // The client waits for no more than the server says.
+        let server = Server { tls, connect_timeout: Duration::from_millis(200), ..server };
+        let _ = Connection::open(&server);
+        peer.join().unwrap();
+        prop_assert!(!holds(&hears.recv().unwrap(), PASSWORD));
     }
 }

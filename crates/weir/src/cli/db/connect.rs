@@ -44,10 +44,10 @@ pub struct ConnectArgs {
     /// Database (schema) of the workload's tables [default: weir]
     #[arg(long, value_name = "NAME")]
     pub database: Option<String>,
-    /// Encryption: disabled, preferred, required, verify-ca or verify-identity [default: preferred; never on sockets]
+    /// Encryption: disabled, preferred, required, verify-ca or verify-identity [default: preferred, with --tls-ca verify-ca; never on sockets]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub tls: Option<TlsMode>,
-    /// Certificates of the authorities that may sign the server's (PEM)
+    /// Certificates of the authorities that may sign the server's (PEM): no other server is spoken to
     #[arg(long, value_name = "FILE")]
     pub tls_ca: Option<PathBuf>,
     /// Your own certificate (PEM)
@@ -56,6 +56,15 @@ pub struct ConnectArgs {
     /// Its key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+    /// Let a server that has not proven who it is have the password itself where it asks for it, and whoever listens
+    #[arg(long)]
+    pub allow_cleartext_password: bool,
+    /// MySQL: the server's public key (PEM): passwords are encrypted by it where the connection is not
+    #[arg(long, visible_alias = "server-public-key-path", value_name = "FILE")]
+    pub server_public_key: Option<PathBuf>,
+    /// MySQL: ask the server for that key: keeps listeners out, not who sits in between
+    #[arg(long)]
+    pub get_server_public_key: bool,
     /// MySQL: read this option file and no other
     #[arg(long, value_name = "FILE")]
     pub defaults_file: Option<PathBuf>,

@@ -42,6 +42,9 @@ pub struct SandboxArgs {
     /// Where its data lie [default: here]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// A tree with a server that is not installed, as `weir db sandbox` has it
+    #[arg(long, value_name = "TREE")]
+    pub root: Option<PathBuf>,
     /// A variable of it, NAME=VALUE. Repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,

@@ -37,6 +37,9 @@ pub struct Args {
     /// The folder for the server's data: one that does not exist, or is empty
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub dir: PathBuf,
+    /// A tree with a server that is not installed, as `weir db sandbox` has it
+    #[arg(long, value_name = "TREE", help_heading = "Server")]
+    pub root: Option<PathBuf>,
     /// A variable of the server; may be given again
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable, help_heading = "Server")]
     pub set: Vec<(String, String)>,

@@ -10,12 +10,16 @@ use weir_core::units::Bytes;
 #[command(after_help = "\
 The server listens on a Unix socket only, takes its superuser without a password, and goes away with its data when \
 weir ends, by Ctrl-C, with the command after `--`, or killed. Variables are those that the server ships with, but for \
-the buffer pool. Run by root it runs as mysql, postgres or nobody.
+the buffer pool. Run by root it runs as mysql, postgres or nobody, without any capability.
+
+With --root the server is taken out of a folder, made by mmdebstrap or unpacked from a container's image, and sees \
+nothing but that, its data and its socket. Nothing is written to the folder.
 
 Examples:
   weir db sandbox mariadb --dir /mnt/test/db
   weir db sandbox postgres --dir /mnt/test/pg --memory 1G --keep \\
       --set max_wal_size=4GB
+  weir db sandbox mysql --dir /mnt/test/my --root /srv/trees/mysql-9.7
   weir db sandbox mariadb --dir /dev/shm/db -- \\
       sh -c 'mariadb -u root -S \"$MYSQL_UNIX_PORT\" -e \"SHOW ENGINES\"'
   weir db sandbox list
@@ -64,6 +68,9 @@ pub struct ServerArgs {
     /// The server's binary [default: the one that is installed]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
     pub binary: Option<PathBuf>,
+    /// A tree with a server that is not installed: what a small system has under /
+    #[arg(long, value_name = "TREE", value_hint = ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
     /// Run this with MYSQL_UNIX_PORT or PGHOST, PGPORT, PGUSER and PGDATABASE set, and end with its exit code
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<String>,

@@ -7,11 +7,12 @@ use weir_core::stop::Stop;
 use weir_core::units::Nanos;
 
 use super::experiment::{
-    Ground, arm, asked, carry_out, filled, folder_of, goal, name_of, not_started, of_sandbox,
-    refuse_without_room, sandbox_spec, spec,
+    Ground, arm, asked, carry_out, filled, folder_of, goal, name_of, of_sandbox, refuse_without_room,
+    sandbox_spec, spec,
 };
 use super::explain::Trials;
 use super::own::server_of;
+use super::sandbox::failed;
 use crate::cli::db::disk_vs_ram::Args;
 use crate::cmd::tune::planned;
 use crate::failure::{Outcome, Usage};
@@ -39,13 +40,13 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let stopped = || stop.requested().is_some();
     refuse_without_room(&args.ram, size::tables_bytes(&spec, flavour.dialect()) + SERVER_BYTES)?;
     let dir = folder_of(&common.sandbox);
-    let name = name_of(flavour);
+    let name = name_of(flavour)?;
     let mut disk = filled(&sandbox_spec(&common.sandbox, flavour, &dir.join(&name))?, &spec, &stop)?;
-    disk.stop().map_err(not_started)?;
+    disk.stop().map_err(failed)?;
     say!("weir: copies its data to {}", args.ram.display());
-    let mut ram = disk.clone_to(&args.ram.join(format!("{name}-ram")), &stopped).map_err(not_started)?;
-    disk.run(&stopped).map_err(not_started)?;
-    ram.run(&stopped).map_err(not_started)?;
+    let mut ram = disk.clone_to(&args.ram.join(format!("{name}-ram")), &stopped).map_err(failed)?;
+    disk.run(&stopped).map_err(failed)?;
+    ram.run(&stopped).map_err(failed)?;
     let ram_server = server_of(&ram);
     let ground = of_sandbox(disk, &spec, dir);
     let in_ram = Transactions {

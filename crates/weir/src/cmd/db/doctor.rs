@@ -15,6 +15,7 @@ use weir_host::Host;
 use weir_report::db_doctor_text::db_doctor;
 
 use super::server;
+use super::watch::place::{self, Home};
 use crate::cli::db::doctor::{Args, Format};
 use crate::failure::{Outcome, Usage};
 use crate::output;
@@ -40,11 +41,13 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     if server::first(&login)?.dialect == Dialect::Postgres {
         login.default_database("postgres");
     }
-    let connection = server::try_open(&mut login).map_err(|error| server::not_connected(error, &login))?;
+    let mut connection =
+        server::try_open(&mut login).map_err(|error| server::not_connected(error, &login))?;
     let server = server::first(&login)?.clone();
+    let home = place::find(&Host::live(), &server, &mut connection);
     let stop = stop_on_signals()?;
     let watch = Watch::begin(connection).map_err(|error| lost(error, &server))?;
-    let premises = Premises::of(&server, &watch);
+    let premises = Premises::of(&server, home, &watch);
     let watched = observe(watch, &premises, duration, &stop).map_err(|error| lost(error, &server))?;
     let report = db::report(premises.examination(&server, watched, &stop));
     let text = match args.format {
@@ -64,27 +67,29 @@ struct Premises {
 }
 
 impl Premises {
-    fn of(server: &Server, watch: &Watch) -> Premises {
+    fn of(server: &Server, home: Home, watch: &Watch) -> Premises {
         let name = if server.dialect == Dialect::Postgres { "data_directory" } else { "datadir" };
         let (host, mut unseen) = (Host::live(), Vec::new());
-        let data_dir = watch.variables().get(name).map(PathBuf::from);
-        let target = match &data_dir {
+        let reported = watch.variables().get(name).map(PathBuf::from);
+        let target = match &home.data {
             _ if !is_local(&server.place) => {
                 unseen
                     .push("the storage: the server is on another machine, or in another network".to_string());
                 None
             }
-            None => {
-                unseen.push(format!("the storage: the server does not show {name} to this user"));
-                None
-            }
-            Some(dir) if !dir.exists() => {
-                let dir = dir.display();
-                unseen.push(format!("the storage: {dir} is not here, so the server runs in a container or may not be looked at"));
-                None
-            }
             Some(dir) => target(&host, dir, &mut unseen),
+            None => {
+                unseen.push(match &reported {
+                    Some(dir) => format!(
+                        "the storage: {} is not here: the server runs in a container, which root may look into",
+                        dir.display()
+                    ),
+                    None => format!("the storage: the server does not show {name} to this user"),
+                });
+                None
+            }
         };
+        let data_dir = home.data.or(reported);
         Premises { host, data_dir, target, unseen }
     }
 

@@ -7,10 +7,11 @@ use weir_core::oltp::{OltpSpec, Script, validate};
 use weir_core::stop::Stop;
 use weir_core::units::{Bytes, Nanos};
 use weir_db::Server;
-use weir_db::sandbox::{Flavour, Sandbox, SandboxError, SandboxSpec};
+use weir_db::sandbox::{Flavour, Sandbox, SandboxSpec};
 
 use super::premises::Premises;
 use super::progress::Loading;
+use super::sandbox::failed;
 use super::{own, run};
 use crate::cli::db::experiment::{ExperimentArgs, SandboxArgs, TrialArgs};
 use crate::cmd::tune::{self, Planned};
@@ -48,7 +49,7 @@ pub fn ground(args: &ExperimentArgs, script: Script, stop: &Stop) -> anyhow::Res
     match args.sandbox.sandbox {
         Some(flavour) => {
             let dir = folder_of(&args.sandbox);
-            let spec_of = sandbox_spec(&args.sandbox, flavour, &dir.join(name_of(flavour)))?;
+            let spec_of = sandbox_spec(&args.sandbox, flavour, &dir.join(name_of(flavour)?))?;
             let sandbox = filled(&spec_of, &spec, stop)?;
             Ok(of_sandbox(sandbox, &spec, dir))
         }
@@ -87,15 +88,16 @@ pub fn folder_of(args: &SandboxArgs) -> PathBuf {
     args.dir.clone().unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// The server's own folder in it: no other process of weir has the same.
-pub fn name_of(flavour: Flavour) -> String {
-    format!("weir-{}-{}", flavour.word(), std::process::id())
+/// The server's own folder in it: nobody can have made one of that name.
+pub fn name_of(flavour: Flavour) -> anyhow::Result<String> {
+    Ok(format!("weir-{}-{}", flavour.word(), weir_fs::unguessable()?))
 }
 
 /// A throw-away server as typed.
 pub fn sandbox_spec(args: &SandboxArgs, flavour: Flavour, dir: &Path) -> anyhow::Result<SandboxSpec> {
     let mut spec = SandboxSpec::new(flavour, dir);
     spec.memory = args.memory.unwrap_or(spec.memory);
+    spec.root.clone_from(&args.root);
     for text in &args.set {
         let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
             let hint = Some("such as --set innodb_io_capacity=200".to_string());
@@ -107,8 +109,12 @@ pub fn sandbox_spec(args: &SandboxArgs, flavour: Flavour, dir: &Path) -> anyhow:
 }
 
 fn refuse_without_sandbox(args: &SandboxArgs) -> anyhow::Result<()> {
-    let typed =
-        [("--dir", args.dir.is_some()), ("--set", !args.set.is_empty()), ("--memory", args.memory.is_some())];
+    let typed = [
+        ("--dir", args.dir.is_some()),
+        ("--root", args.root.is_some()),
+        ("--set", !args.set.is_empty()),
+        ("--memory", args.memory.is_some()),
+    ];
     match typed.iter().find(|(_, typed)| *typed) {
         Some((option, _)) => {
             let what = format!("{option} is for a throw-away server");
@@ -123,16 +129,11 @@ fn refuse_without_sandbox(args: &SandboxArgs) -> anyhow::Result<()> {
 pub fn filled(sandbox: &SandboxSpec, spec: &OltpSpec, stop: &Stop) -> anyhow::Result<Sandbox> {
     say!("weir: starts a {} of its own in {}", sandbox.flavour, sandbox.dir.display());
     let stopped = || stop.requested().is_some();
-    let running = Sandbox::start(sandbox, &stopped).map_err(not_started)?;
+    let running = Sandbox::start(sandbox, &stopped).map_err(failed)?;
     let loading = Loading::of(spec, "filling");
     let filled = own::fill(&running, spec, &|event| loading.event(event), stop);
     loading.end();
     filled.map(|()| running)
-}
-
-/// A throw-away server that did not come about.
-pub fn not_started(error: SandboxError) -> anyhow::Error {
-    Lacking { what: error.to_string(), hint: None }.into()
 }
 
 /// A way to run: these transactions on the machine as it is.

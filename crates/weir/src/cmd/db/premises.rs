@@ -10,6 +10,7 @@ use weir_db::{Connection, DbError, Server};
 use weir_host::Host;
 
 use super::server;
+use super::watch::place;
 use crate::cli::db::connect::ConnectArgs;
 use crate::failure::{Lacking, Usage};
 use crate::settings::db::servers;
@@ -26,7 +27,7 @@ pub struct Premises {
     pub connection: Connection,
     /// Whether the database is there.
     pub exists: bool,
-    /// Where the data lie, if that is on this machine.
+    /// Where the data lie, if that is on this machine; through `/proc/PID/root` where the server has a root of its own.
     pub data_dir: Option<PathBuf>,
 }
 
@@ -43,7 +44,7 @@ impl Premises {
             Err(error) if database::is_missing(&error) => (outside(server::first(&login)?, &login)?, false),
             Err(error) => return Err(server::not_connected(error, &login)),
         };
-        let data_dir = local_data_dir(&login, &mut connection)?;
+        let data_dir = place::find(&Host::live(), server::first(&login)?, &mut connection).data;
         Ok(Premises { login, connection, exists, data_dir })
     }
 
@@ -140,16 +141,6 @@ fn refuse_others(connection: &mut Connection, server: &Server) -> anyhow::Result
 /// A connection without the database.
 pub fn outside(server: &Server, login: &Login) -> anyhow::Result<Connection> {
     Connection::open(&database::lobby(server)).map_err(|error| server::not_connected(error, login))
-}
-
-/// Where the data lie, if the server is on this machine and the folder is here: a container's is not.
-fn local_data_dir(login: &Login, connection: &mut Connection) -> anyhow::Result<Option<PathBuf>> {
-    let server = server::first(login)?;
-    if !database::is_local(&server.place) {
-        return Ok(None);
-    }
-    let dir = database::data_dir(connection).map_err(|error| asking(error, server))?;
-    Ok(dir.filter(|dir| dir.exists()))
 }
 
 fn asking(error: DbError, server: &Server) -> anyhow::Error {

@@ -55,6 +55,7 @@ fn serve(flavour: Flavour, args: &ServerArgs) -> anyhow::Result<Outcome> {
         memory: args.memory,
         keep: args.keep,
         binary: args.binary.clone(),
+        root: args.root.clone(),
     };
     mention_abandoned();
     let stop = stop_on_signals()?;

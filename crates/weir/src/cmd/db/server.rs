@@ -42,7 +42,10 @@ pub fn not_connected(error: DbError, login: &Login) -> anyhow::Error {
     let server = login.servers.first();
     let place = server.map(|server| server.place.to_string()).unwrap_or_default();
     let user = server.map(|server| server.user.clone()).unwrap_or_default();
+    let has_password = server.is_some_and(|server| !server.password.is_empty());
     let hint = match &error {
+        // What it says of the way to log in is what helps.
+        DbError::Login { .. } if has_password => None,
         _ if is_refusal(&error) => Some(format!(
             "as `{user}`; a password was looked for in {}; --user names another account, --ask-password asks",
             login.looked_in.join(", ")

@@ -60,6 +60,9 @@ fn typed(args: &ConnectArgs) -> Result<Typed, CredentialsError> {
         tls_ca: args.tls_ca.clone(),
         tls_cert: args.tls_cert.clone(),
         tls_key: args.tls_key.clone(),
+        allow_cleartext: args.allow_cleartext_password.then_some(true),
+        server_key: args.server_public_key.clone(),
+        ask_server_key: args.get_server_public_key.then_some(true),
     };
     Ok(Typed {
         stated: flags.over(named.stated),

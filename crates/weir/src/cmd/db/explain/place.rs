@@ -41,6 +41,7 @@ impl Place {
         line.begin(&format!("starting {} in {}", args.flavour, args.dir.display()));
         let mut asked = SandboxSpec::new(args.flavour, &args.dir);
         asked.memory = args.memory;
+        asked.root.clone_from(&args.root);
         asked.variables.extend(args.set.iter().cloned());
         let mut disk = Sandbox::start(&asked, &stopped)?;
         line.begin("filling the tables");
@@ -98,30 +99,39 @@ impl Place {
                 ran
             }
             Change::FlushOff => {
-                flush(&server, false)?;
+                let back = unflushed(&server)?;
                 let ran = trials.plain(spec, &server);
-                flush(&server, true)?;
+                run(&server, &back)?;
                 ran
             }
         }
     }
 }
 
-/// Commits answered when they are on the device, or before. With 2 instead of 0 MariaDB would go on writing its log
-/// past the page cache for every commit (innodb_log_file_buffering is decided at its start).
-fn flush(server: &Server, on: bool) -> Result<()> {
-    let statements: &[&str] = match (server.dialect, on) {
-        (Dialect::MySql, true) => &["SET GLOBAL innodb_flush_log_at_trx_commit = 1"],
-        (Dialect::MySql, false) => &["SET GLOBAL innodb_flush_log_at_trx_commit = 0"],
-        (Dialect::Postgres, true) => &["ALTER SYSTEM RESET synchronous_commit", "SELECT pg_reload_conf()"],
-        (Dialect::Postgres, false) => {
-            &["ALTER SYSTEM SET synchronous_commit = off", "SELECT pg_reload_conf()"]
-        }
-    };
-    let set = |connection: &mut Connection| {
+/// Has commits answered before they are on the device: what takes that back. With 2 instead of 0 MariaDB would go on
+/// writing its log past the page cache for every commit (innodb_log_file_buffering is decided at its start); MySQL syncs
+/// its binary log as well.
+fn unflushed(server: &Server) -> Result<Vec<String>> {
+    const MYSQL: [&str; 2] = ["innodb_flush_log_at_trx_commit", "sync_binlog"];
+    let reload = "SELECT pg_reload_conf()".to_string();
+    if server.dialect == Dialect::Postgres {
+        run(server, &["ALTER SYSTEM SET synchronous_commit = off".to_string(), reload.clone()])?;
+        return Ok(vec!["ALTER SYSTEM RESET synchronous_commit".to_string(), reload]);
+    }
+    let question = format!("SELECT @@GLOBAL.{}, @@GLOBAL.{}", MYSQL[0], MYSQL[1]);
+    let found = Connection::open(server).and_then(|mut connection| connection.query(&question));
+    let found = found.map_err(|error| failed(error, "asking when commits are answered", server))?;
+    let set = |(name, value): (&str, &str)| format!("SET GLOBAL {name} = {value}");
+    run(server, &MYSQL.map(|name| set((name, "0"))))?;
+    let values = found.iter().flatten().flatten().map(String::as_str);
+    Ok(MYSQL.into_iter().zip(values).map(set).collect())
+}
+
+fn run(server: &Server, statements: &[String]) -> Result<()> {
+    let all = |connection: &mut Connection| {
         statements.iter().try_for_each(|statement| connection.run(statement).map(drop))
     };
-    let done = Connection::open(server).and_then(|mut connection| set(&mut connection));
+    let done = Connection::open(server).and_then(|mut connection| all(&mut connection));
     done.map_err(|error| failed(error, "setting when commits are answered", server))
 }
 
@@ -139,7 +149,7 @@ fn copy(args: &Args, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Re
     }
     line.begin("copying the data into memory");
     disk.stop()?;
-    let folder = args.memory_dir.join(format!("weir-explain.{}", std::process::id()));
+    let folder = args.memory_dir.join(format!("weir-explain-{}", weir_fs::unguessable()?));
     let mut copy = disk.clone_to(&folder, &stopped)?;
     disk.run(&stopped)?;
     copy.run(&stopped)?;

@@ -7,7 +7,7 @@
 mod eyes;
 mod kernel;
 mod machine;
-mod place;
+pub(super) mod place;
 mod processes;
 mod sessions;
 mod threads;

@@ -30,13 +30,15 @@ pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
         return Home { unseen: vec![unseen], ..Home::default() };
     }
     let mut home = Home::default();
+    let reported = data_folder(connection);
+    let folder = reported.as_ref().ok().and_then(Option::as_deref);
     match own_thread(connection) {
         Ok(Some(thread)) => {
-            home.process = process(host, connection.dialect(), thread);
+            home.process = process(host, connection.dialect(), thread, folder);
             if home.process.is_none() {
                 home.unseen.push(format!(
                     "the server's threads: it says that {thread} serves this connection, which is no thread of a server \
-                     here (does it run in a container?)"
+                     here, or of several (are there containers?)"
                 ));
             }
         }
@@ -45,15 +47,29 @@ pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
         }
         Err(error) => home.unseen.push(format!("the server's threads: {error}")),
     }
-    match data_folder(connection) {
-        Ok(data) if data.as_deref().is_some_and(Path::exists) => home.data = data,
-        Ok(data) => home.unseen.push(match data {
-            Some(folder) => format!("the device of the data: {} is not there", folder.display()),
-            None => "the device of the data: the server does not say where they are".to_string(),
-        }),
+    match reported {
+        Ok(Some(folder)) => match reach(host, home.process, &folder) {
+            Ok(folder) => home.data = Some(folder),
+            Err(error) => home.unseen.push(format!("the device of the data: {error}")),
+        },
+        Ok(None) => {
+            home.unseen.push("the device of the data: the server does not say where they are".to_string())
+        }
         Err(error) => home.unseen.push(format!("the device of the data: {error}")),
     }
     home
+}
+
+/// The folder that the server names, as this process reaches it: a server in a container or a chroot has a root of its own.
+fn reach(host: &Host, process: Option<u32>, folder: &Path) -> Result<PathBuf, String> {
+    let seen = process.map(|process| host.folder_of(process, folder));
+    match seen {
+        Some(Ok(reached)) => Ok(reached),
+        // Of other users' processes only root is told; where there is such a folder here, it is taken for the server's.
+        _ if folder.exists() => Ok(folder.to_path_buf()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err(format!("{} is not there", folder.display())),
+    }
 }
 
 /// Whether the address can be of this machine: a socket, or the loop-back.
@@ -94,15 +110,22 @@ fn one(connection: &mut Connection, statement: &str) -> Result<Option<String>, D
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
 }
 
-/// The server's first process by one of its threads: the number may be of another namespace, so the name has to fit.
-fn process(host: &Host, dialect: Dialect, thread: u32) -> Option<u32> {
-    let process = host.process_of(thread)?;
-    let first = match dialect {
-        Dialect::MySql => process,
-        Dialect::Postgres => host.parent_of(process)?,
+/// The server's first process by one of its threads. The number is the server's own: in several containers there may be
+/// the same, and then the one counts that has such a folder of data.
+fn process(host: &Host, dialect: Dialect, thread: u32, data: Option<&Path>) -> Option<u32> {
+    let is_server = |process: &u32| host.name_of(*process).is_some_and(|n| SERVERS.contains(&n.as_str()));
+    let first = |process: u32| match dialect {
+        Dialect::MySql => Some(process),
+        Dialect::Postgres => host.parent_of(process).filter(is_server),
     };
-    let name = host.name_of(first)?;
-    SERVERS.contains(&name.as_str()).then_some(first)
+    let mut found: Vec<u32> = host.numbered(&SERVERS, thread).into_iter().filter_map(first).collect();
+    if let ([_, _, ..], Some(data)) = (found.as_slice(), data) {
+        found.retain(|process| host.folder_of(*process, data).is_ok());
+    }
+    match found.as_slice() {
+        [process] => Some(*process),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -73,13 +73,14 @@ fn mysql_place(host: &str, port: u16) -> Place {
 /// sysbench reads its certificates from the current folder; those that are there are used.
 fn mysql_tls(asked: bool) -> Tls {
     if !asked {
-        return Tls { mode: TlsMode::Disabled, ..Tls::default() };
+        // sysbench's client library asks whoever answers for the key by which the password is encrypted.
+        return Tls { mode: TlsMode::Disabled, ask_server_key: true, ..Tls::default() };
     }
     let here = |name: &str| Some(PathBuf::from(name)).filter(|path| path.exists());
     let ca = here("cacert.pem");
     let (cert, key) = (here("client-cert.pem"), here("client-key.pem"));
     let mode = if ca.is_some() { TlsMode::VerifyCa } else { TlsMode::Required };
-    Tls { mode, ca, cert: cert.filter(|_| key.is_some()), key }
+    Tls { mode, ca, cert: cert.filter(|_| key.is_some()), key, ..Tls::default() }
 }
 
 fn postgres(database: &Database, password: Secret) -> Server {

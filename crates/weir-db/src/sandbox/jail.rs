@@ -1,0 +1,354 @@
+//! What a server sees of the file system: a private mount namespace, which the kernel takes down with the server's last
+//! process, however that ends.
+//!
+//! A server of this machine sees the machine, but for memory files of its own and for its folders, which are put in its
+//! reach where root's are closed. A server out of a tree sees the tree, read-only, its folders under the paths they have
+//! outside, a few devices, and nothing else. Nothing is written to the tree.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, OsStr};
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
+    move_mount, open_tree, unmount,
+};
+
+use super::account::Account;
+use super::tree::Tree;
+
+/// Where memory files lie (shm_open(3)).
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Folders of a tree that its servers do not see: they get their own, or need none.
+const NOT_OF_A_TREE: [&str; 13] =
+    ["boot", "dev", "home", "lost+found", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
+/// Devices that programs take for granted.
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+/// And links among them.
+const DEVICE_LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+/// A mount of what lies somewhere and below.
+const CLONE: OpenTreeFlags =
+    OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
+/// `MOUNT_ATTR_RDONLY` and `MOUNT_ATTR_NOSUID` of linux/mount.h.
+const READ_ONLY: u64 = 1;
+const NO_SUID: u64 = 2;
+
+/// A folder that a server has to reach, held open.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Folder<'a> {
+    /// Its path, without links in it.
+    pub path: &'a Path,
+    /// Itself.
+    pub fd: BorrowedFd<'a>,
+}
+
+/// A namespace to be made between fork and exec: everything is allocated and opened before.
+#[derive(Debug, Default)]
+pub(super) struct Jail {
+    steps: Vec<Step>,
+    /// What makes a plain user able to mount: a user namespace with the lines of its uid and gid maps.
+    user: Option<[CString; 2]>,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// An empty file system in memory.
+    Memory { at: CString, options: &'static CStr },
+    /// A folder; one that is there stays as it is.
+    Folder { at: CString, mode: u32 },
+    /// A file with these contents.
+    File { at: CString, contents: Vec<u8> },
+    /// A symbolic link.
+    Link { at: CString, to: CString },
+    /// Something that is open, with what is mounted below it.
+    Bind { from: Source, at: CString, attributes: u64 },
+    /// From here on this is `/`, and nothing else is there.
+    Root(CString),
+}
+
+#[derive(Debug)]
+enum Source {
+    /// What is open, to be found again at this path: a namespace binds only what is reached through its own mounts.
+    Open { held: OwnedFd, path: CString },
+    /// It, found and ready to be put somewhere.
+    Found(OwnedFd),
+    /// What a step before made.
+    Made(CString),
+}
+
+impl Jail {
+    /// The machine, for an account that cannot pass to all of these folders.
+    pub fn of_machine(account: &Account, folders: &[Folder<'_>]) -> io::Result<Jail> {
+        let mut jail = Jail::default();
+        let mut covers: BTreeSet<PathBuf> = BTreeSet::new();
+        covers.extend(Path::new(SHARED_MEMORY).is_dir().then(|| PathBuf::from(SHARED_MEMORY)));
+        covers.extend(folders.iter().filter_map(|folder| account.closed_above(folder.path)));
+        for cover in &covers {
+            let options = if cover == Path::new(SHARED_MEMORY) { c"mode=1777" } else { c"mode=755" };
+            // One below another that is covered has to be made first.
+            if let Some(above) = covers.iter().find(|above| *above != cover && cover.starts_with(above)) {
+                jail.folders(Path::new("/"), above, cover)?;
+            }
+            jail.steps.push(Step::Memory { at: text(cover)?, options });
+        }
+        for folder in folders {
+            if let Some(cover) = covers.iter().find(|cover| folder.path.starts_with(cover)) {
+                jail.folders(Path::new("/"), cover, folder.path)?;
+                jail.bind(folder.fd.try_clone_to_owned()?, folder.path, folder.path, NO_SUID)?;
+            }
+        }
+        Ok(jail)
+    }
+
+    /// A tree with these folders.
+    ///
+    /// # Errors
+    /// Where a folder lies in one of the tree's, or something cannot be opened.
+    pub fn of_tree(tree: &Tree, account: &Account, folders: &[Folder<'_>]) -> io::Result<Jail> {
+        let mut jail = Jail { user: account.maps()?, ..Jail::default() };
+        let root = tree.path();
+        jail.steps.push(Step::Memory { at: text(root)?, options: c"mode=755,size=64m" });
+        let taken: BTreeSet<&OsStr> = folders.iter().filter_map(|folder| first(folder.path)).collect();
+        for name in tree.entries()? {
+            if NOT_OF_A_TREE.iter().any(|other| name == *other) {
+                continue;
+            }
+            let at = root.join(&name);
+            match tree.entry(&name)? {
+                (FileType::Symlink, link) => {
+                    let to = rustix::fs::readlinkat(&link, c"", Vec::new())?;
+                    jail.steps.push(Step::Link { at: text(&at)?, to });
+                }
+                (FileType::Directory, _) if taken.contains(name.as_os_str()) => {
+                    let why =
+                        format!("a folder of the server lies in /{}, which the tree has too", name.display());
+                    return Err(io::Error::other(why));
+                }
+                (FileType::Directory, folder) => {
+                    jail.steps.push(Step::Folder { at: text(&at)?, mode: 0o755 });
+                    jail.bind(folder, &at, &at, READ_ONLY | NO_SUID)?;
+                }
+                _ => {}
+            }
+        }
+        jail.system(root)?;
+        jail.accounts(root, account, tree)?;
+        for folder in folders {
+            let at = beneath(root, folder.path);
+            jail.folders(Path::new("/"), root, &at)?;
+            jail.bind(folder.fd.try_clone_to_owned()?, folder.path, &at, NO_SUID)?;
+        }
+        jail.steps.push(Step::Root(text(root)?));
+        Ok(jail)
+    }
+
+    /// `/proc`, `/sys`, `/dev` and `/tmp`.
+    fn system(&mut self, root: &Path) -> io::Result<()> {
+        for (name, attributes) in [("proc", NO_SUID), ("sys", NO_SUID | READ_ONLY)] {
+            let at = root.join(name);
+            self.steps.push(Step::Folder { at: text(&at)?, mode: 0o755 });
+            let from = Path::new("/").join(name);
+            self.bind(open(&from)?, &from, &at, attributes)?;
+        }
+        self.steps.push(Step::Folder { at: text(&root.join("dev"))?, mode: 0o755 });
+        for name in DEVICES {
+            let at = root.join("dev").join(name);
+            self.steps.push(Step::File { at: text(&at)?, contents: Vec::new() });
+            let from = Path::new("/dev").join(name);
+            self.bind(open(&from)?, &from, &at, NO_SUID)?;
+        }
+        for (name, to) in DEVICE_LINKS {
+            self.steps.push(Step::Link { at: text(&root.join("dev").join(name))?, to: text(Path::new(to))? });
+        }
+        let memory = beneath(root, Path::new(SHARED_MEMORY));
+        self.steps.push(Step::Folder { at: text(&memory)?, mode: 0o1777 });
+        self.steps.push(Step::Memory { at: text(&memory)?, options: c"mode=1777" });
+        self.steps.push(Step::Folder { at: text(&root.join("tmp"))?, mode: 0o1777 });
+        Ok(())
+    }
+
+    /// The account has a name in there, which PostgreSQL insists on, whatever the tree calls its number.
+    fn accounts(&mut self, root: &Path, account: &Account, tree: &Tree) -> io::Result<()> {
+        let (uid, gid) = account.ids();
+        let lines = [
+            ("passwd", format!("root:x:0:0::/:/\nweir:x:{uid}:{gid}::/:/\n")),
+            ("group", format!("root:x:0:\nweir:x:{gid}:\n")),
+        ];
+        for (name, contents) in lines {
+            let lies = Path::new("etc").join(name);
+            if !tree.is_file(&lies) {
+                continue;
+            }
+            let beside = text(&root.join(format!(".{name}")))?;
+            self.steps.push(Step::File { at: beside.clone(), contents: contents.into_bytes() });
+            let (from, at) = (Source::Made(beside), text(&root.join(lies))?);
+            self.steps.push(Step::Bind { from, at, attributes: READ_ONLY | NO_SUID });
+        }
+        Ok(())
+    }
+
+    /// The folders between `above` and `path`, and `path`.
+    fn folders(&mut self, root: &Path, above: &Path, path: &Path) -> io::Result<()> {
+        let mut at = root.join(above);
+        for part in path.strip_prefix(above).unwrap_or(path).components() {
+            at.push(part);
+            self.steps.push(Step::Folder { at: text(&at)?, mode: 0o755 });
+        }
+        Ok(())
+    }
+
+    /// Puts what is open, and lies at `from`, to `at`.
+    fn bind(&mut self, held: OwnedFd, from: &Path, at: &Path, attributes: u64) -> io::Result<()> {
+        let from = Source::Open { held, path: text(from)? };
+        self.steps.push(Step::Bind { from, at: text(at)?, attributes });
+        Ok(())
+    }
+
+    /// Makes it around this process. Only system calls: this runs between fork and exec.
+    pub fn enter(&mut self) -> io::Result<()> {
+        if self.steps.is_empty() {
+            return Ok(());
+        }
+        let spaces = libc::CLONE_NEWNS | if self.user.is_some() { libc::CLONE_NEWUSER } else { 0 };
+        // SAFETY: takes a number.
+        if unsafe { libc::unshare(spaces) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if let Some([uid, gid]) = &self.user {
+            // Groups have to be given up before the map of one group may be written (user_namespaces(7)).
+            write(c"/proc/self/setgroups", b"deny", OFlags::WRONLY)?;
+            write(c"/proc/self/uid_map", uid.as_bytes(), OFlags::WRONLY)?;
+            write(c"/proc/self/gid_map", gid.as_bytes(), OFlags::WRONLY)?;
+        }
+        // Nothing that is mounted from here on is seen outside; what goes away outside goes away here.
+        mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+        // Before something is mounted over it.
+        self.steps.iter_mut().try_for_each(Step::find)?;
+        self.steps.iter().try_for_each(Step::perform)
+    }
+}
+
+impl Step {
+    /// Finds what is to be bound, and sees that it is what was opened.
+    fn find(&mut self) -> io::Result<()> {
+        let Step::Bind { from, .. } = self else { return Ok(()) };
+        let Source::Open { held, path } = from else { return Ok(()) };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = rustix::fs::open(path.as_c_str(), flags, Mode::empty())?;
+        let (there, wanted) = (rustix::fs::fstat(&found)?, rustix::fs::fstat(&*held)?);
+        if (there.st_dev, there.st_ino) != (wanted.st_dev, wanted.st_ino) {
+            return Err(rustix::io::Errno::STALE.into());
+        }
+        *from = Source::Found(open_tree(&found, c"", CLONE | OpenTreeFlags::AT_EMPTY_PATH)?);
+        Ok(())
+    }
+
+    fn perform(&self) -> io::Result<()> {
+        match self {
+            Step::Memory { at, options } => {
+                let flags = MountFlags::NOSUID | MountFlags::NODEV;
+                mount(c"weir", at.as_c_str(), c"tmpfs", flags, *options)?;
+            }
+            Step::Folder { at, mode } => match rustix::fs::mkdir(at.as_c_str(), Mode::from_raw_mode(*mode)) {
+                Err(rustix::io::Errno::EXIST) => {}
+                // Past the umask, which is still the caller's.
+                made => made.and_then(|()| rustix::fs::chmod(at.as_c_str(), Mode::from_raw_mode(*mode)))?,
+            },
+            Step::File { at, contents } => {
+                write(at, contents, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY)?
+            }
+            Step::Link { at, to } => rustix::fs::symlink(to.as_c_str(), at.as_c_str())?,
+            Step::Bind { from, at, attributes } => bind(from, at, *attributes)?,
+            Step::Root(root) => make_root(root)?,
+        }
+        Ok(())
+    }
+}
+
+fn bind(from: &Source, at: &CStr, attributes: u64) -> io::Result<()> {
+    let made;
+    let tree = match from {
+        Source::Found(tree) => tree,
+        Source::Made(path) => {
+            made = open_tree(CWD, path.as_c_str(), CLONE)?;
+            &made
+        }
+        Source::Open { .. } => return Err(rustix::io::Errno::INVAL.into()),
+    };
+    // struct mount_attr of linux/mount.h: set, clear, propagation, user namespace.
+    let wanted: [u64; 4] = [attributes, 0, 0, 0];
+    // SAFETY: the kernel reads the path's one byte and one structure of the size that is named.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            wanted.as_ptr(),
+            size_of_val(&wanted),
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(move_mount(tree, c"", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// Changes the root, and lets go of everything that was there (pivot_root(2), "pivot_root(".", ".")").
+fn make_root(root: &CStr) -> io::Result<()> {
+    rustix::process::chdir(root)?;
+    match rustix::process::pivot_root(c".", c".") {
+        Ok(()) => unmount(c".", UnmountFlags::DETACH)?,
+        // This process is in a chroot itself, or on an initial ram disk.
+        Err(rustix::io::Errno::INVAL) => rustix::process::chroot(c".")?,
+        Err(error) => return Err(error.into()),
+    }
+    Ok(rustix::process::chdir(c"/")?)
+}
+
+fn write(path: &CStr, bytes: &[u8], flags: OFlags) -> io::Result<()> {
+    let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o644))?;
+    // All of them are smaller than what one call takes.
+    if !bytes.is_empty() {
+        rustix::io::write(&file, bytes)?;
+    }
+    Ok(())
+}
+
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn text(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)
+}
+
+/// An absolute path below another root.
+fn beneath(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// The folder of `/` that a path begins with.
+fn first(path: &Path) -> Option<&OsStr> {
+    path.components().find_map(|part| match part {
+        Component::Normal(name) => Some(name),
+        _ => None,
+    })
+}
+
+/// Whether this process may make mount namespaces: `CAP_SYS_ADMIN`, 21 of linux/capability.h.
+pub(super) fn may_mount() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|set| set >> 21 & 1 == 1)
+}

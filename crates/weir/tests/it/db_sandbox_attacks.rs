@@ -1,0 +1,338 @@
+//! Throw-away servers that root starts beside accounts that mean harm: each test is an attack that once led somewhere.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::db_sandbox::{Yard, installed, is_alive, wait_until};
+use crate::lab::root_or_say;
+use crate::weir::{Ended, Weir, ended};
+
+/// The account of the attacker, and of many a server.
+const NOBODY: u32 = 65_534;
+
+/// A folder that belongs to an unprivileged account.
+fn folder_of_nobody() -> TempDir {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// A file that only root may write, and what it looks like.
+struct Victim {
+    folder: TempDir,
+}
+
+impl Victim {
+    fn new() -> Victim {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        for name in ["precious", "data/precious"] {
+            fs::write(folder.path().join(name), "root's own").unwrap();
+            fs::set_permissions(folder.path().join(name), Permissions::from_mode(0o600)).unwrap();
+        }
+        Victim { folder }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("precious")
+    }
+
+    fn check_whole(&self, what: &str) {
+        for name in ["precious", "data/precious"] {
+            let path = self.folder.path().join(name);
+            let found = fs::metadata(&path).unwrap_or_else(|error| panic!("{what}: {name}: {error}"));
+            assert_eq!(fs::read_to_string(&path).unwrap(), "root's own", "{what}: {name}");
+            assert_eq!((found.uid(), found.mode() & 0o777), (0, 0o600), "{what}: {name}");
+        }
+    }
+}
+
+#[test]
+fn root_a_folder_of_another_account_is_refused_and_its_links_are_not_followed() {
+    let test = "root_a_folder_of_another_account_is_refused_and_its_links_are_not_followed";
+    if !root_or_say(test, &[]) {
+        return;
+    }
+    for server in installed(test) {
+        for name in ["server.log", "server.conf", "weir-sandbox.json.new", "data", "tmp"] {
+            let (victim, theirs, yard) = (Victim::new(), folder_of_nobody(), Yard::new());
+            let dir = theirs.path().join("d");
+            fs::create_dir(&dir).unwrap();
+            let identity =
+                json!({"schema": "weir.sandbox/1", "flavour": server, "version": "", "initialised": false});
+            fs::write(dir.join("weir-sandbox.json"), identity.to_string()).unwrap();
+            let target = if name == "data" || name == "tmp" {
+                victim.folder.path().to_path_buf()
+            } else {
+                victim.file()
+            };
+            symlink(&target, dir.join(name)).unwrap();
+            for path in [dir.clone(), dir.join("weir-sandbox.json")] {
+                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            let ended = yard.run(&[server, "--dir", dir.to_str().unwrap(), "--", "true"]);
+            victim.check_whole(&format!("{server}, {name}"));
+            let owner = fs::metadata(victim.folder.path()).unwrap().uid();
+            assert_eq!(owner, 0, "{server}, {name}: the folder was given away");
+            assert_eq!(ended.code, 3, "{server}, {name}: {ended:?}");
+            assert!(ended.stderr.contains("it belongs to account 65534"), "{ended:?}");
+            assert!(dir.join(name).is_symlink(), "{name}: something was removed");
+        }
+    }
+}
+
+/// The owner of the folder above may rename what root made in it. What takes its place stays as it is.
+#[test]
+fn root_what_takes_the_place_of_a_sandbox_is_not_removed_for_it() {
+    let test = "root_what_takes_the_place_of_a_sandbox_is_not_removed_for_it";
+    if !root_or_say(test, &[]) {
+        return;
+    }
+    for server in installed(test) {
+        for kill in [true, false] {
+            let (victim, theirs, yard) = (Victim::new(), folder_of_nobody(), Yard::new());
+            let (dir, moved) = (theirs.path().join("d"), theirs.path().join("moved"));
+            let (mut running, pid) = yard.start(&[server, "--dir", dir.to_str().unwrap()]);
+            wait_until("the data are whole", || dir.join("data").exists());
+            fs::rename(&dir, &moved).unwrap();
+            symlink(victim.folder.path(), &dir).unwrap();
+            running.signal(if kill { "KILL" } else { "TERM" });
+            running.finish();
+            wait_until("the server has gone", || !is_alive(pid));
+            wait_until("its data have gone", || !moved.join("data").exists());
+            wait_until("its entry has gone", || yard.listed().is_empty());
+            victim.check_whole(&format!("{server}, killed: {kill}"));
+        }
+    }
+}
+
+/// What /proc says of a process.
+fn status(pid: u32) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let pair =
+        |line: &str| line.split_once(':').map(|(key, value)| (key.to_string(), value.trim().to_string()));
+    text.lines().filter_map(pair).collect()
+}
+
+/// A folder that only root may enter is where capabilities were once given for.
+#[test]
+fn root_a_servers_account_has_no_right_descriptor_or_variable_of_roots() {
+    let test = "root_a_servers_account_has_no_right_descriptor_or_variable_of_roots";
+    if !root_or_say(test, &[]) {
+        return;
+    }
+    for server in installed(test) {
+        let yard = Yard::new();
+        let secret = yard.folder().join("secret");
+        fs::write(&secret, "root's own").unwrap();
+        // An open descriptor and variables as a careless caller leaves them.
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec 7<\"$0\"; exec \"$@\""]).arg(&secret);
+        let weir = yard.command(&[server, "--dir", "d"]);
+        command.arg(weir.get_program()).args(weir.get_args()).current_dir(yard.folder());
+        command.envs(weir.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.env("LD_PRELOAD", "/nonexistent/preloaded.so").env("MYSQL_HOME", "/nonexistent");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut running, pid) = yard.started(command);
+        let status = status(pid);
+        for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+            assert_eq!(status[set], "0000000000000000", "{server}: {set}");
+        }
+        assert_eq!(status["NoNewPrivs"], "1", "{server}");
+        assert_eq!(status["Groups"], "", "{server}");
+        assert!(!status["Uid"].split_whitespace().any(|uid| uid == "0"), "{server}: {}", status["Uid"]);
+        let environment = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+        for line in environment.split('\0').filter(|line| !line.is_empty()) {
+            let name = line.split('=').next().unwrap();
+            // PostgreSQL sets the last two itself.
+            let known = ["PATH", "LC_ALL", "PG_GRANDPARENT_PID", "PGSYSCONFDIR", "PGLOCALEDIR"];
+            assert!(known.contains(&name), "{server}: {line}");
+        }
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let links = descriptors.map(|entry| fs::read_link(entry.unwrap().path()).unwrap_or_default());
+        assert!(links.into_iter().all(|link| link != secret), "{server}: a descriptor was inherited");
+        // Its session has no terminal whose input it could write.
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        assert_eq!((fields[3], fields[4]), (pid.to_string().as_str(), "0"), "{server}: session, terminal");
+        check_root_owns(&yard.run_folder(), server);
+        running.signal("TERM");
+        running.finish();
+    }
+}
+
+/// The folders in which markers and sockets' folders lie are root's.
+fn check_root_owns(run: &Path, server: &str) {
+    for entry in fs::read_dir(run).unwrap() {
+        let path = entry.unwrap().path();
+        let found = fs::metadata(&path).unwrap();
+        assert_eq!((found.uid(), found.mode() & 0o022), (0, 0), "{server}: {}", path.display());
+        assert_eq!(fs::metadata(path.join("sandbox.json")).unwrap().uid(), 0, "{server}");
+    }
+}
+
+#[test]
+fn root_a_program_that_a_server_starts_cannot_write_where_root_alone_may() {
+    let test = "root_a_program_that_a_server_starts_cannot_write_where_root_alone_may";
+    if !root_or_say(test, &["psql"]) || !installed(test).contains(&"postgres") {
+        return;
+    }
+    let (victim, yard) = (Victim::new(), Yard::new());
+    let copy = format!("COPY (SELECT 'owned') TO PROGRAM 'cat >{}'", victim.file().display());
+    let script = "psql -v ON_ERROR_STOP=1 -c \"$0\"; echo \"psql ended with $?\"";
+    // The yard's own folder is root's alone, which is what the server's account once got a capability for.
+    let ended = yard.run(&["postgres", "--dir", "d", "--", "sh", "-c", script, &copy]);
+    victim.check_whole("COPY TO PROGRAM");
+    assert!(ended.stdout.contains("psql ended with 1"), "it was not tried: {ended:?}");
+    assert!(ended.stderr.contains("child process exited"), "{ended:?}");
+}
+
+/// A process of root's that must not die, with what a marker says of it.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Sleeper {
+        Sleeper(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    fn identity(&self) -> serde_json::Value {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let ticks: u64 =
+            stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap();
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        json!({"pid": self.0.id(), "started_ticks": ticks, "boot_id": boot.trim()})
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn root_markers_that_another_account_can_write_are_not_heeded() {
+    let test = "root_markers_that_another_account_can_write_are_not_heeded";
+    if !root_or_say(test, &[]) {
+        return;
+    }
+    // Whose the marker's folder and the marker are, and the mode of the folder of all of them.
+    for (folder, marker, mode) in
+        [(NOBODY, NOBODY, 0o755), (0, NOBODY, 0o755), (NOBODY, 0, 0o755), (0, 0, 0o777)]
+    {
+        let what = format!("folder of {folder}, marker of {marker}, in mode {mode:o}");
+        let (victim, yard, mut sleeper) = (Victim::new(), Yard::new(), Sleeper::start());
+        let identity =
+            json!({"schema": "weir.sandbox/1", "flavour": "mariadb", "version": "", "initialised": true});
+        fs::write(victim.folder.path().join("weir-sandbox.json"), identity.to_string()).unwrap();
+        let run = yard.run_folder().join("1-1");
+        fs::create_dir_all(&run).unwrap();
+        fs::set_permissions(yard.run_folder(), Permissions::from_mode(mode)).unwrap();
+        let text = json!({
+            "flavour": "mariadb", "dir": victim.folder.path(), "made_dir": false, "keep": false,
+            "server": sleeper.identity(), "owner": null,
+        });
+        fs::write(run.join("sandbox.json"), text.to_string()).unwrap();
+        chown(run.join("sandbox.json"), Some(marker), Some(marker)).unwrap();
+        chown(&run, Some(folder), Some(folder)).unwrap();
+        let ended = yard.run(&["clean"]);
+        assert!(sleeper.0.try_wait().unwrap().is_none(), "{what}: a process of root's was killed: {ended:?}");
+        victim.check_whole(&what);
+        assert_eq!(yard.listed().len(), 0, "{what}");
+    }
+}
+
+/// A number that the kernel has given out again since.
+#[test]
+fn a_process_that_only_has_the_number_of_a_server_is_left_alone() {
+    let (yard, mut sleeper) = (Yard::new(), Sleeper::start());
+    let mut server = sleeper.identity();
+    server["started_ticks"] = json!(server["started_ticks"].as_u64().unwrap() - 1);
+    let run = yard.run_folder().join("1-1");
+    fs::create_dir_all(&run).unwrap();
+    let text = json!({
+        "flavour": "postgres", "dir": yard.folder().join("gone"), "made_dir": true, "keep": false,
+        "server": server, "owner": null,
+    });
+    fs::write(run.join("sandbox.json"), text.to_string()).unwrap();
+    let ended = yard.run(&["clean"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.stdout.starts_with("removed "), "{ended:?}");
+    assert!(sleeper.0.try_wait().unwrap().is_none(), "{ended:?}");
+    assert!(!run.exists());
+}
+
+#[test]
+fn what_is_no_tree_is_refused_with_a_hint() {
+    let yard = Yard::new();
+    fs::create_dir_all(yard.folder().join("empty/usr/bin")).unwrap();
+    fs::create_dir_all(yard.folder().join("bare/usr/bin")).unwrap();
+    fs::create_dir_all(yard.folder().join("bare/etc")).unwrap();
+    for (root, code, words) in [
+        ("/nonexistent", 3, "cannot open the tree"),
+        ("empty", 2, "there is no etc in it"),
+        ("bare", 3, "bare/usr/sbin"),
+    ] {
+        let ended = yard.run(&["postgres", "--dir", "d", "--root", root, "--", "true"]);
+        assert_eq!(ended.code, code, "{root}: {ended:?}");
+        assert!(ended.stderr.contains(words) && ended.stderr.contains("hint: "), "{root}: {}", ended.stderr);
+        assert!(!yard.folder().join("d").exists(), "{root}");
+    }
+    let without = Weir::new().run(yard.folder(), &["db", "scale", "--root", "bare", "--postgres"]);
+    assert_eq!(without.code, 2, "{without:?}");
+    assert!(without.stderr.contains("--root is for a throw-away server"), "{without:?}");
+}
+
+/// A plain user's PostgreSQL shares /dev/shm with everybody: when it is killed, weir removes what it left there.
+#[test]
+fn root_a_plain_users_killed_postgresql_leaves_no_memory_files() {
+    let test = "root_a_plain_users_killed_postgresql_leaves_no_memory_files";
+    if !root_or_say(test, &["setpriv"]) || !installed(test).contains(&"postgres") {
+        return;
+    }
+    let folder = folder_of_nobody();
+    let run = folder_of_nobody();
+    let weir = folder.path().join("weir");
+    fs::copy(assert_cmd::cargo::cargo_bin!("weir"), &weir).unwrap();
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(&weir)
+        .args(["db", "sandbox", "postgres", "--dir", "d"])
+        .current_dir(folder.path())
+        .env("WEIR_RUN", run.path())
+        .env("WEIR_STORE", folder.path().join("store"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Weir::started(command, |_| true);
+    let pid_file = folder.path().join("d/data/postmaster.pid");
+    let pid = || fs::read_to_string(&pid_file).ok()?.lines().next()?.parse::<u32>().ok();
+    let memory = |pid: u32| -> Vec<String> {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let path = |line: &str| Some(format!("/dev/shm/{}", line.split_once("/dev/shm/")?.1));
+        maps.lines().filter_map(path).filter(|path| path.contains("PostgreSQL.")).collect()
+    };
+    wait_until("it has memory files", || pid().is_some_and(|pid| !memory(pid).is_empty()));
+    let pid = pid().unwrap();
+    let files = memory(pid);
+    assert!(files.iter().all(|file| Path::new(file).exists()), "{files:?}");
+    crate::weir::signal("STOP", pid);
+    running.signal("KILL");
+    running.finish();
+    wait_until("the minder has removed its data", || !folder.path().join("d").exists());
+    assert!(files.iter().all(|file| !Path::new(file).exists()), "{files:?} are left");
+    let ended: Ended = ended({
+        let mut list = Command::new("ls");
+        list.arg(run.path().join("sandbox")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        list
+    });
+    assert_eq!(ended.stdout, "", "{ended:?}");
+}
