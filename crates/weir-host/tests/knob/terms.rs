@@ -123,8 +123,10 @@ pub struct Small(pub tempfile::TempDir);
 impl Small {
     pub fn new() -> Small {
         let folder = tempfile::tempdir().unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k,mode=0700", "weir"]).arg(folder.path()).status();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=16k,mode=0700", "weir"])
+            .arg(folder.path())
+            .status();
         assert!(mounted.unwrap().success());
         Small(folder)
     }

@@ -219,3 +219,23 @@ fn root_a_fifo_in_a_store_keeps_nobody() {
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stdout.contains("not a regular file"), "{run:?}");
 }
+
+#[test]
+fn root_outputs_are_not_written_through_links() {
+    if !root_or_say("root_outputs_are_not_written_through_links", &[]) {
+        return;
+    }
+    let weir = Weir::new();
+    for command in [
+        &["trace", "record", "--out", "link", "--duration", "200ms"][..],
+        &["guard", "run", "--shadow", "--no-history", "--duration", "1s", "--log", "link", "/"],
+    ] {
+        let ground = Ground::new();
+        let precious = ground.precious();
+        symlink(&precious, ground.theirs.path().join("link")).unwrap();
+        let run = weir.run(ground.theirs.path(), command);
+        assert_ne!(run.code, 0, "{command:?}: {run:?}");
+        assert!(run.stderr.contains("a link in the folder"), "{command:?}: {run:?}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "root's", "{command:?}");
+    }
+}
