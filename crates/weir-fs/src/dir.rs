@@ -72,6 +72,33 @@ impl Dir {
         Ok(dir)
     }
 
+    /// Opens a folder, and makes it and the folders above it where they are missing (`mode` less the umask's bits).
+    /// `made` is told of each that was made, from above, with the folder it lies in.
+    ///
+    /// # Errors
+    /// Those of open(2) and mkdirat(2).
+    pub fn open_or_make(path: &Path, mode: u32, mut made: impl FnMut(&Dir, &Dir)) -> io::Result<Dir> {
+        match Dir::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        let there = path.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
+        let there = there.unwrap_or(Path::new("/"));
+        let mut folder = Dir::open(there)?;
+        for part in path.strip_prefix(there).unwrap_or(path) {
+            folder = match folder.make_dir_as_umask_says(part, mode) {
+                // By another process at the same time.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => folder.subdir(part)?,
+                new => {
+                    let new = new?;
+                    made(&new, &folder);
+                    new
+                }
+            };
+        }
+        Ok(folder)
+    }
+
     /// The path it was opened by, for messages and for programs that want paths.
     pub fn path(&self) -> &Path {
         &self.path
@@ -270,6 +297,16 @@ impl Dir {
         check_name(from.as_ref())?;
         check_name(to.as_ref())?;
         Ok(rustix::fs::renameat(&self.file, from.as_ref(), &self.file, to.as_ref())?)
+    }
+
+    /// Moves something into another folder of the file system, over what may bear the new name there.
+    ///
+    /// # Errors
+    /// Those of renameat(2).
+    pub fn move_into(&self, from: impl AsRef<OsStr>, folder: &Dir, to: impl AsRef<OsStr>) -> io::Result<()> {
+        check_name(from.as_ref())?;
+        check_name(to.as_ref())?;
+        Ok(rustix::fs::renameat(&self.file, from.as_ref(), &folder.file, to.as_ref())?)
     }
 
     /// Sets the permission bits.

@@ -1,6 +1,6 @@
 //! Files that the user names for results.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -36,20 +36,27 @@ enum Into {
 }
 
 impl Output {
-    /// Opens an output. A file that is there keeps its owner and permission bits; a new one gets `mode` less the umask's bits.
+    /// Opens an output. A file that is there keeps its owner and permission bits; a new one gets `mode` less the umask's
+    /// bits.
     ///
     /// # Errors
     /// `PermissionDenied` for a link or file of another account in a folder that another account controls, `IsADirectory`,
     /// `InvalidInput` for a block device or a path without a file's name; those of open(2).
     pub fn create(path: &Path, mode: u32) -> io::Result<Output> {
-        let mut path = path.to_path_buf();
-        for _ in 0..LINKS_MAX {
-            match step(&path, mode)? {
-                Step::Done(into) => return Ok(Output { into }),
-                Step::Link(target) => path = target,
+        let into = match Found::at(path)? {
+            Found::Nothing(dir, name) => Into::Place(dir.beside(name, mode)?),
+            Found::File(dir, name, there) => {
+                let data = there.metadata()?;
+                let fresh = dir.beside(name, 0o600)?;
+                if data.uid() != caller() {
+                    fresh.chown(data.uid(), data.gid())?;
+                }
+                fresh.chmod(data.mode() & 0o777)?;
+                Into::Place(fresh)
             }
-        }
-        Err(Errno::LOOP.into())
+            Found::Stream(file) => Into::Stream(file),
+        };
+        Ok(Output { into })
     }
 
     /// The open file, to write to.
@@ -70,6 +77,37 @@ impl Output {
             Into::Stream(mut file) => file.flush(),
         }
     }
+
+    /// Puts the file in its place now, to be written there: for what is worth having though it be cut off, such as a
+    /// recording.
+    ///
+    /// # Errors
+    /// Those of renameat(2).
+    pub fn in_place(self) -> io::Result<File> {
+        match self.into {
+            Into::Place(fresh) => {
+                let file = fresh.file().try_clone()?;
+                fresh.commit_unsynced()?;
+                Ok(file)
+            }
+            Into::Stream(file) => Ok(file),
+        }
+    }
+
+    /// Opens a file to write at its end, such as a log; makes it where it is missing.
+    ///
+    /// # Errors
+    /// As [`Output::create`].
+    pub fn append(path: &Path, mode: u32) -> io::Result<File> {
+        match Found::at(path)? {
+            Found::Nothing(dir, name) => {
+                let made = dir.create_new(name, mode)?;
+                reopen(&made, OpenOptions::new().append(true))
+            }
+            Found::File(_, _, there) => reopen(&there, OpenOptions::new().append(true)),
+            Found::Stream(file) => Ok(file),
+        }
+    }
 }
 
 impl Write for Output {
@@ -82,47 +120,64 @@ impl Write for Output {
     }
 }
 
+/// What there is under the path of an output.
+enum Found {
+    Nothing(Dir, OsString),
+    /// A regular file, opened as a place only.
+    File(Dir, OsString, File),
+    /// Something that is written to as it is, open.
+    Stream(File),
+}
+
 enum Step {
-    Done(Into),
+    Done(Found),
     Link(PathBuf),
 }
 
-fn step(path: &Path, mode: u32) -> io::Result<Step> {
-    let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
-    let name = name.ok_or_else(|| refused(io::ErrorKind::InvalidInput, path, "it names no file"))?;
-    let dir = Dir::open(path.parent().unwrap_or(Path::new("")))?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let there = match rustix::fs::openat(&dir, name, flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(Step::Done(Into::Place(dir.beside(name, mode)?))),
-        result => File::from(result?),
-    };
-    let data = there.metadata()?;
-    let kind = data.file_type();
-    if let Err(why) = dir.check_trusted()
-        && (kind.is_symlink() || data.uid() != caller())
-    {
-        let what = if kind.is_symlink() { "a link" } else { "a file of another account" };
-        let why = format!("it is {what} in the folder {}: {why}", dir.path().display());
-        return Err(refused(io::ErrorKind::PermissionDenied, path, &why));
-    }
-    if kind.is_symlink() {
-        return follow(&dir, name);
-    }
-    if kind.is_file() {
-        let fresh = dir.beside(name, 0o600)?;
-        if data.uid() != caller() {
-            fresh.chown(data.uid(), data.gid())?;
+impl Found {
+    fn at(path: &Path) -> io::Result<Found> {
+        let mut path = path.to_path_buf();
+        for _ in 0..LINKS_MAX {
+            match Found::step(&path)? {
+                Step::Done(found) => return Ok(found),
+                Step::Link(target) => path = target,
+            }
         }
-        fresh.chmod(data.mode() & 0o777)?;
-        return Ok(Step::Done(Into::Place(fresh)));
+        Err(Errno::LOOP.into())
     }
-    if kind.is_dir() {
-        return Err(Errno::ISDIR.into());
+
+    fn step(path: &Path) -> io::Result<Step> {
+        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+        let name = name.ok_or_else(|| refused(io::ErrorKind::InvalidInput, path, "it names no file"))?;
+        let dir = Dir::open(path.parent().unwrap_or(Path::new("")))?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let there = match rustix::fs::openat(&dir, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(Step::Done(Found::Nothing(dir, name.to_os_string()))),
+            result => File::from(result?),
+        };
+        let data = there.metadata()?;
+        let kind = data.file_type();
+        if let Err(why) = dir.check_trusted()
+            && (kind.is_symlink() || data.uid() != caller())
+        {
+            let what = if kind.is_symlink() { "a link" } else { "a file of another account" };
+            let why = format!("it is {what} in the folder {}: {why}", dir.path().display());
+            return Err(refused(io::ErrorKind::PermissionDenied, path, &why));
+        }
+        if kind.is_symlink() {
+            return follow(&dir, name);
+        }
+        if kind.is_file() {
+            return Ok(Step::Done(Found::File(dir, name.to_os_string(), there)));
+        }
+        if kind.is_dir() {
+            return Err(Errno::ISDIR.into());
+        }
+        if kind.is_block_device() {
+            return Err(refused(io::ErrorKind::InvalidInput, path, "it is a block device"));
+        }
+        Ok(Step::Done(Found::Stream(reopen(&there, OpenOptions::new().write(true))?)))
     }
-    if kind.is_block_device() {
-        return Err(refused(io::ErrorKind::InvalidInput, path, "it is a block device"));
-    }
-    Ok(Step::Done(Into::Stream(reopen(&there, OpenOptions::new().write(true))?)))
 }
 
 /// Where a link in a folder of root's or the caller's leads. What procfs shows of open files has no name that leads
@@ -131,7 +186,7 @@ fn follow(dir: &Dir, name: &OsStr) -> io::Result<Step> {
     if rustix::fs::fstatfs(dir)?.f_type as u64 == PROC_SUPER_MAGIC {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let opened = File::from(rustix::fs::openat(dir, name, flags, Mode::empty())?);
-        return Ok(Step::Done(Into::Stream(opened)));
+        return Ok(Step::Done(Found::Stream(opened)));
     }
     let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
     Ok(Step::Link(dir.path().join(OsStr::from_bytes(target.to_bytes()))))

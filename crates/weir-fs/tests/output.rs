@@ -55,6 +55,16 @@ fn a_file_is_replaced_when_it_is_whole() {
         assert!(Output::create(&dir.path().join(bad), 0o600).is_err(), "{bad}");
     }
     write(Path::new("/dev/null"), "x").unwrap();
+    // Logs and recordings.
+    let log = dir.path().join("log");
+    for line in ["a", "b"] {
+        Output::append(&log, 0o600).unwrap().write_all(line.as_bytes()).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap(), "ab");
+    let mut file = Output::create(&log, 0o600).unwrap().in_place().unwrap();
+    assert_eq!(fs::read_to_string(&log).unwrap(), "");
+    file.write_all(b"cut off").unwrap();
+    assert_eq!(fs::read_to_string(&log).unwrap(), "cut off");
 }
 
 #[test]
@@ -68,6 +78,7 @@ fn what_lies_in_a_folder_of_others_is_not_followed() {
     symlink(&target, &link).unwrap();
     let why = write(&link, "x").unwrap_err();
     assert!(why.to_string().contains("a link in the folder"), "{why}");
+    assert!(Output::append(&link, 0o600).is_err());
     fs::remove_file(&link).unwrap();
     fs::write(&link, "own").unwrap();
     write(&link, "new").unwrap();

@@ -232,26 +232,7 @@ pub fn state_dir() -> Option<PathBuf> {
 /// Opens a folder, and makes it and its parents where they are missing, owned by whoever owns the first folder above
 /// that was there: root measuring from a user's home leaves the user records that the user can remove.
 fn create_owned(path: &Path) -> io::Result<Dir> {
-    match Dir::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        opened => return opened,
-    }
-    let there = path.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
-    let there = there.unwrap_or(Path::new("/"));
-    let mut folder = Dir::open(there)?;
-    for part in path.strip_prefix(there).unwrap_or(path) {
-        let made = match folder.make_dir_as_umask_says(part, 0o777) {
-            // By another weir at the same time.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => folder.subdir(part)?,
-            made => {
-                let made = made?;
-                own_like(&made, &folder);
-                made
-            }
-        };
-        folder = made;
-    }
-    Ok(folder)
+    Dir::open_or_make(path, 0o777, own_like)
 }
 
 /// Gives an open file or folder to the owner of a folder. Only root can and needs to; a failure changes nothing that

@@ -80,6 +80,13 @@ impl<const BITS: u32> TryFrom<Sparse> for LogHistogram<BITS> {
         if s.precision_bits > 32 {
             return Err(format!("precision_bits are {}, more than 32", s.precision_bits));
         }
+        let total = s.buckets.iter().try_fold(0_u64, |total, (_, n)| total.checked_add(*n));
+        if total.is_none() {
+            return Err("its buckets hold more values than can be counted".to_string());
+        }
+        if s.min_ns > s.max_ns {
+            return Err(format!("min_ns {} is above max_ns {}", s.min_ns, s.max_ns));
+        }
         let mut h = Self::new();
         for (bucket, n) in s.buckets {
             let bucket = bucket as usize;
@@ -158,10 +165,10 @@ impl<const BITS: u32> LogHistogram<BITS> {
             self.count_in(end, 0);
         }
         for (mine, theirs) in self.counts[other.first - self.first..].iter_mut().zip(&other.counts) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
-        self.count += other.count;
-        self.sum += other.sum;
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -212,9 +219,9 @@ impl<const BITS: u32> LogHistogram<BITS> {
         let rank = rank.clamp(1, self.count);
         let mut seen = 0;
         for (bucket, n) in self.nonzero() {
-            seen += n;
+            seen = n.saturating_add(seen);
             if seen >= rank {
-                return Some(buckets::bounds::<BITS>(bucket).1.clamp(self.min, self.max));
+                return Some(buckets::bounds::<BITS>(bucket).1.max(self.min).min(self.max));
             }
         }
         Some(self.max)
@@ -222,7 +229,9 @@ impl<const BITS: u32> LogHistogram<BITS> {
 
     /// How many values are certainly above `value` (the bucket that holds `value` counts as not above).
     pub fn count_above(&self, value: u64) -> u64 {
-        self.counts.iter().skip((buckets::bucket_of::<BITS>(value) + 1).saturating_sub(self.first)).sum()
+        let above =
+            self.counts.iter().skip((buckets::bucket_of::<BITS>(value) + 1).saturating_sub(self.first));
+        above.fold(0, |sum, n| sum.saturating_add(*n))
     }
 
     /// Non-empty buckets with their counts, in ascending order.
@@ -307,6 +316,33 @@ mod tests {
         assert_eq!((back.count(), back.max()), (5, Some(u64::MAX)));
         let strange = serde_json::to_string(&fine).unwrap().replace(":10,", ":99,");
         assert!(serde_json::from_str::<Histogram>(&strange).is_err(), "{strange}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let text = |min: &str, max: &str, sum: &str, buckets: &str| {
+            format!(
+                r#"{{"precision_bits":10,"count":1,"sum_ns":{sum},"min_ns":{min},"max_ns":{max},"buckets":[{buckets}]}}"#
+            )
+        };
+        let most = u64::MAX.to_string();
+        for (text, good) in [
+            (text("5", "5", "5", "[5,1]"), true),
+            (text("0", "0", "0", ""), true),
+            (text("9", "5", "5", "[5,1]"), false),
+            (text("5", "6", "9", &format!("[5,{most}],[6,1]")), false),
+            (text("5", "5", "5", "[4294967295,1]"), true),
+        ] {
+            let read = serde_json::from_str::<Histogram>(&text);
+            assert_eq!(read.is_ok(), good, "{text}: {read:?}");
+            let Ok(mut histogram) = read else { continue };
+            histogram.merge(&histogram.clone());
+            assert!((0..=10).all(|q| histogram.quantile(f64::from(q) / 10.0).is_none_or(|value| value == 5)));
+        }
+        let full = text("5", "5", "5", &format!("[5,{most}]"));
+        let mut histogram: Histogram = serde_json::from_str(&full).unwrap();
+        histogram.merge(&histogram.clone());
+        assert_eq!((histogram.count(), histogram.quantile(0.5)), (u64::MAX, Some(5)));
     }
 
     #[test]

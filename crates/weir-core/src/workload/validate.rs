@@ -114,6 +114,11 @@ pub fn fail_if(wrong: bool, what: impl FnOnce() -> String, hint: &str) -> Result
     if wrong { Err(SpecError::new(what()).hint(hint)) } else { Ok(()) }
 }
 
+/// IORING_MAX_ENTRIES of the kernel (io_uring/io_uring.h).
+const DEPTH_MAX: u32 = 32_768;
+/// Each has a buffer and a place in the counters.
+const IN_FLIGHT_MAX: u32 = 1 << 20;
+
 /// Whether `value` is a number in `low..=high` (NaN is not).
 fn within(value: f64, low: f64, high: f64) -> bool {
     (low..=high).contains(&value)
@@ -122,6 +127,11 @@ fn within(value: f64, low: f64, high: f64) -> bool {
 fn numbers(job: &Job) -> Result<(), SpecError> {
     fail_if(job.threads == 0, || "0 threads issue nothing".into(), "use at least one thread")?;
     fail_if(job.depth == 0, || "a depth of 0 keeps nothing in flight".into(), "use a depth of at least 1")?;
+    fail_if(
+        job.depth > DEPTH_MAX || job.threads.saturating_mul(job.depth) > IN_FLIGHT_MAX,
+        || format!("{} operations in flight on {} threads are too many", job.depth, job.threads),
+        "a depth of at most 32768, and a million operations in flight in all; io_uring takes no more",
+    )?;
     let percent = job.read_percent;
     fail_if(
         !within(percent, 0.0, 100.0),

@@ -163,7 +163,8 @@ fn tick(job: &mut RunningJob, index: usize, now: u64, options: &RunOptions, obse
     let interval = Interval {
         classes,
         start_ns: job.seen.last_ns.saturating_sub(job.measure_from_ns),
-        len_ns: now - job.seen.last_ns,
+        // A job can end before its epoch, which lies a moment ahead of the start.
+        len_ns: now.saturating_sub(job.seen.last_ns),
         oldest_ns: job.counters.iter().map(|c| c.oldest_ns(now)).max().unwrap_or(0),
         in_flight: job.counters.iter().map(|c| c.in_flight.load(Relaxed)).sum(),
     };

@@ -10,6 +10,7 @@ use weir_core::trace::recording::{
     preamble, text_block,
 };
 use weir_core::trace::{Event, Item};
+use weir_fs::Output;
 
 use super::background::{Background, Portion};
 use super::clock;
@@ -48,6 +49,11 @@ struct FromBlktrace {
     rest: Vec<u8>,
 }
 
+/// A file to record to. It has its name from the start: what a killed recording has written by then is worth having.
+fn opened(path: &Path) -> io::Result<File> {
+    Output::create(path, 0o644)?.in_place()
+}
+
 /// What became of what was handed over.
 pub struct Ended {
     /// Size of the files.
@@ -62,7 +68,7 @@ impl Sink {
     /// A recording of weir's at `path`.
     pub fn weir(path: &Path, header: &Header, size_max_bytes: u64) -> Result<Sink, Error> {
         let failed = |source| Error::System { what: path.display().to_string(), source };
-        let mut file = File::create(path).map_err(failed)?;
+        let mut file = opened(path).map_err(failed)?;
         let start = preamble(header).map_err(|error| failed(error.into()))?;
         file.write_all(&start).map_err(failed)?;
         let decoders = (0..header.cpus).map(|_| None).collect();
@@ -77,8 +83,9 @@ impl Sink {
             let mut name = path.as_os_str().to_os_string();
             name.push(format!(".blktrace.{cpu}"));
             let path = PathBuf::from(name);
-            let file = File::create(&path);
-            files.push(file.map_err(|source| Error::System { what: path.display().to_string(), source })?);
+            files.push(
+                opened(&path).map_err(|source| Error::System { what: path.display().to_string(), source })?,
+            );
             paths.push(path);
         }
         let mut reader = Box::new(Reader::default());

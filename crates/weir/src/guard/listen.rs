@@ -1,11 +1,12 @@
 //! Answers on the control socket and, where it is asked for, metrics over HTTP. One thread; it sees copies of the state
 //! and cannot hold up the guard.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_core::control::State;
+use weir_fs::{Dir, Private};
 
 use super::{metrics, socket};
 use crate::failure::{Lacking, Usage};
@@ -52,7 +54,7 @@ pub struct Doors {
 
 /// Files of sockets, removed at the end.
 #[derive(Default)]
-pub struct Files(Vec<PathBuf>);
+pub struct Files(Vec<(Dir, OsString)>);
 
 enum Metrics {
     Tcp(TcpListener),
@@ -86,8 +88,8 @@ impl Doors {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        for file in &self.0 {
-            let _ = fs::remove_file(file);
+        for (folder, name) in &self.0 {
+            let _ = folder.remove_file(name);
         }
     }
 }
@@ -106,19 +108,24 @@ fn control(files: &mut Files) -> anyhow::Result<UnixListener> {
         let hint = "one guard takes any number of devices; `weir guard status` shows it; WEIR_RUN sets a folder apart";
         return Err(Usage { what, hint: Some(hint.to_string()) }.into());
     }
-    let listener = listen(&path, 0o660).map_err(lacking)?;
-    files.0.push(path);
-    Ok(listener)
+    Ok(listen(&path, 0o660, files).map_err(lacking)?)
 }
 
-/// In place of a socket at which nobody listens any more.
-fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
-    use std::os::unix::fs::FileTypeExt;
-    if path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
-        fs::remove_file(path)?;
+/// In place of a socket at which nobody listens any more. It is made in a folder of its own and moved to its place when
+/// it has its permission bits: whoever else owns the folder it is to lie in cannot have those of another file set.
+fn listen(path: &Path, mode: u32, files: &mut Files) -> io::Result<UnixListener> {
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let folder = Dir::open(path.parent().unwrap_or(Path::new("")))?;
+    if path.symlink_metadata().is_ok_and(|there| !there.file_type().is_socket()) {
+        return Err(io::Error::from(io::ErrorKind::AddrInUse));
     }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    let made_in = Private::make(&folder, "socket")?;
+    // By the descriptor, which is also short enough for an address.
+    let beside = PathBuf::from(format!("/proc/self/fd/{}/s", made_in.dir().as_fd().as_raw_fd()));
+    let listener = UnixListener::bind(&beside)?;
+    fs::set_permissions(&beside, fs::Permissions::from_mode(mode))?;
+    made_in.dir().move_into("s", &folder, name)?;
+    files.0.push((folder, name.to_os_string()));
     Ok(listener)
 }
 
@@ -128,11 +135,7 @@ fn of_metrics(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Metrics> {
         MetricsAt::Unix(path) if UnixStream::connect(path).is_ok() => {
             Err(io::Error::from(io::ErrorKind::AddrInUse))
         }
-        MetricsAt::Unix(path) => {
-            let listener = listen(path, 0o660);
-            files.0.extend(listener.is_ok().then(|| path.clone()));
-            listener.map(Metrics::Unix)
-        }
+        MetricsAt::Unix(path) => listen(path, 0o660, files).map(Metrics::Unix),
     };
     opened.map_err(|error| {
         let what = format!("cannot offer metrics on {at}: {error}");

@@ -1,8 +1,7 @@
 //! From settings to a course: devices, levers, sockets, log; what cannot be had is said before anything is touched.
 
-use std::fs::OpenOptions;
-
 use weir_core::control::{Guard, Limits, Parameters};
+use weir_fs::Output;
 use weir_host::Host;
 use weir_host::knob::{Governor, Journal, KnobError, Lever, recover_stale};
 
@@ -56,7 +55,7 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
     }
     let doors = Doors::open(settings.metrics.as_ref())?;
     let log = settings.log.as_ref().map(|path| {
-        let opened = OpenOptions::new().create(true).append(true).open(path);
+        let opened = Output::append(path, 0o644);
         opened.map_err(|error| Lacking {
             what: format!("cannot write the log {}: {error}", path.display()),
             hint: Some("name another file with --log".to_string()),

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::lab::root_or_say;
+use crate::lab::{lab, root_or_say};
 use crate::weir::{Weir, ended};
 
 const NOBODY: u32 = 65534;
@@ -218,4 +218,50 @@ fn root_a_fifo_in_a_store_keeps_nobody() {
     let run = ended(command);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stdout.contains("not a regular file"), "{run:?}");
+}
+
+#[test]
+fn root_outputs_are_not_written_through_links() {
+    if !root_or_say("root_outputs_are_not_written_through_links", &[]) {
+        return;
+    }
+    let weir = Weir::new();
+    for command in [
+        &["trace", "record", "--out", "link", "--duration", "200ms"][..],
+        &["guard", "run", "--shadow", "--no-history", "--duration", "1s", "--log", "link", "/"],
+    ] {
+        let ground = Ground::new();
+        let precious = ground.precious();
+        symlink(&precious, ground.theirs.path().join("link")).unwrap();
+        let run = weir.run(ground.theirs.path(), command);
+        assert_ne!(run.code, 0, "{command:?}: {run:?}");
+        assert!(run.stderr.contains("a link in the folder"), "{command:?}: {run:?}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "root's", "{command:?}");
+    }
+}
+
+#[test]
+fn root_the_lab_believes_no_folder_of_others() {
+    if !root_or_say("root_the_lab_believes_no_folder_of_others", &["mount", "setpriv"]) {
+        return;
+    }
+    let ground = Ground::new();
+    let run = |words: &[&str]| Command::new(words[0]).args(&words[1..]).status().unwrap().success();
+    let mount = ground.ours.path().to_str().unwrap();
+    fs::set_permissions(ground.theirs.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    chown(ground.theirs.path(), Some(0), Some(0)).unwrap();
+    assert!(run(&["mount", "-t", "tmpfs", "weir-test", mount]));
+    // Its owner is dead, its mount point is a link to another one.
+    let made = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c"])
+        .arg("mkdir weir-lab.abcdef && cd weir-lab.abcdef && echo 4194305 1 >owner && ln -s \"$0\" mnt")
+        .arg(mount)
+        .current_dir(ground.theirs.path())
+        .status();
+    let cleaned = Command::new(lab().join("loop-device")).arg("clean").arg(ground.theirs.path()).status();
+    let mounted = run(&["mountpoint", "-q", mount]);
+    let _ = Command::new("umount").arg(mount).status();
+    assert!(made.unwrap().success() && cleaned.unwrap().success());
+    assert!(mounted, "root unmounted what somebody's link showed");
+    assert!(ground.theirs.path().join("weir-lab.abcdef").exists());
 }

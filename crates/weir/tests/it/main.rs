@@ -20,6 +20,7 @@ mod guard_install;
 mod guard_simulate;
 mod honesty;
 mod hostile;
+mod hostile_records;
 mod knobs;
 mod lab;
 mod report;

@@ -10,7 +10,7 @@ use crate::cmd::knobs::root_or;
 use crate::failure::{Lacking, Outcome};
 use crate::guard::install::manifest::{Piece, Root};
 use crate::guard::install::unit::NAME;
-use crate::guard::install::{SHARE, next_steps, passing, pieces};
+use crate::guard::install::{SHARE, check_program, next_steps, passing, pieces};
 use crate::output::print;
 use crate::settings::guard::guard as settings_of;
 
@@ -35,6 +35,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     }
     if args.root.is_none() {
         root_or("installing a service", "--dry-run shows the files, --root FOLDER writes them elsewhere")?;
+        check_program(&program)?;
     }
     let root = Root::new(args.root.as_deref());
     root.install(&pieces)?;

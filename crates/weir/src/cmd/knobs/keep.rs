@@ -1,13 +1,14 @@
 //! Settings for the next boot: files written, and taken away again.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weir_core::knob::persist::{self, Keeper, Kept, Persisted};
 use weir_core::knob::{KnobName, Value};
+use weir_fs::Dir;
 use weir_host::Host;
 use weir_host::knob;
 use weir_report::text;
@@ -133,13 +134,10 @@ fn write(persisted: &Persisted, keeper: Keeper, root: Option<&Path>) -> anyhow::
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let beside = folder.join(".weir-knobs.new");
-    let written = File::create(&beside)
-        .and_then(|mut file| file.write_all(persisted.text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&beside, &path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
+    let written = Dir::open(folder).and_then(|folder| {
+        let name = path.file_name().unwrap_or_default();
+        folder.replace(name, 0o644, persisted.text.as_bytes())
+    });
     written.with_context(|| format!("cannot write {}", path.display()))?;
     let Some((link, to)) = &persisted.link else { return Ok(()) };
     let link = under(root, link);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
+use weir_fs::{Dir, Private};
 
 /// Loading its programs takes a second or two on a busy machine.
 const READY_LIMIT: Duration = Duration::from_secs(20);
@@ -19,8 +20,10 @@ pub struct Guarded(Child);
 impl Guarded {
     /// Starts a guard of the device under `place` and waits until it watches.
     pub fn start(place: &Path, lasting: Duration) -> anyhow::Result<Guarded> {
-        let folder = tempfile_folder()?;
-        let socket = folder.join("notify");
+        let temporary = std::env::temp_dir();
+        let folder = Dir::open(&temporary).and_then(|dir| Private::make(&dir, "guarded"));
+        let folder = folder.with_context(|| format!("cannot make a folder in {}", temporary.display()))?;
+        let socket = folder.path().join("notify");
         let said =
             UnixDatagram::bind(&socket).with_context(|| format!("cannot listen at {}", socket.display()))?;
         said.set_read_timeout(Some(READY_LIMIT))?;
@@ -35,9 +38,7 @@ impl Guarded {
             .spawn()
             .context("cannot start a guard")?;
         let guarded = Guarded(child);
-        let ready = wait_until_ready(&said);
-        let _ = std::fs::remove_dir_all(&folder);
-        ready.map(|()| guarded)
+        wait_until_ready(&said).map(|()| guarded)
     }
 }
 
@@ -50,13 +51,6 @@ fn wait_until_ready(said: &UnixDatagram) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-}
-
-/// A folder of this process in the system's folder for such.
-fn tempfile_folder() -> anyhow::Result<std::path::PathBuf> {
-    let folder = std::env::temp_dir().join(format!("weir-guarded-{}", crate::store::new_id()));
-    std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(folder)
 }
 
 impl Drop for Guarded {

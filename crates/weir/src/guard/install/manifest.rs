@@ -1,17 +1,21 @@
 //! What was installed: each file with its text, so that what others have changed since is known and left alone.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
+use weir_fs::Dir;
+
 use crate::failure::Lacking;
 
 /// Where it lies.
 const PATH: &str = "/var/lib/weir/guard-installed.json";
+/// The longest file that is read: weir writes far shorter ones.
+const LONGEST_BYTES: u64 = 16 << 20;
 /// Value of [`Manifest::schema`].
 const SCHEMA: &str = "weir.guard-installed/1";
 
@@ -151,7 +155,8 @@ impl Root {
 
 /// The text of a file; `None` where there is none.
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
-    match fs::read(path) {
+    let bytes = Dir::open(folder_of(path)).and_then(|folder| folder.read(name_of(path), LONGEST_BYTES));
+    match bytes {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -160,20 +165,21 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
 
 /// Beside its place and renamed: nobody sees half a file.
 fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".weir-new");
-    let beside = path.with_file_name(name);
-    let written = File::create(&beside)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.set_permissions(fs::Permissions::from_mode(mode))?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
+    let written = Dir::open(folder_of(path)).and_then(|folder| {
+        let mut fresh = folder.beside(name_of(path), 0o600)?;
+        fresh.write_all(text.as_bytes())?;
+        fresh.chmod(mode)?;
+        fresh.commit()
+    });
     written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}
+
+fn name_of(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
 }
 
 fn unreadable(path: &Path, why: &str) -> anyhow::Error {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use self::manifest::Piece;
 use self::unit::Needs;
+use crate::failure::Lacking;
 use crate::settings::guard::{GuardSettings, May, MetricsAt, print};
 
 /// Where the dashboard lies unless it is asked for elsewhere.
@@ -52,6 +53,18 @@ pub fn passing(program: &Path) -> Option<String> {
         "the service would run {}, and what lies under {folder} may go away: install weir to /usr/local/bin first",
         program.display()
     ))
+}
+
+/// Whether only root can change what the service would run: root runs it at every boot.
+///
+/// # Errors
+/// What others can change, and what to do.
+pub fn check_program(program: &Path) -> Result<(), Lacking> {
+    let refused = |why: String| Lacking {
+        what: format!("the service would run {} as root, and others can change it: {why}", program.display()),
+        hint: Some("install -o root -g root -m 755 weir /usr/local/bin/weir, and run that one".to_string()),
+    };
+    weir_fs::trusted_chain(program).map(drop).map_err(|error| refused(error.to_string()))
 }
 
 /// What to do next, first things first.
@@ -116,6 +129,21 @@ mod tests {
         let others =
             GuardSettings { metrics: "0.0.0.0:9750".parse().ok(), metrics_for_others: true, ..settings() };
         assert!(!texts(&others)[2].contains("IPAddressDeny"));
+    }
+
+    #[test]
+    fn a_program_that_others_may_change_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        // A folder that anybody may write to; what is in it is as good as theirs.
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("weir");
+        std::fs::write(&program, "").unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = check_program(&program).unwrap_err();
+        assert!(refused.what.contains("others can change it"), "{}", refused.what);
+        let safe = Path::new("/bin/sh");
+        assert!(check_program(safe).is_ok());
+        assert!(check_program(&folder.path().join("none")).is_err());
     }
 
     #[test]
