@@ -19,6 +19,7 @@ mod guard_simulate;
 mod honesty;
 mod knobs;
 mod lab;
+mod printable;
 mod report;
 mod results;
 mod signals;
