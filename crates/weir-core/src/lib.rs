@@ -9,6 +9,7 @@ pub mod experiment;
 pub mod json;
 pub mod knob;
 pub mod oltp;
+pub mod printable;
 pub mod result;
 pub mod stats;
 pub mod stop;

@@ -11,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which modules of weir-core may use which others.
-const MODULE_EDGES: [(&str, &[&str]); 14] = [
+const MODULE_EDGES: [(&str, &[&str]); 15] = [
+    ("printable", &[]),
     ("stop", &[]),
     ("units", &[]),
     ("json", &[]),

@@ -9,8 +9,12 @@ use weir_core::oltp::limits::{Counters, CpuTimes, DeviceUse, Sessions, SyncUse, 
 use weir_core::oltp::{Kind, OltpRecord, derive, samples};
 use weir_core::result::Record;
 use weir_core::stats::random::Random;
+use weir_core::verdict::doctor::PhaseKind;
+use weir_core::verdict::from_record;
+use weir_core::verdict::notes::{StepKind, SyncPath};
+use weir_core::verdict::synthetic::{Behaviour, Lab};
 
-use crate::{html, json, text};
+use crate::{doctor_text, html, json, text};
 
 const SECONDS: u64 = 2;
 const ELAPSED_NS: u64 = SECONDS * 1_000_000_000;
@@ -126,7 +130,8 @@ impl Seen {
             let on_ns = self.ns(share).min(total_ns / 2);
             TaskTimes { threads: SESSIONS, on_ns, queued_ns: total_ns / 8, total_ns }
         };
-        let waits = [Wait::Commit, Wait::Client, Wait::Cpu, Wait::Lock].into_iter().zip(self.waits).collect();
+        let waits =
+            [Wait::Commit, Wait::Client, Wait::Read, Wait::Lock].into_iter().zip(self.waits).collect();
         Watched {
             elapsed_ns: ELAPSED_NS,
             processors: self.processors,
@@ -227,6 +232,12 @@ fn check(seen: &Seen) -> Result<(), TestCaseError> {
             prop_assert!(figures.windows(2).all(|pair| pair[0] == pair[1]), "{figures:?} in {report}");
             prop_assert!(!report.contains("0 syncs and"), "{report}");
         }
+        let both = report.contains("limited by read I/O") && report.contains("reads never reach the disk");
+        prop_assert!(!both, "{report}");
+        if report.contains("any disk will do") {
+            let gain = result.verdict.as_ref().and_then(|verdict| verdict.bounds.faster_disk);
+            prop_assert!(gain.is_none_or(|ratio| ratio < 1.1), "{gain:?}: {report}");
+        }
         if report.contains("limited by the load generator") {
             let others = seen.busy() - seen.server.unwrap_or(0.0) - seen.client;
             prop_assert!(seen.busy() < 0.84 || others < 0.09, "others hold {others}: {report}");
@@ -246,11 +257,70 @@ fn check(seen: &Seen) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn one_report_never_contradicts_itself(seen in seen()) {
         check(&seen)?;
+    }
+}
+
+/// Whether a report says that nothing is to be done, and whether it names something to do.
+fn says_nothing_and_something(report: &str) -> (bool, bool) {
+    let any = |words: &[&str]| words.iter().any(|word| report.contains(word));
+    let nothing = any(&["Nothing to change", "No setting was found that would help"]);
+    (
+        nothing,
+        any(&["worth a trial", "remount with", "to find the best:", "To consider", "helped in a trial"]),
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// An examination without root: nothing is tried, and what a faster way to write would bring is found all the same.
+    #[test]
+    fn an_examination_that_names_something_to_do_does_not_say_nothing(
+        (direct, dsync) in (0.5..2.0f64, prop::option::of(0.5..2.0f64)),
+        flooded in prop::option::of(0.01..1.2f64),
+        usual_us in prop_oneof![50..200u64, 3_000..30_000u64],
+        barriers in any::<bool>(),
+        (early, fails) in (prop::bool::weighted(0.2), prop::bool::weighted(0.2)),
+    ) {
+        let mut lab = Lab::new();
+        lab.curve(StepKind::ReadDepth, &[(1, 11_000.0), (4, 44_000.0), (16, 160_000.0)]);
+        let iops = 1e6 / usual_us as f64;
+        let at = |factor: f64| Behaviour {
+            iops: iops * factor,
+            usual_ns: (usual_us as f64 * 1e3 / factor) as u64,
+            slow_ns: (usual_us as f64 * 2e3 / factor) as u64,
+        };
+        lab.commits(SyncPath::Buffered, 1, &at(1.0));
+        lab.commits(SyncPath::Direct, 1, &at(direct));
+        if let Some(factor) = dsync {
+            lab.commits(SyncPath::DirectDsync, 1, &at(factor));
+        }
+        if let Some(factor) = flooded {
+            lab.phase(PhaseKind::Idle, 10, None, &at(1.0));
+            lab.phase(PhaseKind::Flood, 10, None, &at(factor));
+        }
+        let mut record = lab.record(Vec::new());
+        if !barriers {
+            record.conditions["target"]["file_system"]["options"] = serde_json::json!(["nobarrier"]);
+        }
+        record.ended_early = early.then(|| "SIGINT".to_string());
+        if fails {
+            record.jobs[0].error = Some("write: input/output error".to_string());
+        }
+        let report = from_record(&record).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        for text in [flat(&doctor_text::doctor(&report)), words_of(&html::doctor(&report))] {
+            let (nothing, something) = says_nothing_and_something(&text);
+            prop_assert!(!(nothing && (something || early || fails)), "{text}");
+        }
+        let faster = [Some(direct), dsync].into_iter().flatten().fold(0.0, f64::max);
+        if faster > 1.3 && !fails {
+            prop_assert!(!report.advice.is_empty() && !report.headline.text.contains("Nothing to change"));
+        }
     }
 }
 
@@ -278,8 +348,8 @@ fn what_is_not_synced_is_not_durable() -> Result<(), TestCaseError> {
     let result = derive(&samples::record(&raw), &raw);
     let report = flat(&text::oltp(&result, &samples::record(&raw)));
     for part in [
-        "commits promised by the server's settings and not kept: a transaction takes 0.25 syncs at least",
-        "warning durability promised by the server's settings and not kept",
+        "durable promised by the server's settings, and not seen: a transaction takes 0.25 syncs at least",
+        "warning durability promised by the server's settings, and not seen",
         "1.81 of 2 processors busy: 0.99 the server, 0.18 the client, 0.64 the rest (0.64 of it niced)",
         "limited by other programs: they use 0.64 of 2 processors",
     ] {

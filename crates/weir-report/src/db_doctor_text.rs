@@ -2,7 +2,7 @@
 
 use super::doctor_text::{INDENT, next, sentence, wrapped};
 use weir_core::units::Nanos;
-use weir_core::verdict::db::{DbAdvice, DbFinding, DbReport};
+use weir_core::verdict::db::{DbFinding, DbReport};
 
 /// The whole report, with a final newline.
 pub fn db_doctor(report: &DbReport) -> String {
@@ -22,7 +22,7 @@ pub fn db_doctor(report: &DbReport) -> String {
         .for_each(|fact| out.push_str(&wrapped(&format!("  {}", fact.label), 18, &fact.value)));
     out.push('\n');
     report.findings.iter().for_each(|finding| out.push_str(&section(finding)));
-    out.push_str(&advice(&report.advice));
+    out.push_str(&advice(report));
     out.push_str(&next(&report.next));
     if !report.caveats.is_empty() {
         out.push_str("\nWhat weakens this\n");
@@ -37,12 +37,12 @@ fn section(finding: &DbFinding) -> String {
     wrapped(&finding.topic, INDENT, &format!("{grade}{}", sentences.join(" ")))
 }
 
-fn advice(advice: &[DbAdvice]) -> String {
-    if advice.is_empty() {
-        return "\nNothing to change was found.\n".to_string();
+fn advice(report: &DbReport) -> String {
+    if report.advice.is_empty() {
+        return format!("\n{}\n", report.closing);
     }
     let mut out = "\nTo consider (weir changes nothing by itself; try on a copy first)\n".to_string();
-    for (nth, one) in advice.iter().enumerate() {
+    for (nth, one) in report.advice.iter().enumerate() {
         let restart = if one.restart { ", needs a restart" } else { "" };
         let head = format!("{}: {} → {} (not measured{restart})", one.variable, one.current, one.proposed);
         out.push_str(&wrapped(&format!("  {}.", nth + 1), 5, &head));

@@ -3,7 +3,7 @@
 use crate::text::layout::{labelled_at, table};
 use weir_core::units::{Nanos, grouped, megabytes_per_second, per_second};
 use weir_core::verdict::doctor::{
-    Advice, BarResult, Curve, DoctorReport, EffectSide, Evidence, Finding, FloodEffect, FloodStory, NextStep,
+    BarResult, Curve, DoctorReport, EffectSide, Evidence, Finding, FloodEffect, FloodStory, NextStep,
     Statement, Topic,
 };
 use weir_core::verdict::view::{limit, percent, threads, time};
@@ -33,7 +33,7 @@ pub fn doctor(report: &DoctorReport) -> String {
     }
     out.push_str(&curves(&report.curves));
     out.push_str(&report.flood.as_ref().map(flood).unwrap_or_default());
-    out.push_str(&advice(&report.advice));
+    out.push_str(&advice(report));
     out.push_str(&next(&report.next));
     out.push_str(&bars(&report.bars));
     out.push_str(&caveats(&report.caveats));
@@ -163,12 +163,12 @@ fn cell(effect: &FloodEffect, side: &EffectSide) -> String {
     format!("{rate} ({}, worst {worst})", percent(side.iops.mean / effect.idle.iops.mean))
 }
 
-fn advice(advice: &[Advice]) -> String {
-    if advice.is_empty() {
-        return "\nNothing to change was found.\n".to_string();
+fn advice(report: &DoctorReport) -> String {
+    if report.advice.is_empty() {
+        return format!("\n{}\n", report.closing);
     }
     let mut out = "\nTo consider (weir changes nothing by itself)\n".to_string();
-    for (i, a) in advice.iter().enumerate() {
+    for (i, a) in report.advice.iter().enumerate() {
         let label = format!("  {}.", i + 1);
         let measured = if a.measured { "measured" } else { "not measured, a trial" };
         out.push_str(&wrapped(

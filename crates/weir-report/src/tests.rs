@@ -182,7 +182,7 @@ fn a_run_of_transactions_is_readable() {
     let text = text::oltp(&weir_core::oltp::derive(&record, &raw), &record);
     for part in [
         "server   MariaDB 10.11.14 at unix:/run/mysqld/mysqld.sock, innodb_flush_log_at_trx_commit 1",
-        "innodb_buffer_pool_size 128 MiB\ncommits  durable by the server's settings alone: its syncs were not watched",
+        "innodb_buffer_pool_size 128 MiB\ndurable  by the server's settings alone: its syncs were not watched",
         "read_write on 1 table of 10,000 rows, 4 connections, closed loop",
         "point select",
         "outside them",

@@ -11,6 +11,7 @@ use weir_core::control::{self, History};
 use weir_core::experiment::Study;
 use weir_core::experiment::study::KIND;
 use weir_core::oltp::{self, OltpRecord, OltpResult, is_oltp};
+use weir_core::printable;
 use weir_core::result::{self, Record};
 use weir_core::verdict;
 use weir_report::{csv, doctor_text, fio_json, json, text};
@@ -36,9 +37,19 @@ pub enum Format {
 /// What is said where standard output takes no more.
 pub const CANNOT_WRITE: &str = "cannot write the results to standard output";
 
-/// Writes a result to standard output; a reader that went away is an error of kind `BrokenPipe`, which `failure`
-/// takes as success.
+/// Writes a result for people to standard output; a reader that went away is an error of kind `BrokenPipe`, which
+/// `failure` takes as success. Of names that others chose, what a terminal would obey is replaced.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    print_exact(&printable::lines(text))
+}
+
+/// The same with a text that either people read or a program.
+pub fn print_for(people: bool, text: &str) -> anyhow::Result<()> {
+    if people { print(text) } else { print_exact(text) }
+}
+
+/// The same for programs: every character as it is.
+pub fn print_exact(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(CANNOT_WRITE)
 }

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use weir_core::printable;
 use weir_core::result::record::Class;
 use weir_core::units::{Bytes, Nanos, per_second, significant};
 use weir_io::runner::{Observer, Tick};
@@ -36,7 +37,7 @@ impl Progress {
     /// Shows a line, if it is time for one.
     pub fn show(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.set_message(text.to_string()),
+            Some(bar) => bar.set_message(printable::line(text).into_owned()),
             None if self.last.elapsed() >= PLAIN_EVERY => {
                 say!("weir: {text}");
                 self.last = Instant::now();

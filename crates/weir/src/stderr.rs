@@ -1,9 +1,10 @@
 //! Words to stderr that outlive its reader: `weir doctor 2>&1 | head` must not end an examination in a panic.
 
-/// As `eprintln!`, but a standard error that is gone is no reason to panic.
+/// As `eprintln!`, but a standard error that is gone is no reason to panic, and what others chose reaches no terminal as it
+/// is.
 macro_rules! say {
     ($($what:tt)*) => {{
-        let line = format!("{}\n", format_args!($($what)*));
+        let line = weir_core::printable::message(&format!($($what)*)) + "\n";
         let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }};
 }

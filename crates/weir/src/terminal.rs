@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr,
 };
+use weir_core::printable;
 
 /// Another screen, the cursor hidden, no line breaks of the terminal's own (ECMA-48 private modes of xterm).
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
@@ -49,7 +50,9 @@ impl Terminal {
         // Each line clears its own rest, so that nothing is blank for even a moment; behind a full line the cursor
         // still stands on its last character, which that would clear.
         let clear = |line: &String| if line.chars().count() < columns { "\x1b[K" } else { "" };
-        let text: Vec<String> = lines.iter().map(|line| format!("{line}{}", clear(line))).collect();
+        // Names on the screen are chosen by others.
+        let shown = |line: &String| format!("{}{}", printable::line(line), clear(line));
+        let text: Vec<String> = lines.iter().map(shown).collect();
         write(&format!("\x1b[H{}\x1b[J", text.join("\r\n")))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::durability::Durability;
 use super::kind::Tally;
-use super::limits::{Evidence, Load, judge};
+use super::limits::{Evidence, Load, Part, judge};
 use super::processors::Processors;
 use super::record::{self, KindRecord, OltpRecord};
 use super::result::{Connections, Errors, KindResult, OltpResult, Queries, SCHEMA};
@@ -77,8 +77,22 @@ pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
     if result.verdict.is_some() {
         // What was watched says it with figures, or that it is not so.
         result.notes.retain(|note| !GUESSED.contains(&note.key.as_str()));
+        if reads_files(raw, &result) {
+            result.notes.retain(|note| note.key != "fits-in-memory");
+        }
     }
     result
+}
+
+/// Pages a transaction, and share of its time, from which reads of files are seen where none were expected.
+const READS: f64 = 0.1;
+
+/// Whether pages were read that memory was expected to hold.
+fn reads_files(raw: &OltpRecord, result: &OltpResult) -> bool {
+    let watched = raw.watched.as_ref();
+    let pages = watched.and_then(|watched| watched.counters?.page_reads).unwrap_or(0);
+    let share = result.verdict.as_ref().map_or(0.0, |verdict| verdict.profile.share(Part::Read));
+    share > READS || pages as f64 > READS * result.transactions.count as f64
 }
 
 /// Processor time as the one account has it; without one, of the client alone.

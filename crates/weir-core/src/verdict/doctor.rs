@@ -35,8 +35,11 @@ pub struct DoctorReport {
     pub headline: Headline,
     /// What was concluded, one topic each, in reading order.
     pub findings: Vec<Finding>,
-    /// What to change; empty means: nothing.
+    /// What to change, the measured first; empty: see `closing`.
     pub advice: Vec<Advice>,
+    /// What is to be done, in one sentence: that nothing is, or why nothing is advised.
+    #[serde(default)]
+    pub closing: String,
     /// Experiments that fit what was found and would tell more than an examination can.
     #[serde(default)]
     pub next: Vec<NextStep>,

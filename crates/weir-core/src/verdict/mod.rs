@@ -68,10 +68,22 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
     let ended_early = record.ended_early.as_deref();
     let findings = rules::findings(&view);
     let mut advice: Vec<_> = rules::flood::advise(&view).into_iter().collect();
+    advice.extend(rules::sync_path::advise(&view));
     advice.extend(rules::settings::advise(&view));
-    let headline = match measurements.iter().find_map(|m| m.error.as_deref()) {
+    let next = rules::next::steps(&view);
+    let error = measurements.iter().find_map(|m| m.error.as_deref());
+    let trouble = match (error, ended_early) {
+        (Some(_), _) => Some("An operation failed: look after that before any setting."),
+        (None, Some(_)) => Some("It ended early: too little was measured to say what to change."),
+        _ if !rules::settings::risks(&view).is_empty() => {
+            Some("A setting puts data at risk: see what weakens this.")
+        }
+        _ => None,
+    };
+    let closing = rules::headline::closing(&findings, &advice, &next, trouble);
+    let headline = match error {
         Some(error) => rules::headline::of_failure(error),
-        None => rules::headline::headline(&findings, &advice, ended_early),
+        None => rules::headline::headline(&findings, ended_early, &closing),
     };
     let caveats = rules::caveats::list(&view, ended_early);
     let bars = rules::bars::judge(&view);
@@ -89,7 +101,8 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
         headline,
         findings,
         advice,
-        next: rules::next::steps(&view),
+        closing,
+        next,
         caveats,
         curves,
         measurements,

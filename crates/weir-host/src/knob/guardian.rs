@@ -11,6 +11,8 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use weir_core::printable;
+
 use super::entry::{Entry, State, Term, boot_clock_ns};
 use super::journal::Journal;
 use super::silence::Silence;
@@ -223,7 +225,7 @@ fn let_go_of_pipes() {
 
 /// Unlike eprintln, this outlives a standard error that is gone together with the guarded process.
 pub(super) fn say(sentence: &str) {
-    let _ = io::Write::write_all(&mut io::stderr(), format!("{sentence}\n").as_bytes());
+    let _ = io::Write::write_all(&mut io::stderr(), format!("{}\n", printable::line(sentence)).as_bytes());
 }
 
 /// Whoever ends a whole group or session of processes must not end the guardian before it has done its work.

@@ -2,8 +2,10 @@
 
 use std::fmt::{Display, Write};
 
-/// Makes text safe between tags and in attributes of HTML and SVG. Control characters, which XML forbids and
-/// which could hide what follows them, become a visible replacement.
+use weir_core::printable::{REPLACEMENT, is_hidden};
+
+/// Makes text safe between tags and in attributes of HTML and SVG. What XML forbids or
+/// what could hide what follows it becomes a visible replacement.
 pub fn escape(text: impl Display) -> String {
     let text = text.to_string();
     let mut out = String::with_capacity(text.len() + 8);
@@ -15,9 +17,7 @@ pub fn escape(text: impl Display) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            // Bidirectional overrides could make a path read as another one.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if is_hidden(c) => out.push(REPLACEMENT),
             c => out.push(c),
         }
     }

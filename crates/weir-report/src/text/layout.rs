@@ -1,4 +1,6 @@
-//! Labels, wrapped lines and aligned tables.
+//! Labels, wrapped lines and aligned tables. A name in them that somebody else chose is of one line, whatever it holds.
+
+use weir_core::printable;
 
 /// Widest line.
 pub const COLUMNS: usize = 100;
@@ -32,7 +34,7 @@ fn is_unit(word: &str) -> bool {
 /// Breaks at spaces; a word longer than a line (a path) keeps a line of its own.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in words(text) {
+    for word in words(&printable::line(text)) {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
@@ -61,10 +63,12 @@ fn words(text: &str) -> Vec<String> {
 
 /// Appends rows with the first `left` columns flush left, the others flush right, two spaces between.
 pub fn table(out: &mut String, rows: &[Vec<String>], left: usize) {
+    let rows: Vec<Vec<_>> =
+        rows.iter().map(|row| row.iter().map(|cell| printable::line(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
+    for row in &rows {
         let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, width))| {
             if i < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });

@@ -24,7 +24,7 @@ pub fn oltp(result: &OltpResult, record: &Record) -> String {
     );
     labelled(&mut out, "server", &server(result));
     if result.durability.state != State::Unknown {
-        labelled(&mut out, "commits", &result.durability.sentence);
+        labelled(&mut out, "durable", &result.durability.sentence);
     }
     conditions::append(&mut out, &record.conditions);
     labelled(&mut out, "workload", &text::describe(&result.spec, result.script_path.as_deref()));

@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use super::figures::{Kind, share};
+use weir_core::printable;
 use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
 use weir_core::trace::analysis::{Depth, Device, Direction, Parts, Seeks, Summary};
@@ -93,7 +94,7 @@ fn per_process(out: &mut String, analysis: &Analysis) {
         for process in &processes {
             let pid = process.id.to_string();
             let name = if process.name.is_empty() { &pid } else { &process.name };
-            let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).take(15).collect();
+            let name: String = printable::line(name).chars().take(15).collect();
             summary(out, &name, &process.stages[stage as usize]);
         }
         out.push('\n');

@@ -283,7 +283,7 @@ fn append_senders(out: &mut String, what: &str, senders: &[Sender]) {
 }
 
 fn sender_row(sender: &Sender) -> Vec<String> {
-    let name = if sender.name.is_empty() { format!("no. {}", sender.id) } else { printable(&sender.name) };
+    let name = if sender.name.is_empty() { format!("no. {}", sender.id) } else { sender.name.clone() };
     let megabytes = |direction: Direction| significant(sender.traffic[direction as usize].bytes as f64 / 1e6);
     let members = if sender.members == 0 { TOO_FEW.to_string() } else { sender.members.to_string() };
     let mut row = vec![name, members, grouped(sender.pieces)];
@@ -295,9 +295,4 @@ fn sender_row(sender: &Sender) -> Vec<String> {
     let in_device = sender.parts.share(Stage::D2C);
     row.push(in_device.map_or(TOO_FEW.to_string(), percent));
     row
-}
-
-/// A thread can call itself anything: control characters must not reach a terminal.
-fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -11,7 +11,7 @@ use weir_io::runner::{JobPlan, Stop};
 
 use crate::cli::bench::Args;
 use crate::failure::{Outcome, Usage};
-use crate::output::{print, render};
+use crate::output::{Format, print_exact, print_for, render};
 use crate::progress::Progress;
 use crate::session::{Ran, Session, run_jobs, run_options, save};
 use crate::settings::bench::{folder_of, place_of, refuse_devices_in_use};
@@ -25,14 +25,14 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         say!("note: {note}");
     }
     if settings.print_job {
-        print(&weir_core::workload::jobfile::print(&settings.jobs))?;
+        print_exact(&weir_core::workload::jobfile::print(&settings.jobs))?;
         return Ok(Outcome::Done);
     }
     let stop = stop_on_signals()?;
     refuse_devices_in_use(&settings.jobs, &settings.destroys)?;
     let record = measure(&settings, command, &stop)?;
     let path = save(&record);
-    print(&render(&record, path.as_deref(), settings.format)?)?;
+    print_for(settings.format == Format::Text, &render(&record, path.as_deref(), settings.format)?)?;
     complain(&record);
     Ok(outcome(&record, &stop))
 }

@@ -6,7 +6,7 @@ use weir_report::{json, text};
 
 use crate::cli::compare::{Args, Format};
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{is_experiment, print};
+use crate::output::{is_experiment, print, print_exact};
 use crate::store::Store;
 
 /// Runs the command.
@@ -28,9 +28,9 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
             return Err(Usage { what, hint: Some("compare runs of one kind".to_string()) }.into());
         }
     };
-    print(&match args.format {
-        Format::Text => text::comparison(&comparison),
-        Format::Json => json::comparison(&comparison)?,
-    })?;
+    match args.format {
+        Format::Text => print(&text::comparison(&comparison))?,
+        Format::Json => print_exact(&json::comparison(&comparison)?)?,
+    }
     Ok(Outcome::Done)
 }

@@ -220,7 +220,7 @@ fn print(record: &Record, path: Option<&Path>, args: &Args, stop: &Stop) -> anyh
         Format::Text => output::Format::Text,
         Format::Json => output::Format::Json,
     };
-    output::print(&output::render(record, path, format)?)?;
+    output::print_for(format == output::Format::Text, &output::render(record, path, format)?)?;
     if let Some(path) = path {
         say!("record: {}", path.display());
     }

@@ -14,7 +14,7 @@ pub mod tune;
 
 use crate::cli::{self, Cli, Command};
 use crate::failure::Outcome;
-use crate::output::print;
+use crate::output::print_exact;
 
 /// Runs the command that was typed.
 pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
@@ -35,7 +35,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
             // clap_complete panics where it cannot write; memory can always be written to.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut cli::command(), "weir", &mut script);
-            print(&String::from_utf8_lossy(&script))?;
+            print_exact(&String::from_utf8_lossy(&script))?;
             Ok(Outcome::Done)
         }
     }

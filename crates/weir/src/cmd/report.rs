@@ -13,7 +13,7 @@ use weir_report::html;
 
 use crate::cli::report::Args;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{history, is_experiment, is_guard, print, transactions};
+use crate::output::{history, is_experiment, is_guard, print_exact, transactions};
 use crate::store::Store;
 
 /// Runs the command.
@@ -22,7 +22,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let record = store.load(&store.resolve(&args.run)?)?;
     let page = render(&record)?;
     match args.output {
-        Some(path) if path.as_os_str() == "-" => print(&page)?,
+        Some(path) if path.as_os_str() == "-" => print_exact(&page)?,
         Some(path) => save(&path, &page)?,
         None => save(&default_path(&record), &page)?,
     }

@@ -12,16 +12,17 @@ use weir_report::text::{self, ListRow};
 
 use crate::cli::results::{Args, Command};
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{Format, print, render};
+use crate::output::{Format, print_for, render};
 use crate::store::{Entry, SECONDS, Store};
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let store = Store::open()?;
     match args.command.unwrap_or(Command::List { limit: 20, json: false }) {
-        Command::List { limit, json } => print(&list(&store, limit, json)?)?,
-        Command::Show { run, format } => print(&exported(&store, &run, format)?)?,
-        Command::Export { run, format, output: None } => print(&exported(&store, &run, format)?)?,
+        Command::List { limit, json } => print_for(!json, &list(&store, limit, json)?)?,
+        Command::Show { run, format } | Command::Export { run, format, output: None } => {
+            print_for(format == Format::Text, &exported(&store, &run, format)?)?;
+        }
         Command::Export { run, format, output: Some(file) } => {
             write_new(&file, &exported(&store, &run, format)?)?;
         }

@@ -199,7 +199,8 @@ fn finish(mut course: Course<'_>, format: Format) -> anyhow::Result<Outcome> {
     let path = course.save(ended_early);
     ran?;
     let id = course.record.id.clone();
-    output::print(&designs::report(&course, path.as_deref(), format)?)?;
+    let report = designs::report(&course, path.as_deref(), format)?;
+    output::print_for(format == Format::Text, &report)?;
     if let Some(path) = &path {
         say!("record: {}", path.display());
     }

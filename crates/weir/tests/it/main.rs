@@ -23,6 +23,7 @@ mod hostile;
 mod hostile_records;
 mod knobs;
 mod lab;
+mod printable;
 mod report;
 mod results;
 mod signals;

@@ -94,12 +94,11 @@ fn conclude(promise: &Promise, memory: Option<&str>, evidence: Evidence, watched
         ),
         (Promise::Kept, None, Evidence::NoCommits) => (
             State::NoCommits,
-            "this run committed no changes; those of others are durable by its settings".to_string(),
+            "this run committed no changes; the server's settings promise durable commits".to_string(),
         ),
-        (Promise::Kept, None, Evidence::NotWatched { why }) => (
-            State::BySettings,
-            format!("durable by the server's settings alone: its syncs were not watched ({why})"),
-        ),
+        (Promise::Kept, None, Evidence::NotWatched { why }) => {
+            (State::BySettings, format!("by the server's settings alone: its syncs were not watched ({why})"))
+        }
         (Promise::Kept, None, Evidence::Enough { each, by }) => (
             State::Seen,
             format!("commits are durable: {} syncs a transaction {}", figure(*each), seen_by(*by, watched)),
@@ -142,7 +141,7 @@ fn not_seen(each: f64, least: f64, by: Source, server: Option<f64>) -> String {
         () => String::new(),
     });
     format!(
-        "promised by the server's settings and not kept: a transaction takes {} syncs at least, and {who} for each{also}",
+        "promised by the server's settings, and not seen: a transaction takes {} syncs at least, and {who} for each{also}",
         figure(least)
     )
 }

@@ -11,6 +11,7 @@ use super::judge::stalled;
 use super::profile::{Part, Profile};
 use super::waits::Wait;
 use super::watched::Evidence;
+use crate::oltp::durability::syncs_each;
 use crate::oltp::processors::Processors;
 
 /// Processor time that a sleeping commit may cost beyond one that does not sleep, per transaction. Measured on two
@@ -144,11 +145,25 @@ pub(super) fn storage_share(evidence: &Evidence, profile: &Profile) -> f64 {
     (profile.sum(Part::is_storage) + stalled(evidence, profile) + profile.share(Part::Lock) * rooted).min(1.0)
 }
 
+/// Fewer syncs and reads a transaction than this: the device is as good as never waited for.
+pub(super) const SYNCS_FEW: f64 = 0.01;
+
+/// Syncs and reads of the device, where both are known.
+pub(super) fn touches_of_disk(evidence: &Evidence) -> Option<(f64, f64)> {
+    let (load, watched) = (&evidence.load, &evidence.watched);
+    let device = watched.device.as_ref()?;
+    let syncs = syncs_each(load, watched)? * load.transactions.max(1) as f64;
+    Some((syncs, device.reads_per_second * watched.elapsed_ns as f64 / 1e9))
+}
+
 /// Share of a transaction's processor time that goes away with sleeping, at most.
 fn saved_by_not_sleeping(evidence: &Evidence, storage: f64) -> f64 {
     let cpu = &evidence.watched.cpu;
     let used = cpu.server_ns.unwrap_or(0) + cpu.client_ns;
-    if storage <= 0.01 || used == 0 {
+    // Who never waits for a device does not sleep for it.
+    let touches = touches_of_disk(evidence).map(|(syncs, reads)| syncs + reads);
+    let never = touches.is_some_and(|touches| touches < SYNCS_FEW * evidence.load.transactions as f64);
+    if storage <= 0.01 || used == 0 || never {
         return 0.0;
     }
     let per_transaction = evidence.load.per_transaction(used).max(1.0);

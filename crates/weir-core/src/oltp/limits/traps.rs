@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{busy_share, is_in_memory, storage_share};
+use super::bounds::{Bounds, SYNCS_FEW, busy_share, is_in_memory, storage_share, touches_of_disk};
 use super::judge::{client_queues, pages_fill_device, server_queues, stalled};
 use super::profile::{Part, Profile};
 use super::watched::Evidence;
@@ -21,8 +21,8 @@ pub struct Trap {
 const IDLE_BELOW: f64 = 0.75;
 /// Share of the time that passes between client and server from which wake-ups matter.
 const BETWEEN_ABOVE: f64 = 0.25;
-/// Fewer syncs a transaction than this: the device is as good as never waited for.
-const SYNCS_FEW: f64 = 0.01;
+/// A faster disk that gives less than this gives nothing.
+const HARDLY_FASTER: f64 = 0.1;
 /// Processors are busy from here on.
 const BUSY: f64 = 0.85;
 
@@ -69,7 +69,6 @@ fn idle_wake_ups(evidence: &Evidence, profile: &Profile) -> Option<Trap> {
 }
 
 fn never_touches_the_disk(evidence: &Evidence, profile: &Profile) -> Option<Trap> {
-    let watched = &evidence.watched;
     if is_in_memory(evidence) {
         return trap(
             "data-in-memory",
@@ -80,18 +79,15 @@ fn never_touches_the_disk(evidence: &Evidence, profile: &Profile) -> Option<Trap
     if pages_fill_device(evidence) || stalled(evidence, profile) > 0.0 {
         return None;
     }
-    let counted = watched.counters.and_then(|counters| counters.syncs);
-    let seen = watched.syncs.map(|syncs| syncs.total(watched.elapsed_ns).round() as u64);
-    let syncs = seen.or(counted)?;
-    let device = watched.device.as_ref()?;
-    let reads = device.reads_per_second * watched.elapsed_ns as f64 / 1e9;
-    let per_transaction = (syncs as f64 + reads) / evidence.load.transactions.max(1) as f64;
-    (per_transaction < SYNCS_FEW && !evidence.load.is_read_only).then_some(())?;
+    let (syncs, reads) = touches_of_disk(evidence)?;
+    let per_transaction = (syncs + reads) / evidence.load.transactions.max(1) as f64;
+    let faster = Bounds::of(evidence, profile).faster_disk.is_none_or(|ratio| ratio < 1.0 + HARDLY_FASTER);
+    (per_transaction < SYNCS_FEW && faster && !evidence.load.is_read_only).then_some(())?;
     trap(
         "never-touches-the-disk",
         format!(
-            "{} syncs and {} reads in {} transactions: this configuration does not wait for the disk, so any disk will do",
-            syncs, reads as u64, evidence.load.transactions
+            "{syncs:.0} syncs and {reads:.0} reads in {} transactions: this configuration does not wait for the disk, so any disk will do",
+            evidence.load.transactions
         ),
     )
 }

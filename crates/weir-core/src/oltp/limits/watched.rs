@@ -61,7 +61,7 @@ pub struct CpuTimes {
     /// The whole machine as `/proc/stat` has it, without work of a lowered priority, which gives way, and without what a
     /// hypervisor took.
     pub machine_ns: Option<u64>,
-    /// Work of a lowered priority (nice); `None` in records of weir before 0.2.
+    /// Work of a lowered priority (nice); `None` in older records, where the runner's reading has it.
     pub niced_ns: Option<u64>,
     /// Time that a hypervisor took while there was work (steal).
     pub stolen_ns: Option<u64>,

@@ -60,8 +60,11 @@ pub struct DbReport {
     pub facts: Vec<Fact>,
     /// One topic each.
     pub findings: Vec<DbFinding>,
-    /// What to change; empty: nothing.
+    /// What to change; empty: see `closing`.
     pub advice: Vec<DbAdvice>,
+    /// What is to be done, in one sentence: that nothing is, or that nothing is advised.
+    #[serde(default)]
+    pub closing: String,
     /// What would tell more.
     pub next: Vec<NextStep>,
     /// What weakens it.
@@ -205,7 +208,8 @@ pub fn report(exam: Examination) -> DbReport {
     .into_iter()
     .flatten()
     .collect();
-    let headline = headline(&view, &judged);
+    let closing = closing(&judged);
+    let headline = headline(&view, &judged, &closing);
     let facts = facts(&view);
     let next = next(&view);
     let caveats = caveats(&view);
@@ -218,22 +222,36 @@ pub fn report(exam: Examination) -> DbReport {
         facts,
         findings,
         advice,
+        closing: sentence_case(&closing),
         next,
         caveats,
         examination: exam,
     }
 }
 
-fn headline(view: &View, judged: &[Judged]) -> Headline {
-    let grades = judged.iter().filter_map(|j| j.finding.grade.filter(|grade| *grade != Grade::Unknown));
-    let worst = grades.max();
+/// Worst of the grades given.
+fn worst(judged: &[Judged]) -> Option<Grade> {
+    judged.iter().filter_map(|j| j.finding.grade.filter(|grade| *grade != Grade::Unknown)).max()
+}
+
+/// What is to be done: the headline and the list of advice both say this.
+fn closing(judged: &[Judged]) -> String {
+    match (judged.iter().map(|j| j.advice.len()).sum::<usize>(), worst(judged)) {
+        (0, Some(Grade::Good) | None) => "nothing to change was found".to_string(),
+        (0, Some(_)) => "there is no variable that weir would advise".to_string(),
+        (1, _) => "one variable to consider".to_string(),
+        (n, _) => format!("{n} variables to consider"),
+    }
+}
+
+fn sentence_case(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or(String::new(), |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}
+
+fn headline(view: &View, judged: &[Judged], advice: &str) -> Headline {
+    let worst = worst(judged);
     let of_worst = judged.iter().find(|j| j.finding.grade == worst && worst.is_some());
-    let advice = match judged.iter().map(|j| j.advice.len()).sum::<usize>() {
-        0 if worst <= Some(Grade::Good) => "nothing to change was found".to_string(),
-        0 => "weir has no variable to advise".to_string(),
-        1 => "one variable to consider".to_string(),
-        n => format!("{n} variables to consider"),
-    };
     let text = match (worst, of_worst.and_then(|j| j.finding.statements.first())) {
         (Some(Grade::Good), _) if view.is_loaded() => {
             format!("In order under the load of this time; {advice}.")

@@ -84,7 +84,7 @@ fn evidence_link(evidence: &Evidence, links: &Links) -> String {
 /// What to change, or that nothing needs to.
 pub fn advice(report: &DoctorReport, links: &Links) -> String {
     if report.advice.is_empty() {
-        return paragraph("Nothing: no setting was found whose change would be worth trying.");
+        return paragraph(&report.closing);
     }
     let lead =
         paragraph("weir has left every setting as it was. Each command comes with the one that undoes it.");

@@ -50,11 +50,10 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let premises = Premises::of(&server, home, &watch);
     let watched = observe(watch, &premises, duration, &stop).map_err(|error| lost(error, &server))?;
     let report = db::report(premises.examination(&server, watched, &stop));
-    let text = match args.format {
-        Format::Text => db_doctor(&report),
-        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
-    };
-    output::print(&text)?;
+    match args.format {
+        Format::Text => output::print(&db_doctor(&report))?,
+        Format::Json => output::print_exact(&(serde_json::to_string_pretty(&report)? + "\n"))?,
+    }
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
 }
 

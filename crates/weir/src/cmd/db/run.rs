@@ -14,7 +14,7 @@ use super::watch::{Scope, Trace, watched};
 use super::{script, server, variables};
 use crate::cli::db::workload::RunArgs;
 use crate::failure::{Outcome, Usage};
-use crate::output::{Format, print, render};
+use crate::output::{Format, print_for, render};
 use crate::progress::Progress;
 use crate::session::{Session, save};
 use crate::settings::bench::usage;
@@ -45,7 +45,7 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
         }
     };
     let path = save(&record);
-    print(&render(&record, path.as_deref(), args.format)?)?;
+    print_for(args.format == Format::Text, &render(&record, path.as_deref(), args.format)?)?;
     Ok(end(&record, &stop))
 }
 

@@ -151,7 +151,7 @@ fn list(json: bool) -> anyhow::Result<Outcome> {
             })
         };
         let text = serde_json::to_string_pretty(&all.iter().map(entry).collect::<Vec<_>>())?;
-        output::print(&format!("{text}\n"))?;
+        output::print_exact(&format!("{text}\n"))?;
         return Ok(Outcome::Done);
     }
     if all.is_empty() {

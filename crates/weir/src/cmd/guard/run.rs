@@ -10,14 +10,14 @@ use weir_io::runner::Stop;
 use crate::cli::guard::run::{Args, Format};
 use crate::failure::{Lacking, Outcome};
 use crate::guard;
-use crate::output::print;
+use crate::output::{print, print_exact};
 use crate::settings::guard as settings;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let settings = settings::guard(&args)?;
     if args.print_config {
-        print(&settings::print(&settings))?;
+        print_exact(&settings::print(&settings))?;
         return Ok(Outcome::Done);
     }
     let begun = guard::begin(&settings, command)?;
@@ -32,10 +32,10 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         || rearm.swap(false, Ordering::Relaxed),
     );
     let (state, not_put_back) = course.end();
-    print(&match settings.format {
-        Format::Json => serde_json::to_string(&state)? + "\n",
-        Format::Text => super::status::text(&state),
-    })?;
+    match settings.format {
+        Format::Json => print_exact(&(serde_json::to_string(&state)? + "\n"))?,
+        Format::Text => print(&super::status::text(&state))?,
+    }
     if !not_put_back.is_empty() {
         let what = format!("a limit could not be put back: {}", not_put_back.join("; "));
         let hint = "`weir knobs rollback --all` tries again".to_string();

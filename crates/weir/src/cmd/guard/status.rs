@@ -9,7 +9,7 @@ use weir_report::guard as words;
 use crate::cli::guard::status::Args;
 use crate::failure::Outcome;
 use crate::guard::{self, socket};
-use crate::output::print;
+use crate::output::{print, print_exact};
 
 /// Decisions that are shown.
 const DECISIONS: usize = 5;
@@ -17,7 +17,10 @@ const DECISIONS: usize = 5;
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let state = socket::ask()?;
-    print(&if args.json { serde_json::to_string(&state)? + "\n" } else { text(&state) })?;
+    match args.json {
+        true => print_exact(&(serde_json::to_string(&state)? + "\n"))?,
+        false => print(&text(&state))?,
+    }
     Ok(Outcome::Done)
 }
 

@@ -12,7 +12,7 @@ use weir_report::text::guard_watch::{self, Courses};
 use crate::cli::guard::watch::Args;
 use crate::failure::Outcome;
 use crate::guard::socket;
-use crate::output::print;
+use crate::output::{print, print_exact};
 use crate::signals::stop_on_signals;
 use crate::terminal::Terminal;
 
@@ -28,7 +28,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let told = listen()?;
     let end = args.duration.map(|duration| Instant::now() + Duration::from_nanos(duration.0));
     if args.json {
-        each(&told, &stop, end, |state| print(&(serde_json::to_string(state)? + "\n")))?;
+        each(&told, &stop, end, |state| print_exact(&(serde_json::to_string(state)? + "\n")))?;
     } else if std::io::stdout().is_terminal() {
         on_screen(&told, &stop, end)?;
     } else {

@@ -13,7 +13,7 @@ use weir_report::text;
 use super::{confirm, fail, the_journal};
 use crate::cli::knobs::Apply;
 use crate::failure::{Outcome, Usage};
-use crate::output::print;
+use crate::output::{print, print_exact};
 
 /// Applies, or with `--dry-run` only says what that would do.
 pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
@@ -21,7 +21,7 @@ pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
     let plan = plan(&host, args)?;
     if args.json {
         let document = json!({ "schema": "weir.knobs.plan/1", "plan": plan });
-        print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+        print_exact(&(serde_json::to_string_pretty(&document)? + "\n"))?;
         return Ok(Outcome::Done);
     }
     print(&text::knobs::plan(&plan))?;
@@ -59,7 +59,7 @@ pub fn script(args: &Apply) -> anyhow::Result<Outcome> {
     for note in &plan.notes {
         say!("note: {note}");
     }
-    print(&script::script(&plan))?;
+    print_exact(&script::script(&plan))?;
     Ok(Outcome::Done)
 }
 

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::SIGINT;
+use weir_core::printable;
 use weir_host::knob::{self, Applied, Journal, Until};
 
 use super::fail;
@@ -87,7 +88,7 @@ fn clear() {
 
 /// Replaces the line of the countdown.
 fn write_over(text: &str) {
-    let _ = io::Write::write_all(&mut io::stderr(), format!("\r\x1b[K{text}").as_bytes());
+    let _ = io::Write::write_all(&mut io::stderr(), format!("\r\x1b[K{}", printable::line(text)).as_bytes());
 }
 
 /// Until when this process's change holds; `None` where it is gone.

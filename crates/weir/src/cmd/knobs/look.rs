@@ -8,7 +8,7 @@ use weir_host::{Host, knob};
 use weir_report::{json, text};
 
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::print;
+use crate::output::{print, print_exact};
 
 /// `weir knobs list`.
 pub fn list(path: &Path, all: bool, as_json: bool) -> anyhow::Result<Outcome> {
@@ -16,10 +16,10 @@ pub fn list(path: &Path, all: bool, as_json: bool) -> anyhow::Result<Outcome> {
     let target = if all { None } else { Some(target(&host, path)?) };
     let readings = knob::readings(&host, target.as_ref());
     let file_system = target.as_ref().and_then(|target| target.file_system.as_ref());
-    print(&match as_json {
-        true => json::knobs(&readings, file_system)?,
-        false => text::knobs::list(&readings, file_system),
-    })?;
+    match as_json {
+        true => print_exact(&json::knobs(&readings, file_system)?)?,
+        false => print(&text::knobs::list(&readings, file_system))?,
+    }
     for blind in target.iter().flat_map(|target| &target.blind) {
         say!("note: {blind}");
     }
@@ -53,7 +53,7 @@ pub fn show(typed: &str, as_json: bool) -> anyhow::Result<Outcome> {
         Ok(reading) if as_json => {
             let readings: Vec<Reading> = [reading].into_iter().chain(scheduler).collect();
             let only = &readings[..1];
-            print(&json::knobs(only, None)?)?;
+            print_exact(&json::knobs(only, None)?)?;
         }
         Ok(reading) => {
             let scheduler = scheduler.and_then(|reading| reading.value).map(|value| value.to_string());

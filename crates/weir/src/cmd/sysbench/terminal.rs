@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use weir_core::printable;
 use weir_core::sysbench::Console;
 use weir_io::runner::Stop;
 
@@ -29,7 +30,8 @@ impl Console for Terminal {
             return;
         }
         let mut stdout = io::stdout().lock();
-        if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        if let Err(error) = stdout.write_all(printable::lines(text).as_bytes()).and_then(|()| stdout.flush())
+        {
             self.failure = Some(error);
             self.stop.request(libc::SIGPIPE as u8);
         }
@@ -37,12 +39,12 @@ impl Console for Terminal {
 
     fn err(&mut self, text: &str) {
         // Nothing is left to tell of a failure of stderr.
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(printable::lines(text).as_bytes());
     }
 }
 
 /// Text of a thread, written at once; a reader that went away is noticed where the report is printed.
 pub fn print(text: &str) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout.write_all(printable::lines(text).as_bytes()).and_then(|()| stdout.flush());
 }

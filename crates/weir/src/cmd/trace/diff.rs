@@ -12,7 +12,7 @@ use weir_report::trace as report;
 
 use crate::cli::trace::diff::{Args, Format};
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::print;
+use crate::output::{print, print_exact};
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use crate::trace_input::{self, Filter, Reader};
@@ -34,10 +34,10 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let diff = diff::diff(&a, &b, &options).map_err(refuse)?;
     let names = [args.a.display().to_string(), args.b.display().to_string()];
     let names = [names[0].as_str(), names[1].as_str()];
-    print(&match args.format {
-        Format::Text => report::diff(&diff, names),
-        Format::Json => report::diff_json(&diff, names)?,
-    })?;
+    match args.format {
+        Format::Text => print(&report::diff(&diff, names))?,
+        Format::Json => print_exact(&report::diff_json(&diff, names)?)?,
+    }
     Ok(Outcome::Done)
 }
 

@@ -16,7 +16,7 @@ use weir_trace::fsync::{Options, Session, Storage};
 
 use crate::cli::trace::fsync::Args;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::print;
+use crate::output::{print, print_exact};
 use crate::signals::stop_on_signals;
 
 /// Without a command and without --duration.
@@ -108,7 +108,7 @@ impl Watch<'_> {
             } else {
                 serde_json::to_string_pretty(&object)?
             };
-            return print(&(text + "\n"));
+            return print_exact(&(text + "\n"));
         }
         let title = match (args.interval, kind) {
             (None, _) => String::new(),

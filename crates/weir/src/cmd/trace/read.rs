@@ -14,7 +14,7 @@ use weir_report::trace::{self as report, RowFormat, Rows};
 use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};
 use crate::cmd::report as page;
 use crate::failure::{Outcome, Usage};
-use crate::output::print;
+use crate::output::print_for;
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use crate::trace_input::{self, Analysed, Filter, Reader, Recording};
@@ -59,7 +59,8 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         rows.finish()?;
     }
     if !rows_on_stdout {
-        print(&rendered(&analysed, &args)?)?;
+        let people = args.output.btt || args.output.format == Format::Text;
+        print_for(people, &rendered(&analysed, &args)?)?;
     }
     if let (Some(path), [one]) = (&args.output.html, analysed.as_slice()) {
         page::write(path, &weir_report::html::trace(&one.analysis, &one.name, &one.notes))?;

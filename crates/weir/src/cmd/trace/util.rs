@@ -13,7 +13,7 @@ use weir_report::text::trace_util;
 use crate::cli::trace::util::{Args, Format};
 use crate::devices::named;
 use crate::failure::{Outcome, Usage};
-use crate::output::print;
+use crate::output::{print, print_exact};
 use crate::signals::stop_on_signals;
 use crate::store::Store;
 
@@ -36,10 +36,10 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let load = watched.load.devices.get(&device.name).cloned().unwrap_or_default();
     let utilization =
         saturation::judge(&device, &load, watched.load.elapsed_ns, watched.stages, known.as_ref());
-    print(&match args.format {
-        Format::Text => trace_util::utilization(&utilization),
-        Format::Json => serde_json::to_string_pretty(&utilization)? + "\n",
-    })?;
+    match args.format {
+        Format::Text => print(&trace_util::utilization(&utilization))?,
+        Format::Json => print_exact(&(serde_json::to_string_pretty(&utilization)? + "\n"))?,
+    }
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
 }
 

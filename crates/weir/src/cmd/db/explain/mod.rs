@@ -12,7 +12,7 @@ use weir_core::units::Nanos;
 
 use crate::cli::db::explain::Args;
 use crate::failure::{Outcome, Usage};
-use crate::output::{print, render};
+use crate::output::{Format, print_for, render};
 use crate::progress::StepLine;
 use crate::session::{Ran, Session, save};
 use crate::settings::db::workload::spec;
@@ -63,7 +63,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         ..session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop)
     };
     let path = save(&whole);
-    print(&render(&whole, path.as_deref(), args.format)?)?;
+    print_for(args.format == Format::Text, &render(&whole, path.as_deref(), args.format)?)?;
     if let Some(error) = failed {
         say!("error: {error}");
         return Ok(Outcome::WorkloadFailed);

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use weir_core::printable;
 use weir_core::result::record::JobRecord;
 use weir_core::sysbench::report::{self, Counts};
 use weir_core::sysbench::stream::Stream;
@@ -164,7 +165,7 @@ impl OpSource for Echo {
                 op.file, op.offset, op.len
             );
             // A reader that went away is noticed where the report is printed.
-            let _ = io::stdout().write_all(line.as_bytes());
+            let _ = io::stdout().write_all(printable::lines(&line).as_bytes());
         }
     }
 }

@@ -9,7 +9,7 @@ use weir_report::text::trace_live::{self, About, Screen};
 
 use super::json;
 use super::sampler::{Taken, Whole};
-use crate::output::print;
+use crate::output::{print, print_exact};
 use crate::terminal::Terminal;
 
 /// How often keys, signals and the terminal's size are looked at.
@@ -103,7 +103,7 @@ impl Show {
                 }
                 print(&text)
             }
-            Form::Json => print(&json::interval(&self.about, taken)?),
+            Form::Json => print_exact(&json::interval(&self.about, taken)?),
         }
     }
 
@@ -111,7 +111,7 @@ impl Show {
     pub fn end(self, whole: &Whole) -> anyhow::Result<()> {
         let Show { about, form } = self;
         match form {
-            Form::Json => print(&json::summary(&about, whole)?),
+            Form::Json => print_exact(&json::summary(&about, whole)?),
             Form::Screen(screen) => {
                 let (columns, _) = screen.size;
                 drop(screen);
