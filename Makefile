@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor test test-guest deny build bench bench-flood bench-trace bench-tune bench-guard install uninstall
+.PHONY: help doctor test test-guest test-servers deny build bench bench-flood bench-trace bench-tune bench-guard install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -11,6 +11,7 @@ help:
 	@echo "make doctor            examine the storage under DIR (default: here); report in weir-doctor-report.html"
 	@echo "make test              every check and test there is; those that need root run where root"
 	@echo "make test-guest        weir trace on Debian's 6.1 kernel, in a virtual machine (about 10 minutes)"
+	@echo "make test-servers      every weir db command on MySQL 9.7, MariaDB 11.8, PostgreSQL 18 (root, about 15 minutes)"
 	@echo "make deny              licences, sources and vulnerabilities of the crates, by cargo-deny"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
 	@echo "make bench-flood       a database beside a bulk copy, on a throttled loop device (root)"
@@ -27,6 +28,9 @@ test:
 
 test-guest:
 	@scripts/test-guest
+
+test-servers:
+	@scripts/test-servers
 
 deny:
 	@scripts/deny

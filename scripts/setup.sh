@@ -44,6 +44,10 @@ needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbe
 # shellcheck disable=SC2034
 needs_of_trees=(mmdebstrap:mmdebstrap /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring flock:util-linux)
 
+# shellcheck disable=SC2034
+needs_of_servers=(python3:python3 openssl:openssl mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core my_print_defaults:mariadb-client-core
+  '/usr/lib/postgresql/*/bin/initdb:postgresql')
+
 # A file may be named by a pattern.
 is_here() { case $1 in /*) compgen -G "$1" >/dev/null ;; *) command -v "$1" >/dev/null ;; esac; }
 

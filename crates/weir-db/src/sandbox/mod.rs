@@ -135,6 +135,7 @@ impl Sandbox {
         symlink(self.layout.path(), &link).map_err(SandboxError::io("create", &link))?;
         let seen = Paths::below(&link);
         self.configure(&seen)?;
+        self.run.open(self.quarters.account)?;
         let mut command = self.command(&self.binaries.initialiser)?;
         let defaults = format!("--defaults-file={}", seen.configuration().display());
         let datadir = format!("--datadir={}", seen.data().display());
@@ -200,6 +201,7 @@ impl Sandbox {
         }
         let paths = self.layout.paths();
         self.configure(&paths)?;
+        self.run.open(self.quarters.account)?;
         let mut command = self.command(&self.binaries.server)?;
         let configuration = paths.configuration();
         match self.spec.flavour.dialect() {
@@ -226,7 +228,7 @@ impl Sandbox {
                 return Err(self.failed(format!("{} did not start ({status})", self.spec.flavour)));
             }
             if self.answers() {
-                return Ok(());
+                return self.run.seal(&self.spec.socket_name(), self.quarters.account);
             }
             if stopped() {
                 return Err(SandboxError::Stopped);
@@ -484,7 +486,7 @@ fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &mut Quarters) -> Result<
     if let Some(data) = layout.data() {
         quarters.account = quarters.account.owning(&data);
     }
-    let run = RunFolder::create(quarters.account)?;
+    let run = RunFolder::create()?;
     let marker = Marker {
         flavour: spec.flavour,
         dir: layout.path().to_path_buf(),

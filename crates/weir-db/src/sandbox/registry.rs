@@ -8,10 +8,12 @@
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{AtFlags, FileType};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use weir_fs::{Access, Dir};
@@ -64,12 +66,14 @@ pub struct Listed {
 pub(super) struct RunFolder {
     base: Dir,
     dir: Dir,
+    /// The server's own folder in it, while it starts.
+    sockets: Dir,
     path: PathBuf,
 }
 
 impl RunFolder {
-    /// Makes one, whose sockets are this account's.
-    pub fn create(account: Account) -> Result<RunFolder, SandboxError> {
+    /// Makes one.
+    pub fn create() -> Result<RunFolder, SandboxError> {
         let base_path = base();
         let base = make_base(&base_path).map_err(SandboxError::io("create", &base_path))?;
         let random = weir_fs::unguessable().map_err(SandboxError::io("name a folder in", &base_path))?;
@@ -81,14 +85,41 @@ impl RunFolder {
         }
         // The server passes through it to its own.
         let dir = base.make_dir(&name, 0o755).map_err(SandboxError::io("create", &path))?;
-        let run = RunFolder { base, dir, path };
-        let sockets = run.dir.make_dir(SOCKETS, 0o700);
-        let made = sockets.and_then(|sockets| account.give(rustix::fd::AsFd::as_fd(&sockets)));
-        if let Err(error) = made {
-            run.remove();
-            return Err(SandboxError::io("create", &run.path)(error));
+        match dir.make_dir(SOCKETS, 0o700) {
+            Ok(sockets) => Ok(RunFolder { base, dir, sockets, path }),
+            Err(error) => {
+                let _ = base.remove_dir(&name);
+                Err(SandboxError::io("create", &path)(error))
+            }
         }
-        Ok(run)
+    }
+
+    /// Lets a server make its socket, where none runs.
+    pub fn open(&self, account: Account) -> Result<(), SandboxError> {
+        let sockets = &self.sockets;
+        let open = || sockets.remove_contents().and_then(|()| account.give(sockets.as_fd()));
+        open().map_err(SandboxError::io("hand over", &self.path))
+    }
+
+    /// Closes that folder to the server's account once it listens: from here on the name leads to the socket that lies
+    /// there now, which is the account's own. A link would lead whoever trusts this server to another one.
+    pub fn seal(&self, name: &str, account: Account) -> Result<(), SandboxError> {
+        let path = self.path.join(SOCKETS).join(name);
+        let seal = || {
+            if account.is_other() {
+                self.sockets.chown(0, 0)?;
+            }
+            let found = rustix::fs::statat(&self.sockets, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
+            if is_socket && found.st_uid == account.ids().0 {
+                return Ok(());
+            }
+            Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "something else took the place of the socket",
+            ))
+        };
+        seal().map_err(SandboxError::io("use", &path))
     }
 
     /// The folder.

@@ -163,6 +163,8 @@ fn root_a_servers_account_has_no_right_descriptor_or_variable_of_roots() {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         assert_eq!((fields[3], fields[4]), (pid.to_string().as_str(), "0"), "{server}: session, terminal");
+        let sockets = || fs::read_dir(yard.run_folder()).unwrap().map(|run| run.unwrap().path().join("s"));
+        wait_until("it is in use", || sockets().all(|folder| fs::metadata(folder).unwrap().uid() == 0));
         check_root_owns(&yard.run_folder(), server);
         running.signal("TERM");
         running.finish();
@@ -176,6 +178,8 @@ fn check_root_owns(run: &Path, server: &str) {
         let found = fs::metadata(&path).unwrap();
         assert_eq!((found.uid(), found.mode() & 0o022), (0, 0), "{server}: {}", path.display());
         assert_eq!(fs::metadata(path.join("sandbox.json")).unwrap().uid(), 0, "{server}");
+        // Nor can the account put a link to another server in the place of its own socket, once that is in use.
+        assert_eq!(fs::metadata(path.join("s")).unwrap().uid(), 0, "{server}");
     }
 }
 

@@ -7,6 +7,7 @@
 mod db_experiments;
 mod db_explain;
 mod db_faults;
+mod db_housed;
 mod db_run;
 mod db_sandbox;
 mod db_sandbox_attacks;

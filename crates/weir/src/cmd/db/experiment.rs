@@ -58,7 +58,7 @@ pub fn ground(args: &ExperimentArgs, script: Script, stop: &Stop) -> anyhow::Res
             let mut premises = Premises::enter(&args.connect)?;
             run::admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
             let transactions = Transactions { spec, server: servers::name(&premises.login.servers) };
-            let place = premises.data_dir.clone().unwrap_or_else(|| PathBuf::from("."));
+            let place = premises.data_here().unwrap_or_else(|| PathBuf::from("."));
             Ok(Ground { transactions, place, server: premises.server()?.clone(), sandbox: None })
         }
     }

@@ -48,6 +48,12 @@ impl Premises {
         Ok(Premises { login, connection, exists, data_dir })
     }
 
+    /// The folder of the data where something may be written beside them. Not through another process's root: whoever
+    /// rules there could lead the path anywhere.
+    pub fn data_here(&self) -> Option<PathBuf> {
+        self.data_dir.clone().filter(|dir| !dir.starts_with("/proc"))
+    }
+
     /// The first server.
     pub fn server(&self) -> anyhow::Result<&Server> {
         server::first(&self.login)

@@ -168,7 +168,7 @@ fn of_db(line: &str, args: &CommonArgs) -> anyhow::Result<Measured> {
     admit(&mut premises, &spec, run.workload.tables.sysbench_tables)?;
     let server = servers::name(&premises.login.servers);
     let typed = args.workload.place.dir.clone();
-    let place = typed.or(premises.data_dir).unwrap_or_else(|| PathBuf::from("."));
+    let place = typed.or(premises.data_here()).unwrap_or_else(|| PathBuf::from("."));
     let workload = Workload::Transactions(Box::new(Transactions { spec, server }));
     Ok(Measured { workload, place: place.canonicalize().unwrap_or(place) })
 }
