@@ -2,7 +2,9 @@
 
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use crate::wire::der::{OBJECT_IDENTIFIER, SEQUENCE, element};
+/// Tags of DER (X.690, section 8).
+const SEQUENCE: u8 = 0x30;
+const OBJECT_IDENTIFIER: u8 = 0x06;
 
 /// What follows 1.2.840.113549.1.1 (RFC 8017) and 1.2.840.10045.4 (RFC 5758) in the name of a signature.
 const RSA: [u8; 8] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
@@ -29,6 +31,23 @@ pub fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some(hash(bits))
+}
+
+/// Content of the element that `bytes` begin with, and what follows it; `None` where its tag is another.
+fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (&[first, short], rest) = bytes.split_first_chunk()?;
+    if first != tag {
+        return None;
+    }
+    let (length, rest) = match short {
+        0..=0x7f => (usize::from(short), rest),
+        0x81..=0x84 => {
+            let (digits, rest) = rest.split_at_checked(usize::from(short & 0x7f))?;
+            (digits.iter().fold(0, |length, &digit| length << 8 | usize::from(digit)), rest)
+        }
+        _ => return None,
+    };
+    rest.split_at_checked(length)
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! they lie, by [`Wire::need`] and [`Wire::consume`].
 
 mod clock;
-pub(crate) mod der;
 mod socket;
 mod tls;
 
