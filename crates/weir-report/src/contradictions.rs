@@ -282,7 +282,8 @@ proptest! {
     #[test]
     fn an_examination_that_names_something_to_do_does_not_say_nothing(
         (direct, dsync) in (0.5..2.0f64, prop::option::of(0.5..2.0f64)),
-        flooded in prop::option::of(0.01..1.2f64),
+        flooded in prop::option::of(0.01..3.0f64),
+        many in prop::option::of(1.0..100.0f64),
         usual_us in prop_oneof![50..200u64, 3_000..30_000u64],
         barriers in any::<bool>(),
         (early, fails) in (prop::bool::weighted(0.2), prop::bool::weighted(0.2)),
@@ -300,6 +301,9 @@ proptest! {
         if let Some(factor) = dsync {
             lab.commits(SyncPath::DirectDsync, 1, &at(factor));
         }
+        if let Some(factor) = many {
+            lab.commits(SyncPath::Buffered, 10, &at(factor));
+        }
         if let Some(factor) = flooded {
             lab.phase(PhaseKind::Idle, 10, None, &at(1.0));
             lab.phase(PhaseKind::Flood, 10, None, &at(factor));
@@ -316,6 +320,10 @@ proptest! {
         for text in [flat(&doctor_text::doctor(&report)), words_of(&html::doctor(&report))] {
             let (nothing, something) = says_nothing_and_something(&text);
             prop_assert!(!(nothing && (something || early || fails)), "{text}");
+            // Ten threads cannot commit 15 times as often as one, nor any beside a flood more than before it.
+            let more = many.is_some_and(|factor| factor > 15.5) && text.contains("more connections bring more");
+            let remain = flooded.is_some_and(|factor| factor > 1.3) && text.contains("of the commits remain");
+            prop_assert!(!more && !remain, "{text}");
         }
         let faster = [Some(direct), dsync].into_iter().flatten().fold(0.0, f64::max);
         if faster > 1.3 && !fails {

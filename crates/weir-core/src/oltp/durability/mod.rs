@@ -108,7 +108,9 @@ fn conclude(promise: &Promise, memory: Option<&str>, evidence: Evidence, watched
         }
     };
     let check = match (state, &evidence) {
-        (State::NotSeen, Evidence::TooFew { by, server, .. }) => what_to_check(*by, *server),
+        (State::NotSeen, Evidence::TooFew { by, least, server, .. }) => {
+            what_to_check(*by, asks_for_more(*least, *server))
+        }
         (State::Seen, _) => too_fast(watched).unwrap_or_default(),
         _ => String::new(),
     };
@@ -136,24 +138,32 @@ fn not_seen(each: f64, least: f64, by: Source, server: Option<f64>) -> String {
         Source::Server => format!("the server itself counts {} syncs", figure(each)),
         Source::Device => format!("the device of the data took {} writes and flushes", figure(each)),
     };
-    let also = server.map_or(String::new(), |server| match () {
-        () if 2.0 * server >= least => format!(", though the server counts {}", figure(server)),
-        () => String::new(),
-    });
+    let also = match server {
+        Some(count) if asks_for_more(least, server) => {
+            format!(", though the server counts {}", figure(count))
+        }
+        _ => String::new(),
+    };
     format!(
         "promised by the server's settings, and not seen: a transaction takes {} syncs at least, and {who} for each{also}",
         figure(least)
     )
 }
 
-fn what_to_check(by: Source, server: Option<f64>) -> String {
+/// Whether the server itself counts as many syncs as commits take, which then did not arrive.
+fn asks_for_more(least: f64, server: Option<f64>) -> bool {
+    server.is_some_and(|server| 2.0 * server >= least)
+}
+
+/// The likelier first. `asked`: the server counts syncs that did not arrive.
+fn what_to_check(by: Source, asked: bool) -> String {
     let swallowed = "whether something between the server and the kernel drops its syncs (grep eatmydata \
                      /proc/PID/maps; LD_PRELOAD)";
     let log = "where its log lies (in memory, on a container's volume, on another device), and whether the server takes \
                that for persistent memory and maps it (MariaDB does where /dev/shm lies on the same file system as the \
                data)";
-    match (by, server) {
-        (Source::Kernel, Some(server)) if server > 0.0 => format!("{swallowed}; {log}"),
+    match (by, asked) {
+        (Source::Kernel, true) => format!("{swallowed}; {log}"),
         (Source::Kernel, _) | (Source::Device, _) => format!("{log}; {swallowed}"),
         (Source::Server, _) => log.to_string(),
     }

@@ -94,6 +94,19 @@ fn a_library_that_drops_syncs_is_found_by_two_counts() {
 }
 
 #[test]
+fn a_log_that_nobody_syncs_is_looked_for_first() {
+    let found = check(
+        |_, w, n| (w.syncs, w.counters) = (kernel(0.001 * n), server(0.001 * n)),
+        State::NotSeen,
+        "saw under 0.01 syncs of the server for each",
+    );
+    assert!(
+        found.check.starts_with("where its log lies") && found.sentence.ends_with("for each"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn without_the_kernels_count_nothing_is_proven_by_the_server_alone() {
     check(
         |_, w, n| w.counters = server(n),

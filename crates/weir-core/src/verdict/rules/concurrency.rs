@@ -9,6 +9,8 @@ use crate::verdict::view::{View, mean_time, rate_of, times};
 /// Gains that count as scaling well, and as not at all.
 const SCALES: f64 = 3.0;
 const DOES_NOT: f64 = 1.25;
+/// Threads that do not wait for each other commit as often as one alone, each. Far more is another machine.
+const ANOTHER_MACHINE: f64 = 1.5;
 
 /// Compares the same commits by one thread and by several.
 pub fn judge(view: &View) -> Option<Finding> {
@@ -36,7 +38,11 @@ pub fn judge(view: &View) -> Option<Finding> {
 
 fn meaning(gain: f64, one: &Measurement, many: &Measurement) -> String {
     let wait = format!("mean {} → {}", mean_time(one.latency.mean_ns), mean_time(many.latency.mean_ns));
-    if gain >= SCALES {
+    if gain > ANOTHER_MACHINE * f64::from(many.threads) {
+        format!(
+            "more than they can, so the machine was not the same in between, and nothing follows ({wait})"
+        )
+    } else if gain >= SCALES {
         format!("commits proceed side by side, so more connections bring more ({wait})")
     } else if gain < DOES_NOT {
         format!("they queue one behind the other ({wait}); only the database's group commit can bring more")

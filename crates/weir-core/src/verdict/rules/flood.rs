@@ -11,19 +11,26 @@ use crate::verdict::view::{View, limit, percent, threads, time, times};
 /// nearly still.
 const GOOD_SHARE: f64 = 0.5;
 const FAIR_SHARE: f64 = 0.2;
+/// No bulk writer makes commits so much faster: the machine was another while one of the two was measured.
+const ANOTHER_MACHINE: f64 = 1.25;
 
 /// Grades by the worst share kept, at any number of threads.
 pub fn judge(view: &View) -> Option<Finding> {
     let story = view.flood?;
     let worst = story.effects.iter().min_by(|a, b| kept(&a.flood, a).total_cmp(&kept(&b.flood, b)))?;
     let share = kept(&worst.flood, worst);
-    let grade = if !story.provoked && share >= GOOD_SHARE { Grade::Unknown } else { grade_of(worst) };
+    let changed = share > ANOTHER_MACHINE;
+    let unclear = changed || !story.provoked && share >= GOOD_SHARE;
+    let grade = if unclear { Grade::Unknown } else { grade_of(worst) };
     let mut statements: Vec<Statement> = story.effects.iter().map(collapse).collect();
     statements.push(reason(grade, worst));
     statements.extend(pressure(view, story));
     let chosen = chosen_limit(story);
     statements.extend(story.effects.iter().filter_map(|effect| rescue(effect, chosen?)));
     let summary = match grade {
+        Grade::Unknown if changed => {
+            "commits beside a bulk writer were faster than before it, so that nothing follows".to_string()
+        }
         Grade::Unknown => "no collapse could be provoked by a bulk writer".to_string(),
         _ => format!("a bulk writer leaves {} of {} commits", percent(share), owner(worst.threads)),
     };
@@ -45,6 +52,9 @@ fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
     let share = percent(kept(&worst.flood, worst));
     let p99 = worst.flood.p99_ns.map_or("too few for a p99".to_string(), |p99| format!("p99 {}", time(p99)));
     let text = match grade {
+        Grade::Unknown if kept(&worst.flood, worst) > ANOTHER_MACHINE => {
+            "Not graded: the machine was not the same before the bulk writer and beside it.".to_string()
+        }
         Grade::Unknown => format!("Not graded: {share} remain, but the bulk writer hardly pressed."),
         _ => format!(
             "{share} of the commits remain, {p99} (good: half of them, or p99 within 5 ms; fair: a fifth, or 20 ms)."
