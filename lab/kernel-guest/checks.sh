@@ -85,16 +85,23 @@ mounted() {
   sync
 }
 
+# synced FS HOW : what weir says of syncs on it.
+synced() {
+  run "fsync-$1-$2" weir trace fsync --json -- \
+    sh -c "exec oplog commit /mnt/data 30 4096 4194304 $2 >/out/fsync-$1-$2.ops"
+}
+
 scenario_check_fsync() { # weir trace fsync on ext4, xfs and btrfs: every sync, all of its time
-  for fs in ext4 xfs btrfs; do
-    mounted $fs /dev/vda
-    for how in fsync fdatasync dsync; do
-      run fsync-$fs-$how weir trace fsync --json -- \
-        sh -c "exec oplog commit /mnt/data 30 4096 4194304 $how >/out/fsync-$fs-$how.ops"
-    done
-    run fsync-$fs-text weir trace fsync -- oplog commit /mnt/data 10 4096 4194304 fsync
-    umount /mnt
-  done
+  mounted ext4 /dev/vda
+  for how in fsync fdatasync dsync; do synced ext4 $how; done
+  run fsync-ext4-text weir trace fsync -- oplog commit /mnt/data 10 4096 4194304 fsync
+  umount /mnt
+  mounted xfs /dev/vda
+  synced xfs fdatasync
+  umount /mnt
+  mounted btrfs /dev/vda
+  synced btrfs fsync
+  umount /mnt
 }
 
 scenario_check_flood() { # who causes the wait: commits beside a flood, on a disk throttled by the host
@@ -123,7 +130,7 @@ settings() { cat /proc/sys/vm/dirty_* /sys/block/vda/queue/nr_requests /sys/bloc
 
 scenario_check_knobs() { # a change taken back, and one that nobody confirms
   settings knobs-before
-  run knobs-apply weir knobs apply vm.dirty_bytes=15MB vm.dirty_background_bytes=7MB vda/nr_requests=32 --json
+  run knobs-apply weir knobs apply vm.dirty_bytes=15MB vm.dirty_background_bytes=7MB vda/nr_requests=32
   settings knobs-applied
   run knobs-rollback weir knobs rollback --all
   settings knobs-rolled

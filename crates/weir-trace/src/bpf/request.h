@@ -5,7 +5,7 @@
 
 #include "hook.h"
 
-/* Operations whose numbers are the same from 5.15 on (linux/blk_types.h). From 32 on they are passthrough. */
+/* Operations whose numbers are the same from 5.10 to 7.2 (linux/blk_types.h). From 32 on they are passthrough. */
 enum { OP_READ = 0, OP_WRITE = 1, OP_FLUSH = 2, OP_DISCARD = 3, OP_SECURE_ERASE = 5, OP_PASSTHROUGH = 32 };
 #define OP_MASK 0xff
 

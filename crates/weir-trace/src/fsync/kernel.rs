@@ -40,14 +40,18 @@ pub(crate) fn calls() -> HashMap<u64, u8> {
     known.map(|(number, call)| (number as u64, call)).into()
 }
 
+const PAUSES: &str = "which writers are made to pause";
+const DIRTIERS: &str = "who wrote the pages of files that nobody has open any more";
+const RINGS: &str = "how many syncs came through io_uring";
+
 /// Programs that the trace can do without, and what it does not know then.
 const OPTIONAL: [(&[&str], &str); 7] = [
-    (&["on_pause_12", "on_pause_8"], "which writers are made to pause"),
-    (&["on_dirty_folio", "on_dirty_page"], "who wrote the pages of files that nobody has open any more"),
+    (&["on_pause_12", "on_pause_8"], PAUSES),
+    (&["on_dirty_folio", "on_dirty_page"], DIRTIERS),
     (&["on_queue"], "which I/O a sync sent itself, and who sends reads and direct writes"),
     (&["on_issue"], "when requests went to the driver, on devices that keep no times"),
     (&["on_complete"], "what the block layer and the devices did, and whose I/O was in the way"),
-    (&["on_ring_work_2", "on_ring_work_5", "on_ring_work_7"], "how many syncs came through io_uring"),
+    (&["on_ring_work_2", "on_ring_work_5", "on_ring_work_7"], RINGS),
     (&["enter_msync", "exit_msync"], "syncs of mapped memory (msync)"),
 ];
 
@@ -71,7 +75,7 @@ impl Fitted {
         let mut refused = None;
         for &brackets in ways {
             match takes(brackets, &[]) {
-                Ok(()) => return Ok(Fitted { brackets, unknown: Vec::new() }),
+                Ok(()) => return Ok(Fitted { brackets, unknown: formless() }),
                 Err(why) => refused = Some(why),
             }
         }
@@ -83,8 +87,8 @@ impl Fitted {
             return Err(refused.unwrap_or(Error::Unsupported { lacking: PROGRAM.to_string() }));
         };
         let reason = |what| takes(brackets, &names(what)).err().map(|why| (what, why.to_string()));
-        let unknown = OPTIONAL.iter().filter_map(|(_, what)| reason(what)).collect();
-        Ok(Fitted { brackets, unknown })
+        let refused = OPTIONAL.iter().filter_map(|(_, what)| reason(what));
+        Ok(Fitted { brackets, unknown: refused.chain(formless()).collect() })
     }
 
     /// Loads them.
@@ -98,6 +102,28 @@ impl Fitted {
         let without: Vec<_> = without.flat_map(|(programs, _)| programs.iter().copied()).collect();
         load(object, options, self.brackets, &without)
     }
+}
+
+/// What is not known because a tracepoint has a form here that no program is for.
+fn formless() -> Vec<(&'static str, String)> {
+    let Ok(btf) = Btf::from_vmlinux() else { return Vec::new() };
+    let count = |tracepoint| arguments(&btf, tracepoint);
+    let has_dirtiers =
+        ["writeback_dirty_folio", "writeback_dirty_page"].iter().any(|name| count(name).is_some());
+    let known = [
+        (PAUSES, "balance_dirty_pages", matches!(count("balance_dirty_pages"), Some(8 | 12))),
+        (DIRTIERS, "writeback_dirty_folio", has_dirtiers),
+        // A kernel without io_uring has no such syncs.
+        (
+            RINGS,
+            "io_uring_queue_async_work",
+            !matches!(count("io_uring_queue_async_work"), Some(n) if ![2, 5, 7].contains(&n)),
+        ),
+    ];
+    let unknown = known.into_iter().filter(|(.., is_known)| !is_known);
+    unknown
+        .map(|(what, tracepoint, _)| (what, format!("the tracepoint {tracepoint} has no form known here")))
+        .collect()
 }
 
 /// Opens, fits and loads all programs but those in `without`; nothing is attached yet.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use weir_core::trace::decode::{Batch, Decoder};
@@ -26,9 +26,10 @@ const ROUND_BYTES_MAX: usize = 4 << 20;
 
 /// The tracer, ours.
 pub struct Ftrace {
-    // Dropped in this order: pipes are closed before settings go back, and the mount goes last.
+    // Dropped in this order: pipes are closed before settings go back, devices stay open until then, and the mount goes last.
     pipes: Vec<File>,
     journal: Journal,
+    _devices: Vec<File>,
     disks: Vec<String>,
     /// By CPU: each one's stream is read by itself, and tells a thread's name before its first record.
     named: Vec<HashSet<u32>>,
@@ -48,6 +49,7 @@ impl Ftrace {
         let mut ftrace = Ftrace {
             pipes: Vec::new(),
             journal,
+            _devices: disks.iter().filter_map(|disk| kept_open(disk)).collect(),
             disks: disks.to_vec(),
             named: vec![HashSet::new(); cpus],
             buffer: vec![0; 64 << 10],
@@ -235,6 +237,19 @@ fn lost(bytes: &[u8]) -> (usize, u64) {
     let line = String::from_utf8_lossy(&bytes[..length]);
     let number = line.split_once("[LOST ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
     (length, number.unwrap_or(1))
+}
+
+/// Old kernels (5.10) know of a device's tracer only while somebody has the device open: then it is, without an effect on it.
+fn kept_open(disk: &str) -> Option<File> {
+    let read = fs::read(settings_of(disk).join("enable"));
+    if read.err()?.raw_os_error() != Some(libc::ENXIO) {
+        return None;
+    }
+    let node = Path::new("/dev").join(disk.replace('!', "/"));
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(node).ok()?;
+    let number = file.metadata().ok()?.rdev();
+    let said = fs::read_to_string(Path::new("/sys/block").join(disk).join("dev")).ok()?;
+    (said.trim() == format!("{}:{}", libc::major(number), libc::minor(number))).then_some(file)
 }
 
 /// Appends blktrace's record of a thread's name, which the tracer's stream does not have. A thread that has ended is

@@ -159,9 +159,10 @@ fn root_the_doctor_says_that_stages_are_not_seen() {
     }
     // It leaves a GiB free.
     let (weir, device) = (Weir::new(), LoopDevice::create(&["fs=ext4", "size=1500M"]));
-    let arguments = ["doctor", "--duration", "20s", "--no-flood", "--no-knobs", "--size", "16M", "."];
+    let arguments =
+        ["doctor", "--duration", "20s", "--no-flood", "--no-knobs", "--size", "16M", "--json", "."];
     let ended = run(&weir, &device.mount(), "all", &arguments);
     assert_eq!(ended.code, 0, "{ended:?}");
-    let all = ended.stdout.clone() + &ended.stderr;
-    assert!(all.contains("cannot load stages"), "{all}");
+    let says = "Stages of the I/O were not seen (cannot load stages";
+    assert!(ended.stdout.contains(says), "{}", ended.stdout);
 }
