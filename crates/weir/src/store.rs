@@ -15,6 +15,8 @@ use jiff::Timestamp;
 use weir_core::control::{History, history};
 use weir_core::result::Record;
 use weir_core::result::record::SCHEMA;
+use weir_core::stats::claims;
+use weir_core::units::Bytes;
 use weir_fs::Dir;
 
 use crate::failure::{Lacking, Usage};
@@ -25,6 +27,9 @@ pub const SECONDS: &str = "seconds";
 const MODE: u32 = 0o644;
 /// The longest record that is read: what a guard keeps is ten times shorter.
 const LONGEST_BYTES: u64 = 512 << 20;
+
+/// Memory for the histograms of a record, beyond which it is none that weir wrote.
+const HISTOGRAMS_MAX_BYTES: u64 = 4 << 30;
 
 /// A folder of records. Root may keep its records in a folder of a user's, so all is done from the open folder.
 pub struct Store {
@@ -193,6 +198,10 @@ impl Store {
         if version.schema != SCHEMA {
             return Err(format!("its schema is {}, this weir reads {SCHEMA}", version.schema));
         }
+        let claims = claims::histogram_bytes(text).map_err(|error| format!("damaged: {error}"))?;
+        if claims > HISTOGRAMS_MAX_BYTES {
+            return Err(format!("damaged: its histograms would take {}", Bytes(claims)));
+        }
         let mut record: Record = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
         if record.kind == history::KIND
             && let Ok(additions) = self.read(&path.with_extension(SECONDS))
@@ -334,6 +343,19 @@ mod tests {
             }
         }
         assert_eq!(store.resolve("/x/y.json").unwrap(), PathBuf::from("/x/y.json"));
+    }
+
+    #[test]
+    fn a_record_that_would_fill_the_memory_is_refused() {
+        let (_dir, store) = store_with(&[]);
+        let wide =
+            r#"{"precision_bits":10,"count":2,"sum_ns":1,"min_ns":0,"max_ns":9,"buckets":[[0,1],[56000,1]]}"#;
+        let mut whole = serde_json::to_value(record("1-aaaa")).unwrap();
+        whole["extra"] = serde_json::Value::Array(vec![serde_json::from_str(wide).unwrap(); 20_000]);
+        let path = store.path_of("1-aaaa");
+        fs::write(&path, serde_json::to_vec(&whole).unwrap()).unwrap();
+        let why = store.load(&path).unwrap_err().to_string();
+        assert!(why.contains("its histograms would take"), "{why}");
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub fn unpaired(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
         let ((of_a, df_a), (of_b, df_b)) = (part(a), part(b));
         let whole = (of_a + of_b).max(f64::MIN_POSITIVE);
         let freedom = whole.powi(2) / (of_a.powi(2) / df_a + of_b.powi(2) / df_b).max(f64::MIN_POSITIVE);
-        return Some(Estimate::normal(point, (of_a + of_b).sqrt(), freedom.clamp(1.0, df_a + df_b)));
+        return Some(Estimate::normal(point, (of_a + of_b).sqrt(), freedom.min(df_a + df_b).max(1.0)));
     }
     let mut random = Random::new(seed);
     let draws = (0..RESAMPLES).map(|_| drawn_mean(b, &mut random) - drawn_mean(a, &mut random)).collect();

@@ -57,7 +57,7 @@ fn clipped(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (low, high) = (sorted[REGIME_MIN - 1], sorted[sorted.len() - REGIME_MIN]);
-    let clipped = values.iter().map(|v| v.clamp(low, high));
+    let clipped = values.iter().map(|v| v.max(low).min(high));
     let mean = clipped.clone().sum::<f64>() / values.len() as f64;
     clipped.map(|v| v - mean).collect()
 }

@@ -275,7 +275,7 @@ impl Distribution {
                 value_ns = next_ns;
                 passed += n;
             }
-            *slot = value_ns.clamp(self.min_ns, self.max_ns);
+            *slot = value_ns.max(self.min_ns).min(self.max_ns);
         }
         found
     }

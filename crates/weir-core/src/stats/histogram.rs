@@ -345,6 +345,40 @@ mod tests {
         assert_eq!((histogram.count(), histogram.quantile(0.5)), (u64::MAX, Some(5)));
     }
 
+    proptest::proptest! {
+        /// Whatever figures a stored histogram has, it is refused, or answers every question.
+        #[test]
+        fn any_figures_are_refused_or_answer(
+            bits in 0_u32..40,
+            (least, most) in (proptest::prelude::any::<u64>(), proptest::prelude::any::<u64>()),
+            sum in proptest::prelude::any::<u64>(),
+            buckets in proptest::collection::vec((proptest::prelude::any::<u32>(), proptest::prelude::any::<u64>()), 0..6),
+        ) {
+            let stored = Sparse {
+                precision_bits: if bits < 36 { PRECISION_BITS } else { bits },
+                count: sum,
+                sum_ns: u128::from(sum) << (bits % 64),
+                min_ns: least,
+                max_ns: most,
+                buckets: buckets.iter().map(|(bucket, n)| (bucket % 60_000, n >> (bits % 64))).collect(),
+            };
+            let text = serde_json::to_string(&stored).unwrap();
+            let most_bytes = crate::stats::claims::histogram_bytes(text.as_bytes()).unwrap();
+            let Ok(mut histogram) = serde_json::from_str::<Histogram>(&text) else { return Ok(()) };
+            let takes = histogram.counts.len() as u64 * 8;
+            assert!(takes <= most_bytes.max(8 << PRECISION_BITS) || stored.precision_bits != PRECISION_BITS, "{text}");
+            histogram.merge(&histogram.clone());
+            let (low, high) = (histogram.min(), histogram.max());
+            for q in [0.0, 0.5, 0.999, 1.0] {
+                let value = histogram.quantile(q);
+                assert!(value.is_none() || (low <= value && value <= high), "{text}: {value:?}");
+            }
+            histogram.count_above(least);
+            histogram.coarse(3);
+            histogram.mean();
+        }
+    }
+
     #[test]
     fn merge_equals_recording_together() {
         let (mut a, mut b, mut both) = (Histogram::new(), Histogram::new(), Histogram::new());

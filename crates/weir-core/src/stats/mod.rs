@@ -8,6 +8,7 @@ pub mod bca;
 pub mod bootstrap;
 pub mod buckets;
 pub mod change;
+pub mod claims;
 pub mod counters;
 pub mod distribution;
 pub mod histogram;
