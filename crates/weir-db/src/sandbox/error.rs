@@ -169,6 +169,12 @@ impl SandboxError {
             SandboxError::SocketPath(_) => "set WEIR_RUN to a shorter folder, or leave it out".to_string(),
             SandboxError::NoAccount { .. } => "start weir as a plain user".to_string(),
             SandboxError::Server { lines, .. } => return hint_of_log(&lines.join("\n")),
+            // Said by weir itself: others can change it.
+            SandboxError::Io { source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied && source.raw_os_error().is_none() =>
+            {
+                "name a folder that does not exist, or one that only root and you can write to".to_string()
+            }
             SandboxError::Io { source, .. } => return hint_of_io(source),
             _ => return None,
         })
