@@ -166,7 +166,7 @@ fn place(text: &str) -> OffCpu {
 }
 
 /// System calls that every architecture has, by what they wait for.
-const CALLS: [(OffCpu, &[i64]); 6] = [
+const CALLS: [(OffCpu, &[i64]); 7] = [
     (
         OffCpu::Socket,
         &[
@@ -203,6 +203,7 @@ const CALLS: [(OffCpu, &[i64]); 6] = [
     ),
     (OffCpu::Asynchronous, &[libc::SYS_io_getevents, libc::SYS_io_uring_enter, libc::SYS_io_submit]),
     (OffCpu::Futex, &[libc::SYS_futex, libc::SYS_semtimedop]),
+    (OffCpu::Nap, &[libc::SYS_clock_nanosleep, libc::SYS_nanosleep]),
 ];
 
 #[cfg(test)]
@@ -251,6 +252,7 @@ mod tests {
             (format!("{} 0x1", libc::SYS_fdatasync), OffCpu::Sync),
             (format!("{} 0x1", libc::SYS_recvfrom), OffCpu::Socket),
             ("-1 0x7f 0x7f".to_string(), OffCpu::Read),
+            (format!("{} 0x1", libc::SYS_clock_nanosleep), OffCpu::Nap),
             (format!("{} 0x1", libc::SYS_getpid), OffCpu::Elsewhere),
         ] {
             machine.set("/proc/50/syscall", &text);

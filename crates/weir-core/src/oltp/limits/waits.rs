@@ -42,6 +42,8 @@ pub enum OffCpu {
     Asynchronous,
     /// futex, semop: another thread.
     Futex,
+    /// nanosleep: some time, to look again then.
+    Nap,
     /// Anything else.
     Elsewhere,
 }
@@ -94,6 +96,9 @@ impl Wait {
             _ if is_commit_state(state) => Wait::Commit,
             Some(OffCpu::Read) => Wait::Read,
             Some(OffCpu::Write | OffCpu::Sync | OffCpu::Asynchronous) => Wait::WriteBack,
+            // MySQL's statements nap where InnoDB has no room: in its log (log_free_check), or for a page
+            // (buf_LRU_get_free_block).
+            Some(OffCpu::Nap) => Wait::WriteBack,
             Some(OffCpu::Futex) => Wait::Latch,
             Some(OffCpu::Elsewhere) => Wait::Other,
             // Without a look at the thread a statement that is under way is taken to work.
@@ -164,6 +169,8 @@ mod tests {
             ("Execute", "Statistics", false, Some(OffCpu::Read), Wait::Read),
             ("Execute", "Updating", false, Some(OffCpu::Write), Wait::WriteBack),
             ("Execute", "Updating", false, Some(OffCpu::Futex), Wait::Latch),
+            ("Execute", "updating", false, Some(OffCpu::Nap), Wait::WriteBack),
+            ("Sleep", "", false, Some(OffCpu::Nap), Wait::Client),
             ("Execute", "Sending data", false, None, Wait::Cpu),
             // The list was read a moment before the thread was looked at.
             ("Execute", "Sending data", false, Some(OffCpu::Socket), Wait::Client),
