@@ -125,8 +125,13 @@ scenario_check_doctor() { # weir doctor --quick, with size=3G: it leaves a GiB f
   umount /mnt
 }
 
-# settings FILE : the dirty limits and the disk's queue, to compare.
-settings() { cat /proc/sys/vm/dirty_* /sys/block/vda/queue/nr_requests /sys/block/vda/queue/scheduler >"/out/$1.settings"; }
+# settings NAME : the dirty limits, the disk's share of them where the kernel has one, and its queue, to compare.
+settings() {
+  for file in /proc/sys/vm/dirty_* /sys/block/vda/bdi/strict_limit /sys/block/vda/bdi/max_ratio_fine \
+    /sys/block/vda/queue/nr_requests /sys/block/vda/queue/scheduler; do
+    [ ! -e "$file" ] || cat "$file"
+  done >"/out/$1.settings"
+}
 
 scenario_check_knobs() { # a change taken back, and one that nobody confirms
   settings knobs-before
@@ -151,7 +156,9 @@ until_true() {
   done
 }
 
-is_holding() { weir guard status --json | grep -q '"mood": *"holding"'; }
+is_holding() {
+  weir guard status --json >/tmp/state && grep -q '"mood": *"holding"' /tmp/state && grep -q '"bulk_active": *true' /tmp/state
+}
 is_put_back() { settings guard-back && cmp /out/guard-before.settings /out/guard-back.settings; }
 
 scenario_check_guard() { # a guarded flood, with disk=throttling…: it sees syncs, turns a limit, and leads it back when killed

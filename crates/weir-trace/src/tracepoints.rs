@@ -29,3 +29,25 @@ fn prototype<'b>(btf: &'b Btf<'_>, tracepoint: &str) -> Option<FuncProto<'b>> {
     let prototype = Ptr::try_from(pointer).ok()?.referenced_type().type_id();
     btf.type_by_id(prototype)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_running_kernel_s_forms_are_read() {
+        let Ok(btf) = Btf::from_vmlinux() else {
+            eprintln!("not run: this kernel has no /sys/kernel/btf/vmlinux");
+            return;
+        };
+        // A queue has stood before the bio in every kernel, and before that there is the program's context.
+        assert_eq!(
+            (arguments(&btf, "block_bio_complete"), place_of(&btf, "block_bio_complete", "bio")),
+            (Some(2), Some(1))
+        );
+        assert_eq!(place_of(&btf, "block_rq_complete", "request"), Some(0));
+        assert_eq!(place_of(&btf, "block_rq_complete", "bio"), None);
+        assert_eq!(arguments(&btf, "no_such_tracepoint"), None);
+        assert_eq!(place_of(&btf, "no_such_tracepoint", "bio"), None);
+    }
+}

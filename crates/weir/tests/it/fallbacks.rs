@@ -8,26 +8,37 @@ use serde_json::Value;
 use crate::lab::{LoopDevice, root_or_say};
 use crate::weir::{Ended, Weir, ended};
 
-/// Programs to refuse, by the names that weir-trace's loader gives them.
-fn run(weir: &Weir, folder: &Path, refused: &str, arguments: &[&str]) -> Ended {
-    let mut command: Command = weir.command(folder, arguments);
-    command.env("WEIR_REFUSE_PROGRAMS", refused);
-    command.env("WEIR_JOURNAL", folder.join("journal")).env("WEIR_RUN", folder.join("run"));
-    ended(command)
+/// A device with a file system, and a weir whose programs the kernel refuses as a test wants it.
+struct Bench {
+    weir: Weir,
+    device: LoopDevice,
 }
 
-/// A device, a weir, and whether this machine can tell anything.
-fn lab(test: &str) -> Option<(Weir, LoopDevice, String)> {
-    if !root_or_say(test, &["mkfs.ext4", "dd"]) {
-        return None;
+impl Bench {
+    /// `None` where the test may not run, which is said.
+    fn new(test: &str, size: &str) -> Option<Bench> {
+        if !root_or_say(test, &["mkfs.ext4", "dd"]) {
+            return None;
+        }
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            eprintln!("not run: {test} lacks /sys/kernel/btf/vmlinux");
+            return None;
+        }
+        Some(Bench { weir: Weir::new(), device: LoopDevice::create(&["fs=ext4", size]) })
     }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        eprintln!("not run: {test} lacks /sys/kernel/btf/vmlinux");
-        return None;
+
+    fn node(&self) -> String {
+        self.device.device().to_string_lossy().into_owned()
     }
-    let device = LoopDevice::create(&["fs=ext4", "size=64M"]);
-    let node = device.device().to_string_lossy().into_owned();
-    Some((Weir::new(), device, node))
+
+    /// Programs are refused by the names that weir-trace's loader gives them.
+    fn run(&self, refused: &str, arguments: &[&str]) -> Ended {
+        let folder = self.device.mount();
+        let mut command: Command = self.weir.command(&folder, arguments);
+        command.env("WEIR_REFUSE_PROGRAMS", refused);
+        command.env("WEIR_JOURNAL", folder.join("journal")).env("WEIR_RUN", folder.join("run"));
+        ended(command)
+    }
 }
 
 fn last(ended: &Ended) -> Value {
@@ -37,7 +48,8 @@ fn last(ended: &Ended) -> Value {
 
 #[test]
 fn root_a_live_view_goes_down_the_ladder() {
-    let Some((weir, device, node)) = lab("root_a_live_view_goes_down_the_ladder") else { return };
+    let Some(bench) = Bench::new("root_a_live_view_goes_down_the_ladder", "size=64M") else { return };
+    let node = bench.node();
     let base = ["trace", "live", "-d", &node, "--duration", "0.5s", "--interval", "0.2s", "--json"];
     for (refused, more, source, says) in [
         ("", &[][..], "bpf", "source bpf"),
@@ -54,22 +66,23 @@ fn root_a_live_view_goes_down_the_ladder() {
         ("pieces,pieces_raw", &["--detail"], "tracefs", "no programs in the kernel: cannot load pieces"),
         ("all", &["--slow", "1s"], "tracefs", "no programs in the kernel: cannot load stages"),
     ] {
-        let ended = run(&weir, &device.mount(), refused, &[&base[..], more].concat());
+        let ended = bench.run(refused, &[&base[..], more].concat());
         assert_eq!(last(&ended)["source"], source, "{refused}: {ended:?}");
         assert!(ended.stderr.contains(says), "{refused}: {}", ended.stderr);
     }
-    let asked_for = run(&weir, &device.mount(), "all", &[&base[..], &["--source", "bpf"]].concat());
+    let asked_for = bench.run("all", &[&base[..], &["--source", "bpf"]].concat());
     assert_eq!(asked_for.code, 3, "{asked_for:?}");
     assert!(asked_for.stderr.contains("cannot be used here: cannot load stages"), "{asked_for:?}");
 }
 
 #[test]
 fn root_a_recording_takes_the_kernel_s_tracer() {
-    let Some((weir, device, node)) = lab("root_a_recording_takes_the_kernel_s_tracer") else { return };
+    let Some(bench) = Bench::new("root_a_recording_takes_the_kernel_s_tracer", "size=64M") else { return };
+    let node = bench.node();
     for refused in ["record", "record:on_complete", "record:on_queue", "all"] {
-        let out = device.mount().join("recording").to_string_lossy().into_owned();
+        let out = bench.device.mount().join("recording").to_string_lossy().into_owned();
         let arguments = ["trace", "record", "-d", &node, "--out", &out, "--", "true"];
-        let ended = run(&weir, &device.mount(), refused, &arguments);
+        let ended = bench.run(refused, &arguments);
         assert_eq!(ended.code, 0, "{refused}: {ended:?}");
         assert!(
             ended.stderr.contains("not used: bpf: cannot load the recorder"),
@@ -84,7 +97,9 @@ fn root_a_recording_takes_the_kernel_s_tracer() {
 
 #[test]
 fn root_syncs_are_traced_by_what_the_kernel_takes() {
-    let Some((weir, device, _)) = lab("root_syncs_are_traced_by_what_the_kernel_takes") else { return };
+    let Some(bench) = Bench::new("root_syncs_are_traced_by_what_the_kernel_takes", "size=64M") else {
+        return;
+    };
     let syncs = "dd if=/dev/zero of=data bs=4k count=20 oflag=dsync status=none";
     let arguments = ["trace", "fsync", "--json", "--", "sh", "-c", syncs];
     let names = |report: &Value| {
@@ -112,7 +127,7 @@ fn root_syncs_are_traced_by_what_the_kernel_takes() {
             Some("how many syncs came through io_uring"),
         ),
     ] {
-        let ended = run(&weir, &device.mount(), refused, &arguments);
+        let ended = bench.run(refused, &arguments);
         assert_eq!(ended.code, 0, "{refused}: {ended:?}");
         let report: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(report["all"]["syncs"], 20, "{refused}: {report}");
@@ -126,7 +141,7 @@ fn root_syncs_are_traced_by_what_the_kernel_takes() {
         }
     }
     for refused in ["fsync:on_switch", "all"] {
-        let ended = run(&weir, &device.mount(), refused, &arguments);
+        let ended = bench.run(refused, &arguments);
         assert_eq!(ended.code, 3, "{refused}: {ended:?}");
         let says =
             ["cannot load the programs of the fsync trace", "weir trace live shows what the devices do"];
@@ -136,14 +151,14 @@ fn root_syncs_are_traced_by_what_the_kernel_takes() {
 
 #[test]
 fn root_a_guard_without_programs_has_a_canary() {
-    let Some((weir, device, _)) = lab("root_a_guard_without_programs_has_a_canary") else { return };
-    let mount = device.mount().to_string_lossy().into_owned();
+    let Some(bench) = Bench::new("root_a_guard_without_programs_has_a_canary", "size=64M") else { return };
+    let mount = bench.device.mount().to_string_lossy().into_owned();
     let arguments = ["guard", "run", &mount, "--shadow", "--no-history", "--duration", "2s"];
     let lost = "syncs are not seen at the system call";
     for (refused, has_lost) in
         [("", false), ("function", false), ("syncs", false), ("syncs,syncs_raw", true), ("all", true)]
     {
-        let ended = run(&weir, &device.mount(), refused, &arguments);
+        let ended = bench.run(refused, &arguments);
         assert_eq!(ended.code, 0, "{refused}: {ended:?}");
         assert_eq!(ended.stderr.contains(lost), has_lost, "{refused}: {}", ended.stderr);
         let why = "(cannot load the programs that time syncs";
@@ -153,15 +168,13 @@ fn root_a_guard_without_programs_has_a_canary() {
 
 #[test]
 fn root_the_doctor_says_that_stages_are_not_seen() {
-    let test = "root_the_doctor_says_that_stages_are_not_seen";
-    if !root_or_say(test, &["mkfs.ext4"]) {
-        return;
-    }
     // It leaves a GiB free.
-    let (weir, device) = (Weir::new(), LoopDevice::create(&["fs=ext4", "size=1500M"]));
+    let Some(bench) = Bench::new("root_the_doctor_says_that_stages_are_not_seen", "size=1500M") else {
+        return;
+    };
     let arguments =
         ["doctor", "--duration", "20s", "--no-flood", "--no-knobs", "--size", "16M", "--json", "."];
-    let ended = run(&weir, &device.mount(), "all", &arguments);
+    let ended = bench.run("all", &arguments);
     assert_eq!(ended.code, 0, "{ended:?}");
     let says = "Stages of the I/O were not seen (cannot load stages";
     assert!(ended.stdout.contains(says), "{}", ended.stdout);
