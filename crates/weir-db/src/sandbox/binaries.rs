@@ -159,7 +159,12 @@ fn version(quarters: &Quarters, flavour: Flavour, server: &Path) -> Result<Strin
         command.arg("--no-defaults");
     }
     let output = command.arg("--version").stderr(Stdio::null()).output();
-    let output = output.map_err(|error| error.to_string())?;
+    let output = output.map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied if !quarters.tree.is_machine() => {
+            format!("it cannot be tried: {error}; a tree takes mounts of its own, which a container may forbid root, and a kernel plain users")
+        }
+        _ => error.to_string(),
+    })?;
     let text = String::from_utf8_lossy(&output.stdout);
     match text.lines().next() {
         Some(line) if output.status.success() => Ok(line.trim().to_string()),

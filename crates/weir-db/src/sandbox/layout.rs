@@ -18,12 +18,11 @@ const IDENTITY: &str = "weir-sandbox.json";
 const DATA: &str = "data";
 const TEMPORARY: &str = "tmp";
 const LOG: &str = "server.log";
-const CONFIGURATION: &str = "server.conf";
 const LOCK: &str = "lock";
 
 /// Everything that a sandbox puts into its folder; nothing else in it is ever removed, but what a weir that was killed
 /// while it wrote one of them left beside it.
-pub(super) const NAMES: [&str; 6] = [DATA, TEMPORARY, LOG, CONFIGURATION, LOCK, IDENTITY];
+pub(super) const NAMES: [&str; 5] = [DATA, TEMPORARY, LOG, LOCK, IDENTITY];
 
 /// Such files are small.
 const IDENTITY_MOST: u64 = 64 << 10;
@@ -63,10 +62,6 @@ impl Paths {
 
     pub fn log(&self) -> PathBuf {
         self.0.join(LOG)
-    }
-
-    pub fn configuration(&self) -> PathBuf {
-        self.0.join(CONFIGURATION)
     }
 }
 
@@ -144,23 +139,8 @@ impl Layout {
 
     pub fn write_identity(&self, identity: &Identity) -> Result<(), SandboxError> {
         let text = serde_json::to_string_pretty(identity).unwrap_or_default();
-        self.write(IDENTITY, &text)
-    }
-
-    pub fn write_configuration(&self, text: &str) -> Result<(), SandboxError> {
-        self.write(CONFIGURATION, text)
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<(), SandboxError> {
-        let path = self.path.join(name);
-        let write = || {
-            let mut fresh = self.dir.beside(name, 0o644)?;
-            // Whatever the umask: the server has to read it.
-            fresh.chmod(0o644)?;
-            io::Write::write_all(&mut fresh, text.as_bytes())?;
-            fresh.commit()
-        };
-        write().map_err(SandboxError::io("write", &path))
+        let path = self.path.join(IDENTITY);
+        self.dir.replace(IDENTITY, 0o644, text.as_bytes()).map_err(SandboxError::io("write", &path))
     }
 
     /// The log, to write at its end.
@@ -202,6 +182,16 @@ impl Layout {
             account.give(rustix::fd::AsFd::as_fd(&folder)).map_err(SandboxError::io("hand over", &path))?;
         }
         Ok(())
+    }
+
+    /// The folders that the server writes to. The sandbox's own may be closed to its account.
+    pub fn folders(&self) -> Result<Vec<(PathBuf, Dir)>, SandboxError> {
+        let open = |name: &str| {
+            let path = self.path.join(name);
+            let folder = self.dir.subdir(name).map_err(SandboxError::io("open", &path))?;
+            Ok((path, folder))
+        };
+        [DATA, TEMPORARY].into_iter().map(open).collect()
     }
 
     /// Removes a data directory that was not finished.

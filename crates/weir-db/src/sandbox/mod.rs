@@ -137,7 +137,7 @@ impl Sandbox {
         self.configure(&seen)?;
         self.run.open(self.quarters.account)?;
         let mut command = self.command(&self.binaries.initialiser)?;
-        let defaults = format!("--defaults-file={}", seen.configuration().display());
+        let defaults = format!("--defaults-file={}", self.run.configuration().display());
         let datadir = format!("--datadir={}", seen.data().display());
         match self.spec.flavour {
             Flavour::Mysql => command.args([defaults.as_str(), "--initialize-insecure"]),
@@ -203,7 +203,7 @@ impl Sandbox {
         self.configure(&paths)?;
         self.run.open(self.quarters.account)?;
         let mut command = self.command(&self.binaries.server)?;
-        let configuration = paths.configuration();
+        let configuration = self.run.configuration();
         match self.spec.flavour.dialect() {
             Dialect::MySql => command.arg(format!("--defaults-file={}", configuration.display())),
             Dialect::Postgres => {
@@ -404,13 +404,15 @@ impl Sandbox {
         let (data, temporary, socket) = (seen.data(), seen.temporary(), self.socket());
         let text =
             configure::text(&self.spec, Places { data: &data, temporary: &temporary, socket: &socket })?;
-        self.layout.write_configuration(&text)
+        self.run.configure(&text)
     }
 
     fn command(&self, program: &Path) -> Result<Command, SandboxError> {
-        let own = Folder { path: self.layout.path(), fd: self.layout.dir().as_fd() };
-        let run = Folder { path: self.run.path(), fd: self.run.dir().as_fd() };
-        self.quarters.command(program, &[own, run])
+        let own = self.layout.folders()?;
+        let mut folders: Vec<Folder<'_>> =
+            own.iter().map(|(path, dir)| Folder { path, fd: dir.as_fd() }).collect();
+        folders.push(Folder { path: self.run.path(), fd: self.run.dir().as_fd() });
+        self.quarters.command(program, &folders)
     }
 
     fn spawn(&mut self, command: &mut Command) -> Result<(), SandboxError> {

@@ -26,6 +26,8 @@ use super::{Flavour, SandboxError, shared_memory};
 const MARKER: &str = "sandbox.json";
 /// A marker is small.
 const MARKER_MOST: u64 = 64 << 10;
+/// The server's configuration file.
+const CONFIGURATION: &str = "server.conf";
 /// The server's folder for its socket.
 const SOCKETS: &str = "s";
 /// `sun_path` of sockaddr_un has 108 bytes, one of them the end.
@@ -135,6 +137,23 @@ impl RunFolder {
     /// The server's own folder in it.
     pub fn sockets(&self) -> PathBuf {
         self.path.join(SOCKETS)
+    }
+
+    /// The server's configuration file.
+    pub fn configuration(&self) -> PathBuf {
+        self.path.join(CONFIGURATION)
+    }
+
+    /// Writes that.
+    pub fn configure(&self, text: &str) -> Result<(), SandboxError> {
+        let write = || {
+            let mut fresh = self.dir.beside(CONFIGURATION, 0o644)?;
+            // Whatever the umask: the server has to read it.
+            fresh.chmod(0o644)?;
+            io::Write::write_all(&mut fresh, text.as_bytes())?;
+            fresh.commit()
+        };
+        write().map_err(SandboxError::io("write", &self.configuration()))
     }
 
     /// Writes it down, whole or not at all.

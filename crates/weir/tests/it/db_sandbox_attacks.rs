@@ -200,6 +200,25 @@ fn root_a_program_that_a_server_starts_cannot_write_where_root_alone_may() {
     assert!(ended.stderr.contains("child process exited"), "{ended:?}");
 }
 
+/// Whoever makes the folder beforehand, as mktemp does, closes it to everybody else.
+#[test]
+fn root_a_folder_that_is_closed_to_the_servers_account_serves() {
+    let test = "root_a_folder_that_is_closed_to_the_servers_account_serves";
+    if !root_or_say(test, &[]) {
+        return;
+    }
+    for server in installed(test) {
+        for parent in ["/var/tmp", "/dev/shm"] {
+            let (yard, folder) = (Yard::new(), tempfile::tempdir_in(parent).unwrap());
+            fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
+            let ended = yard.run(&[server, "--dir", folder.path().to_str().unwrap(), "--", "true"]);
+            assert_eq!(ended.code, 0, "{server} in {parent}: {ended:?}");
+            let left = fs::read_dir(folder.path()).unwrap().count();
+            assert_eq!((left, fs::metadata(folder.path()).unwrap().mode() & 0o777), (0, 0o700), "{server}");
+        }
+    }
+}
+
 /// A process of root's that must not die, with what a marker says of it.
 struct Sleeper(Child);
 
