@@ -52,7 +52,7 @@ const LINES_MAX: usize = 800;
 const MAIN_LINES_MAX: usize = 60;
 
 /// What a test named `root_…` must call: each of these asks before it acts, and says what is lacking.
-const PRIVILEGE_CHECKS: [&str; 3] = ["root_or_say(", "Bench::new(", "Device::create("];
+const PRIVILEGE_CHECKS: [&str; 4] = ["root_or_say(", "lab(", "Bench::new(", "Device::create("];
 
 #[test]
 fn the_repository_keeps_its_rules() {
