@@ -10,7 +10,7 @@ ARGS ?=
 help:
 	@echo "make doctor            examine the storage under DIR (default: here); report in weir-doctor-report.html"
 	@echo "make test              every check and test there is; those that need root run where root"
-	@echo "make test-guest        weir trace on Debian's 6.1 kernel, in a virtual machine (about 10 minutes)"
+	@echo "make test-guest        weir on Linux 5.10, 6.1, 6.12 and 7.2, in virtual machines (about 10 minutes each)"
 	@echo "make deny              licences, sources and vulnerabilities of the crates, by cargo-deny"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
 	@echo "make bench-flood       a database beside a bulk copy, on a throttled loop device (root)"

@@ -9,6 +9,9 @@ use crate::host::Host;
 use crate::tree::noted;
 use crate::{bdi, cpu, diskstats, psi, vm};
 
+/// So many pages a processor counts for itself, at most, before it tells (mm/vmstat.c, `calculate_normal_threshold`).
+const PAGES_UNTOLD: u64 = 125;
+
 /// Counters at one moment. Cheap: a handful of small files, no scan of processes.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -18,6 +21,7 @@ pub struct Sample {
     ticks: Option<cpu::Ticks>,
     vmstat: HashMap<String, u64>,
     page_bytes: u64,
+    processors: u64,
     page_cache_bytes: u64,
     bdi: Option<bdi::Counters>,
     loadavg: Option<[f64; 3]>,
@@ -40,6 +44,7 @@ impl Host {
             ticks: noted(self.tree.parsed("/proc/stat", cpu::parse_stat), &mut notes),
             vmstat: noted(self.tree.parsed("/proc/vmstat", vm::parse_vmstat), &mut notes).unwrap_or_default(),
             page_bytes: self.page_bytes(),
+            processors: noted(self.processors(), &mut notes).map_or(1, u64::from),
             page_cache_bytes: noted(self.page_cache_bytes(), &mut notes).unwrap_or(0),
             bdi: bdi_name.and_then(|name| bdi::counters(&self.tree, name)),
             loadavg: noted(self.tree.parsed("/proc/loadavg", cpu::parse_loadavg), &mut notes),
@@ -87,6 +92,7 @@ impl Sample {
         MemoryLoad {
             dirty_bytes: bytes(self, "nr_dirty"),
             writeback_bytes: bytes(self, "nr_writeback"),
+            unknown_below_bytes: PAGES_UNTOLD.saturating_mul(self.processors).saturating_mul(self.page_bytes),
             page_cache_bytes: self.page_cache_bytes,
             swap_in_bytes_per_second: rate("pswpin"),
             swap_out_bytes_per_second: rate("pswpout"),

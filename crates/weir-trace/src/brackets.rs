@@ -6,6 +6,8 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
 use libbpf_rs::{ObjectBuilder, OpenObject, Result};
 
+use crate::loading;
+
 /// How programs learn that a call begins and returns; `bpf/sync_brackets.h` has both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Brackets {
@@ -33,9 +35,7 @@ fn serving(call: &str) -> [String; 2] {
 impl Brackets {
     /// The cheapest way this kernel has; traces a function for an instant.
     pub fn here() -> Brackets {
-        let quiet = libbpf_rs::set_print(None);
-        let traced = trace_a_function();
-        libbpf_rs::set_print(quiet);
+        let traced = loading::quietly(trace_a_function);
         give_memory_back();
         traced.map_or(Brackets::AllCalls, |()| Brackets::OwnCalls)
     }
@@ -60,6 +60,7 @@ pub fn give_memory_back() {
 
 fn trace_a_function() -> Result<()> {
     let mut object = ObjectBuilder::default().open_memory(TRIAL)?;
+    loading::refuse_as_asked("function", &mut object);
     for mut program in object.progs_mut() {
         program.set_attach_target(0, Some(format!("{SERVED_BY}fsync")))?;
     }

@@ -23,9 +23,11 @@ mod brackets;
 mod error;
 pub mod fsync;
 pub mod live;
+mod loading;
 pub mod probe;
 pub mod record;
 pub mod syncs;
 pub mod tracefs;
+mod tracepoints;
 
 pub use error::Error;

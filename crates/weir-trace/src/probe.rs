@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::ObjectBuilder;
 use libbpf_rs::btf::{Btf, types};
 
-use crate::Error;
 use crate::brackets::Brackets;
+use crate::{Error, loading};
 
 const BY_BTF: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o"));
 const RAW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe_raw.bpf.o"));
@@ -76,16 +76,17 @@ pub fn report() -> Report {
 
 /// Attaches the smallest program there is, and takes it away again.
 fn attach() -> libbpf_rs::Result<&'static str> {
-    let quiet = libbpf_rs::set_print(None);
-    let attached = attach_object(BY_BTF)
-        .map(|()| "tp_btf")
-        .or_else(|refused| attach_object(RAW).map(|()| "raw_tp").map_err(|_| refused));
-    libbpf_rs::set_print(quiet);
-    attached
+    loading::quietly(|| {
+        attach_object("probe", BY_BTF)
+            .map(|()| "tp_btf")
+            .or_else(|refused| attach_object("probe_raw", RAW).map(|()| "raw_tp").map_err(|_| refused))
+    })
 }
 
-fn attach_object(object: &[u8]) -> libbpf_rs::Result<()> {
-    let object = ObjectBuilder::default().open_memory(object)?.load()?;
+fn attach_object(name: &str, object: &[u8]) -> libbpf_rs::Result<()> {
+    let mut object = ObjectBuilder::default().open_memory(object)?;
+    loading::refuse_as_asked(name, &mut object);
+    let object = object.load()?;
     object.progs_mut().try_for_each(|program| program.attach().map(drop))
 }
 

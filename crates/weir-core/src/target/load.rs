@@ -119,6 +119,8 @@ pub struct MemoryLoad {
     pub dirty_bytes: u64,
     /// Being written.
     pub writeback_bytes: u64,
+    /// Less than this, the kernel's sums of the two may not know: every processor counts for itself up to a threshold.
+    pub unknown_below_bytes: u64,
     /// Page cache, shared memory left out.
     pub page_cache_bytes: u64,
     /// Swapped in, bytes per second.

@@ -80,15 +80,18 @@ fn head(screen: &Screen<'_>, columns: usize) -> Vec<String> {
     vec![edges(&left, &right, columns), dirty(screen.frame), String::new()]
 }
 
+const MIB: u64 = 1 << 20;
+
 /// What buffered writers have left to write-back.
 fn dirty(frame: &Frame) -> String {
-    let [dirty, writeback] = [frame.memory.dirty_bytes, frame.memory.writeback_bytes].map(mebibytes);
-    format!("page cache: {dirty} dirty, {writeback} being written")
-}
-
-/// Whole MiB: what is less is nobody's flood.
-fn mebibytes(bytes: u64) -> String {
-    Bytes(bytes >> 20 << 20).to_string()
+    let memory = &frame.memory;
+    // Whole MiB: what is less is nobody's flood. It is not nothing either, nor does the kernel's sum know.
+    let least = memory.unknown_below_bytes.div_ceil(MIB).max(1) * MIB;
+    let text = |bytes: u64| match bytes {
+        few if few < least => format!("under {}", Bytes(least)),
+        many => Bytes(many / MIB * MIB).to_string(),
+    };
+    format!("page cache: {} dirty, {} being written", text(memory.dirty_bytes), text(memory.writeback_bytes))
 }
 
 /// Seconds with as many decimals as they need.
@@ -366,4 +369,34 @@ pub fn summary(about: &About, frame: &Frame, columns: usize) -> String {
         });
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_core::target::MemoryLoad;
+    use weir_core::trace::Cost;
+
+    #[test]
+    fn what_the_kernel_s_sums_do_not_know_is_not_told_as_nothing() {
+        // (dirty, being written, unknown below): two processors tell from 1000 KiB on, sixty-four from 31 MiB on.
+        for (dirty_bytes, writeback_bytes, unknown_below_bytes, says) in [
+            (0, 0, 1_024_000, "under 1.00 MiB dirty, under 1.00 MiB being written"),
+            (0, 0, 0, "under 1.00 MiB dirty, under 1.00 MiB being written"),
+            (200 * MIB + 5, MIB - 1, 1_024_000, "200 MiB dirty, under 1.00 MiB being written"),
+            (20 * MIB, 40 * MIB, 32_768_000, "under 32.0 MiB dirty, 40.0 MiB being written"),
+        ] {
+            let memory =
+                MemoryLoad { dirty_bytes, writeback_bytes, unknown_below_bytes, ..MemoryLoad::default() };
+            let frame = Frame {
+                at_ns: 0,
+                length_ns: 1,
+                devices: Vec::new(),
+                memory,
+                lost: BTreeMap::new(),
+                cost: Cost { weir_cpu_share: 0.0, kernel_cpu_share: None },
+            };
+            assert_eq!(dirty(&frame), format!("page cache: {says}"));
+        }
+    }
 }

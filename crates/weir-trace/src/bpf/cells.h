@@ -80,6 +80,13 @@ const volatile struct {
 	u64 cgroup; /* 0: all. */
 	u32 cgroup_level; /* How deep it lies below the root. */
 	u32 only_processes;
+	u32 flush_sequence; /* Of rq_flags: the request is a step of a flush sequence. */
+	u32 bios_walked; /* By a completion, at most. */
+	/* Which argument of the tracepoint is the bio. */
+	u32 bio_at_queue;
+	u32 bio_at_split;
+	u32 bio_at_get_request;
+	u32 bio_at_merge;
 	u64 devices[PLACES_LISTED];
 	u64 processes[PLACES_LISTED];
 } settings SEC(".rodata.settings") = {};
@@ -103,6 +110,11 @@ static __always_inline bool is_listed(const volatile u64 *list, u64 number)
 static __always_inline bool is_watched(u64 device)
 {
 	return settings.only_listed ? is_listed(settings.devices, device) : device != 0;
+}
+
+static __always_inline bool in_flush_sequence(struct request *rq)
+{
+	return READ(rq, rq_flags) & settings.flush_sequence;
 }
 
 /* log2, rounded up, of a length: SizeClass of weir-core. */

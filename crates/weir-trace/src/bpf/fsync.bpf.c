@@ -82,7 +82,7 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 	s = state_of((u32)both);
 	if (!s)
 		return 0;
-	task = (void *)bpf_get_current_task_btf();
+	task = current_task();
 	s->type = RECORD_SYNC;
 	s->tid = (u32)both;
 	s->tgid = both >> 32;
@@ -101,7 +101,7 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 		s->all_stacks = 0;
 		s->under_way = SKIMMED;
 		s->file = (u64)file;
-		s->sleeps = task->nvcsw;
+		s->sleeps = TASK_READ(task, nvcsw);
 		skimmed_at(s->start_ns);
 		__sync_fetch_and_add(&skimmed, 1);
 		return 0;
@@ -111,7 +111,7 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 	s->all_stacks = !s->all_stacks_ns || s->start_ns - s->all_stacks_ns >= ALL_STACKS_EVERY_NS;
 	if (s->all_stacks)
 		s->all_stacks_ns = s->start_ns;
-	s->run_delay_ns = task->sched_info.run_delay;
+	s->run_delay_ns = TASK_READ(task, sched_info.run_delay);
 	look_into(s);
 	return 0;
 }
@@ -119,7 +119,7 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 /* Time on the run queue becomes known with the next event: it belongs to the wait that ended last. */
 static __always_inline void settle_run_delay(struct sync *s, struct task_struct___sync *task)
 {
-	u64 delay = task->sched_info.run_delay;
+	u64 delay = TASK_READ(task, sched_info.run_delay);
 	u32 last = s->waits_held - 1;
 
 	/* 0: a task that was asleep in its call before the programs came. */
@@ -207,7 +207,7 @@ static __always_inline int ends(void)
 	tid = (u32)bpf_get_current_pid_tgid();
 	s = bpf_map_lookup_elem(&tasks, &tid);
 	if (s && s->under_way)
-		finish(s, (void *)bpf_get_current_task_btf());
+		finish(s, current_task());
 	return 0;
 }
 

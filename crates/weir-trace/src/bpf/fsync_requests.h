@@ -5,12 +5,32 @@
 
 #include "fsync_state.h"
 
+/* A mask has ones down to the size of the largest folio's pages, far above every address of a page. */
+#define MASKS_FROM (-(1UL << 30))
+
+/* The first page of the folio that a page is of. */
+static __always_inline struct page___sync *head_of(struct page___sync *page)
+{
+	struct page___info *tail = (void *)page;
+	unsigned long info;
+
+	if (bpf_core_field_exists(page->compound_head))
+		info = BPF_CORE_READ(page, compound_head);
+	else if (bpf_core_field_exists(tail->compound_info))
+		info = BPF_CORE_READ(tail, compound_info);
+	else
+		return page;
+	if (!(info & 1))
+		return page;
+	return info >= MASKS_FROM ? (void *)((unsigned long)page & info) : (void *)(info - 1);
+}
+
 /* The inode whose page the first part of a bio holds; none for direct I/O and for buffers of a file system's own. */
 static __always_inline struct inode___sync *inode_of(struct bio___sync *bio)
 {
 	struct bio_vec___sync *vector;
 	struct page___sync *page;
-	unsigned long head, mapping;
+	unsigned long mapping;
 	u64 at;
 
 	if (!bio || !bio->bi_iter.bi_size)
@@ -23,10 +43,9 @@ static __always_inline struct inode___sync *inode_of(struct bio___sync *bio)
 	page = BPF_CORE_READ((struct bio_vec___sync *)((u64)vector + at), bv_page);
 	if (!page)
 		return 0;
-	head = BPF_CORE_READ(page, compound_head);
-	if (head & 1)
-		page = (void *)(head - 1);
-	mapping = (unsigned long)BPF_CORE_READ(page, mapping);
+	if (!bpf_core_field_exists(page->mapping))
+		return 0;
+	mapping = (unsigned long)BPF_CORE_READ(head_of(page), mapping);
 	/* The two low bits say that it is no file's (page-flags.h, PAGE_MAPPING_FLAGS). */
 	if (!mapping || (mapping & 3))
 		return 0;
@@ -42,6 +61,15 @@ static __always_inline u32 device_of(struct request___sync *rq)
 	else
 		disk = rq->q->disk;
 	return disk ? (u32)disk->major << 20 | (u32)disk->first_minor : 0;
+}
+
+static __always_inline u32 device_of_bio(struct bio___sync *bio)
+{
+	struct bio___disk *old = (void *)bio;
+
+	if (bpf_core_field_exists(old->bi_disk))
+		return disk_number(old->bi_disk);
+	return disk_number(bio->bi_bdev->bd_disk);
 }
 
 /* One in 8 of the bios that no inode explains says who sends such; user space scales by the same factor. */
@@ -69,8 +97,9 @@ static __always_inline void sample_submitter(struct bio___sync *bio, u32 device,
 }
 
 SEC("tp_btf/block_bio_queue")
-int BPF_PROG(on_queue, struct bio___sync *bio)
+int on_queue(u64 *arguments)
 {
+	struct bio___sync *bio = argument_at(arguments, bio_at_queue);
 	struct mine *mine;
 	struct sync *s;
 	u32 tid, place;
@@ -92,7 +121,7 @@ int BPF_PROG(on_queue, struct bio___sync *bio)
 		return 0;
 	}
 	if ((bio->bi_opf & OP_MASK) <= OP_WRITE)
-		sample_submitter(bio, disk_number(bio->bi_bdev->bd_disk), both >> 32, bio->bi_iter.bi_size);
+		sample_submitter(bio, device_of_bio(bio), both >> 32, bio->bi_iter.bi_size);
 	return 0;
 }
 

@@ -13,6 +13,8 @@ enum { LOST_TASK, LOST_SYNC, LOST_IO, LOST_STACK, LOST_STALL, LOST_RING, LOSSES 
 enum { OP_MASK = 0xff, OP_READ = 0, OP_WRITE = 1, OP_FLUSH = 2 };
 
 const volatile u32 only_tgid;
+/* Which argument of block_bio_queue is the bio. */
+const volatile u32 bio_at_queue;
 /* Waits at least this long always have their stack taken, shorter ones with probability wait/this ... */
 const volatile u64 stack_every_ns = 1000000;
 /* ... but of one sync of a task in so much time, of its first WAITS: few syncs must not be left to chance. */

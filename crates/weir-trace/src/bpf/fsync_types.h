@@ -120,6 +120,11 @@ struct page___sync {
 	struct address_space___sync *mapping;
 };
 
+/* Since 7.0: the same, or a mask that makes the first page's address of a tail's. */
+struct page___info {
+	unsigned long compound_info;
+};
+
 struct folio___sync {
 	struct address_space___sync *mapping;
 };
@@ -141,6 +146,10 @@ struct bio___sync {
 	u32 bi_opf;
 };
 
+struct bio___disk {
+	struct gendisk___sync *bi_disk;
+};
+
 struct request_queue___sync {
 	struct gendisk___sync *disk;
 };
@@ -156,9 +165,6 @@ struct request___sync {
 	struct bio___sync *bio;
 };
 
-/* Since 5.17. */
-enum bpf_func_id___sync { BPF_FUNC_find_vma___sync = 180 };
-
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs___sync {
 	unsigned long di, si, dx, r10, r8, r9, orig_ax;
@@ -171,6 +177,15 @@ struct pt_regs___sync {
 #endif
 
 #pragma clang attribute pop
+
+/* The current task, whose fields TASK_READ reads. */
+static __always_inline struct task_struct___sync *current_task(void)
+{
+	return KERNEL_HAS(get_current_task_btf) ? (void *)bpf_get_current_task_btf() : (void *)bpf_get_current_task();
+}
+
+/* Where the kernel gives the task with its type, the program may follow it itself. */
+#define TASK_READ(from, field) (KERNEL_HAS(get_current_task_btf) ? (from)->field : BPF_CORE_READ(from, field))
 
 /* An argument of a system call, counted from 0. */
 #if defined(__TARGET_ARCH_x86)

@@ -114,11 +114,6 @@ enum req_flag_bits {
 	__REQ_RAHEAD = 19,
 };
 
-/* Since 6.10; before that RQF_FLUSH_SEQ was a macro, 1 << 4. */
-enum rqf_flags {
-	__RQF_FLUSH_SEQ = 1,
-};
-
 struct request {
 	struct request_queue *q;
 	u32 cmd_flags;
@@ -135,6 +130,42 @@ struct request___5_16 {
 	struct gendisk *rq_disk;
 };
 
+/* Before 5.12 a bio named its disk itself. */
+struct bio___5_11 {
+	struct gendisk *bi_disk;
+};
+
+enum bpf_func_id___known {
+	/* Since 5.11. */
+	BPF_FUNC_get_current_task_btf___known = 158,
+	/* Since 5.17. */
+	BPF_FUNC_find_vma___known = 180,
+};
+
 #pragma clang attribute pop
+
+#define KERNEL_HAS(function) bpf_core_enum_value_exists(enum bpf_func_id___known, BPF_FUNC_##function##___known)
+
+/*
+ * An argument of a tracepoint that is not at the same place in all kernels (before 5.11 a queue came first). The loader finds
+ * its place in the kernel's types, the verifier knows it from there and takes the other branches out.
+ */
+static __always_inline void *argument_at(u64 *arguments, u32 at)
+{
+	u64 found;
+
+	/* Loads that the compiler made one would be at a place that the verifier does not know. */
+	if (at == 0) {
+		found = arguments[0];
+		asm volatile("" : "+r"(found));
+	} else if (at == 1) {
+		found = arguments[1];
+		asm volatile("" : "+r"(found));
+	} else {
+		found = arguments[2];
+		asm volatile("" : "+r"(found));
+	}
+	return (void *)found;
+}
 
 #endif

@@ -14,9 +14,13 @@ char LICENSE[] SEC("license") = "GPL";
 /* As in weir-core's Stage. */
 enum { Q2G, G2I, G2D, I2D, Q2M, M2D, D2C, Q2C, Q2D };
 
-/* Bios that a completion walks: requests hold up to 128 to 320 segments with usual limits, each at most one bio. */
+/*
+ * Bios that a completion walks: requests hold up to 128 to 320 segments with usual limits, each at most one bio. Where a
+ * kernel's verifier gives up before it has followed so many, the loader asks for fewer.
+ */
 #define BIOS_WALKED 512
 
+/* Each table is a map of its own: no value may be larger than 4 MiB before 5.17 or so (KMALLOC_MAX_SIZE). */
 #define BIOS (1 << 16)
 struct bio_stamps {
 	u64 bio; /* 0 once it is done. */
@@ -27,7 +31,7 @@ struct bio_stamps {
 	u32 pid;
 	u32 bytes;
 	char comm[16];
-} bios[BIOS] __attribute__((aligned(64)));
+} bios[BIOS] SEC(".bss.bios") __attribute__((aligned(64)));
 
 #define REQUESTS (1 << 16)
 struct request_stamps {
@@ -35,7 +39,7 @@ struct request_stamps {
 	u64 insert_ns;
 	u64 issue_ns;
 	u64 unused;
-} requests[REQUESTS] __attribute__((aligned(64)));
+} requests[REQUESTS] SEC(".bss.requests") __attribute__((aligned(64)));
 
 /* What a completion tells the function that adds its pieces, by CPU and program. */
 struct completion {
@@ -113,16 +117,10 @@ static __always_inline bool is_filtered(void)
 	return settings.only_processes || settings.cgroup;
 }
 
-static __always_inline u64 device_of_bio(struct bio *bio)
-{
-	struct block_device *device = READ(bio, bi_bdev);
-
-	return device ? disk_number(READ(device, bd_disk)) : 0;
-}
-
 HOOK(block_bio_queue)
-int BPF_PROG(on_queue, struct bio *bio)
+int on_queue(u64 *arguments)
 {
+	struct bio *bio = argument_at(arguments, settings.bio_at_queue);
 	struct bio_stamps *stamps = &bios[place_of(bio) % BIOS];
 	u64 process_and_thread = bpf_get_current_pid_tgid();
 
@@ -157,8 +155,9 @@ int BPF_PROG(on_queue, struct bio *bio)
 
 /* The front part is a new bio, whose bi_private is the bio it was cut from; the rest keeps the bio and its stamps. */
 HOOK(block_split)
-int BPF_PROG(on_split, struct bio *front)
+int on_split(u64 *arguments)
 {
+	struct bio *front = argument_at(arguments, settings.bio_at_split);
 	u64 whole = (u64)READ(front, bi_private);
 	struct bio_stamps *from = &bios[place_of_number(whole) % BIOS], *to = &bios[place_of(front) % BIOS];
 
@@ -176,8 +175,9 @@ int BPF_PROG(on_split, struct bio *front)
 }
 
 HOOK(block_getrq)
-int BPF_PROG(on_get_request, struct bio *bio)
+int on_get_request(u64 *arguments)
 {
+	struct bio *bio = argument_at(arguments, settings.bio_at_get_request);
 	struct bio_stamps *stamps = bio ? stamps_of(bio) : 0;
 
 	if (stamps)
@@ -195,15 +195,15 @@ static __always_inline int merged(struct bio *bio)
 }
 
 HOOK(block_bio_backmerge)
-int BPF_PROG(on_back_merge, struct bio *bio)
+int on_back_merge(u64 *arguments)
 {
-	return merged(bio);
+	return merged(argument_at(arguments, settings.bio_at_merge));
 }
 
 HOOK(block_bio_frontmerge)
-int BPF_PROG(on_front_merge, struct bio *bio)
+int on_front_merge(u64 *arguments)
 {
-	return merged(bio);
+	return merged(argument_at(arguments, settings.bio_at_merge));
 }
 
 HOOK(block_rq_insert)
@@ -373,7 +373,7 @@ int BPF_PROG(on_complete, struct request *rq, int error, unsigned int nr_bytes)
 		add_piece(of, 0, false, READ(rq, cmd_flags), nr_bytes);
 		return 0;
 	}
-	for (u32 i = 0; i < BIOS_WALKED; i++) {
+	for (u32 i = 0; i < BIOS_WALKED && i < settings.bios_walked; i++) {
 		u32 place, bytes;
 		bool found;
 

@@ -5,7 +5,7 @@
 
 #include "hook.h"
 
-/* Operations whose numbers are the same from 5.15 on (linux/blk_types.h). From 32 on they are passthrough. */
+/* Operations whose numbers are the same from 5.10 to 7.2 (linux/blk_types.h). From 32 on they are passthrough. */
 enum { OP_READ = 0, OP_WRITE = 1, OP_FLUSH = 2, OP_DISCARD = 3, OP_SECURE_ERASE = 5, OP_PASSTHROUGH = 32 };
 #define OP_MASK 0xff
 
@@ -32,21 +32,23 @@ static __always_inline u32 kind_of(u32 flags)
 	return (flags & FLAG(__REQ_SYNC) ? KIND_SYNC_WRITE : KIND_WRITE) | meta;
 }
 
-static __always_inline bool in_flush_sequence(struct request *rq)
-{
-	u32 bit = 1U << 4;
-
-	if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ))
-		bit = 1U << bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ);
-	return READ(rq, rq_flags) & bit;
-}
-
 /* Major in the upper half, first minor in the lower; 0 for a request without a disk. */
 static __always_inline u64 disk_number(struct gendisk *disk)
 {
 	if (!disk)
 		return 0;
 	return (u64)(u32)READ(disk, major) << 32 | (u32)READ(disk, first_minor);
+}
+
+static __always_inline u64 device_of_bio(struct bio *bio)
+{
+	struct bio___5_11 *old = (void *)bio;
+	struct block_device *device;
+
+	if (bpf_core_field_exists(old->bi_disk))
+		return disk_number(READ(old, bi_disk));
+	device = READ(bio, bi_bdev);
+	return device ? disk_number(READ(device, bd_disk)) : 0;
 }
 
 static __always_inline u64 device_of(struct request *rq)

@@ -26,17 +26,17 @@ const volatile char only_comm[COMM];
 
 static __always_inline struct file___sync *file_of(u64 fd)
 {
-	struct task_struct___sync *task = (void *)bpf_get_current_task_btf();
+	struct task_struct___sync *task = current_task();
 	struct file___sync **open, *file = 0;
-	struct files_struct___sync *files = task->files;
+	struct files_struct___sync *files = TASK_READ(task, files);
 	struct fdtable___sync *table;
 
 	if (!files)
 		return 0;
-	table = files->fdt;
-	if (!table || fd >= table->max_fds)
+	table = TASK_READ(files, fdt);
+	if (!table || fd >= TASK_READ(table, max_fds))
 		return 0;
-	open = table->fd;
+	open = TASK_READ(table, fd);
 	bpf_probe_read_kernel(&file, sizeof(file), open + fd);
 	return file;
 }
@@ -63,7 +63,7 @@ static __always_inline struct file___sync *mapped_file(u64 address)
 {
 	struct file___sync *file = 0;
 
-	if (bpf_core_enum_value_exists(enum bpf_func_id___sync, BPF_FUNC_find_vma___sync))
+	if (KERNEL_HAS(find_vma))
 		bpf_find_vma((void *)bpf_get_current_task_btf(), address, vma_found, &file, 0);
 	return file;
 }
@@ -86,7 +86,7 @@ static __always_inline bool is_in_only_cgroup(void)
 
 static __always_inline bool descends(void)
 {
-	struct task_struct___sync *task = (void *)bpf_get_current_task_btf();
+	struct task_struct___sync *task = current_task();
 
 	if (!only_descendants_of)
 		return true;

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
 use libbpf_rs::OpenObject;
-use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
-use libbpf_rs::btf::{Btf, BtfType};
+use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
 use super::files;
 use super::session::Options;
-use crate::Error;
 use crate::brackets::{self, Brackets};
+use crate::tracepoints::{arguments, place_of};
+use crate::{Error, loading};
 
 skeleton!("fsync");
 
@@ -40,11 +40,98 @@ pub(crate) fn calls() -> HashMap<u64, u8> {
     known.map(|(number, call)| (number as u64, call)).into()
 }
 
-/// Opens, fits and loads; nothing is attached yet.
-pub(super) fn load<'a>(
+const PAUSES: &str = "which writers are made to pause";
+const DIRTIERS: &str = "who wrote the pages of files that nobody has open any more";
+const RINGS: &str = "how many syncs came through io_uring";
+
+/// Programs that the trace can do without, and what it does not know then.
+const OPTIONAL: [(&[&str], &str); 7] = [
+    (&["on_pause_12", "on_pause_8"], PAUSES),
+    (&["on_dirty_folio", "on_dirty_page"], DIRTIERS),
+    (&["on_queue"], "which I/O a sync sent itself, and who sends reads and direct writes"),
+    (&["on_issue"], "when requests went to the driver, on devices that keep no times"),
+    (&["on_complete"], "what the block layer and the devices did, and whose I/O was in the way"),
+    (&["on_ring_work_2", "on_ring_work_5", "on_ring_work_7"], RINGS),
+    (&["enter_msync", "exit_msync"], "syncs of mapped memory (msync)"),
+];
+
+/// How the programs go into this kernel.
+pub(super) struct Fitted {
+    pub brackets: Brackets,
+    /// What is not known because the kernel did not take the program for it, with its reason.
+    pub unknown: Vec<(&'static str, String)>,
+}
+
+impl Fitted {
+    /// The cheapest way of which this kernel takes the programs; where it takes some of them only, those.
+    pub fn find(options: &Options) -> Result<Fitted, Error> {
+        let ways: &[Brackets] = match Brackets::here() {
+            Brackets::OwnCalls => &[Brackets::OwnCalls, Brackets::AllCalls],
+            Brackets::AllCalls => &[Brackets::AllCalls],
+        };
+        let takes = |brackets, without: &[&str]| {
+            load(&mut MaybeUninit::uninit(), options, brackets, without).map(drop)
+        };
+        let mut refused = None;
+        for &brackets in ways {
+            match takes(brackets, &[]) {
+                Ok(()) => return Ok(Fitted { brackets, unknown: formless() }),
+                Err(why) => refused = Some(why),
+            }
+        }
+        let names = |but: &str| {
+            let groups = OPTIONAL.iter().filter(|(_, what)| *what != but);
+            groups.flat_map(|(programs, _)| programs.iter().copied()).collect::<Vec<_>>()
+        };
+        let Some(&brackets) = ways.iter().find(|brackets| takes(**brackets, &names("")).is_ok()) else {
+            return Err(refused.unwrap_or(Error::Unsupported { lacking: PROGRAM.to_string() }));
+        };
+        let reason = |what| takes(brackets, &names(what)).err().map(|why| (what, why.to_string()));
+        let refused = OPTIONAL.iter().filter_map(|(_, what)| reason(what));
+        Ok(Fitted { brackets, unknown: refused.chain(formless()).collect() })
+    }
+
+    /// Loads them.
+    pub fn load<'a>(
+        &self,
+        object: &'a mut MaybeUninit<OpenObject>,
+        options: &Options,
+    ) -> Result<FsyncSkel<'a>, Error> {
+        let is_unknown = |what: &str| self.unknown.iter().any(|(unknown, _)| *unknown == what);
+        let without = OPTIONAL.iter().filter(|(_, what)| is_unknown(what));
+        let without: Vec<_> = without.flat_map(|(programs, _)| programs.iter().copied()).collect();
+        load(object, options, self.brackets, &without)
+    }
+}
+
+/// What is not known because a tracepoint has a form here that no program is for.
+fn formless() -> Vec<(&'static str, String)> {
+    let Ok(btf) = Btf::from_vmlinux() else { return Vec::new() };
+    let count = |tracepoint| arguments(&btf, tracepoint);
+    let has_dirtiers =
+        ["writeback_dirty_folio", "writeback_dirty_page"].iter().any(|name| count(name).is_some());
+    let known = [
+        (PAUSES, "balance_dirty_pages", matches!(count("balance_dirty_pages"), Some(8 | 12))),
+        (DIRTIERS, "writeback_dirty_folio", has_dirtiers),
+        // A kernel without io_uring has no such syncs.
+        (
+            RINGS,
+            "io_uring_queue_async_work",
+            !matches!(count("io_uring_queue_async_work"), Some(n) if ![2, 5, 7].contains(&n)),
+        ),
+    ];
+    let unknown = known.into_iter().filter(|(.., is_known)| !is_known);
+    unknown
+        .map(|(what, tracepoint, _)| (what, format!("the tracepoint {tracepoint} has no form known here")))
+        .collect()
+}
+
+/// Opens, fits and loads all programs but those in `without`; nothing is attached yet.
+fn load<'a>(
     object: &'a mut MaybeUninit<OpenObject>,
     options: &Options,
     brackets: Brackets,
+    without: &[&str],
 ) -> Result<FsyncSkel<'a>, Error> {
     let failed = |action| move |source| Error::Program { action, program: PROGRAM, source };
     let btf = Btf::from_vmlinux().map_err(|_| Error::Unsupported {
@@ -55,12 +142,18 @@ pub(super) fn load<'a>(
     brackets::choose(open.open_object_mut(), brackets).map_err(failed("fit"))?;
     fit(&mut open, &btf)?;
     narrow(&mut open, options)?;
-    open.load().map_err(failed("load"))
+    for mut program in open.open_object_mut().progs_mut() {
+        if without.iter().any(|name| program.name() == *name) {
+            program.set_autoload(false);
+        }
+    }
+    loading::refuse_as_asked("fsync", open.open_object_mut());
+    loading::quietly(|| open.load()).map_err(failed("load"))
 }
 
 /// Leaves out the programs whose tracepoints have another form here.
 fn fit(open: &mut OpenFsyncSkel<'_>, btf: &Btf<'_>) -> Result<(), Error> {
-    for needed in ["sys_enter", "sys_exit", "sched_switch", "block_rq_complete"] {
+    for needed in ["sys_enter", "sys_exit", "sched_switch"] {
         if arguments(btf, needed).is_none() {
             return Err(Error::Unsupported { lacking: format!("the tracepoint {needed}") });
         }
@@ -75,18 +168,10 @@ fn fit(open: &mut OpenFsyncSkel<'_>, btf: &Btf<'_>) -> Result<(), Error> {
     open.progs.on_ring_work_2.set_autoload(ring == Some(2));
     open.progs.on_ring_work_5.set_autoload(ring == Some(5));
     open.progs.on_ring_work_7.set_autoload(ring == Some(7));
+    if let Some(settings) = open.maps.rodata_data.as_deref_mut() {
+        settings.bio_at_queue = place_of(btf, "block_bio_queue", "bio").unwrap_or(0);
+    }
     Ok(())
-}
-
-/// How many arguments a tracepoint has; `None` if the kernel has none of that name.
-pub(crate) fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
-    let named: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
-    let pointer: BtfType<'_> =
-        btf.type_by_id(libbpf_rs::btf::ReferencesType::referenced_type(&named).type_id())?;
-    let pointer = Ptr::try_from(pointer).ok()?;
-    let prototype = libbpf_rs::btf::ReferencesType::referenced_type(&pointer);
-    // The first is the program's own context.
-    Some(FuncProto::try_from(prototype).ok()?.len().saturating_sub(1))
 }
 
 /// Tells the programs which calls and tasks count.

@@ -14,7 +14,7 @@ use weir_core::trace::fsync::{
 };
 
 use super::files;
-use super::kernel::{self, FsyncSkel};
+use super::kernel::{self, Fitted, FsyncSkel};
 use super::record::{self, RawSync, RawWait, Record, StackTaken};
 use super::symbols::Symbols;
 use crate::Error;
@@ -61,7 +61,7 @@ struct Inbox {
 /// Programs attached to the kernel; they go away when this is dropped.
 pub struct Session<'a> {
     skeleton: FsyncSkel<'a>,
-    brackets: Brackets,
+    fitted: Fitted,
     /// The program at D, from when it turned out to be needed.
     at_issue: Option<Link>,
     ring: RingBuffer<'static>,
@@ -85,8 +85,8 @@ impl<'a> Session<'a> {
                 .to_string(),
             source,
         })?;
-        let brackets = brackets(options);
-        let mut skeleton = kernel::load(storage.0.insert(MaybeUninit::uninit()), options, brackets)?;
+        let fitted = Fitted::find(options)?;
+        let mut skeleton = fitted.load(storage.0.insert(MaybeUninit::uninit()), options)?;
         let inbox = Rc::new(RefCell::new(Inbox::default()));
         let ring = ring(&skeleton, Rc::clone(&inbox)).map_err(failed("read the ring of"))?;
         let before = adopt(&mut skeleton, options);
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
         let stack_every_ns = options.stack_every_ns;
         let mut session = Session {
             skeleton,
-            brackets,
+            fitted,
             at_issue: None,
             ring,
             inbox,
@@ -110,7 +110,12 @@ impl<'a> Session<'a> {
 
     /// How the programs learn of calls, and so who pays for it.
     pub fn brackets(&self) -> Brackets {
-        self.brackets
+        self.fitted.brackets
+    }
+
+    /// What is not known here because the kernel did not take a program, with its reason.
+    pub fn unknown(&self) -> &[(&'static str, String)] {
+        &self.fitted.unknown
     }
 
     /// Hands over what happened since the last call. To be called some twenty times a second: the ring holds 8 MiB.
@@ -183,7 +188,8 @@ impl<'a> Session<'a> {
     /// Where the kernel does not say when a request went to the driver, a program does.
     fn stamp_issues_if_needed(&mut self) -> Result<(), Error> {
         let is_wanted = self.skeleton.maps.bss_data.as_deref().is_some_and(|data| data.issue_wanted != 0);
-        if is_wanted && self.at_issue.is_none() {
+        let on_issue = &self.skeleton.progs.on_issue;
+        if is_wanted && self.at_issue.is_none() && on_issue.autoload() {
             self.at_issue = Some(self.skeleton.progs.on_issue.attach().map_err(failed("attach"))?);
         }
         Ok(())
@@ -353,17 +359,6 @@ impl<'a> Session<'a> {
         }
         add_inside(&mut self.skeleton, 0_u64.wrapping_sub(left));
     }
-}
-
-/// The cheapest way of which this kernel takes the very programs.
-fn brackets(options: &Options) -> Brackets {
-    if Brackets::here() == Brackets::AllCalls {
-        return Brackets::AllCalls;
-    }
-    let quiet = libbpf_rs::set_print(None);
-    let takes_them = kernel::load(&mut MaybeUninit::uninit(), options, Brackets::OwnCalls).is_ok();
-    libbpf_rs::set_print(quiet);
-    if takes_them { Brackets::OwnCalls } else { Brackets::AllCalls }
 }
 
 /// Puts the syncs that sleep already into the programs' table; returns process, thread and call of each.

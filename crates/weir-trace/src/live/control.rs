@@ -10,6 +10,10 @@ const PLACES_LISTED: usize = 256;
 const PROBES: u32 = 8;
 const LOST_KINDS: usize = 6;
 
+/// Bios that a completion follows, and what is tried where the verifier gives up on that: `BIOS_WALKED` in pieces.bpf.c,
+/// and what usual requests of a database have.
+pub const BIOS_WALKED: [u32; 3] = [512, 128, 32];
+
 /// `settings` in cells.h.
 #[repr(C)]
 pub struct Settings {
@@ -19,6 +23,9 @@ pub struct Settings {
     cgroup: u64,
     cgroup_level: u32,
     only_processes: u32,
+    flush_sequence: u32,
+    bios_walked: u32,
+    bio_at: BioAt,
     devices: [u64; PLACES_LISTED],
     processes: [u64; PLACES_LISTED],
 }
@@ -32,9 +39,32 @@ pub struct Control {
     pub lost: [u64; LOST_KINDS],
 }
 
+/// Which argument of a tracepoint is the bio; merges have it at the same place, front or back.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BioAt {
+    pub queue: u32,
+    pub split: u32,
+    pub get_request: u32,
+    pub merge: u32,
+}
+
+/// What differs between kernels that programs cannot find out themselves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Kernel {
+    /// The flag of requests of a flush sequence.
+    pub flush_sequence: u32,
+    pub bio_at: BioAt,
+}
+
 impl Settings {
     /// `cgroup_level` is how deep `options.cgroup` lies below the root.
-    pub fn new(options: &Options, issue_is_stamped: bool, cgroup_level: u32) -> Result<Settings, Error> {
+    pub fn new(
+        options: &Options,
+        issue_is_stamped: bool,
+        cgroup_level: u32,
+        kernel: &Kernel,
+    ) -> Result<Settings, Error> {
         Ok(Settings {
             slow_ns: options.slow_ns.map_or(0, |slow_ns| slow_ns.max(1)),
             only_listed: u32::from(!options.devices.is_empty()),
@@ -42,9 +72,17 @@ impl Settings {
             cgroup: options.cgroup.unwrap_or(0),
             cgroup_level,
             only_processes: u32::from(!options.pids.is_empty()),
+            flush_sequence: kernel.flush_sequence,
+            bios_walked: BIOS_WALKED[0],
+            bio_at: kernel.bio_at,
             devices: places("devices", options.devices.iter().map(|&device| number(device)), LIMIT_DEVICES)?,
             processes: places("processes", options.pids.iter().map(|&pid| u64::from(pid)), LIMIT_PIDS)?,
         })
+    }
+
+    /// A completion is to follow so many bios at most.
+    pub fn walk(&mut self, bios: u32) {
+        self.bios_walked = bios;
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -124,15 +162,15 @@ mod tests {
         let devices = (0..LIMIT_DEVICES as u32).map(|minor| DeviceNumber { major: 7, minor }).collect();
         let pids = (1000..1000 + LIMIT_PIDS as u32).collect();
         let options = Options { devices, pids, ..Options::default() };
-        let settings = Settings::new(&options, false, 0).unwrap();
+        let settings = Settings::new(&options, false, 0, &Kernel::default()).unwrap();
         let found = |list: &[u64], number| {
             (0..PROBES).any(|probe| list[hash(number).wrapping_add(probe) as usize % PLACES_LISTED] == number)
         };
         assert!(options.devices.iter().all(|&device| found(&settings.devices, number(device))));
         assert!(options.pids.iter().all(|&pid| found(&settings.processes, u64::from(pid))));
-        assert_eq!(settings.bytes().len(), 32 + 2 * 8 * PLACES_LISTED);
+        assert_eq!(settings.bytes().len(), 56 + 2 * 8 * PLACES_LISTED);
         let too_many = Options { pids: (1..=LIMIT_PIDS as u32 + 1).collect(), ..Options::default() };
-        assert!(Settings::new(&too_many, false, 0).is_err());
+        assert!(Settings::new(&too_many, false, 0, &Kernel::default()).is_err());
     }
 
     #[test]

@@ -6,9 +6,9 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenO
 use weir_core::trace::Stage;
 
 use super::cells::{Cells, cell_bytes};
-use super::control::{Control, Settings};
+use super::control::{BIOS_WALKED, Control, Settings};
 use super::overhead::{ProgramFigures, figures};
-use crate::{Error, probe};
+use crate::{Error, loading, probe};
 
 /// Memory for cells by CPU, and bounds of it.
 const CELL_BYTES_PER_CPU: usize = 2 << 20;
@@ -24,6 +24,8 @@ pub struct Kind {
     /// Attaches to raw tracepoints.
     pub raw: &'static [u8],
     pub stages: &'static [Stage],
+    /// How many bios a completion follows: the first that the verifier takes.
+    pub bios_walked: &'static [u32],
 }
 
 /// By request, from G.
@@ -32,6 +34,7 @@ pub const DEFAULT: Kind = Kind {
     by_btf: include_bytes!(concat!(env!("OUT_DIR"), "/stages.bpf.o")),
     raw: include_bytes!(concat!(env!("OUT_DIR"), "/stages_raw.bpf.o")),
     stages: &[Stage::G2DAll, Stage::D2C, Stage::G2C],
+    bios_walked: &[0],
 };
 
 /// By piece, from Q.
@@ -50,6 +53,7 @@ pub const FULL: Kind = Kind {
         Stage::Q2C,
         Stage::Q2D,
     ],
+    bios_walked: &BIOS_WALKED,
 };
 
 /// Programs in the kernel, attached.
@@ -61,15 +65,22 @@ pub struct Programs {
 
 impl Programs {
     /// Loads the programs, all but those in `leave_out`, and attaches them. They count from [`Programs::begin`] on.
-    pub fn load(kind: &Kind, settings: &Settings, leave_out: &[&str]) -> Result<Programs, Error> {
+    pub fn load(kind: &Kind, mut settings: Settings, leave_out: &[&str]) -> Result<Programs, Error> {
         if let Some(error) = probe::denial("a live session") {
             return Err(error);
         }
-        let quiet = libbpf_rs::set_print(None);
-        let loaded = load(kind, kind.by_btf, settings, leave_out)
-            .or_else(|refused| load(kind, kind.raw, settings, leave_out).map_err(|_| refused));
-        libbpf_rs::set_print(quiet);
-        loaded
+        let mut first_refusal = None;
+        let mut in_a_form = |bios| {
+            settings.walk(bios);
+            let forms = [("", kind.by_btf), ("_raw", kind.raw)];
+            forms.into_iter().find_map(|(suffix, object)| {
+                let loaded = load(kind, suffix, object, &settings, leave_out);
+                loaded.map_err(|refused| first_refusal.get_or_insert(refused)).ok()
+            })
+        };
+        let loaded = loading::quietly(|| kind.bios_walked.iter().find_map(|&bios| in_a_form(bios)));
+        let lacking = || Error::Unsupported { lacking: format!("what {} need", kind.name) };
+        loaded.ok_or_else(|| first_refusal.unwrap_or_else(lacking))
     }
 
     /// From now on they count.
@@ -138,7 +149,13 @@ impl Programs {
     }
 }
 
-fn load(kind: &Kind, object: &[u8], settings: &Settings, leave_out: &[&str]) -> Result<Programs, Error> {
+fn load(
+    kind: &Kind,
+    suffix: &str,
+    object: &[u8],
+    settings: &Settings,
+    leave_out: &[&str],
+) -> Result<Programs, Error> {
     let failed = |action| move |source| Error::Program { action, program: kind.name, source };
     let mut object = ObjectBuilder::default().open_memory(object).map_err(failed("open"))?;
     let cells = prepare(&mut object, kind, settings).map_err(failed("prepare"))?;
@@ -147,6 +164,7 @@ fn load(kind: &Kind, object: &[u8], settings: &Settings, leave_out: &[&str]) -> 
             program.set_autoload(false);
         }
     }
+    loading::refuse_as_asked(&format!("{}{suffix}", kind.name), &mut object);
     let object = object.load().map_err(failed("load"))?;
     let mut programs = Programs { object, links: Vec::new(), stages: kind.stages };
     let free = programs.map("free_cells")?;

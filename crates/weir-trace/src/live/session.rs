@@ -40,10 +40,10 @@ impl Session {
         };
         let issue_is_stamped = issue_stamp == IssueStamp::Request;
         let level = options.cgroup.map(cgroups::level_of).transpose()?.unwrap_or(0);
-        let settings = Settings::new(options, issue_is_stamped, level)?;
+        let settings = Settings::new(options, issue_is_stamped, level, &stamps::kernel())?;
         let kind = if detail == Detail::Full { &FULL } else { &DEFAULT };
         let mut programs =
-            Programs::load(kind, &settings, if issue_is_stamped { &["on_issue"] } else { &[] })?;
+            Programs::load(kind, settings, if issue_is_stamped { &["on_issue"] } else { &[] })?;
         let ring = options.slow_ns.map(|_| slow_ring(&programs)).transpose()?;
         let started_ns = monotonic_ns();
         programs.begin(started_ns)?;

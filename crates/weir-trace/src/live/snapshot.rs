@@ -40,7 +40,8 @@ pub struct Snapshot {
 pub enum StartStamp {
     /// When the request was taken for this I/O (5.15, 6.6 to 6.8), or a program's own stamp (full detail).
     Exact,
-    /// When a batch of requests was allocated, of which this was one: up to a batch's submission early (5.16 to 6.5).
+    /// When a batch of requests was allocated, of which this was one: up to a batch's submission early (since 5.16;
+    /// 6.6 mended it, which the kernel's types do not tell).
     BatchAllocated,
     /// The first time that the submitter's plug asked for: up to a batch's submission early (since 6.9).
     PlugStarted,
@@ -52,7 +53,7 @@ impl StartStamp {
         match self {
             StartStamp::Exact => None,
             StartStamp::BatchAllocated => Some(
-                "this kernel stamps requests when it allocates a batch of them: G2D and G2C may include the submission of the batch",
+                "this kernel may stamp requests when it allocates a batch of them: G2D and G2C then include the submission of the batch",
             ),
             StartStamp::PlugStarted => Some(
                 "this kernel stamps a plugged batch of requests once: G2D and G2C may include the submission of the batch",

@@ -12,8 +12,8 @@ use weir_core::trace::recording::FlagBits;
 
 use super::ring::{Rings, SPILL_BYTES};
 use super::{Events, Options};
-use crate::Error;
 use crate::probe::denial;
+use crate::{Error, loading};
 
 skeleton!("record");
 
@@ -59,7 +59,8 @@ impl Programs {
         for (program, wanted) in wanted(&mut open.progs, options.events) {
             program.set_autoload(wanted);
         }
-        let skeleton = open.load().map_err(failed("load"))?;
+        loading::refuse_as_asked("record", open.open_object_mut());
+        let skeleton = loading::quietly(|| open.load()).map_err(failed("load"))?;
         let rings = Rings::new(skeleton.maps.lanes.as_fd(), skeleton.maps.rings.as_fd(), cpus, ring_bytes)
             .map_err(|source| Error::System { what: "mapping the rings".to_string(), source })?;
         Ok(Programs { skeleton, links: Vec::new(), rings })

@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use weir_core::trace::decode::{Batch, Decoder};
 use weir_core::trace::recording::BlktraceWriter;
 use weir_core::trace::{Event, Item};
 
@@ -25,13 +26,16 @@ const ROUND_BYTES_MAX: usize = 4 << 20;
 
 /// The tracer, ours.
 pub struct Ftrace {
-    // Dropped in this order: pipes are closed before settings go back, and the mount goes last.
+    // Dropped in this order: pipes are closed before settings go back, devices stay open until then, and the mount goes last.
     pipes: Vec<File>,
     journal: Journal,
+    _devices: Vec<File>,
     disks: Vec<String>,
     /// By CPU: each one's stream is read by itself, and tells a thread's name before its first record.
     named: Vec<HashSet<u32>>,
     buffer: Vec<u8>,
+    /// By CPU, where the kernel's records are cut: what makes whole ones of them.
+    cut: Vec<Option<Cut>>,
     /// Events that found a buffer full.
     pub dropped_by_cpu: Vec<u64>,
     mount: Tracefs,
@@ -45,9 +49,11 @@ impl Ftrace {
         let mut ftrace = Ftrace {
             pipes: Vec::new(),
             journal,
+            _devices: disks.iter().filter_map(|disk| kept_open(disk)).collect(),
             disks: disks.to_vec(),
             named: vec![HashSet::new(); cpus],
             buffer: vec![0; 64 << 10],
+            cut: (0..cpus).map(|_| None).collect(),
             dropped_by_cpu: vec![0; cpus],
             mount,
         };
@@ -138,8 +144,19 @@ impl Ftrace {
         fullest as f64 / ROUND_BYTES_MAX as f64
     }
 
+    /// Whether the kernel's records told neither errors nor where bios were remapped from.
+    pub fn is_cut(&self) -> bool {
+        self.cut.iter().any(Option::is_some)
+    }
+
     /// Passes on the records in the buffer; between them the tracer tells in words what it lost.
     fn records(&mut self, cpu: usize, length: usize, sink: &mut Sink) -> u64 {
+        if self.cut[cpu].is_none() {
+            self.cut[cpu] = Cut::of(&self.buffer[..length]);
+        }
+        if self.cut[cpu].is_some() {
+            return self.cut_records(cpu, length, sink);
+        }
         let bytes = &self.buffer[..length];
         let named = &mut self.named[cpu];
         let (mut from, mut at, mut names) = (0, 0, Vec::new());
@@ -163,6 +180,54 @@ impl Ftrace {
         events += sink.blktrace_records(cpu, &bytes[from..at]);
         events
     }
+
+    fn cut_records(&mut self, cpu: usize, length: usize, sink: &mut Sink) -> u64 {
+        let Some(cut) = &mut self.cut[cpu] else { return 0 };
+        let batch = cut.take(&self.buffer[..length]);
+        let named = &mut self.named[cpu];
+        let mut whole = Vec::new();
+        for item in batch.items() {
+            match item {
+                Item::Event(event) => {
+                    if named.len() < THREADS_MAX && named.insert(event.pid) {
+                        name(event.pid, cpu, self.mount.root(), &mut whole);
+                    }
+                    cut.writer.event(&event, &mut whole);
+                }
+                Item::Dropped { events } => self.dropped_by_cpu[cpu] += events,
+                _ => {}
+            }
+        }
+        sink.blktrace_records(cpu, &whole)
+    }
+}
+
+/// Linux 7.2's records, which are whole ones of version 7 after this.
+struct Cut {
+    decoder: Decoder,
+    /// The start of a record, whose end comes with the next read.
+    rest: Vec<u8>,
+    writer: BlktraceWriter,
+}
+
+impl Cut {
+    /// For a stream that starts like this, if its records are cut.
+    fn of(bytes: &[u8]) -> Option<Cut> {
+        let decoder = Decoder::new("the tracer's pipe", bytes).ok()?;
+        decoder.is_cut().then(|| Cut { decoder, rest: Vec::new(), writer: BlktraceWriter::default() })
+    }
+
+    /// What came, decoded.
+    fn take(&mut self, bytes: &[u8]) -> Batch {
+        let mut batch = Batch::default();
+        self.rest.extend_from_slice(bytes);
+        match self.decoder.decode(&self.rest, &mut batch) {
+            Ok(used) => drop(self.rest.drain(..used)),
+            // The kernel's records are no foreign data: what is no record ends here, and the next read begins anew.
+            Err(_) => self.rest.clear(),
+        }
+        batch
+    }
 }
 
 /// What stands between records: `CPU:1 [LOST 123 EVENTS]` and a new line. Length of the line, and events lost (one if
@@ -172,6 +237,19 @@ fn lost(bytes: &[u8]) -> (usize, u64) {
     let line = String::from_utf8_lossy(&bytes[..length]);
     let number = line.split_once("[LOST ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
     (length, number.unwrap_or(1))
+}
+
+/// Old kernels (5.10) know of a device's tracer only while somebody has the device open: then it is, without an effect on it.
+fn kept_open(disk: &str) -> Option<File> {
+    let read = fs::read(settings_of(disk).join("enable"));
+    if read.err()?.raw_os_error() != Some(libc::ENXIO) {
+        return None;
+    }
+    let node = Path::new("/dev").join(disk.replace('!', "/"));
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(node).ok()?;
+    let number = file.metadata().ok()?.rdev();
+    let said = fs::read_to_string(Path::new("/sys/block").join(disk).join("dev")).ok()?;
+    (said.trim() == format!("{}:{}", libc::major(number), libc::minor(number))).then_some(file)
 }
 
 /// Appends blktrace's record of a thread's name, which the tracer's stream does not have. A thread that has ended is

@@ -46,6 +46,8 @@ pub struct Summary {
     pub lost: u64,
     /// How long it ran, ns.
     pub elapsed_ns: u64,
+    /// What the recording cannot tell.
+    pub lacks: Option<&'static str>,
     /// Why not everything was written.
     pub write_error: Option<io::Error>,
     /// The files.
@@ -74,11 +76,10 @@ impl Session {
     pub fn start(options: &Options) -> Result<Session, Error> {
         let cpus = cpus()?;
         let (base_ns, wall_ns) = (clock::monotonic_ns(), clock::wall_ns());
-        let (mut intake, why) = Intake::open(options, base_ns, cpus)?;
+        let (intake, why) = Intake::open(options, base_ns, cpus)?;
         let header = about::header(options, intake.source(), cpus, base_ns, wall_ns);
         let make = if options.blktrace { Sink::blktrace } else { Sink::weir };
         let sink = make(&options.out, &header, options.size_max_bytes)?;
-        intake.begin()?;
         Ok(Session { intake, sink, progress: Progress::default(), base_ns, why })
     }
 
@@ -117,6 +118,10 @@ impl Session {
         self.intake.end();
         let elapsed_ns = clock::monotonic_ns() - self.base_ns;
         self.intake.round(self.base_ns, &mut self.sink, &mut self.progress);
+        let lacks = match &self.intake {
+            Intake::Tracer(tracer) => tracer.lacks(),
+            Intake::Bpf(_) => None,
+        };
         let (dropped_by_cpu, missed) = self.intake.losses();
         let dropped = dropped_by_cpu.iter().sum::<u64>() + missed;
         let paths = self.sink.paths.clone();
@@ -133,6 +138,7 @@ impl Session {
             dropped,
             lost: ended.lost,
             elapsed_ns,
+            lacks,
             write_error: ended.error,
             paths,
         }
@@ -140,7 +146,7 @@ impl Session {
 }
 
 impl Intake {
-    /// The first source that may be used and can be; with the reasons why others cannot.
+    /// The first source that may be used and can be, under way; with the reasons why others cannot.
     fn open(options: &Options, base_ns: u64, cpus: usize) -> Result<(Intake, Vec<String>), Error> {
         let mut why = Vec::new();
         // blktrace's own files are best made by blktrace's own relay.
@@ -150,19 +156,23 @@ impl Intake {
             None => &[Source::Bpf, Source::Ftrace, Source::Relay],
         };
         for (nth, source) in order.iter().enumerate() {
-            let opened = match source {
-                Source::Bpf => {
-                    Programs::load(options, base_ns, cpus).map(|programs| Intake::Bpf(Box::new(programs)))
-                }
-                _ => Tracer::open(*source, options, cpus).map(|tracer| Intake::Tracer(Box::new(tracer))),
-            };
-            match opened {
+            match Intake::begun(*source, options, base_ns, cpus) {
                 Ok(intake) => return Ok((intake, why)),
                 Err(error) if nth + 1 == order.len() => return Err(error),
                 Err(error) => why.push(format!("{}: {error}", source.name())),
             }
         }
         Err(Error::Unsupported { lacking: "every source of events".to_string() })
+    }
+
+    /// One source, under way: its buffers hold what happens until they are read.
+    fn begun(source: Source, options: &Options, base_ns: u64, cpus: usize) -> Result<Intake, Error> {
+        let mut intake = match source {
+            Source::Bpf => Intake::Bpf(Box::new(Programs::load(options, base_ns, cpus)?)),
+            _ => Intake::Tracer(Box::new(Tracer::open(source, options, cpus)?)),
+        };
+        intake.begin()?;
+        Ok(intake)
     }
 
     fn source(&self) -> Source {

@@ -63,6 +63,12 @@ impl Tracer {
         }
     }
 
+    /// What the recording cannot tell, for a flaw of this kernel's.
+    pub fn lacks(&self) -> Option<&'static str> {
+        const CUT: &str = "this kernel's tracer cuts its records off: errors of I/Os are not known, nor where device-mapper and md sent them on";
+        matches!(self, Tracer::Ftrace(tracer) if tracer.is_cut()).then_some(CUT)
+    }
+
     /// Events that found a buffer full, by CPU, and others.
     pub fn losses(&mut self) -> (Vec<u64>, u64) {
         match self {
@@ -96,7 +102,7 @@ pub fn settings_of(disk: &str) -> PathBuf {
 
 /// The journal, or why there is none.
 pub fn opened(journal: Result<Journal, Refusal>) -> Result<Journal, Error> {
-    journal.map_err(|refusal| match refusal {
+    journal.map_err(|loading| match loading {
         Refusal::Held(pid) => in_use(format!("process {pid}, a weir too, has the kernel's tracer")),
         Refusal::Failed(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Error::Denied { what: "the kernel's tracer", lacking: vec!["root".to_string()] }

@@ -14,7 +14,7 @@ use super::tables::{DeviceSyncs, Flight, Process, Shared, State, Table};
 use crate::brackets::{self, Brackets};
 use crate::fsync::{files, kernel};
 use crate::live::overhead::{ProgramFigures, figures};
-use crate::{Error, probe};
+use crate::{Error, loading, probe, tracepoints};
 
 mod by_btf {
     skeleton!("syncs");
@@ -88,11 +88,12 @@ struct Settings {
 
 /// Opens, settles and loads one of the two skeletons, whose types have the same fields.
 macro_rules! load {
-    ($builder:expr, $settings:expr, $brackets:expr) => {{
+    ($name:literal, $builder:expr, $settings:expr, $brackets:expr) => {{
         let settings: &Settings = $settings;
         let mut room = MaybeUninit::uninit();
         let mut open = $builder.open(&mut room).map_err(failed("open"))?;
         brackets::choose(open.open_object_mut(), $brackets).map_err(failed("fit"))?;
+        loading::refuse_as_asked($name, open.open_object_mut());
         open.progs.on_pause_12.set_autoload(settings.pause == Some(12));
         open.progs.on_pause_8.set_autoload(settings.pause == Some(8));
         let Some(said) = open.maps.rodata_data.as_deref_mut() else {
@@ -125,11 +126,11 @@ impl Programs {
             return Err(error);
         }
         let settings = Settings::new(whose)?;
-        let quiet = libbpf_rs::set_print(None);
-        let loaded = with_btf(&settings, Brackets::here())
-            .or_else(|_| with_btf(&settings, Brackets::AllCalls))
-            .or_else(|refused| without_btf(&settings).map_err(|_| refused));
-        libbpf_rs::set_print(quiet);
+        let loaded = loading::quietly(|| {
+            with_btf(&settings, Brackets::here())
+                .or_else(|_| with_btf(&settings, Brackets::AllCalls))
+                .or_else(|refused| without_btf(&settings).map_err(|_| refused))
+        });
         brackets::give_memory_back();
         let programs = loaded?;
         if let Whose::Listed(processes) = whose {
@@ -246,11 +247,11 @@ impl Programs {
 }
 
 fn with_btf(settings: &Settings, brackets: Brackets) -> Result<Programs, Error> {
-    load!(by_btf::SyncsSkelBuilder::default(), settings, brackets)
+    load!("syncs", by_btf::SyncsSkelBuilder::default(), settings, brackets)
 }
 
 fn without_btf(settings: &Settings) -> Result<Programs, Error> {
-    load!(raw::SyncsRawSkelBuilder::default(), settings, Brackets::AllCalls)
+    load!("syncs_raw", raw::SyncsRawSkelBuilder::default(), settings, Brackets::AllCalls)
 }
 
 impl Settings {
@@ -266,7 +267,7 @@ impl Settings {
             comm: [0; 15],
             is_everybody: *whose == Whose::Everybody,
             only_listed: matches!(whose, Whose::Listed(_)),
-            pause: kernel::arguments(&types, "balance_dirty_pages"),
+            pause: tracepoints::arguments(&types, "balance_dirty_pages"),
         };
         match whose {
             Whose::Everybody | Whose::Listed(_) => {}

@@ -11,6 +11,7 @@ mod db_run;
 mod db_sandbox;
 mod db_server;
 mod doctor;
+mod fallbacks;
 mod faults;
 mod guard;
 mod guard_cgroup;

@@ -2,8 +2,12 @@
 //!
 //! Layout: the kernel's include/uapi/linux/blktrace_api.h, `struct blk_io_trace` (48 bytes) and, in version 8,
 //! `struct blk_io_trace2` (64 bytes). ftrace's `blk` tracer writes the same in its `bin` mode, each record behind 16
-//! bytes of context unless `nocontext-info` is set, and says in a line of text where it lost events. Unplug, split and remap payloads are big-endian on every machine; cgroup ids and
-//! the wall clock are in the recording machine's order.
+//! bytes of context unless `nocontext-info` is set, and says in a line of text where it lost events. Unplug, split and
+//! remap payloads are big-endian on every machine; cgroup ids and the wall clock are in the recording machine's order.
+//!
+//! Linux 7.2's `bin` mode says version 7 and writes the first 48 bytes of version 8 (kernel/trace/blktrace.c,
+//! `blk_trace_synthesize_old_trace`), then as many of the bytes behind them as the payload has. So it tells neither errors nor
+//! payloads: a *cut* record.
 
 use super::{Batch, Format, Stop};
 use crate::target::DeviceNumber;
@@ -20,6 +24,9 @@ const CONTEXT_BYTES: usize = 16;
 /// What ftrace says of losses: `CPU:1 [LOST 12 EVENTS]`, or without a number.
 const LOST: &[u8] = b"CPU:";
 const LOST_BYTES_MAX: usize = 64;
+/// What a cut record has of its payload: the fields behind its 48 bytes, of which the second tells the length. The text of
+/// a message is the longest there is (BLK_TN_MAX_MSG), behind a cgroup's id.
+const CUT_PAYLOAD_MAX: usize = 8 + 128;
 
 /// In the act: a cgroup id is at the start of the payload.
 const CGROUP: u32 = 0x100;
@@ -49,6 +56,8 @@ pub(super) struct Blktrace {
     big_endian: bool,
     /// Each record stands behind ftrace's context.
     has_context: bool,
+    /// Records say version 7 and are cut from version 8.
+    is_cut: bool,
     /// The wall clock, until the first event shows whether it speaks of the same clock.
     wall_clock: WallClock,
 }
@@ -87,22 +96,31 @@ impl Blktrace {
     pub(super) fn recognise(head: &[u8]) -> Option<(Format, Blktrace)> {
         let at = |offset: usize| head.get(offset..).and_then(version_of).map(|found| (found, offset > 0));
         let ((version, big_endian), has_context) = at(0).or_else(|| at(CONTEXT_BYTES))?;
-        let decoder = Blktrace { version, big_endian, has_context, wall_clock: WallClock::default() };
+        let first = &head[if has_context { CONTEXT_BYTES } else { 0 }..];
+        let is_cut = version == 7 && if big_endian { is_cut::<true>(first) } else { is_cut::<false>(first) };
+        let decoder = Blktrace { version, big_endian, has_context, is_cut, wall_clock: WallClock::default() };
         Some((Format::Blktrace { version, big_endian }, decoder))
+    }
+
+    /// Whether its records say version 7 and are cut from version 8.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Decodes the whole records in `bytes`.
     pub(super) fn decode(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Stop> {
         // A loop of its own for each layout, so that none is asked for at every field.
-        match (self.version, self.big_endian) {
-            (7, false) => self.decode_as::<HEADER_BYTES_7, false>(bytes, batch),
-            (7, true) => self.decode_as::<HEADER_BYTES_7, true>(bytes, batch),
-            (_, false) => self.decode_as::<HEADER_BYTES_8, false>(bytes, batch),
-            (_, true) => self.decode_as::<HEADER_BYTES_8, true>(bytes, batch),
+        match (self.version, self.big_endian, self.is_cut) {
+            (7, false, false) => self.decode_as::<HEADER_BYTES_7, false, false>(bytes, batch),
+            (7, true, false) => self.decode_as::<HEADER_BYTES_7, true, false>(bytes, batch),
+            (7, false, true) => self.decode_as::<HEADER_BYTES_7, false, true>(bytes, batch),
+            (7, true, true) => self.decode_as::<HEADER_BYTES_7, true, true>(bytes, batch),
+            (_, false, _) => self.decode_as::<HEADER_BYTES_8, false, false>(bytes, batch),
+            (_, true, _) => self.decode_as::<HEADER_BYTES_8, true, false>(bytes, batch),
         }
     }
 
-    fn decode_as<const HEADER: usize, const BIG: bool>(
+    fn decode_as<const HEADER: usize, const BIG: bool, const CUT: bool>(
         &mut self,
         bytes: &[u8],
         batch: &mut Batch,
@@ -111,7 +129,14 @@ impl Blktrace {
         let mut used = 0;
         loop {
             if context == 0 && !matches!(self.wall_clock, WallClock::Held { .. }) {
-                used += self.decode_plain::<HEADER, BIG>(&bytes[used..], batch);
+                used += self.decode_plain::<HEADER, BIG, CUT>(&bytes[used..], batch);
+            }
+            if CUT && let Some(length) = cut_payload::<BIG>(&bytes[used..], context) {
+                if length > bytes.len() - used {
+                    return Ok(used);
+                }
+                used += length;
+                continue;
             }
             let Some(record) = bytes.get(used + context..).and_then(<[u8]>::first_chunk::<HEADER>) else {
                 return Ok(used);
@@ -128,9 +153,9 @@ impl Blktrace {
                 }
             }
             let start = used + context + HEADER;
-            let payload_bytes = Header::of::<HEADER, BIG>(record).payload_bytes;
+            let payload_bytes = Header::of::<HEADER, BIG, CUT>(record).payload_bytes;
             let Some(payload) = bytes.get(start..start + payload_bytes) else { return Ok(used) };
-            self.record::<HEADER, BIG>(record, payload, batch);
+            self.record::<HEADER, BIG, CUT>(record, payload, batch);
             used = start + payload_bytes;
         }
     }
@@ -138,16 +163,21 @@ impl Blktrace {
     /// Decodes the events at the start of `bytes` that are a record and nothing more, as most are; gives back how many
     /// bytes these were. How many come together is found first, so that they are appended without a question each.
     #[inline(always)]
-    fn decode_plain<const HEADER: usize, const BIG: bool>(&self, bytes: &[u8], batch: &mut Batch) -> usize {
+    fn decode_plain<const HEADER: usize, const BIG: bool, const CUT: bool>(
+        &self,
+        bytes: &[u8],
+        batch: &mut Batch,
+    ) -> usize {
         let (records, _) = bytes.as_chunks::<HEADER>();
         let magic = self.magic();
         let is_plain = |record: &[u8; HEADER]| {
-            let header = Header::of::<HEADER, BIG>(record);
-            u32_of::<BIG>(record, 0) == magic && header.payload_bytes == 0 && header.is_event()
+            let header = Header::of::<HEADER, BIG, CUT>(record);
+            let is_whole = header.payload_bytes == 0 && !(CUT && is_told_by_payload(header.act));
+            u32_of::<BIG>(record, 0) == magic && is_whole && header.is_event()
         };
         let some = &records[..records.len().min(RUN)];
         let count = some.iter().position(|record| !is_plain(record)).unwrap_or(some.len());
-        batch.append(some[..count].iter().map(|record| event(&Header::of::<HEADER, BIG>(record))));
+        batch.append(some[..count].iter().map(|record| event(&Header::of::<HEADER, BIG, CUT>(record))));
         count * HEADER
     }
 
@@ -156,18 +186,19 @@ impl Blktrace {
     }
 
     #[inline(never)]
-    fn record<const HEADER: usize, const BIG: bool>(
+    fn record<const HEADER: usize, const BIG: bool, const CUT: bool>(
         &mut self,
         record: &[u8; HEADER],
         payload: &[u8],
         batch: &mut Batch,
     ) {
-        let header = Header::of::<HEADER, BIG>(record);
+        let header = Header::of::<HEADER, BIG, CUT>(record);
         if header.is_event() {
             if let WallClock::Held { time_ns, wall_ns } = self.wall_clock {
                 self.judge_wall_clock(time_ns, wall_ns, header.time_ns, batch);
             }
-            batch.push_event(event_with::<BIG>(&header, payload));
+            let event = event_with::<BIG>(&header, payload);
+            batch.push_event(if CUT { without_payload(event) } else { event });
         } else if let Some(item) = self.note::<BIG>(&header, payload) {
             batch.push(item);
         }
@@ -239,6 +270,39 @@ fn version_of(head: &[u8]) -> Option<(u8, bool)> {
     })
 }
 
+/// Whether the record that starts here is cut from version 8, which has a device, with its major number, where version 7
+/// has a CPU.
+fn is_cut<const BIG: bool>(head: &[u8]) -> bool {
+    head.first_chunk::<HEADER_BYTES_7>().is_some_and(|record| u32_of::<BIG>(record, 40) >> MINOR_BITS != 0)
+}
+
+/// The length of what a cut record has behind it, where that stands here and no record: one or the end of `bytes` follows.
+#[inline(never)]
+fn cut_payload<const BIG: bool>(bytes: &[u8], context: usize) -> Option<usize> {
+    let length = usize::from(u16_of::<BIG>(bytes.first_chunk::<4>()?, 2));
+    let is_record =
+        |at: usize| bytes.get(at + context..)?.first_chunk::<4>().map(|next| version_of(next).is_some());
+    let is_followed =
+        is_record(length).unwrap_or(true) || bytes.get(length..).is_some_and(|next| next.starts_with(LOST));
+    let is_payload = (4..=CUT_PAYLOAD_MAX).contains(&length) && is_record(0) == Some(false) && is_followed;
+    is_payload.then_some(length)
+}
+
+/// Acts of which the payload says more than the record.
+fn is_told_by_payload(act: u32) -> bool {
+    matches!(act_of(act & !CGROUP), Act::Split | Act::Remap | Act::Unplug | Act::UnplugTimer)
+}
+
+/// What is known of an event whose payload is cut off: a split's rest begins where its front ends; where a bio was remapped
+/// from is not known, so that nothing can follow from it.
+fn without_payload(event: Event) -> Event {
+    match event.act {
+        Act::Split => Event { detail: event.sector + u64::from(event.bytes) / 512, ..event },
+        Act::Remap => Event { act: Act::Unknown, ..event },
+        _ => event,
+    }
+}
+
 /// What ftrace's line about losses says, and the line's length. One without a number speaks of one event at least.
 #[cold]
 fn lost_events(bytes: &[u8]) -> Option<(u64, usize)> {
@@ -264,8 +328,8 @@ impl Header {
     }
 
     #[inline(always)]
-    fn of<const HEADER: usize, const BIG: bool>(record: &[u8; HEADER]) -> Header {
-        let version_7 = HEADER == HEADER_BYTES_7;
+    fn of<const HEADER: usize, const BIG: bool, const CUT: bool>(record: &[u8; HEADER]) -> Header {
+        let version_7 = HEADER == HEADER_BYTES_7 && !CUT;
         let at = |v7: usize, v8: usize| if version_7 { v7 } else { v8 };
         let (act, categories) = if version_7 {
             let action = u32_of::<BIG>(record, 28);
@@ -284,8 +348,8 @@ impl Header {
             pid: u32_of::<BIG>(record, at(32, 28)),
             device: u32_of::<BIG>(record, at(36, 40)),
             cpu: u32_of::<BIG>(record, at(40, 44)),
-            error: u16_of::<BIG>(record, at(44, 48)),
-            payload_bytes: usize::from(u16_of::<BIG>(record, at(46, 50))),
+            error: if CUT { 0 } else { u16_of::<BIG>(record, at(44, 48)) },
+            payload_bytes: if CUT { 0 } else { usize::from(u16_of::<BIG>(record, at(46, 50))) },
         }
     }
 }

@@ -104,6 +104,11 @@ impl Decoder {
         self.format
     }
 
+    /// Whether its records are cut: they tell neither errors nor payloads, and nothing else reads them.
+    pub fn is_cut(&self) -> bool {
+        matches!(&self.kind, Kind::Blktrace(decoder) if decoder.is_cut())
+    }
+
     /// Bytes decoded so far.
     pub fn offset(&self) -> u64 {
         self.offset

@@ -140,6 +140,70 @@ fn both_versions_in_both_byte_orders_say_the_same() {
     }
 }
 
+/// What Linux 7.2's tracer makes of records of version 8: 48 bytes of each that say version 7, and so many of those behind
+/// them as the payload has.
+fn cut(layout: Layout, records: &[(u64, u64, Vec<u8>)], context: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (time_ns, action, payload) in records {
+        let fields = [0, *time_ns, 0x0123_4567, 0x2000, 77, *action, DISK, 3, 0xffff - 4];
+        let mut record = layout.record(fields, payload);
+        layout.put(&mut record, 0, 0x6561_7407, 4);
+        bytes.extend(context);
+        bytes.extend(&record[..48 + payload.len()]);
+    }
+    bytes
+}
+
+#[test]
+fn records_cut_from_version_8_keep_what_is_left_of_them() {
+    let payload = |words: usize| vec![0x11; 8 * words];
+    let records = [
+        (1, 1 << 20 | 1 << 16 | 1, vec![]),
+        (2, 1 << 16 | 13, payload(1)),
+        (3, 1 << 16 | 15 | 0x100, payload(3)),
+        (4, 1 << 20 | 10, payload(1)),
+        (5, 1 << 23 | 1 << 16 | 8, vec![]),
+        (6, 1 << 26 | 2, vec![b'm'; 128]),
+        (7, 1 << 23 | 1 << 16 | 8 | 0x100, payload(1)),
+    ];
+    let acts = [
+        (1, Act::Queue),
+        (2, Act::Split),
+        (3, Act::Unknown),
+        (4, Act::Unplug),
+        (5, Act::Complete),
+        (7, Act::Complete),
+    ];
+    for (big_endian, context) in [(false, &[][..]), (true, &[]), (false, &[9; 16])] {
+        let mut bytes = cut(Layout { version: 8, big_endian }, &records, context);
+        bytes.extend(b"CPU:1 [LOST 12 EVENTS]\n");
+        let all = bytes.len();
+        bytes.extend(cut(Layout { version: 8, big_endian }, &records[4..5], context));
+        for chunk in [1, 50, bytes.len()] {
+            let mut decoder = Decoder::new("sda", &bytes[..HEAD_BYTES.min(bytes.len())]).unwrap();
+            let mut batch = Batch::default();
+            let (mut from, mut to) = (0, 0);
+            while to < bytes.len() {
+                to = (to + chunk).min(bytes.len());
+                from += decoder.decode(&bytes[from..to], &mut batch).unwrap();
+            }
+            decoder.finish(&bytes[from..], &mut batch).unwrap();
+            let found: Vec<_> = batch.events().iter().map(|event| (event.time_ns, event.act)).collect();
+            assert_eq!(
+                found,
+                [&acts[..], &[(5, Act::Complete)]].concat(),
+                "{big_endian} by {chunk} of {all}"
+            );
+            let first = batch.events()[0];
+            let said = (first.sector, first.bytes, first.pid, first.cpu, first.error, first.device.major);
+            assert_eq!(said, (0x0123_4567, 0x2000, 77, 3, 0, 259));
+            assert_eq!(batch.events()[1].detail, 0x0123_4567 + 16);
+            let lost = batch.items().filter(|item| *item == Item::Dropped { events: 12 }).count();
+            assert_eq!(lost, 1);
+        }
+    }
+}
+
 #[test]
 fn a_record_of_another_layout_or_cut_off_is_named_with_its_place() {
     for (version, big_endian) in [(7, true), (8, false)] {

@@ -104,7 +104,7 @@ pub struct Skimmed {
     pub took_ns: u64,
 }
 
-/// A request's `cmd_flags` (include/linux/blk_types.h; unchanged from 5.15 to 6.18).
+/// A request's `cmd_flags` (include/linux/blk_types.h; unchanged from 5.10 to 7.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoFlags(pub u32);
 

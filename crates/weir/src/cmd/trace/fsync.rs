@@ -37,6 +37,9 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
     let mut storage = Storage::default();
     let session = Session::start(&mut storage, &options(&args)).map_err(explain)?;
+    for (what, why) in session.unknown() {
+        say!("weir: not known here: {what} ({why})");
+    }
     let sampling = Sampling { stack_every_ns: args.stack_every.0, slow_ns: args.slow.map(|slow| slow.0) };
     let child = start(&args.command)?;
     let mut watch = Watch { session, analyst: Analyst::new(sampling), begun: Instant::now(), child };
@@ -98,6 +101,8 @@ impl Watch<'_> {
         if args.json {
             let mut object = json(kind, report, still, slow)?;
             object.insert("hooks".to_string(), self.session.brackets().name().into());
+            let unknown = self.session.unknown().iter().map(|(what, _)| Value::from(*what)).collect();
+            object.insert("unknown".to_string(), Value::Array(unknown));
             let text = if args.interval.is_some() {
                 serde_json::to_string(&object)?
             } else {
@@ -193,7 +198,7 @@ fn explain(error: Error) -> anyhow::Error {
     } else if let Some(mode) = &probed.lockdown {
         format!("the kernel is locked down ({mode}), which forbids programs that read its memory")
     } else {
-        "it needs root (CAP_SYS_ADMIN), a kernel from 5.15 on with CONFIG_DEBUG_INFO_BTF, and no other option"
+        "it needs root (CAP_SYS_ADMIN) and a kernel with CONFIG_DEBUG_INFO_BTF; weir trace live shows what the devices do"
             .to_string()
     };
     Lacking { what: error.to_string(), hint: Some(hint) }.into()

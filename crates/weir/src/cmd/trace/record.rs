@@ -181,6 +181,9 @@ fn complain(summary: &Summary) -> anyhow::Result<()> {
             summary.dropped
         );
     }
+    if let Some(lacks) = summary.lacks {
+        say!("warning: {lacks}");
+    }
     let Some(error) = &summary.write_error else { return Ok(()) };
     let place = summary.paths.first().map_or(Path::new(""), |path| path);
     let what = format!(
