@@ -161,7 +161,7 @@ scenario_stack_thin() { # LVM: a thin volume, its pool on one namespace, xfs
   lvm_ lvcreate -L 1500M -T vg/pool
   lvm_ lvcreate -V 2G -T vg/pool -n thin
   dmsetup ls --tree >/out/tree.txt
-  thin=$(basename "$(readlink -f /dev/mapper/vg-thin)")
+  thin=$(basename "$(dirname "$(dirname "$(grep -lx vg-thin /sys/block/*/dm/name)")")")
   # Blocks are given out at the first write.
   oplog write "/dev/$thin" 67108864 1048576 >/dev/null
   quiet
