@@ -64,8 +64,9 @@ impl Bed {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let addresses = addresses();
         certificates::make(folder.path(), &format!("IP:{}", addresses[0]));
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        fs::write(path("hba"), HBA.replace("OS_USER", &os_user())).unwrap();
+        // A server of root's sees of the shared memory's folder only what is its own.
+        let path = |name: &str| folder.path().join("server/data").join(name).display().to_string();
+        fs::write(folder.path().join("hba"), HBA.replace("OS_USER", &os_user())).unwrap();
         let spec = SandboxSpec::new(Flavour::Postgres, folder.path().join("server"))
             .set("listen_addresses", &addresses.join(","))
             .set("shared_buffers", "16MB")
@@ -77,7 +78,11 @@ impl Bed {
             .set("ssl_ca_file", &path("ca.pem"));
         let go_on = || false;
         let mut sandbox = Sandbox::create(&spec, &go_on).unwrap();
-        give_to_owner_of(&sandbox.data_dir(), &folder.path().join("key.pem"));
+        for name in ["hba", "cert.pem", "key.pem", "ca.pem"] {
+            let given = sandbox.data_dir().join(name);
+            fs::copy(folder.path().join(name), &given).unwrap();
+            give_to_owner_of(&sandbox.data_dir(), &given);
+        }
         sandbox.run(&go_on).unwrap();
         let bed = Bed { sandbox: Mutex::new(sandbox), addresses, folder };
         bed.make_users();

@@ -381,10 +381,10 @@ mod tests {
     fn what_the_kernel_s_sums_do_not_know_is_not_told_as_nothing() {
         // (dirty, being written, unknown below): two processors tell from 1000 KiB on, sixty-four from 31 MiB on.
         for (dirty_bytes, writeback_bytes, unknown_below_bytes, says) in [
-            (0, 0, 1_024_000, "under 1.00 MiB dirty, under 1.00 MiB being written"),
-            (0, 0, 0, "under 1.00 MiB dirty, under 1.00 MiB being written"),
-            (200 * MIB + 5, MIB - 1, 1_024_000, "200 MiB dirty, under 1.00 MiB being written"),
-            (20 * MIB, 40 * MIB, 32_768_000, "under 32.0 MiB dirty, 40.0 MiB being written"),
+            (0, 0, 1_024_000, "under 1 MiB dirty, under 1 MiB being written"),
+            (0, 0, 0, "under 1 MiB dirty, under 1 MiB being written"),
+            (200 * MIB + 5, MIB - 1, 1_024_000, "200 MiB dirty, under 1 MiB being written"),
+            (20 * MIB, 40 * MIB, 32_768_000, "under 32 MiB dirty, 40 MiB being written"),
         ] {
             let memory =
                 MemoryLoad { dirty_bytes, writeback_bytes, unknown_below_bytes, ..MemoryLoad::default() };

@@ -225,8 +225,13 @@ fn a_first_look_ends_early_where_the_difference_is_plain_and_not_where_there_is_
 
 #[test]
 fn a_verdict_made_before_is_held_against_the_pairs() {
-    let on_disk =
-        Scene { server: (0.4, 0.5), waits: &[(Wait::Commit, 0.08)], idle: 0.05, ..Scene::default() };
+    let on_disk = Scene {
+        server: (0.4, 0.5),
+        waits: &[(Wait::Commit, 0.08)],
+        idle: 0.05,
+        syncs: 1.0,
+        ..Scene::default()
+    };
     let verdict = judge(&on_disk.evidence());
     let bound = verdict.bounds.faster_disk.unwrap();
     for (speed, confirms, words) in

@@ -66,8 +66,8 @@ pub fn advise(view: &View) -> Option<Advice> {
         effect: Statement::new(format!("Alone, it is {} as fast for one thread.", times(gain)), evidence),
         cost: Statement::new("Not measured with a database: run `weir db run` before and after.", Vec::new()),
         durability: "none".into(),
-        reversibility: "with a restart of the server".into(),
-        command: format!("{command}, in the server's configuration, then restart"),
-        undo: "the value before, likewise".into(),
+        reversibility: "in the server's configuration, with a restart".into(),
+        command: command.into(),
+        undo: "the value before".into(),
     })
 }

@@ -134,7 +134,7 @@ fn jobs() -> impl Strategy<Value = Job> {
     let times = [any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>()];
     let data =
         prop_oneof![Just(Data::Random), Just(Data::Zero), (0.0f64..100.0).prop_map(Data::Compressible)];
-    let numbers = (0.0f64..99.9, 1u32..4096, 1u32..512, any::<u64>(), any::<u64>(), 0u64..1000);
+    let numbers = (0.0f64..99.9, 1u32..4096, 1u32..256, any::<u64>(), any::<u64>(), 0u64..1000);
     (target, access, block, sync, rate, times, data, numbers, "[ -~]{1,20}", any::<[bool; 3]>()).prop_map(
         |(target, access, block, mode, rate, times, data, numbers, name, [direct, dsync, after_previous])| {
             Job {

@@ -22,6 +22,8 @@ fn impossible_combinations_are_refused() {
     for (job, words) in [
         (Job { threads: 0, ..writer() }, "0 threads"),
         (Job { depth: 0, ..writer() }, "a depth of 0"),
+        (Job { depth: 40_000, ..writer() }, "40000 operations in flight"),
+        (Job { depth: 32_768, threads: 33, ..writer() }, "on 33 threads are too many"),
         (Job { depth: 2, ..writer() }, "a depth of 2 has no effect with psync"),
         (Job { depth: 2, ..mmap() }, "a depth of 2 has no effect with mmap"),
         (Job { read_percent: -0.1, ..writer() }, "a share of -0.1 % reads"),
