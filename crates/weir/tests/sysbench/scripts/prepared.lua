@@ -13,6 +13,8 @@ function prepare()
 end
 
 function thread_init()
+   -- sysbench lets the collector free what is bound to a statement: with PostgreSQL a number then arrives as raw bytes.
+   collectgarbage("stop")
    con = sysbench.sql.driver():connect()
    local t = sysbench.sql.type
    update = con:prepare("UPDATE typed SET n = ?, v = ?, c = ? WHERE id = ?")
