@@ -99,6 +99,14 @@ impl Connection {
         }
     }
 
+    /// The process that listens, where that is one of this machine at a Unix socket.
+    pub fn listener(&self) -> Option<u32> {
+        match self {
+            Connection::MySql(it) => it.listener(),
+            Connection::Postgres(it) => it.listener(),
+        }
+    }
+
     /// Whether this connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         match self {

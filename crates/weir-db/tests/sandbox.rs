@@ -4,7 +4,9 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxError, SandboxSpec, Variables, list};
@@ -65,10 +67,15 @@ fn a_server_starts_restarts_with_variables_crashes_and_goes_away() {
     }
 }
 
-/// Numbers of the kernel's System V segments.
-fn segments() -> Vec<String> {
+/// Names of memory files and numbers of System V segments that this account has on this machine.
+fn shared_memory(uid: u32) -> BTreeSet<String> {
+    let files = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let own = files.filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == uid));
+    let names = own.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let table = fs::read_to_string("/proc/sysvipc/shm").unwrap();
-    table.lines().filter_map(|line| line.split_whitespace().nth(1)).map(str::to_string).collect()
+    let fields = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let segments = fields.filter(|fields| fields[7] == uid.to_string()).map(|fields| fields[1].to_string());
+    names.filter(|name| name.starts_with("PostgreSQL.")).chain(segments).collect()
 }
 
 #[test]
@@ -81,12 +88,18 @@ fn a_killed_postgresql_with_a_port_of_its_own_leaves_no_shared_memory() {
     let spec = SandboxSpec::new(Flavour::Postgres, parent.path().join("d")).set("port", "6001");
     let mut sandbox = Sandbox::start(&spec, &go_on).unwrap();
     assert!(sandbox.socket().ends_with(".s.PGSQL.6001"), "{}", sandbox.socket().display());
-    let pid_file = fs::read_to_string(sandbox.data_dir().join("postmaster.pid")).unwrap();
-    let segment = pid_file.lines().nth(6).unwrap().split_whitespace().nth(1).unwrap().to_string();
+    let process = format!("/proc/{}", sandbox.pid().unwrap());
+    let uid = fs::metadata(&process).unwrap().uid();
+    let maps = fs::read_to_string(format!("{process}/maps")).unwrap();
+    assert!(
+        maps.contains("/dev/shm/PostgreSQL.") && maps.contains("SYSV"),
+        "it has none: this test looks at nothing"
+    );
     sandbox.kill().unwrap();
-    assert!(segments().contains(&segment), "none was left: this test looks at nothing");
+    sandbox.run(&go_on).unwrap();
+    sandbox.kill().unwrap();
     drop(sandbox);
-    assert!(!segments().contains(&segment));
+    assert_eq!(shared_memory(uid), BTreeSet::new());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Servers in a root or a namespace of their own, as in containers and chroots: which process is meant by a number that
 //! is its own, and where the folder is that it names.
 
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,46 @@ impl Host {
     }
 }
 
+/// The threads of a server, by the numbers that it knows them by.
+#[derive(Debug, Clone)]
+pub struct Numbers {
+    process: u32,
+    /// It is in a namespace of its own.
+    is_apart: bool,
+    known: HashMap<u32, u32>,
+    /// Whether its threads were listed since the last look began.
+    are_fresh: bool,
+}
+
+impl Numbers {
+    /// Those of the server with this first process.
+    pub fn of(host: &Host, process: u32) -> Numbers {
+        let is_apart = host.own_number(process, process).is_some_and(|own| own != process);
+        Numbers { process, is_apart, known: HashMap::new(), are_fresh: false }
+    }
+
+    /// A look begins: its threads are listed once at most until the next.
+    pub fn begin(&mut self) {
+        self.are_fresh = false;
+    }
+
+    /// The kernel's number for one of its threads.
+    pub fn find(&mut self, host: &Host, own: u32) -> Option<u32> {
+        if !self.is_apart {
+            return Some(own);
+        }
+        if !self.known.contains_key(&own) && !std::mem::replace(&mut self.are_fresh, true) {
+            self.known.clear();
+            for process in host.family_of(self.process) {
+                let threads = host.threads_of(process).into_iter();
+                let numbers = threads.filter_map(|thread| Some((host.own_number(process, thread)?, thread)));
+                self.known.extend(numbers);
+            }
+        }
+        self.known.get(&own).copied()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -65,11 +106,14 @@ mod tests {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("status"), format!("Name:\tx\nNSpid:\t{numbers}\n")).unwrap();
             fs::write(tree.path().join(format!("proc/{process}/comm")), format!("{name}\n")).unwrap();
+            let stat = format!("{process} ({name}) S {}\n", if process == 201 { 200 } else { 1 });
+            fs::write(tree.path().join(format!("proc/{process}/stat")), stat).unwrap();
         };
         thread(100, "mysqld", 100, "100");
         thread(100, "mysqld", 28, "28");
         thread(200, "mysqld", 200, "200\t1");
         thread(200, "mysqld", 228, "228\t28");
+        thread(201, "mysqld", 201, "201\t30");
         thread(300, "bash", 300, "300\t28");
         let host = Host::at(tree.path());
         for (number, expected) in [(28, &[100, 200][..]), (1, &[200]), (228, &[]), (100, &[100])] {
@@ -77,6 +121,16 @@ mod tests {
             found.sort_unstable();
             assert_eq!(found, expected, "{number}");
         }
+        let (mut apart, mut along) = (Numbers::of(&host, 200), Numbers::of(&host, 100));
+        for (number, expected) in [(1, Some(200)), (28, Some(228)), (30, Some(201)), (31, None), (100, None)]
+        {
+            assert_eq!(apart.find(&host, number), expected, "{number}");
+            assert_eq!(along.find(&host, number), Some(number));
+        }
+        thread(200, "mysqld", 231, "231\t31");
+        assert_eq!(apart.find(&host, 31), None, "it was listed in this look");
+        apart.begin();
+        assert_eq!(apart.find(&host, 31), Some(231));
     }
 
     #[test]

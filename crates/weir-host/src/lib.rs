@@ -41,6 +41,7 @@ mod robustness;
 pub use error::HostError;
 pub use flow::{Flow, Seen};
 pub use host::Host;
+pub use housed::Numbers;
 pub use io_cgroup::IoCgroup;
 pub use own::{own_cpu_ns, own_memory_bytes, own_processors, process_cpu_ns, thread_cpu_ns};
 pub use pinned::Pinned;

@@ -67,6 +67,11 @@ impl Connection {
         self.connection_id
     }
 
+    /// The process that listens, where that can be told.
+    pub fn listener(&self) -> Option<u32> {
+        self.packets.wire.listener()
+    }
+
     /// Whether this connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.packets.wire.is_encrypted()

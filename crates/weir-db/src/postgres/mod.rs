@@ -67,6 +67,11 @@ impl Connection {
         &self.version
     }
 
+    /// The process that listens, where that can be told.
+    pub fn listener(&self) -> Option<u32> {
+        self.wire.listener()
+    }
+
     /// Whether this connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.wire.is_encrypted()

@@ -1,9 +1,10 @@
 //! Who a server runs as, and what it is left with: PostgreSQL refuses to be root, and a throw-away server has no need to
-//! be. Nothing of this process's rights, descriptors, environment or terminal reaches it.
+//! be. Nothing of this process's rights reaches it.
 
 use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,10 @@ const CAPABILITIES: u32 = 64;
 /// securebits(7): root's number gives no capabilities, none become ambient, and neither can be changed.
 const SECURE_BITS: libc::c_ulong = 0b1100_0011;
 
+/// Numbers that neither distributions nor containers nor directories (sssd ends at 2,000,200,000) give out, and that fit
+/// an `int`.
+const UNUSED: RangeInclusive<u32> = 0x7800_0000..=0x7fff_ffff;
+
 /// Who a server runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Account {
@@ -30,15 +35,31 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// This user; for root an unprivileged account, the server's own or nobody.
+    /// This user; for root a number that no account, no process and, by its chance, no file has.
+    ///
+    /// # Errors
+    /// When there is no randomness.
+    pub fn unused() -> io::Result<Account> {
+        if let Some(own) = Account::own() {
+            return Ok(own);
+        }
+        loop {
+            let chance = weir_fs::unguessable()?;
+            let number = u32::from_str_radix(&chance[..8], 16).map_err(io::Error::other)?;
+            let id = UNUSED.start() + number % (UNUSED.end() - UNUSED.start() + 1);
+            if !is_used(id) {
+                return Ok(Account { uid: id, gid: id, other: true });
+            }
+        }
+    }
+
+    /// This user; for root, where it may not give a number a name, an account of this machine: the server's own or nobody.
     ///
     /// # Errors
     /// When root finds none.
-    pub fn choose(flavour: Flavour) -> Result<Account, SandboxError> {
-        // SAFETY: both take nothing and cannot fail.
-        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-        if uid != 0 {
-            return Ok(Account { uid, gid, other: false });
+    pub fn of_machine(flavour: Flavour) -> Result<Account, SandboxError> {
+        if let Some(own) = Account::own() {
+            return Ok(own);
         }
         let names = match flavour.dialect() {
             Dialect::MySql => ["mysql", "nobody"],
@@ -52,13 +73,10 @@ impl Account {
         Ok(Account { uid, gid, other: true })
     }
 
-    /// For root the owner of data that are there, unless root itself is.
-    #[must_use]
-    pub fn owning(self, data: &fs::Metadata) -> Account {
-        if !self.other || data.uid() == 0 || data.gid() == 0 {
-            return self;
-        }
-        Account { uid: data.uid(), gid: data.gid(), other: true }
+    /// This user, who is not root.
+    fn own() -> Option<Account> {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        (uid != 0).then_some(Account { uid, gid, other: false })
     }
 
     /// Its numbers.
@@ -111,12 +129,14 @@ impl Account {
     /// Becomes it for good, with no right beyond its own. Only system calls: this runs between fork and exec.
     pub fn become_it(&self) -> io::Result<()> {
         if self.other {
-            // SAFETY: no group is passed, so no memory is read; the rest takes numbers.
+            let none: *const libc::gid_t = std::ptr::null();
+            // SAFETY: no group is passed, so no memory is read; the rest takes numbers. The C library's functions of these
+            // names would ask every thread of weir to do the same.
             unsafe {
-                done(libc::setgroups(0, std::ptr::null()).into())?;
-                done(libc::setresgid(self.gid, self.gid, self.gid).into())?;
+                done(libc::syscall(libc::SYS_setgroups, 0, none))?;
+                done(libc::syscall(libc::SYS_setresgid, self.gid, self.gid, self.gid))?;
                 renounce();
-                done(libc::setresuid(self.uid, self.uid, self.uid).into())?;
+                done(libc::syscall(libc::SYS_setresuid, self.uid, self.uid, self.uid))?;
             }
         } else {
             // In a user namespace of its own it has had all capabilities.
@@ -151,11 +171,11 @@ fn renounce() {
     unsafe { libc::prctl(libc::PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0) };
 }
 
-/// A session of its own, whose terminal nobody can write commands to; no descriptor but the first three; files that are
-/// nobody else's. Only system calls: this runs between fork and exec.
+/// A session of its own, whose terminal nobody can write commands to; no descriptor but the first three. Only system
+/// calls: this runs between fork and exec.
 pub(super) fn come_away() -> io::Result<()> {
     let first: libc::c_uint = 3;
-    // SAFETY: both take numbers. The descriptor by which the standard library hears of a failed exec stays until then.
+    // SAFETY: both take numbers. The descriptor by which weir hears of a failed exec stays until then.
     unsafe {
         done(libc::setsid().into())?;
         done(libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC))?;
@@ -171,6 +191,32 @@ pub(super) fn keep_to_itself() {
 
 fn done(status: i64) -> io::Result<()> {
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Whether an account, a group, a range of them or a process has this number.
+fn is_used(id: u32) -> bool {
+    let accounts = ["/etc/passwd", "/etc/group"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let ranges = ["/etc/subuid", "/etc/subgid"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    accounts.iter().any(|text| has_number(text, id))
+        || ranges.iter().any(|text| has_range(text, id))
+        || processes
+            .filter_map(|entry| entry.metadata().ok())
+            .any(|found| found.uid() == id || found.gid() == id)
+}
+
+/// passwd(5) and group(5): the third field.
+fn has_number(text: &str, id: u32) -> bool {
+    text.lines().any(|line| line.split(':').nth(2).and_then(|number| number.parse().ok()) == Some(id))
+}
+
+/// subuid(5): the first number, and how many.
+fn has_range(text: &str, id: u32) -> bool {
+    text.lines().any(|line| {
+        let mut numbers = line.split(':').skip(1).map_while(|number| number.trim().parse::<u32>().ok());
+        let (first, count) = (numbers.next(), numbers.next().unwrap_or(0));
+        first.is_some_and(|first| id >= first && id - first < count)
+    })
 }
 
 /// uid and gid of an account in the text of /etc/passwd.
@@ -189,6 +235,17 @@ mod tests {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65533:nobody:/:/bin/false\nodd\n";
         for (name, expected) in [("nobody", Some((65534, 65533))), ("postgres", None), ("odd", None)] {
             assert_eq!(of_name(passwd, name), expected, "{name}");
+        }
+        for (id, number, range) in [
+            (65534, true, false),
+            (65533, false, false),
+            (99, false, false),
+            (100_000, false, true),
+            (100_001, false, true),
+            (100_002, false, false),
+        ] {
+            assert_eq!(has_number(passwd, id), number, "{id}");
+            assert_eq!(has_range("a:100000:2\nodd:x\nb:7\n", id), range, "{id}");
         }
     }
 }

@@ -1,13 +1,22 @@
 //! Where servers are installed.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use weir_core::oltp::Dialect;
 
 use super::quarters::Quarters;
+use super::spawn::{self, Program};
 use super::{Flavour, SandboxError};
+
+/// How long `--version` may take, and how much of what it says is read.
+const VERSION_LIMIT: Duration = Duration::from_secs(10);
+const VERSION_MOST: usize = 64 << 10;
 
 /// Where packages and hands put servers that are not on everybody's PATH.
 const FOLDERS: [&str; 8] = [
@@ -158,18 +167,44 @@ fn version(quarters: &Quarters, flavour: Flavour, server: &Path) -> Result<Strin
     if flavour.dialect() == Dialect::MySql {
         command.arg("--no-defaults");
     }
-    let output = command.arg("--version").stderr(Stdio::null()).output();
-    let output = output.map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied if !quarters.tree.is_machine() => {
+    command.arg("--version");
+    let (said, status) = said_by(&mut command).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied if !quarters.tree.is_machine() => {
             format!("it cannot be tried: {error}; a tree takes mounts of its own, which a container may forbid root, and a kernel plain users")
         }
         _ => error.to_string(),
     })?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    match text.lines().next() {
-        Some(line) if output.status.success() => Ok(line.trim().to_string()),
-        _ => Err(format!("`--version` says nothing and ends with {}", output.status)),
+    let text = String::from_utf8_lossy(&said);
+    match (text.lines().next(), status) {
+        (Some(line), Some(status)) if status.success() => Ok(line.trim().to_string()),
+        (_, Some(status)) => Err(format!("`--version` says nothing and ends with {status}")),
+        (_, None) => {
+            let limit = VERSION_LIMIT.as_secs();
+            Err(format!("`--version` does not end within {limit} s, or says more than a version"))
+        }
     }
+}
+
+/// The beginning of what a program says, and how it ended, if it did.
+fn said_by(program: &mut Program) -> io::Result<(Vec<u8>, Option<ExitStatus>)> {
+    let until = Instant::now() + VERSION_LIMIT;
+    let left = || until.saturating_duration_since(Instant::now());
+    let (mut pipe, output) = io::pipe()?;
+    let output = File::from(OwnedFd::from(output));
+    let errors = File::options().write(true).open("/dev/null")?;
+    let mut running = program.spawn((&output, &errors), |_| Ok(()))?;
+    drop(output);
+    let mut said = Vec::new();
+    let mut part = [0; 4096];
+    while said.len() < VERSION_MOST && spawn::is_ready(pipe.as_fd(), left()) {
+        match pipe.read(&mut part)? {
+            0 => break,
+            read => said.extend_from_slice(&part[..read]),
+        }
+    }
+    // What does not end by itself is killed here.
+    let patience = if said.len() < VERSION_MOST { left() } else { Duration::ZERO };
+    Ok((said, running.wait_for(patience)?))
 }
 
 fn is_flavour(version: &str, flavour: Flavour) -> bool {
@@ -216,6 +251,7 @@ mod tests {
         for (script, part) in [
             ("#!/bin/sh\necho sysbench 1.0.20\n", "it says `sysbench 1.0.20`"),
             ("#!/bin/sh\nexit 3\n", "ends with exit status: 3"),
+            ("#!/bin/sh\nexec yes\n", "says more than a version"),
         ] {
             fs::write(&program, script).unwrap();
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();

@@ -18,11 +18,12 @@ pub(super) struct Places<'a> {
     pub socket: &'a Path,
 }
 
-/// The text of `my.cnf` or `postgresql.conf`: no network, a small buffer pool, everything else as the server ships.
+/// The text of `my.cnf` or `postgresql.conf`: no network, a small buffer pool, everything else as the server ships. One
+/// that is not `apart` shares /dev/shm with everybody.
 ///
 /// # Errors
 /// When a variable cannot be written in such a file.
-pub(super) fn text(spec: &SandboxSpec, places: Places<'_>) -> Result<String, SandboxError> {
+pub(super) fn text(spec: &SandboxSpec, places: Places<'_>, apart: bool) -> Result<String, SandboxError> {
     check(spec)?;
     let folder = places.socket.parent().unwrap_or(Path::new("/"));
     let path = |path: &Path| path.display().to_string();
@@ -48,6 +49,10 @@ pub(super) fn text(spec: &SandboxSpec, places: Places<'_>) -> Result<String, San
             ("innodb_buffer_pool_size", memory),
         ]
     };
+    if postgres && !apart {
+        // Its memory files lie among its data, and go with them however it ends.
+        own.push(("dynamic_shared_memory_type", "mmap".to_string()));
+    }
     if spec.flavour == Flavour::Mysql {
         // Its packages name a folder that only an installed server has.
         own.push(("secure_file_priv", "NULL".to_string()));
@@ -113,7 +118,7 @@ mod tests {
     fn of(spec: &SandboxSpec) -> Result<String, SandboxError> {
         let places =
             Places { data: Path::new("/d/data"), temporary: Path::new("/d/tmp"), socket: Path::new("/r/s") };
-        text(spec, places)
+        text(spec, places, true)
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What a server sees of the file system: a private mount namespace, which the kernel takes down with the server's last
-//! process, however that ends.
+//! What a server sees: namespaces of its own for mounts, processes and shared memory, which the kernel takes down with the
+//! server's first process, however that ends. It sees no process but its own.
 //!
-//! A server of this machine sees the machine, but for memory files of its own and for its folders, which are put in its
-//! reach where root's are closed. A server out of a tree sees the tree, read-only, its folders under the paths they have
+//! A server of this machine sees the machine's files, but for memory files of its own and for its folders, which are put in
+//! its reach where root's are closed. A server out of a tree sees the tree, read-only, its folders under the paths they have
 //! outside, a few devices, and nothing else. Nothing is written to the tree.
 
 use std::collections::BTreeSet;
@@ -39,9 +39,14 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
 /// A mount of what lies somewhere and below.
 const CLONE: OpenTreeFlags =
     OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
-/// `MOUNT_ATTR_RDONLY` and `MOUNT_ATTR_NOSUID` of linux/mount.h.
+/// `MOUNT_ATTR_RDONLY`, `MOUNT_ATTR_NOSUID` and `MOUNT_ATTR_NODEV` of linux/mount.h.
 const READ_ONLY: u64 = 1;
 const NO_SUID: u64 = 2;
+const NO_DEVICES: u64 = 4;
+/// How the folders of a server are mounted.
+const OWN: u64 = NO_SUID | NO_DEVICES;
+/// How what it only reads is.
+const GIVEN: u64 = OWN | READ_ONLY;
 
 /// A folder that a server has to reach, held open.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +57,7 @@ pub(super) struct Folder<'a> {
     pub fd: BorrowedFd<'a>,
 }
 
-/// A namespace to be made between fork and exec: everything is allocated and opened before.
+/// Mounts to be made between fork and exec: everything is allocated and opened before.
 #[derive(Debug, Default)]
 pub(super) struct Jail {
     steps: Vec<Step>,
@@ -64,6 +69,8 @@ pub(super) struct Jail {
 enum Step {
     /// An empty file system in memory.
     Memory { at: CString, options: &'static CStr },
+    /// The processes of this namespace.
+    Processes(CString),
     /// A folder; one that is there stays as it is.
     Folder { at: CString, mode: u32 },
     /// A file with these contents.
@@ -88,8 +95,8 @@ enum Source {
 
 impl Jail {
     /// The machine, for an account that cannot pass to all of these folders.
-    pub fn of_machine(account: &Account, folders: &[Folder<'_>]) -> io::Result<Jail> {
-        let mut jail = Jail::default();
+    pub fn of_machine(tree: &Tree, account: &Account, folders: &[Folder<'_>]) -> io::Result<Jail> {
+        let mut jail = Jail { user: account.maps()?, ..Jail::default() };
         let mut covers: BTreeSet<PathBuf> = BTreeSet::new();
         covers.extend(Path::new(SHARED_MEMORY).is_dir().then(|| PathBuf::from(SHARED_MEMORY)));
         covers.extend(folders.iter().filter_map(|folder| account.closed_above(folder.path)));
@@ -104,9 +111,15 @@ impl Jail {
         for folder in folders {
             if let Some(cover) = covers.iter().find(|cover| folder.path.starts_with(cover)) {
                 jail.folders(Path::new("/"), cover, folder.path)?;
-                jail.bind(folder.fd.try_clone_to_owned()?, folder.path, folder.path, NO_SUID)?;
+                jail.bind(folder.fd.try_clone_to_owned()?, folder.path, folder.path, OWN)?;
             }
         }
+        if account.is_other() && covers.contains(Path::new(SHARED_MEMORY)) {
+            let known =
+                ["/etc/passwd", "/etc/group"].map(|path| fs::read_to_string(path).unwrap_or_default());
+            jail.accounts(Path::new(SHARED_MEMORY), tree, account, known)?;
+        }
+        jail.steps.push(Step::Processes(c"/proc".to_owned()));
         Ok(jail)
     }
 
@@ -136,17 +149,17 @@ impl Jail {
                 }
                 (FileType::Directory, folder) => {
                     jail.steps.push(Step::Folder { at: text(&at)?, mode: 0o755 });
-                    jail.bind(folder, &at, &at, READ_ONLY | NO_SUID)?;
+                    jail.bind(folder, &at, &at, GIVEN)?;
                 }
                 _ => {}
             }
         }
         jail.system(root)?;
-        jail.accounts(root, account, tree)?;
+        jail.accounts(root, tree, account, ["root:x:0:0::/:/\n".into(), "root:x:0:\n".into()])?;
         for folder in folders {
             let at = beneath(root, folder.path);
             jail.folders(Path::new("/"), root, &at)?;
-            jail.bind(folder.fd.try_clone_to_owned()?, folder.path, &at, NO_SUID)?;
+            jail.bind(folder.fd.try_clone_to_owned()?, folder.path, &at, OWN)?;
         }
         jail.steps.push(Step::Root(text(root)?));
         Ok(jail)
@@ -154,12 +167,11 @@ impl Jail {
 
     /// `/proc`, `/sys`, `/dev` and `/tmp`.
     fn system(&mut self, root: &Path) -> io::Result<()> {
-        for (name, attributes) in [("proc", NO_SUID), ("sys", NO_SUID | READ_ONLY)] {
-            let at = root.join(name);
-            self.steps.push(Step::Folder { at: text(&at)?, mode: 0o755 });
-            let from = Path::new("/").join(name);
-            self.bind(open(&from)?, &from, &at, attributes)?;
-        }
+        let [processes, system] = ["proc", "sys"].map(|name| root.join(name));
+        self.steps.push(Step::Folder { at: text(&processes)?, mode: 0o755 });
+        self.steps.push(Step::Processes(text(&processes)?));
+        self.steps.push(Step::Folder { at: text(&system)?, mode: 0o755 });
+        self.bind(open(Path::new("/sys"))?, Path::new("/sys"), &system, GIVEN)?;
         self.steps.push(Step::Folder { at: text(&root.join("dev"))?, mode: 0o755 });
         for name in DEVICES {
             let at = root.join("dev").join(name);
@@ -177,22 +189,26 @@ impl Jail {
         Ok(())
     }
 
-    /// The account has a name in there, which PostgreSQL insists on, whatever the tree calls its number.
-    fn accounts(&mut self, root: &Path, account: &Account, tree: &Tree) -> io::Result<()> {
+    /// The account has a name there, which PostgreSQL insists on, whatever others call its number. The files are made in
+    /// `scratch`, which is the server's own.
+    fn accounts(
+        &mut self,
+        scratch: &Path,
+        tree: &Tree,
+        account: &Account,
+        others: [String; 2],
+    ) -> io::Result<()> {
         let (uid, gid) = account.ids();
-        let lines = [
-            ("passwd", format!("root:x:0:0::/:/\nweir:x:{uid}:{gid}::/:/\n")),
-            ("group", format!("root:x:0:\nweir:x:{gid}:\n")),
-        ];
-        for (name, contents) in lines {
-            let lies = Path::new("etc").join(name);
-            if !tree.is_file(&lies) {
-                continue;
-            }
-            let beside = text(&root.join(format!(".{name}")))?;
-            self.steps.push(Step::File { at: beside.clone(), contents: contents.into_bytes() });
-            let (from, at) = (Source::Made(beside), text(&root.join(lies))?);
-            self.steps.push(Step::Bind { from, at, attributes: READ_ONLY | NO_SUID });
+        let lines = [format!("weir:x:{uid}:{gid}::/:/\n"), format!("weir:x:{gid}:\n")];
+        for ((name, others), line) in ["passwd", "group"].into_iter().zip(others).zip(lines) {
+            let lies = Path::new("/etc").join(name);
+            let Some(lies) = tree.real(&lies).filter(|_| tree.is_file(&lies)) else { continue };
+            let beside = text(&scratch.join(format!(".{name}")))?;
+            let gap = if others.is_empty() || others.ends_with('\n') { "" } else { "\n" };
+            let contents = format!("{others}{gap}{line}").into_bytes();
+            self.steps.push(Step::File { at: beside.clone(), contents });
+            let (from, at) = (Source::Made(beside), text(&beneath(tree.path(), &lies))?);
+            self.steps.push(Step::Bind { from, at, attributes: GIVEN });
         }
         Ok(())
     }
@@ -214,15 +230,20 @@ impl Jail {
         Ok(())
     }
 
-    /// Makes it around this process. Only system calls: this runs between fork and exec.
+    /// The namespaces that the process is to be made in (`CLONE_NEW…`).
+    pub fn spaces(&self) -> libc::c_int {
+        let own = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
+        match (self.steps.is_empty(), &self.user) {
+            (true, _) => 0,
+            (false, None) => own,
+            (false, Some(_)) => own | libc::CLONE_NEWUSER,
+        }
+    }
+
+    /// Makes it around this process, which is in these namespaces. Only system calls: this runs between fork and exec.
     pub fn enter(&mut self) -> io::Result<()> {
         if self.steps.is_empty() {
             return Ok(());
-        }
-        let spaces = libc::CLONE_NEWNS | if self.user.is_some() { libc::CLONE_NEWUSER } else { 0 };
-        // SAFETY: takes a number.
-        if unsafe { libc::unshare(spaces) } != 0 {
-            return Err(io::Error::last_os_error());
         }
         if let Some([uid, gid]) = &self.user {
             // Groups have to be given up before the map of one group may be written (user_namespaces(7)).
@@ -258,6 +279,10 @@ impl Step {
             Step::Memory { at, options } => {
                 let flags = MountFlags::NOSUID | MountFlags::NODEV;
                 mount(c"weir", at.as_c_str(), c"tmpfs", flags, *options)?;
+            }
+            Step::Processes(at) => {
+                let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+                mount(c"proc", at.as_c_str(), c"proc", flags, None)?;
             }
             Step::Folder { at, mode } => match rustix::fs::mkdir(at.as_c_str(), Mode::from_raw_mode(*mode)) {
                 Err(rustix::io::Errno::EXIST) => {}
@@ -344,11 +369,4 @@ fn first(path: &Path) -> Option<&OsStr> {
         Component::Normal(name) => Some(name),
         _ => None,
     })
-}
-
-/// Whether this process may make mount namespaces: `CAP_SYS_ADMIN`, 21 of linux/capability.h.
-pub(super) fn may_mount() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|set| set >> 21 & 1 == 1)
 }

@@ -2,12 +2,13 @@
 //! what the server writes: everything is reached from the folder's descriptor.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::SeekFrom;
 use serde::{Deserialize, Serialize};
 use weir_fs::{Access, Dir};
 
@@ -165,11 +166,6 @@ impl Layout {
         Ok(self.dir.names()?.all(|name| name.is_ok_and(|name| name == LOCK)))
     }
 
-    /// Owner and mode of the data directory, if there is one.
-    pub fn data(&self) -> Option<Metadata> {
-        self.dir.subdir(DATA).and_then(|data| data.metadata()).ok()
-    }
-
     /// Makes the folders that the server writes to, and hands them over.
     pub fn make_folders(&self, account: Account) -> Result<(), SandboxError> {
         for name in [DATA, TEMPORARY] {
@@ -194,14 +190,22 @@ impl Layout {
         [DATA, TEMPORARY].into_iter().map(open).collect()
     }
 
+    /// Hands over data that are there: kept, or copied from another sandbox.
+    pub fn hand_over(&self, account: Account) -> Result<(), SandboxError> {
+        for (path, folder) in self.folders()? {
+            let given = if account.is_other() { give(&folder, account, DEPTH_MOST) } else { Ok(()) };
+            given.map_err(SandboxError::io("hand over", &path))?;
+        }
+        Ok(())
+    }
+
     /// Removes a data directory that was not finished.
     pub fn remove_data(&self) -> Result<(), SandboxError> {
         let path = self.path.join(DATA);
         remove(&self.dir, OsStr::new(DATA)).map_err(SandboxError::io("remove", &path))
     }
 
-    /// Copies the data directory of another sandbox, owners and modes included; holes stay holes where the file system
-    /// shares blocks. Links are left out.
+    /// Copies the data directory of another sandbox, modes and holes included. Links are left out.
     pub fn copy_data(&self, from: &Layout, stopped: &dyn Fn() -> bool) -> Result<(), SandboxError> {
         let path = self.path.join(DATA);
         let io = || SandboxError::io("copy to", &path);
@@ -264,17 +268,48 @@ fn copy(from: &Dir, to: &Dir, stopped: &dyn Fn() -> bool, depth: u32) -> io::Res
             }
         } else if let Ok(mut source) = from.open_file(&name, Access::Read) {
             let mut target = to.create_new(&name, 0o600)?;
-            io::copy(&mut source, &mut target)?;
-            dress(&target, &source.metadata()?)?;
+            copy_file(&mut source, &mut target)?;
+            target.set_permissions(source.metadata()?.permissions())?;
         }
     }
-    let found = from.metadata()?;
-    to.chown(found.uid(), found.gid())?;
-    to.chmod(found.mode() & 0o777)?;
+    to.chmod(from.metadata()?.mode() & 0o777)?;
     Ok(true)
 }
 
-fn dress(file: &File, like: &Metadata) -> io::Result<()> {
-    std::os::unix::fs::fchown(file, Some(like.uid()), Some(like.gid()))?;
-    file.set_permissions(like.permissions())
+/// Copies what a file holds between its holes.
+fn copy_file(source: &mut File, target: &mut File) -> io::Result<()> {
+    target.set_len(source.metadata()?.len())?;
+    let mut end = 0;
+    loop {
+        let begin = match rustix::fs::seek(&*source, SeekFrom::Data(end)) {
+            Ok(begin) => begin,
+            Err(rustix::io::Errno::NXIO) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        end = rustix::fs::seek(&*source, SeekFrom::Hole(begin))?;
+        source.seek(io::SeekFrom::Start(begin))?;
+        target.seek(io::SeekFrom::Start(begin))?;
+        io::copy(&mut (&*source).take(end - begin), target)?;
+    }
+}
+
+/// Hands over a folder and what is in it, which only root and the account before could write. A file with a second name
+/// elsewhere may be somebody else's.
+fn give(folder: &Dir, account: Account, depth: u32) -> io::Result<()> {
+    if depth == 0 {
+        return Err(io::Error::other(format!("{} is too deep", folder.path().display())));
+    }
+    for name in folder.names()? {
+        let name = name?;
+        if let Ok(inner) = folder.subdir(&name) {
+            give(&inner, account, depth - 1)?;
+        } else if let Ok(file) = folder.open_file(&name, Access::Read) {
+            if file.metadata()?.nlink() != 1 {
+                let path = folder.path().join(&name);
+                return Err(io::Error::other(format!("{} has another name elsewhere", path.display())));
+            }
+            account.give(file.as_fd())?;
+        }
+    }
+    account.give(folder.as_fd())
 }

@@ -1,55 +1,39 @@
-//! Who ends a server when weir is killed: a shell that waits for the end of its pipe. A destructor does not run after
-//! SIGKILL, and a signal at the death of a parent (prctl) comes at the death of its *thread*.
+//! Who ends a server when weir is killed: a process that waits for the end of its channel to weir. A destructor does not
+//! run after SIGKILL, and a signal at the death of a parent (prctl) comes at the death of its *thread*.
 
-use std::io::{self, Write};
-use std::os::unix::process::CommandExt;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use rustix::process::{Pid, Signal, kill_process_group, pidfd_send_signal};
 
 use super::layout::{Layout, NAMES};
+use super::quarters::path_of_programs;
+use super::spawn::{self, Running};
 
-/// Reads process groups, one a line, the last of which counts; an empty line: none. At the end of its input it ends
-/// the group, politely first (PostgreSQL leaves shared memory otherwise), and waits until it is gone, so that data that
-/// stay can be used again. Then it removes what the sandbox made: `$1` its folder, `$2` what in it, `$3` its folder for
-/// the socket, `$4` whether the data stay, `$5` whether the folder was made for it, `$6` whether memory files may be
-/// left. It stands in the folder itself: whatever takes the place of its path meanwhile is not touched.
-///
-/// Shared memory of a PostgreSQL that did not go politely: System V segments that a process of the server's session made
-/// since it was started; and memory files that the server's processes have open, where it runs as this very user and
-/// shares /dev/shm with it. Nothing that the server wrote is asked.
+/// So long a server may take to end in order where that matters, and to be gone when it was killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Where the minder has its end of the channel.
+const CHANNEL: libc::c_int = 3;
+
+/// Removes what the sandbox made: `$1` its folder, `$2` what in it, `$3` its folder for the socket, `$4` whether the data
+/// stay, `$5` whether the folder was made for it. It stands in the folder itself: whatever takes the place of its path
+/// meanwhile is not touched.
 const SCRIPT: &str = r#"
-trap '' HUP INT TERM
-group= since=
-while read -r line; do group=$line since=$(date +%s); done
-gone() {
-  tries=0
-  while kill -s 0 "$group" && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
-}
-session() { set -- $(sed 's/.*) //' "/proc/$1/stat"); echo "$4"; }
-segments() {
-  while read -r key id perms size maker last attached uid gid cuid cgid atime dtime ctime rest; do
-    [ "$ctime" -ge "$since" ] || continue
-    [ "$maker" = "$group" ] || [ "$(session "$maker")" = "$group" ] && echo "$id"
-  done </proc/sysvipc/shm
-}
-files() {
-  for process in "$group" $(cat "/proc/$group/task/"*/children); do cat "/proc/$process/maps"; done |
-    grep -o '/dev/shm/PostgreSQL\.[0-9]*$'
-}
-left= memory=
-if [ -n "$group" ]; then
-  left=$(segments)
-  [ "$6" = shared ] && memory=$(files | sort -u)
-  kill -s QUIT "$group"
-  gone
-  kill -s KILL -- "-$group"
-  gone
-fi 2>/dev/null
-for id in $left; do ipcrm -m "$id"; done 2>/dev/null
-for file in $memory; do rm -f -- "$file"; done
-rm -rf -- "$3"
+one=
+rm -f --one-file-system 2>/dev/null && one=--one-file-system
+rm -rf $one -- "$3"
 [ "$4" = keep ] && exit
-for name in $2; do rm -rf -- "./$name" ".$name."*.tmp; done
+for name in $2; do rm -rf $one -- "./$name" ".$name."*.tmp; done
 cd /
 [ "$5" = made ] && rmdir -- "$1" 2>/dev/null
 "#;
@@ -63,57 +47,124 @@ pub(super) struct Minded<'a> {
     pub run: &'a Path,
     /// Whether its data are to stay.
     pub keep: bool,
-    /// Whether the server's memory files are among this user's.
-    pub shared: bool,
+    /// Whether the server runs in namespaces of its own.
+    pub apart: bool,
 }
 
 /// A running minder.
 #[derive(Debug)]
 pub(super) struct Minder {
-    shell: Child,
-    pipe: Option<ChildStdin>,
+    // Dropped first, so that it does nothing when its channel ends.
+    _process: Running,
+    channel: OwnedFd,
 }
 
 impl Minder {
     /// From now on what the sandbox made goes away with this process; the data only unless they are to stay.
     pub fn start(minded: Minded<'_>) -> io::Result<Minder> {
-        let dir = minded.layout.dir().try_clone()?;
-        let word = |so: bool, word: &'static str| if so { word } else { "-" };
-        let mut command = Command::new("/bin/sh");
-        command
-            .args(["-c", SCRIPT, "weir-minder"])
-            .arg(minded.layout.path())
-            .arg(NAMES.join(" "))
-            .arg(minded.run)
-            .args([
-                word(minded.keep, "keep"),
-                word(minded.layout.is_made(), "made"),
-                word(minded.shared, "shared"),
-            ])
-            // Not in reach of a terminal's Ctrl-C.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let stand = move || Ok(rustix::process::fchdir(&dir)?);
-        // SAFETY: between fork and exec only a system call is made, which is async-signal-safe.
-        unsafe { command.pre_exec(stand) };
-        let mut shell = command.spawn()?;
-        let pipe = shell.stdin.take();
-        Ok(Minder { shell, pipe })
+        let word = |so: bool, word: &'static str| if so { word } else { "-" }.as_bytes().to_vec();
+        let words: Vec<Vec<u8>> = vec![
+            b"/bin/sh".to_vec(),
+            b"-c".to_vec(),
+            SCRIPT.as_bytes().to_vec(),
+            b"weir-minder".to_vec(),
+            minded.layout.path().as_os_str().as_bytes().to_vec(),
+            NAMES.join(" ").into_bytes(),
+            minded.run.as_os_str().as_bytes().to_vec(),
+            word(minded.keep, "keep"),
+            word(minded.layout.is_made(), "made"),
+        ];
+        let texts = |words: Vec<Vec<u8>>| words.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
+        let words = texts(words)?;
+        let environment = texts(vec![[b"PATH=", path_of_programs().as_bytes()].concat()])?;
+        let (arguments, variables) = (spawn::pointers(&words), spawn::pointers(&environment));
+        let null = File::options().read(true).write(true).open("/dev/null")?;
+        let (near, far) = spawn::channel()?;
+        let (dir, minded) = (minded.layout.dir(), (minded.keep, minded.apart));
+        let mut child = || {
+            let settled = come_away(dir.as_fd(), &null, &far);
+            if settled.is_ok() {
+                mind(minded);
+                // SAFETY: texts and the lists of pointers to them, which end with null, are this process's copies.
+                unsafe { libc::execve(words[0].as_ptr(), arguments.as_ptr(), variables.as_ptr()) };
+            }
+            1
+        };
+        // SAFETY: what the child does is system calls alone.
+        let process = unsafe { spawn::fork(0, &mut child) }?;
+        Ok(Minder { _process: process, channel: near })
     }
 
-    /// The process group to end; `None`: there is none any more.
-    pub fn mind(&mut self, group: Option<u32>) -> io::Result<()> {
-        let line = group.map_or("\n".to_string(), |group| format!("{group}\n"));
-        self.pipe.as_mut().map_or(Ok(()), |pipe| pipe.write_all(line.as_bytes()))
+    /// The server to end; `None`: there is none any more.
+    pub fn mind(&self, server: Option<&Running>) -> io::Result<()> {
+        let number = server.map_or(0, Running::id).to_ne_bytes();
+        let held = server.map(|server| [server.as_fd()]);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut message = SendAncillaryBuffer::new(&mut space);
+        if let Some(held) = &held {
+            message.push(SendAncillaryMessage::ScmRights(held));
+        }
+        sendmsg(&self.channel, &[IoSlice::new(&number)], &mut message, SendFlags::NOSIGNAL)?;
+        Ok(())
     }
 }
 
-impl Drop for Minder {
-    fn drop(&mut self) {
-        // Killed before its pipe ends, so that it does nothing.
-        let _ = self.shell.kill();
-        let _ = self.shell.wait();
+/// Out of reach of a terminal's Ctrl-C, with nothing open but the channel.
+fn come_away(dir: BorrowedFd<'_>, null: &File, far: &OwnedFd) -> io::Result<()> {
+    rustix::process::setsid()?;
+    rustix::thread::set_name(c"weir-minder")?;
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: takes numbers.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
+    rustix::process::fchdir(dir)?;
+    spawn::take_streams([null.as_raw_fd(); 3])?;
+    let first: libc::c_uint = CHANNEL.unsigned_abs() + 1;
+    // SAFETY: both take numbers; nothing that is closed is used any more.
+    let done = unsafe {
+        libc::dup2(far.as_raw_fd(), CHANNEL) == CHANNEL
+            && libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) == 0
+    };
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Waits for the end of weir, then ends the server that it was told of last.
+fn mind((keep, apart): (bool, bool)) {
+    // SAFETY: it was put there, and stays open.
+    let channel = unsafe { BorrowedFd::borrow_raw(CHANNEL) };
+    let mut server: Option<(OwnedFd, u32)> = None;
+    loop {
+        let mut number = [0; 4];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut message = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut number)];
+        match recvmsg(channel, &mut parts, &mut message, RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) if received.bytes == 4 => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            _ => break,
+        }
+        let held = message.drain().find_map(|part| match part {
+            RecvAncillaryMessage::ScmRights(mut held) => held.next(),
+            _ => None,
+        });
+        server = held.map(|held| (held, u32::from_ne_bytes(number)));
+    }
+    let Some((held, number)) = server else { return };
+    // Data that stay are left in order. PostgreSQL gives its shared memory back; what is apart, the kernel frees.
+    let group = i32::try_from(number).ok().and_then(Pid::from_raw).filter(|_| !apart);
+    if keep || !apart {
+        let _ = match group {
+            Some(group) => kill_process_group(group, Signal::QUIT),
+            None => pidfd_send_signal(&held, Signal::QUIT),
+        };
+        if spawn::is_ready(held.as_fd(), PATIENCE) {
+            return;
+        }
+    }
+    // It has not ended, so the group bears its number.
+    if let Some(group) = group {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = pidfd_send_signal(&held, Signal::KILL);
+    spawn::is_ready(held.as_fd(), PATIENCE);
 }

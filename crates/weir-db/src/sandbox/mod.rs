@@ -14,17 +14,17 @@ mod process;
 mod quarters;
 mod registry;
 mod shared_memory;
+mod spawn;
 mod spec;
 mod tree;
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -36,6 +36,8 @@ use self::layout::{Identity, Layout, Paths};
 use self::minder::{Minded, Minder};
 use self::quarters::Quarters;
 use self::registry::RunFolder;
+use self::shared_memory::Segment;
+use self::spawn::{Program, Running};
 use crate::connection::Connection;
 use crate::server::{Place, Secret, Server, Tls};
 
@@ -62,10 +64,9 @@ pub struct Sandbox {
     layout: Layout,
     run: RunFolder,
     marker: Marker,
-    child: Option<Child>,
-    /// The last server that ran, and the memory files that it had when it was killed.
-    last: Option<ProcessId>,
-    memory: BTreeSet<String>,
+    child: Option<Running>,
+    /// What a server left that was killed.
+    segments: Vec<Segment>,
     minder: Option<Minder>,
     _lock: File,
 }
@@ -95,11 +96,11 @@ impl Sandbox {
 
     /// Takes the folder: from here on everything is led back, whatever happens.
     fn claim(spec: &SandboxSpec) -> Result<Sandbox, SandboxError> {
-        let mut quarters = Quarters::find(spec.flavour, spec.root.as_deref())?;
+        let quarters = Quarters::find(spec.flavour, spec.root.as_deref())?;
         let binaries = Binaries::find_in(&quarters, spec.flavour, spec.binary.as_deref())?;
         let layout = Layout::make_or_open(&spec.dir)?;
         // From the making of the folder to the minder's start only this process can remove it.
-        let held = hold(&layout, spec, &mut quarters).inspect_err(|_| {
+        let held = hold(&layout, spec, &quarters).inspect_err(|_| {
             if layout.is_made() {
                 layout.remove();
             }
@@ -112,8 +113,7 @@ impl Sandbox {
             run: held.run,
             marker: held.marker,
             child: None,
-            last: None,
-            memory: BTreeSet::new(),
+            segments: Vec::new(),
             minder: Some(held.minder),
             _lock: held.lock,
         };
@@ -124,7 +124,7 @@ impl Sandbox {
     /// Makes the data directory, unless it is there.
     fn initialise(&mut self, stopped: &dyn Fn() -> bool) -> Result<(), SandboxError> {
         if self.layout.identity().is_some_and(|identity| identity.initialised) {
-            return Ok(());
+            return self.layout.hand_over(self.quarters.account);
         }
         self.identify(false)?;
         let data = self.layout.paths().data();
@@ -168,8 +168,8 @@ impl Sandbox {
             if let Some(status) = self.ended()? {
                 break status;
             }
-            // initdb takes a second, and one that is killed leaves shared memory behind.
-            if stopped() && self.spec.flavour != Flavour::Postgres {
+            // initdb takes a second, and one that is killed may leave shared memory behind.
+            if stopped() && (self.quarters.is_apart || self.spec.flavour != Flavour::Postgres) {
                 return Err(SandboxError::Stopped);
             }
             if Instant::now() > until {
@@ -195,8 +195,7 @@ impl Sandbox {
             return Err(SandboxError::Runs(self.spec.dir.clone()));
         }
         let until = Instant::now() + DROP_LIMIT;
-        let in_use = || self.last.as_ref().is_some_and(shared_memory::is_in_use);
-        while in_use() && Instant::now() < until && !stopped() {
+        while shared_memory::are_in_use(&self.segments) && Instant::now() < until && !stopped() {
             std::thread::sleep(process::POLL);
         }
         let paths = self.layout.paths();
@@ -212,10 +211,7 @@ impl Sandbox {
             }
         };
         self.spawn(&mut command)?;
-        // What the one before left, this one removes or goes on with.
-        self.memory.clear();
         self.marker.server = self.child.as_ref().and_then(|child| ProcessId::of(child.id()));
-        self.last.clone_from(&self.marker.server);
         self.run.mark(&self.marker)?;
         self.await_answer(stopped)
     }
@@ -300,6 +296,7 @@ impl Sandbox {
         copy.identify(false)?;
         copy.layout.make_folders(copy.quarters.account)?;
         copy.layout.copy_data(&self.layout, stopped)?;
+        copy.layout.hand_over(copy.quarters.account)?;
         copy.identify(true)?;
         Ok(copy)
     }
@@ -336,7 +333,7 @@ impl Sandbox {
 
     /// Its process; `None` when it is stopped.
     pub fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
+        self.child.as_ref().map(Running::id)
     }
 
     /// What it was asked to be, with an absolute folder.
@@ -353,11 +350,11 @@ impl Sandbox {
     ///
     /// # Errors
     /// When the process cannot be looked at.
-    pub fn ended(&mut self) -> Result<Option<std::process::ExitStatus>, SandboxError> {
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>, SandboxError> {
         let dir = self.spec.dir.clone();
         self.child
             .as_mut()
-            .map_or(Ok(None), Child::try_wait)
+            .map_or(Ok(None), Running::try_wait)
             .map_err(SandboxError::io("wait for the server in", &dir))
     }
 
@@ -402,12 +399,12 @@ impl Sandbox {
     /// Writes the configuration file, with the paths of `seen`.
     fn configure(&self, seen: &Paths) -> Result<(), SandboxError> {
         let (data, temporary, socket) = (seen.data(), seen.temporary(), self.socket());
-        let text =
-            configure::text(&self.spec, Places { data: &data, temporary: &temporary, socket: &socket })?;
+        let places = Places { data: &data, temporary: &temporary, socket: &socket };
+        let text = configure::text(&self.spec, places, self.quarters.is_apart)?;
         self.run.configure(&text)
     }
 
-    fn command(&self, program: &Path) -> Result<Command, SandboxError> {
+    fn command(&self, program: &Path) -> Result<Program, SandboxError> {
         let own = self.layout.folders()?;
         let mut folders: Vec<Folder<'_>> =
             own.iter().map(|(path, dir)| Folder { path, fd: dir.as_fd() }).collect();
@@ -415,32 +412,30 @@ impl Sandbox {
         self.quarters.command(program, &folders)
     }
 
-    fn spawn(&mut self, command: &mut Command) -> Result<(), SandboxError> {
-        let program = PathBuf::from(command.get_program());
+    fn spawn(&mut self, program: &mut Program) -> Result<(), SandboxError> {
+        let path = program.path().to_path_buf();
+        let mind = |child: &Running| self.minder.as_ref().map_or(Ok(()), |minder| minder.mind(Some(child)));
         let mut start = || {
             let output = self.layout.open_log()?;
-            command.stderr(output.try_clone()?).stdout(output).spawn()
+            program.spawn((&output, &output), mind)
         };
-        let child = start().map_err(SandboxError::io("start", &program))?;
-        let minded = self.minder.as_mut().map_or(Ok(()), |minder| minder.mind(Some(child.id())));
-        self.child = Some(child);
-        minded.map_err(SandboxError::io("have somebody end", &program))
+        self.child = Some(start().map_err(SandboxError::io("start", &path))?);
+        Ok(())
     }
 
     /// The child has ended and was waited for: its number may soon be somebody else's.
     fn forget_child(&mut self) -> Result<(), SandboxError> {
         self.child = None;
-        let minded = self.minder.as_mut().map_or(Ok(()), |minder| minder.mind(None));
+        let minded = self.minder.as_ref().map_or(Ok(()), |minder| minder.mind(None));
         minded.map_err(SandboxError::io("reach the minder of", &self.spec.dir))
     }
 
     fn end(&mut self, signal: Signal, patience: Duration) -> Result<(), SandboxError> {
         let Some(child) = &mut self.child else { return Ok(()) };
-        if signal == Signal::KILL && self.quarters.shares_memory() {
-            self.memory = shared_memory::files_of(child.id());
+        if !self.quarters.is_apart {
+            self.segments.extend(shared_memory::made_by(child.id()));
         }
-        process::end(child, signal, patience)
-            .map_err(SandboxError::io("end the server in", &self.spec.dir))?;
+        child.end(signal, patience).map_err(SandboxError::io("end the server in", &self.spec.dir))?;
         self.marker.server = None;
         self.forget_child()
     }
@@ -458,11 +453,10 @@ impl Drop for Sandbox {
         if keep {
             let _ = self.stop();
         } else {
-            // PostgreSQL's immediate shutdown gives its shared memory back.
-            let postgres = self.spec.flavour.dialect() == Dialect::Postgres;
-            let _ = self.end(if postgres { Signal::QUIT } else { Signal::KILL }, DROP_LIMIT);
-            self.last.iter().for_each(shared_memory::release);
-            shared_memory::remove_files(&self.memory);
+            // PostgreSQL's immediate shutdown gives its shared memory back where the kernel does not.
+            let polite = !self.quarters.is_apart && self.spec.flavour.dialect() == Dialect::Postgres;
+            let _ = self.end(if polite { Signal::QUIT } else { Signal::KILL }, DROP_LIMIT);
+            shared_memory::remove(&self.segments);
             self.layout.remove();
         }
         self.run.remove();
@@ -479,15 +473,12 @@ struct Held {
 }
 
 /// Takes hold of a folder, and finds out who is to run in it.
-fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &mut Quarters) -> Result<Held, SandboxError> {
+fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &Quarters) -> Result<Held, SandboxError> {
     look_inside(layout, spec.flavour)?;
     let lock = layout.lock().map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => SandboxError::InUse(layout.path().to_path_buf()),
         _ => SandboxError::io("lock", layout.path())(error),
     })?;
-    if let Some(data) = layout.data() {
-        quarters.account = quarters.account.owning(&data);
-    }
     let run = RunFolder::create()?;
     let marker = Marker {
         flavour: spec.flavour,
@@ -497,8 +488,8 @@ fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &mut Quarters) -> Result<
         server: None,
         owner: ProcessId::of(std::process::id()),
     };
-    let shared = quarters.shares_memory();
-    match Minder::start(Minded { layout, run: run.path(), keep: spec.keep, shared }) {
+    let apart = quarters.is_apart;
+    match Minder::start(Minded { layout, run: run.path(), keep: spec.keep, apart }) {
         Ok(minder) => Ok(Held { lock, run, marker, minder }),
         Err(error) => {
             run.remove();

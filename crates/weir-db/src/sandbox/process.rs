@@ -1,13 +1,10 @@
-//! A server's process: asked to end, made to end.
+//! A server's process, as it is written down, and what its log says.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::process::{
-    Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 /// How often a process is looked at that is waited for.
@@ -39,16 +36,6 @@ impl ProcessId {
     pub fn is_alive(&self) -> bool {
         ProcessId::of(self.pid).as_ref() == Some(self)
     }
-
-    /// When it was started, in seconds of the wall clock; `None` for one of another boot.
-    pub(super) fn started_s(&self) -> Option<u64> {
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        let stat = fs::read_to_string("/proc/stat").ok()?;
-        let booted_s: u64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
-        // SAFETY: takes a number.
-        let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
-        (boot_id.trim() == self.boot_id).then(|| booted_s + self.started_ticks / ticks.max(1))
-    }
 }
 
 /// Field 22 of `/proc/PID/stat`; `None` for a process that has ended and was not waited for.
@@ -59,37 +46,8 @@ fn started_ticks(stat: &str) -> Option<u64> {
     if ["Z", "X", "x"].contains(&state) { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Waits for the end of a child, for so long at most.
-pub(super) fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
-    let until = Instant::now() + limit;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= until {
-            return Ok(None);
-        }
-        std::thread::sleep(POLL);
-    }
-}
-
-/// Asks a child to end by `signal`, and kills its whole group where it does not within `patience`.
-pub(super) fn end(child: &mut Child, signal: Signal, patience: Duration) -> io::Result<()> {
-    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return Ok(()) };
-    if child.try_wait()?.is_some() {
-        return Ok(());
-    }
-    let _ = kill_process(pid, signal);
-    let ended = wait(child, patience)?.is_some();
-    if !ended {
-        let _ = kill_process_group(pid, Signal::KILL);
-        child.wait()?;
-    }
-    Ok(())
-}
-
-/// The same for a process that is not a child: one that a killed weir left. It is held before it is looked at, so that no
-/// other one that gets its number is meant.
+/// Ends a process that is not a child: one that a killed weir left. It is held before it is looked at, so that no other one
+/// that gets its number is meant.
 pub(super) fn end_stranger(process: &ProcessId, signal: Signal, patience: Duration) -> bool {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return true };
     let held = match pidfd_open(pid, PidfdFlags::empty()) {

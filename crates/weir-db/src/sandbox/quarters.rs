@@ -1,13 +1,11 @@
 //! Where and as whom the programs of a server run.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use super::account::{self, Account};
-use super::jail::{self, Folder, Jail};
+use super::jail::{Folder, Jail};
+use super::spawn::Program;
 use super::tree::Tree;
 use super::{Flavour, SandboxError};
 
@@ -21,65 +19,70 @@ pub(super) struct Quarters {
     pub account: Account,
     /// Out of which: the machine itself, or a tree.
     pub tree: Tree,
+    /// In namespaces of its own, where it sees no other process, and whose processes and shared memory the kernel takes
+    /// away with its first process.
+    pub is_apart: bool,
 }
 
 impl Quarters {
-    /// Those of a server on this machine, or out of the tree at `root`.
+    /// Those of a server on this machine, or out of the tree at `root`. Where a container or a kernel forbids namespaces,
+    /// the machine's own programs run without.
     ///
     /// # Errors
     /// When there is no such tree, or root finds no other account.
     pub fn find(flavour: Flavour, root: Option<&Path>) -> Result<Quarters, SandboxError> {
         let tree = root.map_or_else(Tree::of_machine, Tree::open)?;
-        Ok(Quarters { account: Account::choose(flavour)?, tree })
+        let account = Account::unused().map_err(SandboxError::io("read", Path::new("/dev/urandom")))?;
+        let apart = Quarters { account, tree, is_apart: true };
+        if !apart.tree.is_machine() || apart.command(Path::new("/"), &[])?.is_possible() {
+            return Ok(apart);
+        }
+        Ok(Quarters { account: Account::of_machine(flavour)?, is_apart: false, ..apart })
     }
 
-    /// Whether memory files of a server there are among those of this very user.
-    pub fn shares_memory(&self) -> bool {
-        self.tree.is_machine() && !self.account.is_other()
-    }
-
-    /// A command that runs there and reaches these folders, with nothing of weir's own but its error output.
-    pub fn command(&self, program: &Path, folders: &[Folder<'_>]) -> Result<Command, SandboxError> {
+    /// A program that runs there and reaches these folders.
+    pub fn command(&self, program: &Path, folders: &[Folder<'_>]) -> Result<Program, SandboxError> {
         let account = self.account;
         let mut jail = self.jail(folders)?;
-        let mut command = Command::new(program);
-        command.env_clear().env("PATH", self.path()).env("LC_ALL", "C").stdin(Stdio::null());
-        let settle = move || -> io::Result<()> {
+        let variable = |name: &str, value: OsString| {
+            let mut variable = OsString::from(name);
+            variable.push(value);
+            variable
+        };
+        let path = if self.tree.is_machine() { path_of_programs() } else { PATH.into() };
+        let environment = vec![variable("PATH=", path), variable("LC_ALL=", "C".into())];
+        let spaces = jail.spaces();
+        let settle = move || {
             account::come_away()?;
             jail.enter()?;
             rustix::process::chdir(c"/")?;
             account::keep_to_itself();
             account.become_it()
         };
-        // SAFETY: between fork and exec only system calls are made, all of them async-signal-safe.
-        unsafe { command.pre_exec(settle) };
-        Ok(command)
+        Ok(Program::new(program, environment, spaces, Box::new(settle)))
     }
 
     fn jail(&self, folders: &[Folder<'_>]) -> Result<Jail, SandboxError> {
         let at = self.tree.path();
-        let closed = || folders.iter().find_map(|folder| self.account.closed_above(folder.path));
         if !self.tree.is_machine() {
-            Jail::of_tree(&self.tree, &self.account, folders).map_err(SandboxError::io("use the tree", at))
-        } else if !self.account.is_other() {
-            Ok(Jail::default())
-        } else if jail::may_mount() {
-            Jail::of_machine(&self.account, folders).map_err(SandboxError::io("make a view of", at))
-        } else if let Some(folder) = closed() {
-            Err(SandboxError::OutOfReach { folder, uid: self.account.ids().0 })
-        } else {
-            Ok(Jail::default())
+            return Jail::of_tree(&self.tree, &self.account, folders)
+                .map_err(SandboxError::io("use the tree", at));
+        }
+        if self.is_apart {
+            return Jail::of_machine(&self.tree, &self.account, folders)
+                .map_err(SandboxError::io("make a view of", at));
+        }
+        match folders.iter().find_map(|folder| self.account.closed_above(folder.path)) {
+            Some(folder) => Err(SandboxError::OutOfReach { folder, uid: self.account.ids().0 }),
+            None => Ok(Jail::default()),
         }
     }
+}
 
-    /// A tree's programs are where they always are.
-    fn path(&self) -> OsString {
-        let mut path = match std::env::var_os("PATH") {
-            Some(path) if self.tree.is_machine() && !path.is_empty() => path,
-            _ => return PATH.into(),
-        };
-        path.push(":");
-        path.push(PATH);
-        path
-    }
+/// Where this machine's programs are, the user's first.
+pub(super) fn path_of_programs() -> OsString {
+    let Some(mut path) = std::env::var_os("PATH").filter(|path| !path.is_empty()) else { return PATH.into() };
+    path.push(":");
+    path.push(PATH);
+    path
 }

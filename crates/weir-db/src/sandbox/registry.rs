@@ -21,7 +21,7 @@ use weir_fs::{Access, Dir};
 use super::account::Account;
 use super::layout::Layout;
 use super::process::{self, ProcessId};
-use super::{Flavour, SandboxError, shared_memory};
+use super::{Flavour, SandboxError};
 
 const MARKER: &str = "sandbox.json";
 /// A marker is small.
@@ -216,9 +216,6 @@ pub fn clean(left: &Listed) -> bool {
         && !process::end_stranger(server, Signal::QUIT, Duration::from_secs(10))
     {
         return false;
-    }
-    if let Some(server) = &marker.server {
-        shared_memory::release(server);
     }
     if !marker.keep
         && let Ok(layout) = Layout::open(&marker.dir)

@@ -40,7 +40,7 @@ impl Whose {
 pub struct Session {
     /// As queues name it.
     pub id: u32,
-    /// Its thread in the kernel; 0 where the server does not say.
+    /// Its thread in the kernel; 0 where it is not known.
     pub thread: u32,
     /// What it does.
     pub wait: Wait,
@@ -104,19 +104,20 @@ fn queues(version: &str) -> &'static str {
     }
 }
 
-/// Looks once. `off_cpu` says where a thread sleeps, where that can be seen from here.
+/// Looks once. `find` says which thread of the kernel bears the server's number for it, and where it sleeps, where that can
+/// be seen from here.
 ///
 /// # Errors
 /// When the server refuses, or the connection is lost.
 pub fn sessions(
     connection: &mut Connection,
     whose: Whose,
-    off_cpu: &dyn Fn(u32) -> Option<OffCpu>,
+    find: &mut dyn FnMut(u32) -> (u32, Option<OffCpu>),
 ) -> Result<Vec<Session>, DbError> {
     let (dialect, version) = (connection.dialect(), connection.version().to_string());
     let rows = connection.query(&statement(dialect, &version, whose))?;
     // Threads are looked at right after the list was made, so that the two belong together.
-    let mut sessions: Vec<Session> = rows.iter().filter_map(|row| session(dialect, row, off_cpu)).collect();
+    let mut sessions: Vec<Session> = rows.iter().filter_map(|row| session(dialect, row, find)).collect();
     let is_queue = sessions.iter().any(|session| session.wait == Wait::Lock);
     if dialect == Dialect::MySql && whose == Whose::OfThisDatabase && is_queue {
         // Without the privilege for it the roots of queues stay unknown.
@@ -163,7 +164,7 @@ pub(super) fn look(
     sum: &mut Sessions,
     unseen: &mut Unseen,
 ) -> Result<bool, DbError> {
-    match sessions(connection, Whose::AtWork, &|_| None) {
+    match sessions(connection, Whose::AtWork, &mut |thread| (thread, None)) {
         Ok(sessions) => add(sum, &sessions),
         Err(error) if unseen.add("what sessions wait for", &error, "GRANT PROCESS ON *.*") => {
             return Ok(true);
@@ -173,9 +174,13 @@ pub(super) fn look(
     Ok(false)
 }
 
-fn session(dialect: Dialect, row: &Row, off_cpu: &dyn Fn(u32) -> Option<OffCpu>) -> Option<Session> {
-    let (id, thread) = (number(row, 0)?, number(row, 1).unwrap_or(0));
-    let off_cpu = if thread > 0 { off_cpu(thread) } else { None };
+fn session(
+    dialect: Dialect,
+    row: &Row,
+    find: &mut dyn FnMut(u32) -> (u32, Option<OffCpu>),
+) -> Option<Session> {
+    let id = number(row, 0)?;
+    let (thread, off_cpu) = number(row, 1).filter(|own| *own > 0).map_or((0, None), find);
     let (first, second, lock_wait) = (text(row, 2), text(row, 3), text(row, 4) == "LOCK WAIT");
     let (wait, event) = match dialect {
         Dialect::Postgres if first.is_empty() => (Wait::Cpu, "CPU".to_string()),

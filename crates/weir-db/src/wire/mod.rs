@@ -111,6 +111,13 @@ impl Wire {
         &self.place
     }
 
+    /// The process that listens, where that is one of this machine at a Unix socket.
+    pub fn listener(&self) -> Option<u32> {
+        let Place::Unix(_) = self.place else { return None };
+        let process = socket::listener(&self.socket)?.pid;
+        u32::try_from(process).ok().filter(|process| *process > 0)
+    }
+
     /// Whether nobody on the way can read along: encrypted, or a socket of this machine. Who is at the other end is
     /// another question.
     pub fn is_private(&self) -> bool {

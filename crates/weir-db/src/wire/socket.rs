@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,10 +22,22 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// Whether a Unix socket leads to the server that is meant: who listens is root or oneself, or not everybody may make
 /// files in the socket's folder, as in /tmp.
 pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
-    let Ok(peer) = rustix::net::sockopt::socket_peercred(socket) else { return false };
+    let Some(peer) = listener(socket) else { return false };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mode = std::fs::metadata(folder).ok().map(|folder| folder.mode());
-    is_no_strangers(peer.uid.as_raw(), rustix::process::geteuid().as_raw(), mode)
+    is_no_strangers(peer.uid, rustix::process::geteuid().as_raw(), mode)
+}
+
+/// Who listens at a Unix socket. The process is 0 where it is none of this namespace, which rustix's type cannot say.
+pub(super) fn listener(socket: &OwnedFd) -> Option<libc::ucred> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = libc::socklen_t::try_from(size_of_val(&found)).ok()?;
+    // SAFETY: the kernel writes so many bytes at most to a structure of that size.
+    let status = unsafe {
+        let into = (&raw mut found).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, into, &raw mut size)
+    };
+    (status == 0).then_some(found)
 }
 
 fn is_no_strangers(listener: u32, own: u32, folder: Option<u32>) -> bool {

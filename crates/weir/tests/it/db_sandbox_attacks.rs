@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::db_sandbox::{Yard, installed, is_alive, wait_until};
 use crate::lab::root_or_say;
-use crate::weir::{Ended, Weir, ended};
+use crate::weir::Weir;
 
 /// The account of the attacker, and of many a server.
 const NOBODY: u32 = 65_534;
@@ -316,47 +316,120 @@ fn what_is_no_tree_is_refused_with_a_hint() {
     assert!(without.stderr.contains("--root is for a throw-away server"), "{without:?}");
 }
 
-/// A plain user's PostgreSQL shares /dev/shm with everybody: when it is killed, weir removes what it left there.
+fn has_memory_files(process: u32) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    name == "postgres\n" && maps.contains("/dev/shm/PostgreSQL.")
+}
+
+/// A plain user's PostgreSQL leaves nothing in /dev/shm either, whoever is killed and when.
 #[test]
 fn root_a_plain_users_killed_postgresql_leaves_no_memory_files() {
     let test = "root_a_plain_users_killed_postgresql_leaves_no_memory_files";
     if !root_or_say(test, &["setpriv"]) || !installed(test).contains(&"postgres") {
         return;
     }
-    let folder = folder_of_nobody();
-    let run = folder_of_nobody();
+    let (folder, run) = (folder_of_nobody(), folder_of_nobody());
     let weir = folder.path().join("weir");
     fs::copy(assert_cmd::cargo::cargo_bin!("weir"), &weir).unwrap();
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
-        .arg(&weir)
-        .args(["db", "sandbox", "postgres", "--dir", "d"])
-        .current_dir(folder.path())
-        .env("WEIR_RUN", run.path())
-        .env("WEIR_STORE", folder.path().join("store"));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Weir::started(command, |_| true);
-    let pid_file = folder.path().join("d/data/postmaster.pid");
-    let pid = || fs::read_to_string(&pid_file).ok()?.lines().next()?.parse::<u32>().ok();
-    let memory = |pid: u32| -> Vec<String> {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-        let path = |line: &str| Some(format!("/dev/shm/{}", line.split_once("/dev/shm/")?.1));
-        maps.lines().filter_map(path).filter(|path| path.contains("PostgreSQL.")).collect()
-    };
-    wait_until("it has memory files", || pid().is_some_and(|pid| !memory(pid).is_empty()));
-    let pid = pid().unwrap();
-    let files = memory(pid);
-    assert!(files.iter().all(|file| Path::new(file).exists()), "{files:?}");
-    crate::weir::signal("STOP", pid);
-    running.signal("KILL");
-    running.finish();
-    wait_until("the minder has removed its data", || !folder.path().join("d").exists());
-    assert!(files.iter().all(|file| !Path::new(file).exists()), "{files:?} are left");
-    let ended: Ended = ended({
-        let mut list = Command::new("ls");
-        list.arg(run.path().join("sandbox")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        list
-    });
-    assert_eq!(ended.stdout, "", "{ended:?}");
+    for hangs in [false, true] {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+            .arg(&weir)
+            .args(["db", "sandbox", "postgres", "--dir", "d"])
+            .current_dir(folder.path())
+            .env("WEIR_RUN", run.path())
+            .env("WEIR_STORE", folder.path().join("store"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = Weir::started(command, |_| true);
+        let mut server = 0;
+        wait_until("it has memory files", || {
+            server = running.children().into_iter().find(|child| has_memory_files(*child)).unwrap_or(0);
+            server > 0
+        });
+        if hangs {
+            crate::weir::signal("STOP", server);
+        }
+        running.signal("KILL");
+        running.finish();
+        wait_until("the minder has removed its data", || !folder.path().join("d").exists());
+        assert!(!is_alive(server), "hangs: {hangs}");
+        let left = fs::read_dir("/dev/shm").unwrap().flatten();
+        let left: Vec<_> = left
+            .filter(|file| file.metadata().is_ok_and(|f| f.uid() == NOBODY))
+            .map(|f| f.file_name())
+            .collect();
+        assert!(left.is_empty(), "hangs: {hangs}: {left:?} are left");
+        let runs = fs::read_dir(run.path().join("sandbox")).unwrap().count();
+        assert_eq!(runs, 0, "hangs: {hangs}");
+    }
+}
+
+/// A tree, `t`, that holds a shell and nothing else.
+fn tree_with_a_shell(folder: &Path) -> PathBuf {
+    let tree = folder.join("t");
+    let needs = Command::new("ldd").arg("/bin/sh").output().unwrap().stdout;
+    let needs = String::from_utf8(needs).unwrap();
+    let libraries = needs.split_whitespace().filter(|word| word.starts_with('/'));
+    for file in libraries.chain(["/bin/sh"]) {
+        let copy = tree.join(&file[1..]);
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(file, copy).unwrap();
+    }
+    for name in ["usr/bin", "etc"] {
+        fs::create_dir_all(tree.join(name)).unwrap();
+    }
+    tree
+}
+
+/// A program out of a tree, or beside the installed ones, that does what it likes as the account that root gives it: it
+/// must not reach what another account has, not even the account that a server of this machine has.
+#[test]
+fn root_a_hostile_program_reaches_nothing_of_a_server_of_this_machine() {
+    let test = "root_a_hostile_program_reaches_nothing_of_a_server_of_this_machine";
+    if !root_or_say(test, &["setpriv", "ldd"]) {
+        return;
+    }
+    for (account, server) in [("postgres", "postgres"), ("mysql", "mysql"), ("nobody", "mariadb")] {
+        let passwd = fs::read_to_string("/etc/passwd").unwrap();
+        let Some(line) = passwd.lines().find(|line| line.starts_with(&format!("{account}:"))) else {
+            continue;
+        };
+        let uid: u32 = line.split(':').nth(2).unwrap().parse().unwrap();
+        // What stands for the server of this machine: a process, and a folder that is closed to others.
+        let precious = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::write(precious.path().join("table"), "rows").unwrap();
+        for path in [precious.path().to_path_buf(), precious.path().join("table")] {
+            chown(path, Some(uid), Some(uid)).unwrap();
+        }
+        fs::set_permissions(precious.path(), Permissions::from_mode(0o700)).unwrap();
+        let mut stand_in = Command::new("setpriv");
+        stand_in.args([&format!("--reuid={uid}"), &format!("--regid={uid}"), "--clear-groups"]);
+        let mut stand_in = Sleeper(stand_in.args(["sleep", "600"]).spawn().unwrap());
+        let pid = stand_in.0.id();
+        let deed = format!(
+            "for file in {0}/table /proc/{pid}/root{0}/table; do echo owned 2>/dev/null >$file; done\n\
+             for p in /proc/[0-9]*; do echo owned 2>/dev/null >$p/root{0}/table; done\nkill -9 {pid} -1\n",
+            precious.path().display()
+        );
+        for tree in [false, true] {
+            let yard = Yard::new();
+            let program = tree_with_a_shell(yard.folder()).join("usr/bin/hostile");
+            fs::write(&program, format!("#!/bin/sh\n{deed}echo tried {server}\n")).unwrap();
+            fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+            fs::set_permissions(yard.folder(), Permissions::from_mode(0o755)).unwrap();
+            let outside = program.to_str().unwrap();
+            let line: &[&str] = if tree {
+                &[server, "--dir", "d", "--root", "t", "--binary", "/usr/bin/hostile", "--", "true"]
+            } else {
+                &[server, "--dir", "d", "--binary", outside, "--", "true"]
+            };
+            let ended = yard.run(line);
+            let what = format!("{server} as {account}, tree: {tree}: {ended:?}");
+            assert!(ended.stderr.contains("it says `tried"), "{what}");
+            assert!(stand_in.0.try_wait().unwrap().is_none(), "a process of {account} was killed: {what}");
+            assert_eq!(fs::read_to_string(precious.path().join("table")).unwrap(), "rows", "{what}");
+        }
+    }
 }

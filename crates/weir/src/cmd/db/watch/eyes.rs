@@ -10,7 +10,7 @@ use weir_core::target::Load;
 use weir_db::connection::Connection;
 use weir_db::server::Server;
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
-use weir_host::{Host, Spent, own_cpu_ns, own_processors, thread_cpu_ns};
+use weir_host::{Host, Numbers, Spent, own_cpu_ns, own_processors, thread_cpu_ns};
 
 use super::kernel::Syncs;
 use super::machine::Device;
@@ -69,7 +69,8 @@ impl Eyes {
             Ok(mut connection) => {
                 home = place::find(&host, &scope.server, &mut connection);
                 variables = variables_that_matter(&mut connection).unwrap_or_default();
-                sessions = Some(Looks::new(connection, home.process.is_some()));
+                sessions =
+                    Some(Looks::new(connection, home.process.map(|process| Numbers::of(&host, process))));
             }
             Err(error) => unseen.push(format!("sessions and their waits: {error}")),
         }

@@ -23,7 +23,7 @@ pub struct Home {
 /// Names of servers' processes.
 const SERVERS: [&str; 4] = ["mariadbd", "mysqld", "postgres", "postmaster"];
 
-/// Looks for it, asking the server for the thread that serves this connection.
+/// Looks for it.
 pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
     if !may_be_here(&server.place) {
         let unseen = format!("{} is not on this machine: its processors and its device", server.place);
@@ -32,20 +32,9 @@ pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
     let mut home = Home::default();
     let reported = data_folder(connection);
     let folder = reported.as_ref().ok().and_then(Option::as_deref);
-    match own_thread(connection) {
-        Ok(Some(thread)) => {
-            home.process = process(host, connection.dialect(), thread, folder);
-            if home.process.is_none() {
-                home.unseen.push(format!(
-                    "the server's threads: it says that {thread} serves this connection, which is no thread of a server \
-                     here, or of several (are there containers?)"
-                ));
-            }
-        }
-        Ok(None) => {
-            home.unseen.push("the server's threads: it does not say which serves a connection".to_string())
-        }
-        Err(error) => home.unseen.push(format!("the server's threads: {error}")),
+    match first_process(host, connection, folder) {
+        Ok(process) => home.process = Some(process),
+        Err(why) => home.unseen.push(format!("the server's threads: {why}")),
     }
     match reported {
         Ok(Some(folder)) => match reach(host, home.process, &folder) {
@@ -82,7 +71,24 @@ fn may_be_here(place: &Place) -> bool {
     }
 }
 
-/// The number, in the kernel, of the thread that serves this connection: MariaDB's list of processes has it, and MySQL's
+/// Who listens at its socket, else who has the thread that serves this connection.
+fn first_process(host: &Host, connection: &mut Connection, data: Option<&Path>) -> Result<u32, String> {
+    if let Some(process) = connection.listener().filter(|process| is_server(host, *process)) {
+        return Ok(process);
+    }
+    match own_thread(connection) {
+        Ok(Some(thread)) => process(host, connection.dialect(), thread, data).ok_or_else(|| {
+            format!(
+                "it says that {thread} serves this connection, which is no thread of a server here, or of several (are \
+                 there containers?)"
+            )
+        }),
+        Ok(None) => Err("it does not say which serves a connection".to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The number, where the server runs, of the thread that serves this connection: MariaDB's list of processes has it, and MySQL's
 /// performance schema.
 fn own_thread(connection: &mut Connection) -> Result<Option<u32>, DbError> {
     let statement = match connection.dialect() {
@@ -95,6 +101,10 @@ fn own_thread(connection: &mut Connection) -> Result<Option<u32>, DbError> {
         }
     };
     Ok(one(connection, statement)?.and_then(|text| text.parse().ok()))
+}
+
+fn is_server(host: &Host, process: u32) -> bool {
+    host.name_of(process).is_some_and(|name| SERVERS.contains(&name.as_str()))
 }
 
 fn data_folder(connection: &mut Connection) -> Result<Option<PathBuf>, DbError> {
@@ -113,10 +123,9 @@ fn one(connection: &mut Connection, statement: &str) -> Result<Option<String>, D
 /// The server's first process by one of its threads. The number is the server's own: in several containers there may be
 /// the same, and then the one counts that has such a folder of data.
 fn process(host: &Host, dialect: Dialect, thread: u32, data: Option<&Path>) -> Option<u32> {
-    let is_server = |process: &u32| host.name_of(*process).is_some_and(|n| SERVERS.contains(&n.as_str()));
     let first = |process: u32| match dialect {
         Dialect::MySql => Some(process),
-        Dialect::Postgres => host.parent_of(process).filter(is_server),
+        Dialect::Postgres => host.parent_of(process).filter(|parent| is_server(host, *parent)),
     };
     let mut found: Vec<u32> = host.numbered(&SERVERS, thread).into_iter().filter_map(first).collect();
     if let ([_, _, ..], Some(data)) = (found.as_slice(), data) {

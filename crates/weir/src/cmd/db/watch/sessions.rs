@@ -3,13 +3,13 @@
 use weir_core::oltp::limits::Sessions;
 use weir_db::connection::Connection;
 use weir_db::vitals::{Whose, add, sessions};
-use weir_host::Host;
+use weir_host::{Host, Numbers};
 
 /// Looks, added up.
 pub struct Looks {
     connection: Connection,
-    /// Whether the server's threads are threads of this machine.
-    is_here: bool,
+    /// The server's threads, where they are threads of this machine.
+    numbers: Option<Numbers>,
     sum: Sessions,
     /// What the server or the kernel refused; looking ends with the server's refusal.
     pub refused: Option<String>,
@@ -17,8 +17,8 @@ pub struct Looks {
 
 impl Looks {
     /// Looks by this connection.
-    pub fn new(connection: Connection, is_here: bool) -> Looks {
-        Looks { connection, is_here, sum: Sessions::default(), refused: None }
+    pub fn new(connection: Connection, numbers: Option<Numbers>) -> Looks {
+        Looks { connection, numbers, sum: Sessions::default(), refused: None }
     }
 
     /// The connection, for what else there is to ask.
@@ -31,13 +31,16 @@ impl Looks {
         if self.refused.is_some() {
             return Vec::new();
         }
-        let is_here = self.is_here;
-        let off_cpu = |thread| if is_here { host.off_cpu(thread).ok().flatten() } else { None };
-        match sessions(&mut self.connection, Whose::OfThisDatabase, &off_cpu) {
+        let numbers = &mut self.numbers;
+        numbers.iter_mut().for_each(Numbers::begin);
+        let mut find = |own| {
+            let thread = numbers.as_mut().and_then(|numbers| numbers.find(host, own));
+            thread.map_or((0, None), |thread| (thread, host.off_cpu(thread).ok().flatten()))
+        };
+        match sessions(&mut self.connection, Whose::OfThisDatabase, &mut find) {
             Ok(sessions) => {
                 add(&mut self.sum, &sessions);
-                let here = sessions.iter().filter(|_| is_here);
-                here.map(|session| session.thread).filter(|thread| *thread > 0).collect()
+                sessions.iter().map(|session| session.thread).filter(|thread| *thread > 0).collect()
             }
             Err(error) => {
                 self.refused = Some(format!("what sessions wait for: {error}"));
