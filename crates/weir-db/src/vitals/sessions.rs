@@ -234,7 +234,7 @@ mod tests {
             (Dialect::MySql, ["Query", "", ""], (Wait::Cpu, "Query")),
         ] {
             let row = row(&[&["7", ""][..], &cells].concat());
-            let found = session(dialect, &row, &|_| panic!("it has no thread")).unwrap();
+            let found = session(dialect, &row, &mut |_| panic!("it has no thread")).unwrap();
             assert_eq!((found.wait, found.event.as_str()), expected, "{cells:?}");
         }
     }
@@ -244,7 +244,7 @@ mod tests {
         let mut sum = Sessions::default();
         for name in 0..3 * EVENTS_MAX {
             let row = row(&["7", "", "Query", &format!("{name}{}", "x".repeat(1000)), "", ""]);
-            add(&mut sum, &[session(Dialect::MySql, &row, &|_| None).unwrap()]);
+            add(&mut sum, &[session(Dialect::MySql, &row, &mut |own| (own, None)).unwrap()]);
         }
         assert_eq!(sum.events.len(), EVENTS_MAX + 1);
         assert_eq!(sum.events["others"], 2 * EVENTS_MAX as u64);
@@ -261,7 +261,7 @@ mod tests {
             row(&["15", "15", "Lock", "transactionid", "", "99"]),
         ];
         let sessions: Vec<Session> =
-            rows.iter().filter_map(|row| session(Dialect::Postgres, row, &|_| None)).collect();
+            rows.iter().filter_map(|row| session(Dialect::Postgres, row, &mut |own| (own, None))).collect();
         let mut sum = Sessions::default();
         add(&mut sum, &sessions);
         assert_eq!((sum.looks, sum.samples()), (1, 5));
@@ -272,14 +272,15 @@ mod tests {
 
     #[test]
     fn threads_of_mysql_are_joined_with_where_they_sleep() {
-        let off_cpu = |thread: u32| Some(if thread == 7 { OffCpu::Futex } else { OffCpu::Runs });
+        let mut find = |own: u32| (own + 100, Some(if own == 7 { OffCpu::Futex } else { OffCpu::Runs }));
         for (cells, expected) in [
             (["3", "7", "Execute", "Updating status", "RUNNING"], (Wait::Commit, "Updating status")),
             (["3", "8", "Execute", "Updating status", "RUNNING"], (Wait::Cpu, "Updating status")),
             (["3", "7", "Execute", "Updating", "LOCK WAIT"], (Wait::Lock, "LOCK WAIT")),
             (["3", "7", "Sleep", "", ""], (Wait::Client, "Sleep")),
         ] {
-            let found = session(Dialect::MySql, &row(&cells), &off_cpu).unwrap();
+            let found = session(Dialect::MySql, &row(&cells), &mut find).unwrap();
+            assert_eq!(found.thread, cells[1].parse::<u32>().unwrap() + 100);
             assert_eq!((found.wait, found.event.as_str()), expected, "{cells:?}");
         }
     }

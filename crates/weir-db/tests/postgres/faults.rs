@@ -1,5 +1,6 @@
 //! Servers that go away.
 
+use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,9 +32,18 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn kill(process: i32) {
+/// Kills one of the server's processes, which it numbers in a namespace of its own.
+fn kill(bed: &Bed, process: i32) {
+    let server = bed.sandbox.lock().unwrap().pid().unwrap();
+    let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+    let bears_it = |child: &&str| {
+        let status = fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+        numbers.split_whitespace().last() == Some(&process.to_string())
+    };
+    let child = children.split_whitespace().find(bears_it).unwrap();
     // SAFETY: a signal to a process of this test's own server.
-    assert_eq!(unsafe { libc::kill(process, libc::SIGKILL) }, 0);
+    assert_eq!(unsafe { libc::kill(child.parse().unwrap(), libc::SIGKILL) }, 0);
 }
 
 #[test]
@@ -42,7 +52,7 @@ fn a_killed_backend_takes_the_others_along_and_the_server_comes_back() {
         return;
     };
     let mut idle = bed.connect();
-    let (error, mut connection) = end_of_sleep(&bed, kill);
+    let (error, mut connection) = end_of_sleep(&bed, |process| kill(&bed, process));
     assert!(matches!(error, DbError::Lost { .. }), "{error}");
     assert!(error.to_string().contains("was lost: the server closed the connection"), "{error}");
     assert!(matches!(connection.run("SELECT 1"), Err(DbError::Lost { .. })));
