@@ -83,8 +83,11 @@ impl Program {
         let input = File::open("/dev/null")?;
         let streams = [input.as_raw_fd(), output.as_raw_fd(), errors.as_raw_fd()];
         let (near, far) = channel()?;
-        let settle = &mut self.settle;
+        let (settle, parents) = (&mut self.settle, near.as_raw_fd());
         let mut child = || {
+            // Else the child itself would keep the channel open when weir is killed.
+            // SAFETY: the child's copy, which nothing of it uses.
+            unsafe { libc::close(parents) };
             let settled = take_streams(streams).and_then(|()| settle());
             let error = match settled.and_then(|()| may_go(&far)) {
                 Ok(()) => {

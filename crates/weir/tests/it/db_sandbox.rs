@@ -165,6 +165,30 @@ fn a_killed_weir_leaves_nothing_but_what_was_to_be_kept() {
     }
 }
 
+/// Whether a process was started with this folder among its arguments.
+fn works_in(folder: &Path) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let folder = folder.to_str().unwrap();
+    lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(folder))
+}
+
+#[test]
+fn a_weir_that_is_killed_at_any_moment_leaves_no_process() {
+    for server in installed("a_weir_that_is_killed_at_any_moment_leaves_no_process") {
+        for after_ms in [10, 30, 60, 100, 200, 400, 800] {
+            let yard = Yard::new();
+            let dir = yard.dir();
+            let mut running =
+                Weir::started(yard.command(&[server, "--dir", dir.to_str().unwrap()]), |_| true);
+            std::thread::sleep(Duration::from_millis(after_ms));
+            running.signal("KILL");
+            running.finish();
+            wait_until("all of it has ended", || !works_in(yard.folder()));
+        }
+    }
+}
+
 #[test]
 fn a_server_that_hangs_is_ended_when_weir_is_killed() {
     for server in installed("a_server_that_hangs_is_ended_when_weir_is_killed") {
