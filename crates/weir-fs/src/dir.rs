@@ -206,7 +206,50 @@ impl Dir {
         Ok(file)
     }
 
-    /// The same for a file that root or the caller alone controls.
+    /// The same for a file that has no other name, under a name that weir chose: whoever owns the folder may have linked a
+    /// file of somebody else's there.
+    ///
+    /// # Errors
+    /// Also `TooManyLinks`.
+    pub fn open_sole_file(&self, name: impl AsRef<OsStr>, access: Access) -> io::Result<File> {
+        let name = name.as_ref();
+        check_name(name)?;
+        let file = self.open_file(name, access)?;
+        self.check_sole(name, &file)?;
+        Ok(file)
+    }
+
+    /// Whether a name in this folder is the only one of an open file.
+    ///
+    /// # Errors
+    /// `TooManyLinks` when it is not.
+    pub(crate) fn check_sole(&self, name: &OsStr, file: &File) -> io::Result<()> {
+        // Does nothing, but waits until nobody is half through making or removing a name in the folder.
+        let settle = || rustix::fs::renameat(&self.file, name, &self.file, name);
+        for _ in 0..16 {
+            // A name that is taken away and put back between these looks shows in the time of the last change. So does
+            // another writer, who is no reason to refuse.
+            let before = file.metadata()?;
+            settle()?;
+            let named = rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            settle()?;
+            let after = file.metadata()?;
+            let changed = |data: &Metadata| (data.ctime(), data.ctime_nsec());
+            if (named.st_dev, named.st_ino) != (before.dev(), before.ino()) || after.nlink() > 1 {
+                break;
+            }
+            if before.nlink() == 1 && changed(&before) == changed(&after) {
+                return Ok(());
+            }
+        }
+        let what = match file.metadata()?.nlink() {
+            0 | 1 => "was renamed or linked while it was opened".to_string(),
+            names => format!("is a file that has {names} names, and would be written over"),
+        };
+        Err(io::Error::new(io::ErrorKind::TooManyLinks, format!("{} {what}", self.path.join(name).display())))
+    }
+
+    /// The same as [`Dir::open_file`] for a file that root or the caller alone controls.
     ///
     /// # Errors
     /// Also [`crate::Distrust`] as `PermissionDenied`.
