@@ -166,3 +166,24 @@ fn a_name_that_comes_and_goes_is_no_only_name() {
     });
     assert_eq!(opened, 0, "somebody else's file was taken for one without another name");
 }
+
+#[test]
+fn a_tree_is_measured_without_its_links_and_not_for_ever() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = Dir::open(parent.path()).unwrap();
+    fs::create_dir_all(parent.path().join("a/b")).unwrap();
+    fs::write(parent.path().join("one"), [0; 10]).unwrap();
+    fs::write(parent.path().join("a/b/two"), [0; 300]).unwrap();
+    symlink("/", parent.path().join("a/out")).unwrap();
+    symlink("..", parent.path().join("a/b/up")).unwrap();
+    symlink("one", parent.path().join("link")).unwrap();
+    assert_eq!(dir.bytes(3).unwrap(), 310);
+    assert!(dir.bytes(2).unwrap_err().to_string().contains("too deep"));
+    // Deeper than a path can say.
+    let mut deep = dir.subdir("a/b").unwrap();
+    for _ in 0..3000 {
+        deep = deep.make_dir("deep", 0o700).unwrap();
+    }
+    assert!(dir.bytes(32).is_err());
+    dir.remove_contents().unwrap();
+}
