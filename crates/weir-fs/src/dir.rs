@@ -285,13 +285,16 @@ impl Dir {
     /// As [`Dir::open_file`]; `FileTooLarge` for a longer one.
     pub fn read(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
         let path = path.as_ref();
-        let mut bytes = Vec::new();
-        self.open_file(path, Access::Read)?.take(most + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > most {
-            let what = format!("{} has more than {most} bytes", self.path.join(path).display());
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
-        }
-        Ok(bytes)
+        whole(self.open_file(path, Access::Read)?, &self.path.join(path), most)
+    }
+
+    /// The same for a file that root or the caller alone controls.
+    ///
+    /// # Errors
+    /// Also [`crate::Distrust`] as `PermissionDenied`.
+    pub fn read_trusted(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+        let path = path.as_ref();
+        whole(self.open_trusted_file(path, Access::Read)?, &self.path.join(path), most)
     }
 
     /// Names of what is in it, in no order.
@@ -416,6 +419,16 @@ impl AsFd for Dir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+fn whole(file: File, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let what = format!("{} has more than {most} bytes", path.display());
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    Ok(bytes)
 }
 
 fn irregular(path: &Path) -> io::Error {
