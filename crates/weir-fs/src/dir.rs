@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use crate::owner::{caller, trusted};
@@ -206,7 +206,50 @@ impl Dir {
         Ok(file)
     }
 
-    /// The same for a file that root or the caller alone controls.
+    /// The same for a file that has no other name, under a name that weir chose: whoever owns the folder may have linked a
+    /// file of somebody else's there.
+    ///
+    /// # Errors
+    /// Also `TooManyLinks`.
+    pub fn open_sole_file(&self, name: impl AsRef<OsStr>, access: Access) -> io::Result<File> {
+        let name = name.as_ref();
+        check_name(name)?;
+        let file = self.open_file(name, access)?;
+        self.check_sole(name, &file)?;
+        Ok(file)
+    }
+
+    /// Whether a name in this folder is the only one of an open file.
+    ///
+    /// # Errors
+    /// `TooManyLinks` when it is not.
+    pub(crate) fn check_sole(&self, name: &OsStr, file: &File) -> io::Result<()> {
+        // Does nothing, but waits until nobody is half through making or removing a name in the folder.
+        let settle = || rustix::fs::renameat(&self.file, name, &self.file, name);
+        for _ in 0..16 {
+            // A name that is taken away and put back between these looks shows in the time of the last change. So does
+            // another writer, who is no reason to refuse.
+            let before = file.metadata()?;
+            settle()?;
+            let named = rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            settle()?;
+            let after = file.metadata()?;
+            let changed = |data: &Metadata| (data.ctime(), data.ctime_nsec());
+            if (named.st_dev, named.st_ino) != (before.dev(), before.ino()) || after.nlink() > 1 {
+                break;
+            }
+            if before.nlink() == 1 && changed(&before) == changed(&after) {
+                return Ok(());
+            }
+        }
+        let what = match file.metadata()?.nlink() {
+            0 | 1 => "was renamed or linked while it was opened".to_string(),
+            names => format!("is a file that has {names} names, and would be written over"),
+        };
+        Err(io::Error::new(io::ErrorKind::TooManyLinks, format!("{} {what}", self.path.join(name).display())))
+    }
+
+    /// The same as [`Dir::open_file`] for a file that root or the caller alone controls.
     ///
     /// # Errors
     /// Also [`crate::Distrust`] as `PermissionDenied`.
@@ -242,13 +285,16 @@ impl Dir {
     /// As [`Dir::open_file`]; `FileTooLarge` for a longer one.
     pub fn read(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
         let path = path.as_ref();
-        let mut bytes = Vec::new();
-        self.open_file(path, Access::Read)?.take(most + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > most {
-            let what = format!("{} has more than {most} bytes", self.path.join(path).display());
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
-        }
-        Ok(bytes)
+        whole(self.open_file(path, Access::Read)?, &self.path.join(path), most)
+    }
+
+    /// The same for a file that root or the caller alone controls.
+    ///
+    /// # Errors
+    /// Also [`crate::Distrust`] as `PermissionDenied`.
+    pub fn read_trusted(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+        let path = path.as_ref();
+        whole(self.open_trusted_file(path, Access::Read)?, &self.path.join(path), most)
     }
 
     /// Names of what is in it, in no order.
@@ -260,6 +306,33 @@ impl Dir {
         Ok(entries
             .map(|entry| Ok(OsString::from_vec(entry?.file_name().to_bytes().to_vec())))
             .filter(|name| !name.as_ref().is_ok_and(|name: &OsString| name == "." || name == "..")))
+    }
+
+    /// Lengths of the regular files in it and in folders below, together. Links are left out, and folders so many levels
+    /// down that somebody must have made them for whoever counts are an error.
+    ///
+    /// # Errors
+    /// Those of open(2) and stat(2); what vanishes meanwhile is none.
+    pub fn bytes(&self, levels: u32) -> io::Result<u64> {
+        if levels == 0 {
+            return Err(io::Error::other(format!("{} lies too deep", self.path.display())));
+        }
+        let measured = |name: &OsStr| -> io::Result<u64> {
+            let found = rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileType::from_raw_mode(found.st_mode) {
+                FileType::Directory => self.subdir(name)?.bytes(levels - 1),
+                FileType::RegularFile => Ok(u64::try_from(found.st_size).unwrap_or(0)),
+                _ => Ok(0),
+            }
+        };
+        let mut sum = 0_u64;
+        for name in self.names()? {
+            match measured(&name?) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                bytes => sum = sum.saturating_add(bytes?),
+            }
+        }
+        Ok(sum)
     }
 
     /// Removes a name that is not a folder's. A link goes, not what it points to.
@@ -346,6 +419,16 @@ impl AsFd for Dir {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+fn whole(file: File, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let what = format!("{} has more than {most} bytes", path.display());
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    Ok(bytes)
 }
 
 fn irregular(path: &Path) -> io::Error {

@@ -19,7 +19,7 @@ mod resolve;
 
 pub use dir::{Access, Dir, lock, reopen};
 pub use output::Output;
-pub use owner::{Distrust, trusted, trusted_chain, trusted_file};
+pub use owner::{Distrust, regular_file, trusted, trusted_chain, trusted_file};
 pub use private::Private;
 pub use replace::Fresh;
 

@@ -22,8 +22,8 @@ const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 /// What the user named for results: a file that is replaced when the new one is whole, or a pipe, terminal or the like
 /// that is written to.
 ///
-/// In a folder that another account controls, a link there, or a file of another account, is refused: it would choose
-/// what root writes over.
+/// In a folder that another account controls, a link there, a file of another account, or one that has other names, is
+/// refused: it would choose what root writes over.
 #[derive(Debug)]
 pub struct Output {
     into: Into,
@@ -40,8 +40,8 @@ impl Output {
     /// bits.
     ///
     /// # Errors
-    /// `PermissionDenied` for a link or file of another account in a folder that another account controls, `IsADirectory`,
-    /// `InvalidInput` for a block device or a path without a file's name; those of open(2).
+    /// `PermissionDenied` for a link or file of another account in a folder that another account controls, `TooManyLinks` for a
+    /// file with other names there, `IsADirectory`, `InvalidInput` for a block device or a path without a file's name; those of open(2).
     pub fn create(path: &Path, mode: u32) -> io::Result<Output> {
         let into = match Found::at(path)? {
             Found::Nothing(dir, name) => Into::Place(dir.beside(name, mode)?),
@@ -168,6 +168,9 @@ impl Found {
             return follow(&dir, name);
         }
         if kind.is_file() {
+            if dir.check_trusted().is_err() {
+                dir.check_sole(name, &there)?;
+            }
             return Ok(Step::Done(Found::File(dir, name.to_os_string(), there)));
         }
         if kind.is_dir() {

@@ -91,19 +91,26 @@ pub fn trusted_chain(path: &Path) -> io::Result<PathBuf> {
     Ok(real)
 }
 
-/// Opens a regular file for reading that only root or the caller can have written. Links on the way are followed; a FIFO
-/// is not waited for.
+/// Opens a regular file for reading, whoever owns it. Links on the way are followed; a FIFO is not waited for.
 ///
 /// # Errors
-/// Those of open(2); [`Distrust`] as `PermissionDenied`; `InvalidInput` for what is no regular file.
-pub fn trusted_file(path: &Path) -> io::Result<File> {
+/// Those of open(2); `InvalidInput` for what is no regular file.
+pub fn regular_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let data = file.metadata()?;
-    if !data.is_file() {
+    if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    trusted(&data)?;
+    Ok(file)
+}
+
+/// The same for a file that only root or the caller can have written.
+///
+/// # Errors
+/// Also [`Distrust`] as `PermissionDenied`.
+pub fn trusted_file(path: &Path) -> io::Result<File> {
+    let file = regular_file(path)?;
+    trusted(&file.metadata()?)?;
     Ok(file)
 }
 

@@ -20,7 +20,7 @@ const SETTLING: Duration = Duration::from_secs(60);
 const RANDOM_DIGITS: usize = 32;
 
 /// A folder that only this account may enter, under a name that nobody can guess. Dropping it removes it with
-/// everything in it; after a kill, [`Private::remove_abandoned`] does.
+/// everything in it; after a kill, the next [`Private::make`] of its kind there does.
 #[derive(Debug)]
 pub struct Private {
     parent: Dir,
@@ -31,11 +31,13 @@ pub struct Private {
 }
 
 impl Private {
-    /// Makes `.weir-{kind}-{random}` in `parent` (mode 0700) with its marker.
+    /// Makes `.weir-{kind}-{random}` in `parent` (mode 0700) with its marker. Those of this kind that a kill has left there
+    /// are removed first.
     ///
     /// # Errors
     /// Those of mkdirat(2) and of writing the marker; `PermissionDenied` when another account interferes.
     pub fn make(parent: &Dir, kind: &str) -> io::Result<Private> {
+        Private::remove_abandoned(parent, kind);
         let name = OsString::from(format!("{}{}", prefix(kind), crate::unguessable()?));
         let parent = parent.try_clone()?;
         let dir = parent.make_dir(&name, 0o700)?;

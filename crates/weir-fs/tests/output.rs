@@ -87,6 +87,22 @@ fn what_lies_in_a_folder_of_others_is_not_followed() {
 }
 
 #[test]
+fn what_others_may_have_linked_is_not_appended_to() {
+    let victim = tempfile::tempdir().unwrap();
+    let target = victim.path().join("precious");
+    fs::write(&target, "mine").unwrap();
+    let log = victim.path().join("log");
+    fs::hard_link(&target, &log).unwrap();
+    mode(victim.path(), 0o1777);
+    let why = Output::append(&log, 0o600).unwrap_err();
+    assert!(why.to_string().contains("2 names"), "{why}");
+    // In a folder of the caller's alone it is the user's wish.
+    mode(victim.path(), 0o700);
+    Output::append(&log, 0o600).unwrap().write_all(b" too").unwrap();
+    assert_eq!(fs::read_to_string(&target).unwrap(), "mine too");
+}
+
+#[test]
 fn root_does_not_write_over_files_of_others_in_their_folders() {
     if !root_or_say("root_does_not_write_over_files_of_others_in_their_folders") {
         return;

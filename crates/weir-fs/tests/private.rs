@@ -7,6 +7,7 @@
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use weir_fs::{Access, Dir, Private};
@@ -137,4 +138,52 @@ fn nothing_but_regular_files_is_opened_and_nothing_waits() {
     assert!(dir.read("file", 9).is_err());
     fs::set_permissions(parent.path().join("file"), fs::Permissions::from_mode(0o666)).unwrap();
     assert!(dir.open_trusted_file("file", Access::Read).is_err());
+}
+
+#[test]
+fn a_name_that_comes_and_goes_is_no_only_name() {
+    let ours = tempfile::tempdir().unwrap();
+    let theirs = tempfile::tempdir().unwrap();
+    let (precious, name) = (ours.path().join("precious"), theirs.path().join("name"));
+    fs::write(&precious, "mine").unwrap();
+    let dir = Dir::open(theirs.path()).unwrap();
+    fs::write(&name, "theirs").unwrap();
+    assert!(dir.open_sole_file("name", Access::ReadWrite).is_ok());
+    fs::remove_file(&name).unwrap();
+    let done = AtomicBool::new(false);
+    let mut opened = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                fs::hard_link(&precious, &name).unwrap();
+                fs::remove_file(&name).unwrap();
+            }
+        });
+        for _ in 0..100_000 {
+            opened += u32::from(dir.open_sole_file("name", Access::ReadWrite).is_ok());
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(opened, 0, "somebody else's file was taken for one without another name");
+}
+
+#[test]
+fn a_tree_is_measured_without_its_links_and_not_for_ever() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = Dir::open(parent.path()).unwrap();
+    fs::create_dir_all(parent.path().join("a/b")).unwrap();
+    fs::write(parent.path().join("one"), [0; 10]).unwrap();
+    fs::write(parent.path().join("a/b/two"), [0; 300]).unwrap();
+    symlink("/", parent.path().join("a/out")).unwrap();
+    symlink("..", parent.path().join("a/b/up")).unwrap();
+    symlink("one", parent.path().join("link")).unwrap();
+    assert_eq!(dir.bytes(3).unwrap(), 310);
+    assert!(dir.bytes(2).unwrap_err().to_string().contains("too deep"));
+    // Deeper than a path can say.
+    let mut deep = dir.subdir("a/b").unwrap();
+    for _ in 0..3000 {
+        deep = deep.make_dir("deep", 0o700).unwrap();
+    }
+    assert!(dir.bytes(32).is_err());
+    dir.remove_contents().unwrap();
 }

@@ -57,7 +57,6 @@ impl Canary {
     /// # Errors
     /// When no file can be made there.
     pub fn start(folder: &Path) -> Result<Canary, IoError> {
-        scratch::remove_abandoned(folder);
         let scratch = scratch::make(&scratch::open(folder)?, "canary")?;
         let made = scratch.dir().create_new("page", 0o600);
         let file = made.map_err(|error| IoError::io("cannot create a file in", scratch.path(), error))?;

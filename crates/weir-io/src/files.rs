@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use weir_core::units::Bytes;
@@ -89,7 +89,7 @@ fn existing(job: &Job, path: &Path, size: Bytes) -> Result<Prepared, IoError> {
 /// A file under a name that weir chose: nobody meant a link there, nor a file that has another name elsewhere.
 fn found_or_made(folder: &Dir, name: &str) -> Result<Place, IoError> {
     let path = folder.path().join(name);
-    let found = match folder.open_file(name, Access::ReadWrite) {
+    let found = match folder.open_sole_file(name, Access::ReadWrite) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => folder.create_new(name, 0o600),
         found => found,
     };
@@ -97,16 +97,12 @@ fn found_or_made(folder: &Dir, name: &str) -> Result<Place, IoError> {
         let strange = matches!(error.raw_os_error(), Some(libc::ELOOP)) || error.raw_os_error().is_none();
         let refused = fill_error("cannot create", &path, error);
         if strange {
-            refused.hint("what has that name is no file that weir made: remove it, or choose another --dir")
+            IoError { fault: Fault::Environment, ..refused }
+                .hint("what has that name is no file that weir made: remove it, or choose another --dir")
         } else {
             refused
         }
     })?;
-    let names = file.metadata().map_err(|error| IoError::io("cannot examine", &path, error))?.nlink();
-    if names > 1 {
-        let what = format!("{} is a file that has {names} names, and would be written over", path.display());
-        return Err(IoError::environment(what).hint("remove it, or choose another --dir"));
-    }
     Ok(Place::of(file, &path))
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use weir_fs::{Distrust, trusted};
 
 /// Where credentials are looked for.
 #[derive(Debug, Clone)]
@@ -19,13 +21,25 @@ pub struct Around {
     pub user: String,
 }
 
-/// Whom a file is open to, besides its owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Openness {
+/// The longest file that is read.
+const LONGEST_BYTES: u64 = 4 << 20;
+
+/// A file of settings or passwords, as it was opened.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// All of it.
+    pub bytes: Vec<u8>,
     /// Group or others may read it.
     pub readable: bool,
     /// Others may write it.
     pub writable: bool,
+}
+
+impl Found {
+    /// Its text.
+    pub fn text(self) -> io::Result<String> {
+        String::from_utf8(self.bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
 }
 
 impl Around {
@@ -81,10 +95,34 @@ fn account(passwd: &str, uid: u32) -> Option<(String, PathBuf)> {
     })
 }
 
-/// Whom a file is open to.
-pub(super) fn openness(path: &Path) -> io::Result<Openness> {
-    let mode = fs::metadata(path)?.mode();
-    Ok(Openness { readable: mode & 0o077 != 0, writable: mode & 0o002 != 0 })
+/// Reads a file. Unless the user named it, it must be of root or the caller: a home, too, may be another's (`sudo -E`).
+pub(super) fn read(path: &Path, named: bool) -> io::Result<Found> {
+    let file = weir_fs::regular_file(path)?;
+    let data = file.metadata()?;
+    if let Err(why @ Distrust::Owner(_)) = trusted(&data)
+        && !named
+    {
+        return Err(why.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {LONGEST_BYTES} bytes"),
+        ));
+    }
+    Ok(Found { bytes, readable: data.mode() & 0o077 != 0, writable: data.mode() & 0o002 != 0 })
+}
+
+/// The same of a file that may be missing, and is left out with a note where it cannot be read or is not believed.
+pub(super) fn read_if_any(path: &Path, named: bool, notes: &mut Vec<String>) -> Option<Found> {
+    let note = |error: io::Error| {
+        if error.kind() != io::ErrorKind::NotFound {
+            notes.push(format!("{} is left out: {error}", path.display()));
+        }
+    };
+    read(path, named).map_err(note).ok()
 }
 
 /// Whether there is a socket.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use weir_core::oltp::Dialect;
 
-use super::around::{is_socket, openness};
+use super::around::{is_socket, read, read_if_any};
 use super::option_file::Options;
 use super::{Around, CredentialsError, Host, Layer, Login, Typed, login_path, tls_mode, url};
 use crate::server::{Place, Secret, TlsMode};
@@ -47,23 +47,23 @@ pub(super) fn resolve(typed: &Typed, around: &Around, notes: Vec<String>) -> Res
 /// The login path.
 fn hidden(typed: &Typed, around: &Around, login: &mut Login) -> Result<Layer, CredentialsError> {
     let stated = around.variable("MYSQL_TEST_LOGIN_FILE").map(PathBuf::from);
+    let named = stated.is_some();
     let Some(path) = stated.or_else(|| around.at_home(".mylogin.cnf")) else { return Ok(Layer::default()) };
-    let file = match fs::read(&path) {
-        Ok(file) => file,
-        Err(error) if typed.login_path.is_some() => {
+    let found = if typed.login_path.is_some() {
+        read(&path, named).map(Some).map_err(|error| {
             let what = format!("no login path can be read from {}: {error}", path.display());
-            return Err(
-                CredentialsError::new(what).hint("`mysql_config_editor set --login-path=NAME …` makes one")
-            );
-        }
-        Err(_) => return Ok(Layer::default()),
+            CredentialsError::new(what).hint("`mysql_config_editor set --login-path=NAME …` makes one")
+        })?
+    } else {
+        read_if_any(&path, named, &mut login.notes)
     };
-    if openness(&path).is_ok_and(|open| open.readable) {
+    let Some(found) = found else { return Ok(Layer::default()) };
+    if found.readable {
         login.notes.push(format!("{} is left out: others may read it (chmod 600)", path.display()));
         return Ok(Layer::default());
     }
     login.looked_in.push(path.display().to_string());
-    let Some(text) = login_path::reveal(&file) else {
+    let Some(text) = login_path::reveal(&found.bytes) else {
         login.notes.push(format!("{} is left out: it is damaged", path.display()));
         return Ok(Layer::default());
     };
@@ -85,10 +85,13 @@ fn option_files(typed: &Typed, around: &Around, login: &mut Login) -> Result<Lay
         fs::metadata(path).map_err(|error| {
             CredentialsError::new(format!("cannot read the option file {}: {error}", path.display()))
         })?;
-        options.read(path, &GROUPS);
+        options.read(path, true, &GROUPS);
     } else {
         let system = FILES.map(|path| around.system(path));
-        system.into_iter().chain(around.at_home(".my.cnf")).for_each(|path| options.read(&path, &GROUPS));
+        system
+            .into_iter()
+            .chain(around.at_home(".my.cnf"))
+            .for_each(|path| options.read(&path, false, &GROUPS));
     }
     let own = around
         .at_home(".my.cnf")

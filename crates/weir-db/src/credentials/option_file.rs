@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::around::openness;
+use super::around::read;
 
 /// Includes within includes; a file that includes itself ends here.
 const DEPTH_MAX: usize = 10;
@@ -22,9 +22,9 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads a file that may be missing.
-    pub fn read(&mut self, path: &Path, groups: &[&str]) {
-        if let Err(error) = self.include(path, groups, 0)
+    /// Reads a file that may be missing; what the user `named` is believed whoever owns it.
+    pub fn read(&mut self, path: &Path, named: bool, groups: &[&str]) {
+        if let Err(error) = self.include(path, named, groups, 0)
             && error.kind() != io::ErrorKind::NotFound
         {
             self.notes.push(format!("{} is left out: {error}", path.display()));
@@ -39,14 +39,15 @@ impl Options {
         }
     }
 
-    fn include(&mut self, path: &Path, groups: &[&str], depth: usize) -> io::Result<()> {
-        let open = openness(path)?;
-        if open.writable {
+    fn include(&mut self, path: &Path, named: bool, groups: &[&str], depth: usize) -> io::Result<()> {
+        let found = read(path, named)?;
+        let readable = found.readable;
+        if found.writable {
             // As MySQL's own clients do: whoever can write it could name another server.
             self.notes.push(format!("{} is left out: everybody may write it", path.display()));
             return Ok(());
         }
-        let text = fs::read_to_string(path)?;
+        let text = found.text()?;
         let had_password = self.values.contains_key("password");
         let mut inside = false;
         for line in text.lines() {
@@ -56,7 +57,7 @@ impl Options {
                 None => self.line(line, &mut inside, groups),
             }
         }
-        if open.readable && !had_password && self.values.contains_key("password") {
+        if readable && !had_password && self.values.contains_key("password") {
             let path = path.display();
             self.notes
                 .push(format!("{path} holds a password and others may read it; `chmod 600 {path}` hides it"));
@@ -93,9 +94,10 @@ impl Options {
             return;
         }
         let done = match word {
-            "include" => self.include(&path, groups, depth + 1),
-            "includedir" => configuration_files(&path)
-                .and_then(|files| files.iter().try_for_each(|file| self.include(file, groups, depth + 1))),
+            "include" => self.include(&path, false, groups, depth + 1),
+            "includedir" => configuration_files(&path).and_then(|files| {
+                files.iter().try_for_each(|file| self.include(file, false, groups, depth + 1))
+            }),
             _ => Ok(()),
         };
         if let Err(error) = done {
@@ -181,8 +183,8 @@ mod tests {
         let own = "# x\n[mysqld]\nuser=mysql\n[ client ]\nloose_ssl_ca = /ca\npassword='s#t'\nskip-ssl\n";
         let own = write("my.cnf", 0o644, &format!("{own}!includedir d\n!include gone.cnf\n"));
         let mut options = Options::default();
-        options.read(&own, &["client", "weir"]);
-        options.read(&dir.path().join("missing.cnf"), &["client"]);
+        options.read(&own, false, &["client", "weir"]);
+        options.read(&dir.path().join("missing.cnf"), false, &["client"]);
         let expected =
             [("password", "s#t"), ("port", "3307"), ("skip-ssl", ""), ("ssl-ca", "/ca"), ("user", "from_b")];
         let found: Vec<(&str, &str)> = options.values.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
@@ -199,7 +201,7 @@ mod tests {
         let path = dir.path().join("my.cnf");
         fs::write(&path, "[client]\nuser=u\n!include my.cnf\n").unwrap();
         let mut options = Options::default();
-        options.read(&path, &["client"]);
+        options.read(&path, false, &["client"]);
         assert_eq!(options.values["user"], "u");
         assert!(options.notes.iter().any(|note| note.contains("nest too deep")), "{:?}", options.notes);
     }

@@ -1,11 +1,10 @@
 //! PostgreSQL: command line over service file over environment, passwords from the password file, as libpq has it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use weir_core::oltp::Dialect;
 
-use super::around::{is_socket, openness};
+use super::around::{is_socket, read, read_if_any};
 use super::{Around, CredentialsError, Host, Layer, Login, Typed, passfile, service, tls_mode, url};
 use crate::server::{Place, Secret, TlsMode};
 
@@ -25,10 +24,10 @@ pub(super) fn local_socket(around: &Around, port: u16) -> Option<PathBuf> {
 /// Completes what was typed.
 pub(super) fn resolve(typed: &Typed, around: &Around, notes: Vec<String>) -> Result<Login, CredentialsError> {
     let mut login = Login { servers: Vec::new(), notes, looked_in: vec!["PGPASSWORD".to_string()] };
-    let of_service = of_service(typed, around)?;
+    let of_service = of_service(typed, around, &mut login.notes)?;
     let layer = typed.stated.clone().over(of_service).over(environment(around)?);
     let user = layer.user.clone().unwrap_or_else(|| around.user.clone());
-    let layer = Layer { user: Some(user.clone()), ..trusting(layer, around) };
+    let layer = Layer { user: Some(user.clone()), ..trusting(layer, around, &mut login.notes) };
     let places = places(&layer, around);
     let file = password_file(around, &mut login);
     let database = layer.database.clone().unwrap_or_else(|| user.clone());
@@ -43,11 +42,21 @@ pub(super) fn resolve(typed: &Typed, around: &Around, notes: Vec<String>) -> Res
 
 /// Which authorities count: `system` means those of the system, for this very host (libpq takes nothing less); where
 /// none was named, and a certificate is to be looked at or encryption at least is a must, those of the file in the home.
-fn trusting(layer: Layer, around: &Around) -> Layer {
+fn trusting(layer: Layer, around: &Around, notes: &mut Vec<String>) -> Layer {
     if layer.tls_ca.as_deref() == Some(Path::new("system")) {
         return Layer { tls: Some(TlsMode::VerifyIdentity), tls_ca: None, ..layer };
     }
-    let root = || around.at_home(".postgresql/root.crt").filter(|path| path.exists());
+    let root = || {
+        let path = around.at_home(".postgresql/root.crt").filter(|path| path.exists())?;
+        match read(&path, false) {
+            // What cannot be read stays named, and is an error when it is needed.
+            Err(why) if why.raw_os_error().is_none() => {
+                notes.push(format!("{} is left out: {why}", path.display()));
+                None
+            }
+            _ => Some(path),
+        }
+    };
     let tls_ca = match layer.tls {
         Some(TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity) => layer.tls_ca.or_else(root),
         _ => layer.tls_ca,
@@ -77,22 +86,24 @@ fn environment(around: &Around) -> Result<Layer, CredentialsError> {
     })
 }
 
-fn of_service(typed: &Typed, around: &Around) -> Result<Layer, CredentialsError> {
+fn of_service(typed: &Typed, around: &Around, notes: &mut Vec<String>) -> Result<Layer, CredentialsError> {
     let Some(name) = typed.service.as_deref().or_else(|| around.variable("PGSERVICE")) else {
         return Ok(Layer::default());
     };
-    let own =
-        around.variable("PGSERVICEFILE").map(PathBuf::from).or_else(|| around.at_home(".pg_service.conf"));
+    let named = around.variable("PGSERVICEFILE").map(|path| (PathBuf::from(path), true));
+    let own = named.or_else(|| around.at_home(".pg_service.conf").map(|path| (path, false)));
     let folder = around.variable("PGSYSCONFDIR").map(PathBuf::from);
     let folder = folder.unwrap_or_else(|| around.system("/etc/postgresql-common"));
-    let files: Vec<PathBuf> = own.into_iter().chain([folder.join("pg_service.conf")]).collect();
-    let found = files
-        .iter()
-        .find_map(|path| service::entries(&fs::read_to_string(path).ok()?, name))
-        .ok_or_else(|| {
-            let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-            CredentialsError::new(format!("no service `{name}` in {}", files.join(" or ")))
-        })?;
+    let files: Vec<(PathBuf, bool)> =
+        own.into_iter().chain([(folder.join("pg_service.conf"), false)]).collect();
+    let mut entries = |(path, named): &(PathBuf, bool)| {
+        service::entries(&read_if_any(path, *named, notes)?.text().ok()?, name)
+    };
+    let found = files.iter().find_map(&mut entries).ok_or_else(|| {
+        let files: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
+        CredentialsError::new(format!("no service `{name}` in {}{notes}", files.join(" or ")))
+    })?;
     let get = |name: &str| found.get(name).filter(|value| !value.is_empty()).cloned();
     let path = |name: &str| get(name).map(PathBuf::from);
     Ok(Layer {
@@ -129,15 +140,16 @@ fn port(text: &str) -> Result<u16, CredentialsError> {
 /// The password file, unless others may read it: libpq leaves it out then.
 fn password_file(around: &Around, login: &mut Login) -> Option<String> {
     let stated = around.variable("PGPASSFILE").map(PathBuf::from);
+    let named = stated.is_some();
     let path = stated.or_else(|| around.at_home(".pgpass"))?;
     login.looked_in.push(path.display().to_string());
-    let text = fs::read_to_string(&path).ok()?;
-    if openness(&path).is_ok_and(|open| open.readable) {
+    let found = read_if_any(&path, named, &mut login.notes)?;
+    if found.readable {
         let path = path.display();
         login.notes.push(format!("{path} is left out: group or others may read it; `chmod 600 {path}`"));
         return None;
     }
-    Some(text)
+    found.text().ok()
 }
 
 fn places(layer: &Layer, around: &Around) -> Vec<Place> {

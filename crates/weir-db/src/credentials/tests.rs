@@ -1,6 +1,7 @@
 //! From what was typed, files and variables to servers.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -233,4 +234,74 @@ fn leave_to_show_a_password_is_given_by_files_and_names() {
     assert_eq!(told("mysql://db1"), (true, true, Some("/f.pem".into())));
     assert_eq!(told("mysql://db1?allow-cleartext-password=off"), (false, true, Some("/f.pem".into())));
     assert!(parse_url("mysql://db1?allow-cleartext-password=maybe", None).is_err());
+}
+
+#[test]
+fn root_files_of_other_accounts_are_believed_only_when_named() {
+    const TEST: &str = "root_files_of_other_accounts_are_believed_only_when_named";
+    if !rustix::process::geteuid().is_root() {
+        let _ = writeln!(std::io::stderr(), "not run: {TEST} lacks root");
+        return;
+    }
+    let theirs = |machine: &Machine, path: &str, text: &[u8]| {
+        let path = machine.file(path, 0o600, text);
+        std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+        path
+    };
+    let cnf = b"[client]\nhost=theirs\npassword=p\n";
+    let pass = b"*:*:*:*:p\n";
+    let service = b"[prod]\nhost=theirs\npassword=p\n";
+    // Found in a home or a folder of settings.
+    for (path, text, name) in [
+        ("home/.my.cnf", &cnf[..], "mysql://"),
+        ("etc/mysql/my.cnf", cnf, "mysql://"),
+        ("home/.pgpass", pass, "postgres://"),
+        ("home/.pg_service.conf", service, "postgres://"),
+        ("home/.postgresql/root.crt", b"", "postgres://db1?sslmode=require"),
+    ] {
+        let machine = Machine::new(&[("PGSERVICE", "prod")]);
+        // A service of that name is a must.
+        machine.file("etc/postgresql-common/pg_service.conf", 0o644, "[prod]\nuser=os\n");
+        theirs(&machine, path, text);
+        let login = machine.resolve(name);
+        let server = &login.servers[0];
+        assert!(!line(server).contains("theirs") && server.password.reveal().is_empty(), "{}", line(server));
+        assert_eq!(server.tls.ca, None, "{path}");
+        assert!(
+            login.notes.iter().any(|note| note.contains("left out: it belongs to account 65534")),
+            "{path}"
+        );
+    }
+    // By a file that is believed.
+    let machine = Machine::new(&[]);
+    machine.file(
+        "home/.my.cnf",
+        0o600,
+        "[client]\nuser=own\n!include conf.d/theirs.cnf\n!includedir conf.d\n",
+    );
+    theirs(&machine, "home/conf.d/theirs.cnf", cnf);
+    assert_eq!(line(&machine.resolve("mysql://").servers[0]), "mysql own@localhost:3306/  Preferred");
+    // Named: the user means it.
+    let machine = Machine::new(&[]);
+    let defaults_file = Some(theirs(&machine, "their.cnf", cnf));
+    let typed = Typed { dialect: Some(Dialect::MySql), defaults_file, ..Typed::default() };
+    let login = resolve(&typed, &machine.around).unwrap();
+    assert_eq!(line(&login.servers[0]), "mysql os@theirs:3306/ p Preferred");
+    let mut machine = Machine::new(&[]);
+    let file = theirs(&machine, "their.pgpass", pass);
+    machine.around.variables.insert("PGPASSFILE".to_string(), file.display().to_string());
+    assert_eq!(machine.resolve("postgres://").servers[0].password.reveal(), "p");
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    for (path, name) in
+        [("home/.my.cnf", "mysql://"), ("home/.mylogin.cnf", "mysql://"), ("home/.pgpass", "postgres://")]
+    {
+        let machine = Machine::new(&[]);
+        let path = machine.dir.path().join(path);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let login = machine.resolve(name);
+        assert!(login.notes.iter().any(|note| note.contains("regular")), "{path:?}: {login:?}");
+    }
 }

@@ -340,6 +340,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_guard_left_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open(folder.path()).unwrap();
+        let mut killed = Private::make(&dir, "socket").unwrap();
+        fs::write(killed.path().join("s"), "").unwrap();
+        killed.keep();
+        drop(killed);
+        let mut files = Files::default();
+        let _listener = listen(&folder.path().join("guard.sock"), 0o660, &mut files).unwrap();
+        let left: Vec<OsString> = dir.names().unwrap().map(Result::unwrap).collect();
+        assert_eq!(left, ["guard.sock"]);
+        drop(files);
+        assert_eq!(dir.names().unwrap().count(), 0);
+    }
+
+    #[test]
     fn who_says_nothing_or_too_much_is_not_waited_for() {
         let (mut client, mut server) = UnixStream::pair().unwrap();
         client.write_all(b"sta").unwrap();

@@ -157,12 +157,31 @@ fn root_names_of_weirs_choice_are_not_followed() {
         ),
         ("weir-bench.0", &["bench", "--dir", ".", "--keep", "--size", "1M", "--operations", "9"]),
     ] {
+        // A hard link needs no help of weir's where fs.protected_hardlinks is 0; root may always make one.
+        for link in [symlink::<PathBuf, PathBuf>, fs::hard_link] {
+            let ground = Ground::new();
+            let precious = ground.precious();
+            link(precious.clone(), ground.theirs.path().join(name)).unwrap();
+            let run = weir.run(ground.theirs.path(), command);
+            assert_ne!(run.code, 0, "{command:?}: {run:?}");
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "root's", "{command:?}");
+        }
+    }
+    // What makes files anew or removes them takes the name, and leaves the file.
+    for (mode, command) in [("seqwr", "run"), ("rndrd", "cleanup")] {
         let ground = Ground::new();
         let precious = ground.precious();
-        symlink(&precious, ground.theirs.path().join(name)).unwrap();
-        let run = weir.run(ground.theirs.path(), command);
-        assert_ne!(run.code, 0, "{command:?}: {run:?}");
-        assert_eq!(fs::read_to_string(&precious).unwrap(), "root's", "{command:?}");
+        fs::hard_link(&precious, ground.theirs.path().join("test_file.0")).unwrap();
+        let mode = format!("--file-test-mode={mode}");
+        let words = ["fileio", "--file-num=1", "--file-total-size=1M", &mode, "--events=9", command];
+        let run = weir.run(ground.theirs.path(), &words);
+        assert_eq!(run.code, 0, "{words:?}: {run:?}");
+        let data = fs::metadata(&precious).unwrap();
+        assert_eq!(
+            (fs::read_to_string(&precious).unwrap().as_str(), data.nlink()),
+            ("root's", 1),
+            "{words:?}"
+        );
     }
 }
 

@@ -57,17 +57,17 @@ pub fn run(spec: &CommandSpec, duration: Duration, stop: &Stop, tick: &mut dyn F
         Ok(child) => child,
         Err(error) => return Ended::Failed(format!("`{line}` cannot be started: {error}")),
     };
-    let minder = match Minder::of(child.id()) {
+    let minder = match Minder::of(&child) {
         Ok(minder) => minder,
         Err(error) => {
-            let _ = end(&mut child);
+            signal(&child, Signal::KILL);
+            let _ = child.wait();
             return Ended::Failed(format!("nobody to end `{line}` should weir be killed: {error}"));
         }
     };
     let output = Output::of(&mut child);
     let limit = duration + GRACE;
     let status = wait(&mut child, limit, stop, tick);
-    // The group may be gone from here on, and its number somebody else's.
     drop(minder);
     let text = output.text();
     match status {
@@ -95,17 +95,18 @@ fn spawn(line: &str) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Kills the command's group when this process ends, also by SIGKILL: a shell that waits for the end of its pipe.
+/// Kills the command's group when this process ends, also by SIGKILL: a shell that waits for the end of its pipe. It is one
+/// of that group, and needs no number to reach it; while it is not waited for, nobody else can get the group's number.
 struct Minder(Child);
 
 impl Minder {
-    fn of(group: u32) -> std::io::Result<Minder> {
+    fn of(command: &Child) -> std::io::Result<Minder> {
         let minder = Command::new("sh")
-            .args(["-c", "read -r _; kill -s KILL -- -$0", &group.to_string()])
+            .args(["-c", "trap '' HUP INT QUIT TERM USR1 USR2; read -r _; kill -s KILL 0"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .process_group(0)
+            .process_group(command.id() as i32)
             .spawn()?;
         Ok(Minder(minder))
     }
@@ -140,18 +141,21 @@ fn wait(
     }
 }
 
-/// Asks the whole group to end, and then makes it.
+/// Asks the whole group to end, and then makes it. Its minder lives meanwhile.
 fn end(child: &mut Child) -> std::io::Result<()> {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let signal = |signal| group.is_some_and(|group| kill_process_group(group, signal).is_ok());
-    signal(Signal::TERM);
+    signal(child, Signal::TERM);
     let until = Instant::now() + MANNERS;
     while Instant::now() < until && child.try_wait()?.is_none() {
         std::thread::sleep(POLL);
     }
     // Also where the shell itself has ended: others of the group may not have.
-    signal(Signal::KILL);
+    signal(child, Signal::KILL);
     child.wait().map(drop)
+}
+
+/// Signals the group of a command, which itself or whose minder was not waited for yet.
+fn signal(child: &Child, signal: Signal) {
+    let _ = kill_process_group(Pid::from_child(child), signal);
 }
 
 fn code(status: ExitStatus) -> String {
@@ -259,6 +263,8 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::test_kill_process_group;
+
     use super::*;
 
     fn spec(command: &str, pattern: &str) -> CommandSpec {
@@ -299,6 +305,19 @@ mod tests {
             assert!(check(&spec("true", pattern)).unwrap_err().contains(complaint), "{pattern}");
         }
         assert_eq!(check(&spec("true", r"(\d+)")), Ok(()));
+    }
+
+    #[test]
+    fn the_number_of_a_group_stays_taken_until_nobody_signals_it() {
+        let mut child = spawn("exit 0").unwrap();
+        let minder = Minder::of(&child).unwrap();
+        // Who is asked to end with the group minds it further.
+        signal(&child, Signal::TERM);
+        child.wait().unwrap();
+        let group = Pid::from_child(&child);
+        assert_eq!(test_kill_process_group(group), Ok(()));
+        drop(minder);
+        assert!(test_kill_process_group(group).is_err());
     }
 
     #[test]

@@ -68,7 +68,8 @@ impl Root {
     /// When it cannot be read.
     pub fn installed(&self) -> anyhow::Result<Option<Manifest>> {
         let path = self.under(Path::new(PATH));
-        let Some(text) = read(&path)? else { return Ok(None) };
+        // What it says is removed.
+        let Some(text) = read_trusted(&path)? else { return Ok(None) };
         let manifest: Manifest =
             weir_core::json::parse(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
         match manifest.schema.as_str() {
@@ -155,8 +156,19 @@ impl Root {
 
 /// The text of a file; `None` where there is none.
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
-    let bytes = Dir::open(folder_of(path)).and_then(|folder| folder.read(name_of(path), LONGEST_BYTES));
-    match bytes {
+    text_of(path, Dir::open(folder_of(path)).and_then(|folder| folder.read(name_of(path), LONGEST_BYTES)))
+}
+
+/// The same of a file whose words are believed.
+fn read_trusted(path: &Path) -> anyhow::Result<Option<String>> {
+    text_of(
+        path,
+        Dir::open(folder_of(path)).and_then(|folder| folder.read_trusted(name_of(path), LONGEST_BYTES)),
+    )
+}
+
+fn text_of(path: &Path, read: io::Result<Vec<u8>>) -> anyhow::Result<Option<String>> {
+    match read {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
@@ -263,6 +275,24 @@ mod tests {
         assert_eq!(removed.left, std::slice::from_ref(&config));
         assert_eq!(fs::read_to_string(&config).unwrap(), "shadow = false\n");
         assert!(!root.under(Path::new(UNIT)).exists() && !dir.path().join("usr").exists());
+    }
+
+    #[test]
+    fn what_others_may_have_written_is_no_manifest() {
+        use std::os::unix::fs::PermissionsExt;
+        let (dir, root) = image();
+        root.install(&pieces()).unwrap();
+        let manifest = dir.path().join("var/lib/weir/guard-installed.json");
+        fs::set_permissions(&manifest, fs::Permissions::from_mode(0o666)).unwrap();
+        let before = all(dir.path());
+        for refused in [root.installed().map(drop), root.install(&pieces())] {
+            let why = format!("{:#}", refused.unwrap_err());
+            assert!(
+                why.contains("guard-installed.json") && why.contains("other accounts may write"),
+                "{why}"
+            );
+        }
+        assert_eq!(all(dir.path()), before);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The throw-away server, its copy in memory, and what can be changed of them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use weir_core::oltp::limits::Change;
@@ -10,6 +9,7 @@ use weir_core::stop::Stop;
 use weir_db::connection::Connection;
 use weir_db::sandbox::{Sandbox, SandboxSpec};
 use weir_db::server::Server;
+use weir_fs::Dir;
 use weir_host::Host;
 
 use super::trials::Trials;
@@ -21,6 +21,8 @@ use crate::progress::StepLine;
 
 /// Room that the copy in memory leaves.
 const MEMORY_LEFT: u64 = 512 << 20;
+/// Folders within folders that a server's data have at most.
+const LEVELS_MAX: u32 = 32;
 
 /// Servers of weir's own, with tables; they go away with it.
 pub struct Place {
@@ -138,9 +140,15 @@ fn run(server: &Server, statements: &[String]) -> Result<()> {
 /// The same data in memory, served by a second server; `None`, and a word why, where they do not fit.
 fn copy(args: &Args, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Result<Option<Sandbox>> {
     let stopped = || stop.requested().is_some();
-    let bytes = folder_bytes(&disk.data_dir());
+    let bytes = match Dir::open(&disk.data_dir()).and_then(|data| data.bytes(LEVELS_MAX)) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            line.say(&format!("note: the data are not copied into memory: {error}"));
+            return Ok(None);
+        }
+    };
     let free = Host::live().free_space(&args.memory_dir).map_or(0, |space| space.free_bytes);
-    if free < bytes + MEMORY_LEFT {
+    if free < bytes.saturating_add(MEMORY_LEFT) {
         line.say(&format!(
             "note: the data do not fit into {}: {bytes} bytes, {free} free",
             args.memory_dir.display()
@@ -154,14 +162,4 @@ fn copy(args: &Args, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Re
     disk.run(&stopped)?;
     copy.run(&stopped)?;
     Ok(Some(copy))
-}
-
-fn folder_bytes(folder: &PathBuf) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let size = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(facts) if facts.is_dir() => folder_bytes(&entry.path()),
-        Ok(facts) => facts.len(),
-        Err(_) => 0,
-    };
-    entries.flatten().map(size).sum()
 }

@@ -18,7 +18,7 @@ use crate::cmd::sysbench::errno;
 pub const MODE: u32 = 0o600;
 
 /// The current folder. Names in it are weir's own choice: what another account put there under one of them, a link for
-/// example, is not followed.
+/// example, is not followed, and a file that has another name elsewhere is not written to.
 pub fn folder() -> io::Result<Dir> {
     Dir::open(Path::new("."))
 }
@@ -116,7 +116,7 @@ fn open(fileio: &Fileio, name: &str, log: &mut Log<'_>) -> Result<(Place, File),
     options.read(true).write(true).custom_flags(open_flags(fileio.flags));
     let opened = match refuse_flags(fileio.flags, log) {
         Ok(()) => folder().and_then(|folder| {
-            let place = Place::of(folder.open_file(name, Access::ReadWrite)?, Path::new(name));
+            let place = Place::of(folder.open_sole_file(name, Access::ReadWrite)?, Path::new(name));
             let file = place.open(&options)?;
             Ok((place, file))
         }),

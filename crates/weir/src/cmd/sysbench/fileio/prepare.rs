@@ -96,7 +96,7 @@ fn one_file(
 /// Opens a file, or makes it and notes that.
 fn found_or_made(name: &str, flags: i32, made: &mut Vec<String>) -> io::Result<File> {
     let folder = folder()?;
-    let found = match folder.open_file(name, Access::ReadWrite) {
+    let found = match folder.open_sole_file(name, Access::ReadWrite) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let file = folder.create_new(name, MODE)?;
             made.push(name.to_string());
