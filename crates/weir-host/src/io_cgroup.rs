@@ -6,6 +6,9 @@ use weir_core::target::DeviceNumber;
 use crate::cgroup::{self, BLKIO, folders};
 use crate::host::Host;
 
+/// Groups below a cgroup that are looked through.
+const GROUPS_MAX: usize = 1024;
+
 /// A cgroup as the block layer throttles it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IoCgroup {
@@ -59,20 +62,24 @@ impl Host {
         found.map(|(path, folder)| IoCgroup { path, folder, version: 2 })
     }
 
-    /// The processes that a limit of this cgroup holds: those in it, and in version 2 those in the groups below it.
-    pub fn processes_in(&self, group: &IoCgroup) -> Vec<u32> {
-        self.processes_under(&group.folder, group.version == 2)
-    }
-
-    fn processes_under(&self, folder: &str, with_below: bool) -> Vec<u32> {
-        let listed = self.tree.text(&format!("{folder}/cgroup.procs")).unwrap_or_default();
-        let mut found: Vec<u32> = listed.lines().filter_map(|line| line.parse().ok()).collect();
-        if with_below {
-            // Files of a group have no folder in them.
-            let below = self.tree.names(folder).into_iter().map(|name| format!("{folder}/{name}"));
-            found.extend(below.flat_map(|folder| self.processes_under(&folder, true)));
+    /// The processes that a limit of this cgroup holds: those in it, and in version 2 those in the groups below it. `None`
+    /// where it has more groups than are looked through: another account may make as many as it likes.
+    pub fn processes_in(&self, group: &IoCgroup) -> Option<Vec<u32>> {
+        let (mut found, mut folders) = (Vec::new(), vec![group.folder.clone()]);
+        let mut next = 0;
+        while let Some(folder) = folders.get(next).cloned() {
+            next += 1;
+            let listed = self.tree.text(&format!("{folder}/cgroup.procs")).unwrap_or_default();
+            found.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));
+            if group.version == 2 {
+                let below = self.tree.folders(&folder).map(|name| format!("{folder}/{name}"));
+                folders.extend(below.take(GROUPS_MAX + 1 - folders.len()));
+            }
+            if folders.len() > GROUPS_MAX {
+                return None;
+            }
         }
-        found
+        Some(found)
     }
 }
 
@@ -108,8 +115,20 @@ mod tests {
         }
         machine.set("/proc/7/cgroup", "0::/db.slice/my.service");
         let group = machine.host.io_cgroup_of(7).unwrap();
-        assert_eq!((group.path(), machine.host.processes_in(&group)), ("/db.slice", vec![5, 7, 8]));
+        assert_eq!((group.path(), machine.host.processes_in(&group)), ("/db.slice", Some(vec![5, 7, 8])));
         assert_eq!(machine.host.io_cgroup_of(99), None);
+    }
+
+    #[test]
+    fn more_groups_than_are_looked_through_hide_nobody() {
+        let machine = Machine::new();
+        let below = |nth: usize| format!("/sys/fs/cgroup/unified/db.slice/{nth}/cgroup.procs");
+        (1..GROUPS_MAX).for_each(|nth| machine.set(&below(nth), &nth.to_string()));
+        machine.set("/proc/7/cgroup", "0::/db.slice");
+        let group = machine.host.io_cgroup_of(7).unwrap();
+        assert!(machine.host.processes_in(&group).unwrap().contains(&(GROUPS_MAX as u32 - 1)));
+        machine.set(&below(GROUPS_MAX), "5");
+        assert_eq!(machine.host.processes_in(&group), None);
     }
 
     #[test]
@@ -121,7 +140,8 @@ mod tests {
         let group = machine.host.io_cgroup_of(7).unwrap();
         let expected = "cgroup:/backup/nightly/blkio.throttle.write_bps_device/7:0";
         assert_eq!(knob(&group).as_deref(), Some(expected));
-        assert_eq!(machine.host.processes_in(&group), [7], "a limit of version 1 does not reach below");
+        let inside = machine.host.processes_in(&group);
+        assert_eq!(inside, Some(vec![7]), "a limit of version 1 does not reach below");
         machine.set("/proc/7/cgroup", "7:blkio:/");
         assert!(machine.host.io_cgroup_of(7).unwrap().is_root());
         // What a journal could not give back is not turned.

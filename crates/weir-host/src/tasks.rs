@@ -11,6 +11,9 @@ use crate::cpu::parse_cpu_list;
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
 
+/// Open files of a process that are looked at: one may have a million, and a guard asks every second.
+const FILES_MAX: usize = 1024;
+
 /// What the scheduler counted of one thread since it began, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskClock {
@@ -66,8 +69,8 @@ impl Host {
         self.tree.line(&format!("/proc/{task}/comm"))
     }
 
-    /// Whether a process has a file open that it writes past the page cache (O_DIRECT). Of those of other users only root
-    /// is told.
+    /// Whether a process has a file open that it writes past the page cache (O_DIRECT), among the first
+    /// 1024 of them. Of those of other users only root is told.
     pub fn writes_directly(&self, process: u32) -> bool {
         let folder = format!("/proc/{process}/fdinfo");
         let is_direct = |name: &String| {
@@ -77,7 +80,7 @@ impl Host {
             let flags = flags.and_then(|text| i32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0);
             flags & libc::O_DIRECT != 0 && flags & libc::O_ACCMODE != libc::O_RDONLY
         };
-        self.tree.names(&folder).iter().any(is_direct)
+        self.tree.some_names(&folder).take(FILES_MAX).any(|name| is_direct(&name))
     }
 
     /// Threads of a process; none where there is no such process.
@@ -233,6 +236,27 @@ mod tests {
         {
             machine.set("/proc/60/fdinfo/5", &format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t9"));
             assert_eq!(machine.host.writes_directly(60), expected, "{flags}");
+        }
+    }
+
+    /// A pipe may be open so, too.
+    #[test]
+    fn one_with_a_million_files_is_not_looked_through() {
+        use std::io::Read;
+        use std::process::{Command, Stdio};
+
+        for (before, expected) in [(10, true), (1100, false)] {
+            let opens = "import os,resource,sys; most=resource.getrlimit(resource.RLIMIT_NOFILE)[1]; \
+                         resource.setrlimit(resource.RLIMIT_NOFILE,(most,most)); \
+                         [os.dup(0) for _ in range(int(sys.argv[1]))]; os.pipe2(os.O_DIRECT); \
+                         print(flush=True); sys.stdin.read()";
+            let mut python = Command::new("python3");
+            python.args(["-c", opens, &before.to_string()]);
+            let mut child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+            assert_eq!(Host::live().writes_directly(child.id()), expected, "{before} files before it");
+            drop(child.stdin.take());
+            child.wait().unwrap();
         }
     }
 

@@ -92,11 +92,22 @@ impl Tree {
 
     /// Names in a folder, sorted; none where there is no such folder.
     pub fn names(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.real(path)) else { return Vec::new() };
-        let mut names: Vec<String> =
-            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = self.some_names(path).collect();
         names.sort();
         names
+    }
+
+    /// The same as they come, for a folder that may hold more than are wanted.
+    pub fn some_names(&self, path: &str) -> impl Iterator<Item = String> {
+        let entries = fs::read_dir(self.real(path)).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+    }
+
+    /// Names of the folders in a folder, as they come.
+    pub fn folders(&self, path: &str) -> impl Iterator<Item = String> {
+        let entries = fs::read_dir(self.real(path)).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.map(|entry| entry.file_name().to_string_lossy().into_owned())
     }
 
     /// The target of a symbolic link.

@@ -72,7 +72,7 @@ impl Connection {
                 }
                 Head::Infile => {
                     // An empty packet ends the file before it began.
-                    self.packets.reply(|_| ())?;
+                    self.packets.send_nothing()?;
                     answer.asked_for_file = true;
                     continue;
                 }

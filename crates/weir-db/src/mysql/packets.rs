@@ -82,6 +82,13 @@ impl Packets {
         self.wire.flush()
     }
 
+    /// Sends an empty packet in the middle of an answer.
+    pub(super) fn send_nothing(&mut self) -> Result<(), DbError> {
+        self.forget_shown();
+        self.push(|_| ());
+        self.wire.flush_within()
+    }
+
     /// Answers what the server asked: the numbers go on.
     pub(super) fn reply(&mut self, build: impl FnOnce(&mut Vec<u8>)) -> Result<(), DbError> {
         self.forget_shown();

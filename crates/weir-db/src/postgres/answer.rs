@@ -191,7 +191,7 @@ fn refuse_rows(wire: &mut Wire, is_extended: bool) -> Result<(), DbError> {
     if is_extended {
         message::put(wire.output(), b'S', |_| ());
     }
-    wire.flush()
+    wire.flush_within()
 }
 
 /// A notice is forgotten, unless it says that the server is about to go.

@@ -150,6 +150,11 @@ impl Wire {
     #[inline]
     pub fn flush(&mut self) -> Result<(), DbError> {
         self.clock.restart();
+        self.flush_within()
+    }
+
+    /// The same in the middle of an answer, whose time goes on: a server that asks and asks gets no more of it.
+    pub fn flush_within(&mut self) -> Result<(), DbError> {
         let mut output = std::mem::take(&mut self.output);
         let sent = if self.tls.is_some() { self.seal_and_send(&output) } else { self.send_all(&output) };
         output.clear();

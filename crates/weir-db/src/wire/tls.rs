@@ -29,7 +29,10 @@ const SYSTEM_CAS: [&str; 4] = [
 /// An encrypted conversation, with buffers of its own for what the socket carries.
 pub(super) struct Session {
     tls: ClientConnection,
+    /// What came from the socket; `from..to` of it is still to be decrypted.
     incoming: Vec<u8>,
+    from: usize,
+    to: usize,
     sealed: Vec<u8>,
 }
 
@@ -39,7 +42,7 @@ impl Session {
         let name = ServerName::try_from(host.to_string())
             .map_err(|_| format!("{host:?} is neither a name nor an address"))?;
         let tls = ClientConnection::new(Arc::new(config(tls)?), name).map_err(|error| error.to_string())?;
-        Ok(Session { tls, incoming: vec![0; RECORD_BYTES], sealed: Vec::new() })
+        Ok(Session { tls, incoming: vec![0; RECORD_BYTES], from: 0, to: 0, sealed: Vec::new() })
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -77,23 +80,36 @@ impl Session {
         &mut self.incoming
     }
 
-    /// Decrypts the first `got` bytes of [`Session::incoming`].
+    /// The first `got` bytes of [`Session::incoming`] have come. While hands are shaken they are heard at once.
     pub(super) fn open(&mut self, got: usize) -> Result<(), String> {
-        let mut bytes = &self.incoming[..got];
-        while !bytes.is_empty() {
-            self.tls.read_tls(&mut bytes).map_err(|error| error.to_string())?;
-            self.tls.process_new_packets().map_err(|error| words(&error))?;
-        }
+        (self.from, self.to) = (0, got);
+        while self.tls.is_handshaking() && self.decrypt_some()? {}
         Ok(())
+    }
+
+    /// Decrypts some of what has come; false: nothing is left.
+    fn decrypt_some(&mut self) -> Result<bool, String> {
+        let mut bytes = &self.incoming[self.from..self.to];
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let taken = self.tls.read_tls(&mut bytes).map_err(|error| error.to_string())?;
+        self.from += taken;
+        self.tls.process_new_packets().map_err(|error| words(&error))?;
+        if taken == 0 { Err("a record without an end".to_string()) } else { Ok(true) }
     }
 
     /// Decrypted bytes; `None`: more of the socket's are needed; 0: the server has said goodbye.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.tls.reader().read(into) {
-            Ok(got) => Ok(Some(got)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
-            Err(error) => Err(error),
+        loop {
+            // Only where all of it was taken is more decrypted: rustls keeps little.
+            match self.tls.reader().read(into) {
+                Ok(got) => return Ok(Some(got)),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Some(0)),
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                Err(_) if self.decrypt_some().map_err(io::Error::other)? => {}
+                Err(_) => return Ok(None),
+            }
         }
     }
 }

@@ -21,14 +21,20 @@ enum Act {
     Drip(Vec<u8>),
     /// Says nothing until the client goes.
     Hang,
+    /// Says nothing for a twentieth of a second.
+    Nap,
 }
-use Act::{Drip, Hang, Hear, Say};
+use Act::{Drip, Hang, Hear, Nap, Say};
 
 fn act(mut stream: impl Read + Write, acts: Vec<Act>) {
     for act in acts {
         let went_well = match &act {
             Hear => stream.read(&mut [0; 65_536]).is_ok_and(|bytes| bytes > 0),
             Say(bytes) => stream.write_all(bytes).is_ok(),
+            Nap => {
+                thread::sleep(Duration::from_millis(50));
+                true
+            }
             Drip(bytes) => {
                 while stream.write_all(bytes).is_ok() {
                     thread::sleep(Duration::from_millis(5));
@@ -216,12 +222,15 @@ fn answers_that_go_wrong() {
         row[..row.len() - 1].to_vec(),
     ];
     let fatal = message(b'E', b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0");
+    let asks = vec![vec![Nap, say(b'G', b"\0\0\0"), Hear]; 60].concat();
+    let asks = [asks, vec![say(b'C', b"COPY 0\0"), say(b'Z', b"I")]].concat();
     for (what, answer, expected) in [
         ("closes in a row", vec![Say(row[..row.len() - 1].to_vec())], "was lost: the server closed"),
         ("closes after a warning", vec![Say(farewell.concat())], "terminating because of a crash (57P02)"),
         ("ends with a reason", vec![Say(fatal)], "terminating connection (57P01)"),
         ("hangs in a row", vec![Say(row[..row.len() - 1].to_vec()), Hang], "no answer from"),
         ("a row of two gigabytes", vec![Say(b"D\x7f\xff\xff\xff\0\x01xxxx".to_vec())], "was lost"),
+        ("asks for rows again and again", asks, "no answer from"),
         ("an unknown message", vec![Say(message(b'#', b""))], "a message of type '#'"),
         ("a length of none", vec![Say(b"C\0\0\0\0".to_vec())], "impossible length"),
         ("ready for what", vec![Say(message(b'Z', b"X"))], "does not say whether in a transaction"),

@@ -10,6 +10,9 @@ use weir_core::trace::fsync::FileId;
 
 use super::symbols::plain;
 
+/// Open files of a process that are looked at: whoever opens more must not keep others waiting.
+pub(crate) const FILES_MAX: usize = 1024;
+
 /// A task that sleeps inside a system call.
 pub(super) struct Inside {
     pub tid: u32,
@@ -56,9 +59,9 @@ pub(super) fn device_of_descriptor(tgid: u32, descriptor: u64) -> Option<DeviceN
 
 /// A process that has a file open for writing.
 pub(super) fn writer_of(file: FileId) -> Option<u32> {
-    numbers("/proc").into_iter().find(|tgid| {
+    numbers("/proc").find(|tgid| {
         let folder = format!("/proc/{tgid}/fd");
-        numbers(&folder).into_iter().any(|descriptor| is_open_for_writing(*tgid, descriptor, file))
+        numbers(&folder).take(FILES_MAX).any(|descriptor| is_open_for_writing(*tgid, descriptor, file))
     })
 }
 
@@ -142,9 +145,10 @@ fn number_in(folder: &Path) -> Option<DeviceNumber> {
     Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
-pub(crate) fn numbers(folder: &str) -> Vec<u32> {
+/// Files with numbers for names, found as they are asked for: a process may have a million open.
+pub(crate) fn numbers(folder: &str) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// A group of cgroup v2 as the programs know it: its id, and how deep it lies.

@@ -59,7 +59,8 @@ fn hierarchies(mounts: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (groups, folders)
 }
 
-/// The folder of this name that holds processes, itself or below.
+/// The folder of this name that holds processes, itself or below. systemd keeps its units in slices and nowhere else
+/// (systemd.slice(5)): the groups below a service or a scope are named by whoever runs in it, a user or a container.
 fn find(folder: &Path, name: &str, levels: u32) -> Option<PathBuf> {
     let mut below: Vec<PathBuf> = folders_in(folder);
     below.sort();
@@ -67,7 +68,8 @@ fn find(folder: &Path, name: &str, levels: u32) -> Option<PathBuf> {
     if let Some(path) = named.filter(|path| !processes_of(path).is_empty()) {
         return Some(path.clone());
     }
-    below.iter().filter(|_| levels > 0).find_map(|path| find(path, name, levels - 1))
+    let slices = below.iter().filter(|path| path.extension().is_some_and(|kind| kind == "slice"));
+    slices.filter(|_| levels > 0).find_map(|path| find(path, name, levels - 1))
 }
 
 /// Processes in a cgroup, of either version, and those below it.
@@ -82,4 +84,33 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     folders.map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A group with a process in it.
+    fn put(root: &Path, group: &str) {
+        fs::create_dir_all(root.join(group)).unwrap();
+        fs::write(root.join(group).join("cgroup.procs"), "7\n").unwrap();
+    }
+
+    #[test]
+    fn a_unit_is_not_what_a_user_or_a_container_calls_one_of_its_groups() {
+        let root = tempfile::tempdir().unwrap();
+        for others in [
+            "machine.slice/libpod-1.scope/system.slice/db.service",
+            "user.slice/user-1000.slice/user@1000.service/app.slice/db.service",
+            "user.slice/user-1000.slice/session-1.scope/db.service",
+            "a/db.service",
+        ] {
+            put(root.path(), others);
+        }
+        assert_eq!(find(root.path(), "db.service", LEVELS), None, "it does not run");
+        for own in ["system.slice/system-db.slice/db.service", "system.slice/db.service", "db.service"] {
+            put(root.path(), own);
+            assert_eq!(find(root.path(), "db.service", LEVELS), Some(root.path().join(own)));
+        }
+    }
 }

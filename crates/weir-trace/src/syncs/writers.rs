@@ -9,7 +9,7 @@ use libbpf_rs::{Iter, Link};
 use weir_core::target::DeviceNumber;
 
 use super::account::{Account, Open};
-use crate::fsync::files;
+use crate::fsync::files::{self, FILES_MAX};
 use crate::fsync::record::{text, u32_at, u64_at};
 use crate::live::overhead::thread_ns;
 
@@ -27,8 +27,9 @@ const FILES_STAND_NS: u64 = 1_000_000_000;
 /// ... and those of one that is protected after so long: it is not held back for where it writes, and a database is many
 /// processes with many files.
 const PROTECTED_STAND_NS: u64 = 10_000_000_000;
-/// No more of them than that.
-const FILES_MAX: usize = 1024;
+/// ... and of all processes together no more files than this in one look, those of the greatest writers first: who
+/// starts many processes, each with many files, must not hold up a guard.
+const FILES_A_LOOK: usize = 4 * FILES_MAX;
 
 /// Up to this descriptor, files are taken for messages until they are longer than that.
 const STANDARD_ERROR: u32 = 2;
@@ -68,6 +69,8 @@ pub struct Writers {
     next_ns: u64,
     room: Vec<u8>,
     places: HashMap<Id, (u64, Vec<DeviceNumber>)>,
+    /// When the last look was, and how many files it may still look at.
+    room_for_files: (Option<u64>, usize),
 }
 
 impl Writers {
@@ -131,23 +134,31 @@ impl Writers {
         self.places.retain(|id, _| processes.contains_key(id));
     }
 
-    /// The devices that a process has files open on for writing.
+    /// The devices that a process has files open on for writing; in one look all are asked for with the same time.
     pub fn devices(&mut self, id: Id, is_protected: bool, now_ns: u64) -> &[DeviceNumber] {
         let place = self.places.entry(id).or_default();
         let stand_ns = if is_protected { PROTECTED_STAND_NS } else { FILES_STAND_NS };
         if place.1.is_empty() || now_ns >= place.0 + stand_ns {
-            *place = (now_ns, devices_of(id.pid));
+            if self.room_for_files.0 != Some(now_ns) {
+                self.room_for_files = (Some(now_ns), FILES_A_LOOK);
+            }
+            let left = &mut self.room_for_files.1;
+            if *left > 0 {
+                *place = (now_ns, devices_of(id.pid, left));
+            }
         }
         &place.1
     }
 }
 
 /// A database has hundreds of files open on one device: one that it writes to tells of all.
-fn devices_of(pid: u32) -> Vec<DeviceNumber> {
+/// `left` files are looked at, at most.
+fn devices_of(pid: u32, left: &mut usize) -> Vec<DeviceNumber> {
     let folder = format!("/proc/{pid}/fd");
     let mut disks: HashMap<u64, DeviceNumber> = HashMap::new();
     let mut found = Vec::new();
-    for descriptor in files::numbers(&folder).into_iter().take(FILES_MAX) {
+    for descriptor in files::numbers(&folder).take(FILES_MAX.min(*left)) {
+        *left -= 1;
         let Ok(facts) = fs::metadata(format!("{folder}/{descriptor}")) else { continue };
         let number = match facts.mode() & libc::S_IFMT {
             libc::S_IFREG => facts.dev(),
@@ -210,6 +221,27 @@ mod tests {
         assert_eq!(writers.devices(id, false, FILES_STAND_NS - 1).len(), 1);
         assert_eq!(writers.devices(id, false, FILES_STAND_NS), [], "of a bulk writer not for long");
         drop(input);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn one_look_is_at_so_many_files_whoever_has_how_many() {
+        use std::process::{Command, Stdio};
+
+        let folder = tempfile::tempdir().unwrap();
+        let opens = "import os,resource,sys; most=resource.getrlimit(resource.RLIMIT_NOFILE)[1]; \
+                     resource.setrlimit(resource.RLIMIT_NOFILE,(most,most)); f=os.open(sys.argv[1],65); \
+                     [os.dup(f) for _ in range(1100)]; print(flush=True); sys.stdin.read()";
+        let mut python = Command::new("python3");
+        python.args(["-c", opens]).arg(folder.path().join("written"));
+        let mut child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let mut writers = Writers::default();
+        let ids = [0, 1, 2, 3, 4].map(|start_ns| Id { pid: child.id(), start_ns });
+        let found = ids.map(|id| writers.devices(id, false, 7).len());
+        assert_eq!(found, [1, 1, 1, 1, 0], "each has more than FILES_MAX files");
+        assert_eq!(writers.devices(ids[4], false, 8).len(), 1, "at the next look it is its turn");
+        drop(child.stdin.take());
         child.wait().unwrap();
     }
 

@@ -262,10 +262,14 @@ impl Held {
     }
 }
 
-/// Somebody in the cgroup who must not be throttled, by name: the protected, and the guard itself.
+/// Somebody in the cgroup who must not be throttled, by name: the protected, and the guard itself. Where it has too many
+/// groups to look through, anybody may be.
 fn shared_with(host: &Host, group: &IoCgroup, protected: &[u32]) -> Option<String> {
     let counts = |pid: &u32| protected.contains(pid) || *pid == std::process::id();
-    let pid = host.processes_in(group).into_iter().find(counts)?;
+    let Some(inside) = host.processes_in(group) else {
+        return Some("too many groups to look into".to_string());
+    };
+    let pid = inside.into_iter().find(counts)?;
     Some(host.name_of(pid).unwrap_or(format!("process {pid}")))
 }
 
@@ -418,6 +422,14 @@ mod tests {
             stage.look(5, writers);
             assert_eq!(stage.throttles.why_not(0), None, "nobody goes past the page cache any more");
         }
+    }
+
+    #[test]
+    fn who_hides_behind_a_thousand_groups_is_left_alone() {
+        let mut stage = Stage::new(2);
+        (0..1024).for_each(|nth| stage.set(&format!("/sys/fs/cgroup/backup/{nth}/cgroup.procs"), ""));
+        let said = stage.look(9, &[(DD, 20 * MB)]);
+        assert!(why(&said).contains("with too many groups to look into"), "{said:?}");
     }
 
     #[test]

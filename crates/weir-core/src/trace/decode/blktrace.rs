@@ -297,7 +297,7 @@ fn is_told_by_payload(act: u32) -> bool {
 /// from is not known, so that nothing can follow from it.
 fn without_payload(event: Event) -> Event {
     match event.act {
-        Act::Split => Event { detail: event.sector + u64::from(event.bytes) / 512, ..event },
+        Act::Split => Event { detail: event.sector.saturating_add(u64::from(event.bytes) / 512), ..event },
         Act::Remap => Event { act: Act::Unknown, ..event },
         _ => event,
     }

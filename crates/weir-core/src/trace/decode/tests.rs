@@ -224,3 +224,16 @@ fn a_record_of_another_layout_or_cut_off_is_named_with_its_place() {
         assert_eq!(fault.offset as usize, bytes.len(), "{fault}");
     }
 }
+
+/// A cut record has no payload that says where the rest of a split begins, so that is reckoned from what it has.
+#[test]
+fn a_cut_split_at_the_last_sector_is_one_all_the_same() {
+    let layout = Layout { version: 8, big_endian: false };
+    let mut record = layout.record([1, 5, u64::MAX, 4096, 9, 13, DISK, 0, 0], &[]);
+    record.truncate(48);
+    record[0] = 7;
+    let mut decoder = Decoder::new("a", &record).unwrap();
+    let mut batch = Batch::default();
+    assert!(decoder.is_cut() && decoder.decode(&record, &mut batch).is_ok());
+    assert_eq!(batch.events()[0].detail, u64::MAX);
+}

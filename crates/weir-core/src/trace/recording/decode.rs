@@ -1,5 +1,6 @@
 //! From a recording's bytes to items in order of time.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::header::{End, FlagBits, Header};
@@ -55,6 +56,8 @@ pub struct Reader {
     text: Vec<u8>,
     /// Records that wait for the end of their round, by CPU.
     pending: BTreeMap<u16, Run>,
+    /// When the first of each CPU's is, and which CPU's: of every one that has any.
+    heads: BinaryHeap<Reverse<(u64, u16)>>,
     pending_words: usize,
     dropped: HashMap<u16, u64>,
     cgroups: HashMap<u32, u64>,
@@ -82,6 +85,13 @@ impl Run {
     fn time(&self) -> Option<u64> {
         self.words.get(self.next).map(|word| word & TIME_MASK)
     }
+
+    /// Forgets what was given out, once that is most of it: each word moves once, however little goes out at a time.
+    fn tidy(&mut self) {
+        if self.next * 2 >= self.words.len() {
+            self.words.drain(..std::mem::take(&mut self.next));
+        }
+    }
 }
 
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
@@ -95,6 +105,7 @@ impl Default for Reader {
             offset: 0,
             text: Vec::new(),
             pending: BTreeMap::new(),
+            heads: BinaryHeap::new(),
             pending_words: 0,
             dropped: HashMap::new(),
             cgroups: HashMap::new(),
@@ -272,8 +283,11 @@ impl Reader {
         }
         let words = (bytes.len() / 8).min((left / 8) as usize);
         let run = self.pending.entry(cpu).or_default();
-        let swapped = self.swapped;
+        let (swapped, was_empty) = (self.swapped, run.time().is_none());
         run.words.extend(bytes[..words * 8].chunks_exact(8).map(|chunk| word(chunk, swapped)));
+        if was_empty {
+            self.heads.extend(run.time().map(|time_ns| Reverse((time_ns, cpu))));
+        }
         self.pending_words += words;
         self.state = State::Events { cpu, left: left - words as u64 * 8 };
         if self.pending_words > PENDING_WORDS_MAX {
@@ -307,41 +321,33 @@ impl Reader {
 
     /// Gives out, in order of time, every waiting event before `until_ns`.
     fn give_out(&mut self, until_ns: u64, out: &mut impl Out) {
-        let mut heads: BinaryHeap<std::cmp::Reverse<(u64, u16)>> = BinaryHeap::new();
-        let due = |run: &Run| run.time().filter(|&time| time < until_ns);
-        heads.extend(self.pending.iter().filter_map(|(&cpu, run)| Some(std::cmp::Reverse((due(run)?, cpu)))));
         let mut records = Records {
             base_ns: self.header.base_ns,
             flag_bits: self.header.flag_bits,
             swapped: self.swapped,
             cgroups: &mut self.cgroups,
         };
-        while let Some(std::cmp::Reverse((_, cpu))) = heads.pop() {
+        while let Some(&Reverse((time_ns, cpu))) = self.heads.peek()
+            && time_ns < until_ns
+        {
+            self.heads.pop();
             let Some(run) = self.pending.get_mut(&cpu) else { continue };
-            let others_ns = heads.peek().map_or(u64::MAX, |head| head.0.0);
+            let others_ns = self.heads.peek().map_or(u64::MAX, |head| head.0.0);
+            let first = run.next;
             loop {
                 match records.record(&run.words[run.next..], u32::from(cpu), out) {
                     // A record that is not all there yet, or no record at all: the rest of this run means nothing.
-                    0 => {
-                        run.next = run.words.len();
-                        break;
-                    }
+                    0 => run.next = run.words.len(),
                     words => run.next += words,
                 }
-                match due(run) {
-                    Some(time_ns) if time_ns <= others_ns => {}
-                    Some(time_ns) => {
-                        heads.push(std::cmp::Reverse((time_ns, cpu)));
-                        break;
-                    }
-                    None => break,
+                if run.time().is_none_or(|time_ns| time_ns >= until_ns || time_ns > others_ns) {
+                    break;
                 }
             }
+            self.heads.extend(run.time().map(|time_ns| Reverse((time_ns, cpu))));
+            self.pending_words -= run.next - first;
+            run.tidy();
         }
-        for run in self.pending.values_mut() {
-            run.words.drain(..std::mem::take(&mut run.next));
-        }
-        self.pending_words = self.pending.values().map(|run| run.words.len()).sum();
     }
 
     fn word(&self, bytes: &[u8], nth: usize) -> u64 {

@@ -134,6 +134,27 @@ fn cpus_come_in_order_of_time_and_rounds_hold_back() {
     assert_eq!(dropped.sum::<u64>(), 3 + 4 + 1);
 }
 
+/// However little each round gives out, it is no work for all that waits: a megabyte took ten seconds.
+#[test]
+fn rounds_without_number_give_out_what_is_due() {
+    const CPUS: u32 = 4000;
+    let queue = |time_ns, cpu| event(Act::Queue, time_ns, cpu);
+    let late: Vec<Vec<u8>> =
+        (1..CPUS).map(|cpu| events_block(cpu, &words(&[queue(1_000_000, cpu)]), 0)).collect();
+    let early: Vec<Event> = (1..5000).map(|time_ns| queue(time_ns, 0)).collect();
+    let rounds: Vec<Vec<u8>> = (1..20_000).map(round).collect();
+    let whole = recording(&[
+        late.concat(),
+        events_block(0, &words(&early), 0),
+        rounds.concat(),
+        end(&End::default()),
+    ]);
+    let times: Vec<u64> =
+        events(&read(&whole, 1 << 16).unwrap()).iter().map(|event| event.time_ns - BASE_NS).collect();
+    let expected: Vec<u64> = (1..5000).chain((1..CPUS).map(|_| 1_000_000)).collect();
+    assert_eq!(times, expected);
+}
+
 #[test]
 fn an_issue_tells_its_own_g_and_a_process_its_cgroup() {
     let name = *b"mysqld\0\0garbage!";

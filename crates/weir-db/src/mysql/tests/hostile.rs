@@ -104,6 +104,27 @@ fn a_row_without_end_is_refused() {
     peer.join().unwrap();
 }
 
+/// Each time the client says something; the answer's time goes on all the same.
+#[test]
+fn a_server_that_asks_for_files_without_end_runs_out_of_time() {
+    let (server, peer) = play(|peer| {
+        peer.let_in();
+        peer.read();
+        for _ in 0..60 {
+            std::thread::sleep(Duration::from_millis(50));
+            peer.send(b"\xfb/etc/shadow");
+            if peer.try_read().is_none() {
+                return;
+            }
+        }
+        peer.send_ok();
+    });
+    let server = Server { answer_timeout: Some(Duration::from_millis(500)), ..server };
+    let is_late = |error: &DbError| matches!(error, DbError::Timeout { .. });
+    check_error(Connection::open(&server).unwrap().run("SELECT"), is_late, "no answer");
+    peer.join().unwrap();
+}
+
 #[test]
 fn words_of_a_server_are_short_and_plain() {
     let is_plain =

@@ -222,3 +222,27 @@ fn sha256_wants_its_key_on_sockets_too() {
     check_error(Connection::open(&server).map(drop), is_lost, "closed the connection");
     peer.join().unwrap();
 }
+
+/// More of them at a time than fit into what TLS keeps decrypted.
+#[test]
+fn encrypted_rows_come_in_records_of_any_length() {
+    const ROWS: u64 = 4000;
+    for bytes in [200, 3000, 5462, 16_000] {
+        let (server, peer) = play_tcp(move |peer| {
+            peer.greet("8.0.1", ENCRYPTS, "caching_sha2_password");
+            peer.read();
+            assert!(peer.encrypt(&folder()));
+            peer.read();
+            peer.send_ok();
+            peer.read();
+            peer.send_columns(&[kind::VAR_STRING]);
+            let row = vec![b'x'; bytes];
+            (0..ROWS).for_each(|_| peer.send(&row));
+            peer.send(&[0xfe, 0, 0, 2, 0, 0, 0]);
+        });
+        let tls = Tls { mode: TlsMode::Required, ..Tls::default() };
+        let done = Connection::open(&Server { tls, ..server }).unwrap().run("SELECT");
+        peer.join().unwrap();
+        assert_eq!(done.unwrap().rows, ROWS, "records of {bytes} bytes");
+    }
+}
