@@ -179,7 +179,7 @@ static __always_inline void name(u32 cpu, u32 thread)
 {
 	u32 place = cpu * NAMES + thread % NAMES;
 	u64 *told = bpf_map_lookup_elem(&names, &place);
-	u64 *record, now = bpf_ktime_get_coarse_ns();
+	u64 *record, now = bpf_ktime_get_ns();
 
 	if (!told)
 		return;
