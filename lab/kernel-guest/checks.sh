@@ -185,11 +185,14 @@ is_holding() {
 scenario_check_guard() { # a guarded flood, with disk=throttling…: it sees syncs, turns a limit, and leads it back when killed
   mounted ext4 /dev/vda
   settings guard-before
-  oplog commit /mnt/data 100000 4096 4194304 fdatasync >/dev/null &
-  commits=$!
   weir guard run /mnt --no-history --log /out/guard.log --json >/out/guard.summary 2>/out/guard.said &
   guard=$!
   until_true 30 weir guard status
+  oplog commit /mnt/ring 30 4096 1048576 ring >/out/guard-ring.ops
+  sleep 2
+  run guard-ring weir guard status --json
+  oplog commit /mnt/data 100000 4096 4194304 fdatasync >/dev/null &
+  commits=$!
   sleep 8
   oplog flood /mnt/flood 60 &
   flood=$!
