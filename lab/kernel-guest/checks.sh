@@ -128,12 +128,32 @@ scenario_check_doctor() { # weir doctor --quick, with size=3G: it leaves a GiB f
 # settings NAME : the dirty limits, the disk's share of them where the kernel has one, and its queue, to compare.
 settings() {
   for file in /proc/sys/vm/dirty_* /sys/block/vda/bdi/strict_limit /sys/block/vda/bdi/max_ratio_fine \
-    /sys/block/vda/queue/nr_requests /sys/block/vda/queue/scheduler; do
+    /sys/block/vda/queue/nr_requests /sys/block/vda/queue/read_ahead_kb /sys/block/vda/queue/scheduler; do
     [ ! -e "$file" ] || cat "$file"
   done >"/out/$1.settings"
 }
 
-scenario_check_knobs() { # a change taken back, and one that nobody confirms
+# killed FILE… : for each a change with a term, whose process gets SIGKILL as soon as the file shows it; all must go back,
+# long before the term where the change was not whole.
+killed() {
+  for file; do
+    # By the shell alone, which takes no time; of a number under /proc/sys it gets the first digit.
+    read -r was <"$file"
+    weir knobs apply vm.dirty_bytes=15MB vm.dirty_background_bytes=7MB vda/nr_requests=32 vda/read_ahead_kb=64 \
+      --confirm-within 8s >/dev/null 2>&1 &
+    applying=$! now=$was
+    while [ "$now" = "$was" ] && kill -0 $applying 2>/dev/null; do read -r now <"$file"; done
+    kill -KILL $applying 2>/dev/null
+    wait $applying
+    echo "$file: $was, then $now; its process ended with $?"
+    until_true 30 is_as "knobs-before" || return 1
+  done
+}
+
+# is_as NAME : whether the settings are those kept under that name.
+is_as() { settings now && cmp "/out/$1.settings" /out/now.settings; }
+
+scenario_check_knobs() { # a change taken back, one that nobody confirms, and some whose process is killed in the midst of them
   settings knobs-before
   run knobs-apply weir knobs apply vm.dirty_bytes=15MB vm.dirty_background_bytes=7MB vda/nr_requests=32
   settings knobs-applied
@@ -142,6 +162,8 @@ scenario_check_knobs() { # a change taken back, and one that nobody confirms
   run knobs-unconfirmed weir knobs apply vm.dirty_bytes=15MB --confirm-within 2s
   sleep 6
   settings knobs-gone
+  run knobs-killed killed /proc/sys/vm/dirty_background_bytes /proc/sys/vm/dirty_bytes \
+    /sys/block/vda/queue/nr_requests /sys/block/vda/queue/read_ahead_kb
   run knobs-journal weir knobs journal
 }
 
@@ -159,16 +181,18 @@ until_true() {
 is_holding() {
   weir guard status --json >/tmp/state && grep -q '"mood": *"holding"' /tmp/state && grep -q '"bulk_active": *true' /tmp/state
 }
-is_put_back() { settings guard-back && cmp /out/guard-before.settings /out/guard-back.settings; }
 
 scenario_check_guard() { # a guarded flood, with disk=throttling…: it sees syncs, turns a limit, and leads it back when killed
   mounted ext4 /dev/vda
   settings guard-before
-  oplog commit /mnt/data 100000 4096 4194304 fdatasync >/dev/null &
-  commits=$!
   weir guard run /mnt --no-history --log /out/guard.log --json >/out/guard.summary 2>/out/guard.said &
   guard=$!
   until_true 30 weir guard status
+  oplog commit /mnt/ring 30 4096 1048576 ring >/out/guard-ring.ops
+  sleep 2
+  run guard-ring weir guard status --json
+  oplog commit /mnt/data 100000 4096 4194304 fdatasync >/dev/null &
+  commits=$!
   sleep 8
   oplog flood /mnt/flood 60 &
   flood=$!
@@ -176,7 +200,7 @@ scenario_check_guard() { # a guarded flood, with disk=throttling…: it sees syn
   settings guard-held
   run guard-status weir guard status --json
   kill -KILL $guard
-  run guard-led-back until_true 30 is_put_back
+  run guard-led-back until_true 30 is_as guard-before
   kill $flood $commits
   wait
   umount /mnt

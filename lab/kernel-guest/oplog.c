@@ -5,7 +5,8 @@
 //
 //   oplog write FILE BYTES BLOCK        buffered, in order, then one fsync
 //   oplog read FILE BLOCK               buffered, in order, to the end
-//   oplog commit FILE N BLOCK SPAN HOW  N times a buffered overwrite and its HOW: fsync, fdatasync or dsync (O_DSYNC)
+//   oplog commit FILE N BLOCK SPAN HOW  N times a buffered overwrite and its HOW: fsync, fdatasync or dsync (O_DSYNC); ring:
+//                                       fsync by io_uring, every other linked to the write, the file registered in the second half
 //   oplog direct FILE read|write N BLOCK DEPTH ORDER SPAN   O_DIRECT in batches of DEPTH; ORDER: random, up, down
 //   oplog same FILE read|write THREADS N BLOCK   all threads at the same offsets at the same time, O_DIRECT
 //   oplog discard DEVICE OFFSET BYTES
@@ -15,12 +16,14 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/fs.h>
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -93,14 +96,69 @@ static void read_in_order(char **arg) {
     }
 }
 
+static struct {
+    int fd;
+    struct io_uring_params said;
+    char *rings;
+    struct io_uring_sqe *sqes;
+} ring;
+
+static void open_ring(int file) {
+    if ((ring.fd = (int)syscall(SYS_io_uring_setup, 2, &ring.said)) < 0) die("io_uring_setup");
+    size_t bytes = ring.said.cq_off.cqes + ring.said.cq_entries * sizeof(struct io_uring_cqe);
+    size_t other = ring.said.sq_off.array + ring.said.sq_entries * sizeof(unsigned);
+    if (other > bytes) bytes = other;
+    int access = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_POPULATE;
+    // Since 5.4 both rings are one mapping.
+    ring.rings = mmap(NULL, bytes, access, flags, ring.fd, IORING_OFF_SQ_RING);
+    ring.sqes = mmap(NULL, ring.said.sq_entries * sizeof *ring.sqes, access, flags, ring.fd, IORING_OFF_SQES);
+    if (ring.rings == MAP_FAILED || ring.sqes == MAP_FAILED) die("rings");
+    if (syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES, &file, 1)) die("register");
+}
+
+// Hands in `count` operations and waits for them; 0 or the errno of the last.
+static int ring_run(const struct io_uring_sqe *wanted, unsigned count) {
+    unsigned *tail = (void *)(ring.rings + ring.said.sq_off.tail), *array = (void *)(ring.rings + ring.said.sq_off.array);
+    unsigned *seen = (void *)(ring.rings + ring.said.cq_off.head);
+    struct io_uring_cqe *cqes = (void *)(ring.rings + ring.said.cq_off.cqes);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned at = (*tail + i) & (ring.said.sq_entries - 1);
+        ring.sqes[at] = wanted[i];
+        array[at] = at;
+    }
+    __atomic_store_n(tail, *tail + count, __ATOMIC_RELEASE);
+    if (syscall(SYS_io_uring_enter, ring.fd, count, count, IORING_ENTER_GETEVENTS, NULL, 0) != (long)count) die("io_uring_enter");
+    int result = cqes[(*seen + count - 1) & (ring.said.cq_entries - 1)].res;
+    __atomic_store_n(seen, *seen + count, __ATOMIC_RELEASE);
+    return result < 0 ? -result : 0;
+}
+
+// An overwrite and its fsync by io_uring.
+static void ring_commit(int fd, int is_fixed, int is_linked, char *data, long block, long offset) {
+    uint8_t fixed = is_fixed ? IOSQE_FIXED_FILE : 0;
+    struct io_uring_sqe both[2] = {{.opcode = IORING_OP_WRITE, .flags = fixed | IOSQE_IO_LINK, .fd = is_fixed ? 0 : fd,
+        .off = (uint64_t)offset, .addr = (uint64_t)(uintptr_t)data, .len = (uint32_t)block},
+        {.opcode = IORING_OP_FSYNC, .flags = fixed, .fd = is_fixed ? 0 : fd, .fsync_flags = IORING_FSYNC_DATASYNC}};
+    if (!is_linked && pwrite(fd, data, block, offset) != block) die("write");
+    uint64_t start = now_ns();
+    int error = is_linked ? ring_run(both, 2) : ring_run(both + 1, 1);
+    log_op("ring", start, now_ns(), offset, block, error);
+}
+
 static void commits(char **arg) {
     long n = atol(arg[1]), block = atol(arg[2]), span = atol(arg[3]);
+    int by_ring = !strcmp(arg[4], "ring");
     int dsync = !strcmp(arg[4], "dsync"), data_only = !strcmp(arg[4], "fdatasync");
     int fd = open_or_die(arg[0], O_CREAT | O_RDWR | (dsync ? O_DSYNC : 0));
     char *data = buffer_of(block);
     uint64_t state = 1;
+    if (by_ring) open_ring(fd);
     for (long i = 0; i < n; i++) {
         long offset = (long)(next_random(&state) % (uint64_t)(span / block)) * block;
+        if (by_ring) {
+            ring_commit(fd, i >= n / 2, i % 2, data, block, offset);
+            continue;
+        }
         uint64_t start = now_ns();
         int error = error_of(pwrite(fd, data, block, offset), block);
         log_op(dsync ? "dsync" : "write", start, now_ns(), offset, block, error);

@@ -32,6 +32,8 @@ counted() {
     devices="$devices -d /dev/$device"
     echo 2 >"/sys/block/$device/queue/nomerges"
   done
+  (cd /sys/class/block && for device in *; do echo "$device $(cat "$device/dev") $(cat "$device/dm/name" 2>/dev/null)"; done) \
+    >"/out/stack-$stack.devices"
   # shellcheck disable=SC2086,SC2154
   for source in bpf tracefs; do
     beside "stack-$stack-live-$source" weir trace live $devices --source $source --interval 1s --duration 6s --json
@@ -58,8 +60,6 @@ examined() {
   stack=$1 path=$2 top=$3
   shift 3
   cat /proc/self/mountinfo >"/out/stack-$stack.mountinfo"
-  (cd /sys/class/block && for device in *; do echo "$device $(cat "$device/dev") $(cat "$device/dm/name" 2>/dev/null)"; done) \
-    >"/out/stack-$stack.devices"
   run "stack-$stack-doctor" weir doctor --duration 20s --size 32MiB --json "$@" "$path"
   run "stack-$stack-knobs" weir knobs list --json "$path"
   run "stack-$stack-fsync" weir trace fsync --json -- \

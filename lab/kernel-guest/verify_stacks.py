@@ -118,6 +118,10 @@ def flushed(folder, name, stack):
     at_most("writes", rows.get("write", 0), commits + 40)
 
 
+def recorder(folder, name, stack):
+    equal("source", " by bpf\n" in output(folder, name), True)
+
+
 def recorded(folder, name, stack):
     answer = json.loads(output(folder, name))
     names = dict(reversed(line.split()[:2]) for line in (folder / f"stack-{name_of(name)}.devices").read_text().splitlines())
@@ -203,7 +207,7 @@ def guard(folder, name, stack):
 JUDGES = [
     ("-record-read", recorded), ("-live-bpf", live), ("-live-tracefs", live), ("-live-all", live), ("-live-flush", flushed), ("-doctor", doctor),
     ("-knobs", knobs), ("-apply", applied), ("-rollback", rolled_back), ("-fsync", fsync), ("-guard-shadow", guard),
-    ("-guard-acts", guard), ("-record", None),
+    ("-guard-acts", guard), ("-record", recorder),
 ]
 ENDS_BY_SIGNAL = ("-guard-shadow", "-guard-acts")
 
@@ -216,5 +220,4 @@ def name_of(name):
 
 def judge(folder, name):
     found = next(judge for part, judge in JUDGES if name.endswith(part))
-    if found:
-        found(folder, name, STACKS[name_of(name)])
+    found(folder, name, STACKS[name_of(name)])

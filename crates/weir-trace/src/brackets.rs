@@ -69,7 +69,7 @@ fn trace_a_function() -> Result<()> {
 
 /// Whether a program runs when a call begins: it is attached after the one that sees the call's end.
 pub fn is_begin(program: &OsStr) -> bool {
-    program == "on_enter" || program.as_encoded_bytes().starts_with(b"enter_")
+    ["on_enter", "enter_"].iter().any(|start| program.as_encoded_bytes().starts_with(start.as_bytes()))
 }
 
 /// The tracepoint of a program that every call of the machine passes; `None` of all other programs.
@@ -119,6 +119,7 @@ mod tests {
             ("enter_fsync", Some("fsync"), true),
             ("exit_sync_file_range", Some("sync_file_range"), false),
             ("on_enter", None, true),
+            ("on_enter_ring_req", None, true),
             ("on_exit", None, false),
             ("on_task_gone", None, false),
         ] {

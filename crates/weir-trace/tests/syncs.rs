@@ -92,8 +92,8 @@ fn root_every_way_to_sync_is_counted_exactly() {
                 "f=os.open('a',66);os.ftruncate(f,4096);m=mmap.mmap(f,4096)\nfor i in range(50): m[0]=i; m.flush()",
             ),
             (
-                "sync_file_range that waits",
-                50,
+                "sync_file_range, which makes nothing durable",
+                0,
                 "f=os.open('a',66);c=ctypes.CDLL(None)\nfor i in range(100): os.pwrite(f,b'x'*4096,0); c.sync_file_range(f,ctypes.c_long(0),ctypes.c_long(0),2 if i%2 else 7)",
             ),
             ("plain writes", 0, "f=os.open('a',66)\nfor i in range(50): os.write(f,b'x'*4096)"),
@@ -108,6 +108,49 @@ fn root_every_way_to_sync_is_counted_exactly() {
             let ended = &found.syncs.ended;
             assert_eq!((ended.count(), found.syncs.under_way), (expected, 0), "{fs}: {name}");
             assert!(ended.sum() <= took_ns && (expected == 0) == (ended.sum() == 0), "{fs}: {name}");
+        }
+    }
+}
+
+/// By a file or a registered one, linked to the write or not: of 40 the program logs each.
+#[test]
+fn root_syncs_through_io_uring_are_counted_exactly() {
+    for fs in ["ext4", "xfs"] {
+        let Some(device) = Device::create("root_syncs_through_io_uring_are_counted_exactly", fs) else {
+            return;
+        };
+        let off = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+        if off.trim() == "2" {
+            let _ = writeln!(
+                std::io::stderr(),
+                "not run: root_syncs_through_io_uring_are_counted_exactly lacks io_uring"
+            );
+            return;
+        }
+        let program = device.mount().join("oplog");
+        let mut compiler = Command::new("clang");
+        compiler.args(["-O1", "-pthread", "-o"]).arg(&program);
+        run({
+            compiler.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/kernel-guest/oplog.c"));
+            compiler
+        });
+        for whose in [Whose::Everybody, Whose::Comm("oplog".to_string())] {
+            let mut session = Session::start(&whose).unwrap();
+            let mut commits = Command::new(&program);
+            commits.args(["commit", "a", "40", "4096", "4194304", "ring"]).current_dir(device.mount());
+            let log = String::from_utf8(commits.output().unwrap().stdout).unwrap();
+            let logged: Vec<Vec<u64>> = log
+                .lines()
+                .map(|line| line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect())
+                .collect();
+            let took_ns: u64 = logged.iter().map(|op| op[1] - op[0]).sum();
+            assert_eq!((logged.len(), logged.iter().filter(|op| op[4] != 0).count()), (40, 0), "{log}");
+            let found = look(&mut session, &device);
+            let ended = &found.syncs.ended;
+            assert_eq!((ended.count(), found.syncs.under_way, found.left_out), (40, 0, 0), "{fs}: {whose:?}");
+            let seen_ns = ended.sum() as u64;
+            assert!((1..=took_ns).contains(&seen_ns), "{fs}: {seen_ns} ns of {took_ns}");
+            assert_eq!(session.places_taken()[0], 0, "{fs}: {whose:?}");
         }
     }
 }
@@ -327,13 +370,13 @@ const RACERS: &str = r#"
 static int ready;
 static void *race(void *name)
 {
-    int fd = open(name, O_RDWR);
+    int fd = open(name, O_RDWR | O_DSYNC);
     cpu_set_t one = { { 1 + (*(char *)name == 'a') } };
     sched_setaffinity(0, sizeof(one), &one);
     __atomic_fetch_add(&ready, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&ready, __ATOMIC_SEQ_CST) < 2)
         ;
-    sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
+    write(fd, "", 0);
     return 0;
 }
 int main(void)

@@ -38,6 +38,13 @@ impl Load {
         // What was under way at either end is no share of a copy.
         (above > 0.0 && beneath > 0.0).then(|| (beneath / above).max(1.0))
     }
+
+    /// Writes that the target's device took; `None` where it has requests of its own.
+    pub fn writes_above(&self, target: &TargetFacts) -> Option<f64> {
+        let device = target.device_layer().filter(|device| !device.has_requests())?;
+        let rate = self.devices.get(&device.name)?.writes_per_second;
+        Some(rate * self.elapsed_ns as f64 / 1e9)
+    }
 }
 
 /// What one block device did.
@@ -196,5 +203,10 @@ mod tests {
         ] {
             assert_eq!(load(rates).copies(&target(device)), expected, "{device} {rates:?}");
         }
+        let mut load = load([100.0; 3]);
+        load.elapsed_ns = 2_000_000_000;
+        load.devices.values_mut().for_each(|device| device.writes_per_second = 40.0);
+        assert_eq!(load.writes_above(&target("dm-0")), Some(80.0));
+        assert_eq!(load.writes_above(&target("sda")), None);
     }
 }

@@ -87,6 +87,9 @@ pub struct StepNote {
     /// absent where the device itself has requests, or nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<f64>,
+    /// Writes that the target's device took while the step ran; absent where it has requests of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes_above: Option<f64>,
 }
 
 /// What a step is for.

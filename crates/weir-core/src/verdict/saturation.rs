@@ -146,6 +146,7 @@ fn grouped(jobs: Vec<(StepKind, &JobRecord)>) -> Vec<Curve> {
         utilization: None,
         stages: None,
         copies: None,
+        writes_above: None,
     };
     let notes = DoctorNotes { steps: jobs.iter().map(step).collect(), ..DoctorNotes::default() };
     let measurements: Vec<_> =

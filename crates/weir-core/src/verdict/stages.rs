@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::doctor::{CommitStages, Finding, Measurement, Statement, Topic};
-use super::notes::{DoctorNotes, StepKind};
+use super::notes::{DoctorNotes, StepKind, StepNote};
 use super::view::{View, latency_of, mean_time, percent, threads};
 use crate::trace::{Cell, Class, Stage, StageTable};
 
@@ -15,20 +15,22 @@ pub fn of_commits(notes: &DoctorNotes, measurements: &[Measurement]) -> Vec<Comm
     let steps = notes.steps.iter().zip(measurements);
     let commits = steps
         .filter(|(step, m)| matches!(step.kind, StepKind::Commit(_) | StepKind::Flood(_)) && m.latency.n > 0);
-    commits.filter_map(|(step, m)| of_commit(m, step.stages.as_ref()?, step.copies.unwrap_or(1.0))).collect()
+    commits.filter_map(|(step, m)| of_commit(m, step, step.stages.as_ref()?)).collect()
 }
 
 /// A commit waits for its writes one after the other, as far as it has several, and for a flush. Its writes are the
 /// synchronous ones: write-back of a flood is not (REQ_SYNC is set where somebody waits). Copies of a write on several
-/// disks are one that is waited for, and so is a flush, which every disk gets.
-fn of_commit(m: &Measurement, table: &StageTable, copies: f64) -> Option<CommitStages> {
+/// disks are one that is waited for, so are the pages that RAID 5 makes of it side by side, and so is a flush, which every
+/// disk gets.
+fn of_commit(m: &Measurement, step: &StepNote, table: &StageTable) -> Option<CommitStages> {
     let of = |class: Class| table.sum(|key| key.classes.has(class));
     let (writes, flushes) = (of(Class::SyncWrite), of(Class::Flush));
     let flushed: BTreeSet<_> =
         table.cells().filter(|(key, _)| key.classes.has(Class::Flush)).map(|(key, _)| key.device).collect();
-    let per_commit = |cell: &Cell, copies: f64| cell.ios as f64 / copies / m.latency.n as f64;
-    let writes_per_commit = per_commit(&writes, copies);
-    let flushes_per_commit = per_commit(&flushes, flushed.len().max(1) as f64);
+    let waited_for =
+        (writes.ios as f64 / step.copies.unwrap_or(1.0)).min(step.writes_above.unwrap_or(f64::INFINITY));
+    let writes_per_commit = waited_for / m.latency.n as f64;
+    let flushes_per_commit = flushes.ios as f64 / flushed.len().max(1) as f64 / m.latency.n as f64;
     let mean = |cell: &Cell, stage: Stage| cell.stage(stage).mean_ns();
     if writes.stage(Stage::D2C).is_empty() {
         return None;
@@ -98,7 +100,7 @@ fn statement(when: &str, s: &CommitStages, m: &Measurement, limited: bool) -> St
 
 #[cfg(test)]
 mod tests {
-    use crate::trace::StageTable;
+    use crate::trace::{Class, StageTable};
     use crate::verdict::doctor::Topic;
     use crate::verdict::from_record;
     use crate::verdict::synthetic::{throttled_and_flooded, with_stages};
@@ -135,5 +137,27 @@ mod tests {
         step["copies"] = 2.0.into();
         let [one, two] = [single, mirrored].map(|record| from_record(&record).unwrap().commit_stages);
         assert_eq!(one, two);
+    }
+
+    #[test]
+    fn pages_of_one_write_side_by_side_are_waited_for_once() {
+        let with_pieces = |pieces: u64, above: Option<u64>| {
+            let mut record = with_stages();
+            let mut steps = record.extra["steps"].as_array_mut().unwrap().iter_mut();
+            let step = steps.find(|step| !step["stages"].is_null()).unwrap();
+            let one: StageTable = serde_json::from_value(step["stages"].clone()).unwrap();
+            let mut all = StageTable::default();
+            (0..pieces).for_each(|_| all.merge(&one));
+            let ios = one.sum(|key| key.classes.has(Class::SyncWrite)).ios;
+            step["stages"] = serde_json::to_value(&all).unwrap();
+            step["writes_above"] = above.map(|each| each * ios).into();
+            let [stages] = &from_record(&record).unwrap().commit_stages[..] else { panic!() };
+            (stages.writes_per_commit, stages.queue_ns, stages.device_ns)
+        };
+        let one = with_pieces(1, None);
+        assert_eq!(with_pieces(4, Some(1)), one);
+        // A flood's writes pass the device too: then it tells nothing.
+        assert_eq!(with_pieces(1, Some(50)), one);
+        assert!(with_pieces(4, None).0 > 3.0 * one.0);
     }
 }

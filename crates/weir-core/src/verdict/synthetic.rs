@@ -102,6 +102,7 @@ impl Lab {
             utilization: None,
             stages: None,
             copies: None,
+            writes_above: None,
         });
         self.jobs.push(JobRecord {
             job,

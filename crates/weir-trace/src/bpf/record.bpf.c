@@ -103,6 +103,10 @@ struct {
 	__type(value, u64);
 } names SEC(".maps");
 
+/*
+ * The time is taken after this: a reader that does not see the place yet knows that the record will be younger than its look,
+ * however long this processor stands still meanwhile.
+ */
 static __always_inline u64 *reserve(u32 cpu, u32 words)
 {
 	struct lane *lane = bpf_map_lookup_elem(&lanes, &cpu);
@@ -171,11 +175,11 @@ static __always_inline u32 device_of_bio(struct bio *bio)
 }
 
 /* Tells who a thread is, unless that was told lately on this CPU. */
-static __always_inline void name(u32 cpu, u32 thread, u64 now)
+static __always_inline void name(u32 cpu, u32 thread)
 {
 	u32 place = cpu * NAMES + thread % NAMES;
 	u64 *told = bpf_map_lookup_elem(&names, &place);
-	u64 *record;
+	u64 *record, now = bpf_ktime_get_ns();
 
 	if (!told)
 		return;
@@ -188,7 +192,7 @@ static __always_inline void name(u32 cpu, u32 thread, u64 now)
 	record[1] = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(record + 2, 16);
 	record[4] = thread;
-	commit(record, first_word(NAME, now));
+	commit(record, first_word(NAME, bpf_ktime_get_ns()));
 }
 
 static __always_inline int of_bio(u32 kind, struct bio *raw, u32 words, u64 sixth, u64 seventh)
@@ -201,12 +205,12 @@ static __always_inline int of_bio(u32 kind, struct bio *raw, u32 words, u64 sixt
 		return 0;
 	cpu = bpf_get_smp_processor_id();
 	thread = bpf_get_current_pid_tgid();
-	now = bpf_ktime_get_ns();
 	if (kind == Q)
-		name(cpu, thread, now);
+		name(cpu, thread);
 	record = reserve(cpu, words);
 	if (!record)
 		return 0;
+	now = bpf_ktime_get_ns();
 	record[1] = (u64)raw;
 	record[2] = bio->bi_iter.bi_sector;
 	record[3] = (u64)device << 32 | bio->bi_iter.bi_size;
@@ -230,15 +234,15 @@ static __always_inline int of_request(u32 kind, struct request *raw, u32 words, 
 	if (!wanted(device))
 		return 0;
 	cpu = bpf_get_smp_processor_id();
+	record = reserve(cpu, words);
+	if (!record)
+		return 0;
 	now = bpf_ktime_get_ns();
 	if (kind == D && issue_tells_g) {
 		u64 started = rq->start_time_ns, since = now - started;
 
 		extra = !started || started > now ? 0 : since < ~0u ? since : ~0u;
 	}
-	record = reserve(cpu, words);
-	if (!record)
-		return 0;
 	record[1] = (u64)raw;
 	record[2] = rq->__sector;
 	record[3] = (u64)device << 32 | bytes;
@@ -337,10 +341,10 @@ static __always_inline int of_queue(u32 kind, struct request_queue___rec *queue,
 		return 0;
 	cpu = bpf_get_smp_processor_id();
 	thread = bpf_get_current_pid_tgid();
-	now = bpf_ktime_get_ns();
 	record = reserve(cpu, 5);
 	if (!record)
 		return 0;
+	now = bpf_ktime_get_ns();
 	record[2] = requests;
 	record[3] = (u64)device << 32;
 	record[4] = (u64)thread << 32;

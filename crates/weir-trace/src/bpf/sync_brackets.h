@@ -35,11 +35,11 @@
 	BRACKET(pwrite64, WRITE) \
 	BRACKET(pwritev, WRITE) \
 	BRACKET(pwritev2, PWRITEV2) \
-	BRACKET(sync_file_range, SYNC_FILE_RANGE) \
 	BRACKET(msync, MSYNC)
 
-/* Beside them, of more than one file. */
+/* Beside them, what is no commit of a file: a range without metadata and flush, and more than one file. */
 #define BRACKETS_OF_EVERYTHING \
+	BRACKET(sync_file_range, SYNC_FILE_RANGE) \
 	BRACKET(syncfs, SYNCFS) \
 	BRACKET(sync, SYNC)
 

@@ -10,14 +10,14 @@ enum { FLIGHTS = 4096, PROCESSES = 2048, DEVICES = 64, LISTED = 4096, PROBES = 8
 /* What a process is: not judged yet, one whose syncs are protected, a bulk writer. */
 enum { UNJUDGED, PROTECTED, BULK };
 enum { LOST_FLIGHT, LOST_PROCESS, LOST_DEVICE, LOST_RING, LOSSES };
-/* sync_file_range(2): SYNC_FILE_RANGE_WAIT_BEFORE and _AFTER. */
-enum { RANGE_WAITS = 1 | 4 };
 /* backing-dev.h: dirty pages are written back; since 5.10. sched.h: a thread of the kernel. */
 enum { BDI_WRITEBACK = 1, PF_KTHREAD_BIT = 0x00200000 };
 /* backing-dev-defs.h, enum wb_stat_item. */
 enum { WB_RECLAIMABLE_STAT, WB_WRITEBACK_STAT };
-/* The uapi's IORING_OP_FSYNC and IORING_OP_SYNC_FILE_RANGE. */
-enum { RING_FSYNC = 3, RING_SYNC_FILE_RANGE = 8 };
+/* The uapi's IORING_OP_FSYNC; of an operation's flags IOSQE_FIXED_FILE and IOSQE_CQE_SKIP_SUCCESS. */
+enum { RING_FSYNC = 3, RING_FIXED_FILE = 1 << 0, RING_SILENT = 1 << 6 };
+/* Tells operations of io_uring from threads, whose ids are below 2^22. */
+#define RING_KEY 0x80000000U
 
 /* The process that reads all this: its own syncs are its heartbeat. */
 const volatile u32 own_tgid;
@@ -32,10 +32,10 @@ const volatile u64 told_bytes = 64 << 10;
 
 /* A sync under way. */
 struct flight {
-	u32 tid; /* 0: free. */
+	u32 key; /* The thread, or what ring_key makes of an operation of io_uring; 0: free. */
 	u32 tgid;
-	u32 device;
-	u32 pad;
+	u32 device; /* 0: known when it ends. */
+	u32 tid;
 	u64 start_ns; /* 0: not begun yet, or over. */
 };
 

@@ -203,8 +203,9 @@ impl Intake {
         match self {
             Intake::Bpf(programs) => bpf_round(programs, base_ns, sink, progress),
             Intake::Tracer(tracer) => {
-                let fullest = tracer.round(sink, progress);
+                // Before the first file is read: reading may take longer than that, and what one gets meanwhile is younger.
                 let settled_ns = clock::monotonic_ns().saturating_sub(base_ns + SETTLED_NS);
+                let fullest = tracer.round(sink, progress);
                 sink.blocks(|bytes| {
                     bytes.extend_from_slice(&block(BlockKind::Round, 0, 0, settled_ns, 0));
                     0

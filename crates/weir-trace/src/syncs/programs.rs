@@ -1,6 +1,6 @@
 //! The programs, fitted to the running kernel and to whose syncs count, loaded and attached.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -29,6 +29,16 @@ const PROGRAM: &str = "the programs that time syncs";
 /// Asked for writers instead of attached to an event.
 const TELLS: &str = "tell_writers";
 
+/// The tracepoint of a program that every operation of io_uring passes; `None` of all other programs.
+fn every_operation(program: &OsStr) -> Option<&'static CStr> {
+    match program.to_str()? {
+        "on_enter_ring_sqe" => Some(c"io_uring_submit_sqe"),
+        "on_enter_ring_req" => Some(c"io_uring_submit_req"),
+        "on_exit_ring" => Some(c"io_uring_complete"),
+        _ => None,
+    }
+}
+
 /// Programs attached to the kernel, and their tables; both go away with this.
 pub struct Programs {
     _links: Vec<Link>,
@@ -44,7 +54,7 @@ pub struct Programs {
     states: Table<State>,
 }
 
-/// The programs that every call of the machine passes: it pays for them only while they are attached.
+/// The programs that every call of the machine, and of io_uring, passes: it pays for them only while they are attached.
 #[derive(Default)]
 struct AtCalls {
     /// The one that sees ends first. With the tracepoint's name, where the program itself does not name it.
@@ -84,6 +94,8 @@ struct Settings {
     only_listed: bool,
     /// Arguments of the tracepoint of pauses.
     pause: Option<usize>,
+    /// The tracepoints of io_uring whose forms are known.
+    ring: Vec<&'static CStr>,
 }
 
 /// Opens, settles and loads one of the two skeletons, whose types have the same fields.
@@ -96,6 +108,11 @@ macro_rules! load {
         loading::refuse_as_asked($name, open.open_object_mut());
         open.progs.on_pause_12.set_autoload(settings.pause == Some(12));
         open.progs.on_pause_8.set_autoload(settings.pause == Some(8));
+        for mut program in open.open_object_mut().progs_mut() {
+            if let Some(tracepoint) = every_operation(program.name()) {
+                program.set_autoload(settings.ring.contains(&tracepoint));
+            }
+        }
         let Some(said) = open.maps.rodata_data.as_deref_mut() else {
             return Err(Error::Unsupported { lacking: "maps that user space can set".to_string() });
         };
@@ -153,7 +170,8 @@ impl Programs {
         for program in order {
             let copied = || program.as_fd().try_clone_to_owned().map_err(system("copy a descriptor"));
             programs.push(copied()?);
-            if let Some(tracepoint) = brackets::every_call(program.name()) {
+            let of_ring = every_operation(program.name()).filter(|_| brackets == Brackets::AllCalls);
+            if let Some(tracepoint) = brackets::every_call(program.name()).or(of_ring) {
                 let names_it = program.prog_type() != ProgramType::RawTracepoint;
                 at_calls.programs.push((copied()?, (!names_it).then_some(tracepoint)));
                 continue;
@@ -256,9 +274,9 @@ fn without_btf(settings: &Settings) -> Result<Programs, Error> {
 
 impl Settings {
     fn new(whose: &Whose) -> Result<Settings, Error> {
-        // sync and syncfs are no commits.
-        const OF_ONE_FILE: u8 = 6;
-        let calls = kernel::calls().into_iter().filter(|(_, call)| *call <= OF_ONE_FILE);
+        // sync_file_range, syncfs and sync are no commits.
+        const NO_COMMITS: [u8; 3] = [5, 7, 8];
+        let calls = kernel::calls().into_iter().filter(|(_, call)| !NO_COMMITS.contains(call));
         let types = Btf::from_vmlinux().map_err(failed("read the types for"))?;
         let mut settings = Settings {
             calls: calls.map(|(number, call)| (number as usize, call)).collect(),
@@ -268,6 +286,7 @@ impl Settings {
             is_everybody: *whose == Whose::Everybody,
             only_listed: matches!(whose, Whose::Listed(_)),
             pause: tracepoints::arguments(&types, "balance_dirty_pages"),
+            ring: ring(&types),
         };
         match whose {
             Whose::Everybody | Whose::Listed(_) => {}
@@ -283,6 +302,16 @@ impl Settings {
         }
         Ok(settings)
     }
+}
+
+/// The tracepoints between which an operation of io_uring is under way, where both tell of which they are. Before 6.0 they do
+/// not: then its syncs are not seen.
+fn ring(types: &Btf<'_>) -> Vec<&'static CStr> {
+    let begins = [c"io_uring_submit_req", c"io_uring_submit_sqe"].into_iter().find(|begins| {
+        begins.to_str().is_ok_and(|name| tracepoints::place_of(types, name, "io_kiocb") == Some(0))
+    });
+    let tells_end = matches!(tracepoints::arguments(types, "io_uring_complete"), Some(3 | 5 | 7));
+    begins.filter(|_| tells_end).map_or_else(Vec::new, |begins| vec![begins, c"io_uring_complete"])
 }
 
 fn table<T: Shared>(map: &MapHandle) -> Result<Table<T>, Error> {

@@ -5,6 +5,7 @@ use std::fmt;
 use weir_core::knob::{KnobName, Value};
 
 use super::super::read;
+use crate::bdi;
 use crate::host::Host;
 
 /// A limit that can be turned.
@@ -68,13 +69,14 @@ fn lacking(host: &Host, device: &str, file: &str) -> Option<String> {
     }
 }
 
-/// Before 6.14 the strict share of a device that has been idle for a while can sink to nothing and stop its writers.
+/// Before 6.14 the strict share of a device that has been idle for a while can sink to nothing and stop its writers. Where no
+/// device shows that this kernel spares the idle, its release must tell.
 fn too_old(host: &Host) -> Option<String> {
     const SOUND: (u64, u64) = (6, 14);
     let release = host.tree.line("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u64>().ok());
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    (version < SOUND).then(|| {
+    (version < SOUND && !bdi::spares_the_idle(&host.tree)).then(|| {
         format!(
             "before Linux 6.14 (here {release}) a strict limit can stop the writers of a device that was idle"
         )

@@ -209,6 +209,18 @@ fn the_lever_is_chosen_by_what_the_kernel_offers() {
         assert_eq!(choice.lever, expected, "{release}: {}", choice.why);
         assert!(choice.why.contains(why), "{release}: {}", choice.why);
     }
+    // What devices that were idle have left, with the release of a kernel that left them nothing: (dirty, written, min_ratio).
+    for (threshold, written, promised, is_sound) in
+        [(0, 0, 0, false), (31_384, 0, 0, true), (31_384, 1, 0, false), (31_384, 0, 1, false)]
+    {
+        let machine = machine();
+        machine.set("/proc/sys/kernel/osrelease", "6.12.0-55.el10");
+        machine.set(&bdi("min_ratio"), &promised.to_string());
+        let stats = format!("BdiDirtyThresh: {threshold} kB\nBdiWritten: {written} kB");
+        machine.set("/sys/kernel/debug/bdi/7:0/stats", &stats);
+        let choice = Lever::best(&machine.host, "loop0");
+        assert_eq!(choice.lever != Lever::Dirty, is_sound, "{stats}, {promised}: {}", choice.why);
+    }
 }
 
 #[test]

@@ -58,6 +58,7 @@ impl Made {
             utilization: Some(0.97),
             stages: None,
             copies: None,
+            writes_above: None,
         });
         self.jobs.push(JobRecord {
             job,

@@ -261,8 +261,15 @@ impl<'a> Examination<'a> {
         let stages = self.stages.taken();
         let device = self.target.device.as_ref().and_then(|name| load.devices.get(name));
         let utilization = device.map(|d| d.util_percent / 100.0);
-        let copies = load.copies(&self.target);
-        self.notes.steps.push(StepNote { id: id.to_string(), kind, utilization, stages, copies });
+        let (copies, writes_above) = (load.copies(&self.target), load.writes_above(&self.target));
+        self.notes.steps.push(StepNote {
+            id: id.to_string(),
+            kind,
+            utilization,
+            stages,
+            copies,
+            writes_above,
+        });
         self.jobs.extend(records.into_iter().take(1));
         Ok(())
     }
