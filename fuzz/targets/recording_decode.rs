@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use weir_core::trace::Item;
-use weir_core::trace::recording::{
+use weir_blocktrace::Item;
+use weir_blocktrace::recording::{
     BlockKind, End, FlagBits, Header, PREAMBLE_BYTES, Reader, block, preamble, text_block,
 };
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use weir_core::sysbench::{Console, Log, parse};
+use weir_sysbench::{Console, Log, parse};
 
 /// Keeps how much was said.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use weir_core::trace::decode::{Batch, Decoder, Fault, HEAD_BYTES};
+use weir_blocktrace::decode::{Batch, Decoder, Fault, HEAD_BYTES};
 
 const RECORD_BYTES_MIN: usize = 32;
 

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use weir_core::target::DeviceNumber;
-use weir_core::trace::{Act, Bio, Event, Flags, Limits, Matcher, Piece, Request, Sink};
+use weir_blocktrace::{Act, Bio, Event, Flags, Limits, Matcher, Piece, Request, Sink};
 
 const EVENT_BYTES: usize = 12;
 const ACTS: [Act; 19] = [

@@ -4,18 +4,12 @@
 //! randomness come in as arguments, so that every decision can be tested and every old record studied again.
 #![forbid(unsafe_code)]
 
-pub mod control;
-pub mod experiment;
+pub mod dialect;
 pub mod json;
-pub mod knob;
-pub mod oltp;
 pub mod printable;
 pub mod result;
 pub mod stats;
 pub mod stop;
-pub mod sysbench;
 pub mod target;
-pub mod trace;
 pub mod units;
-pub mod verdict;
 pub mod workload;

@@ -6,53 +6,43 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which modules of weir-core may use which others.
-const MODULE_EDGES: [(&str, &[&str]); 15] = [
+/// Which modules of weir-core use which others. Between crates the picture in ARCHITECTURE.md is the table.
+const MODULE_EDGES: [(&str, &[&str]); 9] = [
+    ("dialect", &[]),
+    ("json", &[]),
     ("printable", &[]),
     ("stop", &[]),
     ("units", &[]),
-    ("json", &[]),
-    ("stats", &["units"]),
+    ("stats", &[]),
+    ("target", &[]),
     ("workload", &["units"]),
-    ("target", &["units"]),
-    ("trace", &["stats", "target", "units"]),
-    ("result", &["stats", "target", "trace", "units", "workload"]),
-    ("knob", &["oltp", "target", "units"]),
-    ("oltp", &["json", "result", "stats", "target", "trace", "units", "workload"]),
-    ("experiment", &["json", "knob", "oltp", "result", "stats", "target", "trace", "units", "workload"]),
-    ("control", &["json", "stats", "target", "units"]),
-    ("sysbench", &["oltp", "result", "stats", "units", "workload"]),
-    (
-        "verdict",
-        &["experiment", "json", "knob", "oltp", "result", "stats", "target", "trace", "units", "workload"],
-    ),
+    ("result", &["stats", "units", "workload"]),
 ];
 
-/// Which crates of the workspace may use which others; siblings never use each other. weir-fs is no sibling: it stands
-/// below all that touch files.
-const CRATE_EDGES: [(&str, &[&str]); 8] = [
-    ("weir-core", &[]),
-    ("weir-fs", &[]),
-    ("weir-report", &["weir-core"]),
-    ("weir-host", &["weir-core", "weir-fs"]),
-    ("weir-io", &["weir-core", "weir-fs"]),
-    ("weir-trace", &["weir-core", "weir-fs"]),
-    ("weir-db", &["weir-core", "weir-fs"]),
-    ("weir", &["weir-core", "weir-fs", "weir-report", "weir-host", "weir-io", "weir-trace", "weir-db"]),
+/// Crates that are pure, as weir-core's clippy.toml has it.
+const PURE_CRATES: [&str; 8] = [
+    "weir-blocktrace",
+    "weir-control",
+    "weir-core",
+    "weir-experiment",
+    "weir-knobs",
+    "weir-oltp",
+    "weir-sysbench",
+    "weir-verdict",
 ];
 
 /// Crates that talk to the kernel and may say `unsafe`.
-const UNSAFE_CRATES: [&str; 4] = ["weir-db", "weir-host", "weir-io", "weir-trace"];
+const UNSAFE_CRATES: [&str; 4] = ["weir-db", "weir-host", "weir-io", "weir-kernel"];
 
 const LINES_MAX: usize = 800;
 const MAIN_LINES_MAX: usize = 60;
 
-/// What a test named `root_…` must call: each of these asks before it acts, and says what is lacking.
-const PRIVILEGE_CHECKS: [&str; 4] = ["root_or_say(", "lab(", "Bench::new(", "Device::create("];
+/// What a test named `root_…` must have: each of these asks before it acts, and says what is lacking.
+const PRIVILEGE_CHECKS: [&str; 5] = ["root_or_say(", "lab(", "Bench::new(", "Device::create(", "not run: "];
 
 #[test]
 fn the_repository_keeps_its_rules() {
@@ -66,6 +56,9 @@ fn the_repository_keeps_its_rules() {
         }
     }
     complaints.extend(missing_paths(&files));
+    complaints.extend(unused_edges(&files));
+    complaints.extend(impure(&files));
+    complaints.extend(picture(&files));
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
 }
 
@@ -78,17 +71,13 @@ fn every_rule_complains_about_a_bad_input() {
     let later = format!("//! A.\n// {}: later\n", concat!("TO", "DO"));
     let skipped = format!("#[test]\n#[{}]\nfn a() {{}}\n", "ignore");
     let hidden = format!("//! A.\nfn f() {{ {} {{ g() }} }}\n", "unsafe");
-    let cases: [(&str, &str, &str); 18] = [
+    let cases: [(&str, &str, &str); 15] = [
         (&format!("{core}/units.rs"), "//! A.\nuse crate::stats::Histogram;\n", "units may not use stats"),
+        (&format!("{core}/target/a.rs"), "//! A.\nuse crate::{units, result::view};\n", "may not use result"),
         (
-            &format!("{core}/result/a.rs"),
-            "//! A.\nuse crate::{units, verdict::view};\n",
-            "may not use verdict",
-        ),
-        (
-            &format!("{core}/result/a.rs"),
-            "//! A.\nuse crate::{units::{Bytes, Nanos}, verdict};\n",
-            "may not use verdict",
+            &format!("{core}/target/a.rs"),
+            "//! A.\nuse crate::{units::{Bytes, Nanos}, result};\n",
+            "may not use result",
         ),
         (
             &format!("{core}/stats/a.rs"),
@@ -97,17 +86,6 @@ fn every_rule_complains_about_a_bad_input() {
         ),
         (&format!("{core}/stats/a.rs"), "//! A.\nuse super::super::result::Record;\n", "may not use result"),
         (&format!("{core}/cellar/a.rs"), "//! A.\n", "no module called cellar"),
-        (
-            "crates/weir-core/Cargo.toml",
-            "[dev-dependencies]\nweir-host.workspace = true\n",
-            "may not use weir-host",
-        ),
-        (
-            "crates/weir-io/Cargo.toml",
-            "[target.x.dependencies]\nweir-host.workspace = true\n",
-            "may not use weir-host",
-        ),
-        ("crates/weir-new/Cargo.toml", "[dependencies]\n", "no crate called weir-new"),
         ("crates/weir-io/src/lib.rs", &long, "lines"),
         ("crates/weir/src/main.rs", &long_main, "lines"),
         ("crates/weir/src/a.rs", "fn f() {}\n", "say what the file is"),
@@ -143,9 +121,9 @@ fn no_rule_complains_about_a_good_input() {
     let cases = [
         (
             "crates/weir-core/src/result/a.rs",
-            "//! See [`crate::verdict`].\nuse crate::units::Bytes;\nuse super::record::Record;\n",
+            "//! See [`crate::workload`].\nuse crate::units::Bytes;\nuse super::record::Record;\n",
         ),
-        ("crates/weir-core/src/verdict/a.rs", "//! A.\nuse crate::{result::Record, trace::Stage};\n"),
+        ("crates/weir-verdict/src/a.rs", "//! A.\nuse crate::{result::Record, trace::Stage};\n"),
         (
             "crates/weir-io/src/a.rs",
             "//! A.\n#[test]\nfn root_mounts() {\n    if !root_or_say(\"root_mounts\") {\n        return;\n    }\n}\n",
@@ -165,7 +143,7 @@ fn no_rule_complains_about_a_good_input() {
 fn complaints_about(path: &str, text: &str) -> Vec<String> {
     let mut complaints = words(text);
     if path.ends_with("Cargo.toml") && path.starts_with("crates/") {
-        complaints.extend(manifest(path, text));
+        complaints.extend(manifest(text));
     }
     let script = !path.contains('.') && text.starts_with("#!");
     if [".rs", ".c", ".py", ".sh", ".js", ".css"].iter().any(|e| path.ends_with(e)) || script {
@@ -325,24 +303,88 @@ fn root_tests(code: &str) -> Vec<String> {
     complaints
 }
 
-fn manifest(path: &str, text: &str) -> Vec<String> {
-    let krate = path.split('/').nth(1).unwrap_or_default();
-    let Some((_, allowed)) = CRATE_EDGES.iter().find(|(name, _)| *name == krate) else {
-        return vec![format!(
-            "there is no crate called {krate} in the table of edges: say there what it may use"
-        )];
-    };
-    let manifest: toml::Table = toml::from_str(text).unwrap();
-    let mut complaints: Vec<String> = dependencies(&manifest)
-        .into_iter()
-        .filter(|name| name.starts_with("weir") && name != krate && !allowed.contains(&name.as_str()))
-        .map(|name| format!("{krate} may not use {name}"))
-        .collect();
-    let lints = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool);
-    if lints != Some(true) {
-        complaints.push("does not take the workspace lints".to_string());
+/// Edges of the table that no file of the module needs.
+fn unused_edges(files: &BTreeMap<String, String>) -> Vec<String> {
+    let mut needed: BTreeSet<(String, String)> = BTreeSet::new();
+    for (path, text) in files {
+        if let Some(inside) = path.strip_prefix("crates/weir-core/src/") {
+            let module = inside.split(['/', '.']).next().unwrap_or_default();
+            let used = modules_used(inside, &without_comments(text));
+            needed.extend(used.into_iter().map(|used| (module.to_string(), used)));
+        }
     }
-    complaints
+    let edges = MODULE_EDGES.iter().flat_map(|(module, all)| all.iter().map(move |used| (*module, *used)));
+    edges
+        .filter(|(module, used)| !needed.contains(&(module.to_string(), used.to_string())))
+        .map(|(module, used)| format!("{module} does not use {used}: the table of edges says it may"))
+        .collect()
+}
+
+/// Pure crates that lack the rules of purity, or use one that is not pure.
+fn impure(files: &BTreeMap<String, String>) -> Vec<String> {
+    let rules = &files["crates/weir-core/clippy.toml"];
+    let lacks = |krate: &&&str| files.get(&format!("crates/{krate}/clippy.toml")) != Some(rules);
+    let lacking =
+        PURE_CRATES.iter().filter(lacks).map(|krate| format!("{krate} lacks weir-core's clippy.toml"));
+    let edges = crate_edges(files);
+    let uses = edges
+        .iter()
+        .filter(|(from, to)| PURE_CRATES.contains(&from.as_str()) && !PURE_CRATES.contains(&to.as_str()));
+    lacking.chain(uses.map(|(from, to)| format!("{from} is pure and may not use {to}"))).collect()
+}
+
+/// Which crates name which others in their manifests.
+fn crate_edges(files: &BTreeMap<String, String>) -> BTreeSet<(String, String)> {
+    let mut edges = BTreeSet::new();
+    for (path, text) in files {
+        let parts: Vec<&str> = path.split('/').collect();
+        if let ["crates", krate, "Cargo.toml"] = parts.as_slice() {
+            let names = dependencies(&toml::from_str(text).unwrap());
+            let own = names.into_iter().filter(|name| name.starts_with("weir") && name != krate);
+            edges.extend(own.map(|name| (krate.to_string(), name)));
+        }
+    }
+    edges
+}
+
+/// The picture of the crates, without edges that follow from others.
+fn drawn(edges: &BTreeSet<(String, String)>) -> String {
+    let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (from, to) in edges {
+        next.entry(from).or_default().push(to);
+    }
+    let next = |from: &str| next.get(from).into_iter().flatten().copied();
+    let reaches = |from: &str, to: &str| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from.to_string()]);
+        while let Some(at) = open.pop() {
+            open.extend(next(&at).map(str::to_string).filter(|other| seen.insert(other.clone())));
+        }
+        seen.contains(to)
+    };
+    let follows = |(from, to): &&(String, String)| next(from).any(|via| via != to && reaches(via, to));
+    let lines = edges.iter().filter(|edge| !follows(edge)).map(|(from, to)| format!("  {from} --> {to}\n"));
+    format!("```mermaid\ngraph TD\n{}```\n", lines.collect::<String>())
+}
+
+fn picture(files: &BTreeMap<String, String>) -> Option<String> {
+    let drawn = drawn(&crate_edges(files));
+    let is_there = files["ARCHITECTURE.md"].contains(&drawn);
+    (!is_there).then(|| {
+        format!("ARCHITECTURE.md: the picture of the crates is not what their manifests say:\n{drawn}")
+    })
+}
+
+#[test]
+fn a_picture_has_no_edge_that_follows_from_others() {
+    let edges = [("weir", "weir-a"), ("weir", "weir-b"), ("weir-a", "weir-b")];
+    let edges = edges.map(|(from, to)| (from.to_string(), to.to_string())).into();
+    assert_eq!(drawn(&edges), "```mermaid\ngraph TD\n  weir --> weir-a\n  weir-a --> weir-b\n```\n");
+}
+
+fn manifest(text: &str) -> Option<String> {
+    let manifest: toml::Table = toml::from_str(text).unwrap();
+    let lints = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool);
+    (lints != Some(true)).then(|| "does not take the workspace lints".to_string())
 }
 
 /// Names in every table of dependencies: normal, dev, build, and those of a target or feature.
@@ -380,7 +422,9 @@ fn text_files(repository: &Path) -> BTreeMap<String, String> {
                 if !foreign {
                     folders.push(entry.path());
                 }
-            } else if kind.is_file() && !["Cargo.lock", ".git"].contains(&name.as_str()) && !is_report(&name)
+            } else if entry.path().is_file()
+                && !["Cargo.lock", ".git"].contains(&name.as_str())
+                && !is_report(&name)
             {
                 let path = entry.path();
                 // Of what machines left behind only the name counts: documents may point there.

@@ -1,6 +1,6 @@
 //! One blocking connection to a server of either family.
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use crate::error::DbError;
 use crate::server::Server;

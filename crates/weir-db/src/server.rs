@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 /// A password: never printed, never stored.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -1,3 +1,3 @@
 //! Values of statement parameters.
 
-pub use weir_core::oltp::Value;
+pub use weir_oltp::Value;

@@ -4,10 +4,10 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
-use weir_core::oltp::Dialect;
 use weir_db::Connection;
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
 use weir_db::vitals::{Watch, variables_that_matter};
+use weir_oltp::Dialect;
 
 #[test]
 fn counters_grow_with_work_and_variables_are_there() {

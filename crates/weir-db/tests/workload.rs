@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
 
-use weir_core::oltp::record::ServerRecord;
-use weir_core::oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, course};
 use weir_core::units::Nanos;
 use weir_core::workload::spec::Distribution;
 use weir_db::load::{self, LoadOptions, Way};
 use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
 use weir_db::{Connection, DbError, Server};
+use weir_oltp::record::ServerRecord;
+use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, course};
 
 const SCRIPTS: [Script; 12] = [
     Script::ReadWrite,
@@ -190,7 +190,7 @@ fn tables_of_another_size_or_maker_are_refused_and_unfinished_ones_made_anew() {
         connection.run("DELETE FROM sbtest1").unwrap();
         refused(load::check(&spec, &server, &options), "sbtest1 is empty");
         connection
-            .run(&weir_core::oltp::schema::complete(flavour.dialect(), 0, 1).replace("1 rows", "unfinished"))
+            .run(&weir_oltp::schema::complete(flavour.dialect(), 0, 1).replace("1 rows", "unfinished"))
             .unwrap();
         refused(load::check(&spec, &server, &options), "never filled");
         assert_eq!(prepare(&spec, &server, &options).unwrap().made, 1, "{flavour}");

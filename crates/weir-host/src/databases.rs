@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use crate::host::Host;
 

@@ -1,6 +1,6 @@
 //! What one device and its write-back do, from one look to the next; cheap enough for ten looks a second.
 
-use weir_core::control::DeviceFlow;
+use weir_control::DeviceFlow;
 use weir_core::target::DeviceNumber;
 
 use crate::error::{BadLine, HostError};

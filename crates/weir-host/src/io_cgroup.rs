@@ -1,7 +1,7 @@
 //! The cgroup whose limits hold what a process writes past the page cache.
 
-use weir_core::knob::{KnobName, Scope};
 use weir_core::target::DeviceNumber;
+use weir_knobs::{KnobName, Scope};
 
 use crate::cgroup::{self, BLKIO, folders};
 use crate::host::Host;

@@ -26,7 +26,7 @@ pub(crate) mod testing;
 
 use std::time::Duration;
 
-use weir_core::knob::{Setting, Step};
+use weir_knobs::{Setting, Step};
 
 use crate::host::Host;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use weir_core::oltp::limits::OffCpu;
+use weir_oltp::limits::OffCpu;
 
 use crate::cpu::parse_cpu_list;
 use crate::error::{BadLine, HostError};

@@ -4,15 +4,15 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use weir_core::oltp::limits::waits::Wait;
-use weir_core::oltp::limits::{Counters, CpuTimes, DeviceUse, Sessions, SyncUse, TaskTimes, Watched};
-use weir_core::oltp::{Kind, OltpRecord, derive, samples};
 use weir_core::result::Record;
 use weir_core::stats::random::Random;
-use weir_core::verdict::doctor::PhaseKind;
-use weir_core::verdict::from_record;
-use weir_core::verdict::notes::{StepKind, SyncPath};
-use weir_core::verdict::synthetic::{Behaviour, Lab};
+use weir_oltp::limits::waits::Wait;
+use weir_oltp::limits::{Counters, CpuTimes, DeviceUse, Sessions, SyncUse, TaskTimes, Watched};
+use weir_oltp::{Kind, OltpRecord, derive, samples};
+use weir_verdict::doctor::PhaseKind;
+use weir_verdict::from_record;
+use weir_verdict::notes::{StepKind, SyncPath};
+use weir_verdict::synthetic::{Behaviour, Lab};
 
 use crate::{doctor_text, html, json, text};
 
@@ -104,7 +104,7 @@ impl Seen {
         let mut raw = MEASURED.clone();
         if self.reads_only {
             raw.kinds.remove(&Kind::IndexUpdate);
-            raw.spec.script = weir_core::oltp::Script::ReadOnly;
+            raw.spec.script = weir_oltp::Script::ReadOnly;
         }
         match self.promise {
             "" => raw.server.variables.clear(),

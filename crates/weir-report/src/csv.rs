@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use weir_core::oltp::{Kind, OltpRecord};
 use weir_core::result::record::{Class, Interval, IntervalClass, Record};
 use weir_core::result::series::per_second;
+use weir_oltp::{Kind, OltpRecord};
 
 /// The first line.
 pub const HEADER: &str = "job,start_s,length_s,class,count,iops,bytes_per_s,mean_us,p50_us,p95_us,p99_us,max_us,\

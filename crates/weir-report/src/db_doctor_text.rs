@@ -2,7 +2,7 @@
 
 use super::doctor_text::{INDENT, next, sentence, wrapped};
 use weir_core::units::Nanos;
-use weir_core::verdict::db::{DbFinding, DbReport};
+use weir_verdict::db::{DbFinding, DbReport};
 
 /// The whole report, with a final newline.
 pub fn db_doctor(report: &DbReport) -> String {
@@ -56,11 +56,11 @@ fn advice(report: &DbReport) -> String {
 mod tests {
     use super::*;
     use crate::text::layout::COLUMNS;
-    use weir_core::verdict::db::synthetic::small_log;
+    use weir_verdict::db::synthetic::small_log;
 
     #[test]
     fn the_report_can_be_pasted() {
-        let text = db_doctor(&weir_core::verdict::db::report(small_log()));
+        let text = db_doctor(&weir_verdict::db::report(small_log()));
         for line in text.lines() {
             let is_command = ["     do:", "     undo:"].iter().any(|start| line.starts_with(start));
             assert!(line.chars().count() <= COLUMNS || is_command, "too wide: {line}");

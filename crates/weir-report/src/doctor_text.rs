@@ -2,11 +2,11 @@
 
 use crate::text::layout::{labelled_at, table};
 use weir_core::units::{Nanos, grouped, megabytes_per_second, per_second};
-use weir_core::verdict::doctor::{
+use weir_verdict::doctor::{
     BarResult, Curve, DoctorReport, EffectSide, Evidence, Finding, FloodEffect, FloodStory, NextStep,
     Statement, Topic,
 };
-use weir_core::verdict::view::{limit, percent, threads, time};
+use weir_verdict::view::{limit, percent, threads, time};
 
 /// Where the text of findings begins.
 pub(super) const INDENT: usize = 13;
@@ -222,8 +222,8 @@ fn caveats(caveats: &[Statement]) -> String {
 mod tests {
     use super::*;
     use crate::text::layout::COLUMNS;
-    use weir_core::verdict::from_record;
-    use weir_core::verdict::synthetic::throttled_and_flooded;
+    use weir_verdict::from_record;
+    use weir_verdict::synthetic::throttled_and_flooded;
 
     #[test]
     fn the_summary_can_be_pasted() {

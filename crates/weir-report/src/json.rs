@@ -1,11 +1,11 @@
 //! Results as JSON, versioned by their `schema`: [`RunResult`] as it stands, comparisons, experiments.
 
-use weir_core::experiment::Study;
-use weir_core::knob::Reading;
-use weir_core::oltp::OltpResult;
 use weir_core::result::RunResult;
 use weir_core::result::comparison::Comparison;
 use weir_core::target::FileSystem;
+use weir_experiment::Study;
+use weir_knobs::Reading;
+use weir_oltp::OltpResult;
 
 /// A run, indented, with a newline at the end.
 pub fn run(result: &RunResult) -> serde_json::Result<String> {

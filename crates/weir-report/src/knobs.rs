@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use weir_core::knob::plan::{bounds, range};
-use weir_core::knob::{Kind, KnobName, Owner, Reading, Risk, Scope, Spec, Value, catalog};
 use weir_core::target::FileSystem;
+use weir_knobs::plan::{bounds, range};
+use weir_knobs::{Kind, KnobName, Owner, Reading, Risk, Scope, Spec, Value, catalog};
 
 /// The document of `weir knobs list --json`.
 #[derive(Debug, Serialize)]

@@ -177,9 +177,9 @@ fn the_schema_document_names_every_field() {
 
 #[test]
 fn a_run_of_transactions_is_readable() {
-    let raw = weir_core::oltp::samples::raw(&mut Random::new(9), 10, 1.0);
-    let record = weir_core::oltp::samples::record(&raw);
-    let text = text::oltp(&weir_core::oltp::derive(&record, &raw), &record);
+    let raw = weir_oltp::samples::raw(&mut Random::new(9), 10, 1.0);
+    let record = weir_oltp::samples::record(&raw);
+    let text = text::oltp(&weir_oltp::derive(&record, &raw), &record);
     for part in [
         "server   MariaDB 10.11.14 at unix:/run/mysqld/mysqld.sock, innodb_flush_log_at_trx_commit 1",
         "innodb_buffer_pool_size 128 MiB\ndurable  by the server's settings alone: its syncs were not watched",
@@ -202,6 +202,6 @@ fn a_run_of_transactions_is_readable() {
     let mut failing = raw.clone();
     failing.kinds.values_mut().for_each(|of| of.errors = 0);
     assert!(!html::oltp(&record, &failing).contains(">errors</th>"));
-    failing.kinds.get_mut(&weir_core::oltp::Kind::Commit).unwrap().errors = 2;
+    failing.kinds.get_mut(&weir_oltp::Kind::Commit).unwrap().errors = 2;
     assert!(html::oltp(&record, &failing).contains(">errors</th>"));
 }

@@ -7,13 +7,12 @@ use anyhow::Context;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use weir_core::control::{self, History};
-use weir_core::experiment::Study;
-use weir_core::experiment::study::KIND;
-use weir_core::oltp::{self, OltpRecord, OltpResult, is_oltp};
+use weir_control::History;
 use weir_core::printable;
 use weir_core::result::{self, Record};
-use weir_core::verdict;
+use weir_experiment::Study;
+use weir_experiment::study::KIND;
+use weir_oltp::{OltpRecord, OltpResult, is_oltp};
 use weir_report::{csv, doctor_text, fio_json, json, text};
 
 use crate::failure::{Lacking, Usage};
@@ -62,7 +61,7 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
         result
     };
     // The doctor's record holds a verdict; its raw measurements are in every other format.
-    let verdict = || verdict::from_record(record);
+    let verdict = || weir_verdict::from_record(record);
     Ok(match format {
         Format::Text if record.kind == "doctor" => doctor_text::doctor(&verdict()?),
         Format::Json if record.kind == "doctor" => serde_json::to_string_pretty(&verdict()?)? + "\n",
@@ -113,13 +112,13 @@ pub fn transactions(record: &Record, path: Option<&Path>) -> anyhow::Result<(Olt
         Lacking { what, hint: None }
     })?;
     let record_path = path.map(|path| path.display().to_string());
-    let result = OltpResult { record_path, ..oltp::derive(record, &raw) };
+    let result = OltpResult { record_path, ..weir_oltp::derive(record, &raw) };
     Ok((raw, result))
 }
 
 /// Whether a record holds a guard's history.
 pub fn is_guard(record: &Record) -> bool {
-    record.kind == control::history::KIND
+    record.kind == weir_control::history::KIND
 }
 
 /// Whether a record holds an experiment.

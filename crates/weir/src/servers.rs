@@ -3,11 +3,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use weir_core::knob::{ServerName, Value};
-use weir_core::oltp::Dialect;
 use weir_db::credentials::{self, Around, Layer, Typed};
 use weir_db::{Connection, DbError, Place, Server, TlsMode};
 use weir_host::knob::{Servers, Unreached};
+use weir_knobs::{ServerName, Value};
+use weir_oltp::Dialect;
 
 /// How long PostgreSQL may take to read its configuration again.
 const RELOAD: Duration = Duration::from_secs(2);
@@ -221,8 +221,8 @@ mod tests {
     #[test]
     fn a_server_is_found_again_by_its_name() {
         for text in ["mysql:root@/run/db.sock/innodb_io_capacity", "postgres:dba@db1:5433/max_wal_size"] {
-            let knob: weir_core::knob::KnobName = text.parse().unwrap();
-            let weir_core::knob::Scope::Server(name) = &knob.scope else { panic!("{text} is no server's") };
+            let knob: weir_knobs::KnobName = text.parse().unwrap();
+            let weir_knobs::Scope::Server(name) = &knob.scope else { panic!("{text} is no server's") };
             let server = server_of(name).unwrap();
             assert_eq!(name_of(&server), *name, "{text}");
         }

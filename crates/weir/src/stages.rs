@@ -1,8 +1,8 @@
 //! Stages of the target's I/O beside the steps of an examination or the trials of an experiment, by programs in the
 //! kernel where they are allowed.
 
+use weir_blocktrace::StageTable;
 use weir_core::target::TargetFacts;
-use weir_core::trace::StageTable;
 
 /// A watch over the whole, of which every step takes its part; or why there is none.
 pub struct StageWatch {
@@ -47,9 +47,9 @@ impl StageWatch {
 mod session {
     //! A session of weir's programs in the kernel.
 
+    use weir_blocktrace::StageTable;
     use weir_core::target::DeviceNumber;
-    use weir_core::trace::StageTable;
-    use weir_trace::live::{Options, Session};
+    use weir_kernel::live::{Options, Session};
 
     /// The session, in its default detail: what it costs is little.
     pub struct Watch(Session);
@@ -73,8 +73,8 @@ mod session {
 mod session {
     //! Built without programs for the kernel.
 
+    use weir_blocktrace::StageTable;
     use weir_core::target::DeviceNumber;
-    use weir_core::trace::StageTable;
 
     /// Never there.
     pub enum Watch {}

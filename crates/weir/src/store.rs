@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use jiff::Timestamp;
-use weir_core::control::{History, history};
+use weir_control::{History, history};
 use weir_core::result::Record;
 use weir_core::result::record::SCHEMA;
 use weir_core::stats::claims;
@@ -367,7 +367,7 @@ mod tests {
         let mut whole = record("1-aaaa");
         whole.kind = history::KIND.to_string();
         whole.extra = serde_json::json!({
-            "schema": history::SCHEMA, "target": weir_core::control::Target::default(), "protect": "all", "devices": [], "decisions": [],
+            "schema": history::SCHEMA, "target": weir_control::Target::default(), "protect": "all", "devices": [], "decisions": [],
         });
         let named = dir.path().join("named.json");
         fs::write(&named, serde_json::to_vec(&whole).unwrap()).unwrap();

@@ -132,7 +132,7 @@ impl Measure {
 }
 
 /// What a comparison needs of one class or kind of one run.
-pub(crate) struct Figures {
+pub struct Figures {
     /// Per second.
     pub throughput: Option<f64>,
     /// Median, ns.
@@ -184,7 +184,7 @@ pub fn compare(a: &Record, b: &Record, seed: u64) -> Comparison {
 
 impl Comparison {
     /// A comparison of two runs from its parts.
-    pub(crate) fn of(
+    pub fn of(
         runs: [&Record; 2],
         jobs: Vec<JobComparison>,
         workload_differences: Vec<Difference>,
@@ -210,7 +210,7 @@ fn compare_jobs(a: Job<'_>, b: Job<'_>, seed: u64) -> (JobComparison, Vec<Option
 }
 
 /// The comparison of one pair of runs whose kinds are given by name, judged as a family of its own.
-pub(crate) fn job<'a>(
+pub fn job<'a>(
     a: String,
     b: String,
     kinds: impl Iterator<Item = (&'a str, Figures, Figures)>,
@@ -318,7 +318,7 @@ fn condition_differences(a: &Record, b: &Record) -> Vec<Difference> {
 }
 
 /// The conditions of a run as they are compared, with something more under a name.
-pub(crate) fn conditions(record: &Record, (name, more): (&str, Value)) -> Value {
+pub fn conditions(record: &Record, (name, more): (&str, Value)) -> Value {
     let mut all = record.conditions.clone();
     // A login makes a cgroup of its own; what it limits is what counts.
     let cgroups = all.get_mut("cgroups").and_then(Value::as_array_mut).into_iter().flatten();
@@ -333,11 +333,11 @@ pub(crate) fn conditions(record: &Record, (name, more): (&str, Value)) -> Value 
 }
 
 /// Said where a run is too short to compare.
-pub(crate) const FEW_INTERVALS: &str =
+pub const FEW_INTERVALS: &str =
     "fewer than five intervals in a run: there is no interval to judge by; run longer";
 
 /// What other work means for a comparison.
-pub(crate) fn workload_warnings(differences: &[Difference]) -> Vec<Note> {
+pub fn workload_warnings(differences: &[Difference]) -> Vec<Note> {
     let text =
         "not the same workload: the ratios mix the effect of what was asked for with that of the conditions";
     let differ = !differences.is_empty();

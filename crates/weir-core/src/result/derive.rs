@@ -125,7 +125,7 @@ fn total(job: &JobRecord) -> Total {
 }
 
 /// How a run went on from second to second.
-pub(crate) struct Course {
+pub struct Course {
     /// Leading intervals that differ.
     pub warmup: WarmupResult,
     /// Whether it was steady after them.
@@ -135,7 +135,7 @@ pub(crate) struct Course {
 }
 
 /// Judges the series of the headline.
-pub(crate) fn judge_course(series: &Series, open_loop: bool) -> Course {
+pub fn judge_course(series: &Series, open_loop: bool) -> Course {
     if series.is_empty() {
         return Course { warmup: no_warmup(), steady: SteadyResult::TooShort, regimes: Vec::new() };
     }
@@ -206,7 +206,7 @@ fn little_check(job: &JobRecord) -> Option<little::Little> {
 }
 
 /// CPU time of a run that took `elapsed_ns` and finished so many operations.
-pub(crate) fn cpu_result(cpu: &CpuRecord, elapsed_ns: u64, operations: u64) -> CpuResult {
+pub fn cpu_result(cpu: &CpuRecord, elapsed_ns: u64, operations: u64) -> CpuResult {
     let process = cpu.process_user_ns + cpu.process_system_ns;
     let machine = match elapsed_ns {
         ..MACHINE_CPU_MIN_NS => 0,
@@ -225,7 +225,7 @@ pub(crate) fn cpu_result(cpu: &CpuRecord, elapsed_ns: u64, operations: u64) -> C
 }
 
 /// How a schedule was kept, where there was one.
-pub(crate) fn lateness_result(lateness: Option<&Lateness>, late_after_ns: u64) -> Option<LatenessResult> {
+pub fn lateness_result(lateness: Option<&Lateness>, late_after_ns: u64) -> Option<LatenessResult> {
     lateness.map(|lateness| LatenessResult {
         intended: lateness.intended,
         late: lateness.late,
@@ -237,7 +237,7 @@ pub(crate) fn lateness_result(lateness: Option<&Lateness>, late_after_ns: u64) -
 }
 
 /// The longest wait seen at the end of an interval.
-pub(crate) fn stall<K>(intervals: &[Interval<K>]) -> Option<Stall> {
+pub fn stall<K>(intervals: &[Interval<K>]) -> Option<Stall> {
     let oldest = intervals.iter().max_by_key(|i| i.oldest_ns)?;
     Some(Stall { oldest_ns: oldest.oldest_ns, at_ns: oldest.start_ns + oldest.len_ns })
 }

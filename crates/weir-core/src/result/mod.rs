@@ -11,7 +11,7 @@ pub mod samples;
 pub mod series;
 #[cfg(test)]
 mod tests;
-pub(crate) mod warnings;
+pub mod warnings;
 
 pub use comparison::{Comparison, compare};
 pub use derive::derive;

@@ -136,7 +136,7 @@ fn busy(result: &JobResult) -> Option<Note> {
 }
 
 /// A stall as seen from outside, while it lasted; `what` is what had been waiting.
-pub(crate) fn stall_seen(stall: Option<Stall>, what: &str) -> Option<Note> {
+pub fn stall_seen(stall: Option<Stall>, what: &str) -> Option<Note> {
     let seen = stall.filter(|s| s.oldest_ns >= STALL_NS)?;
     let (at, oldest) = (Nanos(seen.at_ns), Nanos(seen.oldest_ns));
     Some(note("stall", format!("a stall: {at} into the run {what} had been waiting for {oldest}")))
@@ -152,7 +152,7 @@ fn stall(result: &JobResult) -> Option<Note> {
 }
 
 /// An open loop that was not kept; `what` is what was due.
-pub(crate) fn late(lateness: Option<LatenessResult>, what: &str) -> Option<Note> {
+pub fn late(lateness: Option<LatenessResult>, what: &str) -> Option<Note> {
     // What was due and never started counts as late, so a few that the end of the run cut off are below the bar.
     let late = lateness.filter(|l| l.late_share > 0.01)?;
     let text = format!(
@@ -166,7 +166,7 @@ pub(crate) fn late(lateness: Option<LatenessResult>, what: &str) -> Option<Note>
 }
 
 /// A beginning that differs from the rest.
-pub(crate) fn warmup(warmup: WarmupResult) -> Option<Note> {
+pub fn warmup(warmup: WarmupResult) -> Option<Note> {
     match warmup.rule {
         Warmup::NeverSettled => Some(note(
             "never-settled",
@@ -186,7 +186,7 @@ pub(crate) fn warmup(warmup: WarmupResult) -> Option<Note> {
 }
 
 /// Throughput that changed level.
-pub(crate) fn regimes(regimes: &[Regime]) -> Option<Note> {
+pub fn regimes(regimes: &[Regime]) -> Option<Note> {
     if regimes.len() < 2 {
         return None;
     }
@@ -201,7 +201,7 @@ pub(crate) fn regimes(regimes: &[Regime]) -> Option<Note> {
 }
 
 /// No steady state; `rate` is the unit of throughput.
-pub(crate) fn steady(steady: SteadyResult, open_loop: bool, rate: &str) -> Option<Note> {
+pub fn steady(steady: SteadyResult, open_loop: bool, rate: &str) -> Option<Note> {
     let SteadyResult::Judged { iops, p99, holds: false } = steady else { return None };
     let moved = |name: &str, s: crate::stats::steady::Steady| {
         format!(

@@ -37,7 +37,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// An estimate of which the draws come from `units` independent ones.
-    pub(crate) fn expanded(point: f64, mut draws: Vec<f64>, units: f64) -> Estimate {
+    pub fn expanded(point: f64, mut draws: Vec<f64>, units: f64) -> Estimate {
         draws.sort_by(f64::total_cmp);
         let units = units.max(2.0);
         let widen = (units / (units - 1.0)).sqrt();

@@ -96,7 +96,8 @@ fn mean_of(values: &[f64]) -> impl Fn(&[usize]) -> Option<f64> + '_ {
     }
 }
 
-pub(crate) fn log_ratio(a: &Side<'_>, of_a: &[usize], b: &Side<'_>, of_b: &[usize]) -> Option<f64> {
+/// The logarithm of the ratio of two sides, each by the seconds chosen of it; `None` where it has none.
+pub fn log_ratio(a: &Side<'_>, of_a: &[usize], b: &Side<'_>, of_b: &[usize]) -> Option<f64> {
     let ratio = (b.statistic)(of_b)? / (a.statistic)(of_a)?;
     (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
 }
@@ -118,7 +119,7 @@ fn estimate(
 }
 
 /// Fills `chosen` with blocks of neighbours until there are `n`.
-pub(crate) fn resample(chosen: &mut Vec<usize>, n: usize, block: usize, random: &mut Random) {
+pub fn resample(chosen: &mut Vec<usize>, n: usize, block: usize, random: &mut Random) {
     chosen.clear();
     while chosen.len() < n {
         let start = random.below(n - block + 1);
@@ -128,7 +129,7 @@ pub(crate) fn resample(chosen: &mut Vec<usize>, n: usize, block: usize, random: 
 }
 
 /// Carlstein's block length, 1 for a series without visible autocorrelation, at most a quarter of the series.
-pub(crate) fn block_length(series: &[f64]) -> usize {
+pub fn block_length(series: &[f64]) -> usize {
     let n = series.len();
     let rho = lag_one_correlation(series);
     if n < 2 * UNITS_MIN || rho <= 1.0 / (n as f64).sqrt() {

@@ -1,8 +1,8 @@
 //! One transaction of sysbench's oltp_read_write on one table, every time on the same rows, so that every time the same
 //! bytes go to and fro.
 
-use weir_core::oltp::Dialect;
 use weir_db::{Connection, DbError, StatementId, Value};
+use weir_oltp::Dialect;
 
 const ROWS: i64 = 10_000;
 const TABLE: &str = "floor_of_weir";

@@ -22,7 +22,7 @@ pub use url::{hosts as parse_hosts, parse as parse_url};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use crate::server::{Place, Secret, Server, Tls, TlsMode};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use super::around::{is_socket, read, read_if_any};
 use super::option_file::Options;

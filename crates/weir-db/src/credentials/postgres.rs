@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use super::around::{is_socket, read, read_if_any};
 use super::{Around, CredentialsError, Host, Layer, Login, Typed, passfile, service, tls_mode, url};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use super::{CredentialsError, Host, Layer, Typed, tls_mode};
 

@@ -6,7 +6,7 @@ mod privileges;
 
 use std::path::PathBuf;
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use crate::connection::Connection;
 use crate::error::DbError;

@@ -1,7 +1,7 @@
 //! Whose database it is.
 
-use weir_core::oltp::Dialect;
-use weir_core::oltp::schema::table_index;
+use weir_oltp::Dialect;
+use weir_oltp::schema::table_index;
 
 use super::{is_missing, literal, quoted, value};
 use crate::connection::Connection;

@@ -1,6 +1,6 @@
 //! Privileges that a command needs, and the GRANT for each one that is missing.
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use super::{literal, quoted, value};
 use crate::connection::Connection;

@@ -1,7 +1,7 @@
 //! Which tables of a workload a database has, and whose they are.
 
-use weir_core::oltp::schema::{Mark, table_index};
-use weir_core::oltp::{Dialect, OltpSpec, Script};
+use weir_oltp::schema::{Mark, table_index};
+use weir_oltp::{Dialect, OltpSpec, Script};
 
 use super::LoadOptions;
 use crate::connection::Connection;

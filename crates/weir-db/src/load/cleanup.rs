@@ -1,7 +1,7 @@
 //! Tables removed.
 
-use weir_core::oltp::{Dialect, schema};
 use weir_core::stop::Stop;
+use weir_oltp::{Dialect, schema};
 
 use super::{Event, LoadOptions, Progress, catalog, unless_stopped};
 use crate::connection::Connection;

@@ -1,9 +1,9 @@
 //! Rows into a table, by the fastest way that the server allows.
 
-use weir_core::oltp::rows::Rows;
-use weir_core::oltp::schema::table_name;
-use weir_core::oltp::{Dialect, OltpSpec};
 use weir_core::stop::Stop;
+use weir_oltp::rows::Rows;
+use weir_oltp::schema::table_name;
+use weir_oltp::{Dialect, OltpSpec};
 
 use super::unless_stopped;
 use crate::connection::Connection;

@@ -10,9 +10,9 @@ mod fill;
 mod prepare;
 mod warmup;
 
-use weir_core::oltp::schema::{table_name, tables};
-use weir_core::oltp::{OltpSpec, Script};
 use weir_core::stop::Stop;
+use weir_oltp::schema::{table_name, tables};
+use weir_oltp::{OltpSpec, Script};
 
 use crate::connection::Connection;
 use crate::error::DbError;

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 
-use weir_core::oltp::schema::{self, Mark, table_name};
-use weir_core::oltp::{Dialect, OltpSpec, Script};
 use weir_core::stop::Stop;
+use weir_oltp::schema::{self, Mark, table_name};
+use weir_oltp::{Dialect, OltpSpec, Script};
 
 use super::catalog::{self, Table};
 use super::fill::{Filling, Way};

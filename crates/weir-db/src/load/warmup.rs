@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use weir_core::oltp::schema::{self, table_name};
-use weir_core::oltp::{Dialect, OltpSpec};
 use weir_core::stop::Stop;
+use weir_oltp::schema::{self, table_name};
+use weir_oltp::{Dialect, OltpSpec};
 
 use super::{Event, LoadOptions, Progress, crew};
 use crate::connection::Connection;

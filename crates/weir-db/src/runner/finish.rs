@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_core::oltp::record::{ConnectionRecord, KindRecord, SCHEMA};
-use weir_core::oltp::{Kind, OltpRecord};
 use weir_core::result::record::{CpuRecord, Lateness};
 use weir_core::stats::counters::Totals;
 use weir_core::workload::schedule::Schedule;
+use weir_oltp::record::{ConnectionRecord, KindRecord, SCHEMA};
+use weir_oltp::{Kind, OltpRecord};
 
 use super::gate::lock;
 use super::recorder::Sums;

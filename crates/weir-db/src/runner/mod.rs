@@ -18,11 +18,11 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_core::oltp::record::{ConnectionRecord, ServerRecord};
-use weir_core::oltp::{Kind, OltpRecord, OltpSpec, Seat};
 use weir_core::result::record::Interval;
 use weir_core::stats::Histogram;
 pub use weir_core::stop::Stop;
+use weir_oltp::record::{ConnectionRecord, ServerRecord};
+use weir_oltp::{Kind, OltpRecord, OltpSpec, Seat};
 
 use crate::connection::Canceller;
 use crate::error::DbError;

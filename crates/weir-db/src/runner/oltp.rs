@@ -1,8 +1,8 @@
 //! The transactions of an [`OltpSpec`] on real connections.
 
-use weir_core::oltp::record::ServerRecord;
-use weir_core::oltp::schema::{table_name, tables};
-use weir_core::oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, course, sql};
+use weir_oltp::record::ServerRecord;
+use weir_oltp::schema::{table_name, tables};
+use weir_oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, course, sql};
 
 use super::{Driver, Recorder, Workload};
 use crate::connection::{Canceller, Connection, Done, StatementId};

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use weir_core::oltp::Kind;
-use weir_core::oltp::kind::Tally;
-use weir_core::oltp::record::ConnectionRecord;
 use weir_core::stats::counters::{Counters, Totals};
 use weir_core::stats::histogram::BUCKETS;
+use weir_oltp::Kind;
+use weir_oltp::kind::Tally;
+use weir_oltp::record::ConnectionRecord;
 
 use super::clock::now_ns;
 use super::gate::lock;

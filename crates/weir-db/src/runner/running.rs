@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use weir_core::oltp::record::ServerRecord;
-use weir_core::oltp::{OltpSpec, Seat};
 use weir_core::workload::schedule::Schedule;
+use weir_oltp::record::ServerRecord;
+use weir_oltp::{OltpSpec, Seat};
 
 use super::clock::now_ns;
 use super::gate::{Gate, Halt, Permits, Span, lock};

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Sender;
 
-use weir_core::oltp::Seat;
-use weir_core::oltp::record::ServerRecord;
+use weir_oltp::Seat;
+use weir_oltp::record::ServerRecord;
 
 use super::gate::{Span, lock};
 use super::recorder::{Recorder, SeatCounters, code_of};

@@ -3,11 +3,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_core::oltp::Kind;
-use weir_core::oltp::record::ConnectionRecord;
 use weir_core::result::intervals::{Intervals, between};
 use weir_core::result::record::{Interval, Note};
 use weir_core::stats::counters::Totals;
+use weir_oltp::Kind;
+use weir_oltp::record::ConnectionRecord;
 
 use super::clock::{now_ns, process_cpu_ns, sleep_until_ns};
 use super::gate::lock;

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Gid, Uid, fchown};
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use super::{Flavour, SandboxError};
 

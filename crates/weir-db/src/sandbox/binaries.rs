@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use super::quarters::Quarters;
 use super::spawn::{self, Program};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use super::{Flavour, SandboxError, SandboxSpec};
 

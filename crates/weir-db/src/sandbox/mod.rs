@@ -28,7 +28,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use self::configure::Places;
 use self::jail::Folder;

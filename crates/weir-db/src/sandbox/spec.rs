@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use weir_core::oltp::Dialect;
 use weir_core::units::Bytes;
+use weir_oltp::Dialect;
 
 /// A server's variables by name, values as one would write them into its configuration file.
 pub type Variables = BTreeMap<String, String>;

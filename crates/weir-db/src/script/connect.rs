@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use crate::connection::{Canceller, Connection, Done, Row, StatementId};
 use crate::error::DbError;

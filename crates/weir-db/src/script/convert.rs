@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue};
-use weir_core::sysbench::help;
-use weir_core::sysbench::random::{self, Shape};
-use weir_core::sysbench::script::OptionValue;
+use weir_sysbench::help;
+use weir_sysbench::random::{self, Shape};
+use weir_sysbench::script::OptionValue;
 
 use super::modules;
 use super::session::{Fault, Outcome, Session};

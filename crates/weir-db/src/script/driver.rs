@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use weir_core::oltp::Seat;
-use weir_core::oltp::record::ServerRecord;
-use weir_core::sysbench::log::Priority;
+use weir_oltp::Seat;
+use weir_oltp::record::ServerRecord;
+use weir_sysbench::log::Priority;
 
 use super::Shared;
 use super::state::ScriptError;

@@ -29,10 +29,10 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
-use weir_core::sysbench::database::Ignored;
-use weir_core::sysbench::log::Priority;
-use weir_core::sysbench::random::{Random, Unique};
-use weir_core::sysbench::script::OptionValue;
+use weir_sysbench::database::Ignored;
+use weir_sysbench::log::Priority;
+use weir_sysbench::random::{Random, Unique};
+use weir_sysbench::script::OptionValue;
 
 /// Takes a message of sysbench's kind, from any thread.
 pub type Say = dyn Fn(Priority, &str) + Send + Sync;

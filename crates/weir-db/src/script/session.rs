@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weir_core::oltp::{Dialect, Kind};
-use weir_core::sysbench::database::LOST;
-use weir_core::sysbench::log::Priority;
 use weir_core::workload::rng::Rng;
+use weir_oltp::{Dialect, Kind};
+use weir_sysbench::database::LOST;
+use weir_sysbench::log::Priority;
 
 use super::Shared;
 use super::connect::Sql;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::{Function, Lua, Table, Value as LuaValue};
-use weir_core::sysbench::options::Kind;
-use weir_core::sysbench::script::ScriptOption;
+use weir_sysbench::options::Kind;
+use weir_sysbench::script::ScriptOption;
 
 use super::session::Session;
 use super::{Shared, convert, scan};

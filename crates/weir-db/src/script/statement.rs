@@ -1,6 +1,6 @@
 //! Statements as text: what they do, and their placeholders.
 
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use crate::value::Value;
 

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use weir_core::oltp::{Dialect, Kind};
-use weir_core::sysbench::database::Ignored;
-use weir_core::sysbench::log::Kept;
-use weir_core::sysbench::random::{Random, Unique};
-use weir_core::sysbench::{Log, Request, parse};
+use weir_oltp::{Dialect, Kind};
+use weir_sysbench::database::Ignored;
+use weir_sysbench::log::Kept;
+use weir_sysbench::random::{Random, Unique};
+use weir_sysbench::{Log, Request, parse};
 
 use super::connect::{Connect, Sql};
 use super::{Attempt, Exported, ScriptError, Shared, Source, State, Thread};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::oltp::Dialect;
-use weir_core::oltp::vitals::{Snapshot, innodb_status, is_mariadb};
+use weir_oltp::Dialect;
+use weir_oltp::vitals::{Snapshot, innodb_status, is_mariadb};
 
 use super::Unseen;
 use crate::connection::{Connection, Row};

@@ -8,8 +8,8 @@ mod variables;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use weir_core::oltp::limits::Sessions;
-use weir_core::oltp::vitals::{self, Gauges, Snapshot, Vitals};
+use weir_oltp::limits::Sessions;
+use weir_oltp::vitals::{self, Gauges, Snapshot, Vitals};
 
 use crate::connection::Connection;
 use crate::error::DbError;

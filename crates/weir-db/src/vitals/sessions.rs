@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use weir_core::oltp::Dialect;
-use weir_core::oltp::limits::{OffCpu, Sessions, Wait};
-use weir_core::oltp::vitals::is_mariadb;
+use weir_oltp::Dialect;
+use weir_oltp::limits::{OffCpu, Sessions, Wait};
+use weir_oltp::vitals::is_mariadb;
 
 use super::Unseen;
 use crate::connection::{Connection, Row};

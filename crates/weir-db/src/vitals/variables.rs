@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::oltp::Dialect;
-use weir_core::oltp::vitals::that_matter;
+use weir_oltp::Dialect;
+use weir_oltp::vitals::that_matter;
 
 use crate::connection::Connection;
 use crate::error::DbError;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use tempfile::TempDir;
-use weir_core::oltp::Dialect;
 use weir_db::{Connection, Place, Secret, Server, Tls};
+use weir_oltp::Dialect;
 
 /// Longer than anything takes that works.
 const LONG: Duration = Duration::from_secs(60);

@@ -8,10 +8,10 @@ mod bed;
 use std::time::Duration;
 
 use bed::{Bed, PASSWORD, root_or_say};
-use weir_core::oltp::{Kind, OltpSpec, Script};
 use weir_db::load::{self, LoadOptions, Way};
 use weir_db::runner::{self, RunOptions, Silent, Stop};
 use weir_db::{Connection, DbError, Secret, Server, Tls, TlsMode, Value};
+use weir_oltp::{Kind, OltpSpec, Script};
 
 const SCRIPTS: [Script; 12] = [
     Script::ReadWrite,

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::certificates;
-use weir_core::oltp::Dialect;
 use weir_db::{Connection, DbError, Place, Secret, Server, Tls, TlsMode};
+use weir_oltp::Dialect;
 
 /// What a fake server does, in order; then it closes.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use weir_core::knob::{Kind, KnobName, Plan, Setting, Step, Value, catalog};
+use weir_knobs::{Kind, KnobName, Plan, Setting, Step, Value, catalog};
 
 use super::dirty::{self, Descent};
 use super::entry::{Entry, State, Term, Written, after};

@@ -1,7 +1,7 @@
 //! Values that are weir's without being listed: those a guard may write between two ends, many times a second.
 
 use serde::{Deserialize, Serialize};
-use weir_core::knob::Value;
+use weir_knobs::Value;
 
 /// A band of values. Of a limit in bytes the kernel takes whole pages and rounds up; what a value has beyond the last
 /// page is free, and carries a mark by which weir's values are told from those of others inside the band.

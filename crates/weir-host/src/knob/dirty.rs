@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use weir_core::knob::{KnobName, Value};
+use weir_knobs::{KnobName, Value};
 
 use super::read;
 use crate::error::HostError;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_core::knob::{KnobName, Value, catalog};
+use weir_knobs::{KnobName, Value, catalog};
 
 use super::band::Band;
 use super::{Hold, KnobError};

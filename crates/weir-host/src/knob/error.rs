@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use weir_core::knob::{KnobName, Refusal, Scope, Setting, Value, catalog, plan};
+use weir_knobs::{KnobName, Refusal, Scope, Setting, Value, catalog, plan};
 
 use super::place::Place;
 use super::read;

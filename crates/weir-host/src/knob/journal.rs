@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use weir_core::knob::KnobName;
 use weir_fs::{Access, Dir};
+use weir_knobs::KnobName;
 
 use super::entry::{self, Entry, Term, boot_clock_ns};
 use super::guardian::say;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use weir_core::knob::{KnobName, Scope, Value, catalog};
+use weir_knobs::{KnobName, Scope, Value, catalog};
 
 use super::dirty;
 use super::place::Place;

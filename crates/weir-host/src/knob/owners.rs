@@ -1,8 +1,6 @@
 //! The configuration of this machine that may set knobs at boot, gathered for weir-core to judge.
 
-use weir_core::knob::owner::{
-    Configuration, File, SYSCTL_DIRS, TMPFILES_DIRS, TUNED_DIRS, UDEV_DIRS, UNIT_DIR,
-};
+use weir_knobs::owner::{Configuration, File, SYSCTL_DIRS, TMPFILES_DIRS, TUNED_DIRS, UDEV_DIRS, UNIT_DIR};
 
 use crate::host::Host;
 use crate::tree::Tree;

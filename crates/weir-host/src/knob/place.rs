@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use weir_core::knob::{Kind, KnobName, Scope, ServerName, Value, catalog};
 use weir_core::target::DeviceNumber;
+use weir_knobs::{Kind, KnobName, Scope, ServerName, Value, catalog};
 
 use super::servers;
 use crate::block;

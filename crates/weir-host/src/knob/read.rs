@@ -1,13 +1,13 @@
 //! Knobs as this machine has them, with the bounds that only the machine knows.
 
-use weir_core::knob::catalog::{self, CATALOG};
-use weir_core::knob::owner::Configuration;
-use weir_core::knob::plan::between;
-use weir_core::knob::{
+use weir_core::target::{DeviceNumber, TargetFacts};
+use weir_knobs::catalog::{self, CATALOG};
+use weir_knobs::owner::Configuration;
+use weir_knobs::plan::between;
+use weir_knobs::{
     Became, Kind, KnobName, Owner, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value,
     plan as core_plan,
 };
-use weir_core::target::{DeviceNumber, TargetFacts};
 
 use super::dirty;
 use super::journal::Journal;

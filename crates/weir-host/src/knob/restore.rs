@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_core::knob::{Scope, Setting, Value};
+use weir_knobs::{Scope, Setting, Value};
 
 use super::entry::{Entry, State, Written};
 use super::journal::{Journal, Sync};

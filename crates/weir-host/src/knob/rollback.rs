@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weir_core::knob::{Became, KnobName, Value};
+use weir_knobs::{Became, KnobName, Value};
 
 use super::entry::{Entry, State, Term, Written, boot_clock_ns};
 use super::journal::{Journal, Sync};

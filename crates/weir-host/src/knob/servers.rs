@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use weir_core::knob::{ServerName, Value};
+use weir_knobs::{ServerName, Value};
 
 use crate::error::HostError;
 

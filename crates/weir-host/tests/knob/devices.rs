@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use weir_core::knob::{KnobName, Plan, Step, Value};
 use weir_host::Host;
 use weir_host::knob::{self, Applied, Hold, Journal, KnobError};
+use weir_knobs::{KnobName, Plan, Step, Value};
 
 use super::runs::{Run, settings};
 
@@ -152,7 +152,7 @@ pub fn root_a_switch_is_led_back() {
 /// A plan that nobody has checked: what the kernel says of it is to be seen.
 fn unchecked(texts: &[String]) -> Plan {
     let host = Host::live();
-    let step = |setting: weir_core::knob::Setting| Step {
+    let step = |setting: weir_knobs::Setting| Step {
         from: knob::read(&host, &setting.knob).unwrap().value.unwrap(),
         knob: setting.knob,
         to: setting.value,

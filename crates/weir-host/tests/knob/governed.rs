@@ -6,10 +6,10 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use weir_core::control::Limits;
-use weir_core::knob::Value;
+use weir_control::Limits;
 use weir_host::Host;
 use weir_host::knob::{self, Governor, Journal, KnobError, Lever, Move, Which};
+use weir_knobs::Value;
 
 use super::devices::Disk;
 use super::limits::{Original, limits};

@@ -7,9 +7,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use weir_core::knob::Setting;
 use weir_host::Host;
 use weir_host::knob::{self, Applied, Hold, Journal, KnobError};
+use weir_knobs::Setting;
 
 /// How long anything may take that has to happen at all.
 const PATIENCE: Duration = Duration::from_secs(20);

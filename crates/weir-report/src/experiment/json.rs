@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use weir_core::experiment::{
+use weir_experiment::{
     Arm, ArmSummary, Effect, Goal, Law, Outcome, Phase, Recommendation, Role, Study, TrialLog, Washout,
 };
-use weir_core::experiment::{Metric, TimeUsed};
-use weir_core::knob::Setting;
-use weir_core::oltp::limits::Tested;
+use weir_experiment::{Metric, TimeUsed};
+use weir_knobs::Setting;
+use weir_oltp::limits::Tested;
 
 /// Value of `schema`.
 pub const SCHEMA: &str = "weir.tune/1";
@@ -67,7 +67,7 @@ struct ArmOf<'a> {
     summary: &'a ArmSummary,
     settings: &'a [Setting],
     floods: &'a [String],
-    workload: Option<&'a weir_core::experiment::Workload>,
+    workload: Option<&'a weir_experiment::Workload>,
 }
 
 #[derive(Serialize)]

@@ -6,13 +6,13 @@ pub mod stages;
 #[cfg(test)]
 pub mod synthetic;
 
-use weir_core::experiment::{
-    ArmSummary, Effect, Judgement, Metric, Outcome, Recommendation, Role, Study, TrialLog, Workload,
-};
-use weir_core::knob::{Risk, Scope, Setting, Value, catalog};
-use weir_core::oltp::Dialect;
 use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::units::{Bytes, Nanos, limit, megabytes_per_second, per_second, significant};
+use weir_experiment::{
+    ArmSummary, Effect, Judgement, Metric, Outcome, Recommendation, Role, Study, TrialLog, Workload,
+};
+use weir_knobs::{Risk, Scope, Setting, Value, catalog};
+use weir_oltp::Dialect;
 
 /// Name of a figure in a column's head.
 pub fn title(study: &Study<'_>, metric: &Metric) -> String {

@@ -1,6 +1,6 @@
 //! How far each candidate of a race came.
 
-use weir_core::experiment::{Phase, Role, Study, TrialLog};
+use weir_experiment::{Phase, Role, Study, TrialLog};
 
 /// One candidate.
 pub struct Candidate {

@@ -1,7 +1,7 @@
 //! Stages of the device's requests, arm beside arm.
 
-use weir_core::experiment::Study;
-use weir_core::trace::{Cell, Class, Stage, StageTable};
+use weir_blocktrace::{Cell, Class, Stage, StageTable};
+use weir_experiment::Study;
 
 /// Fewest requests that give a 99th percentile.
 const P99_MIN: u64 = 300;

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::experiment::{
-    Arm, ArmSummary, CommandSpec, Conduct, Effect, Experiment, Finding, Goal, Judgement, Law, Measures,
-    Metric, Observation, Outcome, Phase, Proposal, Recommendation, Second, Study, Transactions, TrialLog,
-    Washout, Workload, log,
-};
-use weir_core::knob::Setting;
-use weir_core::oltp::OltpSpec;
 use weir_core::result::Record;
 use weir_core::result::samples;
 use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::stats::random::{Random, simulate};
 use weir_core::workload::Job;
+use weir_experiment::{
+    Arm, ArmSummary, CommandSpec, Conduct, Effect, Experiment, Finding, Goal, Judgement, Law, Measures,
+    Metric, Observation, Outcome, Phase, Proposal, Recommendation, Second, Study, Transactions, TrialLog,
+    Washout, Workload, log,
+};
+use weir_knobs::Setting;
+use weir_oltp::OltpSpec;
 
 const SECOND: u64 = 1_000_000_000;
 const MS: f64 = 1e6;

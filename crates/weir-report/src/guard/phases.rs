@@ -1,6 +1,6 @@
 //! Floods and the quiet between them, from the seconds of a history.
 
-use weir_core::control::Second;
+use weir_control::Second;
 
 /// A bulk writer that is held back for less than this in a second hardly presses, ms.
 const HELD_LEAST_MS: u64 = 20;

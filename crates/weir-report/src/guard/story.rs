@@ -2,9 +2,9 @@
 
 use super::phases::{Phase, Stretch, phases};
 use super::words::{Change, change, moved, size};
-use weir_core::control::{DeviceHistory, History, Noted, Second};
+use weir_control::{DeviceHistory, History, Noted, Second};
 use weir_core::units::{Nanos, megabytes_per_second, per_second};
-use weir_core::verdict::view::percent;
+use weir_verdict::view::percent;
 
 /// A history with what follows from it.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A made-up history: quiet, a flood with the limit led to where ten threads and then one thread are served, quiet.
 
-use weir_core::control::history::{KIND, SCHEMA};
-use weir_core::control::{
+use weir_control::history::{KIND, SCHEMA};
+use weir_control::{
     Action, Branch, Decision, DeviceHistory, Effect, History, Inputs, Mood, Noted, Second, SensorSource,
     Target,
 };

@@ -1,12 +1,12 @@
 //! Decisions in the words of a DBA: what was done, and why.
 
 use crate::plot::Unit;
-use weir_core::control::{
+use weir_control::{
     Action, Branch, Decision, DeviceState, Effect, LatencyTarget, Mood, Noted, SensorSource, Standing,
     Target, UNLIMITED_BYTES,
 };
 use weir_core::units::{Nanos, grouped, megabytes_per_second, significant};
-use weir_core::verdict::view::percent;
+use weir_verdict::view::percent;
 
 /// What became of the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,7 +215,7 @@ pub fn branch(branch: Branch) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_core::control::{Inputs, Mood};
+    use weir_control::{Inputs, Mood};
 
     use super::*;
 

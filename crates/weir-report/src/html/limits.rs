@@ -3,7 +3,7 @@
 use super::{Table, facts_table, paragraph, stacks};
 use crate::experiment::sentence;
 use crate::plot::{Stack, StackFigure};
-use weir_core::oltp::limits::Verdict;
+use weir_oltp::limits::Verdict;
 
 /// Places that have a colour of their own; the rest is one part.
 const PARTS: usize = 5;

@@ -12,11 +12,11 @@ use super::{
 use crate::plot::{LOOKS, Stack, StackFigure, escape};
 use crate::text::layout::shell;
 use crate::text::run::quantile;
-use weir_core::oltp::kind::Tally;
-use weir_core::oltp::result::KindResult;
-use weir_core::oltp::{Kind, OltpRecord, OltpResult, derive, text};
 use weir_core::result::Record;
 use weir_core::units::{Nanos, grouped, per_second};
+use weir_oltp::kind::Tally;
+use weir_oltp::result::KindResult;
+use weir_oltp::{Kind, OltpRecord, OltpResult, derive, text};
 
 /// Notes that make figures doubtful rather than explain them.
 const BAD: [&str; 4] = ["server-error", "ended-early", "no-transactions", "stall"];
@@ -259,8 +259,8 @@ fn again(record: &Record, raw: &OltpRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_core::oltp::samples;
     use weir_core::stats::random::Random;
+    use weir_oltp::samples;
 
     #[test]
     fn the_page_shows_rates_latencies_and_where_the_time_goes() {

@@ -2,9 +2,9 @@
 
 use super::Table;
 use crate::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit, heat};
-use weir_core::oltp::Kind;
-use weir_core::oltp::kind::Tally;
 use weir_core::result::record::{Class, FloodRecord, Interval};
+use weir_oltp::Kind;
+use weir_oltp::kind::Tally;
 
 /// A rate that varies by more than this factor is drawn on a log scale, so that a collapse shows its depth.
 const COLLAPSE: f64 = 30.0;

@@ -3,7 +3,7 @@
 use super::layout::{labelled, labelled_at, table};
 use super::run::to_the_second;
 use crate::guard::{self as words, DeviceStory, Story};
-use weir_core::control::{History, Noted};
+use weir_control::{History, Noted};
 use weir_core::result::Record;
 use weir_core::units::Nanos;
 

@@ -6,9 +6,9 @@ use super::guard::decision;
 use super::layout::wrap;
 use super::trace_live::{SPARKS, cut, edges};
 use crate::guard as words;
-use weir_core::control::{DeviceState, Noted, Second, State, state::Count};
+use weir_control::{DeviceState, Noted, Second, State, state::Count};
 use weir_core::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
-use weir_core::verdict::view::percent;
+use weir_verdict::view::percent;
 
 /// Narrowest screen that is drawn; on a smaller terminal lines are cut.
 const COLUMNS_MIN: usize = 40;
@@ -119,9 +119,9 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
 
 fn source(device: &DeviceState) -> &'static str {
     match device.sensor.source {
-        weir_core::control::SensorSource::Syscalls => "system calls",
-        weir_core::control::SensorSource::Canary => "a canary",
-        weir_core::control::SensorSource::Diskstats => "counters",
+        weir_control::SensorSource::Syscalls => "system calls",
+        weir_control::SensorSource::Canary => "a canary",
+        weir_control::SensorSource::Diskstats => "counters",
     }
 }
 
@@ -173,7 +173,7 @@ fn decided(device: &DeviceState) -> String {
         at_ms: 0,
         device: device.name.clone(),
         decision: Some(decision),
-        effect: weir_core::control::Effect::None,
+        effect: weir_control::Effect::None,
     };
     super::guard::decision(&noted)
 }
@@ -272,7 +272,7 @@ pub fn lines(state: &State, since_ms: u64) -> String {
 mod tests {
     use super::*;
     use crate::guard::synthetic;
-    use weir_core::control::{Cost, Sensor, Standing, Totals, Writer, state};
+    use weir_control::{Cost, Sensor, Standing, Totals, Writer, state};
 
     /// The guard of the made-up history after so many seconds.
     fn state(after: usize) -> State {
@@ -283,7 +283,7 @@ mod tests {
         let decisions: Vec<Noted> = history.decisions.iter().filter(past).cloned().collect();
         let decision = decisions.last().and_then(|noted| noted.decision.clone()).unwrap();
         let mut totals = Totals { seconds: 60, seconds_over_target: 3, ..Totals::default() };
-        totals.count(weir_core::control::Branch::Tail, false);
+        totals.count(weir_control::Branch::Tail, false);
         State {
             schema: state::SCHEMA.to_string(),
             weir_version: "0.1.0".to_string(),

@@ -1,7 +1,7 @@
 //! What limits a run of transactions: the verdict, what it stands on, what would help at most.
 
 use super::layout::{labelled, table};
-use weir_core::oltp::limits::{Part, Verdict};
+use weir_oltp::limits::{Part, Verdict};
 
 /// Places that take less of the time are left out of the table.
 const WORTH_A_ROW: f64 = 0.005;
@@ -56,9 +56,9 @@ fn rows(verdict: &Verdict) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
     use crate::text::layout::COLUMNS;
-    use weir_core::oltp::limits::judge;
-    use weir_core::oltp::limits::synthetic::Scene;
-    use weir_core::oltp::limits::waits::Wait;
+    use weir_oltp::limits::judge;
+    use weir_oltp::limits::synthetic::Scene;
+    use weir_oltp::limits::waits::Wait;
 
     #[test]
     fn the_verdict_comes_first_and_nothing_is_wider_than_a_line() {

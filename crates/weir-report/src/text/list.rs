@@ -5,15 +5,14 @@ use serde_json::Value;
 
 use super::layout::table;
 use crate::guard::Story;
-use weir_core::control::{History, history};
-use weir_core::experiment::{Study, study};
-use weir_core::oltp::{self, OltpRecord};
+use weir_control::{History, history};
 use weir_core::result::derive::{class_result, headline};
 use weir_core::result::record::Record;
 use weir_core::units::{Nanos, megabytes_per_second, per_second};
-use weir_core::verdict;
 use weir_core::workload::Job;
 use weir_core::workload::spec::Target;
+use weir_experiment::{Study, study};
+use weir_oltp::OltpRecord;
 
 /// One run of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,7 +33,7 @@ impl ListRow {
         let (kind, target, headline) = match record.kind.as_str() {
             study::KIND => of_experiment(record),
             history::KIND => of_guard(record),
-            oltp::record::KIND => of_oltp(record),
+            weir_oltp::record::KIND => of_oltp(record),
             _ => of_run(record),
         };
         ListRow {
@@ -81,7 +80,7 @@ pub fn list(rows: &[ListRow]) -> String {
 /// Kind, target and headline of the doctor or of plain jobs.
 fn of_run(record: &Record) -> (String, String, String) {
     let kind = record.kind.clone();
-    match verdict::from_record(record) {
+    match weir_verdict::from_record(record) {
         Ok(report) => {
             let headline = format!("{}: {}", report.headline.grade.name(), report.headline.text);
             (kind, report.path, first_words(&headline))
@@ -122,8 +121,8 @@ fn of_oltp(record: &Record) -> (String, String, String) {
     match OltpRecord::from_record(record) {
         Ok(raw) => {
             let name = raw.script_path.clone().unwrap_or_else(|| raw.spec.script.to_string());
-            let result = oltp::derive(record, &raw);
-            (format!("{kind} {name}"), oltp::text::family(&raw.server), super::oltp::headline(&result))
+            let result = weir_oltp::derive(record, &raw);
+            (format!("{kind} {name}"), weir_oltp::text::family(&raw.server), super::oltp::headline(&result))
         }
         Err(why) => (kind, String::new(), first_words(&why)),
     }

@@ -4,12 +4,12 @@ use super::conditions;
 use super::layout::{labelled, shell, table};
 use super::limits::limits;
 use super::run::{TOO_FEW, quantile, steady_words, to_the_second};
-use weir_core::oltp::durability::State;
-use weir_core::oltp::result::{KindResult, OltpResult};
-use weir_core::oltp::{Kind, text};
 use weir_core::result::Record;
 use weir_core::stats::Quantile;
 use weir_core::units::{Nanos, grouped, per_second, significant};
+use weir_oltp::durability::State;
+use weir_oltp::result::{KindResult, OltpResult};
+use weir_oltp::{Kind, text};
 
 /// A share of time below this is not shown: it would print as none.
 const SHOWN_SHARE: f64 = 0.0005;

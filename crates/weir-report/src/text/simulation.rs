@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use weir_core::control::plant::score::{Phase, Score};
-use weir_core::control::{LatencyTarget, Target};
+use weir_control::plant::score::{Phase, Score};
+use weir_control::{LatencyTarget, Target};
 use weir_core::units::{Nanos, megabytes_per_second};
 
 use super::layout::table;

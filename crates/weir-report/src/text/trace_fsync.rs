@@ -1,7 +1,7 @@
 //! The anatomy of syncs for people.
 
 use super::layout::{labelled, table};
-use weir_core::trace::fsync::{Anatomy, Cause, Culprit, Phase, Process, Report, Row, SlowSync, Way};
+use weir_blocktrace::fsync::{Anatomy, Cause, Culprit, Phase, Process, Report, Row, SlowSync, Way};
 use weir_core::units::{Bytes, Nanos, grouped};
 
 /// Shares below this are not worth a place in a sentence.
@@ -320,7 +320,7 @@ fn tenths(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_core::trace::fsync::{Call, Latency, Losses};
+    use weir_blocktrace::fsync::{Call, Latency, Losses};
 
     #[test]
     fn the_report_names_the_culprit_first() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::trace_live_table::{duration, shown, stages, table};
-use weir_core::trace::{DeviceFrame, Flags, Frame, History, Kind, Piece, Point, SlowIo, Source, Stage};
+use weir_blocktrace::{DeviceFrame, Flags, Frame, History, Kind, Piece, Point, SlowIo, Source, Stage};
 use weir_core::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
 
 /// Narrowest and lowest screen that is drawn; on a smaller terminal lines are cut.
@@ -374,8 +374,8 @@ pub fn summary(about: &About, frame: &Frame, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_blocktrace::Cost;
     use weir_core::target::MemoryLoad;
-    use weir_core::trace::Cost;
 
     #[test]
     fn what_the_kernel_s_sums_do_not_know_is_not_told_as_nothing() {

@@ -1,6 +1,6 @@
 //! The classes of a device as a table that drops columns where a terminal is narrow.
 
-use weir_core::trace::{Class, Row, Spread, Stage};
+use weir_blocktrace::{Class, Row, Spread, Stage};
 use weir_core::units::{per_second, significant};
 
 /// A duration in few characters: `142µs`, `1.23ms`.

@@ -2,9 +2,9 @@
 
 use super::layout::{labelled_at, table};
 use super::trace_live_table::duration;
-use weir_core::trace::{Row, Spread};
+use weir_blocktrace::{Row, Spread};
 use weir_core::units::{Bytes, megabytes_per_second, per_second, significant};
-use weir_core::verdict::saturation::Utilization;
+use weir_verdict::saturation::Utilization;
 
 /// Where the text of the answer begins.
 const EDGE: usize = 2;

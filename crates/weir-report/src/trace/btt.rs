@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 
 use super::figures::{Kind, share};
+use weir_blocktrace::analysis::{Depth, Device, Direction, Parts, Seeks, Summary};
+use weir_blocktrace::{Analysis, Cell, Class, Stage};
 use weir_core::printable;
 use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
-use weir_core::trace::analysis::{Depth, Device, Direction, Parts, Seeks, Summary};
-use weir_core::trace::{Analysis, Cell, Class, Stage};
 
 /// btt's tables by stage, and the two it lacks.
 const STAGES: [Stage; 8] =
@@ -250,7 +250,7 @@ fn plugs(out: &mut String, rows: &[Row]) {
     }
     line!(out, "\n{:>10} | {:>10}   {:>10}", "DEV", "IOs/Unp", "IOs/Unp(to)");
     line!(out, "---------- | ----------   ----------");
-    let mut sum = weir_core::trace::analysis::Plugs::default();
+    let mut sum = weir_blocktrace::analysis::Plugs::default();
     for row in rows {
         unplug_line(out, &number(row.device.device), &row.device.plugs);
         sum.merge(&row.device.plugs);
@@ -261,7 +261,7 @@ fn plugs(out: &mut String, rows: &[Row]) {
     out.push('\n');
 }
 
-fn unplug_line(out: &mut String, name: &str, plugs: &weir_core::trace::analysis::Plugs) {
+fn unplug_line(out: &mut String, name: &str, plugs: &weir_blocktrace::analysis::Plugs) {
     let own = share(plugs.requests, plugs.unplugs);
     let by_schedule = share(plugs.requests_by_schedule, plugs.unplugs_by_schedule);
     line!(out, "{name:>10} | {own:>10.1}   {by_schedule:>10.1}");

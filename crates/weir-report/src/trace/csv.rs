@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::figures::{Kind, classes, sizes, stage_key};
-use weir_core::trace::Analysis;
+use weir_blocktrace::Analysis;
 
 /// The first line; `size_bytes_max` is `all`, or the largest length of the size class.
 pub const HEADER: &str =

@@ -1,8 +1,8 @@
 //! A comparison of two recordings, for people and as JSON.
 
 use crate::text::layout::{labelled, table};
-use weir_core::trace::Stage;
-use weir_core::trace::diff::{ClassDiff, DeviceSide, Diff, Effect, Judgement, StageDiff};
+use weir_blocktrace::Stage;
+use weir_blocktrace::diff::{ClassDiff, DeviceSide, Diff, Effect, Judgement, StageDiff};
 use weir_core::units::{Nanos, grouped, per_second, significant};
 
 /// In place of a figure that is not there.

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
+use weir_blocktrace::analysis::{CellKey, Device, Parts};
+use weir_blocktrace::{Analysis, Cell, Class, SizeClass, Stage};
 use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
-use weir_core::trace::analysis::{CellKey, Device, Parts};
-use weir_core::trace::{Analysis, Cell, Class, SizeClass, Stage};
 
 /// A stage, or another latency.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,7 +60,7 @@ impl Kind {
     pub fn sized(analysis: &Analysis, device: &Device, class: Class, size: SizeClass) -> Kind {
         let takes = |key: &CellKey| key.classes.has(class) && key.size == size;
         let number = device.device;
-        let in_table = |key: &weir_core::trace::Key| {
+        let in_table = |key: &weir_blocktrace::Key| {
             key.device == number && takes(&CellKey { classes: key.classes, size: key.size })
         };
         Kind { cell: analysis.table.sum(in_table), parts: device.parts_of(takes) }

@@ -12,11 +12,9 @@ use serde_json::ser::Formatter;
 
 use super::figures::{Figures, Kind, classes, rate, share, sizes, stage_key};
 use super::json_time::{Heat, Timeline};
+use weir_blocktrace::analysis::{Depth, Device, Direction, Events, Parts, Seeks, Sender, Traffic, WallClock};
+use weir_blocktrace::{Analysis, Class, Reason, Stage};
 use weir_core::stats::Distribution;
-use weir_core::trace::analysis::{
-    Depth, Device, Direction, Events, Parts, Seeks, Sender, Traffic, WallClock,
-};
-use weir_core::trace::{Analysis, Class, Reason, Stage};
 
 /// Version of the document; fields may be added without it changing.
 const SCHEMA: u32 = 1;

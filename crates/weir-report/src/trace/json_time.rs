@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::figures::{rate, share};
-use weir_core::trace::analysis::{Direction, Slice};
-use weir_core::trace::{Grid, Sketch};
+use weir_blocktrace::analysis::{Direction, Slice};
+use weir_blocktrace::{Grid, Sketch};
 
 /// One entry a slice in every list; I/Os count where they end.
 #[derive(Debug, Serialize)]

@@ -1,8 +1,8 @@
 //! Figures as sentences.
 
 use super::figures::share;
-use weir_core::trace::analysis::{Depth, Device, Direction, Parts, Seeks};
-use weir_core::trace::{Reason, Stage};
+use weir_blocktrace::analysis::{Depth, Device, Direction, Parts, Seeks};
+use weir_blocktrace::{Reason, Stage};
 use weir_core::units::{Bytes, Nanos, grouped, significant};
 
 /// Shares below this are left out of the sentence.

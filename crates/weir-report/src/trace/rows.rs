@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 
 use crate::csv::field;
+use weir_blocktrace::{Bio, Event, Flags, Item, Kind, Moment, Piece, Request, Sink, Stage, Times};
 use weir_core::target::DeviceNumber;
-use weir_core::trace::{Bio, Event, Flags, Item, Kind, Moment, Piece, Request, Sink, Stage, Times};
 
 /// How rows look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum RowUnit {
     Bio,
 }
 
-/// Writes rows; a [`Sink`] beside or instead of the collector (see [`weir_core::trace::Both`]).
+/// Writes rows; a [`Sink`] beside or instead of the collector (see [`weir_blocktrace::Both`]).
 #[derive(Debug)]
 pub struct Rows<W> {
     out: W,

@@ -3,10 +3,10 @@
 use super::figures::{Figures, Kind, classes, rate, share, sizes};
 use super::phrases::{account, activity, depth, faults, merges, plugs, seeks, where_on, where_time_goes};
 use crate::text::layout::{labelled, table};
+use weir_blocktrace::analysis::{Device, Direction, Parts, Sender, Traffic};
+use weir_blocktrace::{Analysis, Class, Reason, Stage};
 use weir_core::stats::Distribution;
 use weir_core::stats::quantile::needed;
-use weir_core::trace::analysis::{Device, Direction, Parts, Sender, Traffic};
-use weir_core::trace::{Analysis, Class, Reason, Stage};
 use weir_core::units::{Bytes, Nanos, grouped, per_second, significant};
 
 /// Processes and cgroups listed.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use weir_core::units::{Bytes, Nanos};
-use weir_core::verdict::notes::Bar;
+use weir_verdict::notes::Bar;
 
 /// Arguments of `weir doctor`.
 #[derive(Debug, clap::Args)]

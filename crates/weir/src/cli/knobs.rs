@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueHint};
-use weir_core::knob::persist::Keeper;
-use weir_core::knob::{KnobName, Setting};
 use weir_core::units::Nanos;
+use weir_knobs::persist::Keeper;
+use weir_knobs::{KnobName, Setting};
 
 /// Arguments of `weir knobs`.
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,7 @@
 //! `weir compare`.
 
-use weir_core::oltp::{self, is_oltp};
 use weir_core::result;
+use weir_oltp::is_oltp;
 use weir_report::{json, text};
 
 use crate::cli::compare::{Args, Format};
@@ -21,7 +21,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         return Err(Usage { what, hint: Some(hint) }.into());
     }
     let comparison = match (is_oltp(&a), is_oltp(&b)) {
-        (true, true) => oltp::compare(&a, &b, args.seed).map_err(|what| Lacking { what, hint: None })?,
+        (true, true) => weir_oltp::compare(&a, &b, args.seed).map_err(|what| Lacking { what, hint: None })?,
         (false, false) => result::compare(&a, &b, args.seed),
         _ => {
             let what = format!("{} is a {} run and {} a {} run", a.id, a.kind, b.id, b.kind);

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 
 use weir_core::result::Record;
 use weir_core::units::Bytes;
-use weir_core::verdict::notes::{self, DatabaseNote, DoctorNotes};
-use weir_core::verdict::{self, DoctorReport};
 use weir_fs::Dir;
 use weir_host::knob::{Journal, recover_stale};
 use weir_io::runner::Stop;
 use weir_io::scratch;
 use weir_report::html;
+use weir_verdict::DoctorReport;
+use weir_verdict::notes::{self, DatabaseNote, DoctorNotes};
 
 use self::examine::Examination;
 use self::flood::{Consent, FloodTrial, Quiet};
@@ -215,7 +215,7 @@ fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &
 
 /// The verdict to stdout, the page to its file, and where everything lies to stderr.
 fn print(record: &Record, path: Option<&Path>, args: &Args, stop: &Stop) -> anyhow::Result<Outcome> {
-    let report = verdict::from_record(record)?;
+    let report = weir_verdict::from_record(record)?;
     let format = match args.format {
         Format::Text => output::Format::Text,
         Format::Json => output::Format::Json,

@@ -4,11 +4,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use weir_core::experiment::Study;
-use weir_core::oltp::is_oltp;
 use weir_core::result::Record;
-use weir_core::verdict;
+use weir_experiment::Study;
 use weir_fs::{Access, Dir, Output};
+use weir_oltp::is_oltp;
 use weir_report::html;
 
 use crate::cli::report::Args;
@@ -41,7 +40,7 @@ pub fn render(record: &Record) -> anyhow::Result<String> {
         return Ok(html::oltp(record, &transactions(record, None)?.0));
     }
     if record.kind == "doctor" {
-        return Ok(html::doctor(&verdict::from_record(record)?));
+        return Ok(html::doctor(&weir_verdict::from_record(record)?));
     }
     Ok(html::run(record))
 }

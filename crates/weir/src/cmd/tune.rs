@@ -21,14 +21,14 @@ mod watch;
 use std::path::Path;
 use std::time::Duration;
 
-use weir_core::experiment::{Arm, CommandSpec, Experiment, Workload};
-use weir_core::knob::{KnobName, Scope, Setting};
 use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
+use weir_experiment::{Arm, CommandSpec, Experiment, Workload};
 use weir_host::Host;
 use weir_host::knob::recover_stale;
 use weir_io::runner::{Stop, pause};
 use weir_io::scratch::remove_abandoned;
+use weir_knobs::{KnobName, Scope, Setting};
 
 pub use self::beside::settle;
 use self::course::Course;
@@ -146,7 +146,7 @@ fn refuse_if_busy(lab: &Lab<'_>, stop: &Stop) -> anyhow::Result<()> {
 
 fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experiment {
     Experiment {
-        schema: weir_core::experiment::log::SCHEMA.to_string(),
+        schema: weir_experiment::log::SCHEMA.to_string(),
         design: planned.name.to_string(),
         plan: planned.plan.clone(),
         goal: planned.goal.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use weir_core::control::Cost;
+use weir_control::Cost;
 use weir_host::{own_cpu_ns, own_memory_bytes};
 
 /// The time over which the share of a processor is taken.

@@ -5,7 +5,7 @@ mod cgroups;
 use std::time::Duration;
 
 use jiff::Zoned;
-use weir_core::control::{
+use weir_control::{
     DeviceHistory, DeviceState, Effect, History, Noted, Parameters, Sample, Second, SensorSource, Standing,
     State, state,
 };

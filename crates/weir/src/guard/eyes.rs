@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_core::control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
+use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
 use weir_core::target::DeviceNumber;
 
 use weir_host::{self as host, Flow, Host, HostError};

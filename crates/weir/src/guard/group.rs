@@ -1,7 +1,7 @@
 //! Devices that share a limit. Each asks for a limit of its own; the least of them is set, since every one of them is
 //! held by it.
 
-use weir_core::control::{Effect, Limits};
+use weir_control::{Effect, Limits};
 use weir_host::knob::{KnobError, Move};
 
 use super::hand::Turn;

@@ -1,6 +1,6 @@
 //! What turns a limit: the kernel's, or none at all.
 
-use weir_core::control::Limits;
+use weir_control::Limits;
 use weir_host::knob::{Governor, KnobError, Move};
 
 /// A limit that can be turned.

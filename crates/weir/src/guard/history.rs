@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use weir_core::control::history::{Addition, KIND};
-use weir_core::control::{History, Noted, Second};
+use weir_control::history::{Addition, KIND};
+use weir_control::{History, Noted, Second};
 use weir_core::result::Record;
 
 use crate::store::{SECONDS, Store};
@@ -153,7 +153,7 @@ fn line(lines: &mut Vec<u8>, addition: &Addition) {
 
 #[cfg(test)]
 mod tests {
-    use weir_core::control::{Effect, Target};
+    use weir_control::{Effect, Target};
 
     use super::*;
     use crate::session::{Ran, Session};
@@ -165,11 +165,11 @@ mod tests {
     }
 
     fn history() -> History {
-        let device = weir_core::control::DeviceHistory {
+        let device = weir_control::DeviceHistory {
             name: "sda".to_string(),
             number: Default::default(),
             lever: "vm.dirty_bytes".to_string(),
-            sensor: weir_core::control::SensorSource::Canary,
+            sensor: weir_control::SensorSource::Canary,
             saved_bytes: 4,
             floor_bytes: 1,
             seconds: Vec::new(),

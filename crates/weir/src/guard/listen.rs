@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir_core::control::State;
+use weir_control::State;
 use weir_fs::{Dir, Private};
 
 use super::{metrics, socket};

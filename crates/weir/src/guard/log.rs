@@ -1,7 +1,7 @@
 //! The log of decisions: which of them matter, and each as a sentence or as JSON.
 
 use serde::Serialize;
-use weir_core::control::{Action, Branch, Decision, Effect, Mood, Noted, Second};
+use weir_control::{Action, Branch, Decision, Effect, Mood, Noted, Second};
 use weir_core::units::{Nanos, megabytes_per_second, per_second};
 use weir_report::guard as words;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use weir_core::control::{DeviceState, SensorSource, Standing, State};
+use weir_control::{DeviceState, SensorSource, Standing, State};
 use weir_report::guard as words;
 
 /// Content type of what [`exposition`] writes.

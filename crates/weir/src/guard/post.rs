@@ -1,6 +1,6 @@
 //! One device under guard: its law, what it asks for, and what is told of it.
 
-use weir_core::control::{
+use weir_control::{
     Decision, DeviceState, Effect, Guard, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
     Writer,
 };

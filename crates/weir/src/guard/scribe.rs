@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use weir_core::control::History;
+use weir_control::History;
 
 use super::history::Chapter;
 

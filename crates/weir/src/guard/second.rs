@@ -1,6 +1,6 @@
 //! Looks at one device, added up to seconds and to sums since the start.
 
-use weir_core::control::{Decision, Mood, Sample, Second, Totals, Writer};
+use weir_control::{Decision, Mood, Sample, Second, Totals, Writer};
 use weir_core::stats::CoarseHistogram;
 
 /// Bulk writers that are told of.

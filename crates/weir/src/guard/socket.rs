@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use weir_core::control::State;
+use weir_control::State;
 
 use crate::failure::Lacking;
 

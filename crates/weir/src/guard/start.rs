@@ -1,6 +1,6 @@
 //! From settings to a course: devices, levers, sockets, log; what cannot be had is said before anything is touched.
 
-use weir_core::control::{Guard, Limits, Parameters};
+use weir_control::{Guard, Limits, Parameters};
 use weir_fs::Output;
 use weir_host::Host;
 use weir_host::knob::{Governor, Journal, KnobError, Lever, recover_stale};

@@ -1,6 +1,6 @@
 //! What the guard tells: decisions and minutes to stderr and the log file, lines to the history.
 
-use weir_core::control::{History, Noted, Standing, State};
+use weir_control::{History, Noted, Standing, State};
 use weir_core::units::Nanos;
 use weir_report::guard as words;
 
@@ -79,7 +79,7 @@ impl Teller {
 
 /// A state in one line.
 pub fn status_line(state: &State) -> String {
-    let device = |device: &weir_core::control::DeviceState| {
+    let device = |device: &weir_control::DeviceState| {
         let latency = device.second.p99_us.map(|us| format!("p99 {}", Nanos(us.saturating_mul(1000))));
         let target = device.second.target_us.map(|us| format!(" of {}", Nanos(us.saturating_mul(1000))));
         let limited = match &device.standing {

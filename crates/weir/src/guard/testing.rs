@@ -1,6 +1,6 @@
 //! A sample and a decision in which nothing happens.
 
-use weir_core::control::{
+use weir_control::{
     Action, Branch, Bulk, Decision, DeviceFlow, Inputs, Limits, Mood, Sample, Sensor, SensorSource, Syncs,
 };
 use weir_core::target::DeviceNumber;

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use weir_core::control::bypass::{Lodging, Sender, Throttled, Traffic, Watch, alone};
-use weir_core::control::{Limits, Writer};
-use weir_core::knob::KnobName;
+use weir_control::bypass::{Lodging, Sender, Throttled, Traffic, Watch, alone};
+use weir_control::{Limits, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::Lever;
 use weir_host::{Host, IoCgroup};
+use weir_knobs::KnobName;
 
 use super::eyes::Seen;
 
@@ -277,7 +277,7 @@ fn shared_with(host: &Host, group: &IoCgroup, protected: &[u32]) -> Option<Strin
 mod tests {
     use std::fs;
 
-    use weir_core::control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
+    use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
 
     use super::*;
 

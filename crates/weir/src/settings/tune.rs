@@ -6,9 +6,9 @@ mod workload;
 
 use std::path::PathBuf;
 
-use weir_core::experiment::{Arm, Conduct, Goal, Workload};
-use weir_core::knob::{KnobName, Setting};
 use weir_core::units::Nanos;
+use weir_experiment::{Arm, Conduct, Goal, Workload};
+use weir_knobs::{KnobName, Setting};
 
 use crate::cli::tune::{AbArgs, CommonArgs, LadderArgs};
 use crate::failure::Usage;
@@ -103,7 +103,7 @@ fn goal(args: &CommonArgs, measured: &Measured) -> anyhow::Result<Option<Goal>> 
     let Some(text) = args.goal.clone().or(named.first().map(|name| format!("max {name}"))) else {
         return Ok(None);
     };
-    let usage = |error: weir_core::experiment::BadGoal| Usage {
+    let usage = |error: weir_experiment::BadGoal| Usage {
         what: format!("goal `{}`: {}", error.text, error.why),
         hint: Some(error.hint),
     };
@@ -154,7 +154,7 @@ pub fn sweep_arms(
 /// The knob's name without its unit, its device filled in.
 pub fn knob(text: &str, device: Option<&str>) -> anyhow::Result<KnobName> {
     let named = with_device(text, device)?;
-    named.parse().map_err(|error: weir_core::knob::name::BadName| {
+    named.parse().map_err(|error: weir_knobs::name::BadName| {
         Usage { what: error.to_string(), hint: Some("`weir knobs list` shows what there is".to_string()) }
             .into()
     })
@@ -164,7 +164,7 @@ pub fn knob(text: &str, device: Option<&str>) -> anyhow::Result<KnobName> {
 pub fn setting(text: &str, device: Option<&str>) -> anyhow::Result<Setting> {
     let usage = |what: String| Usage { what, hint: Some("for example vm.dirty_bytes=15MB".to_string()) };
     let named = with_device(text, device)?;
-    named.parse().map_err(|error: weir_core::knob::value::BadSetting| usage(error.to_string()).into())
+    named.parse().map_err(|error: weir_knobs::value::BadSetting| usage(error.to_string()).into())
 }
 
 fn with_device(text: &str, device: Option<&str>) -> anyhow::Result<String> {

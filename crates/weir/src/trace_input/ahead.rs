@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use weir_core::trace::decode::Batch;
-use weir_core::trace::merge::{Sorted, Source};
+use weir_blocktrace::decode::Batch;
+use weir_blocktrace::merge::{Sorted, Source};
 
 use super::stream::Stream;
 

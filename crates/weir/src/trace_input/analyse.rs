@@ -6,8 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_core::trace::read::{self, Taker};
-use weir_core::trace::{Analysis, Both, Collector, Sink, Unmatched, merge};
+use weir_blocktrace::read::{self, Taker};
+use weir_blocktrace::{Analysis, Both, Collector, Sink, Unmatched, merge};
 use weir_core::units::{Bytes, significant};
 use weir_io::runner::Stop;
 

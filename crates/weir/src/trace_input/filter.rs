@@ -5,10 +5,10 @@
 
 use std::collections::{BinaryHeap, HashSet};
 
-use weir_core::target::DeviceNumber;
-use weir_core::trace::{
+use weir_blocktrace::{
     Act, Bio, Class, ClassSet, Event, Flags, Item, Kind, Moment, Piece, Request, Sink, Times,
 };
+use weir_core::target::DeviceNumber;
 
 use super::names::DeviceNames;
 

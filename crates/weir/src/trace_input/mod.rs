@@ -18,7 +18,7 @@ pub use find::{Recording, find};
 
 use std::io;
 
-use weir_core::trace::decode::Fault;
+use weir_blocktrace::decode::Fault;
 
 use crate::failure::Lacking;
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+use weir_blocktrace::Item;
 use weir_core::target::DeviceNumber;
-use weir_core::trace::Item;
 
 use super::stream::Stream;
 

@@ -10,7 +10,7 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use weir_core::trace::decode::{Decoder, HEAD_BYTES};
+use weir_blocktrace::decode::{Decoder, HEAD_BYTES};
 
 use super::find::Source;
 

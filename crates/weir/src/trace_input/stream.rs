@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use weir_blocktrace::decode::{Batch, Decoder, HEAD_BYTES, RECORD_BYTES_MAX};
+use weir_blocktrace::{Item, merge};
 use weir_core::target::DeviceNumber;
-use weir_core::trace::decode::{Batch, Decoder, HEAD_BYTES, RECORD_BYTES_MAX};
-use weir_core::trace::{Item, merge};
 
 use super::Problem;
 use super::find::Source;
@@ -194,7 +194,7 @@ impl Stream {
         self.ended = true;
     }
 
-    fn note_devices(&mut self, events: &[weir_core::trace::Event]) {
+    fn note_devices(&mut self, events: &[weir_blocktrace::Event]) {
         for event in [events.first(), events.last()].into_iter().flatten() {
             let device = *self.device.get_or_insert(event.device);
             self.mixed |= device != event.device;

@@ -40,12 +40,12 @@ fn with_password(server: &TestServer, home: &std::path::Path) -> Vec<String> {
     let lobby = server.sandbox.server().database;
     let socket = server.sandbox.socket();
     let (statements, file, text): (&[&str], _, _) = match server.sandbox.server().dialect {
-        weir_core::oltp::Dialect::MySql => (
+        weir_oltp::Dialect::MySql => (
             &["CREATE USER ann@localhost IDENTIFIED BY 'geheim'", "GRANT ALL ON weir.* TO ann@localhost"],
             ".my.cnf",
             format!("[client]\nuser = ann\npassword = \"geheim\"\nsocket = {}\n", socket.display()),
         ),
-        weir_core::oltp::Dialect::Postgres => (
+        weir_oltp::Dialect::Postgres => (
             &["CREATE ROLE ann LOGIN CREATEDB PASSWORD 'geheim'"],
             ".pgpass",
             format!("{}:*:*:ann:geheim\n", socket.parent().unwrap().display()),

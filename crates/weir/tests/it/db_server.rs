@@ -37,8 +37,8 @@ impl TestServer {
     pub fn options(&self) -> Vec<String> {
         let server = self.sandbox.server();
         let family = match server.dialect {
-            weir_core::oltp::Dialect::MySql => "--mysql",
-            weir_core::oltp::Dialect::Postgres => "--postgres",
+            weir_oltp::Dialect::MySql => "--mysql",
+            weir_oltp::Dialect::Postgres => "--postgres",
         };
         let socket = self.sandbox.socket().display().to_string();
         [family, "--socket", &socket, "--user", &server.user].map(String::from).to_vec()
@@ -75,8 +75,8 @@ impl TestServer {
     /// Names of the databases that are not the server's own.
     pub fn databases(&self) -> Vec<String> {
         let (database, question) = match self.sandbox.server().dialect {
-            weir_core::oltp::Dialect::MySql => ("", "SHOW DATABASES"),
-            weir_core::oltp::Dialect::Postgres => {
+            weir_oltp::Dialect::MySql => ("", "SHOW DATABASES"),
+            weir_oltp::Dialect::Postgres => {
                 ("postgres", "SELECT datname FROM pg_database WHERE NOT datistemplate")
             }
         };
@@ -88,12 +88,12 @@ impl TestServer {
     pub fn wait_for_transactions(&self) {
         let enough = |rows: &[String]| rows.iter().any(|n| n.parse::<f64>().is_ok_and(|n| n > 500.0));
         match self.sandbox.server().dialect {
-            weir_core::oltp::Dialect::MySql => {
+            weir_oltp::Dialect::MySql => {
                 let question = "SELECT variable_value FROM information_schema.global_status \
                                 WHERE variable_name = 'COM_STMT_EXECUTE'";
                 self.wait_until("", question, enough);
             }
-            weir_core::oltp::Dialect::Postgres => {
+            weir_oltp::Dialect::Postgres => {
                 let question = "SELECT xact_commit FROM pg_stat_database WHERE datname = 'weir'";
                 self.wait_until("postgres", question, enough);
             }

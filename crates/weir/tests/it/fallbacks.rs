@@ -31,7 +31,7 @@ impl Bench {
         self.device.device().to_string_lossy().into_owned()
     }
 
-    /// Programs are refused by the names that weir-trace's loader gives them.
+    /// Programs are refused by the names that weir-kernel's loader gives them.
     fn run(&self, refused: &str, arguments: &[&str]) -> Ended {
         let folder = self.device.mount();
         let mut command: Command = self.weir.command(&folder, arguments);

@@ -86,7 +86,7 @@ fn the_notice_names_every_licence_text_and_every_part_that_is_not_rust() {
         let file = entry.unwrap().file_name().into_string().unwrap();
         assert!(notice.contains(&format!("licenses/{file}")), "NOTICE.md does not name licenses/{file}");
     }
-    for entry in std::fs::read_dir(root().join("crates/weir-trace/src/bpf")).unwrap() {
+    for entry in std::fs::read_dir(root().join("crates/weir-kernel/src/bpf")).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
         let first = text.lines().next().unwrap();

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_core::oltp::Dialect;
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
 use weir_db::{Connection, Server};
+use weir_oltp::Dialect;
 
 use crate::weir::{Ended, Weir};
 

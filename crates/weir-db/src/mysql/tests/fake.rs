@@ -12,7 +12,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use weir_core::oltp::Dialect;
+use weir_oltp::Dialect;
 
 use super::PASSWORD;
 use crate::mysql::login::WANTED;

@@ -1,7 +1,7 @@
 //! What a limit in bytes is in the terms of a lever's knobs.
 
-use weir_core::control::{Limits, UNLIMITED_BYTES};
-use weir_core::knob::{KnobName, Scope, Value};
+use weir_control::{Limits, UNLIMITED_BYTES};
+use weir_knobs::{KnobName, Scope, Value};
 
 use super::super::band::{Band, marked};
 use super::super::dirty;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use weir_core::knob::{KnobName, Value};
+use weir_knobs::{KnobName, Value};
 
 use super::super::read;
 use crate::bdi;

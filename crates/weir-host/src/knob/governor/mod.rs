@@ -14,8 +14,8 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use weir_core::control::Limits;
-use weir_core::knob::{KnobName, Value};
+use weir_control::Limits;
+use weir_knobs::{KnobName, Value};
 
 use self::descent::Descent;
 use self::hand::Hand;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use weir_core::control::Limits;
-use weir_core::knob::{Became, Value};
+use weir_control::Limits;
+use weir_knobs::{Became, Value};
 
 use super::{Governor, Lever, Move};
 use crate::knob::journal::Sync;

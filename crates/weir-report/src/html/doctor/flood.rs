@@ -7,7 +7,7 @@ use crate::plot::{
     At, Axis, Bar, BarFigure, Figure, Join, Panel, Part, Reference, Region, Scale, Series, Tint, Unit,
 };
 use weir_core::units::{Bytes, Nanos, megabytes_per_second, per_second};
-use weir_core::verdict::doctor::{
+use weir_verdict::doctor::{
     DoctorReport, EffectSide, FloodEffect, FloodPhase, FloodSample, FloodStory, PhaseKind,
 };
 

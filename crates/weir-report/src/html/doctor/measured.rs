@@ -4,7 +4,7 @@ use super::plots::interval_text;
 use super::row_anchor;
 use crate::html::{Table, data_table, note};
 use weir_core::units::{Nanos, grouped, per_second, significant};
-use weir_core::verdict::doctor::{DoctorReport, Measurement};
+use weir_verdict::doctor::{DoctorReport, Measurement};
 
 /// The table, and what engines noticed.
 pub fn html(report: &DoctorReport) -> String {

@@ -11,7 +11,7 @@ use super::{Page, date, facts_table, headline, note, page, paragraph, section, s
 use crate::plot::escape;
 use crate::text::layout::shell;
 use weir_core::units::Nanos;
-use weir_core::verdict::doctor::DoctorReport;
+use weir_verdict::doctor::DoctorReport;
 
 /// Draws an examination as one HTML document.
 pub fn doctor(report: &DoctorReport) -> String {

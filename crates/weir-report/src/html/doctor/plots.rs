@@ -5,7 +5,7 @@ use crate::html::{Table, bars, figure};
 use crate::plot::{At, Axis, Bar, BarFigure, Figure, Panel, Reference, Scale, Series, Unit};
 use weir_core::result::record::Class;
 use weir_core::units::{Nanos, grouped, per_second};
-use weir_core::verdict::doctor::{Curve, DoctorReport, Estimate, Measurement};
+use weir_verdict::doctor::{Curve, DoctorReport, Estimate, Measurement};
 
 /// Anchor of the depth curves.
 pub const DEPTH: &str = "depth-curves";
@@ -82,14 +82,14 @@ fn depth_figure(curves: &[Curve]) -> Figure {
         .iter()
         .fold((0.0f64, f64::INFINITY), |(most, least), c| (most.max(c.max_iops), least.min(c.max_iops)));
     let scale = if most > least * FAR_APART { Scale::Log } else { Scale::Linear };
-    let depths = |c: &Curve, y: fn(&weir_core::verdict::doctor::CurvePoint) -> f64| -> Vec<(f64, f64)> {
+    let depths = |c: &Curve, y: fn(&weir_verdict::doctor::CurvePoint) -> f64| -> Vec<(f64, f64)> {
         c.points.iter().map(|p| (f64::from(p.depth), y(p))).collect()
     };
     let rates = curves.iter().enumerate().map(|(i, c)| {
         let band = c.points.iter().map(|p| (f64::from(p.depth), p.iops.low, p.iops.high)).collect();
         Series { band, ..Series::line(short(c), look(i), depths(c, |p| p.iops.mean)) }
     });
-    let tail = |p: &weir_core::verdict::doctor::CurvePoint| p.p99_ns.map_or(f64::NAN, |ns| ns as f64);
+    let tail = |p: &weir_verdict::doctor::CurvePoint| p.p99_ns.map_or(f64::NAN, |ns| ns as f64);
     let tails = curves.iter().enumerate().map(|(i, c)| Series::line(short(c), look(i), depths(c, tail)));
     let mut rates = Panel::of(Axis::y("rate", Unit::Iops, scale), rates.collect(), 0.85);
     rates.references = curves.iter().map(knee).collect();

@@ -1,6 +1,6 @@
 //! Marks of a grade: shape, word and colour each say it alone.
 
-use weir_core::verdict::doctor::Grade;
+use weir_verdict::doctor::Grade;
 
 /// The sign of a grade with its word.
 pub fn grade(grade: Grade) -> String {

@@ -3,7 +3,7 @@
 use crate::html::{Table, stacks};
 use crate::plot::{Stack, StackFigure};
 use weir_core::units::{Nanos, grouped, significant};
-use weir_core::verdict::doctor::{CommitStages, DoctorReport};
+use weir_verdict::doctor::{CommitStages, DoctorReport};
 
 const PARTS: [(&str, usize); 4] =
     [("device's queue", 3), ("device", 0), ("flush", 1), ("outside of the block layer", 2)];
@@ -51,8 +51,8 @@ fn table(all: &[CommitStages]) -> Table {
 #[cfg(test)]
 mod tests {
     use crate::{doctor_text, html};
-    use weir_core::verdict::from_record;
-    use weir_core::verdict::synthetic::with_stages;
+    use weir_verdict::from_record;
+    use weir_verdict::synthetic::with_stages;
 
     #[test]
     fn page_and_text_show_where_a_commits_time_went() {

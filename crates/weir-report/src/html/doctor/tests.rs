@@ -10,11 +10,11 @@ use weir_core::result::record::{
 use weir_core::stats::Histogram;
 use weir_core::target::{Conditions, FileSystem, Layer, Queue, TargetFacts};
 use weir_core::units::Bytes;
-use weir_core::verdict::doctor::{DoctorReport, FloodPhase, FloodSample, PhaseKind};
-use weir_core::verdict::from_record;
-use weir_core::verdict::notes::{DoctorNotes, FloodNotes, StepKind, StepNote, SyncPath};
 use weir_core::workload::Job;
 use weir_core::workload::spec::BlockSize;
+use weir_verdict::doctor::{DoctorReport, FloodPhase, FloodSample, PhaseKind};
+use weir_verdict::from_record;
+use weir_verdict::notes::{DoctorNotes, FloodNotes, StepKind, StepNote, SyncPath};
 
 /// A deterministic scatter in 0..1.
 fn noise(i: u64) -> f64 {

@@ -4,7 +4,7 @@ use super::{Links, signs};
 use crate::html::{capitalised, facts_table, paragraph};
 use crate::plot::escape;
 use weir_core::units::grouped;
-use weir_core::verdict::doctor::{Advice, DoctorReport, Evidence, Finding, NextStep, Statement, Topic};
+use weir_verdict::doctor::{Advice, DoctorReport, Evidence, Finding, NextStep, Statement, Topic};
 
 /// Figures shown under one sentence; a caveat can concern every step.
 const EVIDENCE_MOST: usize = 6;
@@ -126,7 +126,7 @@ pub fn next(report: &DoctorReport) -> String {
 
 /// The bars a user stated.
 pub fn bars(report: &DoctorReport, links: &Links) -> String {
-    let item = |bar: &weir_core::verdict::doctor::BarResult| {
+    let item = |bar: &weir_verdict::doctor::BarResult| {
         format!(
             "<li class=\"finding\"><div class=\"side\">{}</div><div><h3><code>{}</code></h3>{}</div></li>\n",
             signs::met(bar.met),

@@ -5,8 +5,8 @@ use crate::experiment as words;
 use crate::experiment::stages;
 use crate::html::{Table, bars, capitalised, data_table, figure, paragraph};
 use crate::plot::{At, Axis, Bar, BarFigure, Figure, Join, Panel, Reference, Scale, Series, Unit};
-use weir_core::experiment::{Metric, Study};
 use weir_core::units::grouped;
+use weir_experiment::{Metric, Study};
 
 /// Looks of A and B.
 const SIDES: [usize; 2] = [0, 1];

@@ -4,7 +4,7 @@ use crate::experiment as words;
 use crate::experiment::NO_COMMAND;
 use crate::html::{facts_table, note, paragraph};
 use crate::plot::escape;
-use weir_core::experiment::{Recommendation, Study};
+use weir_experiment::{Recommendation, Study};
 
 /// The recommendation, or why there is none.
 pub fn html(study: &Study<'_>) -> String {

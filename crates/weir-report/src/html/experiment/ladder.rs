@@ -4,7 +4,7 @@ use super::{arms, axis_title, unit};
 use crate::experiment as words;
 use crate::html::{Table, bars, capitalised, data_table, paragraph};
 use crate::plot::{Axis, Bar, BarFigure, Scale, Unit};
-use weir_core::experiment::{Effect, Judgement, Metric, Study};
+use weir_experiment::{Effect, Judgement, Metric, Study};
 
 /// Looks: a step that gained, one that lost, one that did neither, the first.
 const GAINED: usize = 2;

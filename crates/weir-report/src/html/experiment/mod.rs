@@ -13,9 +13,9 @@ use super::{Page, Table, Tile, date, headline, note, page, paragraph, prose, sec
 use crate::experiment as words;
 use crate::plot::{Axis, Scale, Series, Unit, escape};
 use crate::text::layout::shell;
-use weir_core::experiment::{Metric, Recommendation, Role, Study};
 use weir_core::units::Nanos;
-use weir_core::verdict::view::percent;
+use weir_experiment::{Metric, Recommendation, Role, Study};
+use weir_verdict::view::percent;
 
 /// Draws an experiment as one HTML document.
 pub fn experiment(study: &Study<'_>) -> String {

@@ -6,7 +6,7 @@ use crate::experiment::race::{candidates, fate};
 use crate::html::Table;
 use crate::html::{bars, data_table};
 use crate::plot::{Axis, Bar, BarFigure, Scale};
-use weir_core::experiment::{Role, Study};
+use weir_experiment::{Role, Study};
 
 /// Looks: survivors, those that fell behind, the machine as found.
 const LOOKS: [usize; 3] = [2, 5, 1];

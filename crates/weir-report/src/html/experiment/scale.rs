@@ -4,8 +4,8 @@ use super::{MEANS, arms, axis, over};
 use crate::experiment as words;
 use crate::html::{capitalised, figure};
 use crate::plot::{At, Axis, Figure, Join, Panel, Reference, Scale, Series, Unit};
-use weir_core::experiment::scale::connections;
-use weir_core::experiment::{Law, Metric, Study};
+use weir_experiment::scale::connections;
+use weir_experiment::{Law, Metric, Study};
 
 /// Looks of rates, of the law, of the median and of the tail.
 const RATES: usize = 0;

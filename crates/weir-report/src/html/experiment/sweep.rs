@@ -6,9 +6,9 @@ use crate::html::{Table, bars, capitalised, figure, scatter};
 use crate::plot::{
     At, Axis, Bar, BarFigure, Figure, Level, Panel, Reference, Scale, ScatterFigure, Spot, Unit,
 };
-use weir_core::experiment::{Metric, Role, Study};
-use weir_core::knob::Value;
-use weir_core::verdict::view::percent;
+use weir_experiment::{Metric, Role, Study};
+use weir_knobs::Value;
+use weir_verdict::view::percent;
 
 /// Looks of what is tried and what was found.
 const TRIED: usize = 0;

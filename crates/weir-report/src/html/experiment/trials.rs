@@ -4,8 +4,8 @@ use super::{axis_title, unit};
 use crate::experiment as words;
 use crate::html::{Table, data_table, multiples, paragraph};
 use crate::plot::{Axis, Cell, MultiplesFigure, Scale, Strip, Unit};
-use weir_core::experiment::{Measures, Metric, Outcome, Phase, Second, Study, TrialLog};
 use weir_core::units::{Bytes, Nanos};
+use weir_experiment::{Measures, Metric, Outcome, Phase, Second, Study, TrialLog};
 
 /// Rates that differ by more than this factor are shown on a logarithmic scale.
 const COLLAPSE: f64 = 30.0;

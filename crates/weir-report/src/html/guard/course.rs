@@ -3,7 +3,7 @@
 use crate::guard::{Change, DeviceStory, Stretch, change, done, moved, reason, size};
 use crate::html::{Table, figure};
 use crate::plot::{At, Axis, Figure, Join, Panel, Reference, Region, Scale, Series, Tint, Unit};
-use weir_core::control::Second;
+use weir_control::Second;
 
 /// More points than this a line has no room for.
 const COLUMNS_MOST: usize = 600;

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::guard::{self as words, DeviceStory, Phase, Story};
 use crate::plot::escape;
-use weir_core::control::{History, Noted};
+use weir_control::{History, Noted};
 use weir_core::result::Record;
 use weir_core::units::{Nanos, megabytes_per_second};
-use weir_core::verdict::view::percent;
+use weir_verdict::view::percent;
 
 /// Decisions that the table of a page shows; all of them are in the record.
 const ROWS_MOST: usize = 300;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::guard::synthetic;
-use weir_core::control::SensorSource;
+use weir_control::SensorSource;
 
 /// What every page of weir's keeps to.
 fn check(html: &str, wanted: &[&str]) {
@@ -63,9 +63,8 @@ fn a_shadow_says_that_it_touched_nothing() {
 fn a_day_and_an_empty_history_have_pages() {
     let mut day = synthetic::history(false);
     let seconds = day.devices[0].seconds.clone();
-    let again = |n: u64| {
-        seconds.iter().map(move |s| weir_core::control::Second { at_ms: s.at_ms + n * 120_000, ..*s })
-    };
+    let again =
+        |n: u64| seconds.iter().map(move |s| weir_control::Second { at_ms: s.at_ms + n * 120_000, ..*s });
     day.devices[0].seconds = (0..720).flat_map(again).collect();
     let decisions = day.decisions.clone();
     day.decisions = (0..720)

@@ -3,8 +3,8 @@
 use super::directions;
 use crate::html::{Table, figure};
 use crate::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit, heat};
-use weir_core::trace::analysis::{Device, Direction, Slice};
-use weir_core::trace::{Analysis, Sketch};
+use weir_blocktrace::analysis::{Device, Direction, Slice};
+use weir_blocktrace::{Analysis, Sketch};
 
 /// A slice of the timeline within what was recorded, s from the recording's start.
 struct Column<'a> {

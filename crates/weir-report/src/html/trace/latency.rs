@@ -3,9 +3,9 @@
 use super::stages::name_of;
 use crate::html::{Table, distribution, figure};
 use crate::plot::Series;
+use weir_blocktrace::analysis::Device;
+use weir_blocktrace::{Analysis, Class, Stage};
 use weir_core::stats::Distribution;
-use weir_core::trace::analysis::Device;
-use weir_core::trace::{Analysis, Class, Stage};
 
 /// Fewer I/Os than this make no curve.
 const FEWEST: u64 = 5;

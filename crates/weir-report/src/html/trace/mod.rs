@@ -11,10 +11,10 @@ use super::{
 };
 use crate::plot::{StackFigure, escape};
 use crate::trace::phrases;
+use weir_blocktrace::analysis::{Depth, Device, Direction, Parts};
+use weir_blocktrace::{Analysis, Class, Stage};
 use weir_core::stats::Distribution;
 use weir_core::stats::quantile::needed;
-use weir_core::trace::analysis::{Depth, Device, Direction, Parts};
-use weir_core::trace::{Analysis, Class, Stage};
 use weir_core::units::{Nanos, grouped, megabytes_per_second, per_second, significant};
 
 /// Devices with a part of the page of their own; a recording of a whole storage server would fill a book.

@@ -4,9 +4,9 @@ use super::{active_share, percent, quantile};
 use crate::html::{Table, bars, facts_table, figure};
 use crate::plot::{Axis, Bar, BarFigure, Figure, Join, Panel, Scale, Series, Unit};
 use crate::trace::phrases;
+use weir_blocktrace::analysis::{Depth, Device, Seeks};
+use weir_blocktrace::{Analysis, Cell, Class, SizeClass, Stage};
 use weir_core::stats::quantile::needed;
-use weir_core::trace::analysis::{Depth, Device, Seeks};
-use weir_core::trace::{Analysis, Cell, Class, SizeClass, Stage};
 use weir_core::units::{Bytes, grouped, significant};
 
 /// Bytes of a sector.

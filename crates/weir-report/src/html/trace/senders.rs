@@ -3,8 +3,8 @@
 use super::{mean, parts_named, quantile, values};
 use crate::html::{Table, data_table, stacks};
 use crate::plot::{Stack, StackFigure, Unit};
-use weir_core::trace::Analysis;
-use weir_core::trace::analysis::{Direction, Sender};
+use weir_blocktrace::Analysis;
+use weir_blocktrace::analysis::{Direction, Sender};
 use weir_core::units::{Nanos, grouped};
 
 /// Bars drawn.

@@ -3,8 +3,8 @@
 use super::{largest, mean, parts_named, percent, quantile, values};
 use crate::html::{Table, data_table, stacks};
 use crate::plot::{Stack, StackFigure};
-use weir_core::trace::analysis::Device;
-use weir_core::trace::{Analysis, Class, Stage};
+use weir_blocktrace::analysis::Device;
+use weir_blocktrace::{Analysis, Class, Stage};
 use weir_core::units::{Nanos, grouped};
 
 /// Stages of the table: those that overlap others are left to JSON.

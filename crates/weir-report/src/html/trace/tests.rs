@@ -1,10 +1,10 @@
 //! Pages of made-up but plausible recordings.
 
 use super::*;
-use weir_core::target::DeviceNumber;
-use weir_core::trace::{
+use weir_blocktrace::{
     Account, Act, Collector, Event, Flags, Item, Kind, Moment, Piece, Reason, Request, Sink, Times, Unmatched,
 };
+use weir_core::target::DeviceNumber;
 
 const MS: u64 = 1_000_000;
 

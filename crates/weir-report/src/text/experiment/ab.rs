@@ -4,8 +4,8 @@ use super::{cell, last_flush_left, tabulated};
 use crate::experiment as words;
 use crate::experiment::stages;
 use crate::text::layout::labelled;
-use weir_core::experiment::{Metric, Study};
 use weir_core::units::{Nanos, grouped};
+use weir_experiment::{Metric, Study};
 
 /// Both arms by name, then their figures.
 pub fn figures(study: &Study<'_>) -> String {

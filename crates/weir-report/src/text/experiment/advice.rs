@@ -4,8 +4,8 @@ use super::EDGE;
 use crate::experiment as words;
 use crate::experiment::NO_COMMAND;
 use crate::text::layout::labelled_at;
-use weir_core::experiment::{Recommendation, Study};
-use weir_core::knob::Setting;
+use weir_experiment::{Recommendation, Study};
+use weir_knobs::Setting;
 
 /// Effects of a recommendation that are spelt out.
 const EFFECTS_MAX: usize = 4;

@@ -3,7 +3,7 @@
 use super::{cell, last_flush_left, tabulated, time_cell};
 use crate::experiment as words;
 use crate::text::layout::wrap;
-use weir_core::experiment::{Metric, Study};
+use weir_experiment::{Metric, Study};
 
 /// Width that a step's name may take in a table.
 const NAME: usize = 38;

@@ -9,8 +9,8 @@ mod sweep;
 use super::layout::{labelled, labelled_at, table};
 use super::run::to_the_second;
 use crate::experiment as words;
-use weir_core::experiment::{Metric, Study};
 use weir_core::units::Nanos;
+use weir_experiment::{Metric, Study};
 
 /// Doubts shown before the rest is left to JSON and page.
 const DOUBTS_MAX: usize = 8;

@@ -4,7 +4,7 @@ use super::{cell, interval_cell, last_flush_left, tabulated};
 use crate::experiment as words;
 use crate::experiment::race::{candidates, fate};
 use crate::text::layout::wrap;
-use weir_core::experiment::{Phase, Study};
+use weir_experiment::{Phase, Study};
 
 /// Width that a candidate's settings may take in a table.
 const NAME: usize = 44;

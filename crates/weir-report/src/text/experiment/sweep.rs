@@ -2,9 +2,9 @@
 
 use super::{cell, interval_cell, last_flush_left, tabulated};
 use crate::experiment as words;
-use weir_core::experiment::{Metric, Study};
 use weir_core::units::significant;
-use weir_core::verdict::view::percent;
+use weir_experiment::{Metric, Study};
+use weir_verdict::view::percent;
 
 /// The table of values.
 pub fn figures(study: &Study<'_>) -> String {

@@ -1,7 +1,7 @@
 //! What is kept for the next boot.
 
 use crate::text::layout::labelled_at;
-use weir_core::knob::persist::{Keeper, Persisted};
+use weir_knobs::persist::{Keeper, Persisted};
 
 /// Width of the labels.
 const LABEL: usize = 9;

@@ -2,8 +2,8 @@
 
 use super::{EDGE, found, owner, scheduler, takes};
 use crate::text::layout::{COLUMNS, labelled_at, table, wrap};
-use weir_core::knob::{KnobName, Reading, Risk, Scope, ScopeKind, catalog};
 use weir_core::target::FileSystem;
+use weir_knobs::{KnobName, Reading, Risk, Scope, ScopeKind, catalog};
 
 /// Narrowest column of values, so that those of several groups stand beneath each other.
 const HEADER: [&str; 4] = ["knob", "value", "takes", "set by"];

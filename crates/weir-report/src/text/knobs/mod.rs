@@ -12,8 +12,8 @@ pub use one::{known, one};
 pub use transaction::{Change, changes, plan};
 
 use crate::knobs::scheduler;
-use weir_core::knob::plan::range;
-use weir_core::knob::{Kind, Owner, Reading, Spec, Value};
+use weir_knobs::plan::range;
+use weir_knobs::{Kind, Owner, Reading, Spec, Value};
 
 /// Where explanations begin under the row of a knob.
 const EDGE: usize = 6;

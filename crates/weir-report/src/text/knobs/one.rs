@@ -2,7 +2,7 @@
 
 use super::{found, owner, takes};
 use crate::text::layout::labelled_at;
-use weir_core::knob::{Kind, Reading, Risk, ScopeKind, Spec, catalog};
+use weir_knobs::{Kind, Reading, Risk, ScopeKind, Spec, catalog};
 
 /// Width of the labels.
 const LABEL: usize = 10;

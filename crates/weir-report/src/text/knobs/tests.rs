@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::text::layout::COLUMNS;
-use weir_core::knob::persist::{Keeper, Kept};
-use weir_core::knob::{Became, Plan, Setting, Step, catalog};
 use weir_core::target::FileSystem;
+use weir_knobs::persist::{Keeper, Kept};
+use weir_knobs::{Became, Plan, Setting, Step, catalog};
 
 fn reading(setting: &str) -> Reading {
     let setting: Setting = setting.parse().unwrap();

@@ -1,7 +1,7 @@
 //! A transaction before it is applied, and those in force.
 
 use crate::text::layout::{labelled_at, table};
-use weir_core::knob::{Became, KnobName, Plan, Setting, Value, catalog};
+use weir_knobs::{Became, KnobName, Plan, Setting, Value, catalog};
 
 /// Width of the labels under a plan.
 const LABEL: usize = 8;
@@ -62,7 +62,7 @@ pub fn changes(changes: &[Change]) -> String {
                     Became::Value(now) => arrow(knob, before, now),
                     Became::Reset => format!("reset with it, was {before}"),
                     Became::Governed { least, most } => {
-                        let held = weir_core::knob::plan::between(least, most);
+                        let held = weir_knobs::plan::between(least, most);
                         arrow(knob, before, &Value::Word(format!("held {held}")))
                     }
                 };

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use weir_core::experiment::Goal;
-use weir_core::oltp::Script;
 use weir_core::units::{Bytes, Nanos};
 use weir_db::sandbox::Flavour;
+use weir_experiment::Goal;
+use weir_oltp::Script;
 
 use super::connect::ConnectArgs;
 use super::workload::WorkloadArgs;

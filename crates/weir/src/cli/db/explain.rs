@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use weir_core::oltp::Script;
-use weir_core::oltp::limits::Change;
 use weir_core::units::{Bytes, Nanos};
 use weir_db::sandbox::Flavour;
+use weir_oltp::Script;
+use weir_oltp::limits::Change;
 
 use super::workload::WorkloadArgs;
 use crate::cli::bench::word;

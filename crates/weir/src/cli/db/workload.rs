@@ -1,8 +1,8 @@
 //! `weir db prepare`, `run`, `warmup` and `cleanup`.
 
-use weir_core::oltp::Script;
 use weir_core::units::Nanos;
 use weir_core::workload::spec::{Arrival, Distribution};
+use weir_oltp::Script;
 
 use super::connect::ConnectArgs;
 use crate::cli::bench::word;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ValueEnum, ValueHint};
-use weir_core::control::LatencyTarget;
+use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
 use crate::settings::guard::{LeverChoice, May, MetricsAt, Protected, SensorChoice, latency_target, share};

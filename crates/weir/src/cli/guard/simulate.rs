@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use weir_core::control::plant::FloodKind;
+use weir_control::plant::FloodKind;
 use weir_core::units::Bytes;
 
 /// Arguments of `weir guard simulate`.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use weir_core::trace::Class;
+use weir_blocktrace::Class;
 use weir_core::units::{Bytes, Nanos};
 
 const EXAMPLES: &str = "\

@@ -1,10 +1,10 @@
 //! `weir db disk-vs-ram`.
 
-use weir_core::experiment::{AbPlan, Claim, Transactions};
-use weir_core::oltp::limits::{Change, Evidence, judge};
-use weir_core::oltp::{OltpSpec, Script, size};
 use weir_core::stop::Stop;
 use weir_core::units::Nanos;
+use weir_experiment::{AbPlan, Claim, Transactions};
+use weir_oltp::limits::{Change, Evidence, judge};
+use weir_oltp::{OltpSpec, Script, size};
 
 use super::experiment::{
     Ground, arm, asked, carry_out, filled, folder_of, goal, name_of, of_sandbox, refuse_without_room,

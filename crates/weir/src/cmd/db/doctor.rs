@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use weir_core::oltp::Dialect;
-use weir_core::oltp::vitals::Vitals;
 use weir_core::stop::Stop;
 use weir_core::target::{Load, TargetFacts};
-use weir_core::verdict::db::{self, Examination};
 use weir_db::database::is_local;
 use weir_db::vitals::{LOOK, Watch};
 use weir_db::{DbError, Server};
 use weir_host::Host;
+use weir_oltp::Dialect;
+use weir_oltp::vitals::Vitals;
 use weir_report::db_doctor_text::db_doctor;
+use weir_verdict::db::{self, Examination};
 
 use super::server;
 use super::watch::place::{self, Home};

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_core::experiment::{Arm, Conduct, Goal, Metric, Transactions, Workload};
-use weir_core::oltp::{OltpSpec, Script, validate};
 use weir_core::stop::Stop;
 use weir_core::units::{Bytes, Nanos};
 use weir_db::Server;
 use weir_db::sandbox::{Flavour, Sandbox, SandboxSpec};
+use weir_experiment::{Arm, Conduct, Goal, Metric, Transactions, Workload};
+use weir_oltp::{OltpSpec, Script, validate};
 
 use super::premises::Premises;
 use super::progress::Loading;

@@ -1,8 +1,8 @@
 //! `weir db flood`.
 
-use weir_core::experiment::{Arm, ArmsPlan};
-use weir_core::oltp::Script;
+use weir_experiment::{Arm, ArmsPlan};
 use weir_host::Host;
+use weir_oltp::Script;
 
 use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::flood::Args;

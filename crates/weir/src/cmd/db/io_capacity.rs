@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_core::experiment::{Arm, SweepPlan};
-use weir_core::knob::{KnobName, Scope, Setting, Value};
-use weir_core::oltp::vitals::{LOG_FULL, Snapshot};
-use weir_core::oltp::{Dialect, OltpSpec, Script};
 use weir_core::stop::Stop;
 use weir_core::units::{Nanos, significant};
 use weir_db::Connection;
 use weir_db::runner::{self, RunOptions, Silent};
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
+use weir_experiment::{Arm, SweepPlan};
 use weir_host::Host;
 use weir_host::knob;
+use weir_knobs::{KnobName, Scope, Setting, Value};
+use weir_oltp::vitals::{LOG_FULL, Snapshot};
+use weir_oltp::{Dialect, OltpSpec, Script};
 
 use super::experiment::{Ground, arm, asked, carry_out, goal, ground};
 use super::server;

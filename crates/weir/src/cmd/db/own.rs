@@ -1,10 +1,10 @@
 //! A throw-away server as a workload's place: its database, and the tables in it.
 
-use weir_core::oltp::OltpSpec;
 use weir_core::stop::Stop;
 use weir_db::load::{self, LoadOptions, Progress};
 use weir_db::sandbox::Sandbox;
 use weir_db::{Connection, Server, database};
+use weir_oltp::OltpSpec;
 
 use super::server::failed;
 use crate::settings::db::workload::DATABASE;

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use weir_core::oltp::{Dialect, OltpSpec, size};
 use weir_core::units::Bytes;
 use weir_db::credentials::Login;
 use weir_db::database::{self, Holding, Missing, Need};
 use weir_db::{Connection, DbError, Server};
 use weir_host::Host;
+use weir_oltp::{Dialect, OltpSpec, size};
 
 use super::server;
 use super::watch::place;

@@ -1,11 +1,11 @@
 //! `weir db prepare`: the database, where it is not there, and its tables.
 
-use weir_core::oltp::{OltpSpec, validate};
 use weir_core::units::{Nanos, grouped, per_second};
 use weir_db::credentials::Login;
 use weir_db::database::{self, Need};
 use weir_db::load::{self, LoadOptions, Loaded, Way};
 use weir_db::{Connection, DbError, Server};
+use weir_oltp::{OltpSpec, validate};
 
 use super::premises::{Premises, outside};
 use super::progress::Loading;

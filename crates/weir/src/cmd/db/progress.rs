@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use weir_core::oltp::{Kind, OltpSpec, schema};
 use weir_core::units::{Nanos, grouped, per_second};
 use weir_db::load::Event;
 use weir_db::runner::{Observer, Tick};
+use weir_oltp::{Kind, OltpSpec, schema};
 
 use crate::progress::{Progress, STALL_NS, place_in_time};
 

@@ -1,6 +1,5 @@
 //! `weir db run`: transactions, measured.
 
-use weir_core::oltp::{OltpRecord, OltpSpec, validate};
 use weir_core::result::Record;
 use weir_core::stop::Stop;
 use weir_db::DbError;
@@ -8,6 +7,7 @@ use weir_db::database::Need;
 use weir_db::load::{self, LoadOptions};
 use weir_db::runner::{self, Observer, RunOptions};
 use weir_host::Host;
+use weir_oltp::{OltpRecord, OltpSpec, validate};
 
 use super::premises::Premises;
 use super::watch::{Scope, Trace, watched};

@@ -1,7 +1,7 @@
 //! `weir db scale`.
 
-use weir_core::experiment::{ArmsPlan, Transactions};
-use weir_core::oltp::{OltpSpec, Script};
+use weir_experiment::{ArmsPlan, Transactions};
+use weir_oltp::{OltpSpec, Script};
 
 use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::scale::Args;

@@ -1,10 +1,10 @@
 //! `weir db warmup`: tables and indexes into the server's memory.
 
-use weir_core::oltp::validate;
 use weir_core::units::grouped;
 use weir_db::DbError;
 use weir_db::database::Need;
 use weir_db::load::{self, LoadOptions};
+use weir_oltp::validate;
 
 use super::premises::Premises;
 use super::progress::Loading;

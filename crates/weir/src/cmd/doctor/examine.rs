@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use weir_core::result::record::{Class, FloodRecord, JobRecord};
 use weir_core::target::TargetFacts;
 use weir_core::units::Bytes;
-use weir_core::verdict::notes::{DoctorNotes, Skipped, StepKind, StepNote};
-use weir_core::verdict::view::threads as threads_of;
 use weir_core::workload::spec::EngineKind;
 use weir_core::workload::stream::Layout;
 use weir_core::workload::{Job, stream::JobStream};
@@ -17,6 +15,8 @@ use weir_io::IoError;
 use weir_io::error::Fault;
 use weir_io::place::Place;
 use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, pause, run};
+use weir_verdict::notes::{DoctorNotes, Skipped, StepKind, StepNote};
+use weir_verdict::view::threads as threads_of;
 
 use super::jobs;
 use super::plan::{Plan, Step, What};
@@ -125,7 +125,7 @@ impl<'a> Examination<'a> {
 
     fn reason_to_skip(&self, step: &Step, reserve_ns: u64) -> Option<String> {
         let needs_direct =
-            !matches!(step.what, What::Commit { path: weir_core::verdict::notes::SyncPath::Buffered, .. });
+            !matches!(step.what, What::Commit { path: weir_verdict::notes::SyncPath::Buffered, .. });
         if let Some(why) = self.direct_refused.as_ref().filter(|_| needs_direct) {
             return Some(why.clone());
         }

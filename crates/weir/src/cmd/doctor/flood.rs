@@ -3,15 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use weir_core::knob::{KnobName, Setting, Value};
 use weir_core::target::DirtyLimit;
 use weir_core::units::Bytes;
-use weir_core::verdict::doctor::PhaseKind;
-use weir_core::verdict::notes::StepKind;
-use weir_core::verdict::view::{limit, threads as threads_of};
 use weir_host::knob::{self, Journal};
 use weir_io::IoError;
 use weir_io::flood::{Flood, FloodSpec};
+use weir_knobs::{KnobName, Setting, Value};
+use weir_verdict::doctor::PhaseKind;
+use weir_verdict::notes::StepKind;
+use weir_verdict::view::{limit, threads as threads_of};
 
 use super::examine::Examination;
 use super::jobs;

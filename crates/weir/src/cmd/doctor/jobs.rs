@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use weir_core::units::{Bytes, Nanos};
-use weir_core::verdict::notes::{StepKind, SyncPath};
 use weir_core::workload::Job;
 use weir_core::workload::spec::{
     Access, BlockSize, Distribution, EngineKind, OpenSync, SyncMode, SyncPolicy, Target,
 };
+use weir_verdict::notes::{StepKind, SyncPath};
 
 use super::plan::What;
 

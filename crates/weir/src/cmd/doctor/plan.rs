@@ -1,7 +1,7 @@
 //! What is measured in which time. Pure: from the time and the options to a list of steps.
 
 use weir_core::units::{Bytes, Nanos};
-use weir_core::verdict::notes::SyncPath;
+use weir_verdict::notes::SyncPath;
 
 const SECOND: u64 = 1_000_000_000;
 const K4: u64 = 4 << 10;

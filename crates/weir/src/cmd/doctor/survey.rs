@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use weir_core::target::{Conditions, TargetFacts};
 use weir_core::units::Bytes;
-use weir_core::verdict::notes::Others;
 use weir_host::Host;
 use weir_io::runner::Stop;
+use weir_verdict::notes::Others;
 
 use super::plan::{Mode, Plan};
 use super::room::{self, Room};

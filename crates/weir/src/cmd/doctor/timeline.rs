@@ -6,10 +6,10 @@ use std::time::Instant;
 use weir_core::result::record::{Class, FloodRecord};
 use weir_core::target::TargetFacts;
 use weir_core::units::{Bytes, per_second};
-use weir_core::verdict::doctor::{FloodPhase, FloodSample, PhaseKind};
 use weir_host::{Host, Sample};
 use weir_io::flood::Flood;
 use weir_io::runner::{Observer, Tick};
+use weir_verdict::doctor::{FloodPhase, FloodSample, PhaseKind};
 
 use super::progress::Steps;
 

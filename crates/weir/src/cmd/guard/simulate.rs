@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde_json::json;
-use weir_core::control::plant::score::{self, Score};
-use weir_core::control::plant::{Event, Law, PlantSpec, Script, scenario, simulate};
-use weir_core::control::{Guard, Parameters};
+use weir_control::plant::score::{self, Score};
+use weir_control::plant::{Event, Law, PlantSpec, Script, scenario, simulate};
+use weir_control::{Guard, Parameters};
 use weir_report::text;
 use weir_report::text::Simulated;
 

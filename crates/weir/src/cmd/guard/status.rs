@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use weir_core::control::{DeviceState, State};
+use weir_control::{DeviceState, State};
 use weir_core::units::{Bytes, Nanos, megabytes_per_second, per_second, significant};
 use weir_report::guard as words;
 
@@ -71,7 +71,7 @@ fn of_device(out: &mut String, device: &DeviceState) {
     let backlog = words::size(second.backlog_bytes);
     let _ = writeln!(out, "  device   {written} written, {backlog} dirty or under way");
     if !device.writers.is_empty() {
-        let writer = |writer: &weir_core::control::Writer| {
+        let writer = |writer: &weir_control::Writer| {
             format!("{} (process {}) {}", writer.comm, writer.pid, megabytes_per_second(writer.bytes as f64))
         };
         let writers: Vec<String> = device.writers.iter().map(writer).collect();

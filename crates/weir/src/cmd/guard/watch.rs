@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_core::control::State;
+use weir_control::State;
 use weir_io::runner::Stop;
 use weir_report::text::guard_watch::{self, Courses};
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::Zoned;
 use serde_json::json;
-use weir_core::knob::{Plan, Risk, Setting, catalog, script};
 use weir_core::units::Nanos;
 use weir_host::Host;
 use weir_host::knob::{self, Hold, Journal};
+use weir_knobs::{Plan, Risk, Setting, catalog, script};
 use weir_report::text;
 
 use super::{confirm, fail, the_journal};

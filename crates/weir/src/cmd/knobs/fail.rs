@@ -1,7 +1,7 @@
 //! What goes wrong with knobs, as errors with hints and exit codes.
 
-use weir_core::knob::Refusal;
 use weir_host::knob::KnobError;
+use weir_knobs::Refusal;
 
 use crate::failure::{Lacking, Usage};
 

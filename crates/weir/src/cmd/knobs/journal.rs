@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::Zoned;
-use weir_core::knob::persist::{self, KEEPERS};
 use weir_host::knob::{self, KnobError, Listed, Until, Which};
+use weir_knobs::persist::{self, KEEPERS};
 use weir_report::text::{self, knobs::Change};
 
 use super::{fail, keep, the_journal};

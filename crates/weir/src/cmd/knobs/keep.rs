@@ -6,11 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use weir_core::knob::persist::{self, Keeper, Kept, Persisted};
-use weir_core::knob::{KnobName, Value};
 use weir_fs::Dir;
 use weir_host::Host;
 use weir_host::knob;
+use weir_knobs::persist::{self, Keeper, Kept, Persisted};
+use weir_knobs::{KnobName, Value};
 use weir_report::text;
 
 use super::{apply, fail, the_journal};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use weir_core::knob::{KnobName, Reading, Scope, catalog};
 use weir_core::target::TargetFacts;
 use weir_host::{Host, knob};
+use weir_knobs::{KnobName, Reading, Scope, catalog};
 use weir_report::{json, text};
 
 use crate::failure::{Lacking, Outcome, Usage};

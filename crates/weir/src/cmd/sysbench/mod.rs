@@ -6,7 +6,7 @@ pub mod script;
 mod terminal;
 
 use anyhow::Context;
-use weir_core::sysbench::{self, Log, Quit, Request};
+use weir_sysbench::{Log, Quit, Request};
 
 use self::terminal::Terminal;
 use crate::cli::fileio::Args;
@@ -27,7 +27,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<Outcome> {
     let mut terminal = Terminal::new(stop.clone());
     let mut log = Log::new(&mut terminal);
     let config = |path: &str| std::fs::read_to_string(path).map_err(|error| errno::words(&error));
-    let outcome = match sysbench::parse(arguments, &config, &mut log) {
+    let outcome = match weir_sysbench::parse(arguments, &config, &mut log) {
         Ok(Request::Done) => Ok(Outcome::Done),
         Ok(Request::Prepare(settings)) => fileio::prepare(&settings, &mut log, &stop),
         Ok(Request::Cleanup(settings)) => Ok(fileio::cleanup(&settings, &mut log)),

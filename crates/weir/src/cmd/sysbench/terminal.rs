@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use weir_core::printable;
-use weir_core::sysbench::Console;
 use weir_io::runner::Stop;
+use weir_sysbench::Console;
 
 /// The console of a run. The first failure to write to stdout is kept, and asks the run to stop.
 pub struct Terminal {

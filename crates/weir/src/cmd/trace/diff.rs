@@ -5,9 +5,9 @@ use std::io::{Read, Seek};
 use std::path::Path;
 
 use anyhow::Context;
+use weir_blocktrace::Analysis;
+use weir_blocktrace::diff::{self, Error, Options};
 use weir_core::target::DeviceNumber;
-use weir_core::trace::Analysis;
-use weir_core::trace::diff::{self, Error, Options};
 use weir_report::trace as report;
 
 use crate::cli::trace::diff::{Args, Format};

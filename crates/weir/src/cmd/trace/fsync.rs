@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use weir_core::trace::fsync::{Analyst, Report, Sampling, SlowSync};
+use weir_blocktrace::fsync::{Analyst, Report, Sampling, SlowSync};
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
+use weir_kernel::Error;
+use weir_kernel::fsync::{Options, Session, Storage};
 use weir_report::text;
-use weir_trace::Error;
-use weir_trace::fsync::{Options, Session, Storage};
 
 use crate::cli::trace::fsync::Args;
 use crate::failure::{Lacking, Outcome, Usage};
@@ -192,7 +192,7 @@ fn nanos(duration: Duration) -> u64 {
 
 /// What the machine lacks, in words.
 fn explain(error: Error) -> anyhow::Error {
-    let probed = weir_trace::probe::report();
+    let probed = weir_kernel::probe::report();
     let hint = if !probed.lacking.is_empty() {
         format!("missing: {}; run it as root", probed.lacking.join(", "))
     } else if let Some(mode) = &probed.lockdown {

@@ -9,7 +9,7 @@ mod source;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use weir_core::trace::Source;
+use weir_blocktrace::Source;
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::Context;
-use weir_core::trace::Sink;
+use weir_blocktrace::Sink;
 use weir_report::trace::{self as report, RowFormat, Rows};
 
 use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};

@@ -12,7 +12,7 @@ use jiff::Zoned;
 use weir_core::target::DeviceNumber;
 use weir_core::units::{Bytes, Nanos};
 use weir_io::runner::Stop;
-use weir_trace::record::{self, DEVICES_MAX, Options, RING_BYTES, Session, Source, Summary};
+use weir_kernel::record::{self, DEVICES_MAX, Options, RING_BYTES, Session, Source, Summary};
 
 use crate::cli::trace::record::{Args, Choice, Events};
 use crate::devices::named;
@@ -111,11 +111,11 @@ fn devices(names: &[String]) -> anyhow::Result<Vec<DeviceNumber>> {
 }
 
 /// What the kernel does not allow or offer, with the way out.
-fn refused(error: weir_trace::Error, source: Choice) -> anyhow::Error {
+fn refused(error: weir_kernel::Error, source: Choice) -> anyhow::Error {
     let hint = match &error {
-        weir_trace::Error::Denied { .. } => "run it as root",
-        weir_trace::Error::Busy { .. } => "end the other trace first; --source bpf disturbs none",
-        weir_trace::Error::System { .. } => return anyhow::Error::new(error).context("cannot record"),
+        weir_kernel::Error::Denied { .. } => "run it as root",
+        weir_kernel::Error::Busy { .. } => "end the other trace first; --source bpf disturbs none",
+        weir_kernel::Error::System { .. } => return anyhow::Error::new(error).context("cannot record"),
         _ if source == Choice::Auto => {
             "weir trace live --source diskstats needs neither privilege nor tracer"
         }

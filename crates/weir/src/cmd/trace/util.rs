@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use weir_blocktrace::Row;
 use weir_core::target::{Layer, TargetFacts};
-use weir_core::trace::Row;
 use weir_core::units::Nanos;
-use weir_core::verdict::saturation::{self, Known};
 use weir_host::Host;
 use weir_io::runner::Stop;
 use weir_report::text::trace_util;
+use weir_verdict::saturation::{self, Known};
 
 use crate::cli::trace::util::{Args, Format};
 use crate::devices::named;
@@ -99,9 +99,9 @@ fn newest(device: &Layer) -> Option<Known> {
 mod stages {
     //! Stages by programs in the kernel, where they are allowed.
 
+    use weir_blocktrace::{Class, DeviceFrame, Row};
     use weir_core::target::{Layer, Load};
-    use weir_core::trace::{Class, DeviceFrame, Row};
-    use weir_trace::live::{Detail, Options, Session};
+    use weir_kernel::live::{Detail, Options, Session};
 
     /// A session, or none.
     pub struct Stages(Option<Session>, Layer);
@@ -132,8 +132,8 @@ mod stages {
 mod stages {
     //! Built without programs for the kernel: no stages.
 
+    use weir_blocktrace::Row;
     use weir_core::target::{Layer, Load};
-    use weir_core::trace::Row;
 
     /// Nothing.
     pub struct Stages;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use weir_core::experiment::Transactions;
-use weir_core::oltp::OltpSpec;
-use weir_core::oltp::vitals::Settling;
 use weir_core::units::Nanos;
 use weir_db::runner::{self, RunOptions, Silent};
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
 use weir_db::{Connection, Server};
+use weir_experiment::Transactions;
 use weir_io::runner::{Stop, pause};
+use weir_oltp::OltpSpec;
+use weir_oltp::vitals::Settling;
 
 use crate::servers;
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use regex_lite::Regex;
 use rustix::process::{Pid, Signal, kill_process_group};
-use weir_core::experiment::CommandSpec;
 use weir_core::units::Nanos;
+use weir_experiment::CommandSpec;
 use weir_io::runner::{Stop, pause};
 
 /// Of what a command prints, so much of the beginning and of the end is kept.

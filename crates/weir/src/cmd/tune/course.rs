@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use weir_core::experiment::{Arm, Design, Experiment, Observation, Outcome, Proposal, TrialLog};
 use weir_core::result::Record;
 use weir_core::units::Nanos;
+use weir_experiment::{Arm, Design, Experiment, Observation, Outcome, Proposal, TrialLog};
 use weir_io::runner::Stop;
 
 use super::trial::{Lab, Made};
@@ -187,10 +187,8 @@ fn failure(trial: &TrialLog) -> Option<&String> {
 /// Whether an arm hands operations to the kernel without waiting for them.
 fn queues(arm: &Arm) -> bool {
     match &arm.workload {
-        weir_core::experiment::Workload::Job(job) => job.engine.is_async(),
-        weir_core::experiment::Workload::Transactions(_) | weir_core::experiment::Workload::Command(_) => {
-            false
-        }
+        weir_experiment::Workload::Job(job) => job.engine.is_async(),
+        weir_experiment::Workload::Transactions(_) | weir_experiment::Workload::Command(_) => false,
     }
 }
 

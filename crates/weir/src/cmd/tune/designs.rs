@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use serde_json::Value;
-use weir_core::experiment::prune::{Facts, space};
-use weir_core::experiment::race::RacePlan;
-use weir_core::experiment::{AbPlan, Arm, ArmsPlan, Design, Goal, Metric, Study, SweepPlan};
-use weir_core::knob::{KnobName, Setting};
 use weir_core::units::Bytes;
+use weir_experiment::prune::{Facts, space};
+use weir_experiment::race::RacePlan;
+use weir_experiment::{AbPlan, Arm, ArmsPlan, Design, Goal, Metric, Study, SweepPlan};
 use weir_io::runner::Stop;
+use weir_knobs::{KnobName, Setting};
 use weir_report::{json, text};
 
 use super::course::Course;
@@ -261,8 +261,7 @@ pub fn planned(
 
 /// The design of a plan, nothing tried yet.
 pub fn build(planned: &Planned) -> anyhow::Result<Box<dyn Design>> {
-    weir_core::experiment::build(planned.name, &planned.plan)
-        .map_err(|why| usage(why, "see `weir tune --help`"))
+    weir_experiment::build(planned.name, &planned.plan).map_err(|why| usage(why, "see `weir tune --help`"))
 }
 
 /// The results of a course in a given form.

@@ -1,10 +1,10 @@
 //! The settings of arms: looked at before the first trial, applied as one transaction for the time of a trial, and
 //! led back.
 
-use weir_core::experiment::Arm;
-use weir_core::knob::{KnobName, Reading, Scope, Setting};
+use weir_experiment::Arm;
 use weir_host::Host;
 use weir_host::knob::{self, Applied, KnobError};
+use weir_knobs::{KnobName, Reading, Scope, Setting};
 
 use crate::cmd::knobs::{refused, the_journal};
 use crate::failure::{Lacking, Usage};

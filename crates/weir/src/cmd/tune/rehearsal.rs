@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use weir_core::experiment::{Measures, Metric, Observation, Outcome};
 use weir_core::units::Nanos;
+use weir_experiment::{Measures, Metric, Observation, Outcome};
 
 use super::designs::{self, Planned};
 use super::trial::Lab;

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use weir_core::experiment::{Arm, Experiment, Workload, log, replay};
-use weir_core::knob::{KnobName, Setting};
 use weir_core::result::Record;
+use weir_experiment::{Arm, Experiment, Workload, log, replay};
 use weir_host::Host;
+use weir_knobs::{KnobName, Setting};
 
 use super::course::Course;
 use super::trial::Lab;

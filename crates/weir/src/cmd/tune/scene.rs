@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir_core::experiment::derive::Moment;
 use weir_core::result::record::FloodRecord;
 use weir_core::target::TargetFacts;
 use weir_core::units::Bytes;
+use weir_experiment::derive::Moment;
 use weir_host::{Host, Sample};
 use weir_io::IoError;
 use weir_io::error::Fault;

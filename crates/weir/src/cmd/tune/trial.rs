@@ -4,19 +4,19 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use weir_core::experiment::{
-    Arm, CommandSpec, Conduct, Measures, Outcome, Proposal, Transactions, Washout, Workload, derive,
-};
-use weir_core::oltp::{OltpRecord, OltpSpec};
+use weir_blocktrace::StageTable;
 use weir_core::result::record::{FloodRecord, JobRecord};
 use weir_core::target::TargetFacts;
-use weir_core::trace::StageTable;
 use weir_core::units::Nanos;
 use weir_core::workload::Job;
 use weir_core::workload::spec::SyncPolicy;
 use weir_db::runner;
+use weir_experiment::{
+    Arm, CommandSpec, Conduct, Measures, Outcome, Proposal, Transactions, Washout, Workload, derive,
+};
 use weir_host::Host;
 use weir_io::runner::{RunOptions, Stop, pause, run};
+use weir_oltp::{OltpRecord, OltpSpec};
 
 use super::beside::{beside, settle};
 use super::command::{self, Ended};

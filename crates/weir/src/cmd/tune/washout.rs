@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use weir_core::experiment::Washout;
 use weir_core::target::TargetFacts;
+use weir_experiment::Washout;
 use weir_host::Host;
 use weir_io::runner::{Stop, pause};
 

@@ -1,11 +1,11 @@
 //! Watches a trial's job: notes the machine, shows how it goes, and ends what is dangerous or stuck.
 
-use weir_core::oltp::Kind;
 use weir_core::result::record::Class;
 use weir_core::units::{Bytes, Nanos, per_second};
 use weir_core::workload::Job;
 use weir_db::runner;
 use weir_io::runner::{Observer, Stop, Tick};
+use weir_oltp::Kind;
 
 use super::progress::Steps;
 use super::scene::Scene;

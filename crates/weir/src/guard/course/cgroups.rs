@@ -1,6 +1,6 @@
 //! The limits of cgroups in a course: taken in hand in place of a device's limit of dirty pages, and let go of again.
 
-use weir_core::control::Effect;
+use weir_control::Effect;
 use weir_host::knob::{KnobError, Lever};
 
 use super::super::eyes::Seen;

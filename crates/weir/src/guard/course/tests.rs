@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use weir_core::control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
+use weir_control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::{KnobError, Lever, Move};
 
@@ -83,8 +83,7 @@ struct Scripted(Rc<RefCell<Script>>);
 impl Law for Scripted {
     fn step(&mut self, sample: &Sample) -> Decision {
         let (action, branch) = self.0.borrow_mut().next.pop_front().unwrap_or((Action::Keep, Branch::Steady));
-        let inputs =
-            weir_core::control::Inputs { limit_bytes: sample.limits.now_bytes, ..Default::default() };
+        let inputs = weir_control::Inputs { limit_bytes: sample.limits.now_bytes, ..Default::default() };
         let mood = if action == Action::Release { Mood::Released } else { Mood::Holding };
         Decision { at_ns: sample.at_ns, action, branch, inputs, mood }
     }
@@ -340,7 +339,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     stage.look(&[set(20), set(30)]);
     assert_eq!(stage.done(), ["set 20"]);
     stage.told();
-    let knob: weir_core::knob::KnobName = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
+    let knob: weir_knobs::KnobName = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
     let of_cgroup =
         || Switch::Cgroup { lever: Lever::Cgroup(knob.clone()), why: "dd is past it".to_string() };
     *stage.chosen.next.borrow_mut() = Some(of_cgroup());

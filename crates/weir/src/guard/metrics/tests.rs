@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::control::{Cost, Sensor, Target, Totals, state};
+use weir_control::{Cost, Sensor, Target, Totals, state};
 
 use super::*;
 use crate::guard::testing;
 
 fn device(name: &str, standing: Standing) -> DeviceState {
     let mut totals = Totals::default();
-    totals.count(weir_core::control::Branch::OldestSync, false);
-    totals.count(weir_core::control::Branch::Raise, true);
-    let second = weir_core::control::Second {
+    totals.count(weir_control::Branch::OldestSync, false);
+    totals.count(weir_control::Branch::Raise, true);
+    let second = weir_control::Second {
         p50_us: Some(400),
         p99_us: Some(92_000),
         max_us: Some(100_000),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_core::control::{Bulk, Sensor, SensorSource, Syncs};
+use weir_control::{Bulk, Sensor, SensorSource, Syncs};
 use weir_io::IoError;
 use weir_io::canary::Canary;
 

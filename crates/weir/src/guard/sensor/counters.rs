@@ -1,6 +1,6 @@
 //! A device's counters as a sensor: what its flushes took on average, and how long it has not ended a write.
 
-use weir_core::control::{Bulk, Sensor, SensorSource, Syncs};
+use weir_control::{Bulk, Sensor, SensorSource, Syncs};
 use weir_core::stats::CoarseHistogram;
 use weir_core::target::DeviceNumber;
 use weir_host::{Host, Ticks};

@@ -13,8 +13,8 @@ mod with {
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
-    use weir_core::control::{Bulk, Syncs};
-    use weir_trace::syncs::{DeviceLook, Look, Session, Whose, processes_of, unit};
+    use weir_control::{Bulk, Syncs};
+    use weir_kernel::syncs::{DeviceLook, Look, Session, Whose, processes_of, unit};
 
     use super::super::{Sight, Watched, whose};
     use crate::settings::guard::Protected;

@@ -11,7 +11,7 @@ mod whose;
 
 use std::path::PathBuf;
 
-use weir_core::control::{Bulk, Sensor, SensorSource, Syncs};
+use weir_control::{Bulk, Sensor, SensorSource, Syncs};
 use weir_core::target::DeviceNumber;
 use weir_host::Host;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use weir_core::oltp::Dialect;
 use weir_core::units::Nanos;
 use weir_db::Secret;
 use weir_db::credentials::{Around, CredentialsError, Layer, Login, Typed, parse_hosts, parse_url, resolve};
+use weir_oltp::Dialect;
 
 use crate::cli::db::connect::ConnectArgs;
 use crate::failure::{Lacking, Usage};

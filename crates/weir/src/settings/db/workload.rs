@@ -1,8 +1,8 @@
 //! The workload that a command shall run.
 
-use weir_core::oltp::{OltpSpec, Script};
 use weir_core::units::Nanos;
 use weir_core::workload::spec::{Arrival, Rate};
+use weir_oltp::{OltpSpec, Script};
 
 use crate::cli::db::workload::{CourseArgs, MixArgs, TableArgs, WorkloadArgs};
 

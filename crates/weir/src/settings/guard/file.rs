@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use toml::de::{DeTable, DeValue};
-use weir_core::control::LatencyTarget;
+use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
 use super::{GuardSettings, LeverChoice, MetricsAt, Protected, SensorChoice, latency_target, share};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use weir_core::control::{LatencyTarget, SensorSource, Target};
+use weir_control::{LatencyTarget, SensorSource, Target};
 use weir_core::units::Nanos;
 
 use crate::cli::guard::run::{Args, Format};

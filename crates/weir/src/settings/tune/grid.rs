@@ -1,7 +1,7 @@
 //! Values to try where none are typed.
 
-use weir_core::knob::{Reading, Value};
 use weir_core::units::Bytes;
+use weir_knobs::{Reading, Value};
 
 /// How long the device may take to write what is dirty at the limit, s: small limits cost the bulk writer, large ones
 /// the commits. Where one turns into the other, as field reports found it, they lie close together.

@@ -1,12 +1,12 @@
 //! Steps of a ladder and sides of an A/B: changes of the job and of knobs.
 
-use weir_core::experiment::{Arm, Workload};
-use weir_core::knob::Setting;
-use weir_core::oltp::OltpSpec;
 use weir_core::units::Bytes;
 use weir_core::workload::draft::Draft;
 use weir_core::workload::spec::{BlockSize, EngineKind, OpenSync};
 use weir_core::workload::{Job, jobfile};
+use weir_experiment::{Arm, Workload};
+use weir_knobs::Setting;
+use weir_oltp::OltpSpec;
 
 use super::{Asked, setting};
 use crate::failure::Usage;
@@ -111,7 +111,7 @@ fn with_field(spec: &OltpSpec, key: &str, value: &str) -> anyhow::Result<OltpSpe
     };
     *field = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::from(value));
     let spec: OltpSpec = weir_core::json::typed(&fields).map_err(|error| refused(error.to_string()))?;
-    weir_core::oltp::validate::spec(&spec).map_err(usage)?;
+    weir_oltp::validate::spec(&spec).map_err(usage)?;
     Ok(spec)
 }
 

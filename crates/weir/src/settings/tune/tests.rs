@@ -1,8 +1,8 @@
 //! What is typed after `weir tune`, and the arms it means.
 
-use weir_core::experiment::Workload;
 use weir_core::workload::Job;
 use weir_core::workload::spec::{EngineKind, Target};
+use weir_experiment::Workload;
 
 use super::*;
 use crate::cli::Command as Top;

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use weir_core::experiment::{CommandSpec, Transactions, Workload};
-use weir_core::sysbench::{self, Log, Request};
 use weir_core::units::{Bytes, Nanos};
 use weir_core::workload::Job;
 use weir_core::workload::draft::Draft;
 use weir_core::workload::spec::{Access, BlockSize, Distribution, SyncMode, Target};
+use weir_experiment::{CommandSpec, Transactions, Workload};
+use weir_sysbench::{Log, Request};
 
 use crate::cli::bench;
 use crate::cli::db::workload::RunArgs;
@@ -163,7 +163,7 @@ fn of_db(line: &str, args: &CommonArgs) -> anyhow::Result<Measured> {
         }
     })?;
     let spec = db_workload::spec(run.script, &run.workload);
-    weir_core::oltp::validate::spec(&spec).map_err(bench_settings::usage)?;
+    weir_oltp::validate::spec(&spec).map_err(bench_settings::usage)?;
     let mut premises = Premises::enter(&run.connect)?;
     admit(&mut premises, &spec, run.workload.tables.sysbench_tables)?;
     let server = servers::name(&premises.login.servers);
@@ -217,7 +217,7 @@ fn bench_args(args: &CommonArgs) -> bench::Args {
 #[derive(Default)]
 struct Said(String);
 
-impl sysbench::Console for Said {
+impl weir_sysbench::Console for Said {
     fn out(&mut self, text: &str) {
         self.0.push_str(text);
     }
@@ -240,7 +240,7 @@ fn of_fileio(line: &str, args: &CommonArgs) -> anyhow::Result<Job> {
     }
     let mut said = Said::default();
     let no_file = |path: &str| Err(format!("{path} is not read here"));
-    let parsed = sysbench::parse(&words, &no_file, &mut Log::new(&mut said));
+    let parsed = weir_sysbench::parse(&words, &no_file, &mut Log::new(&mut said));
     let Ok(Request::Run(settings)) = parsed else {
         let what = format!("--fileio: {}", said.0.trim().replace('\n', " "));
         return Err(Usage {
@@ -249,7 +249,7 @@ fn of_fileio(line: &str, args: &CommonArgs) -> anyhow::Result<Job> {
         }
         .into());
     };
-    let mut job = sysbench::job::job(&settings, args.workload.pattern.seed.unwrap_or(1));
+    let mut job = weir_sysbench::job::job(&settings, args.workload.pattern.seed.unwrap_or(1));
     if let Target::Files { dir, keep, .. } = &mut job.target {
         *dir = args.workload.place.dir.clone().unwrap_or_else(|| dir.clone());
         *keep = false;

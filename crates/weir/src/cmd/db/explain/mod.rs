@@ -4,11 +4,11 @@ mod place;
 mod trials;
 
 use anyhow::Context;
-use weir_core::oltp::limits::{Change, Evidence, Tested, judge, tested};
-use weir_core::oltp::record::KIND;
-use weir_core::oltp::{OltpRecord, OltpSpec};
 use weir_core::result::Record;
 use weir_core::units::Nanos;
+use weir_oltp::limits::{Change, Evidence, Tested, judge, tested};
+use weir_oltp::record::KIND;
+use weir_oltp::{OltpRecord, OltpSpec};
 
 use crate::cli::db::explain::Args;
 use crate::failure::{Outcome, Usage};

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use weir_core::oltp::limits::Change;
-use weir_core::oltp::{Dialect, OltpRecord, OltpSpec};
 use weir_core::stop::Stop;
 use weir_db::connection::Connection;
 use weir_db::sandbox::{Sandbox, SandboxSpec};
 use weir_db::server::Server;
 use weir_fs::Dir;
 use weir_host::Host;
+use weir_oltp::limits::Change;
+use weir_oltp::{Dialect, OltpRecord, OltpSpec};
 
 use super::trials::Trials;
 use crate::cli::db::explain::Args;

@@ -1,11 +1,11 @@
 //! Single runs.
 
 use anyhow::Result;
-use weir_core::oltp::{Kind, OltpRecord, OltpSpec};
 use weir_core::stop::Stop;
 use weir_db::error::DbError;
 use weir_db::runner::{RunOptions, Silent, run};
 use weir_db::server::Server;
+use weir_oltp::{Kind, OltpRecord, OltpSpec};
 
 use crate::cmd::db::server::failed;
 use crate::cmd::db::watch::{Scope, Trace, watched};

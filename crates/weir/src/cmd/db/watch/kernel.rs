@@ -9,9 +9,9 @@ pub use without::Syncs;
 mod with {
     //! A session of weir's programs.
 
-    use weir_core::oltp::limits::SyncUse;
     use weir_core::stats::CoarseHistogram;
-    use weir_trace::syncs::{Brackets, Session, Whose};
+    use weir_kernel::syncs::{Brackets, Session, Whose};
+    use weir_oltp::limits::SyncUse;
 
     /// Where every call of the machine pays for the watching, it lasts so long,
     const GLANCE_NS: u64 = 500_000_000;
@@ -121,7 +121,7 @@ mod with {
 mod without {
     //! Built without programs for the kernel.
 
-    use weir_core::oltp::limits::SyncUse;
+    use weir_oltp::limits::SyncUse;
 
     /// Never there.
     pub enum Syncs {}

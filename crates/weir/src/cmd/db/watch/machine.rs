@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use weir_core::oltp::limits::DeviceUse;
+use weir_blocktrace::{Class, Stage, StageTable};
 use weir_core::target::{DeviceLoad, Load, TargetFacts};
-use weir_core::trace::{Class, Stage, StageTable};
 use weir_host::{Host, Sample};
+use weir_oltp::limits::DeviceUse;
 
 use crate::stages::StageWatch;
 

@@ -16,12 +16,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use weir_core::oltp::OltpRecord;
-use weir_core::oltp::limits::Watched;
-use weir_core::oltp::record::ServerRecord;
 use weir_db::error::DbError;
 use weir_db::runner::{Observer, Tick};
 use weir_db::server::Server;
+use weir_oltp::OltpRecord;
+use weir_oltp::limits::Watched;
+use weir_oltp::record::ServerRecord;
 
 use eyes::Eyes;
 

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_core::oltp::Dialect;
-use weir_core::oltp::vitals::is_mariadb;
 use weir_db::connection::Connection;
 use weir_db::error::DbError;
 use weir_db::server::{Place, Server};
 use weir_host::Host;
+use weir_oltp::Dialect;
+use weir_oltp::vitals::is_mariadb;
 
 /// A server on this machine.
 #[derive(Debug, Clone, Default)]

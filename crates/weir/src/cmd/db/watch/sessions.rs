@@ -1,9 +1,9 @@
 //! Looks at what the server's sessions do, added up, as long as the server answers.
 
-use weir_core::oltp::limits::Sessions;
 use weir_db::connection::Connection;
 use weir_db::vitals::{Whose, add, sessions};
 use weir_host::{Host, Numbers};
+use weir_oltp::limits::Sessions;
 
 /// Looks, added up.
 pub struct Looks {

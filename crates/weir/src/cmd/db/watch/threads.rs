@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use weir_core::oltp::limits::TaskTimes;
 use weir_host::{Host, TaskClock};
+use weir_oltp::limits::TaskTimes;
 
 /// One thread: its clock when it was first and last seen, and when that was.
 struct Seen {

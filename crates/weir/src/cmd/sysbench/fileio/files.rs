@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use weir_core::sysbench::fileio::{ExtraFlags, IoMode, TestMode};
-use weir_core::sysbench::text::size;
-use weir_core::sysbench::{Fileio, Log, Quit, Settings};
 use weir_core::workload::verify::SEALED_BYTES_MIN;
 use weir_fs::{Access, Dir};
 use weir_io::place::{Place, make_room_for};
+use weir_sysbench::fileio::{ExtraFlags, IoMode, TestMode};
+use weir_sysbench::text::size;
+use weir_sysbench::{Fileio, Log, Quit, Settings};
 
 use crate::cmd::sysbench::errno;
 

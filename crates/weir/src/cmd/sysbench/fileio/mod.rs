@@ -8,7 +8,7 @@ mod run;
 pub use prepare::prepare;
 pub use run::run;
 
-use weir_core::sysbench::{Log, Settings};
+use weir_sysbench::{Log, Settings};
 
 use crate::failure::Outcome;
 

@@ -1,12 +1,12 @@
 //! What a run prints while it is under way: interval lines and checkpoint reports.
 
 use weir_core::result::record::ThreadRecord;
-use weir_core::sysbench::report::{self, Counts, Cumulative, Share};
-use weir_core::sysbench::stretches::Stretches;
-use weir_core::sysbench::{Log, Settings, legacy};
 use weir_core::units::Nanos;
 use weir_core::workload::Job;
 use weir_io::runner::{Observer, Tick};
+use weir_sysbench::report::{self, Counts, Cumulative, Share};
+use weir_sysbench::stretches::Stretches;
+use weir_sysbench::{Log, Settings, legacy};
 
 /// An operation in flight for as long as this is told of while it lasts: the interval lines of a closed loop show
 /// nothing but low rates then, and the latencies of what finished before.

@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use weir_core::sysbench::{Fileio, Log, Quit, Settings};
 use weir_core::workload::data;
 use weir_core::workload::rng::{Rng, mix64};
 use weir_core::workload::spec::Data;
 use weir_core::workload::verify::{self, BlockId};
 use weir_fs::{Access, reopen};
 use weir_io::runner::Stop;
+use weir_sysbench::{Fileio, Log, Quit, Settings};
 
 use super::files::{MODE, check_sealable, folder, open_flags, refuse_flags};
 use crate::cmd::sysbench::errno;

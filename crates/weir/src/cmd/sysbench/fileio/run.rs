@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use weir_core::printable;
 use weir_core::result::record::JobRecord;
-use weir_core::sysbench::report::{self, Counts};
-use weir_core::sysbench::stream::Stream;
-use weir_core::sysbench::{Log, Quit, Settings, extra, job, legacy, mode};
 use weir_core::workload::op::{Op, OpKind, OpSource};
 use weir_io::IoError;
 use weir_io::place::Place;
 use weir_io::runner::{self, JobPlan, RunOptions, Stop};
+use weir_sysbench::report::{self, Counts};
+use weir_sysbench::stream::Stream;
+use weir_sysbench::{Log, Quit, Settings, extra, job, legacy, mode};
 
 use super::files;
 use super::observer::Reports;

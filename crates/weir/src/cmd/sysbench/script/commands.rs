@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use weir_core::sysbench::log::Priority;
-use weir_core::sysbench::{Log, Quit, help as help_texts};
 use weir_db::script::{ScriptError, Shared, State};
+use weir_sysbench::log::Priority;
+use weir_sysbench::{Log, Quit, help as help_texts};
 
 use super::{Script, fatal};
 use crate::failure::Outcome;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use weir_core::oltp::{Dialect, OltpSpec};
-use weir_core::sysbench::log::{Kept, Priority};
-use weir_core::sysbench::{Database, Log, Quit, Request, ScriptRequest, parse};
 use weir_db::Server;
 use weir_db::script::{Events, Exported, ScriptError, Servers, State};
+use weir_oltp::{Dialect, OltpSpec};
+use weir_sysbench::log::{Kept, Priority};
+use weir_sysbench::{Database, Log, Quit, Request, ScriptRequest, parse};
 
 use super::shared;
 use crate::failure::Usage;

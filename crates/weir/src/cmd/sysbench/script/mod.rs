@@ -13,11 +13,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use weir_core::sysbench::log::Priority;
-use weir_core::sysbench::random::Unique;
-use weir_core::sysbench::{Database, General, Log, Quit, ScriptOption, ScriptRequest, args};
 use weir_db::script::{Connect, Exported, Say, ScriptError, Shared, Source, State};
 use weir_io::runner::Stop;
+use weir_sysbench::log::Priority;
+use weir_sysbench::random::Unique;
+use weir_sysbench::{Database, General, Log, Quit, ScriptOption, ScriptRequest, args};
 
 use crate::failure::Outcome;
 

@@ -1,15 +1,15 @@
 //! What a run of a script prints while it is under way: interval lines and checkpoint reports, or what the script's
 //! own hooks make of them.
 
-use weir_core::oltp::record::{ConnectionRecord, ServerRecord};
-use weir_core::sysbench::report::{Rest, Share, histogram, print_threads};
-use weir_core::sysbench::sql::{self, SqlCounts};
-use weir_core::sysbench::stretches::Stretches;
-use weir_core::sysbench::{General, Log};
 use weir_core::units::Nanos;
 use weir_db::runner::{Observer, Tick};
 use weir_db::script::{Events, State};
 use weir_io::runner::Stop;
+use weir_oltp::record::{ConnectionRecord, ServerRecord};
+use weir_sysbench::report::{Rest, Share, histogram, print_threads};
+use weir_sysbench::sql::{self, SqlCounts};
+use weir_sysbench::stretches::Stretches;
+use weir_sysbench::{General, Log};
 
 /// From here on a statement in flight is told of while it lasts.
 const STALL_NS: u64 = 500_000_000;

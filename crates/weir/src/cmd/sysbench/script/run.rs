@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_core::oltp::record::KIND;
-use weir_core::oltp::{OltpRecord, OltpSpec};
-use weir_core::sysbench::database::LOST;
-use weir_core::sysbench::sql::SqlCounts;
-use weir_core::sysbench::{General, Log, Quit, database, extra_sql, mode};
 use weir_core::units::Nanos;
 use weir_core::workload::spec::{Arrival, Rate};
 use weir_db::runner::{RunOptions, run_workload};
 use weir_db::script::Events;
 use weir_host::Host;
 use weir_io::runner::Stop;
+use weir_oltp::record::KIND;
+use weir_oltp::{OltpRecord, OltpSpec};
+use weir_sysbench::database::LOST;
+use weir_sysbench::sql::SqlCounts;
+use weir_sysbench::{General, Log, Quit, database, extra_sql, mode};
 
 use super::reports::Reports;
 use super::{Script, fatal};

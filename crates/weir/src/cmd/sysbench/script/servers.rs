@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use weir_core::oltp::Dialect;
-use weir_core::sysbench::Database;
-use weir_core::sysbench::values::Values;
 use weir_db::script::Servers;
 use weir_db::server::{Place, Secret, Server, Tls, TlsMode};
+use weir_oltp::Dialect;
+use weir_sysbench::Database;
+use weir_sysbench::values::Values;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use weir_core::trace::{SlowIo, Stage};
+use weir_blocktrace::{SlowIo, Stage};
 use weir_report as report;
 use weir_report::text::trace_live::About;
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use weir_blocktrace::{Kind, Moment, Piece, SlowIo, Source};
 use weir_core::target::{DeviceNumber, Layer};
-use weir_core::trace::{Kind, Moment, Piece, SlowIo, Source};
 use weir_host::Host;
-use weir_trace::live::{Detail, Options, Session, Slow, Snapshot};
-use weir_trace::tracefs;
+use weir_kernel::live::{Detail, Options, Session, Slow, Snapshot};
+use weir_kernel::tracefs;
 
 use super::source::{Counted, Opened, Wanted, Watch};
 
@@ -15,7 +15,7 @@ fn numbers(wanted: &Wanted<'_>) -> Vec<DeviceNumber> {
 }
 
 /// Programs in the kernel.
-pub fn bpf(wanted: &Wanted<'_>) -> Result<Opened, weir_trace::Error> {
+pub fn bpf(wanted: &Wanted<'_>) -> Result<Opened, weir_kernel::Error> {
     let all = if wanted.devices.is_empty() { Host::live().devices() } else { Vec::new() };
     let (every_bio, of_devices) = follows_bios(wanted, &all);
     let options = Options {
@@ -119,10 +119,10 @@ fn slow_io(slow: Slow, started_ns: u64) -> SlowIo {
 }
 
 /// The kernel's tracer.
-pub fn tracer(wanted: &Wanted<'_>) -> Result<Opened, weir_trace::Error> {
+pub fn tracer(wanted: &Wanted<'_>) -> Result<Opened, weir_kernel::Error> {
     if wanted.cgroup.is_some() {
         let lacking = "cgroups in the tracer's events, which --cgroup needs".to_string();
-        return Err(weir_trace::Error::Unsupported { lacking });
+        return Err(weir_kernel::Error::Unsupported { lacking });
     }
     let options = tracefs::Options {
         devices: numbers(wanted),

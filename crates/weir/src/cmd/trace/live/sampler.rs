@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use weir_blocktrace::{Analysis, Cost, DeviceFrame, Frame, Intervals, SlowIo, StageTable};
 use weir_core::target::{Layer, Load, TargetFacts};
-use weir_core::trace::{Analysis, Cost, DeviceFrame, Frame, Intervals, SlowIo, StageTable};
 use weir_host::{Host, Sample, own_cpu_ns};
 
 use super::source::{Counted, Watch};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use weir_core::trace::{Frame, History, SlowIo};
+use weir_blocktrace::{Frame, History, SlowIo};
 use weir_io::runner::Stop;
 use weir_report::text::trace_live::{self, About, Screen};
 

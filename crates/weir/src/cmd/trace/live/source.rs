@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use weir_blocktrace::{SlowIo, Source, StageTable};
 use weir_core::target::Layer;
-use weir_core::trace::{SlowIo, Source, StageTable};
 use weir_core::units::Nanos;
 use weir_report::text::trace_live::About;
 

@@ -1,0 +1,460 @@
+//! From parts of syncs and completions to sums.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+use super::cause::{Completion, Owner, Piece, Relation, cut};
+use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
+use super::phase::{self, Phase, SiteId};
+use super::report::{Sender, SlowSync, Stall};
+use super::tally::{Place, Tally};
+use crate::SizeClass;
+use weir_core::stats::Distribution;
+use weir_core::target::DeviceNumber;
+
+/// Completions that are kept for syncs that have not ended.
+const IOS_MAX: usize = 1 << 18;
+/// Syncs under way that are followed.
+const OPEN_MAX: usize = 1 << 14;
+/// Slow syncs kept until somebody takes them.
+const SLOW_MAX: usize = 1000;
+/// Processes told apart in the report; the rest is one.
+const PROCESSES_MAX: usize = 1024;
+
+/// Below this a sync may be counted without being looked into.
+const SHORT_NS: u64 = 1_000_000;
+
+/// How stacks are sampled, and which syncs are worth a line of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// Waits at least this long always have their stack taken; shorter ones with probability length/this, but
+    /// for the first of one sync in a while.
+    pub stack_every_ns: u64,
+    /// Syncs at least this long are kept for [`Analyst::slow`].
+    pub slow_ns: Option<u64>,
+}
+
+/// Sums of the syncs of a process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sums {
+    pub comm: String,
+    pub calls: BTreeMap<Call, u64>,
+    pub latency: Distribution,
+    pub wall_ns: u64,
+    pub tally: Tally,
+    /// Syncs shorter than [`SHORT_NS`], by length class.
+    pub short: BTreeMap<u32, Short>,
+}
+
+/// Short syncs of a length class (a power of two): those looked into stand for those that were only counted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Short {
+    pub looked_into: u64,
+    pub looked_into_ns: u64,
+    pub tally: Tally,
+    pub skimmed: u64,
+    pub skimmed_ns: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    accounted_ns: u64,
+    tally: Tally,
+    /// Ticks in which it was neither told of nor ended: one is a race, more are a loss.
+    missed: u32,
+}
+
+/// Adds up what syncs waited for. Memory is bounded by the syncs under way, a quarter of a million completions and a
+/// thousand processes; what does not fit is counted in [`super::Losses`].
+#[derive(Debug)]
+pub struct Analyst {
+    sampling: Sampling,
+    ios: HashMap<DeviceNumber, VecDeque<Io>>,
+    ios_held: usize,
+    ticked_ns: u64,
+    fastest_ns: HashMap<(DeviceNumber, u8, SizeClass), u64>,
+    leaves: HashMap<DeviceNumber, Vec<DeviceNumber>>,
+    /// Devices that data of a file system without a single device (btrfs) was seen on.
+    seen_on: HashMap<DeviceNumber, BTreeSet<DeviceNumber>>,
+    open: HashMap<(u32, u64), Open>,
+    site_ids: HashMap<String, SiteId>,
+    slow: Vec<SlowSync>,
+    pub(super) sites: Vec<(String, Phase)>,
+    pub(super) sums: BTreeMap<u32, Sums>,
+    /// Of earlier intervals.
+    pub(super) past: BTreeMap<u32, Sums>,
+    pub(super) names: HashMap<u32, String>,
+    pub(super) stalls: Vec<Stall>,
+    pub(super) senders: Vec<Sender>,
+    pub(super) still: usize,
+    pub(super) ios_forgotten: u64,
+    pub(super) syncs_forgotten: u64,
+    pub(super) stacks: u64,
+}
+
+impl Analyst {
+    /// One that has seen nothing.
+    pub fn new(sampling: Sampling) -> Analyst {
+        Analyst {
+            sampling,
+            ios: HashMap::new(),
+            ios_held: 0,
+            ticked_ns: 0,
+            fastest_ns: HashMap::new(),
+            leaves: HashMap::new(),
+            seen_on: HashMap::new(),
+            open: HashMap::new(),
+            site_ids: HashMap::new(),
+            slow: Vec::new(),
+            sites: Vec::new(),
+            sums: BTreeMap::new(),
+            past: BTreeMap::new(),
+            names: HashMap::new(),
+            stalls: Vec::new(),
+            senders: Vec::new(),
+            still: 0,
+            ios_forgotten: 0,
+            syncs_forgotten: 0,
+            stacks: 0,
+        }
+    }
+
+    /// The place of a stack, innermost function first.
+    pub fn site(&mut self, frames: &[&str]) -> SiteId {
+        self.stacks += 1;
+        let text = phase::describe(frames);
+        if let Some(&known) = self.site_ids.get(&text) {
+            return known;
+        }
+        let id = SiteId(self.sites.len() as u32);
+        self.sites.push((text.clone(), phase::classify(frames)));
+        self.site_ids.insert(text, id);
+        id
+    }
+
+    /// Says which devices serve a device's requests: itself, or what lies under a device-mapper or md device.
+    pub fn leaves(&mut self, device: DeviceNumber, leaves: Vec<DeviceNumber>) {
+        self.leaves.insert(device, leaves);
+    }
+
+    /// Whether [`Analyst::leaves`] was told of a device.
+    pub fn knows(&self, device: DeviceNumber) -> bool {
+        self.leaves.contains_key(&device)
+    }
+
+    /// Says what a process is called.
+    pub fn name(&mut self, tgid: u32, comm: &str) {
+        if self.names.len() < PROCESSES_MAX || self.names.contains_key(&tgid) {
+            self.names.insert(tgid, comm.to_string());
+        }
+    }
+
+    /// Whether a process has a name.
+    pub fn has_name(&self, tgid: u32) -> bool {
+        self.names.contains_key(&tgid)
+    }
+
+    /// What a process is called, if that is known.
+    pub fn name_of(&self, tgid: u32) -> Option<&str> {
+        self.names.get(&tgid).map(String::as_str)
+    }
+
+    /// A completion, before the parts of the syncs that it ended.
+    pub fn io(&mut self, io: Io) {
+        if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
+            let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
+            let took_ns = io.complete_ns - io.issue_ns;
+            self.fastest_ns.entry(key).and_modify(|least| *least = took_ns.min(*least)).or_insert(took_ns);
+        }
+        if let Some(file) = io.file.filter(|file| file.file_system.is_anonymous()) {
+            self.seen_on.entry(file.file_system).or_default().insert(io.device);
+        }
+        // The end of a flush sequence comes again, without data: it was told with the flush.
+        if io.bytes == 0 && !io.flags.is_flush() {
+            return;
+        }
+        if self.ios_held >= IOS_MAX {
+            self.ios_forgotten += 1;
+            return;
+        }
+        let queue = self.ios.entry(io.device).or_default();
+        // Processors stamp on their own: a stamp may be a little older than the one before.
+        let at = queue.iter().rposition(|before| before.complete_ns <= io.complete_ns).map_or(0, |at| at + 1);
+        queue.insert(at, io);
+        self.ios_held += 1;
+    }
+
+    /// A sync that ended, or a stretch of it.
+    pub fn part(&mut self, part: &Part) {
+        let key = (part.tid, part.start_ns);
+        let Some(mut open) = self.opened(part) else { return };
+        let waits_end_ns = part.waits.last().map_or(open.accounted_ns, |wait| wait.end_ns);
+        let until_ns = part.end_ns.unwrap_or(waits_end_ns);
+        self.account(&mut open, part, until_ns);
+        match part.end_ns {
+            Some(end_ns) => self.close(part, end_ns, open),
+            None => _ = self.open.insert(key, open),
+        }
+    }
+
+    /// Takes the syncs under way at `now_ns` as far as they have come, each with all waits since its last part, the
+    /// last of them up to now. To be called about once a second: completions before the last call are forgotten.
+    ///
+    /// Whose a piece of a wait was is known when a request completes at its end; so what a sync has waited since
+    /// the last completion stays open until the next call, unless this is the `last`.
+    pub fn under_way(&mut self, parts: &[Part], now_ns: u64, last: bool) {
+        for part in parts {
+            let Some(mut open) = self.opened(part) else { continue };
+            let until_ns = if last { now_ns } else { self.settled(part, &open, now_ns) };
+            self.account(&mut open, part, until_ns);
+            open.missed = 0;
+            self.open.insert((part.tid, part.start_ns), open);
+        }
+        let told: HashSet<(u32, u64)> = parts.iter().map(|part| (part.tid, part.start_ns)).collect();
+        self.open.retain(|key, open| {
+            open.missed += u32::from(!told.contains(key));
+            open.missed < 2
+        });
+        self.still = parts.len();
+        self.forget_ios(self.ticked_ns);
+        self.ticked_ns = now_ns;
+    }
+
+    /// Short syncs that were only counted since the last call.
+    pub fn skimmed(&mut self, skimmed: &[Skimmed]) {
+        for of in skimmed.iter().filter(|of| of.count > 0) {
+            let mean_ns = of.took_ns / of.count;
+            let sums = self.sums_of(of.tgid, &of.comm);
+            sums.latency.add_bucket(mean_ns, mean_ns, of.count);
+            *sums.calls.entry(of.call).or_default() += of.count;
+            sums.wall_ns += of.took_ns;
+            let short = sums.short.entry(length_class(mean_ns)).or_default();
+            short.skimmed += of.count;
+            short.skimmed_ns += of.took_ns;
+        }
+    }
+
+    /// Replaces what is known of pauses of buffered writers.
+    pub fn stalls(&mut self, stalls: Vec<Stall>) {
+        self.stalls = stalls;
+    }
+
+    /// Replaces what is known of who reads and who writes past the page cache.
+    pub fn senders(&mut self, senders: Vec<Sender>) {
+        self.senders = senders.into_iter().filter(|sender| self.is_watched(sender.device)).collect();
+    }
+
+    /// Whether a device serves any sync that was seen.
+    fn is_watched(&self, device: DeviceNumber) -> bool {
+        self.leaves.iter().any(|(top, leaves)| *top == device || leaves.contains(&device))
+            || self.seen_on.values().any(|devices| devices.contains(&device))
+    }
+
+    /// The slow syncs since the last call.
+    pub fn slow(&mut self) -> Vec<SlowSync> {
+        std::mem::take(&mut self.slow)
+    }
+
+    /// Begins the next interval; sums so far stay in [`Analyst::whole`], and what is under way goes on.
+    pub fn next_interval(&mut self) {
+        for (tgid, sums) in std::mem::take(&mut self.sums) {
+            let past =
+                self.past.entry(tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
+            past.merge(&sums);
+        }
+    }
+
+    /// Until when it is known whose the time of a sync under way was.
+    fn settled(&self, part: &Part, open: &Open, now_ns: u64) -> u64 {
+        let Some(wait) = part.waits.last().filter(|wait| wait.end_ns >= now_ns) else { return now_ns };
+        let from_ns = wait.start_ns.max(open.accounted_ns);
+        self.completions(part, from_ns, now_ns).last().map_or(from_ns, |last| last.io.complete_ns)
+    }
+
+    fn opened(&mut self, part: &Part) -> Option<Open> {
+        let known = self.open.remove(&(part.tid, part.start_ns));
+        if known.is_none() && self.open.len() >= OPEN_MAX {
+            self.syncs_forgotten += 1;
+            return None;
+        }
+        Some(known.unwrap_or_else(|| Open {
+            accounted_ns: part.start_ns,
+            tally: Tally::default(),
+            missed: 0,
+        }))
+    }
+
+    fn account(&mut self, open: &mut Open, part: &Part, until_ns: u64) {
+        let mut fresh = Tally::default();
+        let from_ns = open.accounted_ns;
+        // What was not seen is not explained.
+        let mut at_ns = part.seen_from_ns.min(until_ns).max(from_ns);
+        fresh.add_plain(Phase::Unknown, at_ns - from_ns);
+        for wait in &part.waits {
+            let (start_ns, end_ns) = (wait.start_ns.max(at_ns), wait.end_ns.min(until_ns));
+            if end_ns <= start_ns {
+                continue;
+            }
+            fresh.add_plain(Phase::Cpu, start_ns - at_ns);
+            self.wait(&mut fresh, part, wait, start_ns, end_ns);
+            at_ns = end_ns;
+        }
+        let end_ns = until_ns.max(at_ns);
+        fresh.add_plain(Phase::Cpu, end_ns - at_ns);
+        open.accounted_ns = end_ns;
+        open.tally.merge(&fresh);
+        let sums = self.sums_of(part.tgid, &part.comm);
+        sums.wall_ns += end_ns - from_ns;
+        sums.tally.merge(&fresh);
+    }
+
+    fn wait(&self, tally: &mut Tally, part: &Part, wait: &Wait, start_ns: u64, end_ns: u64) {
+        let woken_ns = wait.end_ns.saturating_sub(wait.runnable_ns).clamp(start_ns, end_ns);
+        tally.add_plain(Phase::RunQueue, end_ns - woken_ns);
+        let place = self.place(wait);
+        if let Some(site) = wait.site {
+            let sum = tally.sites.entry(site).or_default();
+            let asleep_ns = (woken_ns - start_ns) as f64;
+            match place {
+                Place::Sampled(_, weight) => {
+                    sum.sample_ns += asleep_ns * weight;
+                    sum.waits += weight;
+                }
+                _ => {
+                    sum.known_ns += asleep_ns;
+                    sum.waits += 1.0;
+                }
+            }
+        }
+        if place == Place::Known(Phase::DirtyPause) {
+            tally.add_plain(Phase::DirtyPause, woken_ns - start_ns);
+            return;
+        }
+        let completions = self.completions(part, start_ns, woken_ns);
+        for completion in &completions {
+            if let Relation::Other(owner) = completion.relation {
+                let blame = tally.blame.entry(owner).or_default();
+                blame.bytes += u64::from(completion.io.bytes);
+                blame.ios += 1;
+            }
+        }
+        cut(start_ns, woken_ns, &completions, |piece: Piece| tally.add(place, piece));
+    }
+
+    fn place(&self, wait: &Wait) -> Place {
+        let took_ns = wait.end_ns - wait.start_ns;
+        let long = took_ns >= self.sampling.stack_every_ns;
+        match wait.site.and_then(|site| self.sites.get(site.0 as usize)) {
+            Some((_, phase)) if long => Place::Known(*phase),
+            Some((_, phase)) if wait.by_chance => {
+                Place::Sampled(*phase, self.sampling.stack_every_ns as f64 / took_ns.max(1) as f64)
+            }
+            Some((_, phase)) => Place::Sampled(*phase, 1.0),
+            None if long => Place::Known(Phase::Unknown),
+            None => Place::Unsampled,
+        }
+    }
+
+    /// The completions of a window on the devices under a sync, by time.
+    fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
+        let mut found = Vec::new();
+        for (device, ios) in &self.ios {
+            if !self.serves(*device, part) {
+                continue;
+            }
+            let from = ios.partition_point(|io| io.complete_ns <= start_ns);
+            let inside = ios.iter().skip(from).take_while(|io| io.complete_ns <= end_ns);
+            found.extend(inside.map(|io| Completion {
+                io: *io,
+                relation: relation(part, io),
+                fastest_ns: self.fastest(io),
+            }));
+        }
+        found.sort_by_key(|completion| completion.io.complete_ns);
+        found
+    }
+
+    /// Whether requests of a device serve a sync; those of sync(2) may go to any.
+    fn serves(&self, device: DeviceNumber, part: &Part) -> bool {
+        if let Some(top) = part.device {
+            return self.leaves.get(&top).map_or(top == device, |leaves| leaves.contains(&device));
+        }
+        let Some(file) = part.file else { return true };
+        self.seen_on.get(&file.file_system).is_some_and(|devices| devices.contains(&device))
+    }
+
+    fn fastest(&self, io: &Io) -> u64 {
+        let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
+        let took_ns = if io.issue_ns == 0 { 0 } else { io.complete_ns.saturating_sub(io.issue_ns) };
+        self.fastest_ns.get(&key).copied().unwrap_or(0).min(took_ns)
+    }
+
+    fn close(&mut self, part: &Part, end_ns: u64, open: Open) {
+        let took_ns = end_ns.saturating_sub(part.start_ns);
+        let sums = self.sums_of(part.tgid, &part.comm);
+        sums.latency.record(took_ns);
+        *sums.calls.entry(part.call).or_default() += 1;
+        if took_ns < SHORT_NS {
+            let short = sums.short.entry(length_class(took_ns)).or_default();
+            short.looked_into += 1;
+            short.looked_into_ns += took_ns;
+            short.tally.merge(&open.tally);
+        }
+        if self.sampling.slow_ns.is_some_and(|slow_ns| took_ns >= slow_ns) && self.slow.len() < SLOW_MAX {
+            let slow = self.describe_slow(part, took_ns, &open.tally);
+            self.slow.push(slow);
+        }
+    }
+
+    fn sums_of(&mut self, tgid: u32, comm: &str) -> &mut Sums {
+        let held = self.sums.len() + self.past.len();
+        let is_known = self.sums.contains_key(&tgid) || self.past.contains_key(&tgid);
+        let full = held >= PROCESSES_MAX && !is_known;
+        let sums = self.sums.entry(if full { 0 } else { tgid }).or_default();
+        if sums.comm.is_empty() {
+            sums.comm = if full { "all others".to_string() } else { comm.to_string() };
+        }
+        sums
+    }
+
+    fn forget_ios(&mut self, until_ns: u64) {
+        for ios in self.ios.values_mut() {
+            let gone = ios.partition_point(|io| io.complete_ns <= until_ns);
+            ios.drain(..gone);
+        }
+        self.ios_held = self.ios.values().map(VecDeque::len).sum();
+    }
+}
+
+fn length_class(took_ns: u64) -> u32 {
+    took_ns.max(1).ilog2()
+}
+
+/// btrfs keeps its trees in the pages of an inode of this number (BTRFS_BTREE_INODE_OBJECTID).
+const BTRFS_TREES: u64 = 1;
+
+/// Whether a request holds metadata of the sync's file system; btrfs does not flag its own.
+fn is_metadata(part: &Part, io: &Io) -> bool {
+    let Some(file) = part.file else { return io.flags.is_metadata() || io.raw_device.is_some() };
+    let on_no_device = file.file_system.is_anonymous();
+    let on_its_device = io.raw_device.is_some_and(|raw| on_no_device || raw == file.file_system);
+    let in_its_trees =
+        on_no_device && io.file == Some(FileId { file_system: file.file_system, inode: BTRFS_TREES });
+    io.flags.is_metadata() || on_its_device || in_its_trees
+}
+
+/// How a request stands to a sync.
+fn relation(part: &Part, io: &Io) -> Relation {
+    let own_file = io.file.is_some() && io.file == part.file;
+    if own_file || io.own_tid == part.tid || io.flags.is_flush() || is_metadata(part, io) {
+        return Relation::Own;
+    }
+    if io.owner_tgid == part.tgid {
+        return Relation::OwnProcess;
+    }
+    Relation::Other(match io.owner_tgid {
+        _ if io.flags.is_read() => Owner::Reads,
+        0 if io.file.is_none() => Owner::DirectWrites,
+        0 => Owner::Unseen,
+        tgid => Owner::Process(tgid),
+    })
+}

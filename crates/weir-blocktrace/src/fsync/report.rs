@@ -1,0 +1,417 @@
+//! What was found, as data.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::analyst::{Analyst, Sums};
+use super::cause::{Cause, Owner};
+use super::part::{Call, Part};
+use super::phase::Phase;
+use super::tally::{Matrix, Tally};
+use weir_core::target::DeviceNumber;
+
+/// Processes with an anatomy of their own.
+const ANATOMIES_MAX: usize = 16;
+/// Culprits and places listed.
+const LISTED_MAX: usize = 12;
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its id; `None` stands for a group that the name describes.
+    pub pid: Option<u32>,
+    /// Its name.
+    pub comm: String,
+}
+
+/// All that was found in a stretch of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Length of the stretch.
+    pub elapsed_ns: u64,
+    /// All syncs together.
+    pub all: Anatomy,
+    /// By process, the longest wall time first.
+    pub processes: Vec<Anatomy>,
+    /// Pauses of buffered writers, the longest first.
+    pub stalls: Vec<Stall>,
+    /// What was not seen.
+    pub losses: Losses,
+    /// Stacks that were taken to say where waits were slept.
+    pub stacks: u64,
+}
+
+/// Where the time of syncs went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Anatomy {
+    /// Whose syncs; `None` for all.
+    pub process: Option<Process>,
+    /// Syncs that returned, by call.
+    pub calls: Vec<(Call, u64)>,
+    /// Their sum.
+    pub syncs: u64,
+    /// How many of them were shorter than 1 ms.
+    pub short: u64,
+    /// How many of those were only counted; what their time went for is told by the others of like length.
+    pub skimmed: u64,
+    /// Their latency; all 0 where none returned.
+    pub latency: Latency,
+    /// Wall time inside syncs, those that have not returned included.
+    pub wall_ns: u64,
+    /// Share of `wall_ns` with a known place or cause.
+    pub explained: f64,
+    /// By phase; phases without time are left out. Shares add up to 1.
+    pub phases: Vec<Row>,
+    /// Sum of the rows' causes.
+    pub causes: Vec<(Cause, f64)>,
+    /// Whose I/O was served while the syncs waited, the largest share first.
+    pub culprits: Vec<Culprit>,
+    /// Where waits were slept, the largest share first.
+    pub sites: Vec<Site>,
+}
+
+/// Latency of syncs that returned, nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+/// A phase and why its time passed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Phase.
+    pub phase: Phase,
+    /// Share of wall time.
+    pub share: f64,
+    /// Shares of wall time by cause; empty for time that was no wait for I/O.
+    pub causes: Vec<(Cause, f64)>,
+}
+
+/// How somebody's I/O reached a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Pages it dirtied were written back, by whom ever.
+    Writeback,
+    /// It read.
+    Reads,
+    /// It wrote past the page cache.
+    DirectWrites,
+}
+
+/// Who reads, or writes past the page cache, on a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sender {
+    /// Who.
+    pub process: Process,
+    /// Where.
+    pub device: DeviceNumber,
+    /// Reads or direct writes.
+    pub way: Way,
+    /// How much, bytes; what counts is the proportion.
+    pub bytes: u64,
+}
+
+/// Somebody whose I/O was served while syncs waited.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Culprit {
+    /// Who.
+    pub process: Process,
+    /// How.
+    pub way: Way,
+    /// Share of wall time spent behind it. Readers and direct writers share what was spent behind all of
+    /// them by the bytes each sent.
+    pub share: f64,
+    /// What the device moved for it while syncs waited, bytes; syncs that wait at the same time each count it.
+    pub bytes: u64,
+    /// The same in requests.
+    pub ios: u64,
+}
+
+/// Where waits were slept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Site {
+    /// Kernel functions, the innermost first.
+    pub functions: String,
+    /// The phase they mean.
+    pub phase: Phase,
+    /// Share of wall time.
+    pub share: f64,
+    /// Waits, scaled up from the sample.
+    pub waits: f64,
+}
+
+/// Pauses that balance_dirty_pages imposed on a process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Who was paused.
+    pub process: Process,
+    /// On which backing device, as the kernel calls it: `259:0`, or `btrfs-1`.
+    pub bdi: String,
+    /// Pauses.
+    pub count: u64,
+    /// Their sum.
+    pub slept_ns: u64,
+    /// The longest.
+    pub slept_ns_max: u64,
+}
+
+/// What was not seen, each by its reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// Syncs of threads for which the kernel's table had no room.
+    pub tasks: u64,
+    /// Syncs, or parts of them, for which the ring had no room.
+    pub syncs: u64,
+    /// Completions, likewise.
+    pub ios: u64,
+    /// Stacks, likewise, or that could not be walked.
+    pub stacks: u64,
+    /// Pauses for which the table had no room.
+    pub stalls: u64,
+    /// Syncs sent through io_uring (fsync, sync_file_range), which no system call brackets: they are counted here alone.
+    pub ring_syncs: u64,
+}
+
+impl Losses {
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.tasks + self.syncs + self.ios + self.stacks + self.stalls + self.ring_syncs
+    }
+}
+
+/// A sync that took long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlowSync {
+    /// When it began, CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// How long it took.
+    pub took_ns: u64,
+    /// Whose.
+    pub process: Process,
+    /// Which thread.
+    pub tid: u32,
+    /// What.
+    pub call: Call,
+    /// On which disk.
+    pub device: Option<DeviceNumber>,
+    /// By phase, the shares of its time.
+    pub phases: Vec<Row>,
+    /// Whose I/O it waited behind.
+    pub culprits: Vec<Culprit>,
+}
+
+impl Analyst {
+    /// What was found in the interval. `losses` are those of the programs since the start, as are the pauses.
+    pub fn report(&self, elapsed_ns: u64, losses: Losses) -> Report {
+        self.report_on(&self.sums, elapsed_ns, losses)
+    }
+
+    /// What was found since the start.
+    pub fn whole(&self, elapsed_ns: u64, losses: Losses) -> Report {
+        let mut whole = self.past.clone();
+        for (tgid, sums) in &self.sums {
+            let known =
+                whole.entry(*tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
+            known.merge(sums);
+        }
+        self.report_on(&whole, elapsed_ns, losses)
+    }
+
+    fn report_on(&self, sums: &BTreeMap<u32, Sums>, elapsed_ns: u64, losses: Losses) -> Report {
+        let mut all = Sums::default();
+        for sums in sums.values() {
+            all.merge(sums);
+        }
+        let mut processes: Vec<Anatomy> = sums
+            .iter()
+            .map(|(tgid, sums)| {
+                let pid = (*tgid != 0).then_some(*tgid);
+                self.anatomy(sums, Some(Process { pid, comm: sums.comm.clone() }))
+            })
+            .collect();
+        processes.sort_by_key(|anatomy| std::cmp::Reverse(anatomy.wall_ns));
+        processes.truncate(ANATOMIES_MAX);
+        let mut losses = losses;
+        losses.ios += self.ios_forgotten;
+        losses.syncs += self.syncs_forgotten;
+        Report {
+            elapsed_ns,
+            all: self.anatomy(&all, None),
+            processes,
+            stalls: self.stalls.clone(),
+            losses,
+            stacks: self.stacks,
+        }
+    }
+
+    /// Syncs that had not returned at the last [`Analyst::under_way`].
+    pub fn still_waiting(&self) -> usize {
+        self.still
+    }
+
+    pub(super) fn describe_slow(&self, part: &Part, took_ns: u64, tally: &Tally) -> SlowSync {
+        let wall_ns = took_ns.max(1) as f64;
+        SlowSync {
+            start_ns: part.start_ns,
+            took_ns,
+            process: Process { pid: Some(part.tgid), comm: part.comm.clone() },
+            tid: part.tid,
+            call: part.call,
+            device: part.device,
+            phases: rows(&tally.matrix(), wall_ns),
+            culprits: self.culprits(tally, wall_ns),
+        }
+    }
+
+    fn anatomy(&self, sums: &Sums, process: Option<Process>) -> Anatomy {
+        let wall_ns = sums.wall_ns.max(1) as f64;
+        let tally = sums.with_skimmed();
+        let matrix = tally.matrix();
+        let phases = rows(&matrix, wall_ns);
+        let skimmed = sums.short.values().map(|short| short.skimmed).sum();
+        let [p50_ns, p95_ns, p99_ns] = sums.latency.quantiles([0.5, 0.95, 0.99]);
+        let max_ns = sums.latency.max_ns();
+        let mean_ns = if sums.latency.is_empty() { 0.0 } else { sums.latency.mean_ns() };
+        Anatomy {
+            process,
+            calls: sums.calls.iter().map(|(call, n)| (*call, *n)).collect(),
+            syncs: sums.latency.count(),
+            short: skimmed + sums.short.values().map(|short| short.looked_into).sum::<u64>(),
+            skimmed,
+            latency: Latency { mean_ns, p50_ns, p95_ns, p99_ns, max_ns },
+            wall_ns: sums.wall_ns,
+            explained: explained(&matrix, wall_ns),
+            causes: causes(&phases),
+            phases,
+            culprits: self.culprits(&tally, wall_ns),
+            sites: self.places(&tally, wall_ns),
+        }
+    }
+
+    fn culprits(&self, tally: &Tally, wall_ns: f64) -> Vec<Culprit> {
+        let mut culprits: Vec<Culprit> = Vec::new();
+        for (owner, blame) in &tally.blame {
+            culprits.extend(self.who(*owner).into_iter().map(|(process, way, part)| Culprit {
+                process,
+                way,
+                share: blame.wait_ns / wall_ns * part,
+                bytes: (blame.bytes as f64 * part).round() as u64,
+                ios: (blame.ios as f64 * part).round() as u64,
+            }));
+        }
+        culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
+        culprits.truncate(LISTED_MAX);
+        culprits
+    }
+
+    /// The processes behind an owner, each with its part of it.
+    fn who(&self, owner: Owner) -> Vec<(Process, Way, f64)> {
+        let group = |comm: &str| Process { pid: None, comm: comm.to_string() };
+        match owner {
+            Owner::Process(tgid) => {
+                let comm = self.names.get(&tgid).cloned().unwrap_or_else(|| "?".to_string());
+                vec![(Process { pid: Some(tgid), comm }, Way::Writeback, 1.0)]
+            }
+            Owner::Reads => self.senders_of(Way::Reads, group("readers")),
+            Owner::DirectWrites => self.senders_of(Way::DirectWrites, group("direct writers")),
+            Owner::Unseen => {
+                vec![(group("somebody who is gone (dirtied before the trace)"), Way::Writeback, 1.0)]
+            }
+        }
+    }
+
+    fn senders_of(&self, way: Way, unknown: Process) -> Vec<(Process, Way, f64)> {
+        let senders: Vec<&Sender> = self.senders.iter().filter(|sender| sender.way == way).collect();
+        let all: u64 = senders.iter().map(|sender| sender.bytes).sum();
+        if all == 0 {
+            return vec![(unknown, way, 1.0)];
+        }
+        senders.iter().map(|s| (s.process.clone(), way, s.bytes as f64 / all as f64)).collect()
+    }
+
+    fn places(&self, tally: &Tally, wall_ns: f64) -> Vec<Site> {
+        let mut sites: Vec<Site> = tally
+            .sites
+            .iter()
+            .filter_map(|(id, sum)| {
+                let (functions, phase) = self.sites.get(id.0 as usize)?.clone();
+                Some(Site { functions, phase, share: tally.site_ns(sum) / wall_ns, waits: sum.waits })
+            })
+            .collect();
+        sites.sort_by(|a, b| b.share.total_cmp(&a.share));
+        sites.truncate(LISTED_MAX);
+        sites
+    }
+}
+
+impl Sums {
+    pub(super) fn merge(&mut self, other: &Sums) {
+        for (call, n) in &other.calls {
+            *self.calls.entry(*call).or_default() += n;
+        }
+        self.latency.merge(&other.latency);
+        self.wall_ns += other.wall_ns;
+        self.tally.merge(&other.tally);
+        for (class, theirs) in &other.short {
+            let mine = self.short.entry(*class).or_default();
+            mine.looked_into += theirs.looked_into;
+            mine.looked_into_ns += theirs.looked_into_ns;
+            mine.tally.merge(&theirs.tally);
+            mine.skimmed += theirs.skimmed;
+            mine.skimmed_ns += theirs.skimmed_ns;
+        }
+    }
+
+    /// The time of all syncs: that of those only counted is as that of the others of their length; where there
+    /// are none, it is not explained.
+    fn with_skimmed(&self) -> Tally {
+        let mut tally = self.tally.clone();
+        for short in self.short.values().filter(|short| short.skimmed_ns > 0) {
+            if short.looked_into_ns > 0 {
+                let times = short.skimmed_ns as f64 / short.looked_into_ns as f64;
+                tally.merge_times(&short.tally, times);
+            } else {
+                tally.add_plain(Phase::Unknown, short.skimmed_ns);
+            }
+        }
+        tally
+    }
+}
+
+fn rows(matrix: &Matrix, wall_ns: f64) -> Vec<Row> {
+    let row = |phase: Phase| {
+        let by_cause = &matrix[phase as usize];
+        let share = by_cause.iter().sum::<f64>() / wall_ns;
+        let waits_for_io = !matches!(phase, Phase::Cpu | Phase::RunQueue | Phase::DirtyPause);
+        let causes = Cause::ALL
+            .iter()
+            .filter(|cause| waits_for_io && by_cause[**cause as usize] > 0.0)
+            .map(|cause| (*cause, by_cause[*cause as usize] / wall_ns))
+            .collect();
+        Row { phase, share, causes }
+    };
+    Phase::ALL.iter().map(|phase| row(*phase)).filter(|row| row.share > 0.0).collect()
+}
+
+fn causes(rows: &[Row]) -> Vec<(Cause, f64)> {
+    let of =
+        |cause: Cause| rows.iter().flat_map(|row| &row.causes).filter(|c| c.0 == cause).map(|c| c.1).sum();
+    Cause::ALL.iter().map(|cause| (*cause, of(*cause))).filter(|(_, share): &(_, f64)| *share > 0.0).collect()
+}
+
+/// Time is unexplained where neither the place is known nor the device was seen at work.
+fn explained(matrix: &Matrix, wall_ns: f64) -> f64 {
+    let unknown = |phase: Phase| matrix[phase as usize][Cause::Kernel as usize];
+    1.0 - (unknown(Phase::Unknown) + unknown(Phase::Other)) / wall_ns
+}

@@ -1,0 +1,260 @@
+//! Waits and completions made by hand, with the anatomy they must give.
+
+use super::*;
+use weir_core::target::DeviceNumber;
+
+const LOOP: DeviceNumber = DeviceNumber { major: 7, minor: 0 };
+const FILE: FileId = FileId { file_system: LOOP, inode: 11 };
+const DUMP: FileId = FileId { file_system: LOOP, inode: 12 };
+const MS: u64 = 1_000_000;
+
+const DATA: [&str; 6] = [
+    "__schedule",
+    "io_schedule",
+    "folio_wait_bit_common",
+    "folio_wait_writeback",
+    "__filemap_fdatawait_range",
+    "xfs_file_fsync",
+];
+const LOG: [&str; 5] =
+    ["__schedule", "schedule", "xlog_wait_on_iclog", "xfs_log_force_seq", "xfs_file_fsync"];
+
+fn analyst() -> Analyst {
+    let mut analyst = Analyst::new(Sampling { stack_every_ns: MS, slow_ns: Some(50 * MS) });
+    analyst.name(77, "dd");
+    analyst
+}
+
+fn part(waits: Vec<Wait>, end_ns: Option<u64>) -> Part {
+    Part {
+        tid: 5,
+        tgid: 5,
+        comm: "sysbench".to_string(),
+        call: Call::Fsync,
+        device: Some(LOOP),
+        file: Some(FILE),
+        start_ns: 0,
+        end_ns,
+        seen_from_ns: 0,
+        waits,
+    }
+}
+
+fn write(complete_ms: u64, file: FileId, owner_tgid: u32) -> Io {
+    Io {
+        device: LOOP,
+        complete_ns: complete_ms * MS,
+        issue_ns: complete_ms * MS - MS / 2,
+        get_ns: complete_ms * MS - MS,
+        queue_ns: 0,
+        file: Some(file),
+        owner_tgid,
+        own_tid: 0,
+        bytes: 4096,
+        flags: IoFlags(1),
+        raw_device: None,
+    }
+}
+
+fn wait(start_ms: u64, end_ms: u64, site: Option<SiteId>) -> Wait {
+    Wait { start_ns: start_ms * MS, end_ns: end_ms * MS, runnable_ns: 0, site, by_chance: true }
+}
+
+fn share_of(rows: &[(Cause, f64)], cause: Cause) -> f64 {
+    rows.iter().find(|(c, _)| *c == cause).map_or(0.0, |(_, share)| *share)
+}
+
+fn check_sums(anatomy: &Anatomy) {
+    let sum: f64 = anatomy.phases.iter().map(|row| row.share).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "phases add up to {sum}: {anatomy:?}");
+    for row in anatomy.phases.iter().filter(|row| !row.causes.is_empty()) {
+        let sum: f64 = row.causes.iter().map(|(_, share)| share).sum();
+        assert!((sum - row.share).abs() < 1e-9, "{row:?}");
+    }
+}
+
+#[test]
+fn time_behind_another_s_requests_is_theirs() {
+    let mut analyst = analyst();
+    let (data, log) = (analyst.site(&DATA), analyst.site(&LOG));
+    // 90 ms behind dd, then a request of its own that took half a millisecond in the device, as all do.
+    for ms in (10..=90).step_by(10) {
+        analyst.io(write(ms, DUMP, 77));
+    }
+    analyst.io(write(92, FILE, 5));
+    let mut logged = write(96, FILE, 0);
+    (logged.file, logged.flags) = (None, IoFlags(1 | 1 << 12));
+    analyst.io(logged);
+    analyst.part(&part(vec![wait(0, 92, Some(data)), wait(93, 97, Some(log))], Some(100 * MS)));
+    let report = analyst.report(100 * MS, Losses::default());
+    let all = &report.all;
+    check_sums(all);
+    assert_eq!((all.syncs, all.wall_ns, report.processes.len()), (1, 100 * MS, 1));
+    assert!((share_of(&all.causes, Cause::Others) - 0.90).abs() < 1e-9, "{all:?}");
+    // 90..91 and 93..95 ms: there was nothing of its own in the block layer yet.
+    assert!((share_of(&all.causes, Cause::Held) - 0.03).abs() < 1e-9, "{all:?}");
+    assert!((share_of(&all.causes, Cause::Queue) - 0.01).abs() < 1e-9, "{all:?}");
+    assert!((share_of(&all.causes, Cause::Device) - 0.01).abs() < 1e-9, "{all:?}");
+    assert!((share_of(&all.causes, Cause::Kernel) - 0.01).abs() < 1e-9, "{all:?}");
+    assert_eq!(all.culprits[0].process.comm, "dd");
+    assert_eq!((all.culprits[0].ios, all.culprits[0].bytes), (9, 9 * 4096));
+    assert_eq!(all.sites[0].functions, "folio_wait_writeback < __filemap_fdatawait_range < xfs_file_fsync");
+    assert!((all.explained - 1.0).abs() < 1e-9);
+    let slow = analyst.slow();
+    assert_eq!((slow.len(), slow[0].took_ns, slow[0].culprits[0].process.pid), (1, 100 * MS, Some(77)));
+}
+
+#[test]
+fn a_device_that_serves_many_at_once_is_no_queue() {
+    let mut analyst = analyst();
+    let data = analyst.site(&DATA);
+    // Another's requests complete while ours is in the device for its usual 10 ms: they did not delay it.
+    for ms in 3..9 {
+        analyst.io(write(ms, DUMP, 77));
+    }
+    let mine = Io { issue_ns: 0, get_ns: 0, ..write(10, FILE, 5) };
+    analyst.io(Io { get_ns: 1, issue_ns: 1, ..mine });
+    analyst.io(Io { complete_ns: 10 * MS + 2, get_ns: 2, issue_ns: 2, bytes: 8192, ..mine });
+    analyst.part(&part(vec![wait(0, 11, Some(data))], Some(11 * MS)));
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    // dd's were in the device half a millisecond each; ours of 8 KiB never less than 10.
+    assert!(share_of(&all.causes, Cause::Others) < 0.01, "{all:?}");
+    assert!(share_of(&all.causes, Cause::Device) > 0.9, "{all:?}");
+}
+
+#[test]
+fn a_sync_is_counted_as_far_as_it_has_come_and_never_twice() {
+    let mut analyst = analyst();
+    let data = analyst.site(&DATA);
+    analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, false);
+    // Nothing has completed: whose the wait is, is not known yet.
+    assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, MS);
+    analyst.io(write(30, DUMP, 77));
+    analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, false);
+    assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, 30 * MS);
+    analyst.under_way(&[part(vec![wait(1, 40, Some(data))], None)], 40 * MS, true);
+    assert_eq!(analyst.report(0, Losses::default()).all.wall_ns, 40 * MS);
+    assert_eq!(analyst.still_waiting(), 1);
+    analyst.next_interval();
+    analyst.part(&part(vec![wait(1, 70, Some(data))], None));
+    analyst.part(&part(vec![wait(80, 90, Some(data))], Some(100 * MS)));
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    assert_eq!((all.wall_ns, all.syncs, all.latency.max_ns), (60 * MS, 1, 100 * MS));
+    assert_eq!(analyst.whole(0, Losses::default()).all.wall_ns, 100 * MS);
+    let cpu = all.phases.iter().find(|row| row.phase == Phase::Cpu).unwrap();
+    assert!((cpu.share - 20.0 / 60.0).abs() < 1e-9, "{cpu:?}");
+}
+
+#[test]
+fn short_waits_are_told_by_their_sample() {
+    let mut analyst = analyst();
+    let (data, log) = (analyst.site(&DATA), analyst.site(&LOG));
+    // 1000 waits of 0.1 ms; one in ten has its stack taken; of those, three quarters are for data.
+    for i in 0..1000_u64 {
+        let site = (i % 10 == 0).then_some(if i % 40 == 0 { log } else { data });
+        let (start_ns, end_ns) = (i * MS, i * MS + MS / 10);
+        let waits = vec![Wait { start_ns, end_ns, runnable_ns: 0, site, by_chance: true }];
+        analyst.part(&Part { start_ns, end_ns: Some(end_ns), waits, ..part(vec![], None) });
+    }
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    let share = |phase| all.phases.iter().find(|row| row.phase == phase).map_or(0.0, |row| row.share);
+    assert!(
+        (share(Phase::OwnData) - 0.75).abs() < 1e-9 && (share(Phase::Journal) - 0.25).abs() < 1e-9,
+        "{all:?}"
+    );
+    assert!((all.sites[0].share - 0.75).abs() < 1e-9 && (all.sites[0].waits - 750.0).abs() < 1e-6, "{all:?}");
+}
+
+#[test]
+fn short_syncs_stand_for_those_only_counted_and_unseen_time_is_unexplained() {
+    let mut analyst = analyst();
+    let data = analyst.site(&DATA);
+    // 100 µs, of which 75 asleep; 15 like it were only counted, and 5 of 400 µs, of which none was looked into.
+    let us = MS / 1000;
+    let asleep =
+        Wait { start_ns: 25 * us, end_ns: 100 * us, runnable_ns: 0, site: Some(data), by_chance: true };
+    analyst.part(&part(vec![asleep], Some(100 * us)));
+    let counted = |count, each_us| Skimmed {
+        tgid: 5,
+        comm: "sysbench".to_string(),
+        call: Call::Fsync,
+        count,
+        took_ns: count * each_us * us,
+    };
+    analyst.skimmed(&[counted(15, 100), counted(5, 400)]);
+    let share =
+        |all: &Anatomy, phase| all.phases.iter().find(|row| row.phase == phase).map_or(0.0, |r| r.share);
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    assert_eq!((all.syncs, all.short, all.skimmed, all.wall_ns), (21, 21, 20, 3600 * us));
+    assert!((share(&all, Phase::OwnData) - 1.2 / 3.6).abs() < 1e-9, "{all:?}");
+    assert!((share(&all, Phase::Unknown) - 2.0 / 3.6).abs() < 1e-9, "{all:?}");
+    assert!((all.explained - 1.6 / 3.6).abs() < 1e-9, "{all:?}");
+    assert!((all.sites[0].waits - 160.0 / 7.5 * 10.0).abs() < 1e-6, "{all:?}");
+    // A long one that was not looked into until it had taken 2 ms of its 10.
+    let late =
+        Part { start_ns: MS, seen_from_ns: 3 * MS, ..part(vec![wait(2, 11, Some(data))], Some(11 * MS)) };
+    analyst.next_interval();
+    analyst.part(&late);
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    assert!((all.explained - 0.8).abs() < 1e-9, "{all:?}");
+}
+
+#[test]
+fn a_stack_not_left_to_chance_stands_for_its_own_wait() {
+    let mut analyst = analyst();
+    let (data, log) = (analyst.site(&DATA), analyst.site(&LOG));
+    let us = MS / 1000;
+    let asleep = |site, by_chance, start_us, end_us| Wait {
+        start_ns: start_us * us,
+        end_ns: end_us * us,
+        runnable_ns: 0,
+        site: Some(site),
+        by_chance,
+    };
+    // Of the first, both stacks; of a second like it, only that of the long half, whose chance was a half.
+    let first = vec![asleep(data, false, 0, 500), asleep(log, false, 500, 600)];
+    analyst.part(&part(first, Some(600 * us)));
+    let mut second = vec![asleep(data, true, 0, 500), asleep(log, true, 500, 600)];
+    second[1].site = None;
+    analyst.part(&part(second, Some(600 * us)));
+    let all = analyst.report(0, Losses::default()).all;
+    check_sums(&all);
+    let share = |phase| all.phases.iter().find(|row| row.phase == phase).map_or(0.0, |row| row.share);
+    assert!((share(Phase::OwnData) - 1500.0 / 1600.0).abs() < 1e-9, "{all:?}");
+    assert!((share(Phase::Journal) - 100.0 / 1600.0).abs() < 1e-9, "{all:?}");
+    assert!((all.explained - 1.0).abs() < 1e-9, "{all:?}");
+}
+
+#[test]
+fn stacks_have_phases() {
+    let cases: [(&[&str], Phase); 14] = [
+        (&DATA, Phase::OwnData),
+        (&LOG, Phase::Journal),
+        (&["schedule", "jbd2_log_wait_commit", "ext4_sync_file"], Phase::Journal),
+        (&["schedule", "blkdev_issue_flush", "ext4_sync_file"], Phase::Flush),
+        (
+            &["io_schedule", "submit_bio_wait", "blkdev_issue_flush", "jbd2_complete_transaction"],
+            Phase::Flush,
+        ),
+        (&["schedule", "rwsem_down_write_slowpath", "ext4_buffered_write_iter"], Phase::Lock),
+        (&["schedule", "__mutex_lock", "btrfs_sync_log", "btrfs_sync_file"], Phase::Journal),
+        (
+            &["io_schedule", "blk_mq_get_tag", "do_writepages", "file_write_and_wait_range"],
+            Phase::RequestQueue,
+        ),
+        (&["io_schedule_timeout", "balance_dirty_pages", "generic_perform_write"], Phase::DirtyPause),
+        (&["io_schedule", "folio_wait_bit_common", "btrfs_wait_ordered_range"], Phase::OwnData),
+        (&["io_schedule", "__iomap_dio_rw", "ext4_file_write_iter"], Phase::OwnData),
+        (&["schedule", "__wait_on_buffer", "ext4_mb_init_cache", "do_writepages"], Phase::Read),
+        (&["io_schedule", "__sync_dirty_buffer", "ext4_write_inode", "ext4_sync_file"], Phase::Journal),
+        (&["schedule", "pipe_write", "vfs_write"], Phase::Other),
+    ];
+    for (frames, phase) in cases {
+        assert_eq!(super::phase::classify(frames), phase, "{frames:?}");
+    }
+}

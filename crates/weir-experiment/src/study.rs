@@ -1,0 +1,337 @@
+//! An experiment with its record, arms and finding: what every report of it is made from.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::arm::{Arm, Workload};
+use crate::design::{Outcome, Phase};
+use crate::finding::{Effect, Finding};
+use crate::log::{Experiment, SCHEMA, TrialLog};
+use crate::measures::Metric;
+use crate::replay::replay;
+use weir_core::result::Record;
+use weir_core::result::record::Class;
+use weir_knobs::{KnobName, Setting};
+
+/// All of an experiment that can be shown.
+#[derive(Debug, Clone)]
+pub struct Study<'a> {
+    /// Its record: id, command, conditions.
+    pub record: &'a Record,
+    /// Where the record lies, if it is in a store.
+    pub path: Option<String>,
+    /// The log.
+    pub experiment: Experiment,
+    /// The arms, in the order that proposals, summaries and effects count them.
+    pub arms: Vec<Arm>,
+    /// What was found.
+    pub finding: Finding,
+}
+
+/// What an arm stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The workload without the floods that the other arms have.
+    Idle,
+    /// The machine as it was found.
+    AsFound,
+    /// Something that is tried.
+    Tried,
+}
+
+/// Where the time went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct TimeUsed {
+    /// Trials, each from its settings to the way back.
+    pub trials_ns: u64,
+    /// Waits for a clean start.
+    pub washouts_ns: u64,
+}
+
+/// The kind of records that hold an experiment.
+pub const KIND: &str = "tune";
+
+/// A record that no experiment can be read from.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAnExperiment {
+    /// It was made by another command.
+    #[error("record {id} is of kind `{kind}`, not `tune`")]
+    Kind {
+        /// The record.
+        id: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// It does not hold what an experiment leaves.
+    #[error("record {id}: `extra` cannot be read as {SCHEMA}: {why}")]
+    Extra {
+        /// The record.
+        id: String,
+        /// What was wrong.
+        why: String,
+    },
+}
+
+impl<'a> Study<'a> {
+    /// The experiment of a record, its finding derived anew. `path` is where the record lies, if it is in a store.
+    ///
+    /// # Errors
+    /// A record of another kind, or one whose log cannot be read or does not follow its plan.
+    pub fn of(record: &'a Record, path: Option<String>) -> Result<Study<'a>, NotAnExperiment> {
+        let id = || record.id.clone();
+        if record.kind != KIND {
+            return Err(NotAnExperiment::Kind { id: id(), kind: record.kind.clone() });
+        }
+        let unreadable = |why: String| NotAnExperiment::Extra { id: id(), why };
+        let experiment: Experiment =
+            weir_core::json::typed(&record.extra).map_err(|error| unreadable(error.to_string()))?;
+        if experiment.schema != SCHEMA {
+            return Err(unreadable(format!("its schema is `{}`", experiment.schema)));
+        }
+        let mut design = replay(&experiment).map_err(unreadable)?;
+        // What came to its end was asked for another trial and had none: only then do designs conclude.
+        if record.ended_early.is_none() {
+            design.propose(experiment.left_ns());
+        }
+        let (arms, mut finding) = (design.arms().to_vec(), design.finding());
+        finding.remarks.extend(experiment.notes.iter().cloned());
+        Ok(Study { record, path, experiment, arms, finding })
+    }
+}
+
+impl Study<'_> {
+    /// The command that makes experiments of this design.
+    pub fn title(&self) -> String {
+        if let [_, db, name, ..] = self.record.command.as_slice()
+            && db == "db"
+        {
+            return format!("weir db {name}");
+        }
+        match self.experiment.design.as_str() {
+            "scale" => "weir db scale".to_string(),
+            "beside" => "weir db flood".to_string(),
+            design => format!("weir tune {design}"),
+        }
+    }
+
+    /// Whether its server was made for it, and is gone.
+    pub fn throw_away(&self) -> bool {
+        self.record.command.iter().any(|word| word == "--sandbox" || word.starts_with("--sandbox="))
+    }
+
+    /// What an arm stands for.
+    pub fn role(&self, arm: usize) -> Role {
+        // The steps of a ladder and the sides of a comparison may differ in anything: none is the yardstick by itself.
+        if matches!(self.experiment.design.as_str(), "ladder" | "ab" | "scale" | "beside") {
+            return Role::Tried;
+        }
+        let flooded = self.arms.iter().any(|a| !a.floods.is_empty());
+        match self.arms.get(arm) {
+            Some(a) if flooded && a.floods.is_empty() => Role::Idle,
+            Some(a) if a.settings.is_empty() => Role::AsFound,
+            _ => Role::Tried,
+        }
+    }
+
+    /// The first arm of a role that was tried at least once.
+    pub fn arm_of(&self, role: Role) -> Option<usize> {
+        (0..self.arms.len()).find(|arm| self.role(*arm) == role && self.trials(*arm) > 0)
+    }
+
+    /// Trials of an arm that ran to their end.
+    pub fn trials(&self, arm: usize) -> u32 {
+        self.finding.arms.get(arm).map_or(0, |summary| summary.trials)
+    }
+
+    /// A figure of an arm: the mean over its trials.
+    pub fn value(&self, arm: usize, metric: &Metric) -> Option<f64> {
+        self.finding.arms.get(arm)?.values.get(metric).copied()
+    }
+
+    /// Its 95 % interval.
+    pub fn interval(&self, arm: usize, metric: &Metric) -> Option<(f64, f64)> {
+        self.finding.arms.get(arm)?.intervals.get(metric).copied()
+    }
+
+    /// A comparison that was made.
+    pub fn effect(&self, from: usize, to: usize, metric: &Metric) -> Option<&Effect> {
+        self.finding.effects.iter().find(|e| e.from == from && e.to == to && e.metric == *metric)
+    }
+
+    /// The knob that the plan names, else the one of which the arms try most values.
+    pub fn swept(&self) -> Option<KnobName> {
+        let planned =
+            self.experiment.plan.get("knob").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let mut all = self.arms.iter().flat_map(|arm| &arm.settings).map(|setting| &setting.knob);
+        if let Some(knob) = all.find(|knob| knob.setting == planned || knob.to_string() == planned) {
+            return Some(knob.clone());
+        }
+        let mut values: BTreeMap<&KnobName, Vec<&Setting>> = BTreeMap::new();
+        for setting in self.arms.iter().flat_map(|arm| &arm.settings) {
+            let seen = values.entry(&setting.knob).or_default();
+            if !seen.contains(&setting) {
+                seen.push(setting);
+            }
+        }
+        values.into_iter().max_by_key(|(_, seen)| seen.len()).map(|(knob, _)| knob.clone())
+    }
+
+    /// What an arm sets the knob to.
+    pub fn setting(&self, arm: usize, knob: &KnobName) -> Option<&Setting> {
+        self.arms.get(arm)?.settings.iter().find(|setting| setting.knob == *knob)
+    }
+
+    /// The value a knob had before the first trial.
+    pub fn found(&self, knob: &KnobName) -> Option<&Setting> {
+        self.experiment.found.iter().find(|setting| setting.knob == *knob)
+    }
+
+    /// The figure that is to get better first of all; bulk throughput only where nothing else is asked for.
+    pub fn main_metric(&self) -> Metric {
+        let asked = self.experiment.goal.weights.iter().map(|(metric, _)| metric);
+        let bounded = self.experiment.goal.bounds.iter().map(|bound| &bound.metric);
+        let first = asked.chain(bounded).find(|metric| **metric != Metric::Bulk);
+        first.cloned().unwrap_or(Metric::Rate)
+    }
+
+    /// Whether any arm has a figure.
+    pub fn has(&self, metric: &Metric) -> bool {
+        self.finding.arms.iter().any(|arm| arm.values.contains_key(metric))
+    }
+
+    /// What one operation of the workload is: `commits`, `transactions` or `operations`.
+    pub fn operations(&self) -> &'static str {
+        if self.arms.iter().any(|arm| matches!(arm.workload, Workload::Transactions(_))) {
+            return "transactions";
+        }
+        let commits = self.record.jobs.iter().any(|job| job.classes.contains_key(&Class::Commit));
+        let asked = self.arms.iter().any(|arm| match &arm.workload {
+            Workload::Job(job) => job.sync.every == 1,
+            Workload::Transactions(_) | Workload::Command(_) => false,
+        });
+        if commits || asked { "commits" } else { "operations" }
+    }
+
+    /// Trials of an arm in one phase, in order.
+    pub fn of_phase(&self, phase: Phase) -> impl Iterator<Item = &TrialLog> {
+        self.experiment.trials.iter().filter(move |trial| trial.proposal().phase == phase)
+    }
+
+    /// Where the time went.
+    pub fn time_used(&self) -> TimeUsed {
+        self.experiment.trials.iter().fold(TimeUsed::default(), |sum, trial| TimeUsed {
+            trials_ns: sum.trials_ns + trial.took_ns,
+            washouts_ns: sum.washouts_ns + trial.washout.took_ns,
+        })
+    }
+
+    /// Trials that did not run to their end, with the reason.
+    pub fn spoilt(&self) -> Vec<(&TrialLog, &str)> {
+        let why = |trial: &'_ TrialLog| match &trial.observation.outcome {
+            Outcome::Measured(_) => None,
+            Outcome::Aborted { .. } => Some("aborted"),
+            Outcome::Failed { .. } => Some("failed"),
+        };
+        self.experiment.trials.iter().filter_map(|trial| Some((trial, why(trial)?))).collect()
+    }
+}
+
+impl TimeUsed {
+    /// All of it.
+    pub fn total_ns(&self) -> u64 {
+        self.trials_ns + self.washouts_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::{Truth, arm, measures, run};
+    use crate::{Conduct, Sweep, SweepPlan};
+    use weir_core::result::samples;
+    use weir_core::stats::random::Random;
+
+    fn logged() -> Experiment {
+        let goal = SweepPlan::default_goal(true);
+        let arms = vec![
+            arm("idle", &[], false),
+            arm("as found", &[], true),
+            arm("15 MB", &["vm.dirty_bytes=15MB"], true),
+        ];
+        let plan = SweepPlan {
+            knob: "vm.dirty".to_string(),
+            arms,
+            repeats: 3,
+            duration_ns: 10_000_000_000,
+            abort_age_ns: None,
+            seed: 3,
+            goal: goal.clone(),
+            refine: false,
+            added: SweepPlan::ADDED.to_vec(),
+        };
+        let mut design = Sweep::new(plan.clone()).unwrap();
+        let truths = [(758.0, 0.0), (33.7, 187e6), (703.0, 180e6)].map(|(rate, bulk)| Truth {
+            rate,
+            bulk,
+            noise: 0.01,
+        });
+        let mut random = Random::new(8);
+        let trials = run(&mut design, 900_000_000_000, 1_000_000_000, |proposal| {
+            Outcome::Measured(measures(&mut random, truths[proposal.arm], proposal.duration_ns))
+        });
+        Experiment {
+            schema: SCHEMA.to_string(),
+            design: "sweep".to_string(),
+            plan: serde_json::to_value(&plan).unwrap(),
+            goal,
+            seed: 3,
+            budget_ns: 900_000_000_000,
+            conduct: Conduct::default(),
+            found: vec!["vm.dirty_ratio=20".parse().unwrap()],
+            trials,
+            notes: vec!["Known from the start.".to_string()],
+            remarks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_record_gives_the_finding_again() {
+        let mut record = samples::record(Vec::new());
+        record.kind = KIND.to_string();
+        record.extra = serde_json::to_value(logged()).unwrap();
+        let study = Study::of(&record, None).unwrap();
+        let roles: Vec<Role> = (0..study.arms.len()).map(|arm| study.role(arm)).collect();
+        assert_eq!(roles, [Role::Idle, Role::AsFound, Role::Tried]);
+        assert!(
+            matches!(study.finding.recommendation, crate::Recommendation::Change { arm: 2, .. }),
+            "{:?}",
+            study.finding
+        );
+        assert_eq!((study.operations(), study.trials(1)), ("commits", 3));
+        assert_eq!(study.finding.remarks.last().map(String::as_str), Some("Known from the start."));
+        assert_eq!(study.swept().map(|knob| knob.to_string()), Some("vm.dirty".to_string()));
+    }
+
+    #[test]
+    fn records_of_other_kinds_or_shapes_are_refused_with_the_reason() {
+        let why = |kind: &str, extra: serde_json::Value| {
+            let mut record = samples::record(Vec::new());
+            (record.kind, record.extra) = (kind.to_string(), extra);
+            Study::of(&record, None).unwrap_err().to_string()
+        };
+        let mut foreign = serde_json::to_value(logged()).unwrap();
+        foreign["schema"] = "weir.experiment/99".into();
+        let mut shuffled = serde_json::to_value(logged()).unwrap();
+        shuffled["trials"].as_array_mut().unwrap().swap(0, 4);
+        for (told, expected) in [
+            (why("bench", serde_json::Value::Null), "kind `bench`"),
+            (why(KIND, serde_json::Value::Null), "cannot be read"),
+            (why(KIND, foreign), "weir.experiment/99"),
+            (why(KIND, shuffled), "does not follow the plan"),
+        ] {
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+}

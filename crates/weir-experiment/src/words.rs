@@ -1,0 +1,203 @@
+//! Phrases that the findings of all designs are made of.
+
+use crate::Arm;
+use crate::arm::Workload;
+use crate::finding::{Effect, Judgement};
+use crate::goal;
+use crate::measures::Metric;
+use weir_core::stats::bootstrap::{RatioInterval, UNITS_MIN};
+use weir_core::units::{Bytes, limit, significant};
+use weir_core::workload::Job;
+use weir_core::workload::spec::OpenSync;
+use weir_knobs::{Risk, Setting, Value, catalog};
+
+/// `vm.dirty_bytes = 15 MB`.
+pub(super) fn setting(setting: &Setting) -> String {
+    format!("{} = {}", setting.short_name(), shown(setting))
+}
+
+fn shown(setting: &Setting) -> String {
+    match setting.value {
+        Value::Bytes(bytes) => limit(Bytes(bytes)),
+        Value::Ratio(percent) => format!("{percent} %"),
+        _ => setting.written_value(),
+    }
+}
+
+/// The values that an arm sets, without their knobs' names.
+pub(super) fn value_of(arm: &Arm) -> String {
+    list(&arm.settings.iter().map(shown).collect::<Vec<_>>())
+}
+
+/// The value that an arm gives a knob, else all that it sets.
+pub(super) fn value_in(arm: &Arm, knob: &str) -> String {
+    let setting = arm.settings.iter().find(|setting| setting.knob.setting == knob);
+    setting.map_or_else(|| value_of(arm), shown)
+}
+
+/// What an arm changes, else its label.
+pub(super) fn arm(arm: &Arm) -> String {
+    let settings: Vec<String> = arm.settings.iter().map(setting).collect();
+    if settings.is_empty() { arm.label.clone() } else { settings.join(", ") }
+}
+
+/// What an arm's rate counts.
+pub(super) fn operations(arm: &Arm) -> &'static str {
+    match &arm.workload {
+        Workload::Job(job) if job.sync.every > 0 && job.writes() => "synchronous commits",
+        Workload::Job(_) => "operations",
+        Workload::Transactions(_) => "transactions",
+        Workload::Command(_) => "the command's rate",
+    }
+}
+
+/// A figure's name in a sentence.
+pub(super) fn figure(metric: &Metric) -> String {
+    match metric {
+        Metric::Rate => "the rate".to_string(),
+        Metric::Mean => "the mean latency".to_string(),
+        Metric::Bulk => "the bulk rate".to_string(),
+        Metric::Device => "what the device writes".to_string(),
+        Metric::Max => "the longest latency".to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// A value in its unit.
+pub(super) fn value(metric: &Metric, value: f64) -> String {
+    goal::shown(metric, value)
+}
+
+/// A share in percent with as many digits as it is worth: `0.1`, `4`, `93`, `1250`.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.abs() < 0.95 {
+        significant(percent).trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        format!("{percent:.0}")
+    }
+}
+
+/// A ratio as a change: `+12 %`, `-4.5 %`, `× 21.0`, `÷ 24.0`.
+pub(super) fn change(ratio: f64) -> String {
+    if ratio >= 3.0 {
+        return format!("× {}", significant(ratio));
+    }
+    if ratio <= 0.2 && ratio > 0.0 {
+        return format!("÷ {}", significant(1.0 / ratio));
+    }
+    let percent = (ratio - 1.0) * 100.0;
+    if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
+}
+
+/// `(95 %: +9 % … +15 %)`.
+pub(super) fn interval(ratio: &RatioInterval) -> String {
+    format!("(95 %: {} … {})", change(ratio.low), change(ratio.high))
+}
+
+/// An effect in short: `+12 % (95 %: +9 % … +15 %)`, or that nothing was shown.
+pub(super) fn effect(effect: &Effect) -> String {
+    match (&effect.ratio, effect.judgement) {
+        (Some(ratio), Judgement::NoDifference) => {
+            format!("no difference shown {}", interval(ratio))
+        }
+        (Some(ratio), _) => format!("{} {}", change(ratio.ratio), interval(ratio)),
+        (None, _) => "too little was measured to say".to_string(),
+    }
+}
+
+/// `1 repeat`, `3 repeats`.
+pub(super) fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What a reader must know of intervals from few repeats.
+pub(super) fn few_repeats(made: usize) -> Option<String> {
+    (2..UNITS_MIN).contains(&made).then(|| {
+        format!(
+            "{made} repeats are few: intervals lean on the seconds within trials, and how much trials differ is known \
+             only roughly; {UNITS_MIN} repeats give intervals that stand by themselves"
+        )
+    })
+}
+
+/// A list as in a sentence: `a, b and c`.
+pub(super) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+/// What settings mean for durability.
+pub(super) fn durability(settings: &[Setting]) -> String {
+    let told = risks(settings, |risk| if let Risk::Durability(told) = risk { Some(told) } else { None });
+    if told.is_empty() {
+        "none: what was synced stays as safe as it was".to_string()
+    } else {
+        told.join("; ")
+    }
+}
+
+/// What one way to run means for durability instead of another: by its settings, and by how its job syncs.
+pub(super) fn durability_of(from: &Arm, to: &Arm) -> String {
+    let (Workload::Job(before), Workload::Job(after)) = (&from.workload, &to.workload) else {
+        return durability(&to.settings);
+    };
+    match (synced_every(before), synced_every(after)) {
+        (Some(before), after) if after.is_none_or(|after| after > before) => format!(
+            "less is synced than with {}: a power failure takes writes that were safe there",
+            from.label
+        ),
+        _ => durability(&to.settings),
+    }
+}
+
+/// Of how many writes one makes all before it durable; `None` where none does.
+fn synced_every(job: &Job) -> Option<u64> {
+    let every = if job.open_sync == OpenSync::None { job.sync.every } else { 1 };
+    (job.writes() && every > 0).then_some(every)
+}
+
+/// How exact the way back is.
+pub(super) fn reversibility(settings: &[Setting]) -> String {
+    let told = risks(settings, |risk| if let Risk::Inexact(told) = risk { Some(told) } else { None });
+    match (settings.is_empty(), told.is_empty()) {
+        (true, _) => "nothing of the machine is changed".to_string(),
+        (false, true) => "exact: the values found are put back".to_string(),
+        (false, false) => format!("the values found are put back, but not exactly: {}", told.join("; ")),
+    }
+}
+
+fn risks(settings: &[Setting], of: fn(Risk) -> Option<&'static str>) -> Vec<String> {
+    let specs = settings.iter().filter_map(|setting| Some((setting, catalog::spec(&setting.knob)?)));
+    specs.filter_map(|(setting, spec)| Some(format!("{}: {}", setting.knob, of(spec.risk)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_syncs_less_is_less_durable_whatever_the_settings() {
+        let arm = |open_sync: OpenSync, every: u64| {
+            let mut job = Job { open_sync, read_percent: 0.0, ..Job::default() };
+            job.sync.every = every;
+            let (label, settings) = ("first".to_string(), Vec::new());
+            let workload = Workload::Job(Box::new(job));
+            Arm { label, settings, workload, floods: Vec::new(), guarded: false }
+        };
+        for (from, to, less) in [
+            ((OpenSync::None, 1), (OpenSync::None, 1), false),
+            ((OpenSync::Dsync, 0), (OpenSync::None, 1), false),
+            ((OpenSync::Dsync, 0), (OpenSync::None, 0), true),
+            ((OpenSync::None, 1), (OpenSync::None, 100), true),
+            ((OpenSync::None, 100), (OpenSync::Sync, 0), false),
+            ((OpenSync::None, 0), (OpenSync::None, 0), false),
+        ] {
+            let told = durability_of(&arm(from.0, from.1), &arm(to.0, to.1));
+            assert_eq!(told.starts_with("less is synced"), less, "{from:?} to {to:?}: {told}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What /proc and /sys say about tasks and devices.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use weir_blocktrace::fsync::FileId;
+use weir_core::target::DeviceNumber;
+
+use super::symbols::plain;
+
+/// Open files of a process that are looked at: whoever opens more must not keep others waiting.
+pub(crate) const FILES_MAX: usize = 1024;
+
+/// A task that sleeps inside a system call.
+pub(super) struct Inside {
+    pub tid: u32,
+    pub tgid: u32,
+    pub comm: String,
+    pub number: u64,
+    pub arguments: [u64; 3],
+}
+
+/// Tasks asleep inside system calls at this moment; those that run say no number.
+pub(super) fn tasks_inside_calls() -> Vec<Inside> {
+    let mut found = Vec::new();
+    for tgid in numbers("/proc") {
+        for tid in numbers(&format!("/proc/{tgid}/task")) {
+            found.extend(inside(tgid, tid));
+        }
+    }
+    found
+}
+
+/// The call a task sleeps in.
+pub(super) fn inside(tgid: u32, tid: u32) -> Option<Inside> {
+    let line = fs::read_to_string(format!("/proc/{tgid}/task/{tid}/syscall")).ok()?;
+    let mut words = line.split_ascii_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let arguments = [argument()?, argument()?, argument()?];
+    Some(Inside { tid, tgid, comm: comm(tgid)?, number, arguments })
+}
+
+/// A process's name.
+pub(super) fn comm(tgid: u32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{tgid}/comm")).ok()?.trim_end().to_string())
+}
+
+/// The device number of the file system of an open file, or of the device that is open.
+pub(super) fn device_of_descriptor(tgid: u32, descriptor: u64) -> Option<DeviceNumber> {
+    let facts = fs::metadata(format!("/proc/{tgid}/fd/{descriptor}")).ok()?;
+    let is_device = facts.mode() & libc::S_IFMT == libc::S_IFBLK;
+    let number = if is_device { facts.rdev() } else { facts.dev() };
+    let number = DeviceNumber { major: libc::major(number), minor: libc::minor(number) };
+    (!number.is_anonymous()).then(|| whole(number))
+}
+
+/// A process that has a file open for writing.
+pub(super) fn writer_of(file: FileId) -> Option<u32> {
+    numbers("/proc").find(|tgid| {
+        let folder = format!("/proc/{tgid}/fd");
+        numbers(&folder).take(FILES_MAX).any(|descriptor| is_open_for_writing(*tgid, descriptor, file))
+    })
+}
+
+fn is_open_for_writing(tgid: u32, descriptor: u32, file: FileId) -> bool {
+    let Ok(facts) = fs::metadata(format!("/proc/{tgid}/fd/{descriptor}")) else { return false };
+    let number = DeviceNumber { major: libc::major(facts.dev()), minor: libc::minor(facts.dev()) };
+    // btrfs shows each subvolume under a number of its own.
+    let same = number == file.file_system || (number.is_anonymous() && file.file_system.is_anonymous());
+    if facts.ino() != file.inode || !same {
+        return false;
+    }
+    position_to_write(tgid, descriptor).is_some()
+}
+
+/// Where a process stands in a file that it has open for writing; `None` where it has not.
+pub(crate) fn position_to_write(tgid: u32, descriptor: u32) -> Option<u64> {
+    let info = fs::read_to_string(format!("/proc/{tgid}/fdinfo/{descriptor}")).ok()?;
+    position_of(&info)
+}
+
+fn position_of(info: &str) -> Option<u64> {
+    let after = |name| info.lines().find_map(|line| line.strip_prefix(name));
+    let flags = i32::from_str_radix(after("flags:")?.trim(), 8).ok()?;
+    if flags & libc::O_ACCMODE == libc::O_RDONLY {
+        return None;
+    }
+    after("pos:")?.trim().parse().ok()
+}
+
+/// How often a task has slept: its switches to others that it asked for.
+pub(super) fn sleeps(tid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    count.trim().parse().ok()
+}
+
+/// The functions on the stack of a sleeping task, innermost first.
+pub(super) fn kernel_stack(tid: u32) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{tid}/stack")).unwrap_or_default();
+    let name = |line: &str| Some(plain(line.split_ascii_whitespace().nth(1)?.split('+').next()?).to_string());
+    text.lines().filter_map(name).collect()
+}
+
+/// The devices whose requests serve a device: itself, or those beneath a device-mapper or md device.
+pub(super) fn leaves(device: DeviceNumber) -> Vec<DeviceNumber> {
+    const LAYERS_MAX: usize = 8;
+    let mut found = Vec::new();
+    let mut layer = vec![whole(device)];
+    for _ in 0..LAYERS_MAX {
+        let mut beneath = Vec::new();
+        for device in layer {
+            let under = slaves(device);
+            if under.is_empty() { found.push(device) } else { beneath.extend(under) }
+        }
+        layer = beneath;
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The disk of a partition; any other device itself.
+pub(crate) fn whole(device: DeviceNumber) -> DeviceNumber {
+    let folder = format!("/sys/dev/block/{device}");
+    if !Path::new(&folder).join("partition").exists() {
+        return device;
+    }
+    let disk = fs::canonicalize(&folder).ok().and_then(|path| number_in(path.parent()?));
+    disk.unwrap_or(device)
+}
+
+fn slaves(device: DeviceNumber) -> Vec<DeviceNumber> {
+    let entries = fs::read_dir(format!("/sys/dev/block/{device}/slaves"));
+    let entries = entries.into_iter().flatten().flatten();
+    entries.filter_map(|entry| number_in(&entry.path())).map(whole).collect()
+}
+
+fn number_in(folder: &Path) -> Option<DeviceNumber> {
+    let text = fs::read_to_string(folder.join("dev")).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
+/// Files with numbers for names, found as they are asked for: a process may have a million open.
+pub(crate) fn numbers(folder: &str) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// A group of cgroup v2 as the programs know it: its id, and how deep it lies.
+pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
+    let path = fs::canonicalize(path)?;
+    let mounts = fs::read_to_string("/proc/self/mounts")?;
+    let mut root = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (_, at, kind) = (words.next()?, words.next()?, words.next()?);
+        (kind == "cgroup2" && path.starts_with(at)).then(|| at.to_string())
+    });
+    let root = root.next_back().ok_or_else(|| io::Error::other("no cgroup v2 is mounted there"))?;
+    let below = path.strip_prefix(&root).map_err(io::Error::other)?;
+    Ok((fs::metadata(&path)?.ino(), below.components().count() as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::position_of;
+
+    #[test]
+    fn only_files_open_for_writing_have_a_position() {
+        let info = |flags| format!("pos:\t4096\nflags:\t{flags}\nmnt_id:\t29\n");
+        let cases = [("0100001", Some(4096)), ("02100002", Some(4096)), ("0100000", None), ("nothing", None)];
+        for (flags, expected) in cases {
+            assert_eq!(position_of(&info(flags)), expected, "{flags}");
+        }
+    }
+}

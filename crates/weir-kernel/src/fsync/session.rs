@@ -1,0 +1,460 @@
+//! A running session.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::mem::MaybeUninit;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use libbpf_rs::skel::Skel;
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+use weir_blocktrace::fsync::{
+    Analyst, FileId, Io, Losses, Part, Process, Sender, SiteId, Skimmed, Stall, Wait, Way,
+};
+
+use super::files;
+use super::kernel::{self, Fitted, FsyncSkel};
+use super::record::{self, RawSync, RawWait, Record, StackTaken};
+use super::symbols::Symbols;
+use crate::Error;
+use crate::brackets::Brackets;
+
+/// Stacks that wait for the sync they belong to.
+const STACKS_MAX: usize = 1 << 16;
+
+/// Files whose writers are looked for in /proc.
+const LOOKED_FOR_MAX: usize = 64;
+
+/// A sync this long is looked into from here on at the latest, as in `src/bpf/fsync_state.h`.
+const LONG_NS: u64 = 1_000_000;
+/// For how long those that become long are looked into where one was found to be: until after the next look.
+const FOLLOW_NS: u64 = 2_000_000_000;
+
+/// Which syncs to follow; `None` is everybody's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Of this process.
+    pub pid: Option<u32>,
+    /// Of threads with this name.
+    pub comm: Option<String>,
+    /// Of a group of cgroup v2 and the groups below it.
+    pub cgroup: Option<PathBuf>,
+    /// Of this process and what it started, to the eighth generation.
+    pub descendants_of: Option<u32>,
+    /// Waits at least this long always have their stack taken; shorter ones with probability length/this, but
+    /// for the first eight of one sync of a thread in a tenth of a second, which have theirs.
+    pub stack_every_ns: u64,
+}
+
+/// Where libbpf keeps what a session borrows.
+#[derive(Default)]
+pub struct Storage(Option<MaybeUninit<OpenObject>>);
+
+/// Records as they came, and how many were none that the programs write: a bug, which must show.
+#[derive(Default)]
+struct Inbox {
+    records: Vec<Record>,
+    foreign: u64,
+}
+
+/// Programs attached to the kernel; they go away when this is dropped.
+pub struct Session<'a> {
+    skeleton: FsyncSkel<'a>,
+    fitted: Fitted,
+    /// The program at D, from when it turned out to be needed.
+    at_issue: Option<Link>,
+    ring: RingBuffer<'static>,
+    inbox: Rc<RefCell<Inbox>>,
+    symbols: Symbols,
+    stacks: HashMap<(u32, u64), SiteId>,
+    stack_every_ns: u64,
+    looked_for: HashMap<FileId, u32>,
+    /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
+    skims: HashMap<Vec<u8>, (u64, u64)>,
+}
+
+impl<'a> Session<'a> {
+    /// Loads and attaches the programs. Syncs that sleep already are followed from now on.
+    ///
+    /// # Errors
+    /// What is missing: privilege, kernel support, or what the kernel refused.
+    pub fn start(storage: &'a mut Storage, options: &Options) -> Result<Session<'a>, Error> {
+        let symbols = Symbols::read().map_err(|source| Error::System {
+            what: "the kernel's symbols (/proc/kallsyms; needs CAP_SYSLOG, and kernel.kptr_restrict below 2)"
+                .to_string(),
+            source,
+        })?;
+        let fitted = Fitted::find(options)?;
+        let mut skeleton = fitted.load(storage.0.insert(MaybeUninit::uninit()), options)?;
+        let inbox = Rc::new(RefCell::new(Inbox::default()));
+        let ring = ring(&skeleton, Rc::clone(&inbox)).map_err(failed("read the ring of"))?;
+        let before = adopt(&mut skeleton, options);
+        skeleton.attach().map_err(failed("attach"))?;
+        let stack_every_ns = options.stack_every_ns;
+        let mut session = Session {
+            skeleton,
+            fitted,
+            at_issue: None,
+            ring,
+            inbox,
+            symbols,
+            stacks: HashMap::new(),
+            stack_every_ns,
+            looked_for: HashMap::new(),
+            skims: HashMap::new(),
+        };
+        session.release_those_that_left(&before);
+        Ok(session)
+    }
+
+    /// How the programs learn of calls, and so who pays for it.
+    pub fn brackets(&self) -> Brackets {
+        self.fitted.brackets
+    }
+
+    /// What is not known here because the kernel did not take a program, with its reason.
+    pub fn unknown(&self) -> &[(&'static str, String)] {
+        &self.fitted.unknown
+    }
+
+    /// Hands over what happened since the last call. To be called some twenty times a second: the ring holds 8 MiB.
+    ///
+    /// # Errors
+    /// What libbpf said.
+    pub fn drain(&mut self, analyst: &mut Analyst) -> Result<(), Error> {
+        self.ring.consume().map_err(failed("read the ring of"))?;
+        self.stamp_issues_if_needed()?;
+        let records = std::mem::take(&mut self.inbox.borrow_mut().records);
+        for record in records {
+            match record {
+                Record::Io(io) => self.io(io, analyst),
+                Record::Stack { tid, wait_start_ns, frames } => {
+                    if self.stacks.len() >= STACKS_MAX {
+                        self.stacks.clear();
+                    }
+                    let names: Vec<&str> = frames.iter().map(|address| self.symbols.name(*address)).collect();
+                    self.stacks.insert((tid, wait_start_ns), analyst.site(&names));
+                }
+                Record::Sync(sync) => {
+                    let part = self.part(sync);
+                    self.meet(&part, analyst);
+                    analyst.part(&part);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over how far the syncs have come that are under way, and the pauses so far. About once a second,
+    /// and as the `last` at the end.
+    ///
+    /// # Errors
+    /// What libbpf said.
+    pub fn tick(&mut self, analyst: &mut Analyst, last: bool) -> Result<(), Error> {
+        let now_ns = now_ns();
+        self.drain(analyst)?;
+        let mut parts = Vec::new();
+        for bytes in values(&self.skeleton.maps.tasks) {
+            let Some(mut sync) = record::sync(&bytes) else { continue };
+            if sync.skimmed && now_ns.saturating_sub(sync.start_ns) >= LONG_NS {
+                self.follow(&mut sync, now_ns);
+            } else if !sync.under_way {
+                continue;
+            }
+            let open = sync.waiting_since_ns.filter(|since_ns| *since_ns < now_ns);
+            let tid = sync.tid;
+            let mut part = self.part(sync);
+            if let Some(start_ns) = open {
+                part.waits.push(self.open_wait(tid, start_ns, now_ns, analyst));
+            }
+            self.meet(&part, analyst);
+            parts.push(part);
+        }
+        analyst.under_way(&parts, now_ns, last);
+        analyst.skimmed(&self.skimmed(analyst));
+        analyst.stalls(self.stalls());
+        analyst.senders(self.senders());
+        Ok(())
+    }
+
+    /// What was not seen since the start.
+    pub fn losses(&self) -> Losses {
+        let Some(data) = self.skeleton.maps.bss_data.as_deref() else { return Losses::default() };
+        let [tasks, syncs, ios, stacks, stalls, ring_syncs] = data.lost;
+        Losses { tasks, syncs: syncs + self.inbox.borrow().foreign, ios, stacks, stalls, ring_syncs }
+    }
+
+    /// Where the kernel does not say when a request went to the driver, a program does.
+    fn stamp_issues_if_needed(&mut self) -> Result<(), Error> {
+        let is_wanted = self.skeleton.maps.bss_data.as_deref().is_some_and(|data| data.issue_wanted != 0);
+        let on_issue = &self.skeleton.progs.on_issue;
+        if is_wanted && self.at_issue.is_none() && on_issue.autoload() {
+            self.at_issue = Some(self.skeleton.progs.on_issue.attach().map_err(failed("attach"))?);
+        }
+        Ok(())
+    }
+
+    fn io(&mut self, mut io: Io, analyst: &mut Analyst) {
+        if let (Some(file), 0, false) = (io.file, io.owner_tgid, io.flags.is_read()) {
+            io.owner_tgid = self.writer_at_hand(file);
+        }
+        if let (Some(file), tgid) = (io.file, io.owner_tgid)
+            && tgid != 0
+            && !analyst.has_name(tgid)
+        {
+            let name = self.dirtier(file).or_else(|| files::comm(tgid)).unwrap_or_else(|| "?".to_string());
+            analyst.name(tgid, &name);
+        }
+        analyst.io(io);
+    }
+
+    /// A process that has a file open for writing, for files dirtied before the programs came; 0 if none has. Each
+    /// file is looked for once, and no more than [`LOOKED_FOR_MAX`] are: it takes a walk through /proc.
+    fn writer_at_hand(&mut self, file: FileId) -> u32 {
+        if let Some(known) = self.looked_for.get(&file) {
+            return *known;
+        }
+        if self.looked_for.len() >= LOOKED_FOR_MAX {
+            return 0;
+        }
+        let found = files::writer_of(file).unwrap_or(0);
+        self.looked_for.insert(file, found);
+        found
+    }
+
+    /// The name of who dirtied a file last.
+    fn dirtier(&self, file: FileId) -> Option<String> {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&file.inode.to_ne_bytes());
+        key[8..12].copy_from_slice(&record::packed(file.file_system).to_ne_bytes());
+        let value = self.skeleton.maps.dirtiers.lookup(&key, MapFlags::ANY).ok()??;
+        Some(record::text(value.get(8..24)?))
+    }
+
+    fn part(&mut self, sync: RawSync) -> Part {
+        let waits = sync.waits.iter().map(|wait| self.wait(sync.tid, wait)).collect();
+        Part {
+            tid: sync.tid,
+            tgid: sync.tgid,
+            comm: sync.comm,
+            call: sync.call,
+            device: sync.device,
+            file: sync.file,
+            start_ns: sync.start_ns,
+            end_ns: sync.end_ns,
+            seen_from_ns: sync.seen_from_ns,
+            waits,
+        }
+    }
+
+    fn wait(&mut self, tid: u32, wait: &RawWait) -> Wait {
+        let has_stack = wait.stack != StackTaken::No;
+        let site = if has_stack { self.stacks.get(&(tid, wait.start_ns)).copied() } else { None };
+        Wait {
+            start_ns: wait.start_ns,
+            end_ns: wait.end_ns,
+            runnable_ns: wait.runnable_ns,
+            site,
+            by_chance: wait.stack == StackTaken::ByChance,
+        }
+    }
+
+    /// A wait that has not ended; long ones have the stack they are asleep in now.
+    fn open_wait(&self, tid: u32, start_ns: u64, now_ns: u64, analyst: &mut Analyst) -> Wait {
+        let mut site = None;
+        if now_ns - start_ns >= self.stack_every_ns {
+            let frames = files::kernel_stack(tid);
+            let names: Vec<&str> = frames.iter().map(String::as_str).collect();
+            site = (!names.is_empty()).then(|| analyst.site(&names));
+        }
+        Wait { start_ns, end_ns: now_ns, runnable_ns: 0, site, by_chance: false }
+    }
+
+    /// Learns what lies under a device and what a process is called, once.
+    fn meet(&self, part: &Part, analyst: &mut Analyst) {
+        if let Some(device) = part.device
+            && !analyst.knows(device)
+        {
+            analyst.leaves(device, files::leaves(device));
+        }
+        if !analyst.has_name(part.tgid) {
+            let name = files::comm(part.tgid).unwrap_or_else(|| part.comm.clone());
+            analyst.name(part.tgid, &name);
+        }
+    }
+
+    /// A sync that is not looked into has become long: from now on it is, and it sleeps where it slept.
+    fn follow(&mut self, sync: &mut RawSync, now_ns: u64) {
+        let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
+        let store = |field: *mut u64, value| {
+            // SAFETY: the fields are aligned u64 of a mapping that lives as long as the skeleton; the programs read and
+            // write them whole.
+            unsafe { AtomicU64::from_ptr(field) }.store(value, Ordering::Relaxed);
+        };
+        if data.following == 0 {
+            store(&raw mut data.following_since_ns, now_ns);
+        }
+        store(&raw mut data.following_until_ns, now_ns + FOLLOW_NS);
+        store(&raw mut data.following, 1);
+        // It slept but once: from its start on.
+        let sleeps_first =
+            sync.sleeps.zip(files::sleeps(sync.tid)).is_some_and(|(before, now)| now == before + 1);
+        let since_ns = if sleeps_first { sync.start_ns } else { data.following_since_ns };
+        sync.seen_from_ns = since_ns.max(sync.start_ns);
+        sync.waiting_since_ns = Some(sync.seen_from_ns);
+        sync.waits.clear();
+    }
+
+    /// Short syncs that were only counted since the last call.
+    fn skimmed(&mut self, analyst: &Analyst) -> Vec<Skimmed> {
+        let map = &self.skeleton.maps.skims;
+        let mut found = Vec::new();
+        for key in map.keys() {
+            let Ok(Some(by_cpu)) = map.lookup_percpu(&key, MapFlags::ANY) else { continue };
+            let sum = |at| by_cpu.iter().filter_map(|value| record::u64_at(value, at)).sum::<u64>();
+            let so_far = (sum(0), sum(8));
+            let (tgid, call) = (record::u32_at(&key, 0), key.get(4).and_then(|call| record::call(*call)));
+            let (Some(tgid), Some(call)) = (tgid, call) else { continue };
+            let before = self.skims.insert(key, so_far).unwrap_or_default();
+            let comm = analyst.name_of(tgid).map(str::to_string).or_else(|| files::comm(tgid));
+            found.push(Skimmed {
+                tgid,
+                comm: comm.unwrap_or_else(|| "?".to_string()),
+                call,
+                count: so_far.0.saturating_sub(before.0),
+                took_ns: so_far.1.saturating_sub(before.1),
+            });
+        }
+        found
+    }
+
+    fn stalls(&self) -> Vec<Stall> {
+        let map = &self.skeleton.maps.stalls;
+        let mut stalls: Vec<Stall> =
+            map.keys().filter_map(|key| stall(&key, &map.lookup(&key, MapFlags::ANY).ok()??)).collect();
+        stalls.sort_by_key(|stall| std::cmp::Reverse(stall.slept_ns));
+        stalls
+    }
+
+    fn senders(&self) -> Vec<Sender> {
+        let map = &self.skeleton.maps.submitters;
+        map.keys().filter_map(|key| sender(&key, &map.lookup(&key, MapFlags::ANY).ok()??)).collect()
+    }
+
+    /// Syncs found asleep before the programs were attached may have returned just then: they must not count for ever.
+    fn release_those_that_left(&mut self, before: &[(u32, u32, u64)]) {
+        let mut left = 0;
+        for (tgid, tid, number) in before {
+            if files::inside(*tgid, *tid).is_some_and(|still| still.number == *number) {
+                continue;
+            }
+            let key = tid.to_ne_bytes();
+            let held = self.skeleton.maps.tasks.lookup(&key, MapFlags::ANY).ok().flatten();
+            let stands = held.and_then(|bytes| record::sync(&bytes)).is_some_and(|sync| sync.under_way);
+            if stands && self.skeleton.maps.tasks.delete(&key).is_ok() {
+                watch(&mut self.skeleton, *tid, -1);
+                left += 1;
+            }
+        }
+        add_inside(&mut self.skeleton, 0_u64.wrapping_sub(left));
+    }
+}
+
+/// Puts the syncs that sleep already into the programs' table; returns process, thread and call of each.
+fn adopt(skeleton: &mut FsyncSkel<'_>, options: &Options) -> Vec<(u32, u32, u64)> {
+    let calls = kernel::calls();
+    let mut adopted = Vec::new();
+    // Where a filter looks at more than the process's id, only calls that begin later are followed.
+    if options.cgroup.is_some() || options.descendants_of.is_some() {
+        return adopted;
+    }
+    for task in files::tasks_inside_calls() {
+        let Some(&call) = calls.get(&task.number) else { continue };
+        let is_wanted = options.pid.is_none_or(|pid| pid == task.tgid)
+            && options.comm.as_ref().is_none_or(|comm| *comm == task.comm);
+        // Writes and msync are durable only by flags that are not looked up here.
+        if !is_wanted || matches!(call, 3 | 4 | 6) {
+            continue;
+        }
+        let disk = files::device_of_descriptor(task.tgid, task.arguments[0]).map_or(0, record::packed);
+        let bytes = record::begun_before(task.tid, task.tgid, &task.comm, call, disk, now_ns());
+        if skeleton.maps.tasks.update(&task.tid.to_ne_bytes(), &bytes, MapFlags::ANY).is_ok() {
+            watch(skeleton, task.tid, 1);
+            adopted.push((task.tgid, task.tid, task.number));
+        }
+    }
+    add_inside(skeleton, adopted.len() as u64);
+    adopted
+}
+
+/// Adds to the programs' count of syncs under way, which they change at the same time.
+fn add_inside(skeleton: &mut FsyncSkel<'_>, count: u64) {
+    if let Some(data) = skeleton.maps.bss_data.as_deref_mut() {
+        // SAFETY: the field is an aligned u64 of a mapping that lives as long as the skeleton, and the programs change
+        // it by atomic instructions only.
+        unsafe { AtomicU64::from_ptr(&raw mut data.inside) }.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Adds to the programs' count of watched tasks of an id, as `watch()` there does.
+fn watch(skeleton: &mut FsyncSkel<'_>, tid: u32, by: i32) {
+    if let Some(data) = skeleton.maps.bss_data.as_deref_mut() {
+        let place = tid as usize % data.watched.len();
+        // SAFETY: as in `add_inside`; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut data.watched[place]) }.fetch_add(by as u32, Ordering::Relaxed);
+    }
+}
+
+fn ring(
+    skeleton: &FsyncSkel<'_>,
+    inbox: Rc<RefCell<Inbox>>,
+) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&skeleton.maps.events, move |bytes| {
+        let mut inbox = inbox.borrow_mut();
+        match record::record(bytes) {
+            Some(record) => inbox.records.push(record),
+            None => inbox.foreign += 1,
+        }
+        0
+    })?;
+    builder.build()
+}
+
+fn values(map: &impl MapCore) -> Vec<Vec<u8>> {
+    map.keys().filter_map(|key| map.lookup(&key, MapFlags::ANY).ok().flatten()).collect()
+}
+
+/// `struct stall_key` and `struct stall`.
+fn stall(key: &[u8], value: &[u8]) -> Option<Stall> {
+    Some(Stall {
+        process: Process { pid: record::u32_at(key, 0), comm: record::text(value.get(24..40)?) },
+        bdi: record::text(key.get(8..24)?),
+        count: record::u64_at(value, 0)?,
+        slept_ns: record::u64_at(value, 8)?,
+        slept_ns_max: record::u64_at(value, 16)?,
+    })
+}
+
+/// `struct submitter_key` and `struct submitter`.
+fn sender(key: &[u8], value: &[u8]) -> Option<Sender> {
+    Some(Sender {
+        process: Process { pid: record::u32_at(key, 0), comm: record::text(value.get(16..32)?) },
+        device: record::number(record::u32_at(key, 4)?),
+        way: if record::u32_at(key, 8)? == 0 { Way::Reads } else { Way::DirectWrites },
+        bytes: record::u64_at(value, 0)?,
+    })
+}
+
+fn failed(action: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
+    move |source| Error::Program { action, program: "the programs of the fsync trace", source }
+}
+
+/// CLOCK_MONOTONIC, as bpf_ktime_get_ns() says it.
+fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing; this clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,530 @@
+//! The sensor of syncs against the truth: what other processes did to a file system of the test's own.
+
+#![allow(clippy::unwrap_used)] // test code throughout; clippy knows that only of functions under #[test]
+
+mod lab;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use lab::Device;
+use weir_control::{Bulk, SensorSource};
+use weir_kernel::syncs::{Brackets, DeviceLook, Session, Unit, Whose, unit};
+
+/// Python says each call as it is; its own files are elsewhere.
+const PYTHON: &str = "import os,sys,time,mmap,ctypes\n";
+
+fn python(device: &Device, program: &str) -> Command {
+    let mut command = Command::new("python3");
+    command.args(["-c", &format!("{PYTHON}{program}")]).current_dir(device.mount());
+    command
+}
+
+fn run(mut command: Command) {
+    assert!(command.status().unwrap().success(), "{command:?}");
+}
+
+/// CLOCK_MONOTONIC.
+fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing; this clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn look(session: &mut Session, device: &Device) -> DeviceLook {
+    let mut look = session.look(now_ns());
+    assert_eq!((look.sensor.source, look.sensor.silent_ns, look.sensor.lost), (SensorSource::Syscalls, 0, 0));
+    look.devices.remove(&device.number).unwrap_or_default()
+}
+
+/// Looks ten times a second until `is_done` says so of all that was seen together, 20 s at most.
+fn watch(session: &mut Session, device: &Device, mut is_done: impl FnMut(&DeviceLook) -> bool) -> DeviceLook {
+    let mut all = DeviceLook::default();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        let found = look(session, device);
+        all.syncs.ended.merge(&found.syncs.ended);
+        all.syncs.under_way = found.syncs.under_way;
+        all.syncs.oldest_ns = all.syncs.oldest_ns.max(found.syncs.oldest_ns);
+        all.syncs.held_back += found.syncs.held_back;
+        all.syncs.held_back_ns += found.syncs.held_back_ns;
+        all.left_out += found.left_out;
+        let Bulk { held_back, held_back_ns, writers, dirtied_bytes, protected_bytes } = found.bulk;
+        all.bulk.held_back += held_back;
+        all.bulk.held_back_ns += held_back_ns;
+        all.bulk.writers.extend(writers);
+        all.bulk.dirtied_bytes += dirtied_bytes;
+        all.bulk.protected_bytes += protected_bytes;
+        if is_done(&all) {
+            break;
+        }
+        sleep(Duration::from_millis(100));
+    }
+    all
+}
+
+#[test]
+fn root_every_way_to_sync_is_counted_exactly() {
+    for fs in ["ext4", "xfs"] {
+        let Some(device) = Device::create("root_every_way_to_sync_is_counted_exactly", fs) else { return };
+        let cases = [
+            ("fsync", 50, "f=os.open('a',66)\nfor i in range(50): os.write(f,b'x'*4096); os.fsync(f)"),
+            (
+                "fdatasync",
+                50,
+                "f=os.open('a',66)\nfor i in range(50): os.write(f,b'x'*4096); os.fdatasync(f)",
+            ),
+            ("O_DSYNC", 50, "f=os.open('a',66|os.O_DSYNC)\nfor i in range(50): os.write(f,b'x'*4096)"),
+            ("O_SYNC", 50, "f=os.open('a',66|os.O_SYNC)\nfor i in range(50): os.pwrite(f,b'x'*4096,i*4096)"),
+            (
+                "RWF_DSYNC",
+                50,
+                "f=os.open('a',66)\nfor i in range(50): os.pwritev(f,[b'x'*4096],0,os.RWF_DSYNC)",
+            ),
+            (
+                "msync",
+                50,
+                "f=os.open('a',66);os.ftruncate(f,4096);m=mmap.mmap(f,4096)\nfor i in range(50): m[0]=i; m.flush()",
+            ),
+            (
+                "sync_file_range, which makes nothing durable",
+                0,
+                "f=os.open('a',66);c=ctypes.CDLL(None)\nfor i in range(100): os.pwrite(f,b'x'*4096,0); c.sync_file_range(f,ctypes.c_long(0),ctypes.c_long(0),2 if i%2 else 7)",
+            ),
+            ("plain writes", 0, "f=os.open('a',66)\nfor i in range(50): os.write(f,b'x'*4096)"),
+            ("sync and syncfs", 0, "os.write(os.open('a',66),b'x'*4096);os.sync()"),
+        ];
+        let mut session = Session::start(&Whose::Everybody).unwrap();
+        for (name, expected, program) in cases {
+            let begun = Instant::now();
+            run(python(&device, program));
+            let took_ns = begun.elapsed().as_nanos();
+            let found = look(&mut session, &device);
+            let ended = &found.syncs.ended;
+            assert_eq!((ended.count(), found.syncs.under_way), (expected, 0), "{fs}: {name}");
+            assert!(ended.sum() <= took_ns && (expected == 0) == (ended.sum() == 0), "{fs}: {name}");
+        }
+    }
+}
+
+/// By a file or a registered one, linked to the write or not: of 40 the program logs each.
+#[test]
+fn root_syncs_through_io_uring_are_counted_exactly() {
+    for fs in ["ext4", "xfs"] {
+        let Some(device) = Device::create("root_syncs_through_io_uring_are_counted_exactly", fs) else {
+            return;
+        };
+        let off = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+        if off.trim() == "2" {
+            let _ = writeln!(
+                std::io::stderr(),
+                "not run: root_syncs_through_io_uring_are_counted_exactly lacks io_uring"
+            );
+            return;
+        }
+        let program = device.mount().join("oplog");
+        let mut compiler = Command::new("clang");
+        compiler.args(["-O1", "-pthread", "-o"]).arg(&program);
+        run({
+            compiler.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/kernel-guest/oplog.c"));
+            compiler
+        });
+        for whose in [Whose::Everybody, Whose::Comm("oplog".to_string())] {
+            let mut session = Session::start(&whose).unwrap();
+            let mut commits = Command::new(&program);
+            commits.args(["commit", "a", "40", "4096", "4194304", "ring"]).current_dir(device.mount());
+            let log = String::from_utf8(commits.output().unwrap().stdout).unwrap();
+            let logged: Vec<Vec<u64>> = log
+                .lines()
+                .map(|line| line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect())
+                .collect();
+            let took_ns: u64 = logged.iter().map(|op| op[1] - op[0]).sum();
+            assert_eq!((logged.len(), logged.iter().filter(|op| op[4] != 0).count()), (40, 0), "{log}");
+            let found = look(&mut session, &device);
+            let ended = &found.syncs.ended;
+            assert_eq!((ended.count(), found.syncs.under_way, found.left_out), (40, 0, 0), "{fs}: {whose:?}");
+            let seen_ns = ended.sum() as u64;
+            assert!((1..=took_ns).contains(&seen_ns), "{fs}: {seen_ns} ns of {took_ns}");
+            assert_eq!(session.places_taken()[0], 0, "{fs}: {whose:?}");
+        }
+    }
+}
+
+#[test]
+fn root_a_sync_that_hangs_shows_its_age() {
+    let Some(device) = Device::create("root_a_sync_that_hangs_shows_its_age", "xfs") else { return };
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut writer = ready_to_write(&device);
+    let frozen = Frozen::new(&device);
+    writer.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    let begun = Instant::now();
+    let seen = watch(&mut session, &device, |all| all.syncs.under_way > 0);
+    assert_eq!(seen.syncs.under_way, 1);
+    let age_ns = seen.syncs.oldest_ns;
+    let later = look(&mut session, &device);
+    assert!(later.syncs.oldest_ns > age_ns, "{} after {age_ns}", later.syncs.oldest_ns);
+    assert!(u128::from(later.syncs.oldest_ns) <= begun.elapsed().as_nanos());
+    let age_ns = later.syncs.oldest_ns;
+    drop(frozen);
+    assert!(writer.wait().unwrap().success());
+    let over = look(&mut session, &device);
+    assert_eq!((over.syncs.under_way, over.syncs.oldest_ns, over.syncs.ended.count()), (0, 0, 1));
+    assert!(over.syncs.ended.sum() > u128::from(age_ns));
+}
+
+/// Has a file of the device open with O_DSYNC, and writes to it once more when told by a line.
+fn ready_to_write(device: &Device) -> Child {
+    let mut writer = python(
+        device,
+        "f=os.open('a',66|os.O_DSYNC);os.write(f,b'x'*4096);print('ready',flush=True);sys.stdin.readline();os.write(f,b'x')",
+    );
+    let mut writer = writer.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    writer
+}
+
+/// A file system that takes no writes until dropped.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn new(device: &Device) -> Frozen {
+        run(fsfreeze("--freeze", &device.mount()));
+        Frozen(device.mount())
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        run(fsfreeze("--unfreeze", &self.0));
+    }
+}
+
+#[test]
+fn root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync() {
+    let test = "root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync";
+    let Some(device) = Device::create(test, "xfs") else { return };
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let every_call = session.brackets() == Brackets::AllCalls;
+    let twenty = "f=os.open('a',66)\nfor i in range(20): os.write(f,b'x'*4096); os.fsync(f)";
+    let seen = |session: &mut Session| {
+        session.look(now_ns()).devices.remove(&device.number).unwrap_or_default().syncs
+    };
+    for _ in 0..3 {
+        run(python(&device, twenty));
+        assert_eq!(look(&mut session, &device).syncs.ended.count(), 20);
+        // One is under way when it goes to rest, and ends meanwhile.
+        let mut writer = ready_to_write(&device);
+        let frozen = Frozen::new(&device);
+        writer.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        let before = watch(&mut session, &device, |all| all.syncs.under_way > 0);
+        assert_eq!((before.syncs.ended.count(), before.syncs.under_way), (1, 1));
+        session.rest();
+        drop(frozen);
+        assert!(writer.wait().unwrap().success());
+        run(python(&device, twenty));
+        session.wake().unwrap();
+        let syncs = seen(&mut session);
+        let expected = if every_call { 0 } else { 21 };
+        assert_eq!((syncs.ended.count(), syncs.under_way), (expected, 0));
+    }
+}
+
+fn fsfreeze(what: &str, mount: &std::path::Path) -> Command {
+    let mut command = Command::new("fsfreeze");
+    command.arg(what).arg(mount);
+    command
+}
+
+/// `dd` onto the device, with more operands.
+fn dd(device: &Device, operands: &[&str]) -> Command {
+    let mut command = Command::new("dd");
+    command.args(["if=/dev/zero", "status=none"]).args(operands).current_dir(device.mount());
+    command
+}
+
+const COMMITS: &str =
+    "f=os.open('a',66)\nfor i in range(100): os.pwrite(f,b'x'*4096,i*4096); os.fdatasync(f); time.sleep(.01)";
+
+#[test]
+fn root_a_copy_beside_commits_is_bulk_and_its_sync_is_left_out() {
+    let Some(device) = Device::create("root_a_copy_beside_commits_is_bulk_and_its_sync_is_left_out", "xfs")
+    else {
+        return;
+    };
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut copy = dd(&device, &["of=b", "bs=1M", "count=150", "conv=fsync"]).spawn().unwrap();
+    let mut commits = python(&device, COMMITS).spawn().unwrap();
+    let pid = copy.id();
+    let all = watch(&mut session, &device, |_| is_over(&mut copy) & is_over(&mut commits));
+    let rest = look(&mut session, &device);
+    let count = all.syncs.ended.count() + rest.syncs.ended.count();
+    assert_eq!((count, all.left_out + rest.left_out), (100, 1));
+    let bytes: u64 =
+        all.bulk.writers.iter().filter(|writer| writer.pid == pid).map(|writer| writer.bytes).sum();
+    assert!(all.bulk.writers.iter().all(|writer| writer.pid != pid || writer.comm == "dd"), "{:?}", all.bulk);
+    // It may end between two looks, and what it wrote last with it.
+    assert!(bytes <= 150 << 20, "{bytes}");
+
+    let others = "open('c','wb').write(b'x'*4000000)";
+    run(python(&device, others));
+    let mut sync = Command::new("sync");
+    sync.arg(device.mount().join("c"));
+    run(sync);
+    let found = look(&mut session, &device);
+    assert_eq!((found.syncs.ended.count(), found.left_out), (0, 1), "it wrote nothing itself");
+}
+
+fn is_over(child: &mut Child) -> bool {
+    child.try_wait().unwrap().is_some()
+}
+
+#[test]
+fn root_what_is_dirty_is_told_of_the_device_alone() {
+    let Some(device) = Device::create("root_what_is_dirty_is_told_of_the_device_alone", "xfs") else {
+        return;
+    };
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    // A sync names the device.
+    run(python(&device, "f=open('a','wb'); f.write(b'x'*4096); f.flush(); os.fsync(f.fileno()); os.sync()"));
+    let all = |found: DeviceLook| found.backlog.map(|told| told.dirty_bytes + told.writeback_bytes);
+    assert!(all(look(&mut session, &device)).unwrap() < 4 << 20);
+    run(python(&device, "f=open('b','wb'); f.write(b'x'*(30<<20)); f.close()"));
+    let told = all(look(&mut session, &device)).unwrap();
+    assert!((28 << 20..36 << 20).contains(&told), "{told} bytes dirty after 30 MiB were written");
+    run(python(&device, "os.sync()"));
+    assert!(all(look(&mut session, &device)).unwrap() < 4 << 20);
+}
+
+#[test]
+fn root_only_those_asked_for_are_protected() {
+    let Some(device) = Device::create("root_only_those_asked_for_are_protected", "ext4") else { return };
+    let own = std::process::id();
+    let commits = || dd(&device, &["of=a", "bs=4k", "count=20", "oflag=dsync"]);
+    let cases = [
+        (Whose::Comm("dd".to_string()), 20),
+        (Whose::Comm("d".to_string()), 0),
+        (Whose::Comm("mariadbd".to_string()), 0),
+        (Whose::Descendants(own), 20),
+        (Whose::Descendants(own + 1_000_000), 0),
+        (Whose::Listed(vec![own]), 0),
+    ];
+    for (whose, expected) in cases {
+        let mut session = Session::start(&whose).unwrap();
+        run(commits());
+        let found = look(&mut session, &device);
+        assert_eq!((found.syncs.ended.count(), found.left_out), (expected, 0), "{whose:?}");
+    }
+    let mut session = Session::start(&Whose::Listed(Vec::new())).unwrap();
+    let mut waits =
+        python(&device, "sys.stdin.readline();f=os.open('a',66)\nfor i in range(20): os.fsync(f)");
+    let mut waits = waits.stdin(Stdio::piped()).spawn().unwrap();
+    session.list(&[waits.id()]).unwrap();
+    waits.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(waits.wait().unwrap().success());
+    assert_eq!(look(&mut session, &device).syncs.ended.count(), 20, "listed later");
+}
+
+/// Whether the fields of a mount are those of the hierarchy that is wanted.
+type Wanted = fn(&[&str]) -> bool;
+
+/// A group of a hierarchy, removed when dropped.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(name: &str, is_wanted: Wanted) -> Option<Group> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let root = mounts.find(|fields| is_wanted(fields))?[1].to_string();
+        let folder = PathBuf::from(root).join(name);
+        fs::create_dir(&folder).unwrap();
+        Some(Group(folder))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its last process may not have gone yet.
+        let gone = (0..50).any(|_| {
+            sleep(Duration::from_millis(20));
+            fs::remove_dir(&self.0).is_ok()
+        });
+        assert!(gone || std::thread::panicking(), "{} stays", self.0.display());
+    }
+}
+
+/// A process with a thread on each of two processors, whose first syncs end at once: there is nothing to wait for. It says
+/// when they are over, and stays.
+const RACERS: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+static int ready;
+static void *race(void *name)
+{
+    int fd = open(name, O_RDWR | O_DSYNC);
+    cpu_set_t one = { { 1 + (*(char *)name == 'a') } };
+    sched_setaffinity(0, sizeof(one), &one);
+    __atomic_fetch_add(&ready, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&ready, __ATOMIC_SEQ_CST) < 2)
+        ;
+    write(fd, "", 0);
+    return 0;
+}
+int main(void)
+{
+    pthread_t other;
+    getchar();
+    pthread_create(&other, 0, race, "a");
+    race("b");
+    pthread_join(other, 0);
+    puts("");
+    fflush(stdout);
+    getchar();
+}
+"#;
+
+#[test]
+fn root_a_process_takes_one_place_whoever_of_its_threads_comes_first() {
+    let test = "root_a_process_takes_one_place_whoever_of_its_threads_comes_first";
+    let Some(device) = Device::create(test, "ext4") else { return };
+    let at = |name: &str| device.mount().join(name);
+    fs::write(at("racers.c"), RACERS).unwrap();
+    let mut compiler = Command::new("clang");
+    compiler.args(["-O1", "-pthread", "-o", "racers", "racers.c"]).current_dir(device.mount());
+    run(compiler);
+    run(python(&device, "open('a','w'); open('b','w'); os.sync()"));
+    let mut session = Session::start(&Whose::Listed(Vec::new())).unwrap();
+    for _ in 0..5 {
+        let mut all: Vec<Child> = (0..20)
+            .map(|_| {
+                let mut racers = Command::new(at("racers"));
+                racers
+                    .current_dir(device.mount())
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        session.list(&all.iter().map(Child::id).collect::<Vec<_>>()).unwrap();
+        for process in &mut all {
+            process.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+            process.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        }
+        assert_eq!(session.places_taken()[1], all.len());
+        for mut process in all {
+            drop(process.stdin.take());
+            process.wait().unwrap();
+        }
+        session.look(now_ns());
+        assert_eq!(session.places_taken()[1], 0);
+    }
+}
+
+#[test]
+fn root_units_are_found_in_both_kinds_of_hierarchies() {
+    let Some(device) = Device::create("root_units_are_found_in_both_kinds_of_hierarchies", "ext4") else {
+        return;
+    };
+    let kinds: [(&str, Wanted); 2] = [
+        ("v2", |fields| fields[2] == "cgroup2"),
+        ("v1", |fields| fields[2] == "cgroup" && fields[3].contains("name=systemd")),
+    ];
+    for (kind, is_wanted) in kinds {
+        let name = format!("weir-test-{kind}-{}.service", std::process::id());
+        let Some(group) = Group::new(&name, is_wanted) else {
+            let _ = writeln!(std::io::stderr(), "a case not run: cgroup {kind} is not mounted");
+            continue;
+        };
+        assert_eq!(unit(&name), None, "{kind}: nothing runs in it");
+        let mut inside =
+            python(&device, "sys.stdin.readline();f=os.open('a',66)\nfor i in range(20): os.fsync(f)");
+        let mut inside = inside.stdin(Stdio::piped()).spawn().unwrap();
+        fs::write(group.0.join("cgroup.procs"), inside.id().to_string()).unwrap();
+        let found = unit(&name).unwrap();
+        assert_eq!(matches!(found, Unit::Group(_)), kind == "v2", "{found:?}");
+        let mut session = Session::start(&found.whose()).unwrap();
+        run(dd(&device, &["of=b", "bs=4k", "count=20", "oflag=dsync"]));
+        inside.stdin.take().unwrap().write_all(b"\n").unwrap();
+        assert!(inside.wait().unwrap().success());
+        assert_eq!(look(&mut session, &device).syncs.ended.count(), 20, "{kind}");
+    }
+}
+
+/// A file written in large pieces lies in memory in large folios, each of which the kernel accounts as a whole with
+/// whoever changes a part of it.
+#[test]
+fn root_small_writes_count_as_what_they_are() {
+    let Some(device) = Device::create("root_small_writes_count_as_what_they_are", "xfs") else { return };
+    run(dd(&device, &["of=a", "bs=16M", "count=4", "conv=fsync"]));
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    look(&mut session, &device);
+    let commits = ["of=a", "bs=16k", "count=2000", "oflag=dsync", "conv=notrunc"];
+    let mut commits = dd(&device, &commits).spawn().unwrap();
+    let all = watch(&mut session, &device, |_| is_over(&mut commits));
+    let written = 2000 * 16 * 1024;
+    let Bulk { dirtied_bytes, protected_bytes, writers, .. } = all.bulk;
+    assert!((written / 4..=written + (4 << 20)).contains(&protected_bytes), "{protected_bytes} of {written}");
+    // What was written since the last look, somebody who is gone wrote.
+    assert_eq!((dirtied_bytes, writers.as_slice()), (0, &[][..]));
+    assert!(all.syncs.ended.count() > 500, "{:?}", all.syncs);
+}
+
+#[test]
+fn root_pauses_are_those_of_who_paused() {
+    let Some(device) = Device::create("root_pauses_are_those_of_who_paused", "xfs") else { return };
+    if !device.limit_dirty(4 << 20) {
+        let _ =
+            writeln!(std::io::stderr(), "not run: root_pauses_are_those_of_who_paused lacks strict_limit");
+        return;
+    }
+    device.throttle("write_bps=20000000");
+    for (whose, is_protected) in [(Whose::Everybody, false), (Whose::Comm("dd".to_string()), true)] {
+        let mut session = Session::start(&whose).unwrap();
+        let mut copy = dd(&device, &["of=b", "bs=1M", "count=40"]).spawn().unwrap();
+        let all = watch(&mut session, &device, |_| is_over(&mut copy));
+        let (theirs, other) = if is_protected {
+            ((all.syncs.held_back, all.syncs.held_back_ns), all.bulk.held_back)
+        } else {
+            ((all.bulk.held_back, all.bulk.held_back_ns), all.syncs.held_back)
+        };
+        assert!(theirs.0 > 0 && theirs.1 > 0 && other == 0, "{whose:?}: {all:?}");
+        let told = (all.bulk.protected_bytes > 0, all.bulk.dirtied_bytes > 0);
+        assert_eq!(told, (is_protected, !is_protected), "{:?}", all.bulk);
+        assert_eq!(all.bulk.writers.is_empty(), is_protected, "{:?}", all.bulk.writers);
+    }
+}
+
+#[test]
+fn root_a_session_leaves_nothing_behind() {
+    let Some(device) = Device::create("root_a_session_leaves_nothing_behind", "ext4") else { return };
+    let open = || fs::read_dir("/proc/self/fd").unwrap().count();
+    drop(Session::start(&Whose::Everybody).unwrap());
+    let before = open();
+    (0..3).for_each(|_| drop(Session::start(&Whose::Everybody).unwrap()));
+    // Other tests of this process open and close files of their own; what a session left open stays open.
+    let patience = Instant::now() + Duration::from_secs(20);
+    while open() > before && Instant::now() < patience {
+        sleep(Duration::from_millis(20));
+    }
+    assert!(open() <= before, "{} files open, {before} before", open());
+    let mut session = Session::start(&Whose::Everybody).unwrap();
+    (0..60).for_each(|_| run(dd(&device, &["of=a", "count=1", "oflag=dsync"])));
+    assert_eq!(look(&mut session, &device).syncs.ended.count(), 60);
+    // Whoever else syncs on this machine has a place too.
+    let [_, processes, _] = session.places_taken();
+    assert!(processes < 40, "{processes} of 60 processes that are gone");
+    (0..100).for_each(|_| {
+        assert_eq!(session.look(now_ns()).sensor.silent_ns, 0);
+    });
+    assert!(session.memory_bytes() < 2 << 20, "{}", session.memory_bytes());
+}

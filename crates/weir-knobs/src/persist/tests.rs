@@ -1,0 +1,189 @@
+//! Files for the next boot.
+
+use super::*;
+use crate::owner::{Configuration, File};
+
+fn kept(settings: &[(&str, &str)]) -> Vec<Kept> {
+    let value = |text: &str| text.parse::<Setting>().unwrap();
+    settings.iter().map(|(now, was)| Kept { setting: value(now), before: Some(value(was).value) }).collect()
+}
+
+fn both() -> Vec<Kept> {
+    kept(&[
+        ("vm.dirty_bytes=15000000", "vm.dirty_ratio=20"),
+        ("vm.swappiness=1", "vm.swappiness=60"),
+        ("sda/scheduler=mq-deadline", "sda/scheduler=none"),
+        ("sda/iosched/fifo_batch=4", "sda/iosched/fifo_batch=16"),
+        ("sda/bdi/max_ratio=50", "sda/bdi/max_ratio=100"),
+    ])
+}
+
+/// The lines without comments.
+fn body(persisted: &Persisted) -> Vec<&str> {
+    persisted.text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
+}
+
+#[test]
+fn each_keeper_says_it_in_its_own_words() {
+    for (keeper, expected) in [
+        (Keeper::Sysctl, &["vm.dirty_bytes = 15000000", "vm.swappiness = 1"][..]),
+        (
+            Keeper::Udev,
+            &[
+                r#"ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="sda", ATTR{queue/scheduler}="mq-deadline""#,
+                r#"ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="sda", ATTR{queue/iosched/fifo_batch}="4""#,
+                r#"ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="sda", ATTR{bdi/max_ratio}="50""#,
+            ],
+        ),
+        (
+            Keeper::Tuned,
+            &[
+                "[main]",
+                "summary=Settings by weir",
+                "include=throughput-performance",
+                "[sysctl]",
+                "vm.dirty_bytes=15000000",
+                "vm.swappiness=1",
+                "[sysfs]",
+                "/sys/block/sda/queue/scheduler=mq-deadline",
+                "/sys/block/sda/queue/iosched/fifo_batch=4",
+                "/sys/block/sda/bdi/max_ratio=50",
+            ],
+        ),
+        (
+            Keeper::Systemd,
+            &[
+                "[Unit]",
+                "Description=Settings by weir",
+                "Wants=dev-sda.device",
+                "After=systemd-sysctl.service tuned.service dev-sda.device",
+                "[Service]",
+                "Type=oneshot",
+                "RemainAfterExit=yes",
+                "ExecStart=/bin/sh -c 'echo 15000000 > /proc/sys/vm/dirty_bytes'",
+                "ExecStart=/bin/sh -c 'echo 1 > /proc/sys/vm/swappiness'",
+                "ExecStart=/bin/sh -c 'echo mq-deadline > /sys/block/sda/queue/scheduler'",
+                "ExecStart=/bin/sh -c 'echo 4 > /sys/block/sda/queue/iosched/fifo_batch'",
+                "ExecStart=/bin/sh -c 'echo 50 > /sys/block/sda/bdi/max_ratio'",
+                "ExecStop=/bin/sh -c 'echo 20 > /proc/sys/vm/dirty_ratio'",
+                "ExecStop=/bin/sh -c 'echo 60 > /proc/sys/vm/swappiness'",
+                "ExecStop=/bin/sh -c 'echo none > /sys/block/sda/queue/scheduler'",
+                "ExecStop=-/bin/sh -c 'echo 16 > /sys/block/sda/queue/iosched/fifo_batch'",
+                "ExecStop=/bin/sh -c 'echo 100 > /sys/block/sda/bdi/max_ratio'",
+                "[Install]",
+                "WantedBy=multi-user.target",
+            ],
+        ),
+    ] {
+        let persisted = keeper.persist(&both(), Some("throughput-performance\n"));
+        assert_eq!(body(&persisted), expected, "{keeper}");
+        assert!(persisted.text.contains(&format!("weir knobs rollback --persist {keeper}")), "{keeper}");
+    }
+}
+
+#[test]
+fn weir_finds_itself_as_the_owner_of_what_it_keeps() {
+    let text = |keeper: Keeper| {
+        let persisted = keeper.persist(&both(), None);
+        vec![File { path: persisted.path, text: persisted.text }]
+    };
+    let configuration = Configuration {
+        sysctl: text(Keeper::Sysctl),
+        udev: text(Keeper::Udev),
+        tuned: text(Keeper::Tuned),
+        tuned_active: "weir".to_string(),
+        units: text(Keeper::Systemd),
+        ..Configuration::default()
+    };
+    for (knob, kinds) in [
+        ("vm.dirty", &["systemd", "sysctl.d", "TuneD"][..]),
+        ("vm.swappiness", &["systemd", "sysctl.d", "TuneD"]),
+        ("sda/scheduler", &["systemd", "TuneD", "udev"]),
+        ("sda/iosched/fifo_batch", &["systemd", "TuneD", "udev"]),
+        ("sda/bdi/max_ratio", &["systemd", "TuneD", "udev"]),
+        ("sdb/scheduler", &[]),
+    ] {
+        let owners = configuration.owners(&knob.parse().unwrap(), &|_| None);
+        assert_eq!(owners.iter().map(|owner| owner.kind.as_str()).collect::<Vec<_>>(), kinds, "{knob}");
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_said_with_what_can() {
+    for (keeper, setting, why) in [
+        (Keeper::Sysctl, "sda/nr_requests=4", "udev, tuned or systemd hold it"),
+        (Keeper::Udev, "vm.swappiness=1", "sysctl.d, tuned or systemd hold it"),
+        (Keeper::Systemd, "vm.drop_caches=3", "done once and not held"),
+        (Keeper::Tuned, "bdi:0:44/max_ratio=5", "another one after the next mount"),
+        (Keeper::Systemd, "sda/device_write_cache=write back", "the disk keeps it itself"),
+        (
+            Keeper::Systemd,
+            "cgroup:/db.slice/memory.high=max",
+            "systemctl set-property db.slice MemoryHigh=infinity",
+        ),
+        (
+            Keeper::Systemd,
+            "cgroup:/db.slice/io.max/8:0/wbps=1000",
+            "systemctl set-property db.slice 'IOWriteBandwidthMax=/dev/block/8:0 1000'",
+        ),
+        (Keeper::Systemd, "cgroup:/made/io.weight=50", "whoever makes the cgroup"),
+    ] {
+        let one = Kept { setting: setting.parse().unwrap(), before: None };
+        let persisted = keeper.persist(&[one], None);
+        assert_eq!(persisted.left_out.len(), 1, "{setting}");
+        assert!(persisted.left_out[0].why.contains(why), "{setting}: {}", persisted.left_out[0].why);
+        assert!(!persisted.text.contains("echo") && kept_in(&persisted.text) == Some(vec![]), "{setting}");
+    }
+}
+
+#[test]
+fn a_file_says_what_it_keeps_and_later_settings_join() {
+    for keeper in KEEPERS {
+        let all = both();
+        let persisted = keeper.persist(&all, None);
+        let held: Vec<Kept> = all
+            .into_iter()
+            .filter(|one| persisted.left_out.iter().all(|out| out.setting != one.setting))
+            .collect();
+        assert_eq!(kept_in(&persisted.text), Some(held), "{keeper}");
+    }
+    assert_eq!(kept_in("vm.swappiness = 1\n"), None);
+    let damaged =
+        format!("{MARK}\n# weir: nothing\n# weir: vm.swappiness=1, was much\n# weir: vm.swappiness=\n");
+    let found = kept_in(&damaged).unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    let later = kept(&[("vm.swappiness=5", "vm.swappiness=1"), ("sda/nr_requests=8", "sda/nr_requests=64")]);
+    let merged = merged(kept(&[("vm.swappiness=1", "vm.swappiness=60")]), later);
+    let said: Vec<String> = merged.iter().map(|one| format!("{} {:?}", one.setting, one.before)).collect();
+    assert_eq!(said, ["sda/nr_requests=8 Some(Number(64))", "vm.swappiness=5 Some(Number(60))"]);
+}
+
+#[test]
+fn whoever_has_the_last_word_at_boot_is_named() {
+    let file = |path: &str, text: &str| File { path: path.to_string(), text: text.to_string() };
+    let machine = Configuration {
+        sysctl: vec![
+            file("/etc/sysctl.d/10-early.conf", "vm.dirty_bytes=1"),
+            file("/etc/sysctl.d/99-late.conf", "vm.swappiness=3"),
+        ],
+        ..Configuration::default()
+    };
+    for (keeper, expected) in [
+        (
+            Keeper::Sysctl,
+            &["vm.swappiness=1 is overruled at boot by /etc/sysctl.d/99-late.conf:1, which sets 3"][..],
+        ),
+        (
+            Keeper::Tuned,
+            &[
+                "vm.dirty_bytes=15000000 is overruled at boot by /etc/sysctl.d/10-early.conf:1, which sets bytes=1",
+                "vm.swappiness=1 is overruled at boot by /etc/sysctl.d/99-late.conf:1, which sets 3",
+            ],
+        ),
+        (Keeper::Systemd, &[]),
+        (Keeper::Udev, &[]),
+    ] {
+        let persisted = keeper.persist(&both(), None);
+        assert_eq!(overruled(keeper, &persisted, &both(), machine.clone()), expected, "{keeper}");
+    }
+}

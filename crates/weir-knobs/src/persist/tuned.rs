@@ -1,0 +1,50 @@
+//! A TuneD profile on top of the active one.
+
+use super::{Keeper, Kept, Persisted, device_of, header, name_notes};
+use crate::{Scope, catalog};
+
+/// The profile that weir writes.
+const PROFILE: &str = "weir";
+
+/// The profile. TuneD's plug-in for sysfs writes its lines in their order.
+pub fn file(kept: &[Kept], active: Option<&str>) -> Persisted {
+    let active = active.map(str::trim).filter(|name| !name.is_empty());
+    let base = active.filter(|name| *name != PROFILE);
+    let mut text = header(Keeper::Tuned, kept);
+    text.push_str("[main]\nsummary=Settings by weir\n");
+    if let Some(base) = base {
+        text.push_str(&format!("include={}\n", base.split_whitespace().collect::<Vec<_>>().join(",")));
+    }
+    section(&mut text, "sysctl", kept, |kept| {
+        (kept.setting.knob.scope == Scope::Machine).then(|| kept.setting.written_name())
+    });
+    section(&mut text, "sysfs", kept, |kept| {
+        device_of(&kept.setting.knob)?;
+        catalog::path(&kept.setting.knob)
+    });
+    let mut notes = name_notes(kept);
+    notes.push(
+        "TuneD applies /etc/sysctl.d again after its profile unless reapply_sysctl=0 in tuned-main.conf: what stands \
+         there wins"
+            .to_string(),
+    );
+    let back = base.map_or("tuned-adm off".to_string(), |base| format!("tuned-adm profile {base}"));
+    Persisted {
+        path: Keeper::Tuned.path().to_string(),
+        text,
+        link: None,
+        then: vec![format!("tuned-adm profile {PROFILE}")],
+        then_undo: vec![back],
+        left_out: Vec::new(),
+        notes,
+    }
+}
+
+/// A section with a line for each setting that has a name in it.
+fn section(out: &mut String, title: &str, kept: &[Kept], name: impl Fn(&Kept) -> Option<String>) {
+    let line = |kept: &Kept| Some(format!("{}={}\n", name(kept)?, kept.setting.written_value()));
+    let lines: String = kept.iter().filter_map(line).collect();
+    if !lines.is_empty() {
+        out.push_str(&format!("\n[{title}]\n{lines}"));
+    }
+}

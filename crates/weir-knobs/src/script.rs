@@ -1,0 +1,179 @@
+//! A transaction as a shell script with its way back, for machines that weir is not to touch.
+
+use crate::plan::{Plan, Step, ordered};
+use crate::{Kind, Scope, Setting, catalog};
+
+/// What the script begins with: how it is used, and how a value is written and read back.
+const HEAD: &str = r#"#!/bin/sh
+# Settings, applied in order, each read back; if one fails, all go back.
+# Paste it into a root shell; `weir_undo` goes back. Or save it as FILE: `sh FILE`, `sh FILE undo`.
+
+weir_set() {
+    printf '%s\n' "$2" > "$1" || { echo "$1 does not take $2" >&2; return 1; }
+}
+
+weir_put() {
+    weir_set "$1" "$2" || return 1
+    weir_now=$(cat "$1")
+    case " $weir_now " in
+        " $2 " | *"[$2]"*) ;;
+        *) echo "$1: wrote $2, but it reads $weir_now" >&2; return 1 ;;
+    esac
+}
+"#;
+
+/// What it ends with.
+const TAIL: &str = r#"
+if [ "${1:-}" = undo ]; then
+    weir_undo
+else
+    weir_apply || { echo 'going back' >&2; weir_undo; false; }
+fi
+"#;
+
+/// The script.
+pub fn script(plan: &Plan) -> String {
+    let apply: Vec<Setting> = plan.steps.iter().map(|s| Setting::new(s.knob.clone(), s.to.clone())).collect();
+    let back = back(plan);
+    let mut out = HEAD.to_string();
+    function(&mut out, "weir_apply", &apply, " &&\n    ");
+    // On the way back a failure must not keep the rest from going back.
+    function(&mut out, "weir_undo", &back, "\n    ");
+    out + TAIL
+}
+
+/// The settings of the way back, in an order that works.
+fn back(plan: &Plan) -> Vec<Setting> {
+    let is_action = |step: &&Step| catalog::spec(&step.knob).is_none_or(|spec| spec.kind != Kind::Action);
+    let reversed =
+        |step: &Step| Step { knob: step.knob.clone(), from: step.to.clone(), to: step.from.clone() };
+    let reset = |setting: &Setting| Step {
+        knob: setting.knob.clone(),
+        from: setting.value.clone(),
+        to: setting.value.clone(),
+    };
+    let stays = |step: &&Step| !is_gone(plan, step);
+    let steps = plan.steps.iter().filter(is_action).filter(stays).map(reversed);
+    let all = ordered(steps.chain(plan.touched.iter().map(reset)).collect());
+    all.into_iter().map(|step| Setting::new(step.knob, step.to)).collect()
+}
+
+/// Whether a setting of a scheduler goes with it when the switch is taken back.
+fn is_gone(plan: &Plan, step: &Step) -> bool {
+    let own = catalog::spec(&step.knob).and_then(|spec| spec.scheduler);
+    let switch = plan.steps.iter().find(|s| s.knob.scope == step.knob.scope && s.knob.setting == "scheduler");
+    match (own, switch) {
+        (Some(own), Some(switch)) => switch.from.to_string() != own,
+        _ => false,
+    }
+}
+
+fn function(out: &mut String, name: &str, settings: &[Setting], between: &str) {
+    let (commands, by_hand): (Vec<String>, Vec<String>) =
+        settings.iter().map(command).partition(|line| !line.starts_with('#'));
+    let by_hand: String = by_hand.iter().map(|line| format!("    {line}\n")).collect();
+    let commands = if commands.is_empty() { "true".to_string() } else { commands.join(between) };
+    out.push_str(&format!("\n{name}() {{\n{by_hand}    {commands}\n}}\n"));
+}
+
+/// The command of a setting, or a comment where there is no file to write.
+fn command(setting: &Setting) -> String {
+    let spec = catalog::spec(&setting.knob);
+    if let (Scope::Server(_), Some(spec)) = (&setting.knob.scope, spec) {
+        let statement = spec.path.replace("{}", &setting.knob.setting);
+        return format!("# {setting}: in the server, {statement} = {}", setting.written_value());
+    }
+    let Some((spec, path)) = spec.zip(catalog::file_of(setting)) else {
+        return format!("# {setting}: unknown");
+    };
+    if path.contains('*') {
+        return format!("# {setting}: by hand, as `hdparm -W` does it");
+    }
+    let parts: Vec<&str> = setting.knob.setting.split('/').collect();
+    let value = match (&setting.knob.scope, &parts[..]) {
+        (Scope::Cgroup(_), [_, device, field]) => format!("{device} {field}={}", setting.written_value()),
+        // Version 1 lifts a limit by 0.
+        (Scope::Cgroup(_), [_, device]) => format!("{device} {}", setting.value.number().unwrap_or(0)),
+        _ => setting.written_value(),
+    };
+    // What the kernel rounds, or does not show as it was written, cannot be compared as text.
+    let of_device = matches!(setting.knob.scope, Scope::Cgroup(_)) && parts.len() > 1;
+    let comparable = spec.tolerance == 0 && spec.kind != Kind::Action && !of_device;
+    let put = if comparable { "weir_put" } else { "weir_set" };
+    format!("{put} {} {}", quoted(&path), quoted(&value))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(from: &str, to: &str) -> Step {
+        let (from, to): (Setting, Setting) = (from.parse().unwrap(), to.parse().unwrap());
+        Step { knob: to.knob, from: from.value, to: to.value }
+    }
+
+    /// The commands of a function of the script.
+    fn commands<'a>(script: &'a str, function: &str) -> Vec<&'a str> {
+        let body = script.split_once(&format!("\n{function}() {{\n")).unwrap().1.split_once("\n}").unwrap().0;
+        body.lines().map(|line| line.trim().trim_end_matches(" &&")).collect()
+    }
+
+    #[test]
+    fn the_way_back_is_in_an_order_that_works() {
+        let plan = Plan {
+            steps: vec![
+                step("sda/scheduler=none", "sda/scheduler=mq-deadline"),
+                step("sda/nr_requests=64", "sda/nr_requests=256"),
+                step("sda/iosched/fifo_batch=16", "sda/iosched/fifo_batch=4"),
+                step("vm.dirty_background_ratio=10", "vm.dirty_background_bytes=7000000"),
+                step("vm.dirty_ratio=20", "vm.dirty_bytes=15000000"),
+                step("cgroup:/db's/io.max/8:0/wbps=max", "cgroup:/db's/io.max/8:0/wbps=1000"),
+                step(
+                    "cgroup:/b/blkio.throttle.write_bps_device/8:0=max",
+                    "cgroup:/b/blkio.throttle.write_bps_device/8:0=1000",
+                ),
+                step("vm.drop_caches=0", "vm.drop_caches=3"),
+                step("sda/device_write_cache=write back", "sda/device_write_cache=write through"),
+                step("sda/write_cache=write back", "sda/write_cache=write through"),
+            ],
+            touched: vec!["sda/wbt_lat_usec=2000".parse().unwrap()],
+            notes: Vec::new(),
+        };
+        let script = script(&plan);
+        let apply = [
+            "# sda/device_write_cache=write through: by hand, as `hdparm -W` does it",
+            "weir_put /sys/block/sda/queue/scheduler mq-deadline",
+            "weir_put /sys/block/sda/queue/nr_requests 256",
+            "weir_put /sys/block/sda/queue/iosched/fifo_batch 4",
+            "weir_put /proc/sys/vm/dirty_background_bytes 7000000",
+            "weir_put /proc/sys/vm/dirty_bytes 15000000",
+            "weir_set '/sys/fs/cgroup/db'\\''s/io.max' '8:0 wbps=1000'",
+            "weir_set /sys/fs/cgroup/b/blkio.throttle.write_bps_device '8:0 1000'",
+            "weir_set /proc/sys/vm/drop_caches 3",
+            "weir_put /sys/block/sda/queue/write_cache 'write through'",
+        ];
+        assert_eq!(commands(&script, "weir_apply"), apply);
+        let undo = [
+            "# sda/device_write_cache=write back: by hand, as `hdparm -W` does it",
+            "weir_put /sys/block/sda/queue/scheduler none",
+            "weir_put /sys/block/sda/queue/nr_requests 64",
+            "weir_put /sys/block/sda/queue/wbt_lat_usec 2000",
+            "weir_put /sys/block/sda/queue/write_cache 'write back'",
+            "weir_put /proc/sys/vm/dirty_ratio 20",
+            "weir_put /proc/sys/vm/dirty_background_ratio 10",
+            "weir_set '/sys/fs/cgroup/db'\\''s/io.max' '8:0 wbps=max'",
+            "weir_set /sys/fs/cgroup/b/blkio.throttle.write_bps_device '8:0 0'",
+        ];
+        assert_eq!(commands(&script, "weir_undo"), undo);
+    }
+}

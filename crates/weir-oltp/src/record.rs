@@ -1,0 +1,93 @@
+//! What a run of transactions leaves: the part of a record's `extra` that is its own. Described in `docs/record.md`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::Watched;
+use super::{Dialect, Kind, OltpSpec};
+use weir_core::result::record::{CpuRecord, Interval, Lateness, Note};
+use weir_core::stats::Histogram;
+
+/// Value of [`OltpRecord::schema`] that this version writes.
+pub const SCHEMA: &str = "weir.oltp/1";
+
+/// The kind of records that hold it.
+pub const KIND: &str = "db";
+
+/// One run of transactions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OltpRecord {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
+    /// What was asked for, defaults filled in.
+    pub spec: OltpSpec,
+    /// A user's script instead of `spec.script`: its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script_path: Option<String>,
+    /// Who answered.
+    pub server: ServerRecord,
+    /// Measured time (after warm-up).
+    pub elapsed_ns: u64,
+    /// Latencies and failures, by kind; kinds that did not occur are absent.
+    pub kinds: BTreeMap<Kind, KindRecord>,
+    /// Errors after which the transaction ran again or was left out, by the server's code (`1213`, `40001`).
+    pub ignored_errors: BTreeMap<String, u64>,
+    /// Transactions that took more than one attempt.
+    pub retried: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+    /// Consecutive intervals (1 s; longer in very long runs).
+    pub intervals: Vec<Interval<Kind>>,
+    /// Each connection's share.
+    pub threads: Vec<ConnectionRecord>,
+    /// Open loop only.
+    pub lateness: Option<Lateness>,
+    /// CPU time while measuring: this process (the client) and the machine.
+    pub cpu: CpuRecord,
+    /// What was seen of the server and the machine meanwhile, from which follows what limited the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
+    /// What was noticed.
+    pub notes: Vec<Note>,
+    /// The error that ended the run, if one did.
+    pub error: Option<String>,
+}
+
+/// A server as the run met it. Holds no password.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerRecord {
+    /// Its family.
+    pub dialect: Option<Dialect>,
+    /// What it calls itself: `10.11.14-MariaDB`, `PostgreSQL 15.10`.
+    pub version: String,
+    /// `unix:/run/…` or `host:port`; several where connections were spread.
+    pub places: Vec<String>,
+    /// Encrypted connections.
+    pub tls: bool,
+    /// Variables that matter to what was measured, as the server prints them.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// Totals of one kind.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct KindRecord {
+    /// Statements (or transactions) that failed.
+    pub errors: u64,
+    /// Rows read or changed.
+    pub rows: u64,
+    /// Writing statements that changed no row; sysbench counts them among the others.
+    #[serde(default)]
+    pub empty: u64,
+    /// A transaction from its intended start, a statement from its sending, to the whole answer.
+    pub latency: Histogram,
+}
+
+/// One connection's share of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionRecord {
+    /// Transactions finished.
+    pub transactions: u64,
+    /// Time spent in them.
+    pub busy_ns: u64,
+}

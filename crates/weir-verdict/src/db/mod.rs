@@ -1,0 +1,362 @@
+//! From a watched server to findings and advice: what `weir db doctor` says. Nothing is measured here; the same
+//! examination gives the same report again.
+
+mod commits;
+mod flushing;
+mod log;
+mod pool;
+#[cfg(any(test, feature = "samples"))]
+pub mod synthetic;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use serde::{Deserialize, Serialize};
+
+use super::doctor::{Fact, Grade, Headline, NextStep, Statement};
+use super::facts;
+use super::view::percent;
+use weir_core::target::{Conditions, Load};
+use weir_core::units::{Bytes, Nanos, megabytes_per_second, per_second};
+use weir_oltp::Dialect;
+use weir_oltp::limits::Counters;
+use weir_oltp::vitals::{Vitals, bytes};
+
+/// Value of [`Examination::schema`] and [`DbReport::schema`] that this version writes.
+pub const SCHEMA: &str = "weir.db-doctor/1";
+
+/// Fewer transactions than this tell nothing of how a server does under its load.
+const TRANSACTIONS_MIN: u64 = 100;
+
+/// What was seen of a server, before anything is concluded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Examination {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
+    /// `unix:/run/…` or `host:port`.
+    pub place: String,
+    /// The server.
+    pub vitals: Vitals,
+    /// Where its data lie; `None` where it does not say, or is on another machine.
+    pub data_dir: Option<String>,
+    /// What the data stand on, where they are on this machine.
+    pub conditions: Option<Conditions>,
+    /// What this machine did meanwhile.
+    pub load: Option<Load>,
+    /// Sentences: what could not be seen.
+    pub unseen: Vec<String>,
+    /// Why it ended early, if it did.
+    pub ended_early: Option<String>,
+}
+
+/// What it comes to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DbReport {
+    /// Always [`SCHEMA`] when written by this version.
+    pub schema: String,
+    /// The verdict in one sentence.
+    pub headline: Headline,
+    /// What was read and counted, in reading order.
+    pub facts: Vec<Fact>,
+    /// One topic each.
+    pub findings: Vec<DbFinding>,
+    /// What to change; empty: see `closing`.
+    pub advice: Vec<DbAdvice>,
+    /// What is to be done, in one sentence: that nothing is, or that nothing is advised.
+    #[serde(default)]
+    pub closing: String,
+    /// What would tell more.
+    pub next: Vec<NextStep>,
+    /// What weakens it.
+    pub caveats: Vec<String>,
+    /// What it was derived from.
+    pub examination: Examination,
+}
+
+/// One conclusion about a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DbFinding {
+    /// `Durability`, `Log`, `Buffer pool`, `Flushing`, `Waits`, `Device`.
+    pub topic: String,
+    /// How good that is; absent where it is no matter of good or bad.
+    pub grade: Option<Grade>,
+    /// The sentences; the first carries the conclusion.
+    pub statements: Vec<Statement>,
+}
+
+/// A variable to consider. weir never changes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DbAdvice {
+    /// Its name.
+    pub variable: String,
+    /// Its value now.
+    pub current: String,
+    /// The value to try.
+    pub proposed: String,
+    /// What for, with the figures.
+    pub why: String,
+    /// What it costs.
+    pub cost: String,
+    /// Whether the server has to be started again.
+    pub restart: bool,
+    /// What to type, in the server's client or its configuration file.
+    pub apply: String,
+    /// What puts it back.
+    pub undo: String,
+}
+
+/// What the rules look at.
+struct View<'a> {
+    exam: &'a Examination,
+    vitals: &'a Vitals,
+    counters: Counters,
+}
+
+impl<'a> View<'a> {
+    fn of(exam: &'a Examination) -> View<'a> {
+        View { exam, vitals: &exam.vitals, counters: exam.vitals.counters() }
+    }
+
+    fn variable(&self, name: &str) -> Option<&'a str> {
+        self.vitals.variables.get(name).map(String::as_str)
+    }
+
+    fn size(&self, name: &str) -> Option<u64> {
+        bytes(self.variable(name)?)
+    }
+
+    fn is_postgres(&self) -> bool {
+        self.vitals.dialect == Dialect::Postgres
+    }
+
+    fn is_mariadb(&self) -> bool {
+        weir_oltp::vitals::is_mariadb(&self.vitals.version)
+    }
+
+    fn rate(&self, count: Option<u64>) -> f64 {
+        count.map_or(0.0, |count| self.vitals.per_second(count))
+    }
+
+    fn transactions(&self) -> u64 {
+        self.vitals.commits().unwrap_or(0)
+    }
+
+    /// Whether it worked enough for its counters to mean something.
+    fn is_loaded(&self) -> bool {
+        self.transactions() >= TRANSACTIONS_MIN
+    }
+
+    /// Advice with the commands that the server's family takes; `value` as one would type it.
+    fn advise(
+        &self,
+        variable: &str,
+        value: &str,
+        restart: bool,
+        why: String,
+        cost: &str,
+    ) -> Option<DbAdvice> {
+        let current = self.variable(variable)?.to_string();
+        let (apply, undo) = match (self.is_postgres(), restart) {
+            (true, true) => (
+                format!("ALTER SYSTEM SET {variable} = '{value}';  then restart"),
+                format!("ALTER SYSTEM RESET {variable};  then restart"),
+            ),
+            (true, false) => (
+                format!("ALTER SYSTEM SET {variable} = '{value}'; SELECT pg_reload_conf();"),
+                format!("ALTER SYSTEM RESET {variable}; SELECT pg_reload_conf();"),
+            ),
+            (false, true) => (
+                format!("[mysqld] {variable} = {value}  in its option file, then restart"),
+                format!("[mysqld] {variable} = {current}  likewise"),
+            ),
+            (false, false) => {
+                (format!("SET GLOBAL {variable} = {value};"), format!("SET GLOBAL {variable} = {current};"))
+            }
+        };
+        let (variable, proposed) = (variable.to_string(), value.to_string());
+        Some(DbAdvice { variable, current, proposed, why, cost: cost.to_string(), restart, apply, undo })
+    }
+}
+
+/// A conclusion with what it is drawn from.
+struct Judged {
+    finding: DbFinding,
+    advice: Vec<DbAdvice>,
+}
+
+impl Judged {
+    fn new(topic: &str, grade: Option<Grade>, statements: Vec<Statement>) -> Judged {
+        Judged { finding: DbFinding { topic: topic.to_string(), grade, statements }, advice: Vec::new() }
+    }
+
+    fn with(mut self, advice: Option<DbAdvice>) -> Judged {
+        self.advice.extend(advice);
+        self
+    }
+}
+
+/// Derives the report.
+pub fn report(exam: Examination) -> DbReport {
+    let view = View::of(&exam);
+    let judged: Vec<Judged> = [
+        commits::judge(&view),
+        log::judge(&view),
+        pool::judge(&view),
+        flushing::judge(&view),
+        waits::judge(&view),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let closing = closing(&judged);
+    let headline = headline(&view, &judged, &closing);
+    let facts = facts(&view);
+    let next = next(&view);
+    let caveats = caveats(&view);
+    let (findings, advice): (Vec<DbFinding>, Vec<Vec<DbAdvice>>) =
+        judged.into_iter().map(|judged| (judged.finding, judged.advice)).unzip();
+    let advice = advice.into_iter().flatten().collect();
+    DbReport {
+        schema: SCHEMA.to_string(),
+        headline,
+        facts,
+        findings,
+        advice,
+        closing: sentence_case(&closing),
+        next,
+        caveats,
+        examination: exam,
+    }
+}
+
+/// Worst of the grades given.
+fn worst(judged: &[Judged]) -> Option<Grade> {
+    judged.iter().filter_map(|j| j.finding.grade.filter(|grade| *grade != Grade::Unknown)).max()
+}
+
+/// What is to be done: the headline and the list of advice both say this.
+fn closing(judged: &[Judged]) -> String {
+    match (judged.iter().map(|j| j.advice.len()).sum::<usize>(), worst(judged)) {
+        (0, Some(Grade::Good) | None) => "nothing to change was found".to_string(),
+        (0, Some(_)) => "there is no variable that weir would advise".to_string(),
+        (1, _) => "one variable to consider".to_string(),
+        (n, _) => format!("{n} variables to consider"),
+    }
+}
+
+fn sentence_case(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or(String::new(), |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}
+
+fn headline(view: &View, judged: &[Judged], advice: &str) -> Headline {
+    let worst = worst(judged);
+    let of_worst = judged.iter().find(|j| j.finding.grade == worst && worst.is_some());
+    let text = match (worst, of_worst.and_then(|j| j.finding.statements.first())) {
+        (Some(Grade::Good), _) if view.is_loaded() => {
+            format!("In order under the load of this time; {advice}.")
+        }
+        (Some(Grade::Good), _) => format!("Its settings are in order; {advice}."),
+        (Some(_), Some(first)) => format!("{} In all, {advice}.", first.text),
+        _ => format!("Too little could be seen to judge; {advice}."),
+    };
+    Headline { grade: worst.unwrap_or(Grade::Unknown), text }
+}
+
+fn facts(view: &View) -> Vec<Fact> {
+    let row = |label: &str, value: String, source: &str| Fact {
+        label: label.to_string(),
+        value,
+        source: source.to_string(),
+    };
+    let vitals = view.vitals;
+    let counters = &view.counters;
+    let mut rows = vec![row("server", format!("{} at {}", vitals.version, view.exam.place), "")];
+    rows.extend(view.exam.data_dir.as_ref().map(|dir| row("data", dir.clone(), "datadir")));
+    let rates = [
+        (vitals.commits(), "transactions/s"),
+        (counters.syncs, "syncs/s"),
+        (counters.page_reads, "page reads/s"),
+        (counters.page_writes, "page writes/s"),
+    ];
+    let mut load: Vec<String> = rates
+        .into_iter()
+        .filter_map(|(count, unit)| Some(format!("{} {unit}", per_second(vitals.per_second(count?)))))
+        .collect();
+    load.extend(counters.log_bytes.map(|n| format!("log {}", megabytes_per_second(vitals.per_second(n)))));
+    rows.push(row(
+        "its load",
+        format!("{}, over {}", load.join(", "), Nanos(vitals.elapsed_ns)),
+        "its counters",
+    ));
+    let pool = vitals.pool_bytes().map(|pool| {
+        let hits = vitals
+            .hit_ratio()
+            .map_or(String::new(), |hits| format!(", {} of page requests hit", percent(hits)));
+        row("buffer pool", format!("{}{hits}", Bytes(pool)), "its counters")
+    });
+    rows.extend(pool);
+    if let Some(conditions) = &view.exam.conditions {
+        rows.extend(facts::of_conditions(conditions));
+    }
+    rows.extend(device(view).map(|value| row("device load", value, "/proc/diskstats")));
+    rows
+}
+
+fn device(view: &View) -> Option<String> {
+    let load = view.exam.load.as_ref()?;
+    let name = view.exam.conditions.as_ref()?.target.as_ref()?.device.as_ref()?;
+    let device = load.devices.get(name)?;
+    Some(format!(
+        "{name}: {} reads/s of {:.2} ms, {} writes/s of {:.2} ms, {} flushes/s, busy {:.0} % of the time",
+        per_second(device.reads_per_second),
+        device.read_wait_ms,
+        per_second(device.writes_per_second),
+        device.write_wait_ms,
+        per_second(device.flushes_per_second),
+        device.util_percent,
+    ))
+}
+
+/// Whether the data are in memory.
+fn is_memory(view: &View) -> bool {
+    let target = view.exam.conditions.as_ref().and_then(|conditions| conditions.target.as_ref());
+    let kind = target.and_then(|target| target.file_system.as_ref()).map(|fs| fs.kind.as_str());
+    matches!(kind, Some("tmpfs" | "ramfs"))
+}
+
+fn next(view: &View) -> Vec<NextStep> {
+    let mut steps = Vec::new();
+    if let Some(dir) =
+        view.exam.data_dir.as_ref().filter(|_| view.exam.conditions.is_some() && !is_memory(view))
+    {
+        steps.push(NextStep {
+            why: "What commits and reads could cost at best, its storage tells.".to_string(),
+            command: format!("weir doctor {}", super::rules::next::quoted(dir)),
+            purpose: "examine the storage under its data".to_string(),
+        });
+    }
+    if !view.is_postgres() && flushing::is_held_back(view) {
+        steps.push(NextStep {
+            why: "Flushing runs at the rate that innodb_io_capacity allows.".to_string(),
+            command: "weir db io-capacity".to_string(),
+            purpose: "find the value by measurement".to_string(),
+        });
+    }
+    steps
+}
+
+fn caveats(view: &View) -> Vec<String> {
+    let mut caveats = Vec::new();
+    if !view.is_loaded() {
+        caveats.push(format!(
+            "the server did {} transactions in {}: what depends on its load was not judged; look again while it works",
+            view.transactions(),
+            Nanos(view.vitals.elapsed_ns)
+        ));
+    }
+    caveats.extend(view.exam.ended_early.clone());
+    caveats.extend(view.exam.vitals.unseen.iter().map(|what| format!("not seen: {what}")));
+    caveats.extend(view.exam.unseen.iter().map(|what| format!("not seen: {what}")));
+    caveats
+}

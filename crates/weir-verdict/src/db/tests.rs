@@ -1,0 +1,180 @@
+//! Findings on servers that were made up.
+
+use std::collections::BTreeMap;
+
+use super::synthetic::*;
+use super::*;
+use weir_oltp::limits::Wait;
+
+const POSTGRES: [(&str, &str); 8] = [
+    ("checkpoint_completion_target", "0.9"),
+    ("fsync", "on"),
+    ("full_page_writes", "on"),
+    ("max_wal_size", "1GB"),
+    ("shared_buffers", "128MB"),
+    ("synchronous_commit", "on"),
+    ("wal_buffers", "4MB"),
+    ("wal_level", "replica"),
+];
+const CALM_POSTGRES: [(&str, f64); 5] = [
+    ("database.xact_commit", 60_000.0),
+    ("database.blks_hit", 1e7),
+    ("database.blks_read", 10.0),
+    ("wal.wal_sync", 30_000.0),
+    ("wal.insert_lsn", 6e5),
+];
+
+fn set<'a>(base: &[(&'a str, &'a str)], more: (&'a str, &'a str)) -> Vec<(&'a str, &'a str)> {
+    let mut all: BTreeMap<&str, &str> = base.iter().copied().collect();
+    all.insert(more.0, more.1);
+    all.into_iter().collect()
+}
+
+/// Grade of a topic, words of its first sentence, variables advised.
+fn check(exam: Examination, topic: &str, grade: Option<Grade>, words: &str, advised: &[&str]) {
+    let report = report(exam);
+    let finding = report.findings.iter().find(|finding| finding.topic == topic);
+    let finding = finding.unwrap_or_else(|| panic!("no {topic} among {:?}", report.findings));
+    assert_eq!(finding.grade, grade, "{finding:?}");
+    assert!(finding.statements[0].text.contains(words), "{words:?} in {finding:?}");
+    let found: Vec<&str> = report.advice.iter().map(|advice| advice.variable.as_str()).collect();
+    assert_eq!(found, advised, "{topic}");
+}
+
+#[test]
+fn a_calm_server_is_in_order() {
+    for exam in
+        [server(Dialect::MySql, &MARIADB, &CALM), server(Dialect::Postgres, &POSTGRES, &CALM_POSTGRES)]
+    {
+        let report = report(exam);
+        assert_eq!(report.headline.grade, Grade::Good, "{:?}", report.findings);
+        assert!(
+            report.advice.is_empty() && report.caveats.is_empty(),
+            "{:?} {:?}",
+            report.advice,
+            report.caveats
+        );
+        assert!(report.headline.text.contains("nothing to change"), "{}", report.headline.text);
+        assert_eq!(report.next[0].command, "weir doctor /srv/db");
+    }
+}
+
+#[test]
+fn an_idle_server_is_judged_by_its_settings_alone() {
+    let report = report(server(
+        Dialect::MySql,
+        &MARIADB,
+        &[("Com_commit", 3.0), ("Innodb_buffer_pool_pages_flushed", 0.0)],
+    ));
+    assert_eq!(report.headline.grade, Grade::Good);
+    assert!(report.caveats[0].contains("did 3 transactions in 60"), "{:?}", report.caveats);
+    assert!(report.findings.iter().all(|finding| finding.topic != "Buffer pool"));
+}
+
+#[test]
+fn a_promise_is_held_against_what_was_counted() {
+    let silent = with(&CALM, &[("Innodb_data_fsyncs", 0.0)]);
+    let exam = || server(Dialect::MySql, &MARIADB, &silent);
+    check(exam(), "Durability", Some(Grade::Poor), "made no sync of it", &[]);
+    // Its log's writes are durable by themselves, and no sync is counted for them.
+    let durable = set(&MARIADB, ("innodb_flush_method", "O_DSYNC"));
+    let exam = server(Dialect::MySql, &durable, &silent);
+    check(exam, "Durability", Some(Grade::Good), "By its settings", &[]);
+    // Nothing that is not good stands beside a word that all is.
+    let lossy = set(&MARIADB, ("innodb_flush_log_at_trx_commit", "2"));
+    let report = report(server(Dialect::MySql, &lossy, &CALM));
+    assert!(report.headline.text.contains("no variable that weir would advise"), "{}", report.headline.text);
+}
+
+#[test]
+fn settings_that_lose_commits_are_named_and_never_advised() {
+    for (variable, value, grade, words) in [
+        ("innodb_flush_log_at_trx_commit", "2", Grade::Fair, "loses up to a second"),
+        ("innodb_doublewrite", "OFF", Grade::Poor, "half written"),
+    ] {
+        let exam = server(Dialect::MySql, &set(&MARIADB, (variable, value)), &CALM);
+        check(exam, "Durability", Some(grade), words, &[]);
+    }
+    let exam = server(Dialect::Postgres, &set(&POSTGRES, ("fsync", "off")), &CALM_POSTGRES);
+    check(exam, "Durability", Some(Grade::Poor), "destroy", &[]);
+}
+
+#[test]
+fn a_log_that_is_too_small_is_found() {
+    let busy = with(&CALM, &[("Innodb_os_log_written", 60.0 * 1e6)]);
+    let full = small_log();
+    let advice = report(full.clone()).advice;
+    // 3.6 GB an hour.
+    assert_eq!((advice[0].proposed.as_str(), advice[0].restart), ("4294967296", false));
+    assert_eq!(advice[0].undo, "SET GLOBAL innodb_log_file_size = 100663296;");
+    check(full, "Log", Some(Grade::Poor), "too small", &["innodb_log_file_size"]);
+    check(
+        server(Dialect::MySql, &MARIADB, &busy),
+        "Log",
+        Some(Grade::Fair),
+        "2 minutes",
+        &["innodb_log_file_size"],
+    );
+
+    let forced = with(&CALM_POSTGRES, &[("wal.insert_lsn", 60.0 * 1e6), ("bgwriter.checkpoints_req", 4.0)]);
+    let exam = server(Dialect::Postgres, &POSTGRES, &forced);
+    assert_eq!(
+        report(exam.clone()).advice[0].apply,
+        "ALTER SYSTEM SET max_wal_size = '4GB'; SELECT pg_reload_conf();"
+    );
+    check(exam, "Log", Some(Grade::Poor), "4 checkpoints", &["max_wal_size"]);
+
+    let waits = with(&CALM, &[("Innodb_log_waits", 5.0)]);
+    check(
+        server(Dialect::MySql, &MARIADB, &waits),
+        "Log",
+        Some(Grade::Good),
+        "large enough",
+        &["innodb_log_buffer_size"],
+    );
+}
+
+#[test]
+fn a_pool_that_is_too_small_is_found() {
+    let misses = with(&CALM, &[("Innodb_buffer_pool_reads", 2e6)]);
+    let exam = server(Dialect::MySql, &MARIADB, &misses);
+    assert_eq!(report(exam.clone()).advice[0].proposed, (256u64 << 20).to_string());
+    check(exam, "Buffer pool", Some(Grade::Poor), "do not fit", &["innodb_buffer_pool_size"]);
+    let misses = with(&CALM_POSTGRES, &[("database.blks_read", 2e5)]);
+    let exam = server(Dialect::Postgres, &POSTGRES, &misses);
+    assert!(report(exam.clone()).advice[0].restart);
+    check(exam, "Buffer pool", Some(Grade::Fair), "Some reads", &["shared_buffers"]);
+}
+
+#[test]
+fn flushing_at_its_allowance_is_told_from_flushing_that_has_room() {
+    let mut held =
+        server(Dialect::MySql, &MARIADB, &with(&CALM, &[("Innodb_buffer_pool_pages_flushed", 60.0 * 199.0)]));
+    held.vitals.dirty = Some(0.7);
+    assert!(report(held.clone()).next.iter().any(|step| step.command == "weir db io-capacity"));
+    check(held, "Flushing", Some(Grade::Fair), "at its allowance", &[]);
+    check(
+        server(Dialect::MySql, &MARIADB, &CALM),
+        "Flushing",
+        Some(Grade::Good),
+        "would change nothing",
+        &[],
+    );
+    let fsync = server(Dialect::MySql, &set(&MARIADB, ("innodb_flush_method", "fsync")), &CALM);
+    check(fsync, "Flushing", Some(Grade::Good), "does not hold", &["innodb_flush_method"]);
+    let bursts =
+        server(Dialect::Postgres, &set(&POSTGRES, ("checkpoint_completion_target", "0.5")), &CALM_POSTGRES);
+    check(bursts, "Flushing", Some(Grade::Fair), "bursts", &["checkpoint_completion_target"]);
+}
+
+#[test]
+fn waits_have_shares_and_locks_a_grade() {
+    for (waits, grade, words) in [
+        (&[(Wait::Lock, 60), (Wait::Cpu, 40)][..], Some(Grade::Poor), "each other's rows (60 %"),
+        (&[(Wait::Commit, 70), (Wait::Cpu, 30)], None, "commit 70 %, processor 30 %"),
+    ] {
+        let mut exam = server(Dialect::MySql, &MARIADB, &CALM);
+        exam.vitals.sessions.waits = waits.iter().copied().collect();
+        check(exam, "Waits", grade, words, &[]);
+    }
+}

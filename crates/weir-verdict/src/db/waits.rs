@@ -1,0 +1,56 @@
+//! What sessions wait for.
+
+use super::{Judged, View};
+use crate::doctor::{Evidence, Grade, Statement};
+use crate::view::percent;
+use weir_oltp::limits::Wait;
+
+/// Fewer samples of sessions at work than this give no shares.
+const SAMPLES_MIN: u64 = 30;
+/// Shares below this are not named.
+const NAMED: f64 = 0.05;
+/// Waiting for locks so much is a matter of the application.
+const LOCKS_FAIR: f64 = 0.2;
+const LOCKS_POOR: f64 = 0.5;
+
+pub(super) fn judge(view: &View) -> Option<Judged> {
+    let sessions = &view.vitals.sessions;
+    let n = sessions.samples();
+    if n < SAMPLES_MIN {
+        return None;
+    }
+    let mut shares: Vec<(Wait, f64)> =
+        Wait::ALL.into_iter().map(|wait| (wait, sessions.share(wait))).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named: Vec<String> = shares
+        .iter()
+        .filter(|(_, share)| *share >= NAMED)
+        .map(|(wait, share)| format!("{} {}", wait.name(), percent(*share)))
+        .collect();
+    let evidence =
+        Evidence { source: "fact:sessions".to_string(), figure: format!("{n} samples"), n, interval: None };
+    let text = format!("Of the time of sessions at work: {}.", named.join(", "));
+    let mut statements = vec![Statement::new(text, vec![evidence])];
+    let locks = sessions.share(Wait::Lock);
+    let deadlocks = view.counters.deadlocks.unwrap_or(0);
+    let grade = if locks >= LOCKS_POOR {
+        Some(Grade::Poor)
+    } else if locks >= LOCKS_FAIR || deadlocks > 0 {
+        Some(Grade::Fair)
+    } else {
+        None
+    };
+    if grade.is_some() {
+        let text = format!(
+            "Sessions wait for each other's rows ({} of their time, {deadlocks} deadlocks): shorter transactions help, \
+             and storage only where the holder waits for its commit.",
+            percent(locks)
+        );
+        statements.insert(0, Statement::new(text, Vec::new()));
+    }
+    if sessions.share(Wait::Commit) >= 0.5 {
+        let text = "Commits are most of it: what a sync costs on the storage decides; group commit needs more sessions at once.";
+        statements.push(Statement::new(text, Vec::new()));
+    }
+    Some(Judged::new("Waits", grade, statements))
+}

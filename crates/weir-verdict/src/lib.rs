@@ -1,0 +1,121 @@
+//! From measurements to verdicts: small pure rules, one file a topic, whose sentences name their evidence.
+#![forbid(unsafe_code)]
+
+pub mod bar;
+pub mod curve;
+pub mod db;
+pub mod doctor;
+pub mod facts;
+pub mod measurement;
+pub mod notes;
+pub mod rules;
+pub mod saturation;
+pub mod stages;
+pub mod story;
+pub mod view;
+
+pub use doctor::DoctorReport;
+pub use notes::DoctorNotes;
+
+use view::View;
+use weir_core::result::Record;
+use weir_core::target::Conditions;
+
+/// A record that no report can be derived from.
+#[derive(Debug, thiserror::Error)]
+pub enum NotADoctorsRecord {
+    /// It was made by another command.
+    #[error("record {id} is of kind `{kind}`, not `doctor`")]
+    Kind {
+        /// The record.
+        id: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// A part of it does not have the expected shape.
+    #[error("record {id}: `{part}` cannot be read: {why}")]
+    Part {
+        /// The record.
+        id: String,
+        /// `extra` or `conditions`.
+        part: &'static str,
+        /// What was wrong.
+        why: String,
+    },
+}
+
+/// Derives the report from a record, again and again if need be: nothing is measured.
+pub fn from_record(record: &Record) -> Result<DoctorReport, NotADoctorsRecord> {
+    if record.kind != "doctor" {
+        return Err(NotADoctorsRecord::Kind { id: record.id.clone(), kind: record.kind.clone() });
+    }
+    let part = |part: &'static str, error: serde_json::Error| NotADoctorsRecord::Part {
+        id: record.id.clone(),
+        part,
+        why: error.to_string(),
+    };
+    let notes: DoctorNotes = weir_core::json::typed(&record.extra).map_err(|e| part("extra", e))?;
+    let conditions: Conditions =
+        weir_core::json::typed(&record.conditions).map_err(|e| part("conditions", e))?;
+    Ok(report(record, &notes, &conditions))
+}
+
+fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> DoctorReport {
+    let pairs = notes.steps.iter().zip(&record.jobs);
+    let measurements: Vec<_> = pairs.map(|(step, job)| measurement::measure(step, job)).collect();
+    let curves = curve::curves(&measurements, notes);
+    let flood = story::story(notes, &measurements);
+    let view =
+        View { conditions, notes, measurements: &measurements, curves: &curves, flood: flood.as_ref() };
+    let ended_early = record.ended_early.as_deref();
+    let findings = rules::findings(&view);
+    let mut advice: Vec<_> = rules::flood::advise(&view).into_iter().collect();
+    advice.extend(rules::sync_path::advise(&view));
+    advice.extend(rules::settings::advise(&view));
+    let next = rules::next::steps(&view);
+    let error = measurements.iter().find_map(|m| m.error.as_deref());
+    let trouble = match (error, ended_early) {
+        (Some(_), _) => Some("An operation failed: look after that before any setting."),
+        (None, Some(_)) => Some("It ended early: too little was measured to say what to change."),
+        _ if !rules::settings::risks(&view).is_empty() => {
+            Some("A setting puts data at risk: see what weakens this.")
+        }
+        _ => None,
+    };
+    let closing = rules::headline::closing(&findings, &advice, &next, trouble);
+    let headline = match error {
+        Some(error) => rules::headline::of_failure(error),
+        None => rules::headline::headline(&findings, ended_early, &closing),
+    };
+    let caveats = rules::caveats::list(&view, ended_early);
+    let bars = rules::bars::judge(&view);
+    let commit_stages = stages::of_commits(notes, &measurements);
+    DoctorReport {
+        schema: doctor::SCHEMA.to_string(),
+        record_id: record.id.clone(),
+        weir_version: record.weir_version.clone(),
+        command: record.command.clone(),
+        started_at: record.started_at.clone(),
+        mode: notes.mode.clone(),
+        elapsed_ns: notes.elapsed_ns,
+        path: notes.path.clone(),
+        facts: facts::rows(conditions, notes),
+        headline,
+        findings,
+        advice,
+        closing,
+        next,
+        caveats,
+        curves,
+        measurements,
+        flood,
+        commit_stages,
+        bars,
+        ended_early: record.ended_early.clone(),
+    }
+}
+
+#[cfg(any(test, feature = "samples"))]
+pub mod synthetic;
+#[cfg(test)]
+mod tests;

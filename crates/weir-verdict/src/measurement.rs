@@ -1,0 +1,171 @@
+//! From a job's record to a measurement: rate with its interval, latency with sufficiency, distribution.
+
+use super::doctor::{Estimate, LatencySummary, Measurement};
+use super::notes::{StepKind, StepNote};
+use weir_core::result::record::{Class, Interval, JobRecord};
+use weir_core::stats::Histogram;
+use weir_core::units::Bytes;
+
+/// Buckets per power of two in plots, as log2.
+const PLOT_BITS: u32 = 3;
+
+/// The class a step reports: the one a database waits for.
+fn class_of(step: &StepNote, record: &JobRecord) -> Class {
+    match step.kind {
+        StepKind::ReadDepth | StepKind::SequentialRead => Class::Read,
+        StepKind::Layout | StepKind::WriteDepth | StepKind::SequentialWrite => Class::Write,
+        // O_DSYNC has no separate sync: the write itself is the commit.
+        StepKind::Commit(_) | StepKind::Flood(_) if record.classes.contains_key(&Class::Write) => {
+            if record.classes.contains_key(&Class::Commit) { Class::Commit } else { Class::Write }
+        }
+        StepKind::Commit(_) | StepKind::Flood(_) => Class::Commit,
+    }
+}
+
+/// Derives what a step measured from its job's record.
+pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
+    let class = class_of(step, record);
+    let empty = Default::default();
+    let totals = record.classes.get(&class).unwrap_or(&empty);
+    let bytes = record.classes.get(&Class::Write).filter(|_| class == Class::Commit).unwrap_or(totals).bytes;
+    let seconds = record.elapsed_ns as f64 / 1e9;
+    Measurement {
+        id: step.id.clone(),
+        title: title(step, record),
+        class: if matches!(step.kind, StepKind::Commit(_) | StepKind::Flood(_)) {
+            Class::Commit
+        } else {
+            class
+        },
+        block: Bytes(record.job.block.largest()),
+        depth: record.job.depth,
+        threads: record.job.threads,
+        engine: record.engine.name.clone(),
+        direct: record.job.direct,
+        iops: rate(totals.latency.count(), record.elapsed_ns, &record.intervals, class),
+        bytes_per_second: if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 },
+        latency: summarise(&totals.latency),
+        distribution: totals.latency.coarse(PLOT_BITS),
+        sync_p50_ns: record.classes.get(&Class::Sync).and_then(|c| sufficient(&c.latency, 0.5)),
+        utilization: step.utilization,
+        cpu_busy: cpu_busy(record),
+        oldest_ns_max: record.intervals.iter().map(|i| i.oldest_ns).max().unwrap_or(0),
+        elapsed_ns: record.elapsed_ns,
+        little_ratio: little(record),
+        notes: record.notes.iter().map(|n| n.text.clone()).collect(),
+        error: record.error.clone(),
+    }
+}
+
+/// For people: what was done, at which size and concurrency.
+fn title(step: &StepNote, record: &JobRecord) -> String {
+    let job = &record.job;
+    let block = Bytes(job.block.largest());
+    let threads = if job.threads == 1 { "1 thread".to_string() } else { format!("{} threads", job.threads) };
+    let in_flight = u64::from(job.depth) * u64::from(job.threads);
+    match step.kind {
+        StepKind::Layout => format!("writing the test file, {block}, O_DIRECT"),
+        StepKind::ReadDepth => format!("random reads {block}, O_DIRECT, {in_flight} in flight"),
+        StepKind::WriteDepth => format!("random writes {block}, O_DIRECT, {in_flight} in flight"),
+        StepKind::SequentialRead => format!("sequential reads {block}, O_DIRECT, {in_flight} in flight"),
+        StepKind::SequentialWrite => format!("sequential writes {block}, O_DIRECT, {in_flight} in flight"),
+        StepKind::Commit(path) => format!("commits {block} ({}), {threads}", path.title()),
+        StepKind::Flood(_) => format!("commits {block} (write + fsync), {threads}, {}", job.name),
+    }
+}
+
+/// Total over time, with a 95 % interval over the run's intervals (Student's t; batch means as in Law and Kelton,
+/// Simulation Modeling and Analysis, 9.5.3). A last interval shorter than half of the others is left out.
+fn rate(count: u64, elapsed_ns: u64, intervals: &[Interval], class: Class) -> Estimate {
+    let mean = if elapsed_ns > 0 { count as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
+    let interval_ns = intervals.first().map_or(0, |i| i.len_ns);
+    let rates: Vec<f64> = intervals
+        .iter()
+        .filter(|i| i.len_ns > 0 && i.len_ns * 2 >= interval_ns)
+        .map(|i| i.classes.get(&class).map_or(0, |c| c.count) as f64 * 1e9 / i.len_ns as f64)
+        .collect();
+    let half = half_width(&rates).unwrap_or(0.0);
+    Estimate {
+        mean,
+        low: (mean - half).max(0.0),
+        high: mean + half,
+        intervals: rates.len() as u32,
+        interval_ns,
+    }
+}
+
+/// Half of the 95 % interval of a mean; `None` with fewer than three values.
+fn half_width(values: &[f64]) -> Option<f64> {
+    if values.len() < 3 {
+        return None;
+    }
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    Some(student_t_975(values.len() - 1) * (variance / n).sqrt())
+}
+
+/// The 97.5 % point of Student's t: tabulated to 10 degrees of freedom, then by Cornish–Fisher
+/// (Abramowitz and Stegun 26.7.5), which is within 0.1 % there.
+fn student_t_975(degrees: usize) -> f64 {
+    const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    if let Some(t) = degrees.checked_sub(1).and_then(|i| TABLE.get(i)) {
+        return *t;
+    }
+    let (z, v) = (1.959_964f64, degrees as f64);
+    z + (z.powi(3) + z) / (4.0 * v) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * v * v)
+}
+
+/// A quantile, if at least three operations are expected beyond it.
+fn sufficient(latency: &Histogram, q: f64) -> Option<u64> {
+    let needed = 3.0 / (1.0 - q) * (1.0 - 1e-9);
+    latency.quantile(q).filter(|_| latency.count() as f64 >= needed)
+}
+
+fn summarise(latency: &Histogram) -> LatencySummary {
+    LatencySummary {
+        n: latency.count(),
+        mean_ns: latency.mean().unwrap_or(0.0),
+        p50_ns: sufficient(latency, 0.5),
+        p95_ns: sufficient(latency, 0.95),
+        p99_ns: sufficient(latency, 0.99),
+        p999_ns: sufficient(latency, 0.999),
+        max_ns: latency.max().unwrap_or(0),
+    }
+}
+
+/// Share of all processors that was busy, kernel workers and other processes included.
+fn cpu_busy(record: &JobRecord) -> Option<f64> {
+    let available_ns = record.elapsed_ns as f64 * f64::from(record.cpu.processors);
+    (available_ns > 0.0).then(|| record.cpu.machine_busy_ns as f64 / available_ns)
+}
+
+/// Little's law: the latencies' sum over the time, against what was in flight. A commit contains its write and its
+/// sync, so those two are not counted again.
+fn little(record: &JobRecord) -> Option<f64> {
+    let has_commits = record.classes.contains_key(&Class::Commit);
+    let sum: f64 = record
+        .classes
+        .iter()
+        .filter(|(class, _)| !has_commits || **class == Class::Commit)
+        .map(|(_, totals)| totals.latency.sum() as f64)
+        .sum();
+    let in_flight = record.engine.in_flight_mean;
+    (in_flight > 0.0 && record.elapsed_ns > 0).then(|| sum / record.elapsed_ns as f64 / in_flight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_use_students_t() {
+        // Five values 8..12: mean 10, s = 1.581, t(4) = 2.776: half width 1.963.
+        let half = half_width(&[8.0, 9.0, 10.0, 11.0, 12.0]).unwrap();
+        assert!((half - 1.963).abs() < 0.001, "{half}");
+        assert_eq!(half_width(&[1.0, 2.0]), None);
+        for (degrees, t) in [(1, 12.706), (10, 2.228), (11, 2.201), (30, 2.042), (1000, 1.962)] {
+            assert!((student_t_975(degrees) - t).abs() < 0.003, "{degrees}: {}", student_t_975(degrees));
+        }
+    }
+}

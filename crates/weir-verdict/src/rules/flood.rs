@@ -1,0 +1,267 @@
+//! Survival under a bulk writer: how much of its commits the storage keeps, and what a lower dirty limit saves.
+
+use crate::doctor::{
+    Advice, EffectSide, Evidence, Finding, FloodEffect, FloodStory, Grade, Statement, Topic,
+};
+use crate::rules::commit;
+use crate::view::{View, limit, percent, threads, time, times};
+use weir_core::units::{Bytes, megabytes_per_second, per_second};
+
+/// Share of the idle commits that must remain: above it a flood is felt by few, below the other a database stands
+/// nearly still.
+const GOOD_SHARE: f64 = 0.5;
+const FAIR_SHARE: f64 = 0.2;
+/// No bulk writer makes commits so much faster: the machine was another while one of the two was measured.
+const ANOTHER_MACHINE: f64 = 1.25;
+
+/// Grades by the worst share kept, at any number of threads.
+pub fn judge(view: &View) -> Option<Finding> {
+    let story = view.flood?;
+    let worst = story.effects.iter().min_by(|a, b| kept(&a.flood, a).total_cmp(&kept(&b.flood, b)))?;
+    let share = kept(&worst.flood, worst);
+    let changed = share > ANOTHER_MACHINE;
+    let unclear = changed || !story.provoked && share >= GOOD_SHARE;
+    let grade = if unclear { Grade::Unknown } else { grade_of(worst) };
+    let mut statements: Vec<Statement> = story.effects.iter().map(collapse).collect();
+    statements.push(reason(grade, worst));
+    statements.extend(pressure(view, story));
+    let chosen = chosen_limit(story);
+    statements.extend(story.effects.iter().filter_map(|effect| rescue(effect, chosen?)));
+    let summary = match grade {
+        Grade::Unknown if changed => {
+            "commits beside a bulk writer were faster than before it, so that nothing follows".to_string()
+        }
+        Grade::Unknown => "no collapse could be provoked by a bulk writer".to_string(),
+        _ => format!("a bulk writer leaves {} of {} commits", percent(share), owner(worst.threads)),
+    };
+    Some(Finding { topic: Topic::Flood, grade: Some(grade), summary, statements })
+}
+
+/// By the share that remains, or by the latency that remains if that is the better: a fast device may lose most of
+/// its commits and still serve every database.
+pub fn grade_of(effect: &FloodEffect) -> Grade {
+    let by_share = match kept(&effect.flood, effect) {
+        s if s >= GOOD_SHARE => Grade::Good,
+        s if s >= FAIR_SHARE => Grade::Fair,
+        _ => Grade::Poor,
+    };
+    effect.flood.p99_ns.map_or(by_share, |p99| by_share.min(commit::grade(p99)))
+}
+
+fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
+    let share = percent(kept(&worst.flood, worst));
+    let p99 = worst.flood.p99_ns.map_or("too few for a p99".to_string(), |p99| format!("p99 {}", time(p99)));
+    let text = match grade {
+        Grade::Unknown if kept(&worst.flood, worst) > ANOTHER_MACHINE => {
+            "Not graded: the machine was not the same before the bulk writer and beside it.".to_string()
+        }
+        Grade::Unknown => format!("Not graded: {share} remain, but the bulk writer hardly pressed."),
+        _ => format!(
+            "{share} of the commits remain, {p99} (good: half of them, or p99 within 5 ms; fair: a fifth, or 20 ms)."
+        ),
+    };
+    Statement::new(text, vec![side_of(&worst.idle), side_of(&worst.flood)])
+}
+
+/// Whose commits they are.
+pub fn owner(n: u32) -> String {
+    if n == 1 { "one thread's".to_string() } else { format!("{n} threads'") }
+}
+
+/// Share of the idle rate that a side keeps.
+pub fn kept(side: &EffectSide, effect: &FloodEffect) -> f64 {
+    if effect.idle.iops.mean > 0.0 { side.iops.mean / effect.idle.iops.mean } else { 1.0 }
+}
+
+fn collapse(effect: &FloodEffect) -> Statement {
+    let (idle, flood) = (&effect.idle, &effect.flood);
+    let share = kept(flood, effect);
+    let change = match share {
+        s if s <= 0.0 => "none finished".to_string(),
+        s if s < GOOD_SHARE => format!("{} fewer", times(1.0 / s)),
+        s => format!("{} of idle", percent(s)),
+    };
+    let text = format!(
+        "A bulk writer takes {} from {} commits/s to {} ({change}); the longest took {}.",
+        threads(effect.threads),
+        per_second(idle.iops.mean),
+        per_second(flood.iops.mean),
+        time(flood.worst_ns),
+    );
+    Statement::new(text, vec![side_of(idle), side_of(flood)])
+}
+
+/// Whether the flood really pressed: dirty pages reached against the limits.
+fn pressure(view: &View, story: &FloodStory) -> Option<Statement> {
+    let peak = story.samples.iter().map(|s| s.dirty_bytes + s.writeback_bytes).max()?;
+    let limits = &view.notes.flood;
+    let verdict = if story.provoked { String::new() } else { ", too little to judge by".to_string() };
+    let text = format!(
+        "Dirty pages reached {} (write-back starts at {}, writers wait at {}){verdict}.",
+        Bytes(peak),
+        limits.background_limit,
+        limits.dirty_limit
+    );
+    let evidence = Evidence {
+        source: "flood timeline".into(),
+        figure: format!("peak {}", Bytes(peak)),
+        n: story.samples.len() as u64,
+        interval: None,
+    };
+    Some(Statement::new(text, vec![evidence]))
+}
+
+fn rescue(effect: &FloodEffect, chosen: Bytes) -> Option<Statement> {
+    let side = effect.rescues.iter().find(|r| r.dirty_bytes == Some(chosen))?;
+    let text = format!(
+        "Under the same flood with vm.dirty_bytes = {}, {} did {} commits/s ({} of idle), the longest took {}.",
+        limit(chosen),
+        threads(effect.threads),
+        per_second(side.iops.mean),
+        percent(kept(side, effect)),
+        time(side.worst_ns),
+    );
+    Some(Statement::new(text, vec![side_of(side)]))
+}
+
+/// Whether a lowered limit is better than the flood beyond the noise.
+fn helps(effect: &FloodEffect, side: &EffectSide) -> bool {
+    side.iops.low > effect.flood.iops.high && side.iops.mean >= effect.flood.iops.mean * 1.2
+}
+
+/// Share of the best limit's commits that a higher limit must keep to be preferred, for bulk writes gain by it.
+const NEAR_BEST: f64 = 0.8;
+
+/// The limit to propose: the highest of those tried that helps somewhere and stays near the best everywhere.
+pub fn chosen_limit(story: &FloodStory) -> Option<Bytes> {
+    let near_best = |limit: Bytes| {
+        story.effects.iter().all(|effect| {
+            let best = effect.rescues.iter().map(|r| r.iops.mean).fold(0.0, f64::max);
+            let same = effect.rescues.iter().find(|r| r.dirty_bytes == Some(limit));
+            same.is_none_or(|side| side.iops.mean >= NEAR_BEST * best)
+        })
+    };
+    let helping = story.effects.iter().flat_map(|e| e.rescues.iter().filter(|side| helps(e, side)));
+    let limits: Vec<(Bytes, f64)> =
+        helping.filter_map(|side| Some((side.dirty_bytes?, side.iops.mean))).collect();
+    let near = limits.iter().map(|(limit, _)| *limit).filter(|limit| near_best(*limit)).max();
+    near.or_else(|| limits.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(limit, _)| *limit))
+}
+
+fn side_of(side: &EffectSide) -> Evidence {
+    Evidence {
+        source: side.measurement.clone(),
+        figure: format!("{} commits/s", per_second(side.iops.mean)),
+        n: side.n,
+        interval: (side.iops.intervals >= 3)
+            .then(|| format!("[{}, {}]/s", per_second(side.iops.low), per_second(side.iops.high))),
+    }
+}
+
+/// What to change: the chosen limit, or the experiment where none could be tried.
+pub fn advise(view: &View) -> Option<Advice> {
+    let story = view.flood?;
+    match chosen_limit(story) {
+        Some(limit) => measured(view, story, limit),
+        None => experiment(view, story),
+    }
+}
+
+fn measured(view: &View, story: &FloodStory, bytes: Bytes) -> Option<Advice> {
+    let tried = |effect: &FloodEffect| effect.rescues.iter().position(|r| r.dirty_bytes == Some(bytes));
+    let (effect, side) = story.effects.iter().find_map(|e| Some((e, &e.rescues[tried(e)?])))?;
+    let mut effects = Vec::new();
+    let mut evidence = Vec::new();
+    for each in &story.effects {
+        let Some(same) = each.rescues.iter().find(|r| r.dirty_bytes == Some(bytes)) else { continue };
+        effects.push(format!(
+            "{}: {} → {} commits/s ({} of idle)",
+            threads(each.threads),
+            per_second(each.flood.iops.mean),
+            per_second(same.iops.mean),
+            percent(kept(same, each)),
+        ));
+        evidence.extend([side_of(&each.flood), side_of(same)]);
+    }
+    let (current, undo) = found(view);
+    Some(Advice {
+        topic: Topic::Flood,
+        knob: "vm.dirty_bytes".into(),
+        current,
+        proposed: limit(bytes),
+        measured: true,
+        effect: Statement::new(format!("Under a flood, {}.", effects.join("; ")), evidence),
+        cost: cost(&effect.flood, side),
+        durability: "as before; less unwritten data is lost in a crash".into(),
+        reversibility:
+            "at once, and gone at the next boot. It concerns every file system of the machine; set it \
+            while little is dirty, or writers wait until dirty pages fit"
+                .into(),
+        command: format!("sysctl -w vm.dirty_bytes={}", bytes.0),
+        undo,
+    })
+}
+
+/// What bulk writing loses: the device's rate where it was seen, since write(2) runs at memory speed until the
+/// limit is reached.
+fn cost(flood: &EffectSide, side: &EffectSide) -> Statement {
+    let seen = flood.device_bytes_per_second.zip(side.device_bytes_per_second);
+    let handed = flood.flood_bytes_per_second.zip(side.flood_bytes_per_second);
+    let (what, (before, after)) = match (seen, handed) {
+        (Some(pair), _) => ("the device wrote", pair),
+        (None, Some(pair)) => ("the bulk writer got", pair),
+        (None, None) => return Statement::new("What bulk writing loses was not seen.", Vec::new()),
+    };
+    let text = format!(
+        "Under the flood {what} {} before and {} with it.",
+        megabytes_per_second(before),
+        megabytes_per_second(after)
+    );
+    let rate = |side: &EffectSide, rate: f64| Evidence {
+        source: side.measurement.clone(),
+        figure: megabytes_per_second(rate),
+        n: 0,
+        interval: None,
+    };
+    Statement::new(text, vec![rate(flood, before), rate(side, after)])
+}
+
+/// The limit in force before, for people, and the command that brings it back.
+fn found(view: &View) -> (String, String) {
+    let notes = &view.notes.flood;
+    let of = |name: &str| notes.limits_found.iter().find(|(n, _)| n == name).map(|(_, v)| *v);
+    match (of("vm.dirty_bytes"), of("vm.dirty_ratio")) {
+        (Some(bytes), _) => (limit(Bytes(bytes)), format!("sysctl -w vm.dirty_bytes={bytes}")),
+        (None, Some(ratio)) => (
+            format!("vm.dirty_ratio = {ratio} ({} now)", notes.dirty_limit),
+            format!("sysctl -w vm.dirty_ratio={ratio}"),
+        ),
+        (None, None) => ("not read".into(), "sysctl -w vm.dirty_ratio=20".into()),
+    }
+}
+
+/// A collapse without a measured rescue: the experiment to make.
+fn experiment(view: &View, story: &FloodStory) -> Option<Advice> {
+    let worst = story.effects.iter().min_by(|a, b| kept(&a.flood, a).total_cmp(&kept(&b.flood, b)))?;
+    if kept(&worst.flood, worst) >= GOOD_SHARE || worst.rescues.iter().any(|r| r.n > 0) {
+        return None;
+    }
+    let (current, undo) = found(view);
+    Some(Advice {
+        topic: Topic::Flood,
+        knob: "vm.dirty_bytes".into(),
+        current,
+        proposed: "15 MB".into(),
+        measured: false,
+        effect: Statement::new(
+            "Not measured: a lower dirty limit often brings commits back under a flood; whether it does here, \
+             weir doctor measures as root on a quiet machine.",
+            vec![side_of(&worst.flood)],
+        ),
+        cost: Statement::new("Not measured: bulk writes may lose throughput.", Vec::new()),
+        durability: "none".into(),
+        reversibility: "weir puts the limit back by itself after the trial".into(),
+        command: format!("sudo weir doctor {}", view.notes.path),
+        undo,
+    })
+}

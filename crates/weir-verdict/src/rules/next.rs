@@ -1,0 +1,77 @@
+//! What to do after the examination: it tries a value or two, a sweep finds the best with intervals, the guard follows
+//! the load.
+
+use super::flood::{grade_of, kept, owner};
+use crate::doctor::{Grade, NextStep};
+use crate::view::{View, percent};
+use weir_oltp::Dialect;
+
+/// Threads of the workload that an experiment runs unless it is told otherwise.
+const THREADS: u32 = 10;
+
+/// The experiments worth making, and what a collapse calls for.
+pub fn steps(view: &View) -> Vec<NextStep> {
+    dirty_limit(view).into_iter().chain(guard(view)).chain(database(view)).collect()
+}
+
+/// Commits that collapse under a bulk writer, whatever their number of threads: the limit in closed loop.
+fn guard(view: &View) -> Option<NextStep> {
+    let collapsed = view.flood?.effects.iter().any(|effect| grade_of(effect) == Grade::Poor);
+    collapsed.then(|| NextStep {
+        why: "The guard turns the limit as the load changes; in shadow it touches nothing.".to_string(),
+        command: "sudo weir guard run --shadow".to_string(),
+        purpose: "hold commits as the load changes".to_string(),
+    })
+}
+
+/// A server that has its data here: what storage can do is half of what limits it.
+fn database(view: &View) -> Option<NextStep> {
+    let found = view.notes.databases.first()?;
+    let option = match found.family {
+        Dialect::MySql => "mysql",
+        Dialect::Postgres => "postgres",
+    };
+    Some(NextStep {
+        why: format!(
+            "A database server has its data here, in {}: what limits it is for it to say.",
+            found.data_dir
+        ),
+        command: format!("weir db doctor --{option}"),
+        purpose: "examine the server".to_string(),
+    })
+}
+
+/// Commits that collapse under a bulk writer: the dirty limit, on both axes.
+fn dirty_limit(view: &View) -> Option<NextStep> {
+    let effects = &view.flood?.effects;
+    let worst = effects.iter().min_by(|a, b| kept(&a.flood, a).total_cmp(&kept(&b.flood, b)))?;
+    if grade_of(worst) == Grade::Good {
+        return None;
+    }
+    // What ten threads lose is found with ten; only where nothing else was measured is it one.
+    let most = effects.iter().map(|effect| effect.threads).max().unwrap_or(THREADS);
+    let with_threads = if most == THREADS { String::new() } else { format!(" --threads {most}") };
+    let why = format!(
+        "A bulk writer leaves {} of {} commits: a sweep finds the dirty limit that suits both.",
+        percent(kept(&worst.flood, worst)),
+        owner(worst.threads),
+    );
+    Some(NextStep {
+        why,
+        command: format!(
+            "sudo weir tune sweep vm.dirty_bytes --dir {}{with_threads}",
+            quoted(&view.notes.path)
+        ),
+        purpose: "find the best".to_string(),
+    })
+}
+
+/// A path as one can paste it into a shell.
+pub fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
+    if !path.is_empty() && path.chars().all(plain) {
+        path.to_string()
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,56 @@
+//! Tails and stalls without any flood: how much worse the worst is than the usual.
+
+use crate::doctor::{Finding, Grade, Measurement, Statement, Topic};
+use crate::notes::StepKind;
+use crate::view::{View, latency_of, time};
+
+/// A pause that users of a database notice, and one that trips its time-outs and replicas.
+const NOTICED_NS: u64 = 100_000_000;
+const STALL_NS: u64 = 1_000_000_000;
+
+/// Looks at every step with at most ten in flight, where waiting in weir's own queue plays no part.
+pub fn judge(view: &View) -> Option<Finding> {
+    let steps = view.notes.steps.iter().zip(view.measurements);
+    let candidates: Vec<&Measurement> = steps
+        .filter(|(step, m)| matters(step.kind) && m.depth * m.threads <= 10 && m.latency.n > 0)
+        .map(|(_, m)| m)
+        .collect();
+    let worst = candidates.iter().max_by_key(|m| longest(m))?;
+    let ns = longest(worst);
+    let (grade, meaning) = match ns {
+        ns if ns >= STALL_NS => (Grade::Poor, "a stall: time-outs and failovers are within reach"),
+        ns if ns >= NOTICED_NS => (Grade::Fair, "a pause above 100 ms, which users notice"),
+        _ => (Grade::Good, "no pause above 100 ms"),
+    };
+    let n: u64 = candidates.iter().map(|m| m.latency.n).sum();
+    let text = format!(
+        "The slowest of {} operations with up to ten in flight took {} ({}): {meaning}.",
+        weir_core::units::grouped(n),
+        time(ns),
+        worst.title,
+    );
+    let mut statements = vec![Statement::new(text, vec![latency_of(worst, "longest", ns)])];
+    statements.extend(view.typical_commit().and_then(spread));
+    let summary = format!("longest {}", time(ns));
+    Some(Finding { topic: Topic::Tail, grade: Some(grade), summary, statements })
+}
+
+fn matters(kind: StepKind) -> bool {
+    matches!(kind, StepKind::ReadDepth | StepKind::WriteDepth | StepKind::Commit(_))
+}
+
+/// The longest operation, or an unfinished one that was older.
+fn longest(m: &Measurement) -> u64 {
+    m.latency.max_ns.max(m.oldest_ns_max)
+}
+
+/// Median to p99.9 of the typical commit, where there are samples enough.
+fn spread(m: &Measurement) -> Option<Statement> {
+    let (median, p999) = (m.latency.p50_ns?, m.latency.p999_ns?);
+    let text = format!(
+        "One commit in a thousand takes {} or longer, against a median of {}.",
+        time(p999),
+        time(median)
+    );
+    Some(Statement::new(text, vec![latency_of(m, "p99.9", p999), latency_of(m, "p50", median)]))
+}

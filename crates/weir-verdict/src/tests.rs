@@ -1,0 +1,217 @@
+//! Whole verdicts on made-up devices, and what every verdict must keep.
+
+use super::doctor::{DoctorReport, Grade, PhaseKind, Statement, Topic};
+use super::from_record;
+use super::notes::{Bar, BarRule, StepKind, SyncPath};
+use super::synthetic::{Behaviour, Lab, throttled_and_flooded};
+use weir_core::result::record::Class;
+use weir_core::units::Nanos;
+
+fn report(lab: Lab) -> DoctorReport {
+    from_record(&lab.record(Vec::new())).unwrap()
+}
+
+fn finding(report: &DoctorReport, topic: Topic) -> &super::doctor::Finding {
+    report.findings.iter().find(|f| f.topic == topic).unwrap_or_else(|| panic!("no finding on {topic:?}"))
+}
+
+/// A fast disk: commits in 60 µs side by side, a flood that takes a tenth.
+fn healthy() -> Lab {
+    let mut lab = Lab::new();
+    lab.limits();
+    let rates = [(1, 11_000.0), (4, 44_000.0), (16, 160_000.0), (64, 400_000.0), (128, 410_000.0)];
+    lab.curve(StepKind::ReadDepth, &rates);
+    let fast = Behaviour { iops: 15_000.0, usual_ns: 60_000, slow_ns: 900_000 };
+    lab.commits(SyncPath::Buffered, 1, &fast);
+    lab.commits(SyncPath::Direct, 1, &Behaviour { iops: 15_050.0, ..fast });
+    lab.commits(SyncPath::Buffered, 10, &Behaviour { iops: 90_000.0, usual_ns: 110_000, slow_ns: 900_000 });
+    lab.phase(PhaseKind::Idle, 10, None, &Behaviour { iops: 90_000.0, usual_ns: 110_000, slow_ns: 900_000 });
+    lab.phase(
+        PhaseKind::Flood,
+        10,
+        None,
+        &Behaviour { iops: 80_000.0, usual_ns: 125_000, slow_ns: 2_000_000 },
+    );
+    lab
+}
+
+#[test]
+fn the_collapse_and_the_rescue_are_told_with_figures() {
+    let report = report(throttled_and_flooded());
+    assert_eq!(report.headline.grade, Grade::Poor);
+    assert!(finding(&report, Topic::Class).summary.contains("throttled to 1,500 write IOPS"));
+    assert!(finding(&report, Topic::Utilization).summary.contains("misleads"));
+    let flood = finding(&report, Topic::Flood);
+    assert_eq!(flood.grade, Some(Grade::Poor));
+    let text = &flood.statements[0].text;
+    assert!(text.contains("from 758") && text.contains("33.8") && text.contains("22× fewer"), "{text}");
+    let advice = &report.advice[0];
+    assert!(advice.measured && advice.effect.text.contains("703") && advice.effect.text.contains("93 %"));
+    assert_eq!(advice.command, "sysctl -w vm.dirty_bytes=15000000");
+    assert_eq!(advice.undo, "sysctl -w vm.dirty_ratio=20");
+    assert!(
+        advice.cost.text.contains("200 MB/s") && advice.cost.text.contains("180 MB/s"),
+        "{}",
+        advice.cost.text
+    );
+}
+
+#[test]
+fn a_healthy_disk_needs_no_change() {
+    let report = report(healthy());
+    assert_eq!(report.headline.grade, Grade::Good);
+    assert!(report.headline.text.contains("NVMe") && report.headline.text.contains("Nothing to change"));
+    assert!(report.advice.is_empty(), "{:?}", report.advice);
+    assert!(finding(&report, Topic::GroupCommit).summary.starts_with("6.0×"));
+    assert!(finding(&report, Topic::SyncPath).summary.contains("no way beats"));
+    assert_eq!((report.curves[0].knee_depth, report.curves[0].saturated), (64, true));
+}
+
+#[test]
+fn a_flood_that_did_not_press_proves_nothing() {
+    let mut lab = healthy();
+    lab.notes.flood.background_limit = weir_core::units::Bytes(64 << 30);
+    let report = report(lab);
+    assert_eq!(finding(&report, Topic::Flood).grade, Some(Grade::Unknown));
+    assert!(report.headline.text.contains("no collapse could be provoked"), "{}", report.headline.text);
+}
+
+#[test]
+fn without_a_rescue_the_experiment_is_advised() {
+    let mut lab = throttled_and_flooded();
+    lab.notes.flood.phases.retain(|p| p.kind != PhaseKind::Rescue);
+    let report = report(lab);
+    assert!(!report.advice[0].measured && report.advice[0].command.starts_with("sudo weir doctor"));
+}
+
+#[test]
+fn the_highest_limit_near_the_best_is_proposed() {
+    let mut lab = throttled_and_flooded();
+    lab.phase(PhaseKind::Rescue, 10, Some(5_000_000), &Behaviour { iops: 722.0, ..rescued() });
+    lab.phase(PhaseKind::Rescue, 10, Some(60_000_000), &Behaviour { iops: 388.0, ..rescued() });
+    assert_eq!(report(lab).advice[0].proposed, "15 MB");
+}
+
+fn rescued() -> Behaviour {
+    Behaviour { iops: 700.0, usual_ns: 14_000_000, slow_ns: 20_000_000 }
+}
+
+#[test]
+fn a_fast_device_may_lose_most_of_its_commits_and_still_serve() {
+    let mut lab = healthy();
+    lab.phase(PhaseKind::Idle, 1, None, &Behaviour { iops: 20_000.0, usual_ns: 50_000, slow_ns: 60_000 });
+    lab.phase(PhaseKind::Flood, 1, None, &Behaviour { iops: 2_000.0, usual_ns: 400_000, slow_ns: 900_000 });
+    let report = report(lab);
+    let flood = finding(&report, Topic::Flood);
+    assert_eq!(
+        (flood.grade, flood.summary.as_str()),
+        (Some(Grade::Good), "a bulk writer leaves 10 % of one thread's commits")
+    );
+}
+
+#[test]
+fn a_server_with_its_data_here_is_offered_to_be_examined() {
+    let mut record = healthy().record(Vec::new());
+    record.extra["databases"] = serde_json::json!([{"family": "postgres", "data_dir": "/srv/db/pg"}]);
+    let offered = from_record(&record).unwrap().next;
+    assert_eq!(offered.len(), 1);
+    assert_eq!(offered[0].command, "weir db doctor --postgres");
+    assert!(offered[0].why.contains("/srv/db/pg"), "{}", offered[0].why);
+}
+
+#[test]
+fn sweep_and_guard_are_offered_where_commits_collapse_and_nowhere_else() {
+    assert!(report(healthy()).next.is_empty());
+    assert!(report(Lab::new()).next.is_empty());
+    let offered = report(throttled_and_flooded()).next;
+    assert_eq!(offered.len(), 2);
+    assert_eq!(offered[1].command, "sudo weir guard run --shadow");
+    assert_eq!(offered[0].command, "sudo weir tune sweep vm.dirty_bytes --dir /srv/db");
+    assert!(offered[0].why.starts_with("A bulk writer leaves "), "{}", offered[0].why);
+    let mut elsewhere = throttled_and_flooded().record(Vec::new());
+    elsewhere.extra["path"] = "/srv/it's".into();
+    let command = from_record(&elsewhere).unwrap().next[0].command.clone();
+    assert_eq!(command, r"sudo weir tune sweep vm.dirty_bytes --dir '/srv/it'\''s'");
+}
+
+#[test]
+fn nothing_measured_gives_no_verdict() {
+    let report = report(Lab::new());
+    assert_eq!(report.headline.grade, Grade::Unknown);
+    assert!(report.headline.text.starts_with("Too little was measured"));
+    assert!(report.findings.is_empty());
+}
+
+#[test]
+fn commits_are_graded_at_the_stated_thresholds() {
+    for (slow_ns, grade) in [(4_900_000, Grade::Good), (5_100_000, Grade::Fair), (21_000_000, Grade::Poor)] {
+        let mut lab = Lab::new();
+        // One in fifty is slow, so p99 is the slow one.
+        let how = Behaviour { iops: 400.0, usual_ns: slow_ns, slow_ns };
+        lab.commits(SyncPath::Buffered, 1, &how);
+        assert_eq!(finding(&report(lab), Topic::Commit).grade, Some(grade), "{slow_ns} ns");
+    }
+}
+
+#[test]
+fn bars_are_met_missed_or_not_judged() {
+    let bar = |text: &str, rule| Bar { text: text.into(), rule };
+    let bars = vec![
+        bar("commit-p99=1ms", BarRule::CommitP99(Nanos::from_millis(1))),
+        bar("commit-p99=50us", BarRule::CommitP99(Nanos(50_000))),
+        bar("flood=50%", BarRule::FloodPercent(50.0)),
+        bar("write-iops=1", BarRule::WriteIops(1.0)),
+    ];
+    let report = from_record(&healthy().record(bars)).unwrap();
+    let met: Vec<Option<bool>> = report.bars.iter().map(|b| b.met).collect();
+    assert_eq!(met, [Some(true), Some(false), Some(true), None]);
+}
+
+/// Every sentence of a finding or of measured advice stands on something that exists.
+#[test]
+fn every_sentence_names_its_evidence() {
+    for report in [report(throttled_and_flooded()), report(healthy())] {
+        let of_findings = report.findings.iter().flat_map(|f| &f.statements);
+        let of_advice = report.advice.iter().filter(|a| a.measured).map(|a| &a.effect);
+        for statement in of_findings.chain(of_advice) {
+            check_evidence(&report, statement);
+        }
+    }
+}
+
+fn check_evidence(report: &DoctorReport, statement: &Statement) {
+    assert!(!statement.evidence.is_empty(), "no evidence: {}", statement.text);
+    for evidence in &statement.evidence {
+        let known = report.measurements.iter().any(|m| m.id == evidence.source)
+            || evidence.source.starts_with("fact:")
+            || evidence.source == "flood timeline";
+        assert!(known, "{} stands on unknown {}", statement.text, evidence.source);
+        assert!(!evidence.figure.is_empty());
+    }
+}
+
+#[test]
+fn a_failed_operation_outweighs_good_figures() {
+    let mut record = healthy().record(Vec::new());
+    record.jobs[2].error = Some("write of /srv/db/test: Input/output error".into());
+    let headline = from_record(&record).unwrap().headline;
+    assert_eq!(headline.grade, Grade::Poor);
+    assert!(headline.text.contains("Input/output error"), "{}", headline.text);
+}
+
+#[test]
+fn records_of_other_commands_are_refused() {
+    let mut record = Lab::new().record(Vec::new());
+    record.kind = "bench".into();
+    let error = from_record(&record).unwrap_err().to_string();
+    assert!(error.contains("kind `bench`"), "{error}");
+}
+
+#[test]
+fn a_measurement_keeps_quantiles_only_with_enough_samples() {
+    let mut lab = Lab::new();
+    let how = Behaviour { iops: 50.0, usual_ns: 1_000_000, slow_ns: 9_000_000 };
+    lab.step("few", StepKind::ReadDepth, Class::Read, (4096, 1, 1), &how);
+    let latency = &report(lab).measurements[0].latency;
+    assert_eq!((latency.n, latency.p99_ns, latency.p95_ns), (200, None, Some(1_000_447)));
+}
