@@ -1,5 +1,6 @@
 //! Sockets: made, connected within a time, told not to wait for more to send.
 
+use std::fs::Metadata;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -20,17 +21,46 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
 /// Whether a Unix socket leads to the server that is meant: who listens is root or oneself, or not everybody may make
-/// files in the socket's folder, as in /tmp.
+/// files in the socket's folder, as in /tmp, or have made the folder or a link on the way to it.
 pub(super) fn is_the_servers(socket: &OwnedFd, path: &Path) -> bool {
     let Ok(peer) = rustix::net::sockopt::socket_peercred(socket) else { return false };
+    let (listener, own) = (peer.uid.as_raw(), rustix::process::geteuid().as_raw());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mode = std::fs::metadata(folder).ok().map(|folder| folder.mode());
-    is_no_strangers(peer.uid.as_raw(), rustix::process::geteuid().as_raw(), mode)
+    listener == 0 || listener == own || is_no_strangers(folder, own).unwrap_or(false)
 }
 
-fn is_no_strangers(listener: u32, own: u32, folder: Option<u32>) -> bool {
+/// Whether nobody but root, `own` and those who may write to a folder decides what lies in it: by the folders above it as
+/// they are, and as the path says, which may lead over links.
+fn is_no_strangers(folder: &Path, own: u32) -> io::Result<bool> {
     const OTHERS_WRITE: u32 = 0o002;
-    listener == 0 || listener == own || folder.is_some_and(|mode| mode & OTHERS_WRITE == 0)
+    const ONLY_OWNERS_RENAME: u32 = 0o1000;
+    let is_kept = |part: &Metadata, above: &Metadata| {
+        above.mode() & OTHERS_WRITE == 0
+            || above.mode() & ONLY_OWNERS_RENAME != 0 && [0, own].contains(&part.uid())
+    };
+    for at in std::path::absolute(folder)?.ancestors() {
+        if let Some(above) = at.parent()
+            && !is_kept(&at.symlink_metadata()?, &above.metadata()?)
+        {
+            return Ok(false);
+        }
+    }
+    let mut at = folder.to_path_buf();
+    let mut part = at.metadata()?;
+    if part.mode() & OTHERS_WRITE != 0 {
+        return Ok(false);
+    }
+    loop {
+        at.push("..");
+        let above = at.metadata()?;
+        if (above.dev(), above.ino()) == (part.dev(), part.ino()) {
+            return Ok(true);
+        }
+        if !is_kept(&part, &above) {
+            return Ok(false);
+        }
+        part = above;
+    }
 }
 
 /// A connected socket.
@@ -85,19 +115,63 @@ fn connect_unix(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
+
+    fn root_or_say(test: &str) -> bool {
+        let is_root = rustix::process::geteuid().is_root();
+        if !is_root {
+            eprintln!("not run: {test} lacks root");
+        }
+        is_root
+    }
 
     #[test]
     fn a_socket_that_anybody_may_have_made_is_nobodys() {
-        for (listener, own, folder, expected) in [
-            (0, 0, Some(0o41777), true),
-            (1000, 1000, Some(0o41777), true),
-            (1000, 0, Some(0o41777), false),
-            (106, 0, Some(0o40755), true),
-            (106, 0, Some(0o42775), true),
-            (106, 0, None, false),
-        ] {
-            assert_eq!(is_no_strangers(listener, own, folder), expected, "{listener} {own} {folder:?}");
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().metadata().unwrap().uid();
+        let folder = |name: &str, mode: u32| {
+            let path = root.path().join(name);
+            fs::create_dir_all(&path).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let is_good = |path: &Path, own: u32| is_no_strangers(path, own).unwrap();
+        let (kept, open) = (folder("kept", 0o755), folder("open", 0o777));
+        let (public, inside) = (folder("public", 0o1777), folder("public/inside", 0o755));
+        assert!(is_good(&kept, own) && is_good(&inside, own));
+        assert!(!is_good(&public, own) && !is_good(&open, own), "anybody may have made a socket there");
+        assert!(!is_good(&folder("open/inside", 0o755), own), "anybody may put another folder there");
+        symlink(&kept, public.join("link")).unwrap();
+        symlink(&inside, kept.join("link")).unwrap();
+        assert!(is_good(&public.join("link"), own) && is_good(&kept.join("link"), own));
+        // What somebody else has made in a public folder.
+        if own != 0 {
+            for strange in
+                [&inside, &public.join("link"), &kept.join("link"), &inside.join("..").join("inside")]
+            {
+                assert!(!is_good(strange, own + 1), "{}", strange.display());
+            }
+        }
+        assert!(is_no_strangers(&root.path().join("gone"), own).is_err());
+    }
+
+    #[test]
+    fn root_does_not_trust_what_another_account_made_in_a_public_folder() {
+        if !root_or_say("root_does_not_trust_what_another_account_made_in_a_public_folder") {
+            return;
+        }
+        let public = tempfile::tempdir().unwrap();
+        fs::set_permissions(public.path(), Permissions::from_mode(0o1777)).unwrap();
+        let (inside, link) = (public.path().join("inside"), public.path().join("link"));
+        fs::create_dir(&inside).unwrap();
+        symlink("/run", &link).unwrap();
+        for path in [&inside, &link] {
+            assert!(is_no_strangers(path, 0).unwrap(), "{}", path.display());
+            std::os::unix::fs::lchown(path, Some(65_534), Some(65_534)).unwrap();
+            assert!(!is_no_strangers(path, 0).unwrap(), "{}", path.display());
         }
     }
 }

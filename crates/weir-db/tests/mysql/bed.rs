@@ -40,11 +40,12 @@ pub fn root_or_say(test: &str) -> bool {
     false
 }
 
-/// A running server and its folder.
+/// A running server and its folder, in one of root's: where anybody might have made it, its socket would be nobody's.
 pub struct Bed {
     server: Mutex<Child>,
     port: u16,
-    folder: TempDir,
+    folder: PathBuf,
+    _around: TempDir,
 }
 
 impl Bed {
@@ -61,15 +62,17 @@ impl Bed {
 
     /// One of the test's own.
     pub fn start() -> Bed {
-        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        let made = mysqld(folder.path()).arg("--initialize-insecure").output().unwrap();
+        let around = tempfile::tempdir_in("/dev/shm").unwrap();
+        fs::set_permissions(around.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let folder = around.path().join("m");
+        fs::create_dir(&folder).unwrap();
+        chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        let made = mysqld(&folder).arg("--initialize-insecure").output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let log = fs::File::create(folder.path().join("log")).unwrap();
-        let server = mysqld(folder.path())
+        let path = |name: &str| folder.join(name).display().to_string();
+        let log = fs::File::create(folder.join("log")).unwrap();
+        let server = mysqld(&folder)
             .args(["--bind-address=127.0.0.1", "--mysqlx=OFF", "--secure-file-priv=NULL", "--skip-log-bin"])
             .args([
                 format!("--port={port}"),
@@ -80,7 +83,7 @@ impl Bed {
             .stderr(log)
             .spawn()
             .unwrap();
-        let bed = Bed { server: Mutex::new(server), port, folder };
+        let bed = Bed { server: Mutex::new(server), port, folder, _around: around };
         bed.wait();
         bed.make_users();
         bed
@@ -90,7 +93,7 @@ impl Bed {
         let patience = Instant::now() + LONG;
         while let Err(error) = Connection::open(&self.local()) {
             let ended = self.server().try_wait().unwrap();
-            let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            let log = || fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             assert!(ended.is_none() && Instant::now() < patience, "{error}: {}", log());
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -111,14 +114,14 @@ impl Bed {
 
     /// A file of its data directory.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join("data").join(name)
+        self.folder.join("data").join(name)
     }
 
     /// By the socket, as root, without a database.
     pub fn local(&self) -> Server {
         Server {
             dialect: Dialect::MySql,
-            place: Place::Unix(self.folder.path().join("s")),
+            place: Place::Unix(self.folder.join("s")),
             user: "root".into(),
             password: Secret::default(),
             database: String::new(),
