@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(200);
 /// Readers of the stream at the same time.
 const STREAMS_MAX: usize = 16;
+/// Written in one call: the kernel's time limit is for each wait in it, of which this much takes one.
+const PIECE: usize = 4 << 10;
 /// The longest request that is read.
 const REQUEST_MAX: usize = 4 << 10;
 
@@ -187,9 +189,8 @@ impl Server {
     }
 
     fn answer(&mut self, mut stream: UnixStream) {
-        let timeouts = stream.set_write_timeout(Some(PATIENCE));
         let wish = request(&mut stream, "\n");
-        let Some(state) = self.board.read().filter(|_| timeouts.is_ok()) else { return };
+        let Some(state) = self.board.read() else { return };
         match wish.as_deref().map(str::trim) {
             Some("state") => drop(send(&mut stream, &state)),
             Some("stream") if self.streams.len() < STREAMS_MAX && send(&mut stream, &state).is_ok() => {
@@ -211,13 +212,12 @@ impl Server {
 
     fn answer_metrics(&mut self) {
         let answer = |stream: &mut dyn Conversation| {
-            let _ = stream.patience();
             let Some(head) = request(stream, "\r\n\r\n") else { return };
             let page = || {
                 let state = self.board.read()?;
                 Some(metrics::exposition(&state, self.started_unix_seconds))
             };
-            let _ = stream.write_all(response(&head, page).as_bytes());
+            let _ = answer_in_time(stream, response(&head, page).as_bytes());
         };
         match &self.metrics {
             Some(Metrics::Tcp(listener)) => {
@@ -237,13 +237,13 @@ impl Server {
 
 /// A stream with timeouts.
 trait Conversation: Read + Write {
-    fn patience(&self) -> io::Result<()>;
+    fn write_timeout(&self, time: Duration) -> io::Result<()>;
     fn read_timeout(&self, time: Duration) -> io::Result<()>;
 }
 
 impl Conversation for TcpStream {
-    fn patience(&self) -> io::Result<()> {
-        self.set_write_timeout(Some(PATIENCE))
+    fn write_timeout(&self, time: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(time))
     }
 
     fn read_timeout(&self, time: Duration) -> io::Result<()> {
@@ -252,8 +252,8 @@ impl Conversation for TcpStream {
 }
 
 impl Conversation for UnixStream {
-    fn patience(&self) -> io::Result<()> {
-        self.set_write_timeout(Some(PATIENCE))
+    fn write_timeout(&self, time: Duration) -> io::Result<()> {
+        self.set_write_timeout(Some(time))
     }
 
     fn read_timeout(&self, time: Duration) -> io::Result<()> {
@@ -264,7 +264,26 @@ impl Conversation for UnixStream {
 fn send(stream: &mut UnixStream, state: &State) -> io::Result<()> {
     let mut line = serde_json::to_vec(state)?;
     line.push(b'\n');
-    stream.write_all(&line)
+    answer_in_time(stream, &line)
+}
+
+/// All of it, or an error where the client does not take it in time, however steadily it takes little.
+fn answer_in_time(stream: &mut (impl Conversation + ?Sized), mut bytes: &[u8]) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    while !bytes.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::from(io::ErrorKind::TimedOut));
+        }
+        stream.write_timeout(left)?;
+        match stream.write(&bytes[..bytes.len().min(PIECE)]) {
+            Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
+            Ok(taken) => bytes = &bytes[taken..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// What a client sends, up to an ending; `None` where it does not come in time or is too long.
@@ -348,5 +367,22 @@ mod tests {
         assert_eq!(request(&mut server, "\n").as_deref(), Some("te\n"));
         client.write_all(&[b'x'; REQUEST_MAX + 1024]).unwrap();
         assert_eq!(request(&mut server, "\n"), None);
+    }
+    #[test]
+    fn who_reads_a_little_now_and_then_is_not_waited_for() {
+        let (mut client, mut server) = UnixStream::pair().unwrap();
+        let reader = thread::spawn(move || {
+            let mut all = 0;
+            while let Ok(read @ 1..) = client.read(&mut [0; 16 << 10]) {
+                all += read;
+                thread::sleep(Duration::from_millis(20));
+            }
+            all
+        });
+        answer_in_time(&mut server, b"short").unwrap();
+        // At 16 KiB in a fiftieth of a second it would take five seconds.
+        answer_in_time(&mut server, &vec![0; 4 << 20]).unwrap_err();
+        drop(server);
+        assert!(reader.join().unwrap() < 4 << 20);
     }
 }
