@@ -120,6 +120,12 @@ impl Store {
         Ok(bytes)
     }
 
+    /// Reads what a guard has added to a record. Nobody named that file, so it leads nowhere else and is waited for by nobody.
+    fn read_additions(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let folder = Dir::open(path.parent().unwrap_or(Path::new("")))?;
+        folder.read(name_of(&path.with_extension(SECONDS))?, LONGEST_BYTES)
+    }
+
     /// Reads a record. Refuses one that a newer weir wrote in another schema.
     pub fn load(&self, path: &Path) -> anyhow::Result<Record> {
         let text = self.read(path).with_context(|| format!("cannot read the record {}", path.display()))?;
@@ -129,15 +135,12 @@ impl Store {
         })
     }
 
-    /// All records in order of time, those that cannot be read included.
-    pub fn list(&self) -> anyhow::Result<Vec<Entry>> {
-        let entries = self.ids()?.into_iter().map(|id| {
-            let path = self.path_of(&id);
-            let text = self.read(&path).map_err(|error| error.to_string());
-            let record = text.and_then(|text| self.parse(&text, &path));
-            Entry { id, record }
-        });
-        Ok(entries.collect())
+    /// The record of that name, or why it cannot be read.
+    pub fn entry(&self, id: String) -> Entry {
+        let path = self.path_of(&id);
+        let text = self.read(&path).map_err(|error| error.to_string());
+        let record = text.and_then(|text| self.parse(&text, &path));
+        Entry { id, record }
     }
 
     /// Finds the record that somebody means: the beginning of its name, its last four digits, `last`, `last~N` (N
@@ -204,7 +207,7 @@ impl Store {
         }
         let mut record: Record = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
         if record.kind == history::KIND
-            && let Ok(additions) = self.read(&path.with_extension(SECONDS))
+            && let Ok(additions) = self.read_additions(path)
         {
             let damaged = |error: serde_json::Error| format!("damaged: {error}");
             let mut whole: History = weir_core::json::typed(&record.extra.take()).map_err(damaged)?;
@@ -359,6 +362,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_guard_added_is_read_from_a_file_and_nothing_else() {
+        let (dir, store) = store_with(&[]);
+        let mut whole = record("1-aaaa");
+        whole.kind = history::KIND.to_string();
+        whole.extra = serde_json::json!({
+            "schema": history::SCHEMA, "target": weir_core::control::Target::default(), "protect": "all", "devices": [], "decisions": [],
+        });
+        let named = dir.path().join("named.json");
+        fs::write(&named, serde_json::to_vec(&whole).unwrap()).unwrap();
+        let load = || {
+            let history: History = weir_core::json::typed(&store.load(&named).unwrap().extra).unwrap();
+            history.left_out
+        };
+        let (beside, elsewhere) = (named.with_extension(SECONDS), dir.path().join("elsewhere"));
+        fs::write(&elsewhere, "{\"decisions\":{\"decisions\":[],\"left_out\":7}}\n").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &beside).unwrap();
+        assert_eq!(load(), 0, "a link");
+        fs::remove_file(&beside).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&beside).status().unwrap().success());
+        assert_eq!(load(), 0, "a pipe that nobody writes to");
+        fs::rename(&elsewhere, &beside).unwrap();
+        assert_eq!(load(), 7);
+    }
+
+    #[test]
     fn leftovers_of_the_dead_go_and_unreadable_records_stay_visible() {
         let (_dir, store) = store_with(&["1-aaaa"]);
         let random = "0123456789abcdef0123456789abcdef";
@@ -371,12 +399,9 @@ mod tests {
         fs::write(store.path_of("5-eeee"), "{\"schema\":\"weir.record/9\",\"new\":1}").unwrap();
         let store = Store::at(store.dir).unwrap();
         assert!(!dead.exists() && alive.exists());
-        let listed: Vec<(String, String)> = store
-            .list()
-            .unwrap()
-            .into_iter()
-            .map(|e| (e.id, e.record.map_or_else(|why| why, |r| r.kind)))
-            .collect();
+        let entries = store.ids().unwrap().into_iter().map(|id| store.entry(id));
+        let listed: Vec<(String, String)> =
+            entries.map(|e| (e.id, e.record.map_or_else(|why| why, |r| r.kind))).collect();
         assert_eq!(listed[0], ("1-aaaa".into(), "bench".into()));
         assert!(listed[1].1.contains("not a record"), "{listed:?}");
         assert!(listed[2].1.contains("weir.record/9"), "{listed:?}");
@@ -418,7 +443,8 @@ mod tests {
             child.wait().unwrap();
             let store = Store::at(store.dir.clone()).unwrap();
             saved = store.ids().unwrap().len();
-            let damaged = store.list().unwrap().into_iter().filter_map(|e| e.record.err());
+            let entries = store.ids().unwrap().into_iter().map(|id| store.entry(id));
+            let damaged = entries.filter_map(|e| e.record.err());
             assert_eq!(damaged.collect::<Vec<_>>(), Vec::<String>::new());
             assert_eq!(store.names().unwrap().len(), saved, "leftovers: {:?}", store.names());
         }

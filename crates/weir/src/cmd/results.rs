@@ -62,19 +62,20 @@ fn remove(store: &Store, runs: &[String]) -> anyhow::Result<()> {
 }
 
 fn list(store: &Store, limit: usize, as_json: bool) -> anyhow::Result<String> {
-    let entries = store.list()?;
-    let hidden = if limit == 0 { 0 } else { entries.len().saturating_sub(limit) };
+    let ids = store.ids()?;
+    let hidden = if limit == 0 { 0 } else { ids.len().saturating_sub(limit) };
     if hidden > 0 {
-        say!("the newest {limit} of {} runs; `--limit 0` lists all", entries.len());
+        say!("the newest {limit} of {} runs; `--limit 0` lists all", ids.len());
     }
+    // One after the other: a row is small, and a record may be anything.
     let rows = |start: fn(&str) -> String| -> Vec<ListRow> {
-        entries[hidden..].iter().map(|entry| row(entry, start)).collect()
+        ids[hidden..].iter().map(|id| row(&store.entry(id.clone()), start)).collect()
     };
     if as_json {
         let runs = json!({ "schema": "weir.runs/1", "runs": rows(str::to_string) });
         return Ok(serde_json::to_string_pretty(&runs)? + "\n");
     }
-    if entries.is_empty() {
+    if ids.is_empty() {
         say!("no runs in {} yet; `weir bench` makes one", store.dir.display());
         return Ok(String::new());
     }

@@ -67,7 +67,7 @@ fn find(run: Option<&str>) -> anyhow::Result<Record> {
         }
         return Ok(record);
     }
-    let all = store.list()?.into_iter().rev().filter_map(|entry| entry.record.ok());
+    let all = store.ids()?.into_iter().rev().filter_map(|id| store.entry(id).record.ok());
     let mut open = all.filter(|record| record.kind == "tune" && record.ended_early.is_some());
     open.next().ok_or_else(|| usage("no experiment was cut short", "`weir results` lists what there is"))
 }
