@@ -26,6 +26,8 @@ mod with {
     pub struct Syscalls {
         session: Session,
         protect: Vec<Protected>,
+        /// Of each, when it began that is named by number.
+        began: Vec<Option<u64>>,
         whose: Whose,
         /// The cgroup's inode: a unit that is started anew has another.
         group: Option<u64>,
@@ -38,7 +40,8 @@ mod with {
             let whose = resolve(protect);
             let session = Session::start(&whose).map_err(|why| why.to_string())?;
             let group = inode(&whose);
-            Ok(Syscalls { session, protect: protect.to_vec(), whose, group, next_ns: 0 })
+            let (protect, began) = (protect.to_vec(), whose::began(protect));
+            Ok(Syscalls { session, protect, began, whose, group, next_ns: 0 })
         }
 
         /// What happened on these devices since the look before.
@@ -72,20 +75,25 @@ mod with {
                 );
             }
             let is_empty = matches!(&self.whose, Whose::Listed(listed) if listed.is_empty());
+            if is_empty && self.protect.is_empty() {
+                return Some("the processes that were named have ended: nothing is protected".to_string());
+            }
             let names = || self.protect.iter().map(Protected::to_string).collect::<Vec<_>>().join(", ");
             is_empty.then(|| format!("{} does not run: nothing is protected until it does", names()))
         }
 
         /// Whoever began since the last time.
         fn follow(&mut self) {
-            if matches!(self.whose, Whose::Everybody | Whose::Comm(_) | Whose::Descendants(_)) {
-                return;
-            }
+            let has_ended = self.forget_who_ended();
+            let knows_itself =
+                matches!(self.whose, Whose::Everybody | Whose::Comm(_) | Whose::Descendants(_));
             let is_as_it_was = matches!(self.whose, Whose::Cgroup(_)) && inode(&self.whose) == self.group;
-            if is_as_it_was {
+            if !has_ended && (knows_itself || is_as_it_was) {
                 return;
             }
-            let whose = resolve(&self.protect);
+            // Nobody is left of those that were named, which is not everybody.
+            let nobody = self.protect.is_empty();
+            let whose = if nobody { Whose::Listed(Vec::new()) } else { resolve(&self.protect) };
             if let (Whose::Listed(_), Whose::Listed(now)) = (&self.whose, &whose) {
                 // A list that does not fit keeps those that did.
                 let _ = self.session.list(now);
@@ -96,6 +104,20 @@ mod with {
             if let Ok(session) = Session::start(&whose) {
                 (self.session, self.group, self.whose) = (session, inode(&whose), whose);
             }
+        }
+
+        /// Whether somebody has ended who was named by number. Who has that number next is somebody else.
+        fn forget_who_ended(&mut self) -> bool {
+            let now = whose::began(&self.protect);
+            let before = std::mem::replace(&mut self.began, now);
+            let mut same = before.iter().zip(&self.began).map(|(before, now)| before == now);
+            let named = self.protect.len();
+            self.protect.retain(|_| same.next().unwrap_or(false));
+            let has_ended = self.protect.len() < named;
+            if has_ended {
+                self.began = whose::began(&self.protect);
+            }
+            has_ended
         }
     }
 
@@ -152,6 +174,34 @@ mod with {
         one.backlog = one.backlog.or(other.backlog);
         one.left_out += other.left_out;
         one
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        fn root_or_say<T>(test: &str, needed: Result<T, String>) -> Option<T> {
+            needed.map_err(|lacking| say!("not run: {test} lacks {lacking}")).ok()
+        }
+
+        #[test]
+        fn root_who_has_a_number_next_is_not_who_was_named() {
+            let own = std::process::id();
+            let started = Syscalls::start(&[Protected::Pid(own)]);
+            let Some(mut syscalls) = root_or_say("root_who_has_a_number_next_is_not_who_was_named", started)
+            else {
+                return;
+            };
+            syscalls.follow();
+            assert_eq!(syscalls.whose, Whose::Descendants(own));
+            // As if another process had had it.
+            syscalls.began = vec![Some(1)];
+            syscalls.follow();
+            assert_eq!(syscalls.whose, Whose::Listed(Vec::new()));
+            assert!(syscalls.remark().unwrap().contains("nothing is protected"));
+            syscalls.follow();
+            assert_eq!(syscalls.whose, Whose::Listed(Vec::new()), "and not everybody");
+        }
     }
 }
 

@@ -22,6 +22,17 @@ pub fn processes(protect: &[Protected], in_groups: impl Fn(&Protected) -> Vec<u3
     all.into_iter().collect()
 }
 
+/// When those began who are named by number, in ticks since boot: one that has ended leaves its number to others.
+pub fn began(protect: &[Protected]) -> Vec<Option<u64>> {
+    let stat = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    let of = |protected: &Protected| match protected {
+        // Field 22 of proc_pid_stat(5), counted from the name on, which may hold spaces and parentheses.
+        Protected::Pid(pid) => stat(pid)?.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok(),
+        _ => None,
+    };
+    protect.iter().map(of).collect()
+}
+
 /// Where a cgroup lies: as it was named, or below where cgroup v2 is mounted.
 pub fn group(named: &str, mounts: &str) -> Option<PathBuf> {
     let as_named = Path::new(named);
@@ -95,6 +106,18 @@ mod tests {
             assert_eq!(chosen(&protect, &tasks), expected, "{protect:?}");
         }
         assert_eq!(task("nonsense"), None);
+    }
+
+    #[test]
+    fn a_number_is_nobodys_once_its_process_has_ended() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let named = [Protected::Pid(child.id()), Protected::All, Protected::Pid(std::process::id())];
+        let before = began(&named);
+        assert!(before[0].is_some() && before[1].is_none() && before[2].is_some());
+        assert_eq!(began(&named), before);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(began(&named), [None, None, before[2]]);
     }
 
     #[test]
