@@ -177,7 +177,7 @@ impl Course {
         for at in 0..self.groups.len() {
             self.guard(at, &mut seen, now, elapsed_ns, at_ms);
         }
-        self.leave_cgroups_that_are_gone(at_ms);
+        self.leave_cgroups_that_are_not_held(at_ms);
         self.manager.beat();
         if self.looks.is_multiple_of(LOOKS) {
             self.end_second(now, at_ms);

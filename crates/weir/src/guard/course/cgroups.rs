@@ -89,13 +89,24 @@ impl Course {
         self.tell_of(post, at_ms, Effect::Remark { what: what.join("; ") });
     }
 
-    /// A cgroup goes with the last of its processes, and its limit with it.
-    pub(super) fn leave_cgroups_that_are_gone(&mut self, at_ms: u64) {
-        let gone = |group: &&Group| !group.is_there();
+    /// A cgroup goes with the last of its processes, and its limit with it. One that somebody else turns is left to them,
+    /// and not the device with it: whoever the cgroup is given to may be the one who floods.
+    pub(super) fn leave_cgroups_that_are_not_held(&mut self, at_ms: u64) {
+        const IN_OTHER_HANDS: &str = "the cgroup's limit is in other hands";
         let of_cgroups = self.groups.iter().skip(self.first_of_cgroups());
-        let posts: Vec<usize> = of_cgroups.filter(gone).flat_map(|group| group.posts.clone()).collect();
-        for post in posts {
-            self.go_home(post, at_ms, "the cgroup is gone");
+        let not_held = of_cgroups.filter_map(|group| match group {
+            Group { down: Some(_), .. } => Some((group.posts.clone(), IN_OTHER_HANDS)),
+            group => (!group.is_there()).then(|| (group.posts.clone(), "the cgroup is gone")),
+        });
+        for (posts, why) in not_held.collect::<Vec<_>>() {
+            for post in posts {
+                if why == IN_OTHER_HANDS
+                    && let Some(Cgroups { choose, .. }) = &mut self.cgroups
+                {
+                    choose.is_refused(post, why);
+                }
+                self.go_home(post, at_ms, why);
+            }
         }
     }
 }

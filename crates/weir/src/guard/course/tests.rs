@@ -94,8 +94,12 @@ impl Law for Scripted {
     }
 }
 
-/// What is said of cgroups next.
-struct Chosen(Rc<RefCell<Option<Switch>>>);
+/// What is said of cgroups next, and why they could not be turned.
+#[derive(Clone, Default)]
+struct Chosen {
+    next: Rc<RefCell<Option<Switch>>>,
+    refused: Rc<RefCell<Vec<String>>>,
+}
 
 impl Choose for Chosen {
     fn look(
@@ -107,12 +111,14 @@ impl Choose for Chosen {
         protected: &dyn Fn() -> Vec<u32>,
     ) -> Option<Switch> {
         assert_eq!(protected(), [PROTECTED]);
-        self.0.borrow_mut().take()
+        self.next.borrow_mut().take()
     }
 
     fn is_back(&mut self, _at: usize) {}
 
-    fn is_refused(&mut self, _at: usize, _why: &str) {}
+    fn is_refused(&mut self, _at: usize, why: &str) {
+        self.refused.borrow_mut().push(why.to_string());
+    }
 
     fn why_not(&self, _at: usize) -> Option<&str> {
         None
@@ -149,7 +155,7 @@ struct Stage {
     knob: Rc<RefCell<Knob>>,
     /// The limit of a cgroup.
     throttle: Rc<RefCell<Knob>>,
-    chosen: Rc<RefCell<Option<Switch>>>,
+    chosen: Chosen,
     script: Rc<RefCell<Script>>,
     there: Rc<RefCell<Vec<bool>>>,
     now: Moment,
@@ -167,7 +173,7 @@ impl Stage {
         };
         let take = take(hands);
         let throttle = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
-        let chosen = Rc::new(RefCell::new(None));
+        let chosen = Chosen::default();
         let of_cgroup = throttle.clone();
         let take_cgroup = move |lever: Lever, post: usize| {
             Group::begin(lever.to_string(), true, vec![post], false, super::tests::take(of_cgroup.clone()))
@@ -191,7 +197,7 @@ impl Stage {
             },
             posts,
             groups: vec![group],
-            cgroups: Some(Cgroups { choose: Box::new(Chosen(chosen.clone())), take: Box::new(take_cgroup) }),
+            cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),
             eyes: Box::new(Looks(there.clone())),
             make_law: Box::new(make_law),
             teller: Teller::new(scribe, Format::Text, false),
@@ -337,7 +343,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     let knob: weir_core::knob::KnobName = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
     let of_cgroup =
         || Switch::Cgroup { lever: Lever::Cgroup(knob.clone()), why: "dd is past it".to_string() };
-    *stage.chosen.borrow_mut() = Some(of_cgroup());
+    *stage.chosen.next.borrow_mut() = Some(of_cgroup());
     // The other device's limit is what is left of the shared one.
     stage.look(&[KEEP, set(9)]);
     assert_eq!(
@@ -351,7 +357,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
         (lever(&mut stage, 1), stage.script.borrow().changed.clone()),
         ("knob".to_string(), vec![true])
     );
-    *stage.chosen.borrow_mut() = Some(Switch::Back { why: "it ended".to_string() });
+    *stage.chosen.next.borrow_mut() = Some(Switch::Back { why: "it ended".to_string() });
     stage.look(&[KEEP, set(5)]);
     assert_eq!(
         (stage.done(), stage.throttle.borrow().done.last().cloned()),
@@ -363,7 +369,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
         ("knob".to_string(), vec![true, false])
     );
     // It goes while it is turned: the device has not.
-    *stage.chosen.borrow_mut() = Some(of_cgroup());
+    *stage.chosen.next.borrow_mut() = Some(of_cgroup());
     stage.look(&[KEEP, set(9)]);
     stage.told();
     stage.throttle.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
@@ -371,13 +377,34 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     assert_eq!(stage.told(), ["loop0: turns knob again: the cgroup is gone"]);
     assert_eq!((lever(&mut stage, 0), stage.throttle.borrow().taken), ("knob".to_string(), 2));
     // The device goes with a cgroup's limit in hand.
-    *stage.chosen.borrow_mut() = Some(of_cgroup());
+    *stage.chosen.next.borrow_mut() = Some(of_cgroup());
     stage.look(&[KEEP, KEEP]);
     stage.told();
     stage.there.borrow_mut()[0] = false;
     stage.look(&[KEEP]);
     assert_eq!(stage.told(), ["loop0: turns knob again: the device is gone", "loop0: the device is gone"]);
     assert_eq!(stage.throttle.borrow().done.last().cloned(), Some("stop".into()));
+}
+
+/// Whoever has a cgroup may turn its limit himself, and flood the device into the page cache after that.
+#[test]
+fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
+    let mut stage = Stage::new(1, false);
+    let knob = "cgroup:/user/io.max/7:0/wbps".parse().unwrap();
+    *stage.chosen.next.borrow_mut() =
+        Some(Switch::Cgroup { lever: Lever::Cgroup(knob), why: "dd is past it".to_string() });
+    stage.look(&[set(9)]);
+    stage.told();
+    stage.throttle.borrow_mut().beats.push_back(Move::StoodDown { said: "it is max now".to_string() });
+    stage.look(&[KEEP]);
+    let told = stage.told();
+    assert_eq!(told[0], "loop0: stood down: it is max now");
+    assert_eq!(told[1], "loop0: turns knob again: the cgroup's limit is in other hands");
+    assert_eq!(lever(&mut stage, 0), "knob");
+    assert_eq!(stage.chosen.refused.borrow().as_slice(), ["the cgroup's limit is in other hands"]);
+    stage.done();
+    stage.look(&[set(8)]);
+    assert_eq!(stage.done(), ["set 8"]);
 }
 
 #[test]
