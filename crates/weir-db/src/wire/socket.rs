@@ -132,6 +132,14 @@ mod tests {
 
     use super::*;
 
+    fn root_or_say(test: &str) -> bool {
+        let is_root = rustix::process::geteuid().is_root();
+        if !is_root {
+            eprintln!("not run: {test} lacks root");
+        }
+        is_root
+    }
+
     #[test]
     fn a_socket_that_anybody_may_have_made_is_nobodys() {
         let root = tempfile::tempdir().unwrap();
@@ -164,8 +172,7 @@ mod tests {
 
     #[test]
     fn root_does_not_trust_what_another_account_made_in_a_public_folder() {
-        if !rustix::process::geteuid().is_root() {
-            let _ = io::Write::write_all(&mut io::stderr(), b"not run: root_does_not_trust_... lacks root\n");
+        if !root_or_say("root_does_not_trust_what_another_account_made_in_a_public_folder") {
             return;
         }
         let public = tempfile::tempdir().unwrap();

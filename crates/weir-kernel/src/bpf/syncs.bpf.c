@@ -232,17 +232,20 @@ static __noinline int finish(u32 tgid, u32 tid, u32 device, u64 ns)
 {
 	struct process *process = process_of(tgid);
 	struct device_syncs *to;
+	/* Without a place it is judged by itself: others must not make it unseen by taking all places. */
+	u32 class = UNJUDGED;
 
-	if (!process)
-		return 0;
-	process->is_wanted = 1;
-	__sync_fetch_and_add(&process->syncs, 1);
+	if (process) {
+		process->is_wanted = 1;
+		__sync_fetch_and_add(&process->syncs, 1);
+		class = process->class;
+	}
 	to = place_of(device);
 	if (!to) {
 		lose(LOST_DEVICE);
 		return 0;
 	}
-	if (is_everybody && !(process->class == UNJUDGED ? counts_unjudged() : process->class == PROTECTED))
+	if (is_everybody && !(class == UNJUDGED ? counts_unjudged() : class == PROTECTED))
 		__sync_fetch_and_add(&to->left_out, 1);
 	else {
 		count(to, ns);

@@ -491,6 +491,45 @@ fn tick_ns() -> u64 {
 mod tests {
     use super::*;
 
+    fn root_or_say<T>(test: &str, needed: Result<T, String>) -> Option<T> {
+        needed.map_err(|lacking| eprintln!("not run: {test} lacks {lacking}")).ok()
+    }
+
+    /// As where another account runs more processes that sync than the table has places.
+    #[test]
+    fn root_who_finds_no_place_is_counted_all_the_same() {
+        use std::process::Command;
+
+        const SYNCS: &str = "import os,sys\nopen('/proc/self/comm','w').write('weir-crowded')\n\
+                             f=os.open(sys.argv[1],66)\n\
+                             for i in range(20): os.write(f,b'x'*4096); os.fsync(f)";
+        let folder = tempfile::tempdir().unwrap();
+        for whose in [Whose::Comm("weir-crowded".to_string()), Whose::Everybody] {
+            let test = "root_who_finds_no_place_is_counted_all_the_same";
+            let Some(mut session) = root_or_say(test, Session::start(&whose).map_err(|why| why.to_string()))
+            else {
+                return;
+            };
+            let mut synced = || {
+                let mut python = Command::new("python3");
+                assert!(python.args(["-c", SYNCS]).arg(folder.path().join("a")).status().unwrap().success());
+                let look = session.look(monotonic_ns());
+                let count = look.devices.values().map(|device| device.syncs.ended.count()).sum::<u64>();
+                for (at, place) in session.programs.processes.places().iter().enumerate() {
+                    place.tgid.store(u32::MAX - at as u32, Ordering::Relaxed);
+                }
+                (count, look.sensor.lost)
+            };
+            let (before, _) = synced();
+            let device = (before >= 20).then_some(()).ok_or("a device under the temporary files".to_string());
+            if root_or_say(test, device).is_none() {
+                return;
+            }
+            let (count, lost) = synced();
+            assert!(count >= 20 && lost >= 20, "{whose:?}: {count} counted, {lost} without a place");
+        }
+    }
+
     #[test]
     fn threads_are_counted_by_the_places_they_leave_bits_in() {
         let look = |places: std::ops::Range<usize>| {

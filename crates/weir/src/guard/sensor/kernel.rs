@@ -180,12 +180,17 @@ mod with {
     mod tests {
         use super::*;
 
+        fn root_or_say<T>(test: &str, needed: Result<T, String>) -> Option<T> {
+            needed.map_err(|lacking| say!("not run: {test} lacks {lacking}")).ok()
+        }
+
         #[test]
         fn root_who_has_a_number_next_is_not_who_was_named() {
             let own = std::process::id();
-            let mut syscalls = match Syscalls::start(&[Protected::Pid(own)]) {
-                Ok(syscalls) => syscalls,
-                Err(why) => return say!("not run: root_who_has_a_number_next_is_not_who_was_named: {why}"),
+            let started = Syscalls::start(&[Protected::Pid(own)]);
+            let Some(mut syscalls) = root_or_say("root_who_has_a_number_next_is_not_who_was_named", started)
+            else {
+                return;
             };
             syscalls.follow();
             assert_eq!(syscalls.whose, Whose::Descendants(own));
