@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor test test-guest test-servers deny build bench bench-flood bench-trace bench-tune bench-guard install uninstall
+.PHONY: help doctor check test test-guest test-servers deny build bench bench-flood bench-trace bench-tune bench-guard install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -9,6 +9,7 @@ ARGS ?=
 
 help:
 	@echo "make doctor            examine the storage under DIR (default: here); report in weir-doctor-report.html"
+	@echo "make check             format, scripts, lint and unit tests: no root, no server, a few minutes"
 	@echo "make test              every check and test there is; those that need root run where root"
 	@echo "make test-guest        weir on Linux 5.10, 6.1, 6.12 and 7.2, in virtual machines (about 10 minutes each)"
 	@echo "make test-servers      every weir db command on MySQL 9.7, MariaDB 11.8, PostgreSQL 18 (root, about 15 minutes)"
@@ -22,6 +23,9 @@ help:
 
 doctor:
 	@scripts/doctor "$(DIR)" $(ARGS)
+
+check:
+	@scripts/test format shell lint unit
 
 test:
 	@scripts/test

@@ -1,6 +1,8 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677), the client's side: both prove that they know the password, and nobody who
 //! listens learns it. Pure: the nonce is an argument.
 
+use std::borrow::Cow;
+
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
@@ -142,14 +144,9 @@ fn salted_password(password: &[u8], salt: &[u8], rounds: u32) -> [u8; 32] {
     salted.into()
 }
 
-/// The part of SASLprep (RFC 4013) that people meet: other spaces become a space, soft hyphens and their like go. Text is taken to
-/// be composed (NFC) already, as keyboards and terminals make it; PostgreSQL stored the password prepared in full.
-fn prepared(password: &str) -> String {
-    let is_dropped = |c: &char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
-    let is_space = |c: char| {
-        matches!(c, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
-    };
-    password.chars().filter(|c| !is_dropped(c)).map(|c| if is_space(c) { ' ' } else { c }).collect()
+/// As PostgreSQL stored it (src/common/saslprep.c): by SASLprep (RFC 4013), or as it is where that forbids it.
+fn prepared(password: &str) -> Cow<'_, str> {
+    stringprep::saslprep(password).unwrap_or(Cow::Borrowed(password))
 }
 
 #[cfg(test)]
@@ -221,9 +218,17 @@ mod tests {
 
     #[test]
     fn passwords_are_prepared() {
-        for (typed, expected) in [("pencil", "pencil"), ("I\u{ad}X", "IX"), ("a\u{a0}b", "a b"), ("é", "é")]
-        {
-            assert_eq!(prepared(typed), expected);
+        for (typed, expected) in [
+            ("pencil", "pencil"),
+            ("a\u{a0}b\u{2003}c", "a b c"),
+            ("I\u{ad}X", "IX"),
+            ("\u{2168}", "IX"),
+            ("e\u{301}\u{aa}", "\u{e9}a"),
+            // Forbidden: a control character, and directions mixed.
+            ("a\u{7}", "a\u{7}"),
+            ("\u{627}1", "\u{627}1"),
+        ] {
+            assert_eq!(prepared(typed), expected, "{typed:?}");
         }
     }
 

@@ -24,6 +24,7 @@ mod hostile;
 mod hostile_records;
 mod knobs;
 mod lab;
+mod old_records;
 mod printable;
 mod report;
 mod results;

@@ -1,0 +1,84 @@
+//! Records of earlier versions are read, and say what they said.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+use crate::weir::Weir;
+
+fn unpacked(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// The first place where something that was shown is shown differently, or no more.
+fn first_difference(at: &str, old: &Value, new: &Value) -> Option<String> {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => old.iter().find_map(|(key, old)| {
+            let at = format!("{at}.{key}");
+            new.get(key).map_or(Some(format!("{at} is gone")), |new| first_difference(&at, old, new))
+        }),
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            let mut pairs = old.iter().zip(new).enumerate();
+            pairs.find_map(|(n, (old, new))| first_difference(&format!("{at}[{n}]"), old, new))
+        }
+        _ => (old != new).then(|| format!("{at}: {old:.200} is now {new:.200}")),
+    }
+}
+
+#[test]
+fn a_difference_is_found() {
+    let old = serde_json::json!({"a": [1, {"b": 2}]});
+    for (new, expected) in [
+        (serde_json::json!({"a": [1, {"b": 2, "c": 3}], "d": 4}), None),
+        (serde_json::json!({"a": [1, {"b": 3}]}), Some(".a[1].b: 2 is now 3")),
+        (serde_json::json!({"a": [1, {}]}), Some(".a[1].b is gone")),
+        (serde_json::json!({"a": [1]}), Some(".a: [1,{\"b\":2}] is now [1]")),
+    ] {
+        assert_eq!(first_difference("", &old, &new).as_deref(), expected);
+    }
+}
+
+#[test]
+fn records_of_earlier_versions_say_what_they_said() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/records");
+    let mut seen = 0;
+    for version in fs::read_dir(fixtures).unwrap() {
+        let folder = version.unwrap().path();
+        for name in ["bench", "doctor", "db", "tune", "guard"] {
+            let (weir, place) = (Weir::new(), tempfile::tempdir().unwrap());
+            let packed = |end: &str| folder.join(format!("{name}.{end}.gz"));
+            let unpack = |end: &str| -> PathBuf {
+                let path = place.path().join(format!("{name}.{end}"));
+                fs::write(&path, unpacked(&packed(end))).unwrap();
+                path
+            };
+            let record = unpack("json");
+            if packed("seconds").exists() {
+                unpack("seconds");
+            }
+            let record = record.to_str().unwrap();
+            let what = format!("{name} of {}", folder.display());
+            let shown = weir.run(place.path(), &["results", "show", record, "--format", "json"]);
+            assert_eq!(shown.code, 0, "{what}: {}", shown.stderr);
+            let new: Value = serde_json::from_str(&shown.stdout).unwrap();
+            let old: Value = serde_json::from_slice(&unpacked(&packed("shown.json"))).unwrap();
+            assert_eq!(first_difference("", &old, &new), None, "{what}");
+            for arguments in [&["results", "show", record][..], &["report", record, "--output", "page.html"]]
+            {
+                let ended = weir.run(place.path(), arguments);
+                assert_eq!(ended.code, 0, "{what}: {arguments:?}: {}", ended.stderr);
+            }
+            assert!(
+                fs::read_to_string(place.path().join("page.html")).unwrap().ends_with("</html>\n"),
+                "{what}"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen >= 5);
+}
