@@ -13,6 +13,7 @@ use serde_json::ser::Formatter;
 use super::figures::{Figures, Kind, classes, rate, share, sizes, stage_key};
 use super::json_time::{Heat, Timeline};
 use weir_core::stats::Distribution;
+use weir_core::stats::claims;
 use weir_core::trace::analysis::{
     Depth, Device, Direction, Events, Parts, Seeks, Sender, Traffic, WallClock,
 };
@@ -34,11 +35,15 @@ pub fn analysis(analysis: &Analysis) -> serde_json::Result<String> {
 }
 
 /// What [`analysis`] wrote, read back; nothing of it is taken from the figures.
+///
+/// # Errors
+/// When it is something else, or damaged.
 pub fn read(text: &str) -> serde_json::Result<Analysis> {
     #[derive(Deserialize)]
     struct Stored {
         data: Analysis,
     }
+    claims::check_figures(text.as_bytes())?;
     weir_core::json::parse::<Stored>(text).map(|stored| stored.data)
 }
 
