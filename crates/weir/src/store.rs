@@ -210,6 +210,7 @@ impl Store {
             && let Ok(additions) = self.read_additions(path)
         {
             let damaged = |error: serde_json::Error| format!("damaged: {error}");
+            claims::check_figures(&additions).map_err(damaged)?;
             let mut whole: History = weir_core::json::typed(&record.extra.take()).map_err(damaged)?;
             whole.take_in(&String::from_utf8_lossy(&additions));
             record.extra = serde_json::to_value(&whole).map_err(damaged)?;

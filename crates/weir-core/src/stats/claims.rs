@@ -1,18 +1,43 @@
-//! How much memory the histograms of a stored text would take, told before they are made: a hundred bytes of text can
-//! name the first and the last bucket, and a histogram holds all between them.
+//! What a stored text would cost whoever reads it, told before it is read. Memory: a hundred bytes of text can name the first
+//! and the last bucket, and a histogram holds all between them. Sums: figures that no run has overflow them.
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use super::histogram::{Histogram, PRECISION_BITS};
+
+/// All figures of a real run add up to less: nanoseconds of 146 years. Sums of some of them, each taken up to four times,
+/// fit into 64 bits then.
+const FIGURES_MAX: f64 = (1_u64 << 62) as f64;
+/// Keys of numbers that are no figures, and are never added: seeds, and what a clock on the wall showed.
+const NO_FIGURES: [&str; 2] = ["seed", "wall_ns"];
+
+/// Whether figures in one JSON text after the other, up to the first that is none, can be reckoned with: they may lie, but no
+/// sum of them overflows.
+///
+/// # Errors
+/// When they are too large.
+pub fn check_figures(text: &[u8]) -> serde_json::Result<()> {
+    let nodes = serde_json::Deserializer::from_slice(text).into_iter::<Node>();
+    check(nodes.map_while(Result::ok).map(|node| node.figures).sum())
+}
 
 /// Bytes that all histograms in a JSON text take once they are read, about; more for those of coarser ones.
 ///
 /// # Errors
-/// When it is no JSON.
+/// When it is no JSON, or as [`check_figures`].
 pub fn histogram_bytes(text: &[u8]) -> serde_json::Result<u64> {
-    Ok(serde_json::from_slice::<Node>(text)?.claims)
+    let whole: Node = serde_json::from_slice(text)?;
+    check(whole.figures)?;
+    Ok(whole.claims)
+}
+
+fn check(figures: f64) -> serde_json::Result<()> {
+    if figures < FIGURES_MAX {
+        return Ok(());
+    }
+    Err(serde_json::Error::custom(format!("its figures add up to {figures:.1e}, more than any run has")))
 }
 
 /// Of a value what a histogram would be known by.
@@ -20,6 +45,8 @@ pub fn histogram_bytes(text: &[u8]) -> serde_json::Result<u64> {
 struct Node {
     /// Of it and all in it.
     claims: u64,
+    /// Sizes of all numbers in it, added up.
+    figures: f64,
     /// The value, if it is a whole number.
     number: Option<u64>,
     /// The first item of a list, if that is a number.
@@ -44,15 +71,15 @@ impl<'de> Visitor<'de> for Walk {
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
-        Ok(Node { number: Some(number), ..Node::default() })
+        Ok(Node { number: Some(number), figures: number as f64, ..Node::default() })
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
-        Ok(Node::default())
+    fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
+        Ok(Node { figures: (number as f64).abs(), ..Node::default() })
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
-        Ok(Node::default())
+    fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
+        Ok(Node { figures: number.abs(), ..Node::default() })
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
@@ -72,6 +99,7 @@ impl<'de> Visitor<'de> for Walk {
         let mut at = 0_u64;
         while let Some(item) = list.next_element::<Node>()? {
             node.claims = node.claims.saturating_add(item.claims);
+            node.figures += item.figures;
             if at == 0 {
                 node.first = item.number;
             }
@@ -89,6 +117,9 @@ impl<'de> Visitor<'de> for Walk {
         while let Some(key) = map.next_key::<String>()? {
             let item = map.next_value::<Node>()?;
             node.claims = node.claims.saturating_add(item.claims);
+            if !NO_FIGURES.contains(&key.as_str()) {
+                node.figures += item.figures;
+            }
             match key.as_str() {
                 "precision_bits" => bits = item.number,
                 "buckets" => span = item.span,
@@ -126,10 +157,27 @@ mod tests {
             (format!("[{wide},{{\"a\":[{wide},{narrow}]}},null,true,-1,1e9,\"x\"]"), 2 * all + 8192),
             (r#"{"buckets":[[1,2]],"other":3}"#.to_string(), 0),
             ("[[1,2],[99999,3]]".to_string(), 0),
-            (wide.replace(":10,", ":18446744073709551615,"), 8192),
+            (wide.replace(":10,", ":4611686018427300000,"), 8192),
         ] {
             assert_eq!(histogram_bytes(text.as_bytes()).unwrap(), expected, "{text}");
         }
         assert!(histogram_bytes(b"{\"a\":").is_err());
+    }
+
+    #[test]
+    fn figures_of_no_run_are_refused() {
+        for (text, good) in [
+            ("[4611686018427387000, 100]", true),
+            ("[4611686018427387000, 2000]", false),
+            ("{\"a\":[18446744073709551615]}", false),
+            ("{\"seed\":18446744073709551615}", true),
+            ("[-1e300]", false),
+            ("[-9223372036854775808]", false),
+            ("[1e308] 1", false),
+            ("4611686018427387000\n5000", false),
+            ("4611686018427387000\n{5000", true),
+        ] {
+            assert_eq!(check_figures(text.as_bytes()).is_ok(), good, "{text}");
+        }
     }
 }

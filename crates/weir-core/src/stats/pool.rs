@@ -34,7 +34,7 @@ impl Pool {
 
     /// Samples in the chosen intervals.
     pub fn count(&self, chosen: impl IntoIterator<Item = usize>) -> u64 {
-        self.sum(chosen).iter().sum()
+        self.sum(chosen).into_iter().fold(0, u64::saturating_add)
     }
 
     /// Quantiles `qs` (0..1) of all samples in the chosen intervals, in ns, interpolated within a bucket; `None`
@@ -45,15 +45,15 @@ impl Pool {
         qs: [f64; N],
     ) -> Option<[f64; N]> {
         let counts = self.sum(chosen);
-        let total: u64 = counts.iter().sum();
+        let total = counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
         (total > 0).then(|| qs.map(|q| self.interpolate(&counts, q * total as f64)))
     }
 
     fn sum(&self, chosen: impl IntoIterator<Item = usize>) -> Vec<u64> {
-        let mut counts = vec![0; self.edges.len()];
+        let mut counts = vec![0_u64; self.edges.len()];
         for row in chosen.into_iter().filter_map(|i| self.rows.get(i)) {
             for (bucket, n) in row {
-                counts[*bucket] += n;
+                counts[*bucket] = counts[*bucket].saturating_add(*n);
             }
         }
         counts

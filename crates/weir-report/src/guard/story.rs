@@ -119,7 +119,7 @@ impl<'a> Story<'a> {
     /// How long was watched, ns.
     pub fn length_ns(&self) -> u64 {
         let ends = self.devices.iter().filter_map(|device| device.device.seconds.last());
-        ends.map(|second| second.at_ms * 1_000_000).max().unwrap_or(0)
+        ends.map(|second| second.at_ms.saturating_mul(1_000_000)).max().unwrap_or(0)
     }
 
     /// The one sentence.
@@ -232,7 +232,10 @@ impl DeviceStory<'_> {
         let held: u64 = self.device.seconds.iter().map(|second| second.bulk_held_ms).sum();
         let held = match held {
             0 => String::new(),
-            ms => format!(", and bulk writers were held back for {} in all", Nanos(ms * 1_000_000)),
+            ms => format!(
+                ", and bulk writers were held back for {} in all",
+                Nanos(ms.saturating_mul(1_000_000))
+            ),
         };
         format!("{got} on average and {best} in its best second{held}.")
     }

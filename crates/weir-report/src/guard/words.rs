@@ -114,7 +114,7 @@ pub fn reason(noted: &Noted) -> String {
         (Effect::StoodDown { why }, _) => format!("stood down: {why}"),
         (Effect::Gone, _) => "the device is gone".to_string(),
         (Effect::Back, _) => "the device is back".to_string(),
-        (Effect::Slept { ms }, _) => format!("the machine slept for {}", Nanos(ms * 1_000_000)),
+        (Effect::Slept { ms }, _) => format!("the machine slept for {}", Nanos(ms.saturating_mul(1_000_000))),
         (Effect::Remark { what }, _) => what.clone(),
         (_, Some(decision)) => because(decision),
         (_, None) => String::new(),

@@ -63,7 +63,7 @@ pub fn screen(state: &State, courses: &Courses, columns: usize, rows: usize) -> 
 fn head(state: &State, columns: usize) -> Vec<String> {
     let what = if state.shadow { "in shadow, touches nothing" } else { "guards" };
     let left = format!("weir guard, process {}, {what}", state.pid);
-    let right = format!("for {}; q ends", Nanos(state.at_ms * 1_000_000));
+    let right = format!("for {}; q ends", Nanos(state.at_ms.saturating_mul(1_000_000)));
     let task = format!("to hold: {}; protects {}", words::target(&state.target), state.protect);
     let mut lines = vec![edges(&left, &right, columns)];
     lines.extend(wrap(&task, columns));
@@ -161,7 +161,7 @@ fn writers(device: &DeviceState) -> String {
     });
     let mut said: Vec<String> = each.collect();
     if device.second.bulk_held_ms > 0 {
-        said.push(format!("held back {}", Nanos(device.second.bulk_held_ms * 1_000_000)));
+        said.push(format!("held back {}", Nanos(device.second.bulk_held_ms.saturating_mul(1_000_000))));
     }
     said.join(", ")
 }

@@ -15,6 +15,7 @@ use super::json_time::{Heat, Timeline};
 use weir_blocktrace::analysis::{Depth, Device, Direction, Events, Parts, Seeks, Sender, Traffic, WallClock};
 use weir_blocktrace::{Analysis, Class, Reason, Stage};
 use weir_core::stats::Distribution;
+use weir_core::stats::claims;
 
 /// Version of the document; fields may be added without it changing.
 const SCHEMA: u32 = 1;
@@ -32,11 +33,15 @@ pub fn analysis(analysis: &Analysis) -> serde_json::Result<String> {
 }
 
 /// What [`analysis`] wrote, read back; nothing of it is taken from the figures.
+///
+/// # Errors
+/// When it is something else, or damaged.
 pub fn read(text: &str) -> serde_json::Result<Analysis> {
     #[derive(Deserialize)]
     struct Stored {
         data: Analysis,
     }
+    claims::check_figures(text.as_bytes())?;
     weir_core::json::parse::<Stored>(text).map(|stored| stored.data)
 }
 
