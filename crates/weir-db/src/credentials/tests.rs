@@ -236,11 +236,17 @@ fn leave_to_show_a_password_is_given_by_files_and_names() {
     assert!(parse_url("mysql://db1?allow-cleartext-password=maybe", None).is_err());
 }
 
+fn root_or_say(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        let _ = writeln!(std::io::stderr(), "not run: {test} lacks root");
+    }
+    root
+}
+
 #[test]
 fn root_files_of_other_accounts_are_believed_only_when_named() {
-    const TEST: &str = "root_files_of_other_accounts_are_believed_only_when_named";
-    if !rustix::process::geteuid().is_root() {
-        let _ = writeln!(std::io::stderr(), "not run: {TEST} lacks root");
+    if !root_or_say("root_files_of_other_accounts_are_believed_only_when_named") {
         return;
     }
     let theirs = |machine: &Machine, path: &str, text: &[u8]| {
