@@ -115,16 +115,10 @@ fn root_every_way_to_sync_is_counted_exactly() {
 /// By a file or a registered one, linked to the write or not: of 40 the program logs each.
 #[test]
 fn root_syncs_through_io_uring_are_counted_exactly() {
+    let test = "root_syncs_through_io_uring_are_counted_exactly";
     for fs in ["ext4", "xfs"] {
-        let Some(device) = Device::create("root_syncs_through_io_uring_are_counted_exactly", fs) else {
-            return;
-        };
-        let off = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
-        if off.trim() == "2" {
-            let _ = writeln!(
-                std::io::stderr(),
-                "not run: root_syncs_through_io_uring_are_counted_exactly lacks io_uring"
-            );
+        let Some(device) = Device::create(test, fs) else { return };
+        if !has_rings(test) {
             return;
         }
         let program = device.mount().join("oplog");
@@ -153,6 +147,73 @@ fn root_syncs_through_io_uring_are_counted_exactly() {
             assert_eq!(session.places_taken()[0], 0, "{fs}: {whose:?}");
         }
     }
+}
+
+/// Hands in five fsyncs by a ring that has room for the end of one and is never read, says so when they are over, and stays.
+const OVERFLOWS: &str = r#"
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void)
+{
+    struct io_uring_params said = { .flags = IORING_SETUP_CQSIZE, .cq_entries = 1 };
+    int file = open("a", O_CREAT | O_RDWR, 0600), fd = syscall(SYS_io_uring_setup, 1, &said);
+    char *ring = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+    struct io_uring_sqe *sqe = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQES);
+    unsigned *tail = (void *)(ring + said.sq_off.tail);
+    int handed_in = 0;
+    for (int i = 0; i < 5; i++) {
+        if (write(file, "x", 1) != 1)
+            return 1;
+        *sqe = (struct io_uring_sqe){ .opcode = IORING_OP_FSYNC, .fd = file };
+        __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+        handed_in += syscall(SYS_io_uring_enter, fd, 1, 0, 0, 0, 0);
+        usleep(200000);
+        /* Back from the kernel, it ends what it may. */
+        getppid();
+    }
+    printf("%d\n", handed_in);
+    fflush(stdout);
+    getchar();
+}
+"#;
+
+#[test]
+fn root_what_a_full_ring_does_not_tell_is_not_taken_for_a_hang() {
+    let test = "root_what_a_full_ring_does_not_tell_is_not_taken_for_a_hang";
+    let Some(device) = Device::create(test, "ext4") else { return };
+    if !has_rings(test) {
+        return;
+    }
+    fs::write(device.mount().join("full.c"), OVERFLOWS).unwrap();
+    let mut compiler = Command::new("clang");
+    compiler.args(["-O1", "-o", "full", "full.c"]).current_dir(device.mount());
+    run(compiler);
+    let mut session = Session::start(&Whose::Comm("full".to_string())).unwrap();
+    let mut full = Command::new(device.mount().join("full"));
+    full.current_dir(device.mount()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut full = full.spawn().unwrap();
+    let mut said = [0; 2];
+    full.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"5\n");
+    let found = look(&mut session, &device);
+    assert!((1..=5).contains(&found.syncs.ended.count()), "{found:?}");
+    assert_eq!((found.syncs.under_way, found.syncs.oldest_ns), (0, 0));
+    assert_eq!(session.places_taken()[0], 0);
+    drop(full.stdin.take());
+    full.wait().unwrap();
+}
+
+fn has_rings(test: &str) -> bool {
+    let off = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+    let has = off.trim() != "2";
+    if !has {
+        let _ = writeln!(std::io::stderr(), "not run: {test} lacks io_uring");
+    }
+    has
 }
 
 #[test]

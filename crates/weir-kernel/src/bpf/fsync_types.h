@@ -106,15 +106,10 @@ struct task_struct___sync {
 };
 
 /* An operation of io_uring. */
-struct io_cqe___sync {
-	int fd;
-};
-
 struct io_kiocb___sync {
 	u8 opcode;
 	u32 flags;
 	struct file___sync *file;
-	struct io_cqe___sync cqe;
 };
 
 struct vm_area_struct___sync {

@@ -138,33 +138,13 @@ static __noinline int remember_bdi(u32 device, struct file___sync *file)
 	return 0;
 }
 
-static __always_inline int sets_out(struct state *s, u32 key, u64 both, struct file___sync *file, u32 device)
-{
-	struct flight *flight = FIND(flights, flight, key, key, FLIGHTS);
-
-	if (!flight) {
-		flight = TAKE(flights, flight, key, key, FLIGHTS);
-		if (!flight) {
-			lose(LOST_FLIGHT);
-			return 0;
-		}
-		__sync_fetch_and_add(&s->under_way, 1);
-	}
-	if (device)
-		remember_bdi(device, file);
-	flight->tgid = both >> 32;
-	flight->tid = (u32)both;
-	flight->device = device;
-	flight->start_ns = bpf_ktime_get_ns();
-	return 0;
-}
-
 /* A call that may make something durable begins. */
 static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 {
 	struct file___sync *file = 0;
+	struct flight *flight;
 	struct state *s;
-	u32 tgid, device;
+	u32 tgid, tid, device;
 	u64 both;
 
 	if (call != MSYNC)
@@ -173,6 +153,7 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 		return 0;
 	both = bpf_get_current_pid_tgid();
 	tgid = both >> 32;
+	tid = (u32)both;
 	s = state();
 	if (!s)
 		return 0;
@@ -190,7 +171,20 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 	device = device_of(file);
 	if (!device)
 		return 0;
-	return sets_out(s, (u32)both, both, file, device);
+	flight = FIND(flights, flight, tid, tid, FLIGHTS);
+	if (!flight) {
+		flight = TAKE(flights, flight, tid, tid, FLIGHTS);
+		if (!flight) {
+			lose(LOST_FLIGHT);
+			return 0;
+		}
+		__sync_fetch_and_add(&s->under_way, 1);
+	}
+	remember_bdi(device, file);
+	flight->tgid = tgid;
+	flight->device = device;
+	flight->start_ns = bpf_ktime_get_ns();
+	return 0;
 }
 
 /* Whether a sync of this process counts, where user space has not said yet. */
@@ -257,7 +251,7 @@ static __noinline int finish(u32 tgid, u32 tid, u32 device, u64 ns)
 static __always_inline void release(struct state *s, struct flight *flight)
 {
 	flight->start_ns = 0;
-	flight->key = 0;
+	flight->tid = 0;
 	__sync_fetch_and_add(&s->under_way, -1);
 }
 
@@ -271,7 +265,7 @@ static __always_inline int ends(void)
 	if (!s || !s->under_way)
 		return 0;
 	tid = (u32)bpf_get_current_pid_tgid();
-	flight = FIND(flights, flight, key, tid, FLIGHTS);
+	flight = FIND(flights, flight, tid, tid, FLIGHTS);
 	if (!flight)
 		return 0;
 	finish(flight->tgid, tid, flight->device, bpf_ktime_get_ns() - flight->start_ns);
@@ -283,29 +277,22 @@ BRACKETS
 
 /* ---- syncs through io_uring ---- */
 
-/* Operations lie at multiples of 64; two that are under way at a time are not 128 GiB apart. */
-static __always_inline u32 ring_key(struct io_kiocb___sync *operation)
-{
-	return (u32)((u64)operation >> 6) | RING_KEY;
-}
-
 /* From where it is handed in, as a call's time is, the wait for operations it is linked to included. */
 static __always_inline int ring_begins(struct io_kiocb___sync *operation)
 {
-	struct file___sync *file = 0;
-	u64 both = bpf_get_current_pid_tgid();
-	struct state *s = state();
-	u32 flags;
+	u64 both = bpf_get_current_pid_tgid(), key = (u64)operation;
+	struct ring_flight flight;
 
 	if (READ(operation, opcode) != RING_FSYNC)
 		return 0;
-	flags = BPF_CORE_READ(operation, flags);
 	/* Nobody is told of its end, so that nobody waits for it. */
-	if (!s || flags & RING_SILENT || !is_wanted(both >> 32))
+	if (BPF_CORE_READ(operation, flags) & RING_SILENT || !is_wanted(both >> 32))
 		return 0;
-	if (!(flags & RING_FIXED_FILE))
-		file = file_of((u32)BPF_CORE_READ(operation, cqe.fd));
-	return sets_out(s, ring_key(operation), both, file, file ? device_of(file) : 0);
+	flight.start_ns = bpf_ktime_get_ns();
+	flight.tgid = both >> 32;
+	flight.tid = (u32)both;
+	bpf_map_update_elem(&ring_flights, &key, &flight, BPF_ANY);
+	return 0;
 }
 
 /* Since 6.0; then a second argument says something of no matter here. */
@@ -325,28 +312,25 @@ int BPF_PROG(on_enter_ring_req, struct io_kiocb___sync *operation)
 HOOK(io_uring_complete)
 int BPF_PROG(on_exit_ring, void *context, struct io_kiocb___sync *operation)
 {
-	struct state *s = state();
+	u64 key = (u64)operation, ns;
+	struct ring_flight *flight;
 	struct file___sync *file;
-	struct flight *flight;
-	u32 key, device;
+	u32 device;
 
-	if (!s || !s->under_way || BPF_CORE_READ(operation, opcode) != RING_FSYNC)
+	if (BPF_CORE_READ(operation, opcode) != RING_FSYNC)
 		return 0;
-	key = ring_key(operation);
-	flight = FIND(flights, flight, key, key, FLIGHTS);
+	flight = bpf_map_lookup_elem(&ring_flights, &key);
 	if (!flight)
 		return 0;
-	device = flight->device;
-	if (!device) {
-		file = BPF_CORE_READ(operation, file);
-		device = device_of(file);
-		if (device)
-			remember_bdi(device, file);
-	}
+	ns = bpf_ktime_get_ns() - flight->start_ns;
+	file = BPF_CORE_READ(operation, file);
+	device = file ? device_of(file) : 0;
 	/* The kernel's own threads end what a process has left behind. */
-	if (device && bpf_get_current_pid_tgid() >> 32 == flight->tgid)
-		finish(flight->tgid, flight->tid, device, bpf_ktime_get_ns() - flight->start_ns);
-	release(s, flight);
+	if (device && bpf_get_current_pid_tgid() >> 32 == flight->tgid) {
+		remember_bdi(device, file);
+		finish(flight->tgid, flight->tid, device, ns);
+	}
+	bpf_map_delete_elem(&ring_flights, &key);
 	return 0;
 }
 
@@ -359,7 +343,7 @@ int BPF_PROG(on_task_gone, struct task_struct___sync *task)
 	struct flight *flight;
 
 	if (s && s->under_way) {
-		flight = FIND(flights, flight, key, tid, FLIGHTS);
+		flight = FIND(flights, flight, tid, tid, FLIGHTS);
 		if (flight)
 			release(s, flight);
 	}

@@ -6,7 +6,7 @@
 #include "buckets.h"
 #include "sync_calls.h"
 
-enum { FLIGHTS = 4096, PROCESSES = 2048, DEVICES = 64, LISTED = 4096, PROBES = 8 };
+enum { FLIGHTS = 4096, RING_FLIGHTS = 4096, PROCESSES = 2048, DEVICES = 64, LISTED = 4096, PROBES = 8 };
 /* What a process is: not judged yet, one whose syncs are protected, a bulk writer. */
 enum { UNJUDGED, PROTECTED, BULK };
 enum { LOST_FLIGHT, LOST_PROCESS, LOST_DEVICE, LOST_RING, LOSSES };
@@ -14,10 +14,8 @@ enum { LOST_FLIGHT, LOST_PROCESS, LOST_DEVICE, LOST_RING, LOSSES };
 enum { BDI_WRITEBACK = 1, PF_KTHREAD_BIT = 0x00200000 };
 /* backing-dev-defs.h, enum wb_stat_item. */
 enum { WB_RECLAIMABLE_STAT, WB_WRITEBACK_STAT };
-/* The uapi's IORING_OP_FSYNC; of an operation's flags IOSQE_FIXED_FILE and IOSQE_CQE_SKIP_SUCCESS. */
-enum { RING_FSYNC = 3, RING_FIXED_FILE = 1 << 0, RING_SILENT = 1 << 6 };
-/* Tells operations of io_uring from threads, whose ids are below 2^22. */
-#define RING_KEY 0x80000000U
+/* The uapi's IORING_OP_FSYNC; of an operation's flags IOSQE_CQE_SKIP_SUCCESS. */
+enum { RING_FSYNC = 3, RING_SILENT = 1 << 6 };
 
 /* The process that reads all this: its own syncs are its heartbeat. */
 const volatile u32 own_tgid;
@@ -32,11 +30,18 @@ const volatile u64 told_bytes = 64 << 10;
 
 /* A sync under way. */
 struct flight {
-	u32 key; /* The thread, or what ring_key makes of an operation of io_uring; 0: free. */
+	u32 tid; /* 0: free. */
 	u32 tgid;
-	u32 device; /* 0: known when it ends. */
-	u32 tid;
+	u32 device;
+	u32 pad;
 	u64 start_ns; /* 0: not begun yet, or over. */
+};
+
+/* One through io_uring. */
+struct ring_flight {
+	u64 start_ns;
+	u32 tgid;
+	u32 tid;
 };
 
 struct process {
@@ -82,6 +87,17 @@ struct {
 	__type(key, u32);
 	__type(value, struct flight);
 } flights SEC(".maps");
+
+/*
+ * By the operation's address. Of one that finds its ring full no end is told: the oldest make room, and user space shows none
+ * as under way.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, RING_FLIGHTS);
+	__type(key, u64);
+	__type(value, struct ring_flight);
+} ring_flights SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -279,7 +279,7 @@ mod tests {
         let mut bytes = Vec::new();
         let event = Event { act: weir_blocktrace::Act::Split, pid: 77, detail: 9, ..Event::default() };
         BlktraceWriter::default().event(&event, &mut bytes);
-        let record = Record { bytes: 56, time_ns: 0, pid: 77, notify: false };
+        let record = Record { torn: false, bytes: 56, time_ns: 0, pid: 77, notify: false };
         assert_eq!(Record::of(&bytes), Some(record));
         assert_eq!(Record::of(&bytes[..55]), None);
         for (text, expected) in [

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::debugfs::Debugfs;
 use super::journal::Journal;
-use super::records::records;
+use super::records::{records, take_whole};
 use super::session::Progress;
 use super::sink::Sink;
 use super::tracer::{in_use, opened};
@@ -39,6 +39,8 @@ struct Setup {
 /// Traces that were set up.
 pub struct Relay {
     files: Vec<Disk>,
+    /// Records that the kernel was writing as they were read.
+    torn: u64,
     _journal: Journal,
     _mount: Debugfs,
 }
@@ -61,7 +63,7 @@ impl Relay {
         for disk in disks {
             files.push(set_up(disk, ring_bytes, cpus, &mut journal, &mount)?);
         }
-        Ok(Relay { files, _journal: journal, _mount: mount })
+        Ok(Relay { files, torn: 0, _journal: journal, _mount: mount })
     }
 
     /// Starts them.
@@ -90,9 +92,10 @@ impl Relay {
                 let (file, rest) = (&mut disk.cpus[cpu], &mut disk.rests[cpu]);
                 // An error here is an interrupted read: the next round has what follows.
                 let _ = file.by_ref().take(ROUND_BYTES_MAX as u64).read_to_end(rest);
-                let whole = records(rest).last().map_or(0, |(at, record)| at + record.bytes);
-                bytes.extend(rest.drain(..whole));
-                fullest = fullest.max(whole);
+                let (whole, torn) = take_whole(rest);
+                self.torn += torn;
+                fullest = fullest.max(whole.len());
+                bytes.extend(whole);
             }
             if self.files.len() > 1 {
                 bytes = in_order_of_time(&bytes);
@@ -103,11 +106,11 @@ impl Relay {
         fullest as f64 / ROUND_BYTES_MAX as f64
     }
 
-    /// Events that found the relay full.
+    /// Events that found the relay full, or were read before they were written.
     pub fn dropped(&self) -> u64 {
         let read =
             |path: &Path| fs::read_to_string(path).unwrap_or_default().trim().parse::<u64>().unwrap_or(0);
-        self.files.iter().map(|disk| read(&disk.dropped)).sum()
+        self.torn + self.files.iter().map(|disk| read(&disk.dropped)).sum::<u64>()
     }
 }
 

@@ -3,8 +3,9 @@
 //! Programs in the kernel ([`Session`]) count durations by device into tables of fixed size that are mapped into this
 //! process: a look at them is a read of memory, cheap enough for ten a second. What a *sync* is: fsync, fdatasync, a
 //! write that is durable when it returns (O_DSYNC, O_SYNC, RWF_DSYNC, RWF_SYNC), msync with MS_SYNC, and fsync through
-//! io_uring. sync(2) and syncfs(2) are left out: they wait for everybody's pages, and say how much is dirty rather than
-//! what a commit takes; so is sync_file_range(2), which makes nothing durable.
+//! io_uring, which is counted when it has ended and not shown before. sync(2) and syncfs(2) are left out: they wait for
+//! everybody's pages, and say how much is dirty rather than what a commit takes; so is sync_file_range(2), which makes
+//! nothing durable.
 //!
 //! Whose syncs count where nobody was named is the matter of [`Judge`].
 

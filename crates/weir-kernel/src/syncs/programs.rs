@@ -46,6 +46,7 @@ pub struct Programs {
     writers: Option<Link>,
     programs: Vec<OwnedFd>,
     listed: MapHandle,
+    ring_flights: MapHandle,
     memory_bytes: u64,
     brackets: Brackets,
     pub flights: Table<Flight>,
@@ -192,6 +193,7 @@ impl Programs {
             writers,
             programs,
             listed: map("listed")?,
+            ring_flights: map("ring_flights")?,
             memory_bytes: object.maps().map(size).sum(),
             brackets,
             flights: table(&map("flights")?)?,
@@ -230,6 +232,8 @@ impl Programs {
             flight.release();
         }
         self.state().under_way.store(0, Ordering::Relaxed);
+        // Ended by itself is as good.
+        self.ring_flights.keys().for_each(|key| drop(self.ring_flights.delete(&key)));
         self.at_calls.attach().map_err(system("attach programs to system calls"))
     }
 

@@ -207,7 +207,7 @@ impl Session {
 
     /// Places taken in the tables: syncs under way, processes, devices.
     pub fn places_taken(&self) -> [usize; 3] {
-        let flights = self.programs.flights.places().iter().filter(|flight| load32(&flight.key) != 0);
+        let flights = self.programs.flights.places().iter().filter(|flight| load32(&flight.tid) != 0);
         let processes = self.programs.processes.places().iter().filter(|process| load32(&process.tgid) != 0);
         let devices = self.programs.devices.places().iter().filter(|device| load(&device.device) != 0);
         [flights.count(), processes.count(), devices.count()]
@@ -315,15 +315,12 @@ impl Session {
             if left == 0 {
                 break;
             }
-            let (key, start_ns) = (load32(&flight.key), load(&flight.start_ns));
-            if key == 0 || start_ns == 0 {
+            let (tid, start_ns) = (load32(&flight.tid), load(&flight.start_ns));
+            if tid == 0 || start_ns == 0 {
                 continue;
             }
             left -= u64::from(start_ns <= now_ns);
-            let (pid, device) = (load32(&flight.tgid), load32(&flight.device));
-            if device == 0 {
-                continue;
-            }
+            let pid = load32(&flight.tgid);
             let counts = !self.is_everybody
                 || match parts.get(&pid) {
                     Some(part) => *part == Part::Protected,
@@ -333,7 +330,7 @@ impl Session {
             if !counts {
                 continue;
             }
-            let number = disk(&mut self.disks, device);
+            let number = disk(&mut self.disks, load32(&flight.device));
             let syncs = &mut devices.entry(number).or_default().syncs;
             syncs.under_way += 1;
             syncs.oldest_ns = syncs.oldest_ns.max(now_ns.saturating_sub(start_ns));

@@ -10,10 +10,10 @@ use crate::live::buckets::BUCKETS;
 /// `struct flight`.
 #[repr(C)]
 pub struct Flight {
-    pub key: AtomicU32,
+    pub tid: AtomicU32,
     pub tgid: AtomicU32,
     pub device: AtomicU32,
-    _tid: AtomicU32,
+    _pad: AtomicU32,
     pub start_ns: AtomicU64,
 }
 
@@ -82,10 +82,10 @@ pub fn load32(field: &AtomicU32) -> u32 {
 }
 
 impl Flight {
-    /// Makes the place free for another sync.
+    /// Makes the place free for another thread.
     pub fn release(&self) {
         self.start_ns.store(0, Ordering::Relaxed);
-        self.key.store(0, Ordering::Release);
+        self.tid.store(0, Ordering::Release);
     }
 }
 
