@@ -112,6 +112,15 @@ fn root_every_way_to_sync_is_counted_exactly() {
     }
 }
 
+/// Whether no place of a sync under way stays taken; somebody else on this machine may be in one for a moment.
+fn lets_go(session: &Session) -> bool {
+    let until = Instant::now() + Duration::from_secs(10);
+    while session.places_taken()[0] > 0 && Instant::now() < until {
+        sleep(Duration::from_millis(10));
+    }
+    session.places_taken()[0] == 0
+}
+
 /// By a file or a registered one, linked to the write or not: of 40 the program logs each.
 #[test]
 fn root_syncs_through_io_uring_are_counted_exactly() {
@@ -144,7 +153,7 @@ fn root_syncs_through_io_uring_are_counted_exactly() {
             assert_eq!((ended.count(), found.syncs.under_way, found.left_out), (40, 0, 0), "{fs}: {whose:?}");
             let seen_ns = ended.sum() as u64;
             assert!((1..=took_ns).contains(&seen_ns), "{fs}: {seen_ns} ns of {took_ns}");
-            assert_eq!(session.places_taken()[0], 0, "{fs}: {whose:?}");
+            assert!(lets_go(&session), "{fs}: {whose:?}");
         }
     }
 }
@@ -202,7 +211,7 @@ fn root_what_a_full_ring_does_not_tell_is_not_taken_for_a_hang() {
     let found = look(&mut session, &device);
     assert!((1..=5).contains(&found.syncs.ended.count()), "{found:?}");
     assert_eq!((found.syncs.under_way, found.syncs.oldest_ns), (0, 0));
-    assert_eq!(session.places_taken()[0], 0);
+    assert!(lets_go(&session));
     drop(full.stdin.take());
     full.wait().unwrap();
 }
