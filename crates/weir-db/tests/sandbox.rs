@@ -129,6 +129,8 @@ fn kept_data_are_taken_up_again_by_the_same_server_only() {
         drop(Sandbox::start(&spec, &go_on).unwrap());
         let sign = dir.join("data/of the first");
         fs::write(&sign, "").unwrap();
+        let owner = fs::metadata(dir.join("data")).unwrap();
+        std::os::unix::fs::chown(&sign, Some(owner.uid()), Some(owner.gid())).unwrap();
         drop(Sandbox::start(&spec, &go_on).unwrap());
         assert!(sign.exists());
         let other = if flavour == Flavour::Postgres { Flavour::Mariadb } else { Flavour::Postgres };

@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use crate::owner::{caller, trusted};
+use crate::remove::Kept;
 use crate::resolve::{check_name, open_below};
 
 /// What a file is opened for.
@@ -362,7 +363,16 @@ impl Dir {
     /// # Errors
     /// `EXDEV` and `EBUSY` where something is mounted in it; those of unlinkat(2). What was removed until then is gone.
     pub fn remove_contents(&self) -> io::Result<()> {
-        crate::remove::contents(self)
+        crate::remove::contents(self, Kept::default())
+    }
+
+    /// The same of what belongs to an account, in a folder that this account alone, or root, owns. It is closed to others
+    /// first, and so is each folder in it: where they may write, they may have moved there what is not theirs to remove.
+    ///
+    /// # Errors
+    /// Also where something of another account is left.
+    pub fn remove_contents_of(&self, owner: u32) -> io::Result<()> {
+        crate::remove::contents(self, Kept { name: None, unless_of: Some(owner) })
     }
 
     /// Renames within the folder, over what may bear the new name.

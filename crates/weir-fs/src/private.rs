@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::dir::{Access, Dir, lock};
 use crate::owner::caller;
+use crate::remove::Kept;
 
 /// The file in a private folder that says whose it is. The maker holds a lock on it while it lives.
 const MARKER: &str = ".weir";
@@ -157,7 +158,7 @@ fn mark(dir: &Dir) -> io::Result<File> {
 
 /// Everything but the marker first: a removal that a kill interrupts is still proven to be ours.
 fn remove(parent: &Dir, dir: &Dir, name: &OsStr) -> io::Result<()> {
-    crate::remove::contents_but(dir, OsStr::new(MARKER))?;
+    crate::remove::contents(dir, Kept { name: Some(OsStr::new(MARKER)), unless_of: None })?;
     dir.remove_file(MARKER)?;
     // Whoever may rename in the parent can have put an empty folder there; no more than that can be lost.
     parent.remove_dir(name)

@@ -1,9 +1,10 @@
 //! Removal of a whole tree by descriptors.
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::io;
 
-use rustix::fs::{AtFlags, OFlags, unlinkat};
+use rustix::fs::{AtFlags, OFlags, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::dir::Dir;
@@ -11,32 +12,60 @@ use crate::resolve::open_same_mount;
 
 /// A tree is so many folders deep at most, unless somebody keeps adding to it.
 const PASSES_MAX: u32 = 1 << 16;
+/// Mode of a folder into which nobody but its owner and root can put anything while it is removed.
+const CLOSED: u32 = 0o700;
 
-/// Removes everything in `top`. Folders in its folders are moved up into it instead of being descended into, so that
-/// neither the stack nor the count of descriptors depends on the depth, which somebody else may have chosen.
-pub fn contents(top: &Dir) -> io::Result<()> {
-    contents_but(top, OsStr::new(""))
+/// What stays.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Kept<'a> {
+    /// One name in the top folder.
+    pub name: Option<&'a OsStr>,
+    /// Whatever is not this account's.
+    pub unless_of: Option<u32>,
 }
 
-/// The same but for one name in `top`.
-pub fn contents_but(top: &Dir, kept: &OsStr) -> io::Result<()> {
+/// Removes everything in `top` but what is kept. Folders in its folders are moved up into it instead of being descended into,
+/// so that neither the stack nor the count of descriptors depends on the depth, which somebody else may have chosen.
+pub fn contents(top: &Dir, kept: Kept<'_>) -> io::Result<()> {
+    if kept.unless_of.is_some() {
+        top.chmod(CLOSED)?;
+    }
+    let mut left: BTreeSet<OsString> = kept.name.map(OsStr::to_os_string).into_iter().collect();
+    let named_ones = left.len();
     for _ in 0..PASSES_MAX {
         let mut found = false;
         for name in top.names()? {
             let name = name?;
-            if name == kept {
+            if left.contains(&name) {
                 continue;
             }
             found = true;
-            if !gone(top, &name)? {
-                raise_folders_of(top, &name)?;
+            // An emptied one goes with the next pass.
+            if is_kept(top, &name, kept)? || (!gone(top, &name)? && !raise_folders_of(top, &name, kept)?) {
+                left.insert(name);
             }
         }
-        if !found {
-            return Ok(());
+        match (found, left.len() > named_ones) {
+            (true, _) => {}
+            (false, false) => return Ok(()),
+            (false, true) => {
+                let why =
+                    format!("{} holds what belongs to another account; that is left", top.path().display());
+                return Err(io::Error::other(why));
+            }
         }
     }
     Err(io::Error::other(format!("{} is being filled while it is removed", top.path().display())))
+}
+
+/// Whether a name is not to be removed for whose it is. Nobody can change it meanwhile: the folder is closed.
+fn is_kept(folder: &Dir, name: &OsStr, kept: Kept<'_>) -> io::Result<bool> {
+    let Some(owner) = kept.unless_of else { return Ok(false) };
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => Ok(found.st_uid != owner),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(named(folder, name, error.into())),
+    }
 }
 
 /// Removes a file, link or empty folder; false for a folder with something in it.
@@ -52,20 +81,26 @@ fn gone(folder: &Dir, name: &OsStr) -> io::Result<bool> {
     }
 }
 
-/// Empties a folder in `top`, moving the folders in it up.
-fn raise_folders_of(top: &Dir, name: &OsStr) -> io::Result<()> {
+/// Empties a folder in `top`, moving the folders in it up; false where something in it is kept.
+fn raise_folders_of(top: &Dir, name: &OsStr, kept: Kept<'_>) -> io::Result<bool> {
     let opened = open_same_mount(top.file(), name, OFlags::RDONLY | OFlags::DIRECTORY);
     let opened = opened.map_err(|error| named(top, name, error))?;
     let folder = Dir::from_parts(opened, top.path().join(name));
+    if kept.unless_of.is_some() {
+        folder.chmod(CLOSED)?;
+    }
+    let mut is_empty = true;
     for inner in folder.names()? {
         let inner = inner?;
-        if !gone(&folder, &inner)? {
+        if is_kept(&folder, &inner, kept)? {
+            is_empty = false;
+        } else if !gone(&folder, &inner)? {
             let raised = format!("removed-{}", crate::unguessable()?);
             rustix::fs::renameat(&folder, &inner, top, raised)
                 .map_err(|error| named(&folder, &inner, error.into()))?;
         }
     }
-    Ok(())
+    Ok(is_empty)
 }
 
 fn named(folder: &Dir, name: &OsStr, error: io::Error) -> io::Error {

@@ -114,6 +114,40 @@ fn a_tree_of_any_shape_goes_and_what_its_links_show_stays() {
     assert!(parent.path().join("outside").exists() && parent.path().join("beside/file").exists());
 }
 
+/// What belongs to another account is left, wherever it lies; all else goes.
+#[test]
+fn root_only_what_is_an_accounts_is_removed_of_it() {
+    if !rustix::process::geteuid().is_root() {
+        let _ = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"not run: root_only_what_is_an_accounts_is_removed_of_it lacks root\n",
+        );
+        return;
+    }
+    for strangers in [true, false] {
+        let parent = tempfile::tempdir().unwrap();
+        let top = parent.path().join("top");
+        fs::create_dir_all(top.join("a/b/c/d")).unwrap();
+        fs::write(top.join("a/b/c/file"), "x").unwrap();
+        fs::write(top.join("file"), "x").unwrap();
+        symlink("/etc/passwd", top.join("a/link")).unwrap();
+        if strangers {
+            fs::write(top.join("a/b/theirs"), "x").unwrap();
+        }
+        for path in ["", "a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/file", "file", "a/link"] {
+            std::os::unix::fs::lchown(top.join(path), Some(65_534), Some(65_534)).unwrap();
+        }
+        fs::set_permissions(top.join("a/b"), fs::Permissions::from_mode(0o777)).unwrap();
+        let removed = Dir::open(&top).unwrap().remove_contents_of(65_534);
+        let left: Vec<_> = fs::read_dir(&top).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!((removed.is_err(), left.len()), (strangers, usize::from(strangers)), "{left:?}");
+        for folder in left {
+            assert!(folder.join("theirs").exists() && fs::read_dir(&folder).unwrap().count() == 1);
+            assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+}
+
 fn rustix_symlink(target: &Path, folder: &Dir) {
     rustix::fs::symlinkat(target, folder, "link").unwrap();
 }
@@ -146,6 +180,8 @@ fn a_name_that_comes_and_goes_is_no_only_name() {
     let theirs = tempfile::tempdir().unwrap();
     let (precious, name) = (ours.path().join("precious"), theirs.path().join("name"));
     fs::write(&precious, "mine").unwrap();
+    // Where others may write: in a folder of one's own there is nobody to be afraid of.
+    fs::set_permissions(theirs.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let dir = Dir::open(theirs.path()).unwrap();
     fs::write(&name, "theirs").unwrap();
     assert!(dir.open_sole_file("name", Access::ReadWrite).is_ok());

@@ -193,8 +193,11 @@ impl Layout {
     /// Hands over data that are there: kept, or copied from another sandbox.
     pub fn hand_over(&self, account: Account) -> Result<(), SandboxError> {
         for (path, folder) in self.folders()? {
-            let given = if account.is_other() { give(&folder, account, DEPTH_MOST) } else { Ok(()) };
-            given.map_err(SandboxError::io("hand over", &path))?;
+            let give = || {
+                let owner = folder.metadata()?.uid();
+                if account.is_other() { give(&folder, owner, account, DEPTH_MOST) } else { Ok(()) }
+            };
+            give().map_err(SandboxError::io("hand over", &path))?;
         }
         Ok(())
     }
@@ -206,12 +209,18 @@ impl Layout {
     }
 
     /// Copies the data directory of another sandbox, modes and holes included. Links are left out.
-    pub fn copy_data(&self, from: &Layout, stopped: &dyn Fn() -> bool) -> Result<(), SandboxError> {
+    pub fn copy_data(
+        &self,
+        from: &Layout,
+        account: Account,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<(), SandboxError> {
         let path = self.path.join(DATA);
         let io = || SandboxError::io("copy to", &path);
         let from = from.dir.subdir(DATA).map_err(io())?;
         let to = self.dir.subdir(DATA).map_err(io())?;
-        if copy(&from, &to, stopped, DEPTH_MOST).map_err(io())? { Ok(()) } else { Err(SandboxError::Stopped) }
+        let copying = Copying { owner: from.metadata().map_err(io())?.uid(), account, stopped };
+        if copying.copy(&from, &to, DEPTH_MOST).map_err(io())? { Ok(()) } else { Err(SandboxError::Stopped) }
     }
 
     /// Removes what a sandbox put into it, and the folder itself where it was made for it. Says what could not go.
@@ -239,10 +248,14 @@ impl Layout {
     }
 }
 
-/// Removes a file, or a folder with all that is in it.
+/// Removes a file, or a folder with all that is in it and belongs to the folder's account: the server may have let others
+/// write there.
 fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
     match dir.subdir(name) {
-        Ok(folder) => folder.remove_contents().and_then(|()| dir.remove_dir(name)),
+        Ok(folder) => {
+            folder.remove_contents_of(folder.metadata()?.uid())?;
+            dir.remove_dir(name)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(_) => absent_is_done(dir.remove_file(name)),
     }
@@ -252,28 +265,69 @@ fn absent_is_done(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// `false` where somebody asked to stop.
-fn copy(from: &Dir, to: &Dir, stopped: &dyn Fn() -> bool, depth: u32) -> io::Result<bool> {
-    if depth == 0 {
-        return Err(io::Error::other(format!("{} is too deep", from.path().display())));
-    }
-    for name in from.names()? {
-        let name = name?;
-        if stopped() {
-            return Ok(false);
-        }
-        if let Ok(inner) = from.subdir(&name) {
-            if !copy(&inner, &to.make_dir(&name, 0o700)?, stopped, depth - 1)? {
+/// Data on their way to another sandbox.
+struct Copying<'a> {
+    /// Whose they are.
+    owner: u32,
+    /// Whose the copies are to be.
+    account: Account,
+    stopped: &'a dyn Fn() -> bool,
+}
+
+impl Copying<'_> {
+    /// `false` where somebody asked to stop.
+    fn copy(&self, from: &Dir, to: &Dir, depth: u32) -> io::Result<bool> {
+        close(from, self.owner, depth)?;
+        for name in from.names()? {
+            let name = name?;
+            if (self.stopped)() {
                 return Ok(false);
             }
-        } else if let Ok(mut source) = from.open_file(&name, Access::Read) {
-            let mut target = to.create_new(&name, 0o600)?;
-            copy_file(&mut source, &mut target)?;
-            target.set_permissions(source.metadata()?.permissions())?;
+            if let Ok(inner) = from.subdir(&name) {
+                if !self.copy(&inner, &to.make_dir(&name, 0o700)?, depth - 1)? {
+                    return Ok(false);
+                }
+            } else if let Ok(mut source) = from.open_file(&name, Access::Read) {
+                check_owner(&source, self.owner, &from.path().join(&name))?;
+                let mut target = to.create_new(&name, 0o600)?;
+                copy_file(&mut source, &mut target)?;
+                target.set_permissions(source.metadata()?.permissions())?;
+                self.account.give(target.as_fd())?;
+            }
         }
+        self.account.give(to.as_fd())?;
+        Ok(true)
     }
-    to.chmod(from.metadata()?.mode() & 0o777)?;
-    Ok(true)
+}
+
+/// Closes a folder of data to all but its account, which has no process any more, so that nobody can change what is in it.
+fn close(folder: &Dir, owner: u32, depth: u32) -> io::Result<()> {
+    if depth == 0 {
+        return Err(io::Error::other(format!("{} is too deep", folder.path().display())));
+    }
+    let found = folder.metadata()?.uid();
+    if found != owner {
+        return Err(not_of_the_data(folder.path(), found));
+    }
+    folder.chmod(0o700)
+}
+
+/// The server may have let others write among its data; what they put there is not its own, nor is a file that has another
+/// name elsewhere.
+fn check_owner(file: &File, owner: u32, path: &Path) -> io::Result<()> {
+    let found = file.metadata()?;
+    if found.uid() != owner {
+        return Err(not_of_the_data(path, found.uid()));
+    }
+    if found.nlink() != 1 {
+        return Err(io::Error::other(format!("{} has another name elsewhere", path.display())));
+    }
+    Ok(())
+}
+
+fn not_of_the_data(path: &Path, owner: u32) -> io::Error {
+    let why = format!("{} belongs to account {owner}, not to the server that made the data", path.display());
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 /// Copies what a file holds between its holes.
@@ -293,21 +347,15 @@ fn copy_file(source: &mut File, target: &mut File) -> io::Result<()> {
     }
 }
 
-/// Hands over a folder and what is in it, which only root and the account before could write. A file with a second name
-/// elsewhere may be somebody else's.
-fn give(folder: &Dir, account: Account, depth: u32) -> io::Result<()> {
-    if depth == 0 {
-        return Err(io::Error::other(format!("{} is too deep", folder.path().display())));
-    }
+/// Hands over a folder and what is in it.
+fn give(folder: &Dir, owner: u32, account: Account, depth: u32) -> io::Result<()> {
+    close(folder, owner, depth)?;
     for name in folder.names()? {
         let name = name?;
         if let Ok(inner) = folder.subdir(&name) {
-            give(&inner, account, depth - 1)?;
+            give(&inner, owner, account, depth - 1)?;
         } else if let Ok(file) = folder.open_file(&name, Access::Read) {
-            if file.metadata()?.nlink() != 1 {
-                let path = folder.path().join(&name);
-                return Err(io::Error::other(format!("{} has another name elsewhere", path.display())));
-            }
+            check_owner(&file, owner, &folder.path().join(&name))?;
             account.give(file.as_fd())?;
         }
     }

@@ -25,15 +25,26 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Where the minder has its end of the channel.
 const CHANNEL: libc::c_int = 3;
 
-/// Removes what the sandbox made: `$1` its folder, `$2` what in it, `$3` its folder for the socket, `$4` whether the data
-/// stay, `$5` whether the folder was made for it. It stands in the folder itself: whatever takes the place of its path
-/// meanwhile is not touched.
+/// Removes what the sandbox made: `$1` its folder, `$2` what in it, `$3` its folder with that for the socket, `$4` whether the
+/// data stay, `$5` whether the folder was made for it, `$6` the server's account. It stands in the folder itself: whatever
+/// takes the place of its path meanwhile is not touched.
+///
+/// In folders of the account only what is the account's goes, after each was closed to others, who may have moved there what
+/// is not theirs to remove.
 const SCRIPT: &str = r#"
-one=
-rm -f --one-file-system 2>/dev/null && one=--one-file-system
-rm -rf $one -- "$3"
+own() {
+  find "$1" -xdev -type d -user "$2" -exec chmod 700 {} \;
+  find "$1" -xdev -mindepth 1 -user "$2" -delete
+  rmdir -- "$1"
+} 2>/dev/null
+own "$3/s" "$6"
+rm -f -- "$3"/*
+rmdir -- "$3"
 [ "$4" = keep ] && exit
-for name in $2; do rm -rf $one -- "./$name" ".$name."*.tmp; done
+for name in $2; do
+  if [ -d "./$name" ] && ! [ -L "./$name" ]; then own "./$name" "$6"; else rm -f -- "./$name"; fi
+  rm -f -- ".$name."*.tmp
+done
 cd /
 [ "$5" = made ] && rmdir -- "$1" 2>/dev/null
 "#;
@@ -49,6 +60,8 @@ pub(super) struct Minded<'a> {
     pub keep: bool,
     /// Whether the server runs in namespaces of its own.
     pub apart: bool,
+    /// The account that it runs as.
+    pub account: u32,
 }
 
 /// A running minder.
@@ -73,6 +86,7 @@ impl Minder {
             minded.run.as_os_str().as_bytes().to_vec(),
             word(minded.keep, "keep"),
             word(minded.layout.is_made(), "made"),
+            minded.account.to_string().into_bytes(),
         ];
         let texts = |words: Vec<Vec<u8>>| words.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>();
         let words = texts(words)?;

@@ -135,7 +135,7 @@ impl Sandbox {
         symlink(self.layout.path(), &link).map_err(SandboxError::io("create", &link))?;
         let seen = Paths::below(&link);
         self.configure(&seen)?;
-        self.run.open(self.quarters.account)?;
+        self.run.open()?;
         let mut command = self.command(&self.binaries.initialiser)?;
         let defaults = format!("--defaults-file={}", self.run.configuration().display());
         let datadir = format!("--datadir={}", seen.data().display());
@@ -200,7 +200,7 @@ impl Sandbox {
         }
         let paths = self.layout.paths();
         self.configure(&paths)?;
-        self.run.open(self.quarters.account)?;
+        self.run.open()?;
         let mut command = self.command(&self.binaries.server)?;
         let configuration = self.run.configuration();
         match self.spec.flavour.dialect() {
@@ -224,7 +224,7 @@ impl Sandbox {
                 return Err(self.failed(format!("{} did not start ({status})", self.spec.flavour)));
             }
             if self.answers() {
-                return self.run.seal(&self.spec.socket_name(), self.quarters.account);
+                return self.run.seal(&self.spec.socket_name());
             }
             if stopped() {
                 return Err(SandboxError::Stopped);
@@ -239,9 +239,12 @@ impl Sandbox {
 
     /// Whether the server takes logins: MySQL listens only then and greets.
     fn answers(&self) -> bool {
+        if !self.run.has_socket(&self.spec.socket_name()) {
+            return false;
+        }
         match self.spec.flavour.dialect() {
             // After a crash its pid file says what the server before it was: only a login tells.
-            Dialect::Postgres => self.socket().exists() && Connection::open(&self.server()).is_ok(),
+            Dialect::Postgres => Connection::open(&self.server()).is_ok(),
             Dialect::MySql => {
                 let Ok(mut stream) = UnixStream::connect(self.socket()) else { return false };
                 let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
@@ -295,8 +298,7 @@ impl Sandbox {
         let copy = Sandbox::claim(&spec)?;
         copy.identify(false)?;
         copy.layout.make_folders(copy.quarters.account)?;
-        copy.layout.copy_data(&self.layout, stopped)?;
-        copy.layout.hand_over(copy.quarters.account)?;
+        copy.layout.copy_data(&self.layout, copy.quarters.account, stopped)?;
         copy.identify(true)?;
         Ok(copy)
     }
@@ -479,17 +481,18 @@ fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &Quarters) -> Result<Held
         io::ErrorKind::WouldBlock => SandboxError::InUse(layout.path().to_path_buf()),
         _ => SandboxError::io("lock", layout.path())(error),
     })?;
-    let run = RunFolder::create()?;
+    let run = RunFolder::create(quarters.account)?;
     let marker = Marker {
         flavour: spec.flavour,
         dir: layout.path().to_path_buf(),
         made_dir: layout.is_made(),
         keep: spec.keep,
+        account: Some(quarters.account.ids().0),
         server: None,
         owner: ProcessId::of(std::process::id()),
     };
-    let apart = quarters.is_apart;
-    match Minder::start(Minded { layout, run: run.path(), keep: spec.keep, apart }) {
+    let (apart, account) = (quarters.is_apart, quarters.account.ids().0);
+    match Minder::start(Minded { layout, run: run.path(), keep: spec.keep, apart, account }) {
         Ok(minder) => Ok(Held { lock, run, marker, minder }),
         Err(error) => {
             run.remove();

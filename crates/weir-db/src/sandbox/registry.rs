@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,6 +46,9 @@ pub struct Marker {
     pub made_dir: bool,
     /// Whether its data are to stay.
     pub keep: bool,
+    /// The account that it runs as.
+    #[serde(default)]
+    pub account: Option<u32>,
     /// The server, once it has been started.
     pub server: Option<ProcessId>,
     /// The weir it belongs to.
@@ -71,11 +74,12 @@ pub(super) struct RunFolder {
     /// The server's own folder in it, while it starts.
     sockets: Dir,
     path: PathBuf,
+    account: Account,
 }
 
 impl RunFolder {
     /// Makes one.
-    pub fn create() -> Result<RunFolder, SandboxError> {
+    pub fn create(account: Account) -> Result<RunFolder, SandboxError> {
         let base_path = base();
         let base = make_base(&base_path).map_err(SandboxError::io("create", &base_path))?;
         let random = weir_fs::unguessable().map_err(SandboxError::io("name a folder in", &base_path))?;
@@ -88,7 +92,7 @@ impl RunFolder {
         // The server passes through it to its own.
         let dir = base.make_dir(&name, 0o755).map_err(SandboxError::io("create", &path))?;
         match dir.make_dir(SOCKETS, 0o700) {
-            Ok(sockets) => Ok(RunFolder { base, dir, sockets, path }),
+            Ok(sockets) => Ok(RunFolder { base, dir, sockets, path, account }),
             Err(error) => {
                 let _ = base.remove_dir(&name);
                 Err(SandboxError::io("create", &path)(error))
@@ -97,23 +101,24 @@ impl RunFolder {
     }
 
     /// Lets a server make its socket, where none runs.
-    pub fn open(&self, account: Account) -> Result<(), SandboxError> {
-        let sockets = &self.sockets;
-        let open = || sockets.remove_contents().and_then(|()| account.give(sockets.as_fd()));
+    pub fn open(&self) -> Result<(), SandboxError> {
+        let (sockets, account) = (&self.sockets, self.account);
+        let open =
+            || sockets.remove_contents_of(account.ids().0).and_then(|()| account.give(sockets.as_fd()));
         open().map_err(SandboxError::io("hand over", &self.path))
     }
 
     /// Closes that folder to the server's account once it listens: from here on the name leads to the socket that lies
     /// there now, which is the account's own. A link would lead whoever trusts this server to another one.
-    pub fn seal(&self, name: &str, account: Account) -> Result<(), SandboxError> {
+    pub fn seal(&self, name: &str) -> Result<(), SandboxError> {
         let path = self.path.join(SOCKETS).join(name);
         let seal = || {
-            if account.is_other() {
+            if self.account.is_other() {
                 self.sockets.chown(0, 0)?;
+                // As long as it was the server's own, it may have let everybody write there, itself too.
+                self.sockets.chmod(0o700)?;
             }
-            let found = rustix::fs::statat(&self.sockets, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
-            if is_socket && found.st_uid == account.ids().0 {
+            if self.has_socket(name) {
                 return Ok(());
             }
             Err(io::Error::new(
@@ -122,6 +127,14 @@ impl RunFolder {
             ))
         };
         seal().map_err(SandboxError::io("use", &path))
+    }
+
+    /// Whether a socket of the server's account lies there.
+    pub fn has_socket(&self, name: &str) -> bool {
+        rustix::fs::statat(&self.sockets, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| {
+            let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
+            is_socket && found.st_uid == self.account.ids().0
+        })
     }
 
     /// The folder.
@@ -166,11 +179,15 @@ impl RunFolder {
     /// Removes it.
     pub fn remove(&self) {
         let name = self.path.file_name().unwrap_or_default();
-        let _ = remove(&self.base, &self.dir, name);
+        let _ = remove(&self.base, &self.dir, name, Some(self.account.ids().0));
     }
 }
 
-fn remove(base: &Dir, dir: &Dir, name: &OsStr) -> io::Result<()> {
+/// Removes a sandbox's folder, and what the account put where it may write.
+fn remove(base: &Dir, dir: &Dir, name: &OsStr, account: Option<u32>) -> io::Result<()> {
+    if let Ok(sockets) = dir.subdir(SOCKETS) {
+        sockets.remove_contents_of(account.unwrap_or(sockets.metadata()?.uid()))?;
+    }
     dir.remove_contents()?;
     base.remove_dir(name)
 }
@@ -225,7 +242,8 @@ pub fn clean(left: &Listed) -> bool {
         layout.remove_as(marker.made_dir);
     }
     let (Some(above), Some(name)) = (left.run.parent(), left.run.file_name()) else { return false };
-    let removed = Dir::open_trusted(above).and_then(|base| remove(&base, &open_run(&base, name)?, name));
+    let removed = Dir::open_trusted(above)
+        .and_then(|base| remove(&base, &open_run(&base, name)?, name, marker.account));
     removed.is_ok()
 }
 

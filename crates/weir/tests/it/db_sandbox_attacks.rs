@@ -433,3 +433,121 @@ fn root_a_hostile_program_reaches_nothing_of_a_server_of_this_machine() {
         }
     }
 }
+
+/// A server that lets everybody write where its socket lies, and then puts a link to another server in its place, again and
+/// again.
+const SWAPS: &str = r#"#!/usr/bin/python3
+import os, re, socket, sys, threading, time
+if "--version" in sys.argv:
+    print("mysqld  Ver 8.0.44 for Linux on x86_64 (MySQL Community Server - GPL)")
+elif "--initialize-insecure" not in sys.argv:
+    text = open(sys.argv[1].split("=", 1)[1]).read()
+    path = re.search('^socket = "(.*)"', text, re.M).group(1)
+    own = socket.socket(socket.AF_UNIX)
+    own.bind(path)
+    os.chmod(os.path.dirname(path), 0o777)
+    own.listen(9)
+    def swap():
+        while True:
+            try:
+                os.symlink("@VICTIM@", path + "x")
+                os.rename(path + "x", path)
+            except OSError:
+                pass
+            time.sleep(0.005)
+    while True:
+        client = own.accept()[0]
+        client.send(b"\x05\0\0\0\x0a8.0\0")
+        client.close()
+        threading.Thread(target=swap, daemon=True).start()
+"#;
+
+#[test]
+fn root_a_server_cannot_lead_roots_connections_to_another() {
+    let test = "root_a_server_cannot_lead_roots_connections_to_another";
+    if !root_or_say(test, &["python3"]) {
+        return;
+    }
+    let yard = Yard::new();
+    let victim = yard.folder().join("victim.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&victim).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    fs::set_permissions(&victim, Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(yard.folder(), Permissions::from_mode(0o755)).unwrap();
+    let program = yard.folder().join("mysqld");
+    fs::write(&program, SWAPS.replace("@VICTIM@", victim.to_str().unwrap())).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let connects = "import os, socket, time\ntime.sleep(0.5)\npath = os.environ['MYSQL_UNIX_PORT']\n\
+                    print(oct(os.stat(os.path.dirname(path)).st_mode & 0o7777))\n\
+                    socket.socket(socket.AF_UNIX).connect(path)\nprint('connected')";
+    for _ in 0..3 {
+        let line =
+            ["mysql", "--dir", "d", "--binary", program.to_str().unwrap(), "--", "python3", "-c", connects];
+        let ended = yard.run(&line);
+        // Either the link was seen, or the socket is the server's own for good.
+        assert!(
+            ended.stdout == "0o700\nconnected\n"
+                || ended.stderr.contains("took the place of the socket")
+                || ended.stderr.contains("did not answer")
+                || ended.stderr.contains("did not start"),
+            "{ended:?}"
+        );
+        assert!(listener.accept().is_err(), "root was led to another server: {ended:?}");
+    }
+}
+
+/// The server may let everybody write among its data, and somebody may then move there what he may neither read nor remove.
+#[test]
+fn root_what_others_moved_among_kept_data_is_neither_given_away_nor_removed() {
+    let test = "root_what_others_moved_among_kept_data_is_neither_given_away_nor_removed";
+    if !root_or_say(test, &[]) {
+        return;
+    }
+    for server in installed(test) {
+        let (yard, victim) = (Yard::new(), Victim::new());
+        let ended = yard.run(&[server, "--dir", "d", "--keep", "--", "true"]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let data = yard.folder().join("d/data");
+        fs::set_permissions(&data, Permissions::from_mode(0o777)).unwrap();
+        fs::copy(victim.file(), data.join("a")).unwrap();
+        fs::set_permissions(data.join("a"), Permissions::from_mode(0o600)).unwrap();
+        fs::create_dir_all(data.join("b/c")).unwrap();
+        fs::write(data.join("b/c/precious"), "another's").unwrap();
+        for (name, owner) in [("b", NOBODY), ("b/c", 12_345), ("b/c/precious", 12_345)] {
+            chown(data.join(name), Some(owner), Some(owner)).unwrap();
+        }
+        let check = |what: &str| {
+            for (name, text, owner) in [("a", "root's own", 0), ("b/c/precious", "another's", 12_345)] {
+                let path = data.join(name);
+                let found =
+                    fs::metadata(&path).unwrap_or_else(|error| panic!("{server}, {what}: {name}: {error}"));
+                assert_eq!(
+                    (fs::read_to_string(&path).unwrap().as_str(), found.uid()),
+                    (text, owner),
+                    "{server}, {what}"
+                );
+            }
+        };
+        let again = yard.run(&[server, "--dir", "d", "--keep", "--", "true"]);
+        assert_eq!(again.code, 3, "{again:?}");
+        assert!(again.stderr.contains("belongs to account"), "{again:?}");
+        check("kept");
+        let last = yard.run(&[server, "--dir", "d", "--", "true"]);
+        assert_eq!(last.code, 3, "{last:?}");
+        check("removed");
+        assert_eq!(fs::read_dir(&data).unwrap().count(), 2, "what was the server's own is gone: {last:?}");
+        // And by the minder of one that is killed while nothing of the server's is left.
+        fs::remove_dir_all(yard.folder().join("d")).unwrap();
+        let (mut running, pid) = yard.start(&[server, "--dir", "d"]);
+        wait_until("the data are whole", || data.exists());
+        fs::create_dir(data.join("b")).unwrap();
+        fs::write(data.join("b/precious"), "another's").unwrap();
+        chown(data.join("b"), Some(NOBODY), Some(NOBODY)).unwrap();
+        running.signal("KILL");
+        running.finish();
+        wait_until("the server has gone", || !is_alive(pid));
+        wait_until("the minder has done its work", || yard.listed().is_empty());
+        wait_until("what was the server's own is gone", || fs::read_dir(&data).unwrap().count() == 1);
+        assert_eq!(fs::read_to_string(data.join("b/precious")).unwrap(), "another's", "{server}");
+    }
+}

@@ -10,7 +10,7 @@ use weir_core::units::Bytes;
 #[command(after_help = "\
 The server listens on a Unix socket only, takes its superuser without a password, and goes away with its data when \
 weir ends, by Ctrl-C, with the command after `--`, or killed. Variables are those that the server ships with, but for \
-the buffer pool. Run by root it runs as mysql, postgres or nobody, without any capability.
+the buffer pool. Run by root it runs under a number that no account has, without any capability.
 
 With --root the server is taken out of a folder, made by mmdebstrap or unpacked from a container's image, and sees \
 nothing but that, its data and its socket. Nothing is written to the folder.
