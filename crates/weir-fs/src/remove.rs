@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{AtFlags, OFlags, statat, unlinkat};
 use rustix::io::Errno;
@@ -86,7 +87,10 @@ fn raise_folders_of(top: &Dir, name: &OsStr, kept: Kept<'_>) -> io::Result<bool>
     let opened = open_same_mount(top.file(), name, OFlags::RDONLY | OFlags::DIRECTORY);
     let opened = opened.map_err(|error| named(top, name, error))?;
     let folder = Dir::from_parts(opened, top.path().join(name));
-    if kept.unless_of.is_some() {
+    if let Some(owner) = kept.unless_of {
+        if folder.metadata()?.uid() != owner {
+            return Ok(false);
+        }
         folder.chmod(CLOSED)?;
     }
     let mut is_empty = true;

@@ -251,6 +251,8 @@ impl Jail {
             write(c"/proc/self/uid_map", uid.as_bytes(), OFlags::WRONLY)?;
             write(c"/proc/self/gid_map", gid.as_bytes(), OFlags::WRONLY)?;
         }
+        // Modes are those of the steps: to change one later, by a path, would follow what others put there.
+        rustix::process::umask(Mode::empty());
         // Nothing that is mounted from here on is seen outside; what goes away outside goes away here.
         mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
         // Before something is mounted over it.
@@ -286,8 +288,7 @@ impl Step {
             }
             Step::Folder { at, mode } => match rustix::fs::mkdir(at.as_c_str(), Mode::from_raw_mode(*mode)) {
                 Err(rustix::io::Errno::EXIST) => {}
-                // Past the umask, which is still the caller's.
-                made => made.and_then(|()| rustix::fs::chmod(at.as_c_str(), Mode::from_raw_mode(*mode)))?,
+                made => made?,
             },
             Step::File { at, contents } => {
                 write(at, contents, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY)?

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::SeekFrom;
@@ -278,6 +278,7 @@ impl Copying<'_> {
     /// `false` where somebody asked to stop.
     fn copy(&self, from: &Dir, to: &Dir, depth: u32) -> io::Result<bool> {
         close(from, self.owner, depth)?;
+        self.account.give(to.as_fd())?;
         for name in from.names()? {
             let name = name?;
             if (self.stopped)() {
@@ -290,12 +291,12 @@ impl Copying<'_> {
             } else if let Ok(mut source) = from.open_file(&name, Access::Read) {
                 check_owner(&source, self.owner, &from.path().join(&name))?;
                 let mut target = to.create_new(&name, 0o600)?;
-                copy_file(&mut source, &mut target)?;
-                target.set_permissions(source.metadata()?.permissions())?;
                 self.account.give(target.as_fd())?;
+                copy_file(&mut source, &mut target)?;
+                let mode = source.metadata()?.mode() & 0o777;
+                target.set_permissions(fs::Permissions::from_mode(mode))?;
             }
         }
-        self.account.give(to.as_fd())?;
         Ok(true)
     }
 }

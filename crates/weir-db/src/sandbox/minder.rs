@@ -30,11 +30,15 @@ const CHANNEL: libc::c_int = 3;
 /// takes the place of its path meanwhile is not touched.
 ///
 /// In folders of the account only what is the account's goes, after each was closed to others, who may have moved there what
-/// is not theirs to remove.
+/// is not theirs to remove. A folder of somebody else is not entered: what a name in it means, its owner may change.
 const SCRIPT: &str = r#"
 own() {
-  find "$1" -xdev -type d -user "$2" -exec chmod 700 {} \;
-  find "$1" -xdev -mindepth 1 -user "$2" -delete
+  find "$1" -xdev ! -user "$2" -prune -o -type d -exec chmod 700 {} \;
+  find "$1" -xdev -mindepth 1 ! -user "$2" -prune -o ! -type d -exec rm -f -- {} +
+  passes=0
+  while [ $passes -lt 64 ] && [ -n "$(find "$1" -xdev -mindepth 1 ! -user "$2" -prune -o -type d -exec rmdir -- {} \; -print)" ]; do
+    passes=$((passes + 1))
+  done
   rmdir -- "$1"
 } 2>/dev/null
 own "$3/s" "$6"
@@ -98,7 +102,10 @@ impl Minder {
         let mut child = || {
             let settled = come_away(dir.as_fd(), &null, &far);
             if settled.is_ok() {
-                mind(minded);
+                // What is still alive may still write there: that is left for `clean`.
+                if !mind(minded) {
+                    return 1;
+                }
                 // SAFETY: texts and the lists of pointers to them, which end with null, are this process's copies.
                 unsafe { libc::execve(words[0].as_ptr(), arguments.as_ptr(), variables.as_ptr()) };
             }
@@ -142,8 +149,8 @@ fn come_away(dir: BorrowedFd<'_>, null: &File, far: &OwnedFd) -> io::Result<()> 
     if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Waits for the end of weir, then ends the server that it was told of last.
-fn mind((keep, apart): (bool, bool)) {
+/// Waits for the end of weir, then ends the server that it was told of last; whether that is gone.
+fn mind((keep, apart): (bool, bool)) -> bool {
     // SAFETY: it was put there, and stays open.
     let channel = unsafe { BorrowedFd::borrow_raw(CHANNEL) };
     let mut server: Option<(OwnedFd, u32)> = None;
@@ -163,7 +170,7 @@ fn mind((keep, apart): (bool, bool)) {
         });
         server = held.map(|held| (held, u32::from_ne_bytes(number)));
     }
-    let Some((held, number)) = server else { return };
+    let Some((held, number)) = server else { return true };
     // Data that stay are left in order. PostgreSQL gives its shared memory back; what is apart, the kernel frees.
     let group = i32::try_from(number).ok().and_then(Pid::from_raw).filter(|_| !apart);
     if keep || !apart {
@@ -172,7 +179,7 @@ fn mind((keep, apart): (bool, bool)) {
             None => pidfd_send_signal(&held, Signal::QUIT),
         };
         if spawn::is_ready(held.as_fd(), PATIENCE) {
-            return;
+            return true;
         }
     }
     // It has not ended, so the group bears its number.
@@ -180,5 +187,5 @@ fn mind((keep, apart): (bool, bool)) {
         let _ = kill_process_group(group, Signal::KILL);
     }
     let _ = pidfd_send_signal(&held, Signal::KILL);
-    spawn::is_ready(held.as_fd(), PATIENCE);
+    spawn::is_ready(held.as_fd(), PATIENCE)
 }

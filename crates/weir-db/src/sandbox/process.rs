@@ -2,10 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
+
+use super::spawn;
 
 /// How often a process is looked at that is waited for.
 pub(super) const POLL: Duration = Duration::from_millis(10);
@@ -32,6 +35,14 @@ impl ProcessId {
         Some(ProcessId { pid, started_ticks: started_ticks(&stat)?, boot_id })
     }
 
+    /// Whether its number has not been given to another process since, be it dead or alive.
+    fn bears_its_number(&self) -> bool {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let start = state_and_start(&stat).map(|(_, ticks)| ticks);
+        boot_id.trim() == self.boot_id && start == Some(self.started_ticks)
+    }
+
     /// Whether this very process still runs.
     pub fn is_alive(&self) -> bool {
         ProcessId::of(self.pid).as_ref() == Some(self)
@@ -40,31 +51,33 @@ impl ProcessId {
 
 /// Field 22 of `/proc/PID/stat`; `None` for a process that has ended and was not waited for.
 fn started_ticks(stat: &str) -> Option<u64> {
+    let (state, ticks) = state_and_start(stat)?;
+    (!["Z", "X", "x"].contains(&state)).then_some(ticks)
+}
+
+/// Fields 3 and 22.
+fn state_and_start(stat: &str) -> Option<(&str, u64)> {
     // The name in parentheses may hold spaces and parentheses itself.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if ["Z", "X", "x"].contains(&state) { None } else { fields.nth(18)?.parse().ok() }
+    Some((fields.next()?, fields.nth(18)?.parse().ok()?))
 }
 
 /// Ends a process that is not a child: one that a killed weir left. It is held before it is looked at, so that no other one
 /// that gets its number is meant.
 pub(super) fn end_stranger(process: &ProcessId, signal: Signal, patience: Duration) -> bool {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return true };
-    let held = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(held) => held,
-        Err(_) => return !process.is_alive(),
-    };
+    let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { return !process.is_alive() };
+    if !process.bears_its_number() {
+        return true;
+    }
+    // Whose first thread has ended may run on in others, and looks like a process that was not waited for.
     for (signal, patience) in [(signal, patience), (Signal::KILL, Duration::from_secs(10))] {
-        if !process.is_alive() {
+        let _ = pidfd_send_signal(&held, signal);
+        if spawn::is_ready(held.as_fd(), patience) {
             return true;
         }
-        let _ = pidfd_send_signal(&held, signal);
-        let until = Instant::now() + patience;
-        while process.is_alive() && Instant::now() < until {
-            std::thread::sleep(POLL);
-        }
     }
-    !process.is_alive()
+    false
 }
 
 /// What the end of a log says: its errors where it marks them as MySQL does, else its last lines.

@@ -543,11 +543,17 @@ fn root_what_others_moved_among_kept_data_is_neither_given_away_nor_removed() {
         fs::create_dir(data.join("b")).unwrap();
         fs::write(data.join("b/precious"), "another's").unwrap();
         chown(data.join("b"), Some(NOBODY), Some(NOBODY)).unwrap();
+        // A folder of somebody else is not entered: what is in it may become a link at any moment.
+        let (own, account) = (data.join("b/own"), fs::metadata(&data).unwrap().uid());
+        fs::create_dir(&own).unwrap();
+        chown(&own, Some(account), Some(account)).unwrap();
+        fs::set_permissions(&own, Permissions::from_mode(0o777)).unwrap();
         running.signal("KILL");
         running.finish();
         wait_until("the server has gone", || !is_alive(pid));
         wait_until("the minder has done its work", || yard.listed().is_empty());
         wait_until("what was the server's own is gone", || fs::read_dir(&data).unwrap().count() == 1);
+        assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o777, "{server}");
         assert_eq!(fs::read_to_string(data.join("b/precious")).unwrap(), "another's", "{server}");
     }
 }
