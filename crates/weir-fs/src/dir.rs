@@ -366,11 +366,11 @@ impl Dir {
         crate::remove::contents(self, Kept::default())
     }
 
-    /// The same of what belongs to an account, in a folder that this account alone, or root, owns. It is closed to others
-    /// first, and so is each folder in it: where they may write, they may have moved there what is not theirs to remove.
+    /// The same in a folder that an account, or root, owns, but for folders of other accounts. It is closed to others first, and
+    /// so is each folder in it: where they may write, they may have moved there what is not theirs to remove.
     ///
     /// # Errors
-    /// Also where something of another account is left.
+    /// Also where a folder of another account is left.
     pub fn remove_contents_of(&self, owner: u32) -> io::Result<()> {
         crate::remove::contents(self, Kept { name: None, unless_of: Some(owner) })
     }

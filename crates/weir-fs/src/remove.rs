@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::{AtFlags, OFlags, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, OFlags, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::dir::Dir;
@@ -21,7 +21,8 @@ const CLOSED: u32 = 0o700;
 pub struct Kept<'a> {
     /// One name in the top folder.
     pub name: Option<&'a OsStr>,
-    /// Whatever is not this account's.
+    /// Folders, with what is in them, that are not this account's. Whoever moved another's file here could have removed it, but
+    /// not what lies in another's folder.
     pub unless_of: Option<u32>,
 }
 
@@ -50,8 +51,7 @@ pub fn contents(top: &Dir, kept: Kept<'_>) -> io::Result<()> {
             (true, _) => {}
             (false, false) => return Ok(()),
             (false, true) => {
-                let why =
-                    format!("{} holds what belongs to another account; that is left", top.path().display());
+                let why = format!("{} holds folders of another account; they are left", top.path().display());
                 return Err(io::Error::other(why));
             }
         }
@@ -63,7 +63,10 @@ pub fn contents(top: &Dir, kept: Kept<'_>) -> io::Result<()> {
 fn is_kept(folder: &Dir, name: &OsStr, kept: Kept<'_>) -> io::Result<bool> {
     let Some(owner) = kept.unless_of else { return Ok(false) };
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => Ok(found.st_uid != owner),
+        Ok(found) => {
+            let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+            Ok(is_folder && found.st_uid != owner)
+        }
         Err(Errno::NOENT) => Ok(false),
         Err(error) => Err(named(folder, name, error.into())),
     }

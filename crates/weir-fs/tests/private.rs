@@ -114,7 +114,7 @@ fn a_tree_of_any_shape_goes_and_what_its_links_show_stays() {
     assert!(parent.path().join("outside").exists() && parent.path().join("beside/file").exists());
 }
 
-/// What belongs to another account is left, wherever it lies; all else goes.
+/// Folders of another account are left, wherever they lie; all else goes.
 #[test]
 fn root_only_what_is_an_accounts_is_removed_of_it() {
     if !rustix::process::geteuid().is_root() {
@@ -130,9 +130,11 @@ fn root_only_what_is_an_accounts_is_removed_of_it() {
         fs::create_dir_all(top.join("a/b/c/d")).unwrap();
         fs::write(top.join("a/b/c/file"), "x").unwrap();
         fs::write(top.join("file"), "x").unwrap();
+        fs::write(top.join("a/of root"), "x").unwrap();
         symlink("/etc/passwd", top.join("a/link")).unwrap();
         if strangers {
-            fs::write(top.join("a/b/theirs"), "x").unwrap();
+            fs::create_dir(top.join("a/b/theirs")).unwrap();
+            fs::write(top.join("a/b/theirs/file"), "x").unwrap();
         }
         for path in ["", "a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/file", "file", "a/link"] {
             std::os::unix::fs::lchown(top.join(path), Some(65_534), Some(65_534)).unwrap();
@@ -142,7 +144,7 @@ fn root_only_what_is_an_accounts_is_removed_of_it() {
         let left: Vec<_> = fs::read_dir(&top).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!((removed.is_err(), left.len()), (strangers, usize::from(strangers)), "{left:?}");
         for folder in left {
-            assert!(folder.join("theirs").exists() && fs::read_dir(&folder).unwrap().count() == 1);
+            assert!(folder.join("theirs/file").exists() && fs::read_dir(&folder).unwrap().count() == 1);
             assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         }
     }

@@ -248,8 +248,8 @@ impl Layout {
     }
 }
 
-/// Removes a file, or a folder with all that is in it and belongs to the folder's account: the server may have let others
-/// write there.
+/// Removes a file, or a folder with all that is in it but folders of other accounts: the server may have let others write
+/// there.
 fn remove(dir: &Dir, name: &OsStr) -> io::Result<()> {
     match dir.subdir(name) {
         Ok(folder) => {

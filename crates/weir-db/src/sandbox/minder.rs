@@ -29,14 +29,14 @@ const CHANNEL: libc::c_int = 3;
 /// data stay, `$5` whether the folder was made for it, `$6` the server's account. It stands in the folder itself: whatever
 /// takes the place of its path meanwhile is not touched.
 ///
-/// In folders of the account only what is the account's goes, after each was closed to others, who may have moved there what
-/// is not theirs to remove. A folder of somebody else is not entered: what a name in it means, its owner may change.
+/// Folders of the account are closed to others first, who may have moved there what is not theirs to remove: folders of
+/// other accounts stay. They are not entered: what a name in one means, its owner may change.
 const SCRIPT: &str = r#"
 own() {
-  find "$1" -xdev ! -user "$2" -prune -o -type d -exec chmod 700 {} \;
-  find "$1" -xdev -mindepth 1 ! -user "$2" -prune -o ! -type d -exec rm -f -- {} +
+  find "$1" -xdev -type d ! -user "$2" -prune -o -type d -exec chmod 700 {} \;
+  find "$1" -xdev -mindepth 1 -type d ! -user "$2" -prune -o ! -type d -exec rm -f -- {} +
   passes=0
-  while [ $passes -lt 64 ] && [ -n "$(find "$1" -xdev -mindepth 1 ! -user "$2" -prune -o -type d -exec rmdir -- {} \; -print)" ]; do
+  while [ $passes -lt 64 ] && [ -n "$(find "$1" -xdev -mindepth 1 -type d ! -user "$2" -prune -o -type d -exec rmdir -- {} \; -print)" ]; do
     passes=$((passes + 1))
   done
   rmdir -- "$1"
