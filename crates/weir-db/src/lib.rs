@@ -5,6 +5,8 @@
 //! [`load`] fills tables, [`script`] runs users' Lua scripts, [`sandbox`] starts servers that go away again, [`vitals`]
 //! reads a server's counters, [`credentials`] finds out where a server is and who may ask.
 
+#[cfg(test)]
+mod as_root;
 pub mod connection;
 pub mod credentials;
 pub mod database;

@@ -17,21 +17,6 @@ use weir_db::{Connection, DbError, Server};
 use weir_oltp::record::ServerRecord;
 use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, course};
 
-const SCRIPTS: [Script; 12] = [
-    Script::ReadWrite,
-    Script::ReadOnly,
-    Script::WriteOnly,
-    Script::PointSelect,
-    Script::UpdateIndex,
-    Script::UpdateNonIndex,
-    Script::Insert,
-    Script::Delete,
-    Script::BulkInsert,
-    Script::SelectRandomPoints,
-    Script::SelectRandomRanges,
-    Script::Commit,
-];
-
 /// The servers that are installed; the set-up of the tests installs both.
 fn installed(test: &str) -> Vec<Flavour> {
     let found = |flavour: &Flavour| match Binaries::find(*flavour, None) {
@@ -104,7 +89,9 @@ fn small(script: Script) -> OltpSpec {
 #[test]
 fn every_script_runs_from_prepare_to_cleanup_and_leaves_nothing() {
     for flavour in installed("every_script_runs_from_prepare_to_cleanup_and_leaves_nothing") {
-        for (script, prepared) in SCRIPTS.into_iter().flat_map(|script| [(script, true), (script, false)]) {
+        for (script, prepared) in
+            Script::ALL.into_iter().flat_map(|(_, script)| [(script, true), (script, false)])
+        {
             let server = database(&shared(flavour), "every_script");
             let spec = OltpSpec { prepared, ..small(script) };
             let options = LoadOptions { threads: 2, ..LoadOptions::default() };

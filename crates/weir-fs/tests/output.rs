@@ -4,22 +4,17 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+mod as_root;
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use as_root::root_or_say;
 use weir_fs::{Dir, Output};
 
 const NOBODY: u32 = 65534;
-
-fn root_or_say(test: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        println!("{test}: needs root");
-    }
-    root
-}
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut output = Output::create(path, 0o640)?;

@@ -4,12 +4,15 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+mod as_root;
+
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use as_root::root_or_say;
 use weir_fs::{Access, Dir, Private};
 
 const MARKER: &str = ".weir";
@@ -117,11 +120,7 @@ fn a_tree_of_any_shape_goes_and_what_its_links_show_stays() {
 /// Folders of another account are left, wherever they lie; all else goes.
 #[test]
 fn root_only_what_is_an_accounts_is_removed_of_it() {
-    if !rustix::process::geteuid().is_root() {
-        let _ = std::io::Write::write_all(
-            &mut std::io::stderr(),
-            b"not run: root_only_what_is_an_accounts_is_removed_of_it lacks root\n",
-        );
+    if !root_or_say("root_only_what_is_an_accounts_is_removed_of_it") {
         return;
     }
     for strangers in [true, false] {

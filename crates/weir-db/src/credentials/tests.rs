@@ -1,12 +1,12 @@
 //! From what was typed, files and variables to servers.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::as_root::root_or_say;
 
 /// A made-up machine.
 struct Machine {
@@ -234,14 +234,6 @@ fn leave_to_show_a_password_is_given_by_files_and_names() {
     assert_eq!(told("mysql://db1"), (true, true, Some("/f.pem".into())));
     assert_eq!(told("mysql://db1?allow-cleartext-password=off"), (false, true, Some("/f.pem".into())));
     assert!(parse_url("mysql://db1?allow-cleartext-password=maybe", None).is_err());
-}
-
-fn root_or_say(test: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        let _ = writeln!(std::io::stderr(), "not run: {test} lacks root");
-    }
-    root
 }
 
 #[test]

@@ -131,14 +131,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-
-    fn root_or_say(test: &str) -> bool {
-        let is_root = rustix::process::geteuid().is_root();
-        if !is_root {
-            eprintln!("not run: {test} lacks root");
-        }
-        is_root
-    }
+    use crate::as_root::root_or_say;
 
     #[test]
     fn a_socket_that_anybody_may_have_made_is_nobodys() {

@@ -13,21 +13,6 @@ use weir_db::runner::{self, RunOptions, Silent, Stop};
 use weir_db::{Connection, DbError, Secret, Server, Tls, TlsMode, Value};
 use weir_oltp::{Kind, OltpSpec, Script};
 
-const SCRIPTS: [Script; 12] = [
-    Script::ReadWrite,
-    Script::ReadOnly,
-    Script::WriteOnly,
-    Script::PointSelect,
-    Script::UpdateIndex,
-    Script::UpdateNonIndex,
-    Script::Insert,
-    Script::Delete,
-    Script::BulkInsert,
-    Script::SelectRandomPoints,
-    Script::SelectRandomRanges,
-    Script::Commit,
-];
-
 /// Who comes in, and how; the server has just forgotten the proofs of all passwords, or not.
 #[test]
 fn root_every_way_to_log_in_is_gone_where_the_server_is_believed() {
@@ -122,7 +107,7 @@ fn root_every_workload_runs_prepared_and_not() {
         server
     };
     let small = OltpSpec { tables: 2, table_size: 300, threads: 2, ..OltpSpec::default() };
-    for script in SCRIPTS {
+    for (_, script) in Script::ALL {
         let spec = OltpSpec { script, ..small.clone() };
         // As it comes it takes no files.
         let server = fill(&spec, Way::Insert);
