@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::judge::stalled;
+use super::judge::{stalled, stalled_latches};
 use super::profile::{Part, Profile};
 use super::waits::Wait;
 use super::watched::Evidence;
@@ -109,7 +109,7 @@ fn maybe_storage(evidence: &Evidence, profile: &Profile) -> f64 {
     if is_in_memory(evidence) {
         return 0.0;
     }
-    let latches = (profile.share(Part::Latch) - stalled(evidence, profile)).max(0.0);
+    let latches = profile.share(Part::Latch) - stalled_latches(evidence, profile);
     let latches = if evidence.load.is_read_only { 0.0 } else { latches };
     let roots = evidence.watched.sessions.as_ref().map_or(1.0, |sessions| {
         [Wait::Latch, Wait::Other].into_iter().map(|wait| sessions.root_share(wait)).sum()

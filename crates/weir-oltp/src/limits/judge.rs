@@ -129,7 +129,7 @@ fn candidates(evidence: &Evidence, profile: &Profile) -> Vec<Candidate> {
         Candidate { limit: client_limit(evidence, profile), share: client },
         Candidate { limit: Limit::ReadIo, share: share(Part::Read) },
         Candidate { limit: Limit::Locks, share: share(Part::Lock) },
-        Candidate { limit: Limit::Latches, share: share(Part::Latch) - stalled(evidence, profile) },
+        Candidate { limit: Limit::Latches, share: share(Part::Latch) - stalled_latches(evidence, profile) },
     ];
     if pages_fill_device(evidence) {
         // Commits are slow because pages are in their way.
@@ -163,8 +163,7 @@ fn is_queue(evidence: &Evidence, may_use: u32) -> bool {
 /// The server's wait for its turn on a processor.
 pub(super) fn server_queues(evidence: &Evidence, profile: &Profile) -> f64 {
     let queues = is_queue(evidence, evidence.watched.server_processors);
-    let held_up = (stalled(evidence, profile) - profile.share(Part::Latch)).max(0.0);
-    if queues { profile.share(Part::ServerQueues) - held_up } else { 0.0 }
+    if queues { profile.share(Part::ServerQueues) - stalled_queues(evidence, profile) } else { 0.0 }
 }
 
 /// The client's.
@@ -200,16 +199,21 @@ fn is_pressed(evidence: &Evidence) -> bool {
     holds_up_writers(evidence) || forced.saturating_mul(CHECKPOINTS_APART_NS) >= evidence.watched.elapsed_ns
 }
 
-/// Whether InnoDB lets sessions that change something wait until its page cleaner has made room. They sleep on a futex,
-/// whatever the device looks like meanwhile.
+/// Whether InnoDB mostly lets sessions that change something wait until its page cleaner has made room.
 fn holds_up_writers(evidence: &Evidence) -> bool {
+    held_up_share(evidence) >= MOSTLY_FULL
+}
+
+/// Share of the time in which it does. They sleep on a futex, whatever the device looks like meanwhile.
+fn held_up_share(evidence: &Evidence) -> f64 {
     let counters = evidence.watched.counters.unwrap_or_default();
-    let Some(full) = counters.log_full else { return false };
+    let writes_pages = counters.page_writes.is_some_and(|pages| pages > 0);
+    if evidence.load.is_read_only || is_in_memory(evidence) || !writes_pages {
+        return 0.0;
+    }
+    let Some(full) = counters.log_full else { return 0.0 };
     let waits = evidence.load.per_transaction(counters.free_page_waits.unwrap_or(0));
-    !evidence.load.is_read_only
-        && !is_in_memory(evidence)
-        && counters.page_writes.is_some_and(|pages| pages > 0)
-        && (full >= MOSTLY_FULL || waits >= PAGE_WAITS)
+    if waits >= PAGE_WAITS { 1.0 } else { full }
 }
 
 /// Whether data pages that have to be written at once are what the device does, so that commits wait behind them.
@@ -237,15 +241,21 @@ fn is_busy(evidence: &Evidence) -> bool {
 }
 
 /// Time on other threads of the server, and in queues for a processor, that is waiting for pages to be written: whenever the
-/// page cleaner has made some room, all that wait are woken, and most find none and sleep again. Where processors are
-/// short the page cleaner itself may wait for one.
+/// page cleaner has made some room, all that wait are woken, and most find none and sleep again. It counts for the share of
+/// the time in which there was no room.
 pub(super) fn stalled(evidence: &Evidence, profile: &Profile) -> f64 {
+    stalled_latches(evidence, profile) + stalled_queues(evidence, profile)
+}
+
+/// The part of it on latches.
+pub(super) fn stalled_latches(evidence: &Evidence, profile: &Profile) -> f64 {
+    held_up_share(evidence) * profile.share(Part::Latch)
+}
+
+/// Where processors are short the page cleaner itself may wait for one.
+fn stalled_queues(evidence: &Evidence, profile: &Profile) -> f64 {
     let is_short = are_short(evidence, SATURATED);
-    match holds_up_writers(evidence) {
-        true if is_short => profile.share(Part::Latch),
-        true => profile.share(Part::Latch) + profile.share(Part::ServerQueues),
-        false => 0.0,
-    }
+    if is_short { 0.0 } else { held_up_share(evidence) * profile.share(Part::ServerQueues) }
 }
 
 fn confidence(evidence: &Evidence, profile: &Profile, limit: Limit, candidates: &[Candidate]) -> Confidence {

@@ -378,6 +378,10 @@ fn a_full_log_holds_up_writers_whatever_the_device_looks_like() {
     // One look of ten is no state.
     evidence.watched.counters = Some(Counters { log_full: Some(0.1), ..counters });
     check("a log that was full once", &evidence, Limit::Latches);
+    // What waits in half of the time waits for room: that, and what is seen to wait for it, is more than the rest.
+    evidence.watched.counters = Some(Counters { log_full: Some(0.6), ..counters });
+    let partly = check("a log that was full for most of the time", &evidence, Limit::WriteBack);
+    assert!(partly.share < 0.65, "{partly:?}");
     let waits = Counters { log_full: Some(0.0), free_page_waits: Some(14_000), ..counters };
     evidence.watched.counters = Some(waits);
     check("a pool without free pages", &evidence, Limit::WriteBack);
