@@ -14,7 +14,7 @@ use weir_verdict::from_record;
 use weir_verdict::notes::{StepKind, SyncPath};
 use weir_verdict::synthetic::{Behaviour, Lab};
 
-use crate::{doctor_text, html, json, text};
+use crate::{html, json, text};
 
 const SECONDS: u64 = 2;
 const ELAPSED_NS: u64 = SECONDS * 1_000_000_000;
@@ -317,7 +317,7 @@ proptest! {
             record.jobs[0].error = Some("write: input/output error".to_string());
         }
         let report = from_record(&record).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        for text in [flat(&doctor_text::doctor(&report)), words_of(&html::doctor(&report))] {
+        for text in [flat(&text::doctor(&report)), words_of(&html::doctor(&report))] {
             let (nothing, something) = says_nothing_and_something(&text);
             prop_assert!(!(nothing && (something || early || fails)), "{text}");
             // Ten threads cannot commit 15 times as often as one, nor any beside a flood more than before it.

@@ -1,22 +1,82 @@
 //! From records, results and verdicts to strings: terminal text, HTML, JSON, fio's JSON, CSV. Nothing here writes
 //! anywhere, and what is not a string is decided in weir-core.
+//!
+//! A subject (a run, a trace, an experiment) is a folder with a file for each form. Callers name the form first:
+//! [`text`], [`html`], [`json`], [`csv`].
 #![forbid(unsafe_code)]
 
-#[cfg(test)]
-mod contradictions;
-pub mod csv;
-pub mod db_doctor_text;
-pub mod doctor_text;
-pub mod experiment;
-pub mod fio_json;
-mod fio_options;
+mod bench;
+mod conditions;
+mod doctor;
+mod experiment;
 pub mod guard;
-pub mod html;
-pub mod json;
 mod knobs;
+mod layout;
+mod list;
+mod oltp;
+mod page;
 pub mod plot;
-pub mod text;
 pub mod trace;
 
 #[cfg(test)]
-mod tests;
+mod contradictions;
+
+/// Text that people paste into tickets: at most 100 columns, plain characters, units on everything.
+pub mod text {
+    pub use crate::bench::compare::comparison;
+    pub use crate::bench::text::run;
+    pub use crate::bench::workload::describe;
+    pub use crate::doctor::database::db_doctor;
+    pub use crate::doctor::text::doctor;
+    pub use crate::experiment::text::experiment;
+    pub use crate::guard::simulation::{Simulated, simulation};
+    pub use crate::guard::text::{decision, guard};
+    pub use crate::knobs::text as knobs;
+    pub use crate::layout::table;
+    pub use crate::list::{ListRow, list};
+    pub use crate::oltp::text::limits::limits;
+    pub use crate::oltp::text::oltp;
+    pub use crate::trace::fsync::{trace_fsync, trace_fsync_slow};
+
+    /// The screen of a running guard.
+    pub mod guard_watch {
+        pub use crate::guard::watch::*;
+    }
+
+    /// The screen of a traced device.
+    pub mod trace_live {
+        pub use crate::trace::live::*;
+    }
+
+    /// What a device's %util is worth.
+    pub mod trace_util {
+        pub use crate::trace::utilization::*;
+    }
+}
+
+/// Self-contained pages.
+pub mod html {
+    pub use crate::bench::html::run;
+    pub use crate::doctor::html::doctor;
+    pub use crate::experiment::html::experiment;
+    pub use crate::guard::html::guard;
+    pub use crate::oltp::html::oltp;
+    pub use crate::page::OPENING;
+    pub use crate::trace::html::trace;
+}
+
+/// Documents for programs, versioned by their `schema`; each ends with a newline.
+pub mod json {
+    pub use crate::bench::compare::json as comparison;
+    pub use crate::bench::fio_json::run as fio;
+    pub use crate::bench::json as run;
+    pub use crate::experiment::json::document as experiment;
+    pub use crate::knobs::json::document as knobs;
+    pub use crate::oltp::json as oltp;
+}
+
+/// The intervals of a run, one line each; units are in the header.
+pub mod csv {
+    pub use crate::bench::csv::{HEADER, intervals};
+    pub use crate::oltp::csv as oltp;
+}

@@ -13,7 +13,7 @@ use weir_core::result::{self, Record};
 use weir_experiment::Study;
 use weir_experiment::study::KIND;
 use weir_oltp::{OltpRecord, OltpResult, is_oltp};
-use weir_report::{csv, doctor_text, fio_json, json, text};
+use weir_report::{csv, json, text};
 
 use crate::failure::{Lacking, Usage};
 
@@ -63,7 +63,7 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
     // The doctor's record holds a verdict; its raw measurements are in every other format.
     let verdict = || weir_verdict::from_record(record);
     Ok(match format {
-        Format::Text if record.kind == "doctor" => doctor_text::doctor(&verdict()?),
+        Format::Text if record.kind == "doctor" => text::doctor(&verdict()?),
         Format::Json if record.kind == "doctor" => serde_json::to_string_pretty(&verdict()?)? + "\n",
         Format::Text if is_experiment(record) => text::experiment(&study(record, path)?),
         Format::Json if is_experiment(record) => json::experiment(&study(record, path)?)?,
@@ -84,7 +84,7 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
         Format::FioJson => {
             let start: Timestamp = record.started_at.parse().unwrap_or_default();
             let time = start.to_zoned(TimeZone::system()).strftime("%a %b %e %H:%M:%S %Y").to_string();
-            fio_json::run(record, start.as_millisecond(), &time)?
+            json::fio(record, start.as_millisecond(), &time)?
         }
         Format::Csv => csv::intervals(record),
         Format::Record => serde_json::to_string(record)? + "\n",

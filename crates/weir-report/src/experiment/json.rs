@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::experiment::words;
 use weir_experiment::{
     Arm, ArmSummary, Effect, Goal, Law, Outcome, Phase, Recommendation, Role, Study, TrialLog, Washout,
 };
@@ -107,7 +108,7 @@ pub fn document(study: &Study<'_>) -> serde_json::Result<String> {
         finding: finding(study),
         arms: study.finding.arms.iter().enumerate().map(|(i, summary)| arm(study, i, summary)).collect(),
         trials: experiment.trials.iter().map(trial).collect(),
-        doubts: super::doubts(study),
+        doubts: words::doubts(study),
         conditions: &record.conditions,
     };
     serde_json::to_string_pretty(&document).map(|text| text + "\n")
@@ -116,7 +117,7 @@ pub fn document(study: &Study<'_>) -> serde_json::Result<String> {
 fn finding<'a>(study: &'a Study<'_>) -> FindingOf<'a> {
     let finding = &study.finding;
     let commands = match &finding.recommendation {
-        Recommendation::Change { settings, .. } => super::commands(study, settings).map(|c| CommandsOf {
+        Recommendation::Change { settings, .. } => words::commands(study, settings).map(|c| CommandsOf {
             apply: c.apply,
             confirm: c.confirm,
             persist: c.persist,
@@ -128,7 +129,7 @@ fn finding<'a>(study: &'a Study<'_>) -> FindingOf<'a> {
         headline: &finding.headline,
         recommendation: &finding.recommendation,
         commands,
-        job_changes: super::recommended(study).map_or(Vec::new(), |arm| super::job_changes(study, arm)),
+        job_changes: words::recommended(study).map_or(Vec::new(), |arm| words::job_changes(study, arm)),
         effects: &finding.effects,
         front: &finding.front,
         knee: finding.knee,

@@ -1,9 +1,14 @@
-//! What a guard's history says, before it becomes text or a page: phases, sums, and reasons in words.
+//! A guard's history as text, page and screen; what it says, before it becomes one of them: phases, sums, and reasons in
+//! words; and a simulated guard's scores.
 
+pub(crate) mod html;
 mod phases;
+pub(crate) mod simulation;
 mod story;
 #[cfg(test)]
-pub(super) mod synthetic;
+pub(crate) mod synthetic;
+pub(crate) mod text;
+pub(crate) mod watch;
 mod words;
 
 pub use phases::{Phase, Stretch, phases};

@@ -1,6 +1,6 @@
 //! A comparison of two recordings, for people and as JSON.
 
-use crate::text::layout::{labelled, table};
+use crate::layout::{labelled, table};
 use weir_blocktrace::Stage;
 use weir_blocktrace::diff::{ClassDiff, DeviceSide, Diff, Effect, Judgement, StageDiff};
 use weir_core::units::{Nanos, grouped, per_second, significant};

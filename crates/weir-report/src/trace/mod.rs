@@ -4,11 +4,15 @@ mod btt;
 mod csv;
 mod diff;
 mod figures;
+pub(crate) mod fsync;
+pub(crate) mod html;
 mod json;
 mod json_time;
+pub(crate) mod live;
 pub(crate) mod phrases;
 mod rows;
 mod text;
+pub(crate) mod utilization;
 
 pub use btt::report as btt;
 pub use csv::stages as csv;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
-use crate::csv::field;
+use crate::layout::csv_field;
 use weir_blocktrace::{Bio, Event, Flags, Item, Kind, Moment, Piece, Request, Sink, Stage, Times};
 use weir_core::target::DeviceNumber;
 
@@ -159,7 +159,7 @@ impl<W: Write> Rows<W> {
     fn text(&mut self, name: &str, value: Option<&str>) {
         self.value(name, value.is_some());
         match (value, self.format) {
-            (Some(value), RowFormat::Csv) => self.line.push_str(&field(value)),
+            (Some(value), RowFormat::Csv) => self.line.push_str(&csv_field(value)),
             (Some(value), RowFormat::JsonLines) => {
                 self.line.push_str(&serde_json::Value::from(value).to_string());
             }

@@ -2,7 +2,7 @@
 
 use super::figures::{Figures, Kind, classes, rate, share, sizes};
 use super::phrases::{account, activity, depth, faults, merges, plugs, seeks, where_on, where_time_goes};
-use crate::text::layout::{labelled, table};
+use crate::layout::{labelled, table};
 use weir_blocktrace::analysis::{Device, Direction, Parts, Sender, Traffic};
 use weir_blocktrace::{Analysis, Class, Reason, Stage};
 use weir_core::stats::Distribution;

@@ -11,7 +11,7 @@ use weir_db::{DbError, Server};
 use weir_host::Host;
 use weir_oltp::Dialect;
 use weir_oltp::vitals::Vitals;
-use weir_report::db_doctor_text::db_doctor;
+use weir_report::text::db_doctor;
 use weir_verdict::db::{self, Examination};
 
 use super::server;

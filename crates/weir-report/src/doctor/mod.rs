@@ -1,0 +1,5 @@
+//! The doctors' verdicts: of a device as text and page, of a database server as text.
+
+pub mod database;
+pub mod html;
+pub mod text;
