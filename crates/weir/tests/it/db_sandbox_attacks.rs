@@ -434,6 +434,33 @@ fn root_a_hostile_program_reaches_nothing_of_a_server_of_this_machine() {
     }
 }
 
+/// The lab's way into a tree: what runs there is the account's that owns the folder, never root.
+#[test]
+fn root_a_tree_of_the_labs_runs_nothing_as_root() {
+    if !root_or_say("root_a_tree_of_the_labs_runs_nothing_as_root", &["setpriv", "ldd", "unshare"]) {
+        return;
+    }
+    let (around, theirs) = (tempfile::tempdir_in("/var/tmp").unwrap(), folder_of_nobody());
+    fs::set_permissions(around.path(), Permissions::from_mode(0o755)).unwrap();
+    let tree = tree_with_a_shell(around.path());
+    for name in ["proc", "dev"] {
+        fs::create_dir_all(tree.join(name)).unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/in-tree");
+    let made = theirs.path().join("made");
+    let deed = format!("echo x >{}", made.display());
+    let run = |folder: &Path| {
+        let mut command = Command::new(&script);
+        command.arg(&tree).arg(folder).args(["--", "/bin/sh", "-c", &deed]);
+        command.output().unwrap()
+    };
+    let ended = run(theirs.path());
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(fs::metadata(&made).unwrap().uid(), NOBODY);
+    let refused = run(around.path());
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("is root's"));
+}
+
 /// In a user namespace of its own a server could mount, and show others what is not there.
 #[test]
 fn root_a_server_makes_no_user_namespace_and_mounts_nothing() {
