@@ -98,10 +98,10 @@ class MySql(MariaDb):
     tree = os.environ.get("WEIR_MYSQL_TREE")
 
     def as_user(self, *command):
-        command = super().as_user(*command)
         if "mysqld" not in command:
-            return command
-        return [os.path.join(HERE, "..", "..", "lab", "in-tree"), self.tree, self.folder, self.socket_folder, "--", *command]
+            return super().as_user(*command)
+        # It runs as the owner of the first folder.
+        return [*self.device.prefix, os.path.join(HERE, "..", "..", "lab", "in-tree"), self.tree, self.folder, self.socket_folder, "--", *command]
 
     def make(self):
         self.call("mysqld", "--no-defaults", "--initialize-insecure", f"--datadir={self.folder}")

@@ -339,6 +339,15 @@ impl Dir {
         Ok(sum)
     }
 
+    /// Makes a symbolic link.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; those of symlinkat(2).
+    pub fn make_link(&self, name: impl AsRef<OsStr>, to: impl AsRef<Path>) -> io::Result<()> {
+        check_name(name.as_ref())?;
+        Ok(rustix::fs::symlinkat(to.as_ref(), &self.file, name.as_ref())?)
+    }
+
     /// Removes a name that is not a folder's. A link goes, not what it points to.
     ///
     /// # Errors

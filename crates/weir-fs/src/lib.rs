@@ -5,6 +5,7 @@
 //! that descriptor, without following links; owner and mode are asked of what was opened, never of its name.
 //!
 //! - [`Dir`]: open, make, rename, remove below a descriptor.
+//! - [`Root`]: folders below one that is taken for `/`, such as an image.
 //! - [`Private`]: a folder of weir's own in anybody's folder, and the proof that a folder is one.
 //! - [`Fresh`] and [`Output`]: files that appear under their name when they are whole.
 //! - [`trusted`]: whether what a file or folder says may be believed.
@@ -16,12 +17,14 @@ mod private;
 mod remove;
 mod replace;
 mod resolve;
+mod root;
 
 pub use dir::{Access, Dir, lock, reopen};
 pub use output::Output;
 pub use owner::{Distrust, regular_file, trusted, trusted_chain, trusted_file};
 pub use private::Private;
 pub use replace::Fresh;
+pub use root::Root;
 
 /// A name part that nobody can guess: 128 random bits in hex.
 ///

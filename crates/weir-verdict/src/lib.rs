@@ -82,7 +82,8 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
         }
         _ => None,
     };
-    let closing = rules::headline::closing(&findings, &advice, &next, trouble);
+    let tried = view.flood.and_then(rules::flood::tried);
+    let closing = rules::headline::closing(&findings, &advice, &next, trouble, tried.as_deref());
     let headline = match error {
         Some(error) => rules::headline::of_failure(error),
         None => rules::headline::headline(&findings, ended_early, &closing),

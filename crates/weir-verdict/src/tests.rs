@@ -84,6 +84,28 @@ fn without_a_rescue_the_experiment_is_advised() {
     assert!(!report.advice[0].measured && report.advice[0].command.starts_with("sudo weir doctor"));
 }
 
+/// What a trial changed is said, and why it is not advised.
+#[test]
+fn a_trial_that_is_not_advised_is_told_with_what_it_lacks() {
+    for (iops, words) in [
+        (
+            36.0,
+            "vm.dirty_bytes = 40 MB left 4.7 % of 10 threads' commits instead of 4.5 %, less than the fifth more",
+        ),
+        (33.0, "No change was measured that helps; what to try comes next."),
+    ] {
+        let mut lab = throttled_and_flooded();
+        lab.notes.flood.phases.retain(|p| p.kind != PhaseKind::Rescue);
+        lab.phase(PhaseKind::Rescue, 10, Some(40_000_000), &Behaviour { iops, ..rescued() });
+        let report = report(lab);
+        assert!(
+            report.closing.starts_with(words) && report.headline.text.contains(words),
+            "{}",
+            report.closing
+        );
+    }
+}
+
 #[test]
 fn the_highest_limit_near_the_best_is_proposed() {
     let mut lab = throttled_and_flooded();

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
     move_mount, open_tree, unmount,
@@ -27,6 +27,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// Folders of a tree that its servers do not see: they get their own, or need none.
 const NOT_OF_A_TREE: [&str; 13] =
     ["boot", "dev", "home", "lost+found", "media", "mnt", "proc", "root", "run", "srv", "sys", "tmp", "var"];
+/// What may lie there, in a quarter of the machine's memory.
+const MEMORY: &CStr = c"mode=1777,size=25%,nr_inodes=64k";
 /// Devices that programs take for granted.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// And links among them.
@@ -72,15 +74,23 @@ enum Step {
     /// The processes of this namespace.
     Processes(CString),
     /// A folder; one that is there stays as it is.
-    Folder { at: CString, mode: u32 },
+    Folder { at: Place, mode: u32 },
     /// A file with these contents.
-    File { at: CString, contents: Vec<u8> },
+    File { at: Place, contents: Vec<u8> },
     /// A symbolic link.
-    Link { at: CString, to: CString },
+    Link { at: Place, to: CString },
     /// Something that is open, with what is mounted below it.
     Bind { from: Source, at: CString, attributes: u64 },
     /// From here on this is `/`, and nothing else is there.
     Root(CString),
+}
+
+/// Where something is made: in a folder that is reached without following a link. Whoever owns a folder on the way may put
+/// one there at any moment.
+#[derive(Debug)]
+struct Place {
+    above: CString,
+    name: CString,
 }
 
 #[derive(Debug)]
@@ -98,10 +108,12 @@ impl Jail {
     pub fn of_machine(tree: &Tree, account: &Account, folders: &[Folder<'_>]) -> io::Result<Jail> {
         let mut jail = Jail { user: account.maps()?, ..Jail::default() };
         let mut covers: BTreeSet<PathBuf> = BTreeSet::new();
-        covers.extend(Path::new(SHARED_MEMORY).is_dir().then(|| PathBuf::from(SHARED_MEMORY)));
+        // Some systems have a link there.
+        let memory = fs::canonicalize(SHARED_MEMORY).ok().filter(|found| found.is_dir());
+        covers.extend(memory.clone());
         covers.extend(folders.iter().filter_map(|folder| account.closed_above(folder.path)));
         for cover in &covers {
-            let options = if cover == Path::new(SHARED_MEMORY) { c"mode=1777" } else { c"mode=755" };
+            let options = if memory.as_ref() == Some(cover) { MEMORY } else { c"mode=755,size=1m" };
             // One below another that is covered has to be made first.
             if let Some(above) = covers.iter().find(|above| *above != cover && cover.starts_with(above)) {
                 jail.folders(Path::new("/"), above, cover)?;
@@ -114,10 +126,10 @@ impl Jail {
                 jail.bind(folder.fd.try_clone_to_owned()?, folder.path, folder.path, OWN)?;
             }
         }
-        if account.is_other() && covers.contains(Path::new(SHARED_MEMORY)) {
+        if let Some(memory) = memory.filter(|_| account.is_other()) {
             let known =
                 ["/etc/passwd", "/etc/group"].map(|path| fs::read_to_string(path).unwrap_or_default());
-            jail.accounts(Path::new(SHARED_MEMORY), tree, account, known)?;
+            jail.accounts(&memory, tree, account, known)?;
         }
         jail.steps.push(Step::Processes(c"/proc".to_owned()));
         Ok(jail)
@@ -130,7 +142,7 @@ impl Jail {
     pub fn of_tree(tree: &Tree, account: &Account, folders: &[Folder<'_>]) -> io::Result<Jail> {
         let mut jail = Jail { user: account.maps()?, ..Jail::default() };
         let root = tree.path();
-        jail.steps.push(Step::Memory { at: text(root)?, options: c"mode=755,size=64m" });
+        jail.steps.push(Step::Memory { at: text(root)?, options: c"mode=755,size=64m,nr_inodes=64k" });
         let taken: BTreeSet<&OsStr> = folders.iter().filter_map(|folder| first(folder.path)).collect();
         for name in tree.entries()? {
             if NOT_OF_A_TREE.iter().any(|other| name == *other) {
@@ -138,17 +150,17 @@ impl Jail {
             }
             let at = root.join(&name);
             match tree.entry(&name)? {
-                (FileType::Symlink, link) => {
-                    let to = rustix::fs::readlinkat(&link, c"", Vec::new())?;
-                    jail.steps.push(Step::Link { at: text(&at)?, to });
-                }
-                (FileType::Directory, _) if taken.contains(name.as_os_str()) => {
+                (FileType::Directory | FileType::Symlink, _) if taken.contains(name.as_os_str()) => {
                     let why =
                         format!("a folder of the server lies in /{}, which the tree has too", name.display());
                     return Err(io::Error::other(why));
                 }
+                (FileType::Symlink, link) => {
+                    let to = rustix::fs::readlinkat(&link, c"", Vec::new())?;
+                    jail.steps.push(Step::Link { at: Place::of(&at)?, to });
+                }
                 (FileType::Directory, folder) => {
-                    jail.steps.push(Step::Folder { at: text(&at)?, mode: 0o755 });
+                    jail.steps.push(Step::Folder { at: Place::of(&at)?, mode: 0o755 });
                     jail.bind(folder, &at, &at, GIVEN)?;
                 }
                 _ => {}
@@ -168,24 +180,25 @@ impl Jail {
     /// `/proc`, `/sys`, `/dev` and `/tmp`.
     fn system(&mut self, root: &Path) -> io::Result<()> {
         let [processes, system] = ["proc", "sys"].map(|name| root.join(name));
-        self.steps.push(Step::Folder { at: text(&processes)?, mode: 0o755 });
+        self.steps.push(Step::Folder { at: Place::of(&processes)?, mode: 0o755 });
         self.steps.push(Step::Processes(text(&processes)?));
-        self.steps.push(Step::Folder { at: text(&system)?, mode: 0o755 });
+        self.steps.push(Step::Folder { at: Place::of(&system)?, mode: 0o755 });
         self.bind(open(Path::new("/sys"))?, Path::new("/sys"), &system, GIVEN)?;
-        self.steps.push(Step::Folder { at: text(&root.join("dev"))?, mode: 0o755 });
+        self.steps.push(Step::Folder { at: Place::of(&root.join("dev"))?, mode: 0o755 });
         for name in DEVICES {
             let at = root.join("dev").join(name);
-            self.steps.push(Step::File { at: text(&at)?, contents: Vec::new() });
+            self.steps.push(Step::File { at: Place::of(&at)?, contents: Vec::new() });
             let from = Path::new("/dev").join(name);
             self.bind(open(&from)?, &from, &at, NO_SUID)?;
         }
         for (name, to) in DEVICE_LINKS {
-            self.steps.push(Step::Link { at: text(&root.join("dev").join(name))?, to: text(Path::new(to))? });
+            self.steps
+                .push(Step::Link { at: Place::of(&root.join("dev").join(name))?, to: text(Path::new(to))? });
         }
         let memory = beneath(root, Path::new(SHARED_MEMORY));
-        self.steps.push(Step::Folder { at: text(&memory)?, mode: 0o1777 });
-        self.steps.push(Step::Memory { at: text(&memory)?, options: c"mode=1777" });
-        self.steps.push(Step::Folder { at: text(&root.join("tmp"))?, mode: 0o1777 });
+        self.steps.push(Step::Folder { at: Place::of(&memory)?, mode: 0o1777 });
+        self.steps.push(Step::Memory { at: text(&memory)?, options: MEMORY });
+        self.steps.push(Step::Folder { at: Place::of(&root.join("tmp"))?, mode: 0o1777 });
         Ok(())
     }
 
@@ -203,11 +216,11 @@ impl Jail {
         for ((name, others), line) in ["passwd", "group"].into_iter().zip(others).zip(lines) {
             let lies = Path::new("/etc").join(name);
             let Some(lies) = tree.real(&lies).filter(|_| tree.is_file(&lies)) else { continue };
-            let beside = text(&scratch.join(format!(".{name}")))?;
+            let beside = scratch.join(format!(".{name}"));
             let gap = if others.is_empty() || others.ends_with('\n') { "" } else { "\n" };
             let contents = format!("{others}{gap}{line}").into_bytes();
-            self.steps.push(Step::File { at: beside.clone(), contents });
-            let (from, at) = (Source::Made(beside), text(&beneath(tree.path(), &lies))?);
+            self.steps.push(Step::File { at: Place::of(&beside)?, contents });
+            let (from, at) = (Source::Made(text(&beside)?), text(&beneath(tree.path(), &lies))?);
             self.steps.push(Step::Bind { from, at, attributes: GIVEN });
         }
         Ok(())
@@ -218,7 +231,7 @@ impl Jail {
         let mut at = root.join(above);
         for part in path.strip_prefix(above).unwrap_or(path).components() {
             at.push(part);
-            self.steps.push(Step::Folder { at: text(&at)?, mode: 0o755 });
+            self.steps.push(Step::Folder { at: Place::of(&at)?, mode: 0o755 });
         }
         Ok(())
     }
@@ -247,9 +260,9 @@ impl Jail {
         }
         if let Some([uid, gid]) = &self.user {
             // Groups have to be given up before the map of one group may be written (user_namespaces(7)).
-            write(c"/proc/self/setgroups", b"deny", OFlags::WRONLY)?;
-            write(c"/proc/self/uid_map", uid.as_bytes(), OFlags::WRONLY)?;
-            write(c"/proc/self/gid_map", gid.as_bytes(), OFlags::WRONLY)?;
+            write(CWD, c"/proc/self/setgroups", b"deny", OFlags::empty())?;
+            write(CWD, c"/proc/self/uid_map", uid.as_bytes(), OFlags::empty())?;
+            write(CWD, c"/proc/self/gid_map", gid.as_bytes(), OFlags::empty())?;
         }
         // Modes are those of the steps: to change one later, by a path, would follow what others put there.
         rustix::process::umask(Mode::empty());
@@ -286,18 +299,34 @@ impl Step {
                 let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
                 mount(c"proc", at.as_c_str(), c"proc", flags, None)?;
             }
-            Step::Folder { at, mode } => match rustix::fs::mkdir(at.as_c_str(), Mode::from_raw_mode(*mode)) {
-                Err(rustix::io::Errno::EXIST) => {}
-                made => made?,
-            },
-            Step::File { at, contents } => {
-                write(at, contents, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY)?
+            Step::Folder { at, mode } => {
+                let made = rustix::fs::mkdirat(at.folder()?, at.name.as_c_str(), Mode::from_raw_mode(*mode));
+                match made {
+                    Err(rustix::io::Errno::EXIST) => {}
+                    made => made?,
+                }
             }
-            Step::Link { at, to } => rustix::fs::symlink(to.as_c_str(), at.as_c_str())?,
+            Step::File { at, contents } => {
+                write(at.folder()?.as_fd(), &at.name, contents, OFlags::CREATE | OFlags::EXCL)?
+            }
+            Step::Link { at, to } => rustix::fs::symlinkat(to.as_c_str(), at.folder()?, at.name.as_c_str())?,
             Step::Bind { from, at, attributes } => bind(from, at, *attributes)?,
             Step::Root(root) => make_root(root)?,
         }
         Ok(())
+    }
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Place> {
+        let name = path.file_name().unwrap_or_default();
+        Ok(Place { above: text(path.parent().unwrap_or(Path::new("/")))?, name: text(Path::new(name))? })
+    }
+
+    fn folder(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let above = self.above.as_c_str();
+        Ok(rustix::fs::openat2(CWD, above, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
     }
 }
 
@@ -342,8 +371,9 @@ fn make_root(root: &CStr) -> io::Result<()> {
     Ok(rustix::process::chdir(c"/")?)
 }
 
-fn write(path: &CStr, bytes: &[u8], flags: OFlags) -> io::Result<()> {
-    let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o644))?;
+fn write(folder: BorrowedFd<'_>, path: &CStr, bytes: &[u8], flags: OFlags) -> io::Result<()> {
+    let flags = flags | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, path, flags, Mode::from_raw_mode(0o644))?;
     // All of them are smaller than what one call takes.
     if !bytes.is_empty() {
         rustix::io::write(&file, bytes)?;
@@ -370,4 +400,44 @@ fn first(path: &Path) -> Option<&OsStr> {
         Component::Normal(name) => Some(name),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_made_where_a_link_leads() {
+        let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let real = here.path().canonicalize().unwrap();
+        symlink(elsewhere.path(), real.join("swapped")).unwrap();
+        for (folder, is_made) in ["", "swapped"].into_iter().zip([true, false]) {
+            let at = |name: &str| Place::of(&real.join(folder).join(name)).unwrap();
+            for step in [
+                Step::Folder { at: at("folder"), mode: 0o755 },
+                Step::File { at: at("file"), contents: b"x".to_vec() },
+                Step::Link { at: at("link"), to: c"/home/attacker/library.so".to_owned() },
+            ] {
+                assert_eq!(step.perform().is_ok(), is_made, "{step:?}");
+            }
+        }
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn a_trees_link_is_no_way_to_a_servers_folder() {
+        let here = tempfile::tempdir().unwrap();
+        for name in ["usr", "etc"] {
+            fs::create_dir(here.path().join(name)).unwrap();
+        }
+        symlink("/etc", here.path().join("apart")).unwrap();
+        let tree = Tree::open(here.path()).unwrap();
+        let fd = fs::File::open("/").unwrap();
+        let folder = Folder { path: Path::new("/apart/sandbox"), fd: fd.as_fd() };
+        let why = Jail::of_tree(&tree, &Account::unused().unwrap(), &[folder]).unwrap_err().to_string();
+        assert!(why.contains("lies in /apart, which the tree has too"), "{why}");
+    }
 }

@@ -122,6 +122,11 @@ impl Layout {
         &self.path
     }
 
+    /// Its device and inode.
+    pub fn id(&self) -> io::Result<(u64, u64)> {
+        self.dir.metadata().map(|found| (found.dev(), found.ino()))
+    }
+
     /// Whether it was made for this sandbox.
     pub fn is_made(&self) -> bool {
         self.made.is_some()

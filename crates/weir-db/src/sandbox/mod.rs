@@ -7,6 +7,7 @@ mod account;
 mod binaries;
 mod configure;
 mod error;
+mod filter;
 mod jail;
 mod layout;
 mod minder;
@@ -20,7 +21,7 @@ mod tree;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,8 @@ pub struct Sandbox {
     child: Option<Running>,
     /// What a server left that was killed.
     segments: Vec<Segment>,
+    /// What was there before the child: a segment of an earlier process may name its number as its maker.
+    others: Vec<Segment>,
     minder: Option<Minder>,
     _lock: File,
 }
@@ -114,6 +117,7 @@ impl Sandbox {
             marker: held.marker,
             child: None,
             segments: Vec::new(),
+            others: Vec::new(),
             minder: Some(held.minder),
             _lock: held.lock,
         };
@@ -239,14 +243,16 @@ impl Sandbox {
 
     /// Whether the server takes logins: MySQL listens only then and greets.
     fn answers(&self) -> bool {
-        if !self.run.has_socket(&self.spec.socket_name()) {
-            return false;
-        }
+        // Held, so that the server cannot lead the log-in elsewhere by what it puts in its place.
+        let Ok(held) = self.run.socket(&self.spec.socket_name()) else { return false };
+        let socket = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
         match self.spec.flavour.dialect() {
             // After a crash its pid file says what the server before it was: only a login tells.
-            Dialect::Postgres => Connection::open(&self.server()).is_ok(),
+            Dialect::Postgres => {
+                Connection::open(&Server { place: Place::Unix(socket), ..self.server() }).is_ok()
+            }
             Dialect::MySql => {
-                let Ok(mut stream) = UnixStream::connect(self.socket()) else { return false };
+                let Ok(mut stream) = UnixStream::connect(socket) else { return false };
                 let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
                 // Length, sequence number, then the protocol's version, 10; 255 is an error.
                 let mut head = [0; 5];
@@ -416,6 +422,9 @@ impl Sandbox {
 
     fn spawn(&mut self, program: &mut Program) -> Result<(), SandboxError> {
         let path = program.path().to_path_buf();
+        if !self.quarters.is_apart {
+            self.others = shared_memory::all();
+        }
         let mind = |child: &Running| self.minder.as_ref().map_or(Ok(()), |minder| minder.mind(Some(child)));
         let mut start = || {
             let output = self.layout.open_log()?;
@@ -435,7 +444,7 @@ impl Sandbox {
     fn end(&mut self, signal: Signal, patience: Duration) -> Result<(), SandboxError> {
         let Some(child) = &mut self.child else { return Ok(()) };
         if !self.quarters.is_apart {
-            self.segments.extend(shared_memory::made_by(child.id()));
+            self.segments.extend(shared_memory::made_by(child.id(), &self.others));
         }
         child.end(signal, patience).map_err(SandboxError::io("end the server in", &self.spec.dir))?;
         self.marker.server = None;
@@ -486,6 +495,7 @@ fn hold(layout: &Layout, spec: &SandboxSpec, quarters: &Quarters) -> Result<Held
         flavour: spec.flavour,
         dir: layout.path().to_path_buf(),
         made_dir: layout.is_made(),
+        folder: layout.id().ok(),
         keep: spec.keep,
         account: Some(quarters.account.ids().0),
         server: None,

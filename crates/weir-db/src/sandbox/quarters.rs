@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::account::{self, Account};
+use super::filter::Filter;
 use super::jail::{Folder, Jail};
 use super::spawn::Program;
 use super::tree::Tree;
@@ -52,12 +53,14 @@ impl Quarters {
         let path = if self.tree.is_machine() { path_of_programs() } else { PATH.into() };
         let environment = vec![variable("PATH=", path), variable("LC_ALL=", "C".into())];
         let spaces = jail.spaces();
+        let filter = Filter::of_servers();
         let settle = move || {
             account::come_away()?;
             jail.enter()?;
             rustix::process::chdir(c"/")?;
             account::keep_to_itself();
-            account.become_it()
+            account.become_it()?;
+            filter.enter()
         };
         Ok(Program::new(program, environment, spaces, Box::new(settle)))
     }

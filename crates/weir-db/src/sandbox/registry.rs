@@ -8,12 +8,12 @@
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use weir_fs::{Access, Dir};
@@ -23,6 +23,8 @@ use super::layout::Layout;
 use super::process::{self, ProcessId};
 use super::{Flavour, SandboxError};
 
+/// No account has this number (chown(2)).
+const NOBODYS: u32 = u32::MAX;
 const MARKER: &str = "sandbox.json";
 /// A marker is small.
 const MARKER_MOST: u64 = 64 << 10;
@@ -42,6 +44,9 @@ pub struct Marker {
     pub flavour: Flavour,
     /// The sandbox's folder.
     pub dir: PathBuf,
+    /// Its device and inode there: by its path alone whoever owns the folder above could put another one in its place.
+    #[serde(default)]
+    pub folder: Option<(u64, u64)>,
     /// Whether the folder itself is weir's.
     pub made_dir: bool,
     /// Whether its data are to stay.
@@ -131,10 +136,20 @@ impl RunFolder {
 
     /// Whether a socket of the server's account lies there.
     pub fn has_socket(&self, name: &str) -> bool {
-        rustix::fs::statat(&self.sockets, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| {
-            let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
-            is_socket && found.st_uid == self.account.ids().0
-        })
+        self.socket(name).is_ok()
+    }
+
+    /// That socket, held as a place to connect to.
+    pub fn socket(&self, name: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let held = rustix::fs::openat(&self.sockets, name, flags, Mode::empty())?;
+        let found = rustix::fs::fstat(&held)?;
+        let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
+        if is_socket && found.st_uid == self.account.ids().0 {
+            Ok(held)
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     }
 
     /// The folder.
@@ -186,7 +201,8 @@ impl RunFolder {
 /// Removes a sandbox's folder, and what the account put where it may write.
 fn remove(base: &Dir, dir: &Dir, name: &OsStr, account: Option<u32>) -> io::Result<()> {
     if let Ok(sockets) = dir.subdir(SOCKETS) {
-        sockets.remove_contents_of(account.unwrap_or(sockets.metadata()?.uid()))?;
+        // Where an earlier weir has not written down the account, no folder in it is anybody's to remove.
+        sockets.remove_contents_of(account.unwrap_or(NOBODYS))?;
     }
     dir.remove_contents()?;
     base.remove_dir(name)
@@ -237,6 +253,7 @@ pub fn clean(left: &Listed) -> bool {
     if !marker.keep
         && let Ok(layout) = Layout::open(&marker.dir)
         && layout.path() == marker.dir
+        && marker.folder.is_none_or(|folder| layout.id().is_ok_and(|id| id == folder))
         && layout.identity().is_some()
     {
         layout.remove_as(marker.made_dir);
@@ -276,4 +293,38 @@ fn make_base(base: &Path) -> io::Result<Dir> {
         Dir::open_trusted(above)?;
     }
     Dir::open_trusted(base)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    #[test]
+    fn a_held_socket_is_the_servers_whatever_takes_its_place() {
+        let (here, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let base = Dir::open(here.path()).unwrap();
+        let dir = base.make_dir("run", 0o700).unwrap();
+        let sockets = dir.make_dir(SOCKETS, 0o700).unwrap();
+        let own = rustix::process::geteuid().as_raw() != 0;
+        let account = Account::unused().unwrap();
+        let run = RunFolder { base, dir, sockets, path: here.path().join("run"), account };
+        let path = run.sockets().join("sock");
+        let (server, other) =
+            (UnixListener::bind(&path).unwrap(), UnixListener::bind(elsewhere.path().join("sock")).unwrap());
+        if !own {
+            assert!(run.socket("sock").is_err(), "it is root's");
+            std::os::unix::fs::chown(&path, Some(account.ids().0), None).unwrap();
+        }
+        let held = run.socket("sock").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        symlink(elsewhere.path().join("sock"), &path).unwrap();
+        assert!(run.socket("sock").is_err(), "a link");
+        UnixStream::connect(format!("/proc/self/fd/{}", held.as_raw_fd())).unwrap();
+        [&server, &other].iter().for_each(|listener| listener.set_nonblocking(true).unwrap());
+        assert!(server.accept().is_ok() && other.accept().is_err());
+    }
 }

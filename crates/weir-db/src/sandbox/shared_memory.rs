@@ -29,27 +29,33 @@ impl Segment {
     }
 }
 
-fn all() -> Vec<(Segment, u64)> {
+/// All that there are.
+pub(super) fn all() -> Vec<Segment> {
+    table().into_iter().map(|(segment, _)| segment).collect()
+}
+
+fn table() -> Vec<(Segment, u64)> {
     let table = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     table.lines().filter_map(Segment::of).collect()
 }
 
-/// The segments that a process made. It must not have been waited for: numbers are given out again.
-pub(super) fn made_by(process: u32) -> Vec<Segment> {
-    let own = all().into_iter().map(|(segment, _)| segment);
-    own.filter(|segment| segment.maker == process).collect()
+/// The segments that a process made, beside those that were there before it: numbers are given out again, so it must not
+/// have been waited for either.
+pub(super) fn made_by(process: u32, before: &[Segment]) -> Vec<Segment> {
+    let new = all().into_iter().filter(|segment| !before.contains(segment));
+    new.filter(|segment| segment.maker == process).collect()
 }
 
 /// Whether somebody still works with one of them: a PostgreSQL's processes outlive their first by a moment, and the next
 /// server refuses to start until they have gone.
 pub(super) fn are_in_use(segments: &[Segment]) -> bool {
-    all().iter().any(|(segment, attached)| *attached > 0 && segments.contains(segment))
+    table().iter().any(|(segment, attached)| *attached > 0 && segments.contains(segment))
 }
 
 /// Removes those that are still there. Processes that have them attached go on with them; the kernel frees each after the
 /// last.
 pub(super) fn remove(segments: &[Segment]) {
-    for (segment, _) in all().iter().filter(|(segment, _)| segments.contains(segment)) {
+    for segment in all().iter().filter(|segment| segments.contains(segment)) {
         // SAFETY: no memory is passed.
         unsafe { libc::shmctl(segment.id, libc::IPC_RMID, std::ptr::null_mut()) };
     }
@@ -73,8 +79,11 @@ mod tests {
         // SAFETY: a new segment that nobody else knows.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 56, 0o600 | libc::IPC_CREAT) };
         assert!(id >= 0, "{}", std::io::Error::last_os_error());
-        let own: Vec<Segment> = made_by(std::process::id()).into_iter().filter(|s| s.id == id).collect();
+        let of_process =
+            |before: &[Segment]| made_by(std::process::id(), before).into_iter().filter(|s| s.id == id);
+        let own: Vec<Segment> = of_process(&[]).collect();
         assert_eq!(own.len(), 1);
+        assert_eq!(of_process(&own).count(), 0, "it was there before");
         assert!(!are_in_use(&own), "nobody is attached");
         // SAFETY: the kernel chooses a free place.
         let memory = unsafe { libc::shmat(id, std::ptr::null(), 0) };
@@ -82,7 +91,7 @@ mod tests {
         // SAFETY: it was attached there.
         unsafe { libc::shmdt(memory) };
         assert!(!are_in_use(&own), "nobody is attached any more");
-        let is_there = || all().iter().any(|(segment, _)| segment.id == id);
+        let is_there = || all().iter().any(|segment| segment.id == id);
         let [another, later] =
             [Segment { maker: 1, ..own[0] }, Segment { made_s: own[0].made_s + 1, ..own[0] }];
         for (segment, stays) in [(another, true), (later, true), (own[0], false)] {

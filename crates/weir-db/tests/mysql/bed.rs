@@ -175,12 +175,8 @@ impl Drop for Bed {
 /// The server's program as typed, with its data in a folder.
 fn mysqld(folder: &Path) -> Command {
     let mut command = Command::new(repository().join("lab/in-tree"));
-    let who = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
-    command.arg(tree()).arg(folder).args(["--", "setpriv"]).args(who).args([
-        "--clear-groups",
-        "mysqld",
-        "--no-defaults",
-    ]);
+    // As the owner of the folder.
+    command.arg(tree()).arg(folder).args(["--", "mysqld", "--no-defaults"]);
     command.arg(format!("--datadir={}", folder.join("data").display()));
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command

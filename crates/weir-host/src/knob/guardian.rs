@@ -153,7 +153,8 @@ fn duty(entry: &Entry, owner_ended: bool, hangs: bool, now_ns: u64) -> Duty {
 fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<Vec<String>, KnobError> {
     let (mut owner_ended, mut silence, mut known) = (false, Silence::default(), None);
     loop {
-        let mut is_lost = !journal.folder().exists();
+        let has_no_journal = !journal.folder().exists();
+        let mut is_lost = has_no_journal;
         let entry = match (journal.read(file), known.take()) {
             (Err(KnobError::Damaged { .. }), Some(entry)) => {
                 is_lost = true;
@@ -171,6 +172,10 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
         match duty(&entry, owner_ended, hangs, boot_clock_ns()) {
             Duty::Done => return Ok(Vec::new()),
             Duty::LeadBack if is_lost => return restore::with_lock(host, journal, file, entry),
+            // Nobody can confirm it any more.
+            Duty::Wait(_) if owner_ended && has_no_journal => {
+                return restore::with_lock(host, journal, file, entry);
+            }
             Duty::LeadBack => {
                 let is_due = |entry: &Entry| {
                     entry.since_ns == since_ns

@@ -53,6 +53,22 @@ pub fn root_what_is_not_confirmed_goes_back() {
     assert_eq!(disk.snapshot(), before, "{said}");
 }
 
+/// Nobody can confirm it: it does not wait for its time, which here is an hour.
+pub fn root_what_lost_its_journal_goes_back() {
+    let disk = Disk::new();
+    let (before, journal) = (disk.snapshot(), disk.journal());
+    unconfirmed(&disk, 3_600_000);
+    let waiting = guardians(&journal);
+    assert_eq!(waiting.len(), 1);
+    // Its guardian has seen the entry once it has let go of its standard error.
+    let has_seen =
+        || fs::read_link(format!("/proc/{}/fd/2", waiting[0])).is_ok_and(|to| to == Path::new("/dev/null"));
+    until("its guardian waits", has_seen);
+    fs::remove_dir_all(&journal).unwrap();
+    until("its guardian ends", || guardians(&journal).is_empty());
+    assert_eq!(disk.snapshot(), before);
+}
+
 pub fn root_what_is_confirmed_stays() {
     let disk = Disk::new();
     let (before, journal) = (disk.snapshot(), disk.journal());

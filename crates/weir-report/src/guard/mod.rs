@@ -14,5 +14,5 @@ mod words;
 pub use phases::{Phase, Stretch, phases};
 pub use story::{DeviceStory, Story, Sums};
 pub use words::{
-    Change, branch, change, done, limit, limit_of, moved, reason, sensor, size, standing, target,
+    Change, branch, change, done, limit, limit_of, moved, reason, sensor, share_kept, size, standing, target,
 };

@@ -68,7 +68,8 @@ impl Sums {
             tails.extend(second.p99_us.map(|us| us * 1000));
             let worst = second.max_us.unwrap_or(0).max(second.oldest_us) * 1000;
             sums.worst_ns = sums.worst_ns.max((worst > 0).then_some(worst));
-            kept.extend(second.kept.map(f64::from));
+            // A second with more syncs than before keeps all: it must not make up for another that lost them.
+            kept.extend(second.kept.map(|kept| f64::from(kept).min(1.0)));
             sums.written_bytes += second.written_bytes;
             sums.bulk_bytes = match (sums.bulk_bytes, second.bulk_bytes) {
                 (None, bulk) => bulk,
@@ -284,5 +285,22 @@ fn times(n: usize) -> String {
         1 => "once".to_string(),
         2 => "twice".to_string(),
         n => format!("{n} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_keeps_more_than_all() {
+        let second = |kept| Second { syncs: 10, kept: Some(kept), ..Second::default() };
+        for (shares, expected) in
+            [(&[6.0, 12.0][..], 1.0), (&[0.2, 11.8], 0.6), (&[0.5, 0.7], 0.6), (&[1.0], 1.0)]
+        {
+            let seconds: Vec<Second> = shares.iter().map(|share| second(*share)).collect();
+            let kept = Sums::of(seconds.iter()).kept.unwrap();
+            assert!((kept - expected).abs() < 1e-6, "{shares:?}: {kept}");
+        }
     }
 }

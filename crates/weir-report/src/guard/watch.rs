@@ -8,7 +8,6 @@ use crate::layout::wrap;
 use crate::trace::live::{SPARKS, cut, edges};
 use weir_control::{DeviceState, Noted, Second, State, state::Count};
 use weir_core::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
-use weir_verdict::view::percent;
 
 /// Narrowest screen that is drawn; on a smaller terminal lines are cut.
 const COLUMNS_MIN: usize = 40;
@@ -94,7 +93,7 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
         tail,
         drawn(|s| s.tail_us().map(|us| us as f64), |us| Nanos((us * 1000.0) as u64).to_string()),
     );
-    let kept = second.kept.map_or(String::new(), |kept| format!(", {} kept", percent(kept.into())));
+    let kept = second.kept.map_or(String::new(), |kept| format!(", {} kept", words::share_kept(kept.into())));
     row("syncs", format!("{}/s{kept}", grouped(second.syncs)), drawn(|s| Some(s.syncs as f64), per_second));
     row("limit", words::limit_of(device), (limits(device, courses, length), "log scale".to_string()));
     let bulk = second
@@ -252,7 +251,8 @@ pub fn lines(state: &State, since_ms: u64) -> String {
     for device in &state.devices {
         let second = &device.second;
         let time = |us: Option<u64>| us.map_or("-".to_string(), |us| Nanos(us * 1000).to_string());
-        let kept = second.kept.map_or(String::new(), |kept| format!(", {} kept", percent(kept.into())));
+        let kept =
+            second.kept.map_or(String::new(), |kept| format!(", {} kept", words::share_kept(kept.into())));
         out.push_str(&format!(
             "{at} {} p99 {} of {}; {} syncs/s{kept}; limit {}; written {}; bulk {}; {}\n",
             device.name,

@@ -121,10 +121,16 @@ pub fn reason(noted: &Noted) -> String {
     }
 }
 
+/// The share of a rate that was kept: more than all of it nobody can keep. Syncs that come more often than before are another
+/// load, of which a share says nothing.
+pub fn share_kept(kept: f64) -> String {
+    percent(kept.min(1.0))
+}
+
 fn because(decision: &Decision) -> String {
     let inputs = &decision.inputs;
     let time = |ns: Option<u64>| ns.map_or("not known".to_string(), |ns| Nanos(ns).to_string());
-    let kept = inputs.kept.map(|kept| format!("{} of the rate kept", percent(kept)));
+    let kept = inputs.kept.map(|kept| format!("{} of the rate kept", share_kept(kept)));
     let of_target = inputs.target_ns.map_or(String::new(), |target| format!(" of {}", Nanos(target)));
     let p99 = inputs.p99_ns.map(|ns| format!("p99 {}{of_target}", Nanos(ns)));
     let is_over = inputs.p99_ns > inputs.target_ns && inputs.target_ns.is_some();
@@ -171,7 +177,7 @@ fn because(decision: &Decision) -> String {
         Branch::Checkpoint => "the bulk writer is the protected database itself".to_string(),
         Branch::Infeasible => {
             let best_p99 = inputs.achievable_p99_ns.map(|ns| format!("p99 {}", Nanos(ns)));
-            let best_kept = inputs.achievable_kept.map(|kept| format!("{} of the rate", percent(kept)));
+            let best_kept = inputs.achievable_kept.map(|kept| format!("{} of the rate", share_kept(kept)));
             format!(
                 "no limit holds the target{} at {}{}",
                 after(": ", p99.into_iter().chain(kept)),

@@ -71,6 +71,9 @@ fn never_syncs(view: &View) -> bool {
 fn syncs(view: &View) -> Option<Statement> {
     let syncs = view.counters.syncs.filter(|_| view.is_loaded())?;
     let each = syncs as f64 / view.transactions().max(1) as f64;
-    let text = format!("{each:.2} syncs a transaction ({} syncs/s).", per_second(view.rate(Some(syncs))));
+    let rate = per_second(view.rate(Some(syncs)));
+    let text = format!(
+        "{each:.2} syncs a transaction ({rate} syncs/s) by the server's own count; the kernel's were not watched."
+    );
     Some(Statement::new(text, Vec::new()))
 }

@@ -124,9 +124,36 @@ fn rescue(effect: &FloodEffect, chosen: Bytes) -> Option<Statement> {
     Some(Statement::new(text, vec![side_of(side)]))
 }
 
+/// How much more commits a lowered limit must bring to be advised.
+const WORTH_IT: f64 = 1.2;
+
 /// Whether a lowered limit is better than the flood beyond the noise.
 fn helps(effect: &FloodEffect, side: &EffectSide) -> bool {
-    side.iops.low > effect.flood.iops.high && side.iops.mean >= effect.flood.iops.mean * 1.2
+    is_beyond_noise(effect, side) && side.iops.mean >= effect.flood.iops.mean * WORTH_IT
+}
+
+fn is_beyond_noise(effect: &FloodEffect, side: &EffectSide) -> bool {
+    side.iops.low > effect.flood.iops.high
+}
+
+/// The best of what was tried and does not help: what it changed, and what is missing for advice.
+pub fn tried(story: &FloodStory) -> Option<String> {
+    let sides = story.effects.iter().flat_map(|effect| effect.rescues.iter().map(move |side| (effect, side)));
+    let gain =
+        |(effect, side): &(&FloodEffect, &EffectSide)| kept(side, effect) - kept(&effect.flood, effect);
+    let (effect, side) = sides.max_by(|a, b| gain(a).total_cmp(&gain(b))).filter(|best| gain(best) > 0.0)?;
+    let lacks = if is_beyond_noise(effect, side) {
+        "less than the fifth more that is asked for"
+    } else {
+        "which may be chance: the trials' intervals overlap"
+    };
+    Some(format!(
+        "vm.dirty_bytes = {} left {} of {} commits instead of {}, {lacks}",
+        limit(side.dirty_bytes?),
+        percent(kept(side, effect)),
+        owner(effect.threads),
+        percent(kept(&effect.flood, effect)),
+    ))
 }
 
 /// Share of the best limit's commits that a higher limit must keep to be preferred, for bulk writes gain by it.

@@ -43,8 +43,14 @@ fn worst(findings: &[Finding]) -> Grade {
 }
 
 /// What is to be done, in one sentence: every place that says so says this one. `trouble`: why even without advice not all
-/// is well.
-pub fn closing(findings: &[Finding], advice: &[Advice], next: &[NextStep], trouble: Option<&str>) -> String {
+/// is well. `tried`: what a trial changed, though not enough to be advised.
+pub fn closing(
+    findings: &[Finding],
+    advice: &[Advice],
+    next: &[NextStep],
+    trouble: Option<&str>,
+    tried: Option<&str>,
+) -> String {
     match advice.iter().find(|a| a.measured) {
         Some(a) => format!("{} = {} helped in a trial.", a.knob, a.proposed),
         None if advice.len() > 1 => "Some changes to try.".to_string(),
@@ -53,7 +59,10 @@ pub fn closing(findings: &[Finding], advice: &[Advice], next: &[NextStep], troub
             _ if trouble.is_some() => trouble.unwrap_or_default().to_string(),
             Grade::Good => "Nothing to change was found.".to_string(),
             Grade::Unknown => "Too little was measured to say what to change.".to_string(),
-            _ if !next.is_empty() => "No change was measured that helps; what to try comes next.".to_string(),
+            _ if !next.is_empty() => {
+                let tried = tried.unwrap_or("No change was measured that helps");
+                format!("{tried}; what to try comes next.")
+            }
             _ => "No setting was found that would help.".to_string(),
         },
     }

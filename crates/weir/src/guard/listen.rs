@@ -1,11 +1,11 @@
-//! Answers on the control socket and, where it is asked for, metrics over HTTP. One thread; it sees copies of the state
-//! and cannot hold up the guard.
+//! Answers on the control socket, and the doors of both kinds. One thread; it sees copies of the state and cannot hold up the
+//! guard.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_control::State;
 use weir_fs::{Dir, Private};
 
-use super::{metrics, socket};
+use super::scrape::{self, Door};
+use super::socket;
 use crate::failure::{Lacking, Usage};
 use crate::settings::guard::MetricsAt;
 
@@ -42,7 +43,8 @@ impl Board {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
     }
 
-    fn read(&self) -> Option<Arc<State>> {
+    /// The newest one.
+    pub fn read(&self) -> Option<Arc<State>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -50,18 +52,13 @@ impl Board {
 /// Open sockets. Their files go away when this is dropped.
 pub struct Doors {
     control: UnixListener,
-    metrics: Option<Metrics>,
+    metrics: Option<Door>,
     files: Files,
 }
 
 /// Files of sockets, removed at the end.
 #[derive(Default)]
 pub struct Files(Vec<(Dir, OsString)>);
-
-enum Metrics {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
 
 impl Doors {
     /// Opens them.
@@ -81,8 +78,8 @@ impl Doors {
     /// When no thread can be started.
     pub fn serve(self, board: Board, started_unix_seconds: f64) -> io::Result<Files> {
         let Doors { control, metrics, files } = self;
-        let server =
-            Server { control, metrics, board, started_unix_seconds, streams: Vec::new(), shown_ms: 0 };
+        metrics.map(|door| scrape::serve(door, board.clone(), started_unix_seconds)).transpose()?;
+        let server = Server { control, board, streams: Vec::new(), shown_ms: 0 };
         thread::Builder::new().name("answers".to_string()).spawn(move || server.run())?;
         Ok(files)
     }
@@ -131,13 +128,13 @@ fn listen(path: &Path, mode: u32, files: &mut Files) -> io::Result<UnixListener>
     Ok(listener)
 }
 
-fn of_metrics(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Metrics> {
+fn of_metrics(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Door> {
     let opened = match at {
-        MetricsAt::Tcp(address) => TcpListener::bind(address).map(Metrics::Tcp),
+        MetricsAt::Tcp(address) => TcpListener::bind(address).map(Door::Tcp),
         MetricsAt::Unix(path) if UnixStream::connect(path).is_ok() => {
             Err(io::Error::from(io::ErrorKind::AddrInUse))
         }
-        MetricsAt::Unix(path) => listen(path, 0o660, files).map(Metrics::Unix),
+        MetricsAt::Unix(path) => listen(path, 0o660, files).map(Door::Unix),
     };
     opened.map_err(|error| {
         let what = format!("cannot offer metrics on {at}: {error}");
@@ -147,9 +144,7 @@ fn of_metrics(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Metrics> {
 
 struct Server {
     control: UnixListener,
-    metrics: Option<Metrics>,
     board: Board,
-    started_unix_seconds: f64,
     streams: Vec<UnixStream>,
     /// The state that the streams have had last.
     shown_ms: u64,
@@ -158,38 +153,30 @@ struct Server {
 impl Server {
     fn run(mut self) {
         loop {
-            let (control, metrics) = self.wait();
-            if control && let Ok((stream, _)) = self.control.accept() {
+            if self.wait()
+                && let Ok((stream, _)) = self.control.accept()
+            {
                 self.answer(stream);
-            }
-            if metrics {
-                self.answer_metrics();
             }
             self.stream();
         }
     }
 
-    /// Waits for somebody: at the control socket, and at that of the metrics.
-    fn wait(&self) -> (bool, bool) {
-        let metrics: Option<BorrowedFd<'_>> = self.metrics.as_ref().map(|metrics| match metrics {
-            Metrics::Tcp(listener) => listener.as_fd(),
-            Metrics::Unix(listener) => listener.as_fd(),
-        });
-        let mut polled = vec![PollFd::new(&self.control, PollFlags::IN)];
-        polled.extend(metrics.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    /// Waits for somebody, or for a new state while somebody reads along.
+    fn wait(&self) -> bool {
+        let mut polled = [PollFd::new(&self.control, PollFlags::IN)];
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(POLL.subsec_nanos()) };
         let timeout = (!self.streams.is_empty()).then_some(&timeout);
         if poll(&mut polled, timeout).is_err() {
             // Interrupted, or out of memory: neither is helped by trying at once.
             thread::sleep(POLL);
-            return (false, false);
+            return false;
         }
-        let ready = |nth: usize| polled.get(nth).is_some_and(|fd| !fd.revents().is_empty());
-        (ready(0), ready(1))
+        !polled[0].revents().is_empty()
     }
 
     fn answer(&mut self, mut stream: UnixStream) {
-        let wish = request(&mut stream, "\n");
+        let wish = request(&mut stream);
         let Some(state) = self.board.read() else { return };
         match wish.as_deref().map(str::trim) {
             Some("state") => drop(send(&mut stream, &state)),
@@ -209,56 +196,6 @@ impl Server {
             self.streams.retain_mut(|stream| send(stream, &state).is_ok());
         }
     }
-
-    fn answer_metrics(&mut self) {
-        let answer = |stream: &mut dyn Conversation| {
-            let Some(head) = request(stream, "\r\n\r\n") else { return };
-            let page = || {
-                let state = self.board.read()?;
-                Some(metrics::exposition(&state, self.started_unix_seconds))
-            };
-            let _ = answer_in_time(stream, response(&head, page).as_bytes());
-        };
-        match &self.metrics {
-            Some(Metrics::Tcp(listener)) => {
-                if let Ok((mut stream, _)) = listener.accept() {
-                    answer(&mut stream);
-                }
-            }
-            Some(Metrics::Unix(listener)) => {
-                if let Ok((mut stream, _)) = listener.accept() {
-                    answer(&mut stream);
-                }
-            }
-            None => {}
-        }
-    }
-}
-
-/// A stream with timeouts.
-trait Conversation: Read + Write {
-    fn write_timeout(&self, time: Duration) -> io::Result<()>;
-    fn read_timeout(&self, time: Duration) -> io::Result<()>;
-}
-
-impl Conversation for TcpStream {
-    fn write_timeout(&self, time: Duration) -> io::Result<()> {
-        self.set_write_timeout(Some(time))
-    }
-
-    fn read_timeout(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(time))
-    }
-}
-
-impl Conversation for UnixStream {
-    fn write_timeout(&self, time: Duration) -> io::Result<()> {
-        self.set_write_timeout(Some(time))
-    }
-
-    fn read_timeout(&self, time: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(time))
-    }
 }
 
 fn send(stream: &mut UnixStream, state: &State) -> io::Result<()> {
@@ -268,14 +205,14 @@ fn send(stream: &mut UnixStream, state: &State) -> io::Result<()> {
 }
 
 /// All of it, or an error where the client does not take it in time, however steadily it takes little.
-fn answer_in_time(stream: &mut (impl Conversation + ?Sized), mut bytes: &[u8]) -> io::Result<()> {
+fn answer_in_time(stream: &mut UnixStream, mut bytes: &[u8]) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     while !bytes.is_empty() {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::Error::from(io::ErrorKind::TimedOut));
         }
-        stream.write_timeout(left)?;
+        stream.set_write_timeout(Some(left))?;
         match stream.write(&bytes[..bytes.len().min(PIECE)]) {
             Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
             Ok(taken) => bytes = &bytes[taken..],
@@ -286,14 +223,14 @@ fn answer_in_time(stream: &mut (impl Conversation + ?Sized), mut bytes: &[u8]) -
     Ok(())
 }
 
-/// What a client sends, up to an ending; `None` where it does not come in time or is too long.
-fn request(stream: &mut (impl Conversation + ?Sized), ending: &str) -> Option<String> {
+/// The line that a client sends; `None` where it does not come in time or is too long.
+fn request(stream: &mut UnixStream) -> Option<String> {
     let until = Instant::now() + PATIENCE;
     let mut got = Vec::new();
     let mut buffer = [0; 512];
-    while !got.windows(ending.len()).any(|window| window == ending.as_bytes()) {
+    while !got.contains(&b'\n') {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || got.len() > REQUEST_MAX || stream.read_timeout(left).is_err() {
+        if left.is_zero() || got.len() > REQUEST_MAX || stream.set_read_timeout(Some(left)).is_err() {
             return None;
         }
         match stream.read(&mut buffer) {
@@ -304,59 +241,9 @@ fn request(stream: &mut (impl Conversation + ?Sized), ending: &str) -> Option<St
     String::from_utf8(got).ok()
 }
 
-/// The answer to a request: GET /metrics has one, and nothing else.
-fn response(head: &str, page: impl FnOnce() -> Option<String>) -> String {
-    let plain = |status: &str, more: &str| {
-        let body = format!("{status}\n");
-        format!(
-            "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        )
-    };
-    let mut words = head.lines().next().unwrap_or_default().split(' ');
-    let (method, path, version) = (words.next(), words.next(), words.next());
-    let path = path.map(|path| path.split('?').next().unwrap_or(path));
-    if !version.is_some_and(|version| version.starts_with("HTTP/1.")) {
-        return plain("400 Bad Request", "");
-    }
-    match (method, path) {
-        (Some("GET"), Some("/metrics")) => match page() {
-            Some(page) => format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
-                metrics::CONTENT_TYPE,
-                page.len()
-            ),
-            None => plain("503 Service Unavailable", ""),
-        },
-        (Some("GET"), _) => plain("404 Not Found", ""),
-        _ => plain("405 Method Not Allowed", "Allow: GET\r\n"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_one_page_is_answered() {
-        let page = || Some("weir 1\n# EOF\n".to_string());
-        for (head, status) in [
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"),
-            ("GET /metrics?name=a HTTP/1.0\r\n\r\n", "200 OK"),
-            ("GET / HTTP/1.1\r\n\r\n", "404 Not Found"),
-            ("GET /metrics/../etc HTTP/1.1\r\n\r\n", "404 Not Found"),
-            ("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
-            ("GET /metrics\r\n\r\n", "400 Bad Request"),
-            ("\r\n\r\n", "400 Bad Request"),
-        ] {
-            let answer = response(head, page);
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head:?}: {answer}");
-            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
-            assert_eq!(length.parse::<usize>().unwrap(), body.len());
-        }
-        assert!(response("GET /metrics HTTP/1.1\r\n\r\n", || None).contains("503"));
-    }
 
     #[test]
     fn what_a_killed_guard_left_goes() {
@@ -378,12 +265,13 @@ mod tests {
     fn who_says_nothing_or_too_much_is_not_waited_for() {
         let (mut client, mut server) = UnixStream::pair().unwrap();
         client.write_all(b"sta").unwrap();
-        assert_eq!(request(&mut server, "\n"), None);
+        assert_eq!(request(&mut server), None);
         client.write_all(b"te\n").unwrap();
-        assert_eq!(request(&mut server, "\n").as_deref(), Some("te\n"));
+        assert_eq!(request(&mut server).as_deref(), Some("te\n"));
         client.write_all(&[b'x'; REQUEST_MAX + 1024]).unwrap();
-        assert_eq!(request(&mut server, "\n"), None);
+        assert_eq!(request(&mut server), None);
     }
+
     #[test]
     fn who_reads_a_little_now_and_then_is_not_waited_for() {
         let (mut client, mut server) = UnixStream::pair().unwrap();

@@ -13,6 +13,7 @@ mod log;
 mod metrics;
 mod notify;
 mod post;
+mod scrape;
 mod scribe;
 mod second;
 mod sensor;

@@ -69,7 +69,9 @@ pub fn open(source: &Source, meter: &Meter) -> io::Result<Opened> {
 
 /// Whether a file begins as a recording does.
 pub fn is_recording(path: &Path) -> bool {
-    let Ok(mut opened) = File::open(path).and_then(|file| unpacked(file, &Meter::default())) else {
+    // Nobody named it: it may be a pipe by now that nobody writes to.
+    let Ok(mut opened) = weir_fs::regular_file(path).and_then(|file| unpacked(file, &Meter::default()))
+    else {
         return false;
     };
     let mut head = Vec::new();

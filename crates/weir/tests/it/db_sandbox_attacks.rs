@@ -434,6 +434,76 @@ fn root_a_hostile_program_reaches_nothing_of_a_server_of_this_machine() {
     }
 }
 
+/// The lab's way into a tree: what runs there is the account's that owns the folder, never root.
+#[test]
+fn root_a_tree_of_the_labs_runs_nothing_as_root() {
+    if !root_or_say("root_a_tree_of_the_labs_runs_nothing_as_root", &["setpriv", "ldd", "unshare"]) {
+        return;
+    }
+    let (around, theirs) = (tempfile::tempdir_in("/var/tmp").unwrap(), folder_of_nobody());
+    fs::set_permissions(around.path(), Permissions::from_mode(0o755)).unwrap();
+    let tree = tree_with_a_shell(around.path());
+    for name in ["proc", "dev"] {
+        fs::create_dir_all(tree.join(name)).unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/in-tree");
+    let made = theirs.path().join("made");
+    let deed = format!("echo x >{}", made.display());
+    let run = |folder: &Path| {
+        let mut command = Command::new(&script);
+        command.arg(&tree).arg(folder).args(["--", "/bin/sh", "-c", &deed]);
+        command.output().unwrap()
+    };
+    let ended = run(theirs.path());
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(fs::metadata(&made).unwrap().uid(), NOBODY);
+    let refused = run(around.path());
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("is root's"));
+}
+
+/// In a user namespace of its own a server could mount, and show others what is not there.
+#[test]
+fn root_a_server_makes_no_user_namespace_and_mounts_nothing() {
+    let test = "root_a_server_makes_no_user_namespace_and_mounts_nothing";
+    if !root_or_say(test, &["python3", "setpriv"]) {
+        return;
+    }
+    // CLONE_NEWUSER, and with it CLONE_NEWNS; a process that is made so by clone(2); mount(2).
+    let program = "#!/usr/bin/python3\nimport ctypes, os, platform\nc = ctypes.CDLL(None, use_errno=True)\n\
+                   clone = 220 if platform.machine() == 'aarch64' else 56\n\
+                   made = c.syscall(clone, 0x10000011, 0, 0, 0, 0)\nif made == 0: os._exit(0)\n\
+                   print('tried', c.unshare(0x10000000), c.unshare(0x10020000), made, c.mount(b'x', b'/tmp', b'tmpfs', 0, b''))\n";
+    let (yard, folder) = (Yard::new(), folder_of_nobody());
+    let hostile = folder.path().join("hostile");
+    fs::write(&hostile, program).unwrap();
+    fs::set_permissions(&hostile, Permissions::from_mode(0o755)).unwrap();
+    let ended = yard.run(&["mysql", "--dir", "d", "--binary", hostile.to_str().unwrap(), "--", "true"]);
+    assert!(ended.stderr.contains("it says `tried -1 -1 -1 -1`"), "{ended:?}");
+}
+
+/// The owner of the folder above can put another sandbox in the place of one whose weir was killed.
+#[test]
+fn what_lies_at_the_path_of_a_killed_sandbox_is_not_removed_for_it() {
+    for (moved, is_left) in [(0, false), (1, true)] {
+        let (yard, folder) = (Yard::new(), tempfile::tempdir_in("/var/tmp").unwrap());
+        let identity =
+            json!({"schema": "weir.sandbox/1", "flavour": "mariadb", "version": "", "initialised": true});
+        fs::write(folder.path().join("weir-sandbox.json"), identity.to_string()).unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        let found = fs::metadata(folder.path()).unwrap();
+        let run = yard.run_folder().join("1-1");
+        fs::create_dir_all(&run).unwrap();
+        let text = json!({
+            "flavour": "mariadb", "dir": folder.path(), "folder": [found.dev(), found.ino() + moved], "made_dir": false,
+            "keep": false, "server": null, "owner": null,
+        });
+        fs::write(run.join("sandbox.json"), text.to_string()).unwrap();
+        let ended = yard.run(&["clean"]);
+        assert_eq!((ended.code, run.exists()), (0, false), "{ended:?}");
+        assert_eq!(folder.path().join("data").exists(), is_left, "{ended:?}");
+    }
+}
+
 /// A server that lets everybody write where its socket lies, and then puts a link to another server in its place, again and
 /// again.
 const SWAPS: &str = r#"#!/usr/bin/python3

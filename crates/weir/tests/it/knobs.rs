@@ -307,6 +307,25 @@ fn a_script_passes_shellcheck() {
     }
 }
 
+/// A folder of an image that is a link to one elsewhere: nothing is made, changed or taken away there.
+fn check_that_links_stay_inside(weir: &Weir, keeper: &str, path: &str) {
+    let (image, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = Path::new(path).parent().unwrap();
+    fs::create_dir_all(image.path().join(folder).parent().unwrap()).unwrap();
+    fs::create_dir_all(image.path().join("etc/tuned")).unwrap();
+    let _ = fs::remove_dir(image.path().join(folder));
+    std::os::unix::fs::symlink(elsewhere.path(), image.path().join(folder)).unwrap();
+    let root = image.path().to_string_lossy().into_owned();
+    let write: &[&str] =
+        &["knobs", "apply", "vm.swappiness=8", "--persist", keeper, "--write", "--root", &root];
+    let _ = weir.run(Path::new("/"), write);
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0, "{keeper}");
+    let theirs = elsewhere.path().join(Path::new(path).file_name().unwrap());
+    fs::write(&theirs, "# weir: vm.swappiness=8, was vm.swappiness=60\n").unwrap();
+    let _ = weir.run(Path::new("/"), &["knobs", "rollback", "--persist", keeper, "--root", &root]);
+    assert!(theirs.exists(), "{keeper}: it was taken away");
+}
+
 #[test]
 fn files_for_the_next_boot_are_shown_written_joined_and_removed() {
     let weir = Weir::new();
@@ -321,6 +340,7 @@ fn files_for_the_next_boot_are_shown_written_joined_and_removed() {
     ] {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join(path);
+        check_that_links_stay_inside(&weir, keeper, path);
         let run = |arguments: &[&str]| {
             let root = root.path().to_string_lossy().into_owned();
             let arguments: Vec<&str> =

@@ -97,7 +97,7 @@ fn head_tiles(story: &Story<'_>) -> Vec<Tile> {
     let mut out = Vec::new();
     if let Some(kept) = flooded.kept {
         let goal = format!("of the undisturbed rate; the goal is {}", percent(story.history.target.keep));
-        out.push(tile("syncs kept", percent(kept), goal));
+        out.push(tile("syncs kept", words::share_kept(kept), goal));
     }
     let over = match flooded.judged {
         0 => "–".to_string(),

@@ -37,7 +37,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         root_or("installing a service", "--dry-run shows the files, --root FOLDER writes them elsewhere")?;
         check_program(&program)?;
     }
-    let root = Root::new(args.root.as_deref());
+    let root = Root::open(args.root.as_deref())?;
     root.install(&pieces)?;
     let mut said: String =
         pieces.iter().map(|piece| format!("wrote {}\n", root.under(&piece.path).display())).collect();

@@ -10,7 +10,7 @@ use crate::output::print;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    let root = Root::new(args.root.as_deref());
+    let root = Root::open(args.root.as_deref())?;
     if args.root.is_none() {
         root_or("removing a service", "--root FOLDER removes what was installed there")?;
     }

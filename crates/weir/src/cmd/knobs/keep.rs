@@ -1,12 +1,11 @@
 //! Settings for the next boot: files written, and taken away again.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use weir_fs::Dir;
+use weir_fs::{Dir, Root};
 use weir_host::Host;
 use weir_host::knob;
 use weir_knobs::persist::{self, Keeper, Kept, Persisted};
@@ -17,6 +16,9 @@ use super::{apply, fail, the_journal};
 use crate::cli::knobs::Apply;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::print;
+
+/// The longest file that is read: weir writes far shorter ones.
+const LONGEST_BYTES: u64 = 1 << 20;
 
 /// Shows the file, or writes it.
 pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
@@ -76,19 +78,18 @@ pub fn remove(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Outcome> {
     needs_root(root)?;
     let links = keeper.link().into_iter().map(|(link, _)| link);
     for path in links.chain([keeper.path().to_string()]) {
-        let path = under(root, &path);
-        match fs::remove_file(&path) {
+        match place(root, &path).and_then(|(folder, name)| folder.remove_file(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+                return Err(error).with_context(|| format!("cannot remove {}", under(root, &path).display()));
             }
             _ => {}
         }
     }
     if keeper == Keeper::Tuned
-        && let Some(folder) = under(root, keeper.path()).parent()
+        && let Some(folder) = Path::new(keeper.path()).parent().and_then(Path::to_str)
     {
         // The profile's folder, if nothing else is in it.
-        let _ = fs::remove_dir(folder);
+        let _ = place(root, folder).and_then(|(above, name)| above.remove_dir(name));
     }
     let then = keeper.persist(&kept, active_profile(root).as_deref()).then_undo;
     print(&text::knobs::removed(keeper, &then))?;
@@ -97,11 +98,12 @@ pub fn remove(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Outcome> {
 
 /// The text of a keeper's file; `None` where there is none.
 pub fn text_of(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Option<String>> {
-    let path = under(root, keeper.path());
-    match fs::read(&path) {
+    match place(root, keeper.path()).and_then(|(folder, name)| folder.read(name, LONGEST_BYTES)) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot read {}", under(root, keeper.path()).display()))
+        }
     }
 }
 
@@ -119,34 +121,47 @@ fn ours(keeper: Keeper, root: Option<&Path>) -> anyhow::Result<Option<Vec<Kept>>
 }
 
 fn active_profile(root: Option<&Path>) -> Option<String> {
-    fs::read_to_string(under(root, "/etc/tuned/active_profile")).ok()
+    let read =
+        place(root, "/etc/tuned/active_profile").and_then(|(folder, name)| folder.read(name, LONGEST_BYTES));
+    String::from_utf8(read.ok()?).ok()
 }
 
 /// Writes the file beside its place and renames it, then its link.
 fn write(persisted: &Persisted, keeper: Keeper, root: Option<&Path>) -> anyhow::Result<()> {
     needs_root(root)?;
-    let path = under(root, &persisted.path);
-    if keeper == Keeper::Tuned && !under(root, "/etc/tuned").is_dir() {
+    let path = Path::new(&persisted.path);
+    let top = Root::open(root).with_context(|| format!("cannot open {}", under(root, "/").display()))?;
+    if keeper == Keeper::Tuned && top.folder(Path::new("/etc/tuned")).is_err() {
         let what = format!("there is no {}: TuneD is not installed", under(root, "/etc/tuned").display());
         return Err(
             Lacking { what, hint: Some("sysctl.d, udev and systemd work without it".to_string()) }.into()
         );
     }
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let written = Dir::open(folder).and_then(|folder| {
+    let written = folder_for(&top, path).and_then(|folder| {
         let name = path.file_name().unwrap_or_default();
         folder.replace(name, 0o644, persisted.text.as_bytes())
     });
-    written.with_context(|| format!("cannot write {}", path.display()))?;
+    written.with_context(|| format!("cannot write {}", top.under(path).display()))?;
     let Some((link, to)) = &persisted.link else { return Ok(()) };
-    let link = under(root, link);
-    fs::create_dir_all(link.parent().unwrap_or(Path::new("/")))
-        .and_then(|()| match symlink(to, &link) {
+    let link = Path::new(link);
+    folder_for(&top, link)
+        .and_then(|folder| match folder.make_link(link.file_name().unwrap_or_default(), to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             made => made,
         })
-        .with_context(|| format!("cannot make {}", link.display()))
+        .with_context(|| format!("cannot make {}", top.under(link).display()))
+}
+
+/// The folder that a path of the machine lies in, made where it is missing.
+fn folder_for(top: &Root, path: &Path) -> io::Result<Dir> {
+    top.folder_or_make(path.parent().unwrap_or(Path::new("/")), &mut |_| {})
+}
+
+/// The folder that a path of the machine lies in, and its name there. An image's links lead nowhere but into it.
+fn place<'a>(root: Option<&Path>, path: &'a str) -> io::Result<(Dir, &'a OsStr)> {
+    let path = Path::new(path);
+    let folder = Root::open(root)?.folder(path.parent().unwrap_or(Path::new("/")))?;
+    Ok((folder, path.file_name().unwrap_or_default()))
 }
 
 /// Files of the machine itself take root; those of another root, whoever may write there.

@@ -1,6 +1,5 @@
 //! `weir trace diff`.
 
-use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
@@ -106,10 +105,7 @@ fn load(path: &Path, keep_going: bool) -> anyhow::Result<Analysis> {
 
 /// The text of a file that begins as JSON does; nothing where it is something else, or no plain file.
 fn saved(path: &Path) -> anyhow::Result<Option<String>> {
-    let Ok(mut file) = File::open(path) else { return Ok(None) };
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(None);
-    }
+    let Ok(mut file) = weir_fs::regular_file(path) else { return Ok(None) };
     let mut first = [0; 1];
     let is_json = file.read(&mut first).is_ok_and(|n| n == 1) && first[0] == b'{';
     if !is_json {

@@ -1,7 +1,6 @@
 //! What was installed: each file with its text, so that what others have changed since is known and left alone.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -47,19 +46,23 @@ pub struct Removed {
     pub left: Vec<PathBuf>,
 }
 
-/// A folder taken for `/`.
-#[derive(Debug, Clone)]
-pub struct Root(PathBuf);
+/// The machine itself, or a folder such as that of an image.
+#[derive(Debug)]
+pub struct Root(weir_fs::Root);
 
 impl Root {
-    /// The machine itself, or a folder such as that of an image.
-    pub fn new(folder: Option<&Path>) -> Root {
-        Root(folder.unwrap_or(Path::new("/")).to_path_buf())
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(folder: Option<&Path>) -> anyhow::Result<Root> {
+        let named = folder.unwrap_or(Path::new("/")).display();
+        Ok(Root(weir_fs::Root::open(folder).with_context(|| format!("cannot open {named}"))?))
     }
 
     /// Where a path of the machine lies.
     pub fn under(&self, path: &Path) -> PathBuf {
-        self.0.join(path.strip_prefix("/").unwrap_or(path))
+        self.0.under(path)
     }
 
     /// What is installed; `None` where nothing is.
@@ -69,7 +72,10 @@ impl Root {
     pub fn installed(&self) -> anyhow::Result<Option<Manifest>> {
         let path = self.under(Path::new(PATH));
         // What it says is removed.
-        let Some(text) = read_trusted(&path)? else { return Ok(None) };
+        let read = self
+            .folder_of(Path::new(PATH))
+            .and_then(|folder| folder.read_trusted(name_of(PATH), LONGEST_BYTES));
+        let Some(text) = text_of(&path, read)? else { return Ok(None) };
         let manifest: Manifest =
             weir_core::json::parse(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
         match manifest.schema.as_str() {
@@ -89,7 +95,7 @@ impl Root {
             earlier.iter().flat_map(|m| &m.pieces).find(|p| p.path == path).map(|p| p.text.as_str())
         };
         for piece in pieces {
-            let there = read(&self.under(&piece.path))?;
+            let there = self.read(&piece.path)?;
             let ours = |text: &str| text == piece.text || was(&piece.path) == Some(text);
             if there.as_deref().is_some_and(|text| !ours(text)) {
                 return Err(in_the_way(&self.under(&piece.path), was(&piece.path).is_some()));
@@ -103,26 +109,23 @@ impl Root {
             manifest.pieces.retain(|known| known.path != piece.path);
             manifest.pieces.push(piece.clone());
             self.save(&manifest)?;
-            write(&self.under(&piece.path), &piece.text, 0o644)?;
+            self.write(&piece.path, &piece.text, 0o644)?;
         }
         Ok(())
     }
 
     fn make_folder(&self, file: &Path, manifest: &mut Manifest) -> anyhow::Result<()> {
-        let folder = file.parent().unwrap_or(Path::new("/"));
-        let missing = folder.ancestors().take_while(|f| !self.under(f).exists());
-        let mut missing: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
-        missing.reverse();
-        manifest.folders.extend(missing);
-        let real = self.under(folder);
-        fs::create_dir_all(&real).with_context(|| format!("cannot make {}", real.display()))
+        let folder = folder_of(file);
+        let mut note = |made: &Path| manifest.folders.push(made.to_path_buf());
+        let made = self.0.folder_or_make(folder, &mut note);
+        made.map(drop).with_context(|| format!("cannot make {}", self.under(folder).display()))
     }
 
     fn save(&self, manifest: &Manifest) -> anyhow::Result<()> {
-        let path = self.under(Path::new(PATH));
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        write(&path, &(serde_json::to_string_pretty(manifest)? + "\n"), 0o600)
+        let path = Path::new(PATH);
+        let made = self.0.folder_or_make(folder_of(path), &mut |_| {});
+        made.with_context(|| format!("cannot make {}", self.under(folder_of(path)).display()))?;
+        self.write(path, &(serde_json::to_string_pretty(manifest)? + "\n"), 0o600)
     }
 
     /// Removes what is as it was installed, and the folders that were made for it and are empty now.
@@ -133,38 +136,51 @@ impl Root {
         let mut removed = Removed::default();
         for piece in &manifest.pieces {
             let path = self.under(&piece.path);
-            match read(&path)? {
+            match self.read(&piece.path)? {
                 None => {}
                 Some(text) if text == piece.text => {
-                    fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+                    self.remove(&piece.path)?;
                     removed.gone.push(path);
                 }
                 Some(_) => removed.left.push(path),
             }
         }
-        for folder in manifest.folders.iter().rev().map(|folder| self.under(folder)) {
+        for folder in manifest.folders.iter().rev() {
             // One that others use is not empty, and stays.
-            if fs::remove_dir(&folder).is_ok() {
-                removed.gone.push(folder);
+            if self.folder_of(folder).is_ok_and(|above| above.remove_dir(name_of(folder)).is_ok()) {
+                removed.gone.push(self.under(folder));
             }
         }
-        let path = self.under(Path::new(PATH));
-        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        self.remove(Path::new(PATH))?;
         Ok(removed)
     }
-}
 
-/// The text of a file; `None` where there is none.
-fn read(path: &Path) -> anyhow::Result<Option<String>> {
-    text_of(path, Dir::open(folder_of(path)).and_then(|folder| folder.read(name_of(path), LONGEST_BYTES)))
-}
+    /// The folder that a path of the machine lies in.
+    fn folder_of(&self, path: &Path) -> io::Result<Dir> {
+        self.0.folder(folder_of(path))
+    }
 
-/// The same of a file whose words are believed.
-fn read_trusted(path: &Path) -> anyhow::Result<Option<String>> {
-    text_of(
-        path,
-        Dir::open(folder_of(path)).and_then(|folder| folder.read_trusted(name_of(path), LONGEST_BYTES)),
-    )
+    /// The text of a file; `None` where there is none.
+    fn read(&self, path: &Path) -> anyhow::Result<Option<String>> {
+        let read = self.folder_of(path).and_then(|folder| folder.read(name_of(path), LONGEST_BYTES));
+        text_of(&self.under(path), read)
+    }
+
+    /// Beside its place and renamed: nobody sees half a file.
+    fn write(&self, path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+        let written = self.folder_of(path).and_then(|folder| {
+            let mut fresh = folder.beside(name_of(path), 0o600)?;
+            fresh.write_all(text.as_bytes())?;
+            fresh.chmod(mode)?;
+            fresh.commit()
+        });
+        written.with_context(|| format!("cannot write {}", self.under(path).display()))
+    }
+
+    fn remove(&self, path: &Path) -> anyhow::Result<()> {
+        let removed = self.folder_of(path).and_then(|folder| folder.remove_file(name_of(path)));
+        removed.with_context(|| format!("cannot remove {}", self.under(path).display()))
+    }
 }
 
 fn text_of(path: &Path, read: io::Result<Vec<u8>>) -> anyhow::Result<Option<String>> {
@@ -175,23 +191,12 @@ fn text_of(path: &Path, read: io::Result<Vec<u8>>) -> anyhow::Result<Option<Stri
     }
 }
 
-/// Beside its place and renamed: nobody sees half a file.
-fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    let written = Dir::open(folder_of(path)).and_then(|folder| {
-        let mut fresh = folder.beside(name_of(path), 0o600)?;
-        fresh.write_all(text.as_bytes())?;
-        fresh.chmod(mode)?;
-        fresh.commit()
-    });
-    written.with_context(|| format!("cannot write {}", path.display()))
-}
-
 fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-fn name_of(path: &Path) -> &OsStr {
-    path.file_name().unwrap_or_default()
+fn name_of(path: &(impl AsRef<Path> + ?Sized)) -> &OsStr {
+    path.as_ref().file_name().unwrap_or_default()
 }
 
 fn unreadable(path: &Path, why: &str) -> anyhow::Error {
@@ -208,6 +213,8 @@ fn in_the_way(path: &Path, was_ours: bool) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn piece(path: &str, text: &str) -> Piece {
@@ -219,7 +226,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("etc/systemd/system")).unwrap();
         fs::write(dir.path().join("etc/systemd/system/other.service"), "theirs").unwrap();
-        let root = Root::new(Some(dir.path()));
+        let root = Root::open(Some(dir.path())).unwrap();
         (dir, root)
     }
 
@@ -261,6 +268,35 @@ mod tests {
         assert_eq!(removed.left, Vec::<PathBuf>::new());
         assert_eq!(all(dir.path()), before);
         assert_eq!(root.installed().unwrap(), None);
+    }
+
+    /// An image is somebody else's: its links, and the manifest that it came with, lead nowhere but into it.
+    #[test]
+    fn nothing_in_an_image_leads_out_of_it() {
+        let (elsewhere, mine) = (tempfile::tempdir().unwrap(), "mine");
+        let precious = elsewhere.path().join("precious");
+        fs::write(&precious, mine).unwrap();
+        for to in [
+            elsewhere.path().to_path_buf(),
+            Path::new("../../../../../..").join(&elsewhere.path().as_os_str().to_str().unwrap()[1..]),
+        ] {
+            let (dir, root) = image();
+            std::os::unix::fs::symlink(&to, dir.path().join("etc/weir")).unwrap();
+            // Where it leads in the image there is nothing, or what the install makes there.
+            let _ = root.install(&pieces());
+            assert_eq!(all(elsewhere.path()).len(), 1, "{}", to.display());
+        }
+        let (dir, root) = image();
+        let climbing = Path::new("/../../../../../../../..").join(precious.strip_prefix("/").unwrap());
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("etc/link")).unwrap();
+        let listed =
+            [climbing, PathBuf::from("/etc/link/precious")].map(|path| Piece { path, text: mine.into() });
+        let manifest =
+            Manifest { schema: SCHEMA.into(), pieces: listed.into(), folders: vec![elsewhere.path().into()] };
+        fs::create_dir_all(dir.path().join("var/lib/weir")).unwrap();
+        fs::write(dir.path().join(&PATH[1..]), serde_json::to_vec(&manifest).unwrap()).unwrap();
+        root.uninstall(&root.installed().unwrap().unwrap()).unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), mine);
     }
 
     #[test]

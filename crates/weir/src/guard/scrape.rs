@@ -1,0 +1,303 @@
+//! Metrics over HTTP. Any account of the machine may connect to a port, and say nothing: all clients are heard at once, by a
+//! thread of their own, and where there are too many, the one that has waited longest is let go.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::listen::Board;
+use super::metrics;
+
+/// How long a client may take for its request and the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Clients at the same time.
+const CLIENTS_MAX: usize = 64;
+/// The longest request that is read.
+const REQUEST_MAX: usize = 4 << 10;
+/// After an error that the next try would meet too, such as a lack of descriptors.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Where clients connect.
+pub enum Door {
+    /// A port.
+    Tcp(TcpListener),
+    /// A Unix socket.
+    Unix(UnixListener),
+}
+
+impl Door {
+    fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Door::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_nonblocking(true)?;
+                Box::new(stream)
+            }
+            Door::Unix(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_nonblocking(true)?;
+                Box::new(stream)
+            }
+        })
+    }
+}
+
+impl AsFd for Door {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Door::Tcp(listener) => listener.as_fd(),
+            Door::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
+trait Stream: Read + Write + AsFd + Send {}
+impl Stream for TcpStream {}
+impl Stream for UnixStream {}
+
+/// Answers at a door until the process ends.
+///
+/// # Errors
+/// When no thread can be started.
+pub fn serve(door: Door, board: Board, started_unix_seconds: f64) -> io::Result<()> {
+    match &door {
+        Door::Tcp(listener) => listener.set_nonblocking(true)?,
+        Door::Unix(listener) => listener.set_nonblocking(true)?,
+    }
+    let mut page = Page { board, started_unix_seconds, last: None };
+    let mut clients = VecDeque::new();
+    let turns = move || {
+        loop {
+            if turn(&door, &mut clients, &mut page).is_err() {
+                thread::sleep(PAUSE);
+            }
+        }
+    };
+    thread::Builder::new().name("metrics".to_string()).spawn(turns).map(drop)
+}
+
+/// Waits until somebody has something to say or can hear, and sees to all of them.
+fn turn(door: &Door, clients: &mut VecDeque<Client>, page: &mut Page) -> io::Result<()> {
+    let mut polled = vec![PollFd::new(door, PollFlags::IN)];
+    polled.extend(
+        clients.iter().map(|client| PollFd::from_borrowed_fd(client.stream.as_fd(), client.waits_for())),
+    );
+    let left = clients.front().map(|first| first.until.saturating_duration_since(Instant::now()));
+    let left = left.and_then(|left| Timespec::try_from(left).ok());
+    match poll(&mut polled, left.as_ref()) {
+        Err(rustix::io::Errno::INTR) => return Ok(()),
+        polled => drop(polled?),
+    }
+    let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+    drop(polled);
+    let now = Instant::now();
+    let mut places = ready[1..].iter();
+    clients.retain_mut(|client| {
+        let is_ready = places.next().is_some_and(|ready| *ready);
+        now < client.until && (!is_ready || client.goes_on(page))
+    });
+    if ready[0] { let_in(door, clients, page) } else { Ok(()) }
+}
+
+/// Whoever waits at the door. Most have said what they want by then.
+fn let_in(door: &Door, clients: &mut VecDeque<Client>, page: &mut Page) -> io::Result<()> {
+    for _ in 0..CLIENTS_MAX {
+        match door.accept() {
+            Ok(stream) => {
+                let mut client = Client::new(stream);
+                if client.goes_on(page) {
+                    clients.push_back(client);
+                }
+                if clients.len() > CLIENTS_MAX {
+                    clients.pop_front();
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            // It went away while it waited.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// One conversation.
+struct Client {
+    stream: Box<dyn Stream>,
+    until: Instant,
+    heard: Vec<u8>,
+    /// What is left to say, once the request is whole.
+    answer: Option<Vec<u8>>,
+    said: usize,
+}
+
+impl Client {
+    fn new(stream: Box<dyn Stream>) -> Client {
+        Client { stream, until: Instant::now() + PATIENCE, heard: Vec::new(), answer: None, said: 0 }
+    }
+
+    fn waits_for(&self) -> PollFlags {
+        if self.answer.is_some() { PollFlags::OUT } else { PollFlags::IN }
+    }
+
+    /// As far as it goes without waiting; false at the end.
+    fn goes_on(&mut self, page: &mut Page) -> bool {
+        let done = self.hear(page).and_then(|()| self.say());
+        match done {
+            Ok(is_over) => !is_over,
+            Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
+        }
+    }
+
+    fn hear(&mut self, page: &mut Page) -> io::Result<()> {
+        const END: &[u8] = b"\r\n\r\n";
+        let mut buffer = [0; 512];
+        while self.answer.is_none() {
+            let length = self.stream.read(&mut buffer)?;
+            self.heard.extend(&buffer[..length]);
+            if length == 0 || self.heard.len() > REQUEST_MAX {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            if self.heard.windows(END.len()).any(|window| window == END) {
+                let head = String::from_utf8_lossy(&self.heard);
+                self.answer = Some(response(&head, || page.text()).into_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all is said.
+    fn say(&mut self) -> io::Result<bool> {
+        let Some(answer) = &self.answer else { return Ok(false) };
+        while self.said < answer.len() {
+            match self.stream.write(&answer[self.said..])? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                length => self.said += length,
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The page of the newest state, written once however often it is asked for.
+struct Page {
+    board: Board,
+    started_unix_seconds: f64,
+    last: Option<(u64, String)>,
+}
+
+impl Page {
+    fn text(&mut self) -> Option<&str> {
+        let state = self.board.read()?;
+        if self.last.as_ref().is_none_or(|(at_ms, _)| *at_ms != state.at_ms) {
+            self.last = Some((state.at_ms, metrics::exposition(&state, self.started_unix_seconds)));
+        }
+        self.last.as_ref().map(|(_, text)| text.as_str())
+    }
+}
+
+/// The answer to a request: GET /metrics has one, and nothing else.
+fn response<'a>(head: &str, page: impl FnOnce() -> Option<&'a str>) -> String {
+    let plain = |status: &str, more: &str| {
+        let body = format!("{status}\n");
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    let (method, path, version) = (words.next(), words.next(), words.next());
+    let path = path.map(|path| path.split('?').next().unwrap_or(path));
+    if !version.is_some_and(|version| version.starts_with("HTTP/1.")) {
+        return plain("400 Bad Request", "");
+    }
+    match (method, path) {
+        (Some("GET"), Some("/metrics")) => match page() {
+            Some(page) => format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
+                metrics::CONTENT_TYPE,
+                page.len()
+            ),
+            None => plain("503 Service Unavailable", ""),
+        },
+        (Some("GET"), _) => plain("404 Not Found", ""),
+        _ => plain("405 Method Not Allowed", "Allow: GET\r\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_page_is_answered() {
+        let page = || Some("weir 1\n# EOF\n");
+        for (head, status) in [
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"),
+            ("GET /metrics?name=a HTTP/1.0\r\n\r\n", "200 OK"),
+            ("GET / HTTP/1.1\r\n\r\n", "404 Not Found"),
+            ("GET /metrics/../etc HTTP/1.1\r\n\r\n", "404 Not Found"),
+            ("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
+            ("GET /metrics\r\n\r\n", "400 Bad Request"),
+            ("\r\n\r\n", "400 Bad Request"),
+        ] {
+            let answer = response(head, page);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head:?}: {answer}");
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+            assert_eq!(length.parse::<usize>().unwrap(), body.len());
+        }
+        assert!(response("GET /metrics HTTP/1.1\r\n\r\n", || None).contains("503"));
+    }
+
+    #[test]
+    fn idle_clients_hold_nobody_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let at = listener.local_addr().unwrap();
+        let (door, mut clients) = (Door::Tcp(listener), VecDeque::new());
+        let mut page = Page { board: Board::default(), started_unix_seconds: 0.0, last: None };
+        let mut idle = Vec::new();
+        // More than are heard at once.
+        for _ in 0..3 {
+            idle.extend((0..CLIENTS_MAX).map(|_| TcpStream::connect(at).unwrap()));
+            turn(&door, &mut clients, &mut page).unwrap();
+        }
+        let mut client = TcpStream::connect(at).unwrap();
+        client.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        turn(&door, &mut clients, &mut page).unwrap();
+        assert!(clients.len() <= CLIENTS_MAX);
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        drop(idle);
+    }
+
+    #[test]
+    fn who_says_nothing_or_does_not_hear_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let door = Door::Unix(UnixListener::bind(folder.path().join("s")).unwrap());
+        let mut page = Page { board: Board::default(), started_unix_seconds: 0.0, last: None };
+        let mut clients = VecDeque::new();
+        for (words, answer, is_held) in [
+            (&b"GET"[..], None, true),
+            (&[b'x'; REQUEST_MAX + 512], None, false),
+            (b"", Some(vec![0; 64 << 20]), true),
+        ] {
+            let mut far = UnixStream::connect(folder.path().join("s")).unwrap();
+            far.write_all(words).unwrap();
+            let mut client = Client { answer, ..Client::new(door.accept().unwrap()) };
+            assert_eq!(client.goes_on(&mut page), is_held);
+            client.until = Instant::now();
+            clients.push_back(client);
+            turn(&door, &mut clients, &mut page).unwrap();
+            assert!(clients.is_empty());
+        }
+    }
+}
