@@ -28,7 +28,7 @@ pub fn knobs(readings: &[Reading], file_system: Option<&FileSystem>) -> serde_js
     serde_json::to_string_pretty(&document).map(|text| text + "\n")
 }
 
-/// An experiment, likewise: see `docs/tune-json.md`.
+/// An experiment, likewise: see `docs/reference/tune-json.md`.
 pub fn experiment(study: &Study<'_>) -> serde_json::Result<String> {
     super::experiment::json::document(study)
 }

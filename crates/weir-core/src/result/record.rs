@@ -1,5 +1,5 @@
 //! The raw record of a run: histograms, intervals and conditions, before any conclusion. Versioned JSON; the
-//! schema is described in `docs/record.md`.
+//! schema is described in `docs/reference/record.md`.
 
 use std::collections::BTreeMap;
 

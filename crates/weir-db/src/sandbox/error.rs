@@ -142,7 +142,7 @@ impl SandboxError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             SandboxError::NotInstalled { in_tree: true, .. } | SandboxError::NoTree { .. } => {
-                "a tree is what a small system has under /, with the server in it: docs/db.md says how one is made"
+                "a tree is what a small system has under /, with the server in it: docs/reference/db-sandbox.md says how one is made"
                     .to_string()
             }
             SandboxError::OutOfReach { .. } => {

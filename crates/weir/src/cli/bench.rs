@@ -22,7 +22,7 @@ Examples:
   weir bench --dir . --rw randrw --read-percent 70 --rate 1000 --arrival poisson
       open loop: stalls show
   weir bench jobs.toml --format json
-      several jobs; see docs/jobfile.md
+      several jobs; see docs/reference/jobfile.md
   weir bench --from-fio old.fio --print-job
       a fio job file as one of weir's
 

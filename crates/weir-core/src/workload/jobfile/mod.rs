@@ -1,4 +1,4 @@
-//! Job files: TOML with several jobs, written by people. `docs/jobfile.md` documents every key.
+//! Job files: TOML with several jobs, written by people. `docs/reference/jobfile.md` documents every key.
 
 mod keys;
 mod print;

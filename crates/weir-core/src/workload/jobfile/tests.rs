@@ -180,9 +180,9 @@ proptest! {
 
 #[test]
 fn the_documentation_names_every_key() {
-    let documented = include_str!("../../../../../docs/jobfile.md");
+    let documented = include_str!("../../../../../docs/reference/jobfile.md");
     for key in keys::KEYS {
-        assert!(documented.contains(&format!("| `{key}` |")), "docs/jobfile.md does not document `{key}`");
+        assert!(documented.contains(&format!("| `{key}` |")), "docs/reference/jobfile.md does not document `{key}`");
     }
     let examples: Vec<&str> =
         documented.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

@@ -19,7 +19,7 @@ Examples:
   weir trace diff both both --device sda,sdb
       two devices of one recording
 
-docs/trace-diff.md says how the comparison is made.";
+docs/reference/trace-diff.md says how the comparison is made.";
 
 /// Arguments of `weir trace diff`.
 #[derive(Debug, Clone, clap::Args)]

@@ -16,7 +16,7 @@ Examples:
       syncs of a command and what it starts, until it ends
   weir trace fsync --json | jq .all.culprits
 
-docs/trace-fsync.md says how time is told apart, and how sure that is.";
+docs/reference/trace-fsync.md says how time is told apart, and how sure that is.";
 
 /// Arguments of `weir trace fsync`.
 #[derive(Debug, clap::Args)]

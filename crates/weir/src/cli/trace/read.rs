@@ -24,7 +24,7 @@ Examples:
       for eyes and scripts used to btt
   blktrace -d /dev/sda -o - -w 10 | weir trace read -
 
-docs/trace.md says what the stages are and how they are counted.";
+docs/reference/trace.md says what the stages are and how they are counted.";
 
 /// Arguments of `weir trace read`.
 #[derive(Debug, Default, clap::Args)]
@@ -101,7 +101,7 @@ pub enum Format {
     /// A report for people
     #[default]
     Text,
-    /// Everything, as docs/trace.md describes it
+    /// Everything, as docs/reference/trace.md describes it
     Json,
     /// The stage table
     Csv,

@@ -30,7 +30,7 @@ impl Ready {
 }
 
 fn refused(error: &ScriptError) -> anyhow::Error {
-    let hint = "docs/sysbench.md lists what scripts find".to_string();
+    let hint = "docs/reference/sysbench.md lists what scripts find".to_string();
     Usage { what: error.to_string(), hint: Some(hint) }.into()
 }
 
