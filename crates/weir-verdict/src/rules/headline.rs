@@ -51,9 +51,9 @@ pub fn closing(findings: &[Finding], advice: &[Advice], next: &[NextStep], troub
         None if !advice.is_empty() => "One change to try.".to_string(),
         None => match worst(findings) {
             _ if trouble.is_some() => trouble.unwrap_or_default().to_string(),
-            Grade::Good => "Nothing to change was found.".to_string(),
-            Grade::Unknown => "Too little was measured to say what to change.".to_string(),
-            _ if !next.is_empty() => "No change was measured that helps; what to try comes next.".to_string(),
+            Grade::Good => "Nothing to change.".to_string(),
+            Grade::Unknown => "Too little was measured for advice.".to_string(),
+            _ if !next.is_empty() => "No measured change helps; the next steps are below.".to_string(),
             _ => "No setting was found that would help.".to_string(),
         },
     }

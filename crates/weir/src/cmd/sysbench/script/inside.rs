@@ -111,6 +111,6 @@ fn read(
             let database = Database::from_values(&request.values, log)?;
             Ok((*request, database))
         }
-        _ => Err(log.usage("this is no script")),
+        _ => Err(log.usage("this is not a script")),
     }
 }
