@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor check test test-guest test-servers deny build bench bench-flood bench-trace bench-tune bench-guard install uninstall
+.PHONY: help doctor check test test-guest test-servers deny docs build bench bench-flood bench-trace bench-tune bench-guard install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -14,6 +14,7 @@ help:
 	@echo "make test-guest        weir on Linux 5.10, 6.1, 6.12 and 7.2, in virtual machines (about 10 minutes each)"
 	@echo "make test-servers      every weir db command on MySQL 9.7, MariaDB 11.8, PostgreSQL 18 (root, about 15 minutes)"
 	@echo "make deny              licences, sources and vulnerabilities of the crates, by cargo-deny"
+	@echo "make docs              the documents as a book in target/book, by mdBook (built once)"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
 	@echo "make bench-flood       a database beside a bulk copy, on a throttled loop device (root)"
 	@echo "make bench-trace       block-layer traces against blktrace's and bcc's tools, offline and live (root)"
@@ -38,6 +39,9 @@ test-servers:
 
 deny:
 	@scripts/deny
+
+docs:
+	@scripts/docs
 
 build:
 	@scripts/build

@@ -244,7 +244,7 @@ impl Direction {
     }
 }
 
-/// What a device's pieces are told apart by.
+/// What a device's pieces are distinguished by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CellKey {
     /// Exact set of classes.

@@ -1,4 +1,4 @@
-//! Kinds of I/O that are told apart in statistics.
+//! Kinds of I/O that are distinguished in statistics.
 
 use serde::{Deserialize, Serialize};
 

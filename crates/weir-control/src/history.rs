@@ -1,5 +1,5 @@
 //! What a guard leaves in the store: one row a second and device, every decision that mattered, and what it was to hold.
-//! Described in `docs/record.md`.
+//! Described in `docs/reference/record.md`.
 
 use serde::{Deserialize, Serialize};
 

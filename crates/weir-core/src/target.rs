@@ -396,14 +396,14 @@ mod tests {
         let mut all = Vec::new();
         keys(&serde_json::to_value(conditions).unwrap(), &mut all);
         keys(&serde_json::to_value(load).unwrap(), &mut all);
-        let documented = include_str!("../../../docs/conditions.md");
+        let documented = include_str!("../../../docs/reference/conditions.md");
         let is_missing = |key: &&String| {
             [format!("`{key}`"), format!(".{key}`"), format!("`{key}.")]
                 .iter()
                 .all(|as_in| !documented.contains(as_in))
         };
         let missing: Vec<&String> = all.iter().filter(is_missing).collect();
-        assert!(all.len() > 100 && missing.is_empty(), "not in docs/conditions.md: {missing:?}");
+        assert!(all.len() > 100 && missing.is_empty(), "not in docs/reference/conditions.md: {missing:?}");
     }
 
     #[test]

@@ -200,7 +200,7 @@ impl Connection {
     ) -> Result<Done, DbError> {
         match self {
             Connection::MySql(it) if it.takes_arrays() => it.load_arrays(table, columns, fill),
-            _ => Err(DbError::Unsupported(format!("{table} cannot be filled by arrays: no MariaDB"))),
+            _ => Err(DbError::Unsupported(format!("{table} cannot be filled by arrays: not MariaDB"))),
         }
     }
 

@@ -91,7 +91,7 @@ pub enum DbError {
         why: String,
     },
     /// Bytes that do not fit the protocol.
-    #[error("{place} does not speak as expected: {why}")]
+    #[error("unexpected answer of {place}: {why}")]
     Protocol {
         /// Where from.
         place: String,
@@ -107,7 +107,7 @@ pub enum DbError {
         hint: String,
     },
     /// Not all of the connections asked for could be made.
-    #[error("only {connected} of {total} connections could be made: {source}{}", limit_words(*.allowed))]
+    #[error("weir could open only {connected} of {total} connections: {source}{}", limit_words(*.allowed))]
     Connections {
         /// How many stood by then.
         connected: u32,

@@ -13,7 +13,7 @@ use weir_knobs::Setting;
 
 /// Measured time of a trial, s.
 const TRIAL_S: f64 = 10.0;
-/// A candidate whose mean is this much above that of the machine as found is declared a win by those who do not confirm.
+/// A candidate whose mean is this much above that of the baseline is declared a win by those who do not confirm.
 const BAR: f64 = 1.05;
 /// As near to the best known as this is near.
 const NEAR: f64 = 0.05;
@@ -119,7 +119,7 @@ fn random(case: &Case, machine: &mut Simulation, seed: u64, budget_s: f64) -> Op
     best_mean(case, machine, &mut points, budget_s)
 }
 
-/// The point with the best mean, if it beats the machine as found by the bar.
+/// The point with the best mean, if it beats the baseline by the bar.
 fn best_mean(
     case: &Case,
     machine: &mut Simulation,

@@ -9,7 +9,7 @@ use weir_oltp::OltpSpec;
 /// One of the ways that an experiment compares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
-    /// Its name in tables and plots: `vm.dirty_bytes=15000000`, `idle`, `as found`.
+    /// Its name in tables and plots: `vm.dirty_bytes=15000000`, `idle`, `baseline`.
     pub label: String,
     /// Knobs it sets, over what was found; empty for the machine as it is.
     pub settings: Vec<Setting>,

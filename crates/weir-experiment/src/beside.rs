@@ -50,7 +50,7 @@ impl Beside {
         let what = words::operations(&self.plan.arms[ALONE]);
         let flood = self.plan.arms[FLOODED].floods.join(" and ");
         let Some(flooded) = share(ALONE, FLOODED, Metric::Rate) else {
-            return "Too little was measured to say what the flood takes.".to_string();
+            return "Too little was measured for the effect of the flood.".to_string();
         };
         let mut headline = format!("Beside {flood}, {what} keep {flooded} of their rate alone");
         if let Some(kept) = share(ALONE, GUARDED, Metric::Rate).filter(|_| self.is_guarded()) {
@@ -114,7 +114,7 @@ impl Design for Beside {
             (true, true) => {
                 "the guard holds the rate without a setting that stays: `weir guard install` keeps it on"
             }
-            (true, false) => "the guard made no difference that this data can show",
+            (true, false) => "the data show no effect of the guard",
             (false, _) => "nothing was changed",
         };
         Finding {

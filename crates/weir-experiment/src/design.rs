@@ -50,7 +50,7 @@ pub enum Phase {
     Screen,
     /// Which candidate is best.
     Race,
-    /// Winner against the machine as found, on fresh data.
+    /// Winner against the baseline, on fresh data.
     Confirm,
 }
 

@@ -42,7 +42,7 @@ pub enum Recommendation {
     /// Not enough was measured to say anything.
     #[default]
     None,
-    /// The settings as found are as good as any that was tried, or better.
+    /// The baseline settings are as good as any that was tried, or better.
     Keep {
         /// Why.
         why: String,

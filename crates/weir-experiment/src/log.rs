@@ -69,7 +69,7 @@ pub struct TrialLog {
     pub left_ns: u64,
     /// Start, since the start of the experiment (of all its sittings together).
     pub start_ns: u64,
-    /// The whole trial: settings, flood's build-up, measuring, leading back; the washout is apart.
+    /// The whole trial: settings, flood's build-up, measuring, restoring; the washout is apart.
     pub took_ns: u64,
     /// The wait before it.
     pub washout: Washout,

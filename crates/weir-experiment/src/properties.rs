@@ -23,7 +23,7 @@ fn plan(design: &str, arms: usize, blocks: u32, seconds: u64, goal: &Goal) -> se
         let setting = format!("vm.dirty_bytes={}MB", i + 1);
         synthetic::arm(&setting, &[&setting], true)
     };
-    let (idle, found) = (synthetic::arm("idle", &[], false), synthetic::arm("as found", &[], true));
+    let (idle, found) = (synthetic::arm("idle", &[], false), synthetic::arm("baseline", &[], true));
     let all: Vec<Arm> = [idle, found.clone()].into_iter().chain((0..arms).map(grid)).collect();
     let (duration_ns, abort_age_ns, seed, goal) = (seconds * SECOND_NS, Some(SECOND_NS), 7, goal.clone());
     let plan = match design {

@@ -119,7 +119,7 @@ fn limits(min: u64, max: u64) -> Result<Range, String> {
 fn scale(min: i64, max: i64, step: u64) -> Result<Range, String> {
     match (u64::try_from(min.max(1)), u64::try_from(max)) {
         (Ok(min), Ok(max)) if min < max => Ok(Range::Scale { min, max, step, bytes: false }),
-        _ => Err(format!("it has no room between {min} and {max}")),
+        _ => Err(format!("it has no values between {min} and {max}")),
     }
 }
 
@@ -129,7 +129,7 @@ fn levels(values: &[i64]) -> Result<Range, String> {
 
 fn words(choices: &[String]) -> Result<Range, String> {
     match choices {
-        [] | [_] => Err("there is nothing to choose from".to_string()),
+        [] | [_] => Err("no values to choose from".to_string()),
         choices => Ok(Range::Levels(choices.iter().map(|word| Value::Word(word.clone())).collect())),
     }
 }
@@ -138,7 +138,7 @@ fn words(choices: &[String]) -> Result<Range, String> {
 fn around(found: Option<i64>, min: i64, max: i64) -> Result<Range, String> {
     match found {
         Some(found) if found > 0 => scale((found / 8).max(min), found.saturating_mul(8).min(max), 1),
-        Some(found) => Err(format!("{found} says nothing of which values are worth a trial")),
+        Some(found) => Err(format!("no values to try follow from {found}")),
         None => Err("it holds no number".to_string()),
     }
 }
@@ -216,7 +216,7 @@ mod tests {
             (reading("vm.drop_caches", "0", &[], None), FACTS, "an action"),
             (locked, FACTS, "may not be written"),
             (lost, FACTS, "Invalid argument"),
-            (reading("sda/scheduler", "none", &["none"], None), FACTS, "nothing to choose"),
+            (reading("sda/scheduler", "none", &["none"], None), FACTS, "no values to choose"),
             (reading("vm.dirty", "ratio=20", &[], None), slow, "is worth a trial"),
             (reading("sda/iosched/x", "0", &[], None), FACTS, "says nothing"),
         ] {

@@ -24,12 +24,12 @@ pub fn build(design: &str, plan: &Value) -> Result<Box<dyn Design>, String> {
         "race" => Ok(Box::new(Race::new(read(design, plan)?)?)),
         "scale" => Ok(Box::new(Scale::new(read(design, plan)?)?)),
         "sweep" => Ok(Box::new(Sweep::new(read(design, plan)?)?)),
-        other => Err(format!("there is no design `{other}`")),
+        other => Err(format!("no such design: `{other}`")),
     }
 }
 
 fn read<T: DeserializeOwned>(design: &str, plan: &Value) -> Result<T, String> {
-    T::deserialize(plan).map_err(|error| format!("this is no plan of a {design}: {error}"))
+    T::deserialize(plan).map_err(|error| format!("not a plan of a {design}: {error}"))
 }
 
 /// The design of a logged experiment after the trials that were made: ready to go on, or to state its finding.

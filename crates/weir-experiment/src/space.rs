@@ -11,7 +11,7 @@ pub struct Dimension {
     pub knob: KnobName,
     /// What it may hold.
     pub range: Range,
-    /// Its value as found.
+    /// Its baseline value.
     pub found: Value,
     /// The place of that value, at an end where it lies outside the range.
     pub found_at: f64,
@@ -118,7 +118,7 @@ fn below_dirty(setting: &Setting, dirty: Option<&Value>) -> Setting {
     }
 }
 
-/// The point that settings lie at; knobs that they do not name are as found.
+/// The point that settings lie at; knobs that they do not name are at the baseline.
 pub fn point(dimensions: &[Dimension], settings: &[Setting]) -> Vec<f64> {
     let place = |dimension: &Dimension| {
         let set = settings.iter().find(|setting| setting.knob == dimension.knob);

@@ -257,7 +257,7 @@ mod tests {
         let goal = SweepPlan::default_goal(true);
         let arms = vec![
             arm("idle", &[], false),
-            arm("as found", &[], true),
+            arm("baseline", &[], true),
             arm("15 MB", &["vm.dirty_bytes=15MB"], true),
         ];
         let plan = SweepPlan {

@@ -57,7 +57,7 @@ pub(super) fn figure(metric: &Metric) -> String {
         Metric::Rate => "the rate".to_string(),
         Metric::Mean => "the mean latency".to_string(),
         Metric::Bulk => "the bulk rate".to_string(),
-        Metric::Device => "what the device writes".to_string(),
+        Metric::Device => "device writes".to_string(),
         Metric::Max => "the longest latency".to_string(),
         other => other.to_string(),
     }
@@ -115,8 +115,8 @@ pub(super) fn count(n: usize, what: &str) -> String {
 pub(super) fn few_repeats(made: usize) -> Option<String> {
     (2..UNITS_MIN).contains(&made).then(|| {
         format!(
-            "{made} repeats are few: intervals lean on the seconds within trials, and how much trials differ is known \
-             only roughly; {UNITS_MIN} repeats give intervals that stand by themselves"
+            "{made} repeats are few: intervals depend on the seconds within trials, and the spread of trials \
+             is known only roughly; {UNITS_MIN} repeats give reliable intervals"
         )
     })
 }
@@ -133,11 +133,7 @@ pub(super) fn list(items: &[String]) -> String {
 /// What settings mean for durability.
 pub(super) fn durability(settings: &[Setting]) -> String {
     let told = risks(settings, |risk| if let Risk::Durability(told) = risk { Some(told) } else { None });
-    if told.is_empty() {
-        "none: what was synced stays as safe as it was".to_string()
-    } else {
-        told.join("; ")
-    }
+    if told.is_empty() { "none: synced data stay as safe as before".to_string() } else { told.join("; ") }
 }
 
 /// What one way to run means for durability instead of another: by its settings, and by how its job syncs.
@@ -146,10 +142,9 @@ pub(super) fn durability_of(from: &Arm, to: &Arm) -> String {
         return durability(&to.settings);
     };
     match (synced_every(before), synced_every(after)) {
-        (Some(before), after) if after.is_none_or(|after| after > before) => format!(
-            "less is synced than with {}: a power failure takes writes that were safe there",
-            from.label
-        ),
+        (Some(before), after) if after.is_none_or(|after| after > before) => {
+            format!("fewer syncs than with {}: a power failure loses writes that were safe there", from.label)
+        }
         _ => durability(&to.settings),
     }
 }
@@ -164,9 +159,9 @@ fn synced_every(job: &Job) -> Option<u64> {
 pub(super) fn reversibility(settings: &[Setting]) -> String {
     let told = risks(settings, |risk| if let Risk::Inexact(told) = risk { Some(told) } else { None });
     match (settings.is_empty(), told.is_empty()) {
-        (true, _) => "nothing of the machine is changed".to_string(),
-        (false, true) => "exact: the values found are put back".to_string(),
-        (false, false) => format!("the values found are put back, but not exactly: {}", told.join("; ")),
+        (true, _) => "the machine is not changed".to_string(),
+        (false, true) => "exact: the baseline values are restored".to_string(),
+        (false, false) => format!("the baseline values are restored, but not exactly: {}", told.join("; ")),
     }
 }
 
@@ -197,7 +192,7 @@ mod tests {
             ((OpenSync::None, 0), (OpenSync::None, 0), false),
         ] {
             let told = durability_of(&arm(from.0, from.1), &arm(to.0, to.1));
-            assert_eq!(told.starts_with("less is synced"), less, "{from:?} to {to:?}: {told}");
+            assert_eq!(told.starts_with("fewer syncs"), less, "{from:?} to {to:?}: {told}");
         }
     }
 }

@@ -97,7 +97,7 @@ fn kind(tree: &Tree, name: &str, notes: &mut Vec<String>) -> LayerKind {
     kind_by_name(name)
 }
 
-/// Drivers that sysfs does not tell apart.
+/// Drivers that sysfs does not distinguish.
 fn kind_by_name(name: &str) -> LayerKind {
     let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
     match driver {

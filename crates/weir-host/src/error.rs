@@ -65,7 +65,7 @@ pub(crate) struct BadLine {
 
 impl BadLine {
     pub(crate) fn new(line: usize, expected: &str, found: &str) -> Self {
-        BadLine { line, item: format!("expected {expected}, found `{found}`") }
+        BadLine { line, item: format!("expected {expected}, got `{found}`") }
     }
 
     pub(crate) fn at(self, path: &Path) -> HostError {

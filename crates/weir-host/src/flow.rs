@@ -52,7 +52,7 @@ impl Host {
     fn disk_of(&self, number: DeviceNumber) -> Result<String, HostError> {
         let link = format!("/sys/dev/block/{number}");
         let absent = || {
-            let error = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such block device");
+            let error = std::io::Error::new(std::io::ErrorKind::NotFound, "no such block device");
             HostError::io(&self.tree.real(&link), error)
         };
         if !self.tree.exists(&format!("{link}/partition")) {

@@ -56,7 +56,7 @@ impl Host {
     }
 
     /// Writes out what is dirty, then drops the page cache, dentries and inodes: the next reads are cold. Nothing is
-    /// lost, and there is nothing to lead back.
+    /// lost, and there is nothing to restore.
     ///
     /// # Errors
     /// When `/proc/sys/vm/drop_caches` cannot be written, as without root.

@@ -1,4 +1,4 @@
-//! Knobs: settings of kernel, device and cgroup that are read, applied, verified and always led back.
+//! Knobs: settings of kernel, device and cgroup that are read, applied, verified and always restored.
 //!
 //! A change is a transaction. Its old and new values are in the journal, fsynced, before the first write; a
 //! guardian process waits for the end of this one, however it ends; every value is read back; what fails takes

@@ -16,12 +16,12 @@ use crate::{block, vm};
 /// was found.
 ///
 /// # Errors
-/// When the path is no block device, or cannot be read: what cannot be examined must not be called empty.
+/// When the path is not a block device, or cannot be read: what cannot be examined must not be called empty.
 pub fn examine_device(path: &Path) -> Result<Vec<String>, HostError> {
     let failed = |error| HostError::io(path, error);
     let meta = path.metadata().map_err(failed)?;
     if !meta.file_type().is_block_device() {
-        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "is no block device")));
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "is not a block device")));
     }
     let host = Host::live();
     let number = split(meta.rdev());

@@ -287,7 +287,7 @@ fn why_no_device(mount: &Mount) -> String {
     let (kind, source) = (&mount.kind, &mount.source);
     match kind.as_str() {
         "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs" => {
-            format!("{kind}: lives in memory and swap, on no device")
+            format!("{kind}: in memory and swap, on no device")
         }
         "zfs" => {
             format!("zfs: pool and devices of {source} are not read; ZFS has its own cache and scheduler")

@@ -98,7 +98,7 @@ fn every_target_resolves_to_its_stack() {
 fn what_cannot_be_seen_is_said() {
     for (name, path, said) in [
         ("virtio-ext4", "/", "vda: a virtual disk"),
-        ("virtio-ext4", "/dev/shm", "lives in memory and swap"),
+        ("virtio-ext4", "/dev/shm", "in memory and swap"),
         ("lvm-md-raid10-xfs", "/srv/two words", "logdev=/dev/sde1: part of this file system"),
         ("dm-crypt-lvm", "/", "sda (DELL PERC H730P Mini): a controller or hypervisor presents it"),
         ("btrfs-two-disks", "/", "btrfs over sdb1, sdc: which of them holds a block"),

@@ -145,7 +145,7 @@ fn this_machine_is_read_without_complaint() {
     assert!(
         host.target(Path::new("/proc/self/mountinfo")).unwrap().blind.iter().any(|s| s.starts_with("proc:"))
     );
-    assert!(examine_device(here).unwrap_err().to_string().contains("is no block device"));
+    assert!(examine_device(here).unwrap_err().to_string().contains("is not a block device"));
 }
 
 #[test]

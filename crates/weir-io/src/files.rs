@@ -98,7 +98,7 @@ fn found_or_made(folder: &Dir, name: &str) -> Result<Place, IoError> {
         let refused = fill_error("cannot create", &path, error);
         if strange {
             IoError { fault: Fault::Environment, ..refused }
-                .hint("what has that name is no file that weir made: remove it, or choose another --dir")
+                .hint("weir did not make the file of that name: remove it, or choose another --dir")
         } else {
             refused
         }
@@ -284,7 +284,7 @@ mod tests {
         let spec = job(dir.path(), 1 << 20, true);
         let run = || prepare(&spec, &Stop::default(), &mut |_, _| {});
         std::os::unix::fs::symlink(&precious, dir.path().join("t.1")).unwrap();
-        assert!(run().unwrap_err().hint.unwrap().contains("no file that weir made"));
+        assert!(run().unwrap_err().hint.unwrap().contains("weir did not make the file"));
         std::fs::remove_file(dir.path().join("t.1")).unwrap();
         std::fs::hard_link(&precious, dir.path().join("t.1")).unwrap();
         assert!(run().unwrap_err().to_string().contains("2 names"));

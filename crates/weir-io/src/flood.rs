@@ -62,7 +62,7 @@ impl FloodSpec {
         let copies = match kind {
             "dd" => false,
             "cp" => true,
-            _ => return Err(spec_error(text, &format!("`{kind}` is neither dd nor cp"))),
+            _ => return Err(spec_error(text, &format!("expected dd or cp, got `{kind}`"))),
         };
         let mut spec = FloodSpec {
             text: text.to_string(),
@@ -83,15 +83,21 @@ impl FloodSpec {
                 "bs" => spec.block = bytes()?,
                 "rate" => spec.rate = bytes()?,
                 "writers" => {
-                    spec.writers = value
-                        .parse()
-                        .map_err(|_| spec_error(text, &format!("`{value}` is no number of writers")))?;
+                    spec.writers = value.parse().map_err(|_| {
+                        spec_error(
+                            text,
+                            &format!(
+                                "expected a number of writers, got \
+                            `{value}`"
+                            ),
+                        )
+                    })?;
                 }
                 "dir" => spec.dir = PathBuf::from(value),
                 _ => {
                     return Err(spec_error(
                         text,
-                        &format!("`{key}` is none of size, bs, rate, writers, dir"),
+                        &format!("expected one of size, bs, rate, writers, dir, got `{key}`"),
                     ));
                 }
             }
@@ -148,7 +154,7 @@ impl Flood {
                 dir.path().display(),
                 Bytes(free)
             ))
-            .hint("give it less: --flood dd:size=2G"));
+            .hint("make it smaller: --flood dd:size=2G"));
         }
         let scratch = scratch::make(dir, "flood")?;
         let source = if spec.copies { Some(write_source(scratch.dir())?) } else { None };
@@ -312,10 +318,10 @@ mod tests {
         assert_eq!((spec.size, spec.block, spec.rate), (Bytes(2 << 30), Bytes(64 << 10), Bytes(200 << 20)));
         assert_eq!((spec.writers, spec.copies), (3, true));
         for (text, why) in [
-            ("rsync", "neither dd nor cp"),
+            ("rsync", "expected dd or cp"),
             ("dd:size", "no `=`"),
             ("dd:size=12q", "`q` is not one of"),
-            ("dd:speed=3", "none of size"),
+            ("dd:speed=3", "one of size"),
             ("dd:writers=0", "must be positive"),
         ] {
             let error = FloodSpec::parse(text, dir).unwrap_err();

@@ -14,7 +14,8 @@ fn main() -> Result<(), weir_kernel::Error> {
         for (device, look) in session.look(clock(libc::CLOCK_MONOTONIC)).devices {
             let (syncs, bulk) = (&look.syncs, &look.bulk);
             println!(
-                "{device}: {} syncs, mean {} us, {} under way, oldest {} us, held back {} ms; bulk held back {} ms, {:?}, {} left out",
+                "{device}: {} syncs, mean {} us, {} under way, oldest {} us, throttled {} ms; bulk throttled \
+                 {} ms, {:?}, {} left out",
                 syncs.ended.count(),
                 syncs.ended.sum() / u128::from(syncs.ended.count().max(1)) / 1000,
                 syncs.under_way,

@@ -42,7 +42,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// More was asked for than a session can watch.
-    #[error("{what}: {asked} asked for, {limit} is the limit")]
+    #[error("{what}: {asked} requested, at most {limit}")]
     TooMany {
         /// Of what.
         what: &'static str,

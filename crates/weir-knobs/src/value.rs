@@ -37,7 +37,7 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSetting {
     /// There is no `=`.
-    #[error("`{0}` is no NAME=VALUE")]
+    #[error("expected NAME=VALUE, got `{0}`")]
     NoValue(String),
     /// The name.
     #[error(transparent)]
@@ -72,8 +72,14 @@ impl fmt::Display for Value {
 impl FromStr for Value {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number =
-            |number: &str| number.parse::<u64>().map_err(|_| format!("`{number}` is no whole number"));
+        let number = |number: &str| {
+            number.parse::<u64>().map_err(|_| {
+                format!(
+                    "expected a whole number, got \
+                `{number}`"
+                )
+            })
+        };
         Ok(match text.split_once('=') {
             Some(("bytes", bytes)) => Value::Bytes(number(bytes)?),
             Some(("ratio", ratio)) => Value::Ratio(number(ratio)?),

@@ -88,7 +88,7 @@ fn warnings(a: &OltpRecord, b: &OltpRecord, workload: &[Difference]) -> Vec<Note
         warn("servers-differ", format!("different servers: {} (A) and {} (B)", names[0], names[1]));
     }
     if a.spec.rate.is_some() || b.spec.rate.is_some() {
-        let text = "throughput was set by the rate asked for; compare the latencies";
+        let text = "the requested rate set the throughput; compare the latencies";
         warn("open-loop", text.to_string());
     }
     if [a, b].iter().any(|raw| raw.intervals.len() < weir_core::stats::bootstrap::UNITS_MIN) {

@@ -1,4 +1,4 @@
-//! What latencies are told apart by.
+//! What latencies are distinguished by.
 
 use serde::{Deserialize, Serialize};
 

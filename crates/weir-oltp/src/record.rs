@@ -1,4 +1,4 @@
-//! What a run of transactions leaves: the part of a record's `extra` that is its own. Described in `docs/record.md`.
+//! What a run of transactions leaves: the part of a record's `extra` that is its own. Described in `docs/reference/record.md`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! The result of a run of transactions: what its record says, with the self-checks. Derived, never measured; the JSON
-//! schema is described in `docs/record.md`.
+//! schema is described in `docs/reference/record.md`.
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,7 @@ pub fn spec(spec: &OltpSpec) -> Result<(), SpecError> {
     let engine = &spec.storage_engine;
     fail_if(
         engine.is_empty() || !engine.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'),
-        || format!("`{engine}` is no name of a storage engine"),
+        || format!("expected the name of a storage engine, got `{engine}`"),
         "a name has letters, digits and _ only, for example innodb or rocksdb",
     )?;
     check_distribution(spec.keys)?;

@@ -80,8 +80,8 @@ fn retried(result: &OltpResult) -> Option<Note> {
 fn client_cpu(result: &OltpResult) -> Option<Note> {
     let share = result.client_cpu_share.filter(|share| *share > CLIENT_CPU_SHARE)?;
     let text = format!(
-        "the client took {:.0} % of the CPU time that this machine spent: from another machine the server would have had \
-         that, too",
+        "the client took {:.0} % of the CPU time that this machine spent: a client on another machine would \
+         leave that to the server",
         share * 100.0
     );
     Some(note("client-cpu", text))

@@ -28,7 +28,7 @@ impl FromStr for Bar {
             "read-rate" => BarRule::ReadRate(bytes()?),
             "write-rate" => BarRule::WriteRate(bytes()?),
             "flood" => BarRule::FloodPercent(number()?),
-            _ => return Err(format!("`{key}` is no bar; known: {KNOWN}")),
+            _ => return Err(format!("expected one of {KNOWN}, got `{key}`")),
         };
         Ok(Bar { text: text.to_string(), rule })
     }

@@ -75,8 +75,8 @@ fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> Doct
     let next = rules::next::steps(&view);
     let error = measurements.iter().find_map(|m| m.error.as_deref());
     let trouble = match (error, ended_early) {
-        (Some(_), _) => Some("An operation failed: look after that before any setting."),
-        (None, Some(_)) => Some("It ended early: too little was measured to say what to change."),
+        (Some(_), _) => Some("An operation failed: resolve that before any setting."),
+        (None, Some(_)) => Some("It ended early: too little was measured for advice."),
         _ if !rules::settings::risks(&view).is_empty() => {
             Some("A setting puts data at risk: see what weakens this.")
         }

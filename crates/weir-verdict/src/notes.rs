@@ -147,7 +147,7 @@ pub struct FloodNotes {
     pub background_limit: Bytes,
     /// Dirty pages at which writers wait, when the flood began; 0: unknown.
     pub dirty_limit: Bytes,
-    /// vm.dirty_ratio, vm.dirty_bytes and the background pair as found, for the undo command:
+    /// vm.dirty_ratio, vm.dirty_bytes and the background pair at the baseline, for the undo command:
     /// (`vm.dirty_ratio`, 20) …; zeros left out.
     pub limits_found: Vec<(String, u64)>,
     /// Why there was no flood or no rescue, and what else happened, in sentences.

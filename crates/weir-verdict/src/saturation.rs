@@ -265,7 +265,8 @@ fn answer(u: &Utilization, known: Option<&Known>) -> String {
     let util = format!("%util is {:.0} %", u.load.util_percent);
     let Some(known) = known else {
         return format!(
-            "{util}; whether that is much cannot be said: no curve is stored for {0}. Measure one with `weir doctor FOLDER` (a folder on it), or, read only, with `weir bench --device /dev/{0} --depth 32`.",
+            "{util}; no curve of {0} is stored to compare it with. Measure one with `weir doctor FOLDER` (a \
+             folder on it), or, read only, with `weir bench --device /dev/{0} --depth 32`.",
             u.device
         );
     };

@@ -17,7 +17,7 @@ pub fn named(names: &[String]) -> anyhow::Result<Vec<Layer>> {
     for name in names {
         // A path that is not there yet has a device too: its folder's. Here it is a slip of the pen.
         if !Path::new(name).exists() && !Path::new("/sys/class/block").join(name).exists() {
-            return Err(lacking(format!("there is no device and no path {name}")));
+            return Err(lacking(format!("no device and no path {name}")));
         }
         let device = behind(name, host.device_of(name))?;
         if !devices.iter().any(|known| known.number == device.number) {

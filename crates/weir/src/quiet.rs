@@ -27,7 +27,7 @@ pub fn unquiet(host: &Host, target: &TargetFacts, wait: impl FnOnce(Duration) ->
     }
     (writes > BYTES_PER_SECOND).then(|| {
         let name = most.map_or("others", |p| p.name.as_str());
-        format!("others write {} ({name} most), and would be held back", megabytes_per_second(writes))
+        format!("other processes write {} ({name} most) and would be throttled", megabytes_per_second(writes))
     })
 }
 

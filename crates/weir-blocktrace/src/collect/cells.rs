@@ -18,7 +18,7 @@ use weir_core::target::DeviceNumber;
 const BATCH: usize = 256;
 /// Blocks of time kept for resampling.
 pub const BLOCKS_MAX: usize = 64;
-/// Sizes told apart, and sets of moments.
+/// Sizes distinguished, and sets of moments.
 const SIZES: usize = 33;
 const SETS: usize = 64;
 /// Every set of classes × every size × every set of moments.

@@ -2,7 +2,7 @@
 
 use crate::analysis::Depth;
 
-/// Depths told apart; all above share the last place.
+/// Depths distinguished; all above share the last place.
 const DEPTHS_MAX: usize = 4096;
 
 /// Before anything was seen.

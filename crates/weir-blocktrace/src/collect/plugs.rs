@@ -1,4 +1,4 @@
-//! Plugs: how many requests they let go, and how long something was held back.
+//! Plugs: how many requests they let go, and how long something was delayed.
 
 use crate::analysis::Plugs;
 

@@ -317,7 +317,7 @@ fn lost_events(bytes: &[u8]) -> Option<(u64, usize)> {
 
 fn wrong_magic(magic: u32, version: u8) -> String {
     let expected = MAGIC | u32::from(version);
-    format!("no record starts here: 0x{magic:08x} stands where 0x{expected:08x} should")
+    format!("no record starts here: expected 0x{expected:08x}, got 0x{magic:08x}")
 }
 
 impl Header {

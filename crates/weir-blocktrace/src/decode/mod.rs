@@ -143,7 +143,7 @@ impl Decoder {
         if left == 0 {
             return Ok(());
         }
-        Err(self.fault(format!("the last record is cut off: {left} bytes of it are there")))
+        Err(self.fault(format!("the last record is truncated: it has {left} bytes")))
     }
 
     /// What is to be said of a file that was read to its end, though it is no fault: that its recorder was killed.

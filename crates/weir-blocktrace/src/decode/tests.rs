@@ -225,7 +225,7 @@ fn a_record_of_another_layout_or_cut_off_is_named_with_its_place() {
     }
 }
 
-/// A cut record has no payload that says where the rest of a split begins, so that is reckoned from what it has.
+/// A cut record has no payload that says where the rest of a split begins, so that is computed from what it has.
 #[test]
 fn a_cut_split_at_the_last_sector_is_one_all_the_same() {
     let layout = Layout { version: 8, big_endian: false };

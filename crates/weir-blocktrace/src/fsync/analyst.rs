@@ -17,7 +17,7 @@ const IOS_MAX: usize = 1 << 18;
 const OPEN_MAX: usize = 1 << 14;
 /// Slow syncs kept until somebody takes them.
 const SLOW_MAX: usize = 1000;
-/// Processes told apart in the report; the rest is one.
+/// Processes distinguished in the report; the rest is one.
 const PROCESSES_MAX: usize = 1024;
 
 /// Below this a sync may be counted without being looked into.

@@ -1,7 +1,7 @@
 //! Cuts a wait by the completions on the device it waited for.
 //!
 //! The rule: the time between two completions of a device belongs to the request that completes at its end, for that
-//! is what the device was busy with, or held back for. So a wait is cut at each completion; a piece that ends with
+//! is what the device was busy with, or delayed for. So a wait is cut at each completion; a piece that ends with
 //! another's request was spent behind that one's owner; a piece that ends with a request of the sync's own is
 //! cut further by that request's life: before it was made (held), until it went to the driver (queue), in the
 //! device. What follows the last completion is the kernel's own work: the wake-up, a journal thread, a lock.

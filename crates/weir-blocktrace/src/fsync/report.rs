@@ -326,7 +326,7 @@ impl Analyst {
             Owner::Reads => self.senders_of(Way::Reads, group("readers")),
             Owner::DirectWrites => self.senders_of(Way::DirectWrites, group("direct writers")),
             Owner::Unseen => {
-                vec![(group("somebody who is gone (dirtied before the trace)"), Way::Writeback, 1.0)]
+                vec![(group("a process that has ended (dirtied before the trace)"), Way::Writeback, 1.0)]
             }
         }
     }

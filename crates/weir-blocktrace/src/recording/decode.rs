@@ -166,7 +166,8 @@ impl Reader {
         if self.end.is_none() {
             let at = self.offset + rest.len() as u64;
             self.note = Some(format!(
-                "cut off at byte {at}: its recorder was killed or the machine stopped; what is before that is read"
+                "truncated at byte {at}: its recorder was killed or the machine stopped; weir reads the part \
+                 before it"
             ));
         }
         Ok(())
@@ -180,7 +181,7 @@ impl Reader {
                 self.state = State::Header { left: left - taken };
                 if let Some(text) = whole {
                     self.header = serde_json::from_slice(&text)
-                        .map_err(|error| self.fault(format!("the header is no header: {error}")))?;
+                        .map_err(|error| self.fault(format!("the header cannot be read: {error}")))?;
                     out.item(Item::WallClock { time_ns: self.header.base_ns, wall_ns: self.header.wall_ns });
                     self.state = State::Head;
                 }
@@ -209,7 +210,7 @@ impl Reader {
 
     fn preamble(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
         if !bytes.starts_with(&MAGIC) {
-            return Err(self.fault("this is no recording of weir"));
+            return Err(self.fault("not a recording of weir"));
         }
         let number = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         self.swapped = match number(8) {
@@ -308,7 +309,7 @@ impl Reader {
             return Ok(());
         }
         let end: End = serde_json::from_slice(bytes)
-            .map_err(|error| self.fault(format!("the last block is not as it should be: {error}")))?;
+            .map_err(|error| self.fault(format!("the last block is damaged: {error}")))?;
         for (cpu, &dropped) in end.dropped_by_cpu.iter().enumerate().take(CPUS_MAX) {
             self.count_drops(cpu as u16, dropped, out)?;
         }

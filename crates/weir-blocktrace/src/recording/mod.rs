@@ -1,4 +1,4 @@
-//! weir's own recording: what `weir trace record` writes. `docs/trace-record.md` describes the format for other readers.
+//! weir's own recording: what `weir trace record` writes. `docs/reference/trace-record.md` describes the format for other readers.
 //!
 //! A preamble, a header in JSON, then blocks. A block of events is the raw bytes of one CPU's ring: words of 64 bits in
 //! the byte order of the machine, so that the recorder copies and never converts. Rounds say up to which time all CPUs'

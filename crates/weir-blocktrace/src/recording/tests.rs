@@ -231,7 +231,7 @@ fn what_is_no_recording_is_named_with_its_place() {
         (patched(8, 7), 0, "byte order"),
         (patched(12, 2), 0, "version 2"),
         (patched(16, u32::MAX), 0, "a header of 4294967295 bytes"),
-        ([&start[..PREAMBLE_BYTES], &vec![b'{'; start.len()]].concat(), 24, "the header is no header"),
+        ([&start[..PREAMBLE_BYTES], &vec![b'{'; start.len()]].concat(), 24, "the header cannot be read"),
         (of(vec![0; 64]), at, "no block begins here"),
         (
             of(events_block(0, &words(&[event(Act::Queue, 1, 0)]), 0)[..40].to_vec()).tap_length(at, 41),

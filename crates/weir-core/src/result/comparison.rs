@@ -334,12 +334,11 @@ pub fn conditions(record: &Record, (name, more): (&str, Value)) -> Value {
 
 /// Said where a run is too short to compare.
 pub const FEW_INTERVALS: &str =
-    "fewer than five intervals in a run: there is no interval to judge by; run longer";
+    "a run has fewer than five intervals, so there is no confidence interval; run longer";
 
 /// What other work means for a comparison.
 pub fn workload_warnings(differences: &[Difference]) -> Vec<Note> {
-    let text =
-        "not the same workload: the ratios mix the effect of what was asked for with that of the conditions";
+    let text = "the workloads differ: the ratios mix their effect with that of the conditions";
     let differ = !differences.is_empty();
     differ.then(|| Note { key: "workloads-differ".to_string(), text: text.to_string() }).into_iter().collect()
 }
@@ -352,10 +351,10 @@ fn warnings(a: &Record, b: &Record, workload: &[Difference]) -> Vec<Note> {
         warn("kinds-differ", "the runs are of different kinds");
     }
     if a.jobs.len() != b.jobs.len() {
-        warn("jobs-differ", "the runs have different numbers of jobs; the surplus is left out");
+        warn("jobs-differ", "the runs have different numbers of jobs; the comparison omits the surplus");
     }
     if a.jobs.iter().chain(&b.jobs).any(|job| job.job.rate.is_some()) {
-        warn("open-loop", "throughput was set by the rate asked for; compare the latencies");
+        warn("open-loop", "the requested rate set the throughput; compare the latencies");
     }
     let few = |record: &Record| record.jobs.iter().any(|job| job.intervals.len() < bootstrap::UNITS_MIN);
     if few(a) || few(b) {

@@ -35,7 +35,7 @@ pub struct Difference {
 }
 
 /// All leaves that differ, apart from those with one of `ignored` among their keys. Lists of plain values are one
-/// leaf; lists of objects are told apart by their `name`, else by position.
+/// leaf; lists of objects are distinguished by their `name`, else by position.
 pub fn between(a: &Value, b: &Value, ignored: &[&str]) -> Vec<Difference> {
     let (mut leaves_a, mut leaves_b) = (BTreeMap::new(), BTreeMap::new());
     flatten("", a, ignored, &mut leaves_a);

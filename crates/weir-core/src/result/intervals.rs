@@ -12,7 +12,7 @@ const INTERVALS_MAX: usize = 3600;
 /// log2 of the buckets per power of two that an interval keeps for heat maps.
 const COARSE_BITS: u32 = 3;
 
-/// Finished intervals; `K` is what latencies are told apart by.
+/// Finished intervals; `K` is what latencies are distinguished by.
 #[derive(Debug)]
 pub struct Intervals<K> {
     list: Vec<Interval<K>>,

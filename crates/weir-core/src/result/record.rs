@@ -1,5 +1,5 @@
 //! The raw record of a run: histograms, intervals and conditions, before any conclusion. Versioned JSON; the
-//! schema is described in `docs/record.md`.
+//! schema is described in `docs/reference/record.md`.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub struct Record {
     pub extra: Value,
 }
 
-/// The operation classes whose latencies are told apart.
+/// The operation classes whose latencies are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -131,7 +131,7 @@ pub struct EngineRecord {
     pub submits: Option<Histogram>,
 }
 
-/// One interval of a run; `K` is what latencies are told apart by.
+/// One interval of a run; `K` is what latencies are distinguished by.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "K: Ord + Serialize", deserialize = "K: Ord + Deserialize<'de>"))]
 pub struct Interval<K = Class> {

@@ -72,8 +72,8 @@ fn used_up(job: &JobRecord, result: &JobResult) -> Option<Note> {
     let (limit, warmup) = (job.job.operations, job.job.warmup);
     (result.total.operations == 0 && job.error.is_none() && limit > 0 && warmup.0 > 0).then(|| {
         let text = format!(
-            "nothing was measured: the {} operations asked for were over within the warm-up of {warmup}; ask for more \
-             of them, or for a shorter warm-up",
+            "nothing was measured: the {} requested operations ended within the warm-up of {warmup}; request \
+             more of them, or a shorter warm-up",
             grouped(limit)
         );
         note("used-up-by-warm-up", text)

@@ -13,7 +13,7 @@ const FIGURES_MAX: f64 = (1_u64 << 62) as f64;
 /// Keys of numbers that are no figures, and are never added: seeds, and what a clock on the wall showed.
 const NO_FIGURES: [&str; 2] = ["seed", "wall_ns"];
 
-/// Whether figures in one JSON text after the other, up to the first that is none, can be reckoned with: they may lie, but no
+/// Whether figures in one JSON text after the other, up to the first that is none, can be trusted: they may lie, but no
 /// sum of them overflows.
 ///
 /// # Errors

@@ -58,7 +58,8 @@ words!(Arrival, "arrival", Constant = "constant", Poisson = "poisson");
 /// Says that a word is none of those known, and which is nearest.
 pub fn unknown(what: &str, text: &str, known: &[&str]) -> SpecError {
     let near = nearest(text, known).map(|word| format!("did you mean `{word}`? ")).unwrap_or_default();
-    SpecError::new(format!("`{text}` is no {what}")).hint(format!("{near}known: {}", known.join(", ")))
+    SpecError::new(format!("expected a known {what}, got `{text}`"))
+        .hint(format!("{near}known: {}", known.join(", ")))
 }
 
 /// The known word that is nearest to what was typed, unless none is near.

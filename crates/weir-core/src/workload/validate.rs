@@ -79,7 +79,8 @@ pub fn together(jobs: &[Job]) -> Result<(), SpecError> {
                 job.verify || earlier.verify,
                 || {
                     format!(
-                        "the jobs `{other}` and `{name}` share files, and verify cannot tell their writes apart"
+                        "the jobs `{other}` and `{name}` share files, and verify cannot distinguish their \
+                         writes"
                     )
                 },
                 "give each a prefix or file of its own, or leave out verify",
@@ -310,7 +311,7 @@ fn verification(job: &Job) -> Result<(), SpecError> {
     )?;
     fail_if(
         job.block.smallest() < SECTOR_BYTES,
-        || "verify needs room in each block for its header and trailer".into(),
+        || "verify needs space in each block for its header and trailer".into(),
         "use a block of at least 512 bytes with verify",
     )?;
     fail_if(

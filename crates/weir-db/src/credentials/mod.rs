@@ -92,8 +92,8 @@ impl CredentialsError {
 /// Where nothing says which server is meant, a file that was named cannot be read, or a value is none.
 pub fn resolve(typed: &Typed, around: &Around) -> Result<Login, CredentialsError> {
     if typed.stated.tls == Some(TlsMode::Disabled) && typed.stated.tls_ca.is_some() {
-        return Err(CredentialsError::new("an authority was named, and encryption disabled")
-            .hint("say one: --tls-ca FILE, or --tls disabled"));
+        return Err(CredentialsError::new("--tls-ca names an authority, but encryption is disabled")
+            .hint("use one: --tls-ca FILE, or --tls disabled"));
     }
     let mut notes = Vec::new();
     let dialect = match typed.dialect.or_else(|| dialect_of(&typed.stated)) {
@@ -130,7 +130,7 @@ fn found_dialect(around: &Around, notes: &mut Vec<String>) -> Result<Dialect, Cr
         (None, Some(path)) => (Dialect::Postgres, path),
         (Some(_), Some(_)) => {
             return Err(CredentialsError::new("both a MySQL and a PostgreSQL server are here")
-                .hint("say which one: --mysql or --postgres"));
+                .hint("name one: --mysql or --postgres"));
         }
         (None, None) => {
             return Err(CredentialsError::new("no server was named, and none has a socket here")

@@ -124,7 +124,12 @@ fn layer_of(options: &Options) -> Result<Layer, CredentialsError> {
 }
 
 fn port(text: &str) -> Result<u16, CredentialsError> {
-    text.trim().parse().map_err(|_| CredentialsError::new(format!("`{text}` is no port")))
+    text.trim().parse().map_err(|_| {
+        CredentialsError::new(format!(
+            "expected a port from 1 to 65535, got \
+        `{text}`"
+        ))
+    })
 }
 
 fn flag(options: &Options, name: &str) -> Option<bool> {

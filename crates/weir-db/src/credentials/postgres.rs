@@ -134,7 +134,7 @@ fn hosts(text: &str) -> Result<Vec<Host>, CredentialsError> {
 
 fn port(text: &str) -> Result<u16, CredentialsError> {
     let port = text.split(',').next().unwrap_or_default().trim().parse();
-    port.map_err(|_| CredentialsError::new(format!("`{text}` is no port")))
+    port.map_err(|_| CredentialsError::new(format!("expected a port from 1 to 65535, got `{text}`")))
 }
 
 /// The password file, unless others may read it: libpq leaves it out then.

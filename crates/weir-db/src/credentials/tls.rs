@@ -28,6 +28,9 @@ pub fn tls_mode(text: &str) -> Result<TlsMode, CredentialsError> {
     let typed = text.trim().to_ascii_lowercase().replace('_', "-");
     WORDS.iter().find(|(word, _)| *word == typed).map(|(_, mode)| *mode).ok_or_else(|| {
         let known = "disabled, preferred, required, verify-ca or verify-identity";
-        CredentialsError::new(format!("`{text}` is no mode of encryption")).hint(format!("it is {known}"))
+        CredentialsError::new(format!("expected a mode of encryption, got `{text}`")).hint(format!(
+            "use \
+            {known}"
+        ))
     })
 }

@@ -18,7 +18,7 @@ pub fn parse(text: &str, family: Option<Dialect>) -> Result<Typed, CredentialsEr
     if let (Some(family), Some(scheme)) = (family, scheme)
         && family != scheme
     {
-        let what = "the server's name says one family and the option another";
+        let what = "the server's name and the option give different families";
         return Err(CredentialsError::new(what).hint("use --server with a full name"));
     }
     let mut typed = Typed { dialect: family.or(scheme), ..Typed::default() };
@@ -56,7 +56,7 @@ pub fn hosts(text: &str) -> Result<Vec<Host>, CredentialsError> {
 
 fn host(text: &str) -> Result<Host, CredentialsError> {
     let bad_port = |port: &str| {
-        CredentialsError::new(format!("`{text}`: `{port}` is no port"))
+        CredentialsError::new(format!("`{text}`: expected a port, got `{port}`"))
             .hint("a port is a number from 1 to 65535")
     };
     let port = |port: &str| port.parse::<u16>().ok().filter(|p| *p > 0).ok_or_else(|| bad_port(port));
@@ -77,7 +77,7 @@ fn scheme_of(scheme: &str) -> Result<Option<Dialect>, CredentialsError> {
     match scheme {
         "mysql" | "mariadb" => Ok(Some(Dialect::MySql)),
         "postgres" | "postgresql" => Ok(Some(Dialect::Postgres)),
-        other => Err(CredentialsError::new(format!("`{other}` is no family of servers"))
+        other => Err(CredentialsError::new(format!("expected a family of servers, got `{other}`"))
             .hint("mysql://…, mariadb://…, postgres://… or unix:/path/of/socket")),
     }
 }
@@ -111,7 +111,7 @@ fn switch(text: &str) -> Result<bool, CredentialsError> {
     match text {
         "on" | "1" | "true" => Ok(true),
         "off" | "0" | "false" => Ok(false),
-        other => Err(CredentialsError::new(format!("`{other}` is neither on nor off"))),
+        other => Err(CredentialsError::new(format!("expected on or off, got `{other}`"))),
     }
 }
 
@@ -139,5 +139,5 @@ fn decoded(text: &str) -> Result<String, CredentialsError> {
             }
         }
     }
-    String::from_utf8(bytes).map_err(|_| CredentialsError::new(format!("`{text}` is no text in UTF-8")))
+    String::from_utf8(bytes).map_err(|_| CredentialsError::new(format!("expected UTF-8, got `{text}`")))
 }

@@ -27,7 +27,7 @@ pub fn closed_to_writes(connection: &mut Connection) -> Result<Option<String>, D
                 match connection.query(question) {
                     Ok(rows) if rows.is_empty() => break,
                     Ok(_) => {
-                        return Ok(Some("it is a replica: what is written here is lost or breaks it".into()));
+                        return Ok(Some("it is a replica: writes here are lost or break it".into()));
                     }
                     Err(DbError::Server(_)) => {}
                     Err(error) => return Err(error),

@@ -69,7 +69,7 @@ impl Table {
         match self.mark {
             None if !options.any_maker => refuse(
                 format!("the table {name} was not made by weir"),
-                "name a database of weir's own, so that nobody's rows are written to",
+                "name a database of weir's own, so that weir changes no rows of others",
             ),
             Some(Mark { rows: None }) => refuse(
                 format!("the table {name} was never filled to its end"),
@@ -81,7 +81,7 @@ impl Table {
             ),
             Some(Mark { rows: Some(has) }) if has != rows => refuse(
                 format!("the table {name} was made with {has} rows, not {rows}"),
-                "say the size that it has with --table-size, or remove it with `weir db cleanup` and prepare again",
+                "give its size with --table-size, or remove it with `weir db cleanup` and prepare again",
             ),
             _ => Ok(()),
         }

@@ -122,7 +122,7 @@ fn holds_rows(spec: &OltpSpec, connection: &mut Connection, table: &catalog::Tab
     if table.mark.is_none() && highest < wanted {
         return Err(DbError::tables(
             format!("the table {name} has rows up to number {highest}, not {wanted}"),
-            "say the size that the tables have, or make them again",
+            "give the size of the tables, or make them again",
         ));
     }
     Ok(())

@@ -103,7 +103,7 @@ impl Connection {
             Some(_) => parse_column_count(payload, cached),
             None => None,
         };
-        head.ok_or_else(|| self.packets.wire.odd("an answer starts like none"))
+        head.ok_or_else(|| self.packets.wire.odd("an answer of unknown type"))
     }
 
     fn read_result(
@@ -160,7 +160,7 @@ impl Connection {
         for _ in 0..count {
             let column = parse_column(self.packets.read()?);
             columns.push(
-                column.ok_or_else(|| self.packets.wire.odd("the description of a column is cut short"))?,
+                column.ok_or_else(|| self.packets.wire.odd("the description of a column is truncated"))?,
             );
         }
         if !self.deprecates_eof {
@@ -186,7 +186,7 @@ impl Connection {
             Some(_) => parse_eof(payload),
             None => None,
         };
-        ending.ok_or_else(|| self.packets.wire.odd("the end of the rows is cut short"))
+        ending.ok_or_else(|| self.packets.wire.odd("the end of the rows is truncated"))
     }
 
     /// The error that was read last. It ends the answer.
@@ -197,7 +197,7 @@ impl Connection {
                 self.packets.finished();
                 DbError::Server(error)
             }
-            None => self.packets.wire.odd("an error is cut short"),
+            None => self.packets.wire.odd("an error is truncated"),
         }
     }
 }

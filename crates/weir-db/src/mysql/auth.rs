@@ -93,13 +93,14 @@ impl Plugin {
     /// Why the password itself is not sent.
     fn distrusts(self, wire: &Wire) -> String {
         let why = match wire.place() {
-            Place::Unix(_) => "anybody may have made this socket, for its folder is open to all",
-            Place::Tcp { .. } => "this server has not proven who it is",
+            Place::Unix(_) => "any account may have made this socket, since its folder is open to all",
+            Place::Tcp { .. } => "this server has not proven its identity",
         };
         let key = if self.wants_key(wire) { "its public key (--server-public-key), " } else { "" };
         format!(
-            "{} asks for the password itself, and {why}; what helps: the authority of its certificate (--tls-ca), {key}\
-             its Unix socket in a folder of its own, or to let whoever answers have it (--allow-cleartext-password)",
+            "{} asks for the password itself, and {why}; give the authority of its certificate (--tls-ca), \
+             {key}\
+             its Unix socket in a folder of its own, or send it to any server that answers (--allow-cleartext-password)",
             self.name()
         )
     }

@@ -44,7 +44,7 @@ pub(super) fn open(server: &Server) -> Result<Connection, DbError> {
     let version = Version::parse(&greeting.version).map_err(DbError::Unsupported)?;
     let mut agreed = Agreed::with(&greeting, server);
     if agreed.capabilities & NEEDED != NEEDED {
-        return Err(packets.wire.odd("the server lacks what every supported version can do"));
+        return Err(packets.wire.odd("the server lacks a capability that every supported version has"));
     }
     encrypt(&mut packets, &mut agreed, &greeting, server)?;
     log_in(&mut packets, &agreed, &greeting, server)?;
@@ -76,7 +76,7 @@ fn read_greeting(packets: &mut Packets) -> Result<Greeting, DbError> {
 fn refusal(packets: &Packets) -> DbError {
     match parse_error(packets.shown()) {
         Some(error) => DbError::Server(error),
-        None => packets.wire.odd("an error is cut short"),
+        None => packets.wire.odd("an error is truncated"),
     }
 }
 
@@ -162,17 +162,17 @@ fn log_in(
             }
             Some(&EOF) => {
                 let (name, scramble) = parse_switch(payload).ok_or_else(|| {
-                    packets.wire.refused_login("the account's password is of before MySQL 4.1")
+                    packets.wire.refused_login("the account's password has the form of MySQL 4.0 and earlier")
                 })?;
                 proof.scramble = scramble;
                 Plugin::by_name(&name).and_then(|other| proof.by(other, &packets.wire))
             }
-            _ => return Err(packets.wire.odd("an answer to the log-in starts like none")),
+            _ => return Err(packets.wire.odd("an answer of unknown type to the log-in")),
         };
         let reply = reply.map_err(|why| packets.wire.refused_login(why))?;
         packets.reply(|out| out.extend_from_slice(&reply))?;
     }
-    Err(packets.wire.odd("logging in does not come to an end"))
+    Err(packets.wire.odd("the log-in does not end"))
 }
 
 /// The conversation about who asks.
@@ -216,7 +216,7 @@ impl Proof<'_> {
         match more.first() {
             Some(&PROOF_ACCEPTED) if self.plugin == Plugin::CachingSha2 => Ok(None),
             Some(&PASSWORD_NEEDED) if self.plugin == Plugin::CachingSha2 => Ok(Some(self.disclose(wire))),
-            _ => Err(wire.odd(format!("{} asks for what it never does", self.plugin.name()))),
+            _ => Err(wire.odd(format!("{} sends an unexpected request", self.plugin.name()))),
         }
     }
 }

@@ -116,7 +116,7 @@ impl Packets {
         self.forget_shown();
         let length = self.header()?;
         if length > ANSWER_BYTES_MAX {
-            return Err(self.wire.odd("an answer longer than any that is no row"));
+            return Err(self.wire.odd("an answer longer than any except a row"));
         }
         self.shown = HEADER_BYTES + length;
         Ok(&self.wire.need(HEADER_BYTES + length)?[HEADER_BYTES..HEADER_BYTES + length])
@@ -161,7 +161,7 @@ impl Packets {
         let mut length = PACKET_BYTES_MAX;
         loop {
             if self.long.len() + length > ROW_BYTES_MAX {
-                return Err(self.wire.odd("a row longer than the 64 MiB that are kept of one"));
+                return Err(self.wire.odd("a row longer than 64 MiB"));
             }
             let part = &self.wire.need(HEADER_BYTES + length)?[HEADER_BYTES..HEADER_BYTES + length];
             self.long.extend_from_slice(part);

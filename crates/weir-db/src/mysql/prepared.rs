@@ -36,7 +36,7 @@ impl Connection {
             return Err(self.server_error());
         }
         let (id, columns, parameters) = parse_prepared(payload)
-            .ok_or_else(|| self.packets.wire.odd("the answer to a prepare is cut short"))?;
+            .ok_or_else(|| self.packets.wire.odd("the answer to a prepare is truncated"))?;
         if parameters > 0 {
             self.read_columns(u64::from(parameters))?;
         }
@@ -175,7 +175,7 @@ fn parse_prepared(payload: &[u8]) -> Option<(u32, u16, u16)> {
 
 #[cold]
 fn unknown(statement: StatementId) -> DbError {
-    DbError::Unsupported(format!("there is no prepared statement {} in this connection", statement.0))
+    DbError::Unsupported(format!("no prepared statement {} in this connection", statement.0))
 }
 
 #[cold]

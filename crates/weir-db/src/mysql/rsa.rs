@@ -18,9 +18,9 @@ impl PublicKey {
 
     /// Reads PEM: a SubjectPublicKeyInfo (RFC 5280, 4.1).
     pub(super) fn parse(pem: &[u8]) -> Result<PublicKey, String> {
-        let text = std::str::from_utf8(pem).map_err(|_| "this is no public key (PEM)")?;
+        let text = std::str::from_utf8(pem).map_err(|_| "expected a public key (PEM)")?;
         let key = rsa::PublicKey::from_public_key_pem(text.trim_end_matches(['\0', '\n', '\r', ' ']));
-        key.map(PublicKey).map_err(|why| format!("this is no public key of RSA that weir takes: {why}"))
+        key.map(PublicKey).map_err(|why| format!("expected a public key of RSA: {why}"))
     }
 
     /// RSAES-OAEP-ENCRYPT (RFC 8017, 7.1.1) with SHA-1 and no label, as MySQL has it.

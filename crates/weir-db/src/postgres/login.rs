@@ -137,7 +137,7 @@ fn log_in(mut wire: Wire, server: &Server) -> Result<Session, DbError> {
                 continue;
             }
             b'Z' if login.is_let_in => break wire.skip(HEADER + header.body)?,
-            b'Z' => return Err(wire.odd("it is ready before anybody has logged in")),
+            b'Z' => return Err(wire.odd("it is ready before the log-in")),
             other => {
                 let why = format!("a message of type {:?} while logging in", char::from(other));
                 return Err(wire.odd(why));
@@ -196,9 +196,8 @@ impl Login<'_> {
             }
             3 if !(wire.is_trusted() || self.server.tls.allow_cleartext) => {
                 return Err(wire.refused_login(
-                    "the server asks for the password itself, and has not proven who it is; what helps: the \
-                     authority of its certificate (--tls-ca), scram-sha-256 in pg_hba.conf, its Unix socket in a \
-                     folder of its own, or to let whoever answers have it (--allow-cleartext-password)",
+                    "the server asks for the password itself, and has not proven its identity; give the \
+                     authority of its certificate (--tls-ca), scram-sha-256 in pg_hba.conf, its Unix socket in a folder of its own, or send the password to any server that answers (--allow-cleartext-password)",
                 ));
             }
             3 => {
@@ -248,7 +247,7 @@ impl Login<'_> {
             None => Binding::Impossible,
         };
         if !plain && !matches!(binding, Binding::EndPoint(_)) {
-            return Err(wire.refused_login("the server offers no way of SASL but ones that weir lacks"));
+            return Err(wire.refused_login("the server offers only methods of SASL that weir lacks"));
         }
         let mechanism = binding.mechanism();
         let scram = Scram::new("", nonce(wire)?, binding);
@@ -301,11 +300,12 @@ fn lacking(request: i32) -> String {
         7 | 8 => "GSSAPI (Kerberos)",
         9 => "SSPI",
         _ => {
-            return format!("the server asks for a way to log in that weir does not know (number {request})");
+            return format!("the server asks for a log-in method that weir does not know (number {request})");
         }
     };
     format!(
-        "the server asks for {way}, which weir lacks; let pg_hba.conf say scram-sha-256, cert or peer for this user"
+        "the server asks for {way}, which weir lacks; set scram-sha-256, cert or peer for this user in \
+         pg_hba.conf"
     )
 }
 

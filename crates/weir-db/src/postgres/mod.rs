@@ -263,7 +263,7 @@ fn put_query(sql: &str, out: &mut Vec<u8>) {
 #[cold]
 fn unfit(id: StatementId, statement: Option<&Statement>, values: usize) -> DbError {
     DbError::Unsupported(match statement {
-        None => format!("there is no prepared statement {} on this connection", id.0),
+        None => format!("no prepared statement {} on this connection", id.0),
         Some(statement) => {
             format!(
                 "a prepared statement has {} parameters, and {values} values were given",

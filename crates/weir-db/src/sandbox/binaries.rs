@@ -170,7 +170,10 @@ fn version(quarters: &Quarters, flavour: Flavour, server: &Path) -> Result<Strin
     command.arg("--version");
     let (said, status) = said_by(&mut command).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied if !quarters.tree.is_machine() => {
-            format!("it cannot be tried: {error}; a tree takes mounts of its own, which a container may forbid root, and a kernel plain users")
+            format!(
+                "it cannot be started: {error}; a tree needs mounts of its own, which a container may \
+                forbid to root, and a kernel to plain users"
+            )
         }
         _ => error.to_string(),
     })?;

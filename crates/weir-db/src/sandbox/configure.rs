@@ -89,7 +89,7 @@ fn check(spec: &SandboxSpec) -> Result<(), SandboxError> {
         } else if value.contains(['\n', '\0', '"']) {
             "its value does not fit a line of a configuration file"
         } else if OWN.contains(&plain_name(name).as_str()) {
-            "weir says itself where a throw-away server listens and where its data lie"
+            "weir sets the address and the data directory of a throw-away server itself"
         } else if postgres && plain_name(name) == "port" && !is_port(value) {
             "a port is a number from 1 to 65535"
         } else {

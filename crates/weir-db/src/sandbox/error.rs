@@ -21,7 +21,7 @@ pub enum SandboxError {
         in_tree: bool,
     },
     /// What was named as a tree is none.
-    #[error("{} is no tree of a server: there is no {lacking} in it", .path.display())]
+    #[error("{} is not a tree of a server: it lacks {lacking}", .path.display())]
     NoTree {
         /// What was named.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum SandboxError {
         uid: u32,
     },
     /// The binary is no such server.
-    #[error("{} is no {flavour} server: {why}", .binary.display())]
+    #[error("{} is not a {flavour} server: {why}", .binary.display())]
     NotThisServer {
         /// The binary.
         binary: PathBuf,
@@ -53,7 +53,7 @@ pub enum SandboxError {
     #[error("the throw-away server in {} is in use by another weir", .0.display())]
     InUse(PathBuf),
     /// A weir that was killed left a server in it.
-    #[error("{} holds a throw-away server that a weir left when it was killed", .0.display())]
+    #[error("{} holds a throw-away server of a killed weir", .0.display())]
     Abandoned(PathBuf),
     /// The folder was kept by a server of another family.
     #[error("{} holds data of {found}, not of {wanted}", .dir.display())]
@@ -79,7 +79,7 @@ pub enum SandboxError {
         why: &'static str,
     },
     /// No unprivileged account to run as.
-    #[error("a {flavour} server does not run as root, and there is none of the accounts {accounts} here")]
+    #[error("a {flavour} server does not run as root, and none of the accounts {accounts} exists here")]
     NoAccount {
         /// Whose.
         flavour: Flavour,
@@ -142,11 +142,14 @@ impl SandboxError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             SandboxError::NotInstalled { in_tree: true, .. } | SandboxError::NoTree { .. } => {
-                "a tree is what a small system has under /, with the server in it: docs/db.md says how one is made"
+                "a tree has the contents of a small / with the server in it: docs/reference/db-sandbox.md \
+                 says how to make one"
                     .to_string()
             }
             SandboxError::OutOfReach { .. } => {
-                "this root may not mount (a container?): choose a folder that everybody can pass to".to_string()
+                "this root may not mount (a container?): choose a folder that every account can \
+                 enter"
+                    .to_string()
             }
             SandboxError::NotInstalled { flavour, .. } => match flavour {
                 Flavour::Mysql => {
@@ -162,9 +165,7 @@ impl SandboxError {
             },
             SandboxError::NotEmpty(_) => "name a folder that does not exist, or an empty one".to_string(),
             SandboxError::InUse(_) => "`weir db sandbox list` shows it; choose another folder".to_string(),
-            SandboxError::Abandoned(_) => {
-                "`weir db sandbox clean` ends and removes what was left".to_string()
-            }
+            SandboxError::Abandoned(_) => "`weir db sandbox clean` ends and removes it".to_string(),
             SandboxError::OtherFlavour { .. } => "choose another folder".to_string(),
             SandboxError::SocketPath(_) => "set WEIR_RUN to a shorter folder, or leave it out".to_string(),
             SandboxError::NoAccount { .. } => "start weir as a plain user".to_string(),
@@ -212,7 +213,7 @@ fn hint_of_io(error: &io::Error) -> Option<String> {
         Some(libc::EACCES | libc::EPERM) => {
             Some("this user may not write there: choose another folder".to_string())
         }
-        Some(libc::ENOENT | libc::ENOTDIR) => Some("the folder it is to lie in does not exist".to_string()),
+        Some(libc::ENOENT | libc::ENOTDIR) => Some("its parent folder does not exist".to_string()),
         _ => None,
     }
 }

@@ -97,7 +97,7 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// Takes the folder: from here on everything is led back, whatever happens.
+    /// Takes the folder: from here on everything is restored, whatever happens.
     fn claim(spec: &SandboxSpec) -> Result<Sandbox, SandboxError> {
         let quarters = Quarters::find(spec.flavour, spec.root.as_deref())?;
         let binaries = Binaries::find_in(&quarters, spec.flavour, spec.binary.as_deref())?;

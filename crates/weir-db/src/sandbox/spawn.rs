@@ -1,7 +1,7 @@
 //! Programs that have nothing of weir's: no descriptor, no variable, no terminal, no handler of signals.
 //!
 //! `std::process::Command` makes no namespaces, gives no descriptor of the process, and lets a program run before there is
-//! somebody who ends it when weir is killed. Here a program is held back until it is minded.
+//! somebody who ends it when weir is killed. Here a program waits until it is minded.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -173,7 +173,7 @@ pub(super) unsafe fn fork(
     Ok(Running { pid, fd, ended: None, is_apart: spaces & libc::CLONE_NEWPID != 0 })
 }
 
-/// Signals are held back until this is dropped.
+/// Signals are blocked until this is dropped.
 struct Blocked(libc::sigset_t);
 
 impl Blocked {

@@ -74,7 +74,7 @@ impl FromStr for Flavour {
         Flavour::ALL
             .into_iter()
             .find(known)
-            .ok_or_else(|| format!("`{text}` is none of mysql, mariadb, postgres"))
+            .ok_or_else(|| format!("expected mysql, mariadb or postgres, got `{text}`"))
     }
 }
 

@@ -37,7 +37,7 @@ use weir_sysbench::script::OptionValue;
 /// Takes a message of sysbench's kind, from any thread.
 pub type Say = dyn Fn(Priority, &str) + Send + Sync;
 
-/// A script as found.
+/// A script, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// As typed: a path, or the name of a module.

@@ -35,7 +35,7 @@ impl Unseen {
     fn add(&mut self, what: &str, error: &DbError, privilege: &str) -> bool {
         let DbError::Server(refused) = error else { return false };
         let denied = matches!(refused.number, 1044 | 1142 | 1227) || refused.sqlstate == "42501";
-        let help = if denied { format!("; `{privilege}` lets it be seen") } else { String::new() };
+        let help = if denied { format!("; `{privilege}` shows it") } else { String::new() };
         let sentence = format!("{what}: {refused}{help}");
         if !self.0.contains(&sentence) && self.0.len() < UNSEEN_MAX {
             self.0.push(sentence);

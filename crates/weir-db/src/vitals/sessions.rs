@@ -10,7 +10,7 @@ use super::Unseen;
 use crate::connection::{Connection, Row};
 use crate::error::{DbError, plain};
 
-/// Names of events that are told apart, and characters of one: the servers have fewer and shorter ones.
+/// Names of events that are distinguished, and characters of one: the servers have fewer and shorter ones.
 const EVENTS_MAX: usize = 500;
 const EVENT_CHARS_MAX: usize = 100;
 /// Longest queue that is followed to its root.
@@ -153,7 +153,7 @@ pub(super) fn check_privilege(connection: &mut Connection, unseen: &mut Unseen) 
     }
     let rows = connection.query("SELECT pg_has_role(current_user, 'pg_read_all_stats', 'usage')")?;
     if rows.first().is_some_and(|row| text(row, 0) == "f") {
-        unseen.0.push("waits of others' sessions; `GRANT pg_monitor` lets them be seen".to_string());
+        unseen.0.push("waits of others' sessions; `GRANT pg_monitor` shows them".to_string());
     }
     Ok(())
 }

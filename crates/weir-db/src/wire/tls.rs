@@ -40,7 +40,7 @@ impl Session {
     /// A client's side; nothing is sent yet.
     pub(super) fn new(tls: &Tls, host: &str) -> Result<Session, String> {
         let name = ServerName::try_from(host.to_string())
-            .map_err(|_| format!("{host:?} is neither a name nor an address"))?;
+            .map_err(|_| format!("expected a name or an address, got {host:?}"))?;
         let tls = ClientConnection::new(Arc::new(config(tls)?), name).map_err(|error| error.to_string())?;
         Ok(Session { tls, incoming: vec![0; RECORD_BYTES], from: 0, to: 0, sealed: Vec::new() })
     }

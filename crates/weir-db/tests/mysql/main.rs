@@ -27,7 +27,7 @@ fn root_every_way_to_log_in_is_gone_where_the_server_is_believed() {
     let key = Tls { server_key: Some(bed.file("public_key.pem")), ..plain.clone() };
     let asking = Tls { ask_server_key: true, ..plain.clone() };
     let giving = |tls: &Tls| Tls { allow_cleartext: true, ..tls.clone() };
-    let (distrust, tls) = (Some("has not proven who it is"), Some("no encrypted connection"));
+    let (distrust, tls) = (Some("has not proven its identity"), Some("no encrypted connection"));
     for user in ["caching", "sha256"] {
         check(&Server { user: user.into(), password: Secret::new(PASSWORD), ..bed.local() }, true, None);
         for (how, encrypted, refused) in [

@@ -138,16 +138,16 @@ fn logins_that_go_wrong() {
         ("unknown way", vec![Hear, ask_for(99, b"")], "does not know (number 99)"),
         ("request cut short", vec![Hear, say(b'R', &[0, 0])], "ends too early"),
         ("md5 without salt", vec![Hear, ask_for(5, &[1, 2])], "ends too early"),
-        ("SASL without a way of ours", scram(b"OAUTHBEARER\0\0"), "offers no way of SASL but ones"),
+        ("SASL without a way of ours", scram(b"OAUTHBEARER\0\0"), "offers only methods of SASL"),
         ("SCRAM goes on before it began", vec![Hear, ask_for(11, b"r=x")], "before it began"),
         ("SCRAM ends before it began", vec![Hear, ask_for(12, b"v=x")], "before it began"),
         ("no proof of the server's", [begun(), vec![ask_for(0, b"")]].concat(), "without proving itself"),
         ("another's nonce", [begun(), vec![ask_for(11, b"r=x,s=AAAA,i=1")]].concat(), "does not continue"),
         ("bytes for words", [begun(), vec![ask_for(11, b"\xff\xfe")]].concat(), "malformed"),
-        ("ready unasked", vec![Hear, say(b'Z', b"I")], "before anybody has logged in"),
+        ("ready unasked", vec![Hear, say(b'Z', b"I")], "ready before the log-in"),
         ("rows unasked", vec![Hear, say(b'D', b"\0\0")], "a message of type 'D' while logging in"),
         ("an endless error", vec![Hear, Say(b"E\x7f\xff\xff\xffS".to_vec())], "of 2147483643 bytes"),
-        ("an error cut short", vec![Hear, say(b'E', b"SFATAL\0C123")], "does not speak as expected"),
+        ("an error cut short", vec![Hear, say(b'E', b"SFATAL\0C123")], "unexpected answer of"),
         ("a parameter without an end", vec![Hear, say(b'S', b"server_version")], "a string without an end"),
         ("notices without end", vec![Hear, Drip(message(b'N', b"\0"))], "no answer from"),
         ("an old server", vec![Hear, Say(old)], "is PostgreSQL 9.6.24; weir speaks with 11 and later"),
@@ -163,7 +163,7 @@ fn encryption_that_goes_wrong() {
     let clear = [none.clone(), vec![Hear, ask_for(3, b"")]].concat();
     for (what, mode, acts, expected) in [
         ("none offered", Required, none, "no encrypted connection to 127.0.0.1"),
-        ("a password in clear text", Preferred, clear, "has not proven who it is"),
+        ("a password in clear text", Preferred, clear, "has not proven its identity"),
         (
             "no TLS",
             Required,

@@ -58,8 +58,8 @@ fn by_the_socket() {
 fn by_tcp_with_and_without_encryption() {
     let Some(bed) = shared("by_tcp_with_and_without_encryption") else { return };
     for (user, mode, expected) in [
-        ("clear_user", TlsMode::Disabled, Refused("has not proven who it is")),
-        ("clear_user", TlsMode::Required, Refused("has not proven who it is")),
+        ("clear_user", TlsMode::Disabled, Refused("has not proven its identity")),
+        ("clear_user", TlsMode::Required, Refused("has not proven its identity")),
         ("clear_user", TlsMode::VerifyCa, Encrypted),
         ("md5_user", TlsMode::Disabled, Plain),
         ("md5_user", TlsMode::Preferred, Encrypted),

@@ -158,7 +158,7 @@ impl Ab {
                 let least = self.detectable(judge).map_or(String::new(), |least| format!("; {least}"));
                 let shown = self
                     .goal_in_words(effects, |e| e.ratio.as_ref().map_or_else(String::new, words::interval));
-                keep(format!("no difference between {a} and {b} that this data can show: {shown}{least}"))
+                keep(format!("the data show no difference between {a} and {b}: {shown}{least}"))
             }
             Judgement::Better => {
                 if let Some(bound) = self.bound(&shown) {
@@ -184,7 +184,8 @@ impl Ab {
         let claim = self.plan.claim.as_ref().filter(|claim| claim.change == Change::InMemory);
         claim.map(|_| {
             let told = format!("with its data in memory, {shown}: a faster disk could give that at most");
-            let why = "nothing is to be set: data in memory are lost with the machine, and only say what a disk could give"
+            let why = "no setting to change: data in memory are lost with the machine, and only show the \
+                gain of a faster disk"
                 .to_string();
             (told, Recommendation::Keep { why })
         })
@@ -207,7 +208,7 @@ impl Ab {
         let worse: Vec<String> =
             worse.map(|e| format!("{} {}", words::figure(&e.metric), words::effect(e))).collect();
         if worse.is_empty() {
-            "costs nothing in any other figure that this data can show".to_string()
+            "the data show no cost in any other figure".to_string()
         } else {
             format!("costs {}", words::list(&worse))
         }
@@ -251,8 +252,8 @@ impl Ab {
         }
         if (2..UNITS_MIN).contains(&made) {
             remarks.push(format!(
-                "{made} pairs are few: how much trials differ is known only roughly; {UNITS_MIN} pairs give intervals \
-                 that stand by themselves"
+                "{made} pairs are few: the spread of trials is known only roughly; {UNITS_MIN} pairs give \
+                 reliable intervals"
             ));
         }
         for arm in arms.iter().filter(|arm| arm.spoilt > 0) {

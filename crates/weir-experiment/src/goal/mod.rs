@@ -22,11 +22,11 @@ const RATIO_MAX: f64 = 1000.0;
 #[serde(default)]
 pub struct Goal {
     /// Figures with their weights, positive and summing to 1. A score is the weighted sum of the logarithms of each
-    /// figure's ratio to the machine as found, turned so that more is better: units cancel, and 0 is "as found".
+    /// figure's ratio to the baseline, turned so that more is better: units cancel, and 0 is "baseline".
     pub weights: Vec<(Metric, f64)>,
     /// What must hold for an arm to be eligible at all.
     pub bounds: Vec<Bound>,
-    /// Figures that may not be worse than as found by more than this share (0.1: a tenth), beside the goal.
+    /// Figures that may not be worse than the baseline by more than this share (0.1: a tenth), beside the goal.
     pub guardrails: Vec<(Metric, f64)>,
     /// Figures of a command of which less is better (`min latency_ms`); of weir's own figures it is known.
     pub less: Vec<Metric>,
@@ -62,9 +62,9 @@ pub enum Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Base {
-    /// The same workload without floods, under the settings as found.
+    /// The same workload without floods, under the baseline settings.
     Idle,
-    /// The same workload under the same floods, with the settings as found.
+    /// The same workload under the same floods, with the baseline settings.
     Found,
 }
 
@@ -73,7 +73,7 @@ pub enum Base {
 pub struct Bases<'a> {
     /// Without floods.
     pub idle: Option<&'a Figures>,
-    /// With floods, settings as found.
+    /// With floods, baseline settings.
     pub found: Option<&'a Figures>,
 }
 
@@ -144,7 +144,7 @@ impl Goal {
             };
             let (allowed, worse) = (significant(share * 100.0), significant(change * 100.0));
             (change > *share)
-                .then(|| format!("{metric} is {worse} % worse than as found, {allowed} % allowed"))
+                .then(|| format!("{metric} is {worse} % worse than the baseline, {allowed} % allowed"))
         });
         bounds.chain(guardrails).collect()
     }
@@ -284,7 +284,7 @@ mod tests {
             ("max bulk with p99 <= 10ms", vec!["p99 is 12.0 ms, not p99 <= 10ms: 10.0 ms"]),
             ("max bulk with rate >= 85% of idle", vec!["rate is 1,200/s, not rate >= 85% of idle: 1,275/s"]),
             ("max rate with bulk >= 80% of found", vec![]),
-            ("max rate keep bulk within 10%", vec!["bulk is 22.0 % worse than as found, 10.0 % allowed"]),
+            ("max rate keep bulk within 10%", vec!["bulk is 22.0 % worse than the baseline, 10.0 % allowed"]),
             ("max rate keep p99 within 0%", vec![]),
             ("max rate with p99.9 <= 1s", vec!["p99.9 was not measured, or on too few samples"]),
             ("max rate with bulk >= 80% of idle", vec!["bulk of idle was not measured"]),

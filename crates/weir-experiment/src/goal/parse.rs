@@ -91,7 +91,7 @@ impl Parser<'_> {
         let max = match self.next() {
             Some("max" | "maximise" | "maximize") => true,
             Some("min" | "minimise" | "minimize") => false,
-            _ => return Err(("it begins with neither `max` nor `min`".into(), SHAPE.into())),
+            _ => return Err(("it does not begin with `max` or `min`".into(), SHAPE.into())),
         };
         self.weights(max)?;
         if self.take("with") {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         let weight = word.parse().ok().filter(|w: &f64| w.is_finite() && *w > 0.0);
         let weight = weight.ok_or_else(|| {
             (
-                format!("`{word}` is no weight"),
+                format!("expected a weight, got `{word}`"),
                 "a weight is a number above 0, as in `max 0.7*rate + 0.3*bulk`".into(),
             )
         })?;
@@ -201,7 +201,7 @@ impl Parser<'_> {
             _ => {
                 return Err((
                     format!("{number} % of what?"),
-                    "write `of idle` (without floods) or `of found` (settings as they are)".into(),
+                    "write `of idle` (without floods) or `of found` (the baseline settings)".into(),
                 ));
             }
         };
@@ -254,7 +254,12 @@ impl Parser<'_> {
 fn percentage(number: &str) -> Result<f64, Complaint> {
     let share = number.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
     share.map(|n| n / 100.0).ok_or_else(|| {
-        (format!("`{number}` is no percentage"), "a percentage is a number of at least 0, `85%`".into())
+        (
+            format!("expected a percentage, got `{number}`"),
+            "a percentage is a number of at least 0, \
+            `85%`"
+                .into(),
+        )
     })
 }
 
@@ -262,7 +267,7 @@ fn percentage(number: &str) -> Result<f64, Complaint> {
 fn value(metric: &Metric, word: &str) -> Result<f64, Complaint> {
     let plain = word.strip_suffix("/s").unwrap_or(word);
     let number = plain.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-    let wrong = |hint: &str| (format!("`{word}` is no limit for {metric}"), hint.to_string());
+    let wrong = |hint: &str| (format!("expected a limit for {metric}, got `{word}`"), hint.to_string());
     match metric {
         Metric::Bulk | Metric::Device => {
             let bytes = plain.parse::<Bytes>().map_err(|_| wrong("write it as `200MB/s`"))?;
@@ -314,12 +319,12 @@ mod tests {
     #[test]
     fn what_is_wrong_and_what_would_be_right() {
         for (text, why, hint) in [
-            ("", "neither `max` nor `min`", "`max rate`"),
-            ("rate", "neither `max` nor `min`", "`max rate`"),
+            ("", "does not begin with `max` or `min`", "`max rate`"),
+            ("rate", "does not begin with `max` or `min`", "`max rate`"),
             ("max", "a figure is missing before the end", "rate, mean, p50"),
             ("max p99", "of p99, less is better", "`min p99`"),
             ("min bulk", "of bulk, more is better", "`max bulk`"),
-            ("max 0*rate", "`0` is no weight", "above 0"),
+            ("max 0*rate", "expected a weight, got `0`", "above 0"),
             ("max rate + rate", "rate is named twice", "one weight"),
             ("max rate with p99", "lacks its sign", "`p99 <= LIMIT`"),
             ("max rate with p99 <=", "has no limit", "`10ms`"),
@@ -327,7 +332,7 @@ mod tests {
             ("max rate with bulk >= fast", "no limit for bulk", "`200MB/s`"),
             ("max rate with rate >= many", "no limit for rate", "85% of idle"),
             ("max rate with rate >= 85%", "85 % of what?", "of idle"),
-            ("max rate with rate >= x% of idle", "`x` is no percentage", "`85%`"),
+            ("max rate with rate >= x% of idle", "expected a percentage, got `x`", "`85%`"),
             ("max rate keep p99", "how far may p99 get worse?", "`keep p99 within 10%`"),
             ("max rate because", "`because` is not expected", "`max rate`"),
         ] {

@@ -26,7 +26,7 @@ pub(super) fn summary(arms: &[Arm], effects: &[Effect]) -> String {
     };
     let (up, down) = (with(Judgement::Better), with(Judgement::Worse));
     if steps.iter().all(|effect| effect.judgement == Judgement::Unknown) {
-        return "too little was measured to tell the steps apart".to_string();
+        return "too little was measured to distinguish the steps".to_string();
     }
     let mut parts = Vec::new();
     if !up.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn cost(from: &ArmSummary, to: &ArmSummary) -> String {
     };
     let figures = [Metric::Rate, Metric::Mean, Metric::P50, Metric::P95, Metric::P99, Metric::Bulk];
     let costs: Vec<String> = figures.iter().filter_map(worse).collect();
-    if costs.is_empty() { "costs nothing that was measured".to_string() } else { words::list(&costs) }
+    if costs.is_empty() { "costs nothing in the measured figures".to_string() } else { words::list(&costs) }
 }
 
 /// Sentences on the step to arm `to`.
@@ -161,7 +161,7 @@ impl Step<'_> {
         let in_flight = u64::from(job.threads) * u64::from(job.depth);
         let expected = in_flight as f64 / rate * 1e9;
         let verdict = match mean / expected {
-            ratio if ratio < 1.0 - AGREES => ", so fewer were in flight than asked for",
+            ratio if ratio < 1.0 - AGREES => ", so fewer were in flight than requested",
             ratio if ratio > 1.0 + AGREES => ", which is more than fits: doubt this step",
             _ => "",
         };

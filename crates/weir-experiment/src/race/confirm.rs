@@ -1,4 +1,4 @@
-//! The winner against the machine as found, on trials that had no part in choosing it.
+//! The winner against the baseline, on trials that had no part in choosing it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Confirmation {
     pub gain: Option<RatioInterval>,
     /// Bounds and guardrails that the winner's means break.
     pub breaches: Vec<String>,
-    /// Those that the machine as found breaks.
+    /// Those that the baseline breaks.
     pub found_breaches: Vec<String>,
     /// Bounds that the winner does not keep for certain: the interval of its mean reaches beyond the limit.
     pub uncertain: Vec<String>,
@@ -68,7 +68,7 @@ impl Confirmation {
         if !self.breaches.is_empty() {
             return Err(format!("on fresh data {}", self.breaches.join(", ")));
         }
-        // Where the machine as found breaks a bound, keeping it is the gain; the score may well be lower.
+        // Where the baseline breaks a bound, keeping it is the gain; the score may well be lower.
         if !self.found_breaches.is_empty() {
             let uncertain = self.uncertain.join(" and ");
             return if uncertain.is_empty() {
@@ -107,7 +107,7 @@ impl Confirmation {
     }
 }
 
-/// The winner's score against the machine as found, pair by pair. A spoilt trial of the winner is twice as bad as the
+/// The winner's score against the baseline, pair by pair. A spoilt trial of the winner is twice as bad as the
 /// worst pair measured; of a spoilt trial of the other one the winner has no credit.
 fn scores(trials: &[&Observation], (found, winner): (usize, usize), goal: &Goal) -> Vec<f64> {
     let mut pairs: BTreeMap<u32, [Option<&Outcome>; 2]> = BTreeMap::new();

@@ -65,10 +65,10 @@ fn metrics(race: &Race, judge: &Judge<'_>) -> Vec<Metric> {
 }
 
 fn answer(race: &Race, fresh: &Fresh<'_>, finding: &Finding) -> (String, Recommendation) {
-    let keep = |why: String| (format!("keep the settings as found: {why}"), Recommendation::Keep { why });
+    let keep = |why: String| (format!("keep the baseline settings: {why}"), Recommendation::Keep { why });
     match race.step {
         Step::Done(End::NothingFound) => {
-            ("nothing can be said: the machine as found gave no figures".to_string(), Recommendation::None)
+            ("nothing can be said: the baseline gave no figures".to_string(), Recommendation::None)
         }
         Step::Done(End::TooShort { needed_ns }) => {
             let (knobs, needed) = (race.plan.dimensions.len(), Nanos(needed_ns));
@@ -83,10 +83,7 @@ fn answer(race: &Race, fresh: &Fresh<'_>, finding: &Finding) -> (String, Recomme
         }
         Step::Done(End::Infeasible) => {
             let why = infeasible(race);
-            (
-                format!("no setting that was tried keeps the goal's bounds: {why}"),
-                Recommendation::Infeasible { why },
-            )
+            (format!("no tried setting keeps the goal's bounds: {why}"), Recommendation::Infeasible { why })
         }
         Step::Confirm | Step::Done(End::Confirmed) => match (race.choice(), &fresh.confirmation) {
             (Some(winner), Some(confirmation)) => {
@@ -118,7 +115,7 @@ fn unfinished(race: &Race) -> String {
     let made = words::count(race.seen.len(), "trial");
     match rank::best_first(&standings, &arms).first() {
         None => format!("not finished: {made} were made, none of them of the race itself"),
-        Some(&FOUND) => format!("not finished: after {made} no candidate is ahead of the settings as found"),
+        Some(&FOUND) => format!("not finished: after {made} no candidate is ahead of the baseline settings"),
         Some(leader) => format!(
             "not finished: after {made} {} leads, and nothing has confirmed it",
             words::arm(&race.arms[*leader])
@@ -146,10 +143,10 @@ fn change(
     let gain = goal.headline().filter(|_| single).and_then(effect).or(score).unwrap_or_default();
     let bounds = match confirmation.found_breaches.as_slice() {
         [] => String::new(),
-        broken => format!("; it keeps the bounds, as the settings found do not: {}", broken.join(", ")),
+        broken => format!("; it keeps the bounds, which the baseline does not: {}", broken.join(", ")),
     };
     let headline = format!(
-        "{}: {gain} against the settings as found, in {} pairs on fresh data{bounds}",
+        "{}: {gain} against the baseline settings, in {} pairs on fresh data{bounds}",
         words::arm(&race.arms[winner]),
         confirmation.pairs,
     );
@@ -209,7 +206,7 @@ fn remarks(race: &Race, fresh: &Fresh<'_>) -> Vec<String> {
 fn screening(race: &Race) -> Vec<String> {
     if race.screened.is_empty() {
         let skipped = race.plan.dimensions.len() > race.plan.rules.knobs && !race.points.is_empty();
-        let why = "The time was too short to find out first which knobs matter.".to_string();
+        let why = "The time was too short to screen the knobs first.".to_string();
         return if skipped { vec![why] } else { Vec::new() };
     }
     let mut knobs: Vec<_> = race.plan.dimensions.iter().zip(&race.screened).collect();
@@ -224,7 +221,7 @@ fn screening(race: &Race) -> Vec<String> {
         knobs.iter().map(one).collect::<Vec<_>>().join(", ")
     };
     let beyond = race.plan.dimensions.len().saturating_sub(race.screened.len());
-    let unseen = if beyond > 0 { format!(" {beyond} more knobs were not looked at.") } else { String::new() };
+    let unseen = if beyond > 0 { format!(" {beyond} more knobs were not screened.") } else { String::new() };
     vec![format!(
         "Screening: the goal depends most on {}; not raced over: {}.{unseen}",
         list(&kept),

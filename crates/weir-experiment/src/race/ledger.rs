@@ -51,7 +51,7 @@ impl Ledger {
         seen.sum_ns / seen.count.max(1)
     }
 
-    /// The mean over all trials. Where only one arm was seen, which is the machine as found, half of it: candidates
+    /// The mean over all trials. Where only one arm was seen, which is the baseline, half of it: candidates
     /// have lower limits, and leave less behind to wait for.
     pub fn typical_ns(&self) -> u64 {
         let mean_ns = self.all.sum_ns / self.all.count.max(1);

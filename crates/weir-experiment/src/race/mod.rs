@@ -1,9 +1,9 @@
 //! The search over several knobs: screen them, race candidates, confirm the winner on fresh data.
 //!
-//! The first trials are of the machine as found (and idle, where the goal refers to it). More than four knobs are
-//! screened. The race begins with candidates spread over the whole space, the machine as found and those of the user;
+//! The first trials are of the baseline (and idle, where the goal refers to it). More than four knobs are
+//! screened. The race begins with candidates spread over the whole space, the baseline and those of the user;
 //! a block runs each of its arms once in random order, the worse half drops out, and new candidates near the best ones
-//! join, nearer each time. Then the winner runs against the machine as found in turn, as often as the rules say, and
+//! join, nearer each time. Then the winner runs against the baseline in turn, as often as the rules say, and
 //! only these trials say how much better it is. The best of the user's own candidates runs beside the two: what somebody
 //! set by hand is only given up for something that fresh data show to be better. The time for them is set aside from the
 //! start.
@@ -36,7 +36,7 @@ use confirm::Confirmation;
 use ledger::Ledger;
 use rank::Trial;
 
-/// The arm of the machine as found.
+/// The arm of the baseline.
 const FOUND: usize = 0;
 /// Trials of it before anything else.
 const BASELINE: usize = 2;
@@ -51,7 +51,7 @@ const FINAL_BLOCKS_MAX: usize = 8;
 const RACE_TRIALS_MIN: usize = 16;
 /// Trials of a race that has room for what it would like to do.
 const RACE_TRIALS: usize = 48;
-/// An operation may take this many times as long as with the settings as found.
+/// An operation may take this many times as long as with the baseline settings.
 const ABORT_FACTOR: f64 = 3.0;
 /// It is never too long below this, ns.
 const ABORT_AGE_MIN: f64 = 1e9;
@@ -111,15 +111,15 @@ enum Step {
 /// Why it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The machine as found gave no figures.
+    /// The baseline gave no figures.
     NothingFound,
     /// There is no time for a race; so much would do, ns.
     TooShort { needed_ns: u64 },
-    /// No candidate was better than the machine as found.
+    /// No candidate was better than the baseline.
     NoneBetter,
     /// No candidate keeps the goal's bounds.
     Infeasible,
-    /// The winner ran against the machine as found.
+    /// The winner ran against the baseline.
     Confirmed,
 }
 
@@ -162,7 +162,7 @@ impl Race {
     }
 
     /// The arm that fresh data speak for: the winner, but the user's own candidate where that one, too, is better than
-    /// the machine as found, and the winner not shown to be better than it.
+    /// the baseline, and the winner not shown to be better than it.
     fn choice(&self) -> Option<usize> {
         let winner = self.winner?;
         let named = self.named.filter(|named| {

@@ -35,7 +35,7 @@ pub struct RacePlan {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rules {
-    /// Candidates of the first block, the machine as found and those given included.
+    /// Candidates of the first block, the baseline and those given included.
     pub candidates: usize,
     /// Knobs that go into the race; where there are more, they are screened first.
     pub knobs: usize,
@@ -82,9 +82,7 @@ impl RacePlan {
             return Err("a race needs a goal, such as `max rate`".to_string());
         }
         if self.goal.needs_idle() && self.floods.is_empty() {
-            return Err(
-                "the goal refers to the idle machine, and there is no flood to tell it from".to_string()
-            );
+            return Err("the goal refers to the idle machine, but the plan has no flood".to_string());
         }
         let rules = self.rules;
         if rules.candidates < 4 || rules.pairs < 5 || rules.knobs == 0 || self.duration_ns == 0 {
@@ -96,7 +94,7 @@ impl RacePlan {
     /// The workload under some settings.
     pub(super) fn arm(&self, settings: Vec<Setting>) -> Arm {
         let names: Vec<String> = settings.iter().map(ToString::to_string).collect();
-        let label = if names.is_empty() { "as found".to_string() } else { names.join(" ") };
+        let label = if names.is_empty() { "baseline".to_string() } else { names.join(" ") };
         let (workload, floods) = (self.workload.clone(), self.floods.clone());
         Arm { label, settings, workload, floods, guarded: false }
     }

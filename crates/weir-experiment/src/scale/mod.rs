@@ -76,7 +76,7 @@ impl Scale {
         if best + 1 == arms.len() {
             let most = connections(&self.plan.arms[best]);
             remarks.push(format!(
-                "The rate was still highest at the most connections tried ({most}): where it peaks was not reached."
+                "The rate was still highest at the most connections tried ({most}): the peak was not reached."
             ));
         }
         remarks

@@ -101,7 +101,7 @@ impl Device {
         }
     }
 
-    /// What a trial of an arm would show without noise, over settings as found. Latencies are those of a log-normal
+    /// What a trial of an arm would show without noise, over baseline settings. Latencies are those of a log-normal
     /// distribution; whether there are samples enough for them is not asked here.
     pub fn expected(&self, arm: &Arm, found: &[Setting]) -> Figures {
         let knobs = Knobs::of(arm, found, self.memory);

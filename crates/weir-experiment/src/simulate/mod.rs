@@ -19,7 +19,7 @@ pub use noise::{Noise, Weather};
 pub struct Simulation {
     /// What stands in it.
     pub device: Device,
-    /// Settings as found.
+    /// Baseline settings.
     pub found: Vec<Setting>,
     weather: Weather,
     clock_s: f64,
@@ -27,7 +27,7 @@ pub struct Simulation {
     undrained_s: f64,
 }
 
-/// Setting up, starting the workload and leading back, s.
+/// Setting up, starting the workload and restoring, s.
 const OVERHEAD_S: f64 = 0.5;
 /// Head start of a flood, s.
 const BUILD_UP_S: f64 = 2.0;
@@ -140,7 +140,7 @@ pub fn flooded(settings: Vec<Setting>, threads: u32) -> Arm {
     job.sync.every = 1;
     let names: Vec<String> = settings.iter().map(ToString::to_string).collect();
     Arm {
-        label: if names.is_empty() { "as found".to_string() } else { names.join(" ") },
+        label: if names.is_empty() { "baseline".to_string() } else { names.join(" ") },
         settings,
         workload: Workload::Job(Box::new(job)),
         floods: vec!["dd".to_string()],

@@ -26,8 +26,7 @@ impl Answer<'_> {
     pub(super) fn answer(&self) -> (String, Recommendation) {
         let knob = &self.plan.knob;
         if self.arms[self.found].trials == 0 {
-            let told =
-                format!("nothing can be said of {knob}: no trial of the machine as found ran to its end");
+            let told = format!("nothing can be said of {knob}: no trial of the baseline ran to its end");
             return (told, Recommendation::None);
         }
         match self.chosen() {
@@ -37,8 +36,8 @@ impl Answer<'_> {
                 Judgement::Better => self.change(arm),
                 Judgement::Unknown => {
                     let told = format!(
-                        "{} looks best of {knob}, but too little was measured to tell it from noise: two repeats at \
-                         least, five for intervals that stand by themselves",
+                        "{} looks best of {knob}, but too little was measured to distinguish it from noise: \
+                         use at least two repeats, and five for reliable intervals",
                         words::arm(&self.plan.arms[arm])
                     );
                     (told, Recommendation::None)
@@ -93,7 +92,7 @@ impl Answer<'_> {
         Some(grid[centre])
     }
 
-    /// Whether an arm is better than the machine as found. Where that misses a bound which the arm meets, being better
+    /// Whether an arm is better than the baseline. Where that misses a bound which the arm meets, being better
     /// means being better in the figure that is bounded.
     fn gain(&self, arm: usize) -> Judgement {
         if self.breaches(self.found).is_empty() {
@@ -174,7 +173,7 @@ impl Answer<'_> {
     /// What an arm costs on the other axis.
     fn cost(&self, arm: usize) -> String {
         let Some(effect) = self.effect(self.found, arm, &Metric::Bulk) else {
-            return "costs nothing that was measured".to_string();
+            return "costs nothing in the measured figures".to_string();
         };
         let percent = |ratio: f64| words::percent((1.0 - ratio).abs());
         match (&effect.ratio, effect.judgement) {
@@ -193,27 +192,30 @@ impl Answer<'_> {
                 words::interval(ratio)
             ),
             (Some(ratio), _) => {
-                format!("costs no bulk rate that this data can show {}", words::interval(ratio))
+                format!("the data show no cost of bulk rate {}", words::interval(ratio))
             }
-            (None, _) => "what it costs of the bulk rate was not measured well enough to say".to_string(),
+            (None, _) => "its cost of bulk rate was not measured well enough".to_string(),
         }
     }
 
     fn keep(&self, best: usize) -> (String, Recommendation) {
         let knob = &self.plan.knob;
         let why = if best == self.found {
-            format!("no value of {knob} that was tried is better than the one found")
+            format!("no value of {knob} that was tried is better than the baseline")
         } else {
             let effect = self.plan.goal.headline().and_then(|metric| self.effect(self.found, best, metric));
             let shown = effect
                 .and_then(|e| Some(format!(", {} {}", words::figure(&e.metric), words::interval(&e.ratio?))))
                 .unwrap_or_default();
             let looks = words::value_in(&self.plan.arms[best], knob);
-            format!("no value is better than the one found by more than noise; the best looks {looks}{shown}")
+            format!("no value is better than the baseline by more than noise; the best looks {looks}{shown}")
         };
         let breaches = self.breaches(self.found);
-        let doubt =
-            if breaches.is_empty() { String::new() } else { format!("; as found, {}", breaches.join("; ")) };
+        let doubt = if breaches.is_empty() {
+            String::new()
+        } else {
+            format!("; at the baseline, {}", breaches.join("; "))
+        };
         let why = why + &doubt;
         (format!("keep {knob} as it is: {why}"), Recommendation::Keep { why })
     }

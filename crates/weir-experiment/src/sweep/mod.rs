@@ -32,7 +32,7 @@ const COARSE: f64 = 1.5;
 pub struct SweepPlan {
     /// The knob's name, for sentences.
     pub knob: String,
-    /// First the idle machine (without floods), if there are floods; then the machine as found (without settings);
+    /// First the idle machine (without floods), if there are floods; then the baseline (without settings);
     /// then the grid in the knob's order.
     pub arms: Vec<Arm>,
     /// How often each arm is run; with fewer than five, intervals lean on the seconds within trials.
@@ -77,13 +77,13 @@ impl SweepPlan {
         self.arms.iter().position(|arm| flooded && arm.floods.is_empty())
     }
 
-    /// Index of the arm of the machine as found.
+    /// Index of the arm of the baseline.
     pub fn found(&self) -> Option<usize> {
         let idle = self.idle();
         (0..self.arms.len()).find(|i| Some(*i) != idle && self.arms[*i].settings.is_empty())
     }
 
-    /// Arms that are candidates, in the knob's order: all but the idle one and the one as found.
+    /// Arms that are candidates, in the knob's order: all but the idle one and the baseline.
     fn grid(&self) -> Vec<usize> {
         let (idle, found) = (self.idle(), self.found());
         let mut grid: Vec<usize> =
@@ -116,9 +116,9 @@ impl Sweep {
     /// A sweep by a plan.
     ///
     /// # Errors
-    /// A sentence where the plan has no arm as found, nothing to compare it with, no repeats or no time.
+    /// A sentence where the plan has no baseline arm, nothing to compare it with, no repeats or no time.
     pub fn new(plan: SweepPlan) -> Result<Sweep, String> {
-        let found = plan.found().ok_or("a sweep needs an arm without settings: the machine as found")?;
+        let found = plan.found().ok_or("a sweep needs an arm without settings: the baseline")?;
         if plan.grid().is_empty() {
             return Err(format!("a sweep of {} needs at least one value to try", plan.knob));
         }
@@ -178,7 +178,7 @@ impl Sweep {
         rest
     }
 
-    /// Everything against the machine as found, and against the idle one where the goal or a flood makes it the measure.
+    /// Everything against the baseline, and against the idle one where the goal or a flood makes it the measure.
     fn effects(&self, judge: &Judge<'_>) -> Vec<Effect> {
         let mut figures = self.plan.goal.metrics();
         let measured = judge.metrics();
@@ -244,13 +244,13 @@ impl Sweep {
             })
             .collect();
         if !shown.is_empty() {
-            let told = || format!("Influence on {figure} against the value found: {}.", shown.join("; "));
+            let told = || format!("Influence on {figure} against the baseline: {}.", shown.join("; "));
             return self.plan.idle().is_none().then(told);
         }
         let low = known.iter().map(|(_, ratio)| ratio.low).fold(f64::INFINITY, f64::min);
         let high = known.iter().map(|(_, ratio)| ratio.high).fold(0.0, f64::max);
         let range = format!(
-            "every value tried gives between {:.0} and {:.0} % of what the one found gives (95 %)",
+            "every value tried gives between {:.0} and {:.0} % of the baseline (95 %)",
             100.0 * low,
             100.0 * high
         );

@@ -11,9 +11,9 @@ use crate::synthetic::{Truth, arm, experiment, measures, run};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Idle, as found, and a grid of `vm.dirty_bytes`.
+/// Idle, baseline, and a grid of `vm.dirty_bytes`.
 fn plan(repeats: u32, goal: Goal) -> SweepPlan {
-    let mut arms = vec![arm("idle", &[], false), arm("as found", &[], true)];
+    let mut arms = vec![arm("idle", &[], false), arm("baseline", &[], true)];
     arms.extend(["5MB", "15MB", "50MB", "200MB", "1GB"].map(|size| {
         let setting = format!("vm.dirty_bytes={size}");
         arm(&setting, &[&setting], true)
@@ -109,7 +109,7 @@ fn nothing_helps_where_nothing_differs() {
 fn what_a_value_does_without_a_flood_is_said_even_where_the_one_found_is_kept() {
     let server = "mysql:root@/run/db.sock/";
     let arms = [
-        arm("as found (200)", &[], false),
+        arm("baseline (200)", &[], false),
         arm("100", &[&format!("{server}io=100")], false),
         arm("2000", &[&format!("{server}io_max=4000"), &format!("{server}io=2000")], false),
     ];
@@ -122,7 +122,7 @@ fn what_a_value_does_without_a_flood_is_said_even_where_the_one_found_is_kept() 
         finding_of(plan, |arm| Truth { rate: rates[arm], bulk: 0.0, noise }, 5).remarks.join(" ")
     };
     let shown = told([1200.0, 1210.0, 580.0], 0.03, 3);
-    assert!(shown.contains("Influence on the rate against the value found: 2000: -5"), "{shown}");
+    assert!(shown.contains("Influence on the rate against the baseline: 2000: -5"), "{shown}");
     let none = told([1200.0; 3], 0.02, 5);
     assert!(none.contains("No influence on the rate that this data can show"), "{none}");
     let coarse = told([1200.0; 3], 0.5, 5);
@@ -218,7 +218,7 @@ fn plans_that_cannot_be_carried_out_are_refused() {
     let mut no_grid = good.clone();
     no_grid.arms.truncate(2);
     for (bad, word) in [
-        (no_found, "as found"),
+        (no_found, "baseline"),
         (no_grid, "at least one value"),
         (SweepPlan { repeats: 0, ..good.clone() }, "repeat"),
         (SweepPlan { duration_ns: 0, ..good.clone() }, "last"),

@@ -20,7 +20,7 @@ use crate::host::Host;
 pub struct Applied {
     host: Host,
     journal: Journal,
-    /// Its file in the journal and what is in it; `None` where nothing was changed that could be led back.
+    /// Its file in the journal and what is in it; `None` where nothing was changed that could be restored.
     entry: Option<(PathBuf, Entry)>,
     hold: Hold,
     notes: Vec<String>,
@@ -102,7 +102,7 @@ impl Journal {
     /// # Errors
     /// When a file cannot be written, another change holds a knob, the journal cannot be written, no guardian
     /// starts, the kernel refuses a value, or has another one afterwards. Everything that was written by then has
-    /// been led back, unless the error says otherwise.
+    /// been restored, unless the error says otherwise.
     pub fn apply(
         &self,
         host: &Host,
@@ -137,7 +137,7 @@ impl Journal {
 }
 
 impl Applied {
-    /// Only the machine itself has a guardian: nothing has to be led back in a captured tree whose process is gone.
+    /// Only the machine itself has a guardian: nothing has to be restored in a captured tree whose process is gone.
     fn guard(&mut self, file: PathBuf, entry: Entry) -> Result<(), KnobError> {
         if self.host.live {
             match Guardian::start(&file, &entry) {
@@ -263,7 +263,7 @@ impl Drop for Applied {
         // After `restore` the entry is gone and there is nothing left to do. A panic here could be a second one.
         match self.lead_back() {
             Ok(sentences) => sentences.iter().for_each(|sentence| say(&format!("weir: {sentence}"))),
-            Err(error) => say(&format!("weir: a setting could not be led back: {error}")),
+            Err(error) => say(&format!("weir: a setting could not be restored: {error}")),
         }
     }
 }

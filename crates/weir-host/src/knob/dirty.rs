@@ -25,7 +25,7 @@ pub(super) fn threshold_bytes(host: &Host) -> Result<u64, HostError> {
     Ok(pages.unwrap_or(0_u64).saturating_mul(host.page_bytes()))
 }
 
-/// Bytes as parts per million of the dirty limit in force, as the kernel reckons them for a bdi.
+/// Bytes as parts per million of the dirty limit in force, as the kernel computes them for a bdi.
 pub(super) fn share_ppm(host: &Host, bytes: i64) -> Option<i64> {
     let threshold = threshold_bytes(host).ok().filter(|bytes| *bytes > 0)?;
     let ppm = u128::from(u64::try_from(bytes).ok()?) * 1_000_000 / u128::from(threshold);

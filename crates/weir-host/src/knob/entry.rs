@@ -14,7 +14,7 @@ use crate::tree::Tree;
 /// Value of [`Entry::schema`].
 const SCHEMA: &str = "weir.journal/2";
 /// What weir wrote before it knew of more than the dirty limits. An entry of it has the same fields as far as they
-/// go, so it is led back like any other.
+/// go, so it is restored like any other.
 const SCHEMA_1: &str = "weir.journal/1";
 
 /// A file of the journal.
@@ -35,7 +35,7 @@ pub(super) struct Entry {
     pub hold: Term,
     #[serde(default)]
     pub state: State,
-    /// A guard that gives no sign of life for so long has its changes led back though it still runs.
+    /// A guard that gives no sign of life for so long has its changes restored though it still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence_ns: Option<u64>,
     /// In the order of writing.
@@ -88,7 +88,7 @@ pub(super) struct Written {
     /// The device's number as the kernel counts devices, where it is a device's knob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_sequence: Option<u64>,
-    /// What it is to be led back to.
+    /// What it is to be restored to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Value>,
 }
@@ -124,7 +124,7 @@ impl Entry {
 
     /// The whole text of its file.
     pub fn text(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let checksum = self.reckon_checksum()?;
+        let checksum = self.compute_checksum()?;
         serde_json::to_vec_pretty(&Entry { checksum, ..self.clone() })
     }
 
@@ -135,16 +135,16 @@ impl Entry {
     pub fn parse(text: &[u8], path: &Path) -> Result<Entry, KnobError> {
         let damaged = |why: String| KnobError::Damaged { file: path.to_path_buf(), why, aside: None };
         let entry: Entry = serde_json::from_slice(text)
-            .map_err(|error| damaged(format!("cut off, or no entry of weir's journal ({error})")))?;
+            .map_err(|error| damaged(format!("truncated, or not an entry of weir's journal ({error})")))?;
         let is_sound = match entry.schema.as_str() {
-            SCHEMA => entry.reckon_checksum().is_ok_and(|checksum| checksum == entry.checksum),
+            SCHEMA => entry.compute_checksum().is_ok_and(|checksum| checksum == entry.checksum),
             SCHEMA_1 => true,
             other => {
-                return Err(damaged(format!("expected the schema {SCHEMA} or {SCHEMA_1}, found `{other}`")));
+                return Err(damaged(format!("expected the schema {SCHEMA} or {SCHEMA_1}, got `{other}`")));
             }
         };
         if !is_sound {
-            return Err(damaged("its checksum does not fit: it has been altered or damaged".to_string()));
+            return Err(damaged("its checksum does not match: it was changed or damaged".to_string()));
         }
         match entry.changes.iter().find(|change| catalog::spec(&change.knob).is_none()) {
             Some(change) => Err(damaged(format!("weir knows no knob {}", change.knob))),
@@ -152,7 +152,7 @@ impl Entry {
         }
     }
 
-    fn reckon_checksum(&self) -> Result<String, serde_json::Error> {
+    fn compute_checksum(&self) -> Result<String, serde_json::Error> {
         let plain = Entry { checksum: String::new(), ..self.clone() };
         Ok(format!("{:016x}", fnv1a(&serde_json::to_vec(&plain)?)))
     }
@@ -171,7 +171,7 @@ impl Entry {
         Ok(boot_id(tree)? != self.boot_id)
     }
 
-    /// Whether nobody answers for it any more, so that whoever sees it leads it back. `owner_alive` tells of the
+    /// Whether nobody answers for it any more, so that whoever sees it restores it. `owner_alive` tells of the
     /// process that made it.
     pub fn is_stale(&self, owner_alive: bool, now_ns: u64) -> bool {
         match (self.state, self.hold) {
@@ -268,7 +268,7 @@ mod tests {
     static ENTRY: LazyLock<Entry> = LazyLock::new(entry);
 
     proptest! {
-        /// Nothing is ever led back to a value that the journal did not hold.
+        /// Nothing is ever restored to a value that the journal did not hold.
         #[test]
         fn damage_is_seen(
             from in any::<prop::sample::Index>(),

@@ -11,7 +11,7 @@ use super::read;
 use crate::error::HostError;
 use crate::host::Host;
 
-/// A knob that could not be turned, or not be led back. Unless it says otherwise, nothing is left changed.
+/// A knob that could not be turned, or not be restored. Unless it says otherwise, nothing is left changed.
 #[derive(Debug, thiserror::Error)]
 pub enum KnobError {
     /// A file could not be read.
@@ -20,8 +20,8 @@ pub enum KnobError {
     /// The settings do not make a plan; each reason stands for itself.
     #[error("{}", .0.iter().map(Refusal::to_string).collect::<Vec<_>>().join("; "))]
     Planned(Vec<Refusal>),
-    /// Another change has the same knob in hand.
-    #[error("{knob} is in the hands of another weir (process {pid}, for {} s now)", since.as_secs())]
+    /// Another change uses the same knob.
+    #[error("{knob} is in use by another weir (process {pid}, for {} s now)", since.as_secs())]
     Held {
         /// The knob.
         knob: KnobName,
@@ -70,10 +70,10 @@ pub enum KnobError {
         /// Where it was put, so that it blocks nobody.
         aside: Option<PathBuf>,
     },
-    /// Not everything could be led back; the journal keeps the entry.
-    #[error("not led back: {}", failed.join("; "))]
+    /// Not everything could be restored; the journal keeps the entry.
+    #[error("not restored: {}", failed.join("; "))]
     NotLedBack {
-        /// What was led back all the same.
+        /// What was restored all the same.
         said: Vec<String>,
         /// What was not, and why.
         failed: Vec<String>,
@@ -97,7 +97,7 @@ impl KnobError {
             KnobError::Held { .. } => Some("wait for its end".to_string()),
             KnobError::Refused { hint, .. } => hint.clone(),
             KnobError::NotTaken { reads, .. } => {
-                Some(format!("the kernel rounds or bounds it here: {reads} is what it would keep"))
+                Some(format!("the kernel rounds or bounds it here: it would keep {reads}"))
             }
             KnobError::Journal(HostError::Io { error, .. }) => hint_on_journal(error),
             KnobError::Damaged { aside: Some(aside), .. } => Some(format!(
@@ -118,7 +118,7 @@ fn hint_on_journal(error: &io::Error) -> Option<String> {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Some("changing knobs takes root".to_string()),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Some("make room on the file system that holds it".to_string())
+            Some("free some space on its file system".to_string())
         }
         io::ErrorKind::ReadOnlyFilesystem => Some("its file system is mounted read-only".to_string()),
         _ => None,

@@ -1,5 +1,5 @@
 //! The guardian: a child process that waits for the end of its pipe, for a deadline, or for the silence of a guard
-//! that hangs, and then leads back what is in the journal. A destructor does not run after SIGKILL; the end of a pipe
+//! that hangs, and then restores what is in the journal. A destructor does not run after SIGKILL; the end of a pipe
 //! arrives in any case.
 
 use std::io::{self, IsTerminal, Read, Write};
@@ -110,7 +110,7 @@ pub fn guardian_main(arguments: &[String]) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            say(&format!("weir: a setting could not be led back: {error}"));
+            say(&format!("weir: a setting could not be restored: {error}"));
             ExitCode::from(3)
         }
     }
@@ -148,7 +148,7 @@ fn duty(entry: &Entry, owner_ended: bool, hangs: bool, now_ns: u64) -> Duty {
     }
 }
 
-/// Watches over an entry until it is gone, kept or led back. A later entry of the same process may have the name of
+/// Watches over an entry until it is gone, kept or restored. A later entry of the same process may have the name of
 /// one that is gone: it has a guardian of its own.
 fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<Vec<String>, KnobError> {
     let (mut owner_ended, mut silence, mut known) = (false, Silence::default(), None);
@@ -183,7 +183,7 @@ fn watch(host: &Host, journal: &Journal, file: &Path, since_ns: u64) -> Result<V
                 };
                 let said = restore::from_file(host, journal, file, is_due)?;
                 if !file.exists() && hangs {
-                    tell("the guard gives no sign of life", &said);
+                    tell("the guard does not respond", &said);
                     return outlast(host, journal, file, entry);
                 } else if !file.exists() {
                     return Ok(said);

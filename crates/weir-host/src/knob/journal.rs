@@ -55,7 +55,7 @@ impl Journal {
         &self.folder
     }
 
-    /// Puts a change of these knobs into the journal, as soon as nobody else has one of them in hand. The entry is
+    /// Puts a change of these knobs into the journal, as soon as nobody else uses one of them. The entry is
     /// made when it is our turn: what was there before belongs to whoever had it.
     pub(super) fn enter(
         &self,
@@ -85,7 +85,7 @@ impl Journal {
         }
     }
 
-    /// Who has one of the knobs in hand, if anybody has. What nobody answers for any more is led back first: its
+    /// Who uses one of the knobs, if anybody has. What nobody answers for any more is restored first: its
     /// values are not what was there before. With the lock held.
     fn in_other_hands(&self, host: &Host, knobs: &[KnobName]) -> Result<Option<KnobError>, KnobError> {
         for file in self.files() {
@@ -196,7 +196,7 @@ impl Journal {
     }
 
     /// Reads an entry. One that is damaged is put aside under another name, where it blocks nobody, unless the process
-    /// that made it still runs: that leads its values back itself. With the lock held.
+    /// that made it still runs: that restores its values itself. With the lock held.
     pub(super) fn read_or_set_aside(&self, host: &Host, file: &Path) -> Result<Entry, KnobError> {
         match self.read(file) {
             Err(KnobError::Damaged { file, why, aside: None }) if !entry::maker_lives(&host.tree, &file) => {

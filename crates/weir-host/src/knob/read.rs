@@ -73,7 +73,7 @@ pub fn read_with_owners(host: &Host, knob: &KnobName) -> Result<Reading, HostErr
     read(host, knob).map(|reading| Owners::of(host).named(host, reading))
 }
 
-/// Everything that may own a knob: weir, by what it has in hand, and files that are read at boot.
+/// Everything that may own a knob: weir, by what it has in use, and files that are read at boot.
 struct Owners {
     in_hand: Vec<Listed>,
     configuration: Configuration,

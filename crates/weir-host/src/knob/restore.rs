@@ -13,7 +13,7 @@ use crate::host::Host;
 const BY_HAND: &str = "wbt_lat_usec";
 
 /// Leads one entry back and takes it out of the journal, if it is `due` when its turn comes. An entry that is gone
-/// has been led back already.
+/// has been restored already.
 pub(super) fn from_file(
     host: &Host,
     journal: &Journal,
@@ -42,7 +42,7 @@ pub(super) fn with_lock(
     if entry.is_of_another_boot(&host.tree)? {
         journal.remove(file)?;
         return Ok(vec![
-            "the settings in the journal belong to an earlier boot; nothing to put back".to_string(),
+            "the settings in the journal belong to an earlier boot; nothing to restore".to_string(),
         ]);
     }
     let mut way = Way { host, said: Vec::new(), failed: Vec::new() };
@@ -69,7 +69,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// What each knob is to be led back to: compare and set, so that only a value that weir wrote is replaced.
+    /// What each knob is to be restored to: compare and set, so that only a value that weir wrote is replaced.
     fn decide(&mut self, entry: &mut Entry) {
         let state = entry.state;
         for change in &mut entry.changes {
@@ -101,7 +101,7 @@ impl Way<'_> {
         match read::value(&self.host.tree, &change.knob) {
             // A scheduler's own knobs come back with the scheduler.
             Err(error) if error.is_absent() && !change.touched => {
-                self.said.push(format!("{} is gone: nothing to put back", change.knob));
+                self.said.push(format!("{} is gone: nothing to restore", change.knob));
                 None
             }
             // Its turn comes, and with it the error or the value.
@@ -319,7 +319,7 @@ mod tests {
         assert!(said.contains("1.json is not a regular file"), "{said}");
     }
 
-    /// What is led back of a switch of the scheduler, when the machine reads so.
+    /// What is restored of a switch of the scheduler, when the machine reads so.
     #[test]
     fn what_a_switch_resets_comes_back_after_it() {
         let queue = |file: &str| format!("/sys/block/loop0/queue/{file}");

@@ -24,7 +24,7 @@ pub enum Which {
 pub struct LedBack {
     /// A sentence a value, and what was left alone.
     pub said: Vec<String>,
-    /// What could not be led back, or not be read.
+    /// What could not be restored, or not be read.
     pub failed: Vec<KnobError>,
 }
 
@@ -56,7 +56,7 @@ pub enum Until {
     Deadline(Duration),
     /// A rollback.
     Rollback,
-    /// Nobody answers for it: the next weir leads it back.
+    /// Nobody answers for it: the next weir restores it.
     Stale,
     /// It belongs to an earlier boot and means nothing.
     Void,
@@ -113,7 +113,7 @@ fn became(change: &Written) -> Became {
     }
 }
 
-/// Takes changes back, from the journal alone. What a running weir has in hand is left to it; values that somebody
+/// Takes changes back, from the journal alone. What a running weir has in use is left to it; values that somebody
 /// else has changed since are left alone.
 pub fn rollback(journal: &Journal, which: Which) -> LedBack {
     rollback_on(&Host::live(), journal, which)
@@ -146,7 +146,7 @@ pub(super) fn rollback_on(host: &Host, journal: &Journal, which: Which) -> LedBa
         }
     }
     if done.said.is_empty() && done.failed.is_empty() {
-        done.said.push("nothing to put back: every value is as it was".to_string());
+        done.said.push("nothing to restore: every value is the baseline".to_string());
     }
     done
 }
@@ -155,10 +155,10 @@ fn why_not(host: &Host, entry: &Entry, covered: &[KnobName]) -> Option<String> {
     let until_its_end = entry.state != State::InForce || entry.hold == Term::WhileAlive;
     if until_its_end && entry.is_alive(&host.tree) {
         let knob = entry.changes.first().map(|change| change.knob.to_string()).unwrap_or_default();
-        return Some(format!("{knob} is in the hands of a running weir (process {}): left to it", entry.pid));
+        return Some(format!("{knob} is in use by a running weir (process {}): left to it", entry.pid));
     }
     let below = entry.changes.iter().find(|change| covered.contains(&change.knob))?;
-    Some(format!("{}: an earlier change of it waits until the later one has gone back", below.knob))
+    Some(format!("{}: an earlier change of it waits until the later one is restored", below.knob))
 }
 
 /// Keeps what waits for confirmation, until a rollback. The sentences tell what is kept.
@@ -181,7 +181,7 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
         let knobs: Vec<String> = entry.changes.iter().map(|change| change.knob.to_string()).collect();
         let knobs = knobs.join(", ");
         if boot_clock_ns() >= deadline_ns {
-            said.push(format!("{knobs}: too late, its time has passed and it goes back"));
+            said.push(format!("{knobs}: too late, the time has passed and weir restores it"));
             continue;
         }
         entry.hold = Term::Kept;
@@ -212,7 +212,7 @@ pub(super) fn recover_on(host: &Host, journal: &Journal) -> Vec<String> {
             || entry.is_stale(entry.is_alive(&host.tree), boot_clock_ns())
     };
     for (file, entry) in entries.iter().filter(|(_, entry)| is_stale(entry)) {
-        said.push(format!("an earlier run (process {}) ended without putting its settings back", entry.pid));
+        said.push(format!("an earlier run (process {}) ended without restoring its settings", entry.pid));
         match restore::from_file(host, journal, file, is_stale) {
             Ok(more) => said.extend(more),
             Err(error) => said.push(format!("{}: {}", file.display(), with_hint(&error))),

@@ -72,7 +72,7 @@ pub fn root_a_marked_limit_is_what_the_kernel_takes() {
     let found = threshold();
     let mut governor = Governor::start(&Journal::at(folder.path()), &host, &Lever::Dirty, MIB).unwrap();
     let saved = governor.limits().unwrap().saved_bytes;
-    assert!(saved.abs_diff(found) < found / 4, "{saved} is not what the kernel reckoned, {found}");
+    assert!(saved.abs_diff(found) < found / 4, "{saved} is not what the kernel computed, {found}");
     for pages in [saved / 5000, saved / 8000, saved / 6000] {
         let (bytes, in_force) = (4096 * pages, written(governor.set(4096 * pages)));
         assert_eq!((in_force.next_multiple_of(4096), threshold()), (bytes, bytes));
@@ -109,7 +109,7 @@ pub fn root_a_hang_is_led_back() {
         assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{lever}");
         signal(pid, "-CONT");
         let said = run.line();
-        assert!(said.contains("its guardian had no sign of life from it"), "{said}");
+        assert!(said.contains("the guard gave no sign of life"), "{said}");
         assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{lever}");
         until("its guardian ends", || run.guardians().iter().all(|pid| !is_running(*pid)));
     }
@@ -178,7 +178,7 @@ pub fn root_another_writer_is_left_alone() {
 pub fn root_others_values_inside_the_band_survive() {
     let (original, folder) = (Original::keep(), tempfile::tempdir().unwrap());
     let mut run = Run::start("__govern", folder.path(), &["dirty", LONG]);
-    // Nobody is left to lead back; then somebody writes a limit such as the guard could have written.
+    // Nobody is left to restore; then somebody writes a limit such as the guard could have written.
     run.guardians().into_iter().for_each(|pid| signal(pid, "-KILL"));
     run.kill();
     let foreign = (3 * GIB / 2).to_string();

@@ -68,7 +68,7 @@ pub fn root_a_guard_killed_at_any_moment_is_led_back() {
         }
         assert_eq!(entries(&folder), 0, "kill {index}");
     }
-    println!("{kills} kills of a guard, {unfinished} of them with its entry left: every limit was led back");
+    println!("{kills} kills of a guard, {unfinished} of them with its entry left: every limit was restored");
 }
 
 pub fn root_kills_at_any_moment_are_led_back() {
@@ -102,7 +102,7 @@ pub fn root_kills_at_any_moment_are_led_back() {
         assert_eq!(now(), before, "kill {index} after {alone:?}, {verb}: {done:?}");
         assert_eq!(entries(&folder), 0, "kill {index}");
     }
-    println!("{kills} kills, {unfinished} of them with a change in the journal: every value was led back");
+    println!("{kills} kills, {unfinished} of them with a change in the journal: every value was restored");
 }
 
 fn entries_now(folder: &Path) -> usize {

@@ -1,4 +1,4 @@
-//! The machine's dirty limits: every way out leads back. The limits used here are large, so that other work on the
+//! The machine's dirty limits: every exit restores. The limits used here are large, so that other work on the
 //! machine hardly notices them.
 
 use std::fs;
@@ -123,5 +123,5 @@ pub fn root_a_foreign_value_is_left_alone() {
     holder.kill();
     until("the guardian ends", || entries(folder.path()) == 0);
     assert_eq!(sysctl("dirty_bytes"), foreign);
-    assert_ne!(sysctl("dirty_background_bytes"), BACKGROUND_BYTES.to_string(), "the other is led back");
+    assert_ne!(sysctl("dirty_background_bytes"), BACKGROUND_BYTES.to_string(), "the other is restored");
 }

@@ -1,4 +1,4 @@
-//! Knobs on the real machine: every way out leads back.
+//! Knobs on the real machine: every exit restores.
 #![allow(clippy::unwrap_used)] // test code throughout; clippy knows that only of functions under #[test]
 
 mod devices;

@@ -57,7 +57,7 @@ pub fn be(verb: &str, arguments: &[String]) -> ! {
             println!("begun");
             sleep(Duration::MAX);
         }
-        // Applies and leads back, for ever.
+        // Applies and restores, for ever.
         "__churn" => {
             println!("begun");
             loop {

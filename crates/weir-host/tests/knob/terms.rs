@@ -93,10 +93,10 @@ pub fn root_changes_go_back_newest_first() {
     // A trial on top of them is left alone, and what lies beneath it too.
     let trial = Run::start("__hold", &folder, &disk.settings(&["read_ahead_kb=16"]));
     let done = knob::rollback(&journal, Which::All);
-    assert!(done.said[0].contains("in the hands of a running weir"), "{done:?}");
+    assert!(done.said[0].contains("in use by a running weir"), "{done:?}");
     assert_eq!((disk.read("queue/read_ahead_kb"), entries(&folder)), ("16".into(), 3));
     drop(trial);
-    until("the trial is led back", || entries(&folder) == 2);
+    until("the trial is restored", || entries(&folder) == 2);
     assert_eq!(disk.read("queue/read_ahead_kb"), "32");
     knob::rollback(&journal, Which::Last);
     assert_eq!((disk.read("queue/read_ahead_kb"), entries(&folder)), ("64".into(), 1));

@@ -172,7 +172,8 @@ fn notes(job: &RunningJob) -> Vec<Note> {
         note(
             "depth-without-effect",
             format!(
-                "depth {} had no effect on the device: {:.0} % of the operations looked at had finished when the \
+                "depth {} had no effect on the device: {:.0} % of the sampled operations had finished when \
+                 the \
                  submitting call returned, so the kernel ran them one after another (buffered I/O served from the \
                  page cache does that)",
                 spec.depth,

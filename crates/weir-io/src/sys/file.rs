@@ -47,12 +47,17 @@ fn open_error(job: &Job, path: &Path, error: io::Error) -> IoError {
     let failure = IoError::io("cannot open", path, error);
     match kind {
         Some(libc::EINVAL) if job.direct => IoError { fault: crate::error::Fault::Environment, ..failure }
-            .hint("this file system does not take O_DIRECT (tmpfs and some FUSE ones do not): add --direct=false"),
+            .hint(
+                "this file system does not take O_DIRECT (tmpfs and some FUSE ones do not): add \
+                --direct=false",
+            ),
         Some(libc::EROFS) => IoError { fault: crate::error::Fault::Environment, ..failure }
             .hint("the file system is mounted read-only: choose another folder, or a read-only workload"),
-        Some(libc::EACCES | libc::EPERM) => {
-            IoError { fault: crate::error::Fault::Environment, ..failure }.hint("this user may not open it so")
-        }
+        Some(libc::EACCES | libc::EPERM) => IoError { fault: crate::error::Fault::Environment, ..failure }
+            .hint(
+                "this user may not open it \
+                in that mode",
+            ),
         _ => failure,
     }
 }
@@ -102,7 +107,7 @@ pub fn size_bytes(file: &File, path: &Path) -> Result<u64, IoError> {
     if status == 0 {
         Ok(bytes)
     } else {
-        Err(IoError::io("cannot ask the size of", path, io::Error::last_os_error()))
+        Err(IoError::io("cannot read the size of", path, io::Error::last_os_error()))
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The recorder: one program per tracepoint, which writes a record of 5 to 7 words into its CPU's ring. What the words
- * mean is said in docs/trace-record.md; user space copies them to the file as they are.
+ * mean is said in docs/reference/trace-record.md; user space copies them to the file as they are.
  *
  * A ring is one value of an array map that user space maps. A program reserves by an atomic add, since an interrupt
  * may record in between on the same CPU, and stores the first word last: it is 0 until the record is complete, and

@@ -40,17 +40,17 @@ pub(crate) fn calls() -> HashMap<u64, u8> {
     known.map(|(number, call)| (number as u64, call)).into()
 }
 
-const PAUSES: &str = "which writers are made to pause";
-const DIRTIERS: &str = "who wrote the pages of files that nobody has open any more";
-const RINGS: &str = "how many syncs came through io_uring";
+const PAUSES: &str = "pauses of buffered writers";
+const DIRTIERS: &str = "writers of files that no process has open any more";
+const RINGS: &str = "the number of syncs through io_uring";
 
 /// Programs that the trace can do without, and what it does not know then.
 const OPTIONAL: [(&[&str], &str); 7] = [
     (&["on_pause_12", "on_pause_8"], PAUSES),
     (&["on_dirty_folio", "on_dirty_page"], DIRTIERS),
-    (&["on_queue"], "which I/O a sync sent itself, and who sends reads and direct writes"),
-    (&["on_issue"], "when requests went to the driver, on devices that keep no times"),
-    (&["on_complete"], "what the block layer and the devices did, and whose I/O was in the way"),
+    (&["on_queue"], "a sync's own I/O, and the senders of reads and direct writes"),
+    (&["on_issue"], "the times of issue on devices that keep none"),
+    (&["on_complete"], "the block layer's and the devices' work, and the owners of other I/O"),
     (&["on_ring_work_2", "on_ring_work_5", "on_ring_work_7"], RINGS),
     (&["enter_msync", "exit_msync"], "syncs of mapped memory (msync)"),
 ];

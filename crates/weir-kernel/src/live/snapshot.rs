@@ -41,7 +41,7 @@ pub enum StartStamp {
     /// When the request was taken for this I/O (5.15, 6.6 to 6.8), or a program's own stamp (full detail).
     Exact,
     /// When a batch of requests was allocated, of which this was one: up to a batch's submission early (since 5.16;
-    /// 6.6 mended it, which the kernel's types do not tell).
+    /// 6.6 fixed it, which the kernel's types do not tell).
     BatchAllocated,
     /// The first time that the submitter's plug asked for: up to a batch's submission early (since 6.9).
     PlugStarted,

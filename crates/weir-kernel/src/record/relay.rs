@@ -136,7 +136,7 @@ fn set_up(
     };
     journal
         .relay(&path)
-        .map_err(system(format!("the journal of what to put back, {}", super::journal::PATH)))?;
+        .map_err(system(format!("the journal of settings to restore, {}", super::journal::PATH)))?;
     // SAFETY: the kernel reads and writes one structure of this layout.
     let done = unsafe { libc::ioctl(node.as_raw_fd(), BLKTRACESETUP as _, &raw mut setup) };
     if done < 0 {

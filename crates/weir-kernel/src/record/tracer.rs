@@ -65,7 +65,8 @@ impl Tracer {
 
     /// What the recording cannot tell, for a flaw of this kernel's.
     pub fn lacks(&self) -> Option<&'static str> {
-        const CUT: &str = "this kernel's tracer cuts its records off: errors of I/Os are not known, nor where device-mapper and md sent them on";
+        const CUT: &str = "this kernel's tracer cuts its records off: errors and remaps by device-mapper and \
+            md are missing";
         matches!(self, Tracer::Ftrace(tracer) if tracer.is_cut()).then_some(CUT)
     }
 
@@ -108,7 +109,7 @@ pub fn opened(journal: Result<Journal, Refusal>) -> Result<Journal, Error> {
             Error::Denied { what: "the kernel's tracer", lacking: vec!["root".to_string()] }
         }
         Refusal::Failed(source) => Error::System {
-            what: format!("the journal of what to put back, {}", super::journal::PATH),
+            what: format!("the journal of settings to restore, {}", super::journal::PATH),
             source,
         },
     })

@@ -2,7 +2,7 @@
 //!
 //! The kernel accounts whole folios: a write of 16 KiB into a part of a file that lies in memory as one folio of 1 MiB
 //! counts 64 times (measured on xfs: 1500 such commits a second, 24 MB/s, were accounted as 1.5 GB/s). What a thread
-//! passed to `write` and its kin bounds that, but is told only when a call ends, which may be a copy's gigabyte later,
+//! passed to `write` and related calls bounds that, but is told only when a call ends, which may be a copy's gigabyte later,
 //! and not at all of pages written by `mmap` or io_uring. So the number of calls bounds it from below: each can have
 //! been accounted with one folio too much at either end.
 

@@ -24,7 +24,7 @@ const ONE_IN: u64 = 1000;
 const NEXT_MAX_NS: u64 = 1_000_000_000;
 /// A process's open files are looked through again after so long ...
 const FILES_STAND_NS: u64 = 1_000_000_000;
-/// ... and those of one that is protected after so long: it is not held back for where it writes, and a database is many
+/// ... and those of one that is protected after so long: it is not throttled for where it writes, and a database is many
 /// processes with many files.
 const PROTECTED_STAND_NS: u64 = 10_000_000_000;
 /// ... and of all processes together no more files than this in one look, those of the greatest writers first: who
@@ -35,7 +35,7 @@ const FILES_A_LOOK: usize = 4 * FILES_MAX;
 const STANDARD_ERROR: u32 = 2;
 const MESSAGES_MAX: u64 = 1 << 20;
 
-/// A process, told apart from an earlier one of the same number by when it began.
+/// A process, distinguished from an earlier one of the same number by when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id {
     pub pid: u32,

@@ -12,8 +12,8 @@ const BYTES: Spec = Spec {
     since: Some("6.2"),
     ..BDI
 };
-const DRIFTS: &str = "kept as a share of the dirty limit of that moment, it moves with free memory; weir leads the \
-     share back, not the bytes";
+const DRIFTS: &str = "the kernel keeps it as a share of the present dirty limit, which moves with free \
+    memory; weir restores the share, not the bytes";
 
 /// Knobs of a bdi.
 pub const KNOBS: &[Spec] = &[

@@ -4,14 +4,14 @@ use super::{Kind, PLAIN, Risk, ScopeKind, Spec, rank};
 
 const GROUP: Spec = Spec { scope: ScopeKind::Cgroup, rank: rank::LIMIT, ..PLAIN };
 const ENTANGLED: &str =
-    "a throttled group can hold the journal's commit of everybody on the same file system";
+    "a throttled group can delay the journal's commit of every process on the same file system";
 const THROTTLE: Spec = Spec {
     path: "/sys/fs/cgroup{}/io.max",
     kind: Kind::Limit { min: 1, max: i64::MAX },
     default: "max",
     risk: Risk::Careful(ENTANGLED),
-    trap: "Buffered writes count for the group only on ext2, ext4, btrfs, f2fs and xfs, and by who first dirtied \
-           the file.",
+    trap: "Buffered writes count for the group only on ext2, ext4, btrfs, f2fs and xfs, and by the process \
+        that first dirtied the file.",
     ..GROUP
 };
 

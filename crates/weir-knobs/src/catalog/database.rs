@@ -6,8 +6,8 @@ const MYSQL: Spec =
     Spec { scope: ScopeKind::MySql, risk: Risk::Careful(EVERYBODY), path: "SET GLOBAL {}", ..PLAIN };
 const POSTGRES: Spec =
     Spec { scope: ScopeKind::Postgres, risk: Risk::Careful(EVERYBODY), path: "ALTER SYSTEM SET {}", ..PLAIN };
-const EVERYBODY: &str = "every session of the server feels it";
-const COMMITS: &str = "transactions that were told to be committed may be lost when the machine fails";
+const EVERYBODY: &str = "it affects every session of the server";
+const COMMITS: &str = "confirmed transactions may be lost when the machine fails";
 const MINUTES: Kind = Kind::Number { min: 1, max: i32::MAX as i64 };
 const PAGES: Kind = Kind::Number { min: 0, max: 256 };
 
@@ -29,8 +29,9 @@ pub const MYSQL_KNOBS: &[Spec] = &[
         kind: Kind::Number { min: 100, max: u32::MAX as i64 },
         unit: "pages/s",
         default: "200; MySQL 8.4: 10000",
-        meaning: "How many pages a second InnoDB flushes in the background, and by how much it does when idle.",
-        trap: "It is no limit of what the device can do: people set it to the peak IOPS, and wear the device out. \
+        meaning: "How many pages a second InnoDB flushes in the background, and by how much it does when \
+            idle.",
+        trap: "It is not the limit of the device: set to the peak IOPS, it wears the device out. \
                Above innodb_io_capacity_max it is cut down to that.",
         rank: rank::SCHEDULERS_OWN,
         ..MYSQL

@@ -18,8 +18,9 @@ pub const KNOBS: &[Spec] = &[
         path: "/sys/block/{}/queue/scheduler",
         kind: Kind::Choice,
         default: "mq-deadline with one hardware queue, none with several",
-        meaning: "Who decides which request goes to the device next.",
-        trap: "A switch resets nr_requests and everything under iosched/; bfq also turns the default wbt off.",
+        meaning: "The program that chooses the next request for the device.",
+        trap: "A switch resets nr_requests and everything under iosched/; bfq also turns the default wbt \
+            off.",
         rank: rank::SCHEDULER,
         resets: &[
             "nr_requests",
@@ -66,7 +67,7 @@ pub const KNOBS: &[Spec] = &[
         unit: "µs",
         default: "2000 where the device claims not to rotate, 75000 where it does; 0 under bfq",
         meaning: "Latency of reads that writeback is throttled to keep; 0 turns the throttle off.",
-        trap: "It looks at the latency of reads only: it cannot protect an fsync.",
+        trap: "It uses the latency of reads only: it cannot protect an fsync.",
         risk: Risk::Inexact(
             "any write marks it as set by hand, so a later switch to bfq or io.cost no longer turns it off; only a \
              restart clears that",
@@ -121,7 +122,7 @@ pub const KNOBS: &[Spec] = &[
         default: "1",
         meaning: "Whether the kernel counts the device's I/O.",
         trap: "With 0, iostat, weir and every other monitor see a device that does nothing.",
-        risk: Risk::Careful("whoever watches the device goes blind"),
+        risk: Risk::Careful("monitors of the device see nothing"),
         resets: READ_AHEAD,
         ..QUEUE
     },

@@ -2,8 +2,8 @@
 
 use super::{Kind, PLAIN, Risk, Spec, rank};
 
-const CONTAINERS: &str = "every buffered writer of the machine is held to it, and in a memory cgroup bytes become \
-     a share of what the group may use";
+const CONTAINERS: &str = "it throttles every buffered writer of the machine, and in a memory cgroup bytes \
+    become a share of the memory of the group";
 
 /// Knobs of the machine, those that matter most first.
 pub const KNOBS: &[Spec] = &[
@@ -38,7 +38,7 @@ pub const KNOBS: &[Spec] = &[
         kind: Kind::Number { min: 0, max: i32::MAX as i64 },
         unit: "cs",
         default: "500",
-        meaning: "How often the kernel looks for data that has been dirty for too long; 0 stops that.",
+        meaning: "How often the kernel searches for data that has been dirty for too long; 0 stops that.",
         trap: "Much too slow to keep a flood from filling the page cache: the dirty limits do that.",
         ..PLAIN
     },
@@ -48,8 +48,8 @@ pub const KNOBS: &[Spec] = &[
         kind: Kind::Number { min: 0, max: i32::MAX as i64 },
         unit: "cs",
         default: "3000",
-        meaning: "How long data may stay dirty before it is written out at the next look: what a power failure may \
-                  take from files that nobody syncs.",
+        meaning: "How long data may stay dirty before the next check writes it out: a power failure loses \
+            that much of files that no process syncs.",
         ..PLAIN
     },
     Spec {
@@ -78,7 +78,10 @@ pub const KNOBS: &[Spec] = &[
         default: "nothing is held",
         meaning: "Drops clean page cache (1), directory entries and inodes (2) or both (3), once.",
         trap: "Dirty pages stay: sync first. Everyone on the machine reads from the device again afterwards.",
-        risk: Risk::Inexact("every process of the machine finds its cache cold, and there is no way back"),
+        risk: Risk::Inexact(
+            "every process of the machine has a cold cache afterwards, and that cannot be \
+            undone",
+        ),
         rank: rank::ACTION,
         ..PLAIN
     },
@@ -90,7 +93,7 @@ pub const KNOBS: &[Spec] = &[
         default: "0",
         meaning: "Huge pages set aside, for the shared memory of a database that asks for them.",
         risk: Risk::Shown(
-            "memory set aside is lost to everybody else, so it goes with the database's own settings",
+            "the reserved memory is lost to all other processes, so it goes with the database's own settings",
         ),
         ..PLAIN
     },

@@ -21,7 +21,7 @@ pub const KNOBS: &[Spec] = &[
         kind: Kind::Number { min: 1, max: 2048 },
         unit: "requests",
         default: "nr_requests",
-        meaning: "How many requests that nobody waits for at once (asynchronous reads, writes) may be held.",
+        meaning: "How many asynchronous requests (reads and writes that no process waits for) may be queued.",
         trap: "By default it equals nr_requests and caps nothing.",
         ..DEADLINE
     },
@@ -31,7 +31,8 @@ pub const KNOBS: &[Spec] = &[
         kind: ANY,
         unit: "requests",
         default: "16",
-        meaning: "How many neighbouring requests of one direction are sent before deadlines are looked at again.",
+        meaning: "How many neighbouring requests of one direction are sent before deadlines are checked \
+            again.",
         ..DEADLINE
     },
     Spec {
@@ -124,7 +125,7 @@ pub const KNOBS: &[Spec] = &[
         kind: Kind::Number { min: 1, max: i32::MAX as i64 },
         unit: "ms",
         default: "250",
-        meaning: "Deadline of a request that nobody waits for at once.",
+        meaning: "Deadline of an asynchronous request.",
         ..BFQ
     },
     Spec {
@@ -133,7 +134,7 @@ pub const KNOBS: &[Spec] = &[
         kind: Kind::Number { min: 1, max: i32::MAX as i64 },
         unit: "ms",
         default: "125",
-        meaning: "Deadline of a request that somebody waits for.",
+        meaning: "Deadline of a synchronous request.",
         ..BFQ
     },
     Spec {

@@ -136,13 +136,13 @@ impl Keeper {
                 Some(how.to_string())
             }
             (Scope::Machine, Keeper::Udev) => {
-                Some("udev sets devices only; sysctl.d, tuned or systemd hold it".to_string())
+                Some("udev sets devices only; use sysctl.d, tuned or systemd".to_string())
             }
             (Scope::Device(_), Keeper::Sysctl) => {
-                Some("sysctl.d sets /proc/sys only; udev, tuned or systemd hold it".to_string())
+                Some("sysctl.d sets /proc/sys only; use udev, tuned or systemd".to_string())
             }
             (Scope::Machine, Keeper::Sysctl) if !spec.path.starts_with("/proc/sys/") => {
-                Some("it is no sysctl; systemd holds it".to_string())
+                Some("it is not a sysctl; use systemd".to_string())
             }
             _ => None,
         }
@@ -167,12 +167,12 @@ fn cgroup_hint(path: &str, setting: &Setting) -> String {
             format!("'{property}=/dev/block/{device} {}'", systemd_limit(value))
         }
         ["io.latency", device, _] => format!("'IODeviceLatencyTargetSec=/dev/block/{device} {value}us'"),
-        _ => return "whoever makes the cgroup has to set it".to_string(),
+        _ => return "the program that makes the cgroup has to set it".to_string(),
     };
     if unit.ends_with(".slice") || unit.ends_with(".service") {
         format!("systemd has this cgroup and keeps its limits: systemctl set-property {unit} {property}")
     } else {
-        "whoever makes the cgroup has to set it".to_string()
+        "the program that makes the cgroup has to set it".to_string()
     }
 }
 

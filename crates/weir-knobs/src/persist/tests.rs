@@ -111,8 +111,8 @@ fn weir_finds_itself_as_the_owner_of_what_it_keeps() {
 #[test]
 fn what_cannot_be_kept_is_said_with_what_can() {
     for (keeper, setting, why) in [
-        (Keeper::Sysctl, "sda/nr_requests=4", "udev, tuned or systemd hold it"),
-        (Keeper::Udev, "vm.swappiness=1", "sysctl.d, tuned or systemd hold it"),
+        (Keeper::Sysctl, "sda/nr_requests=4", "use udev, tuned or systemd"),
+        (Keeper::Udev, "vm.swappiness=1", "use sysctl.d, tuned or systemd"),
         (Keeper::Systemd, "vm.drop_caches=3", "done once and not held"),
         (Keeper::Tuned, "bdi:0:44/max_ratio=5", "another one after the next mount"),
         (Keeper::Systemd, "sda/device_write_cache=write back", "the disk keeps it itself"),
@@ -126,7 +126,7 @@ fn what_cannot_be_kept_is_said_with_what_can() {
             "cgroup:/db.slice/io.max/8:0/wbps=1000",
             "systemctl set-property db.slice 'IOWriteBandwidthMax=/dev/block/8:0 1000'",
         ),
-        (Keeper::Systemd, "cgroup:/made/io.weight=50", "whoever makes the cgroup"),
+        (Keeper::Systemd, "cgroup:/made/io.weight=50", "the program that makes the cgroup"),
     ] {
         let one = Kept { setting: setting.parse().unwrap(), before: None };
         let persisted = keeper.persist(&[one], None);

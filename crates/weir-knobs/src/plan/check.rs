@@ -75,12 +75,12 @@ fn present(spec: &Spec, setting: &Setting, reading: Option<&Reading>) -> Result<
     let Some(reading) = reading else {
         let since = spec.since.map(|since| format!("; kernels have it since {since}")).unwrap_or_default();
         let beneath = if spec.of_requests { BENEATH } else { "" };
-        let why = format!("there is no {place} on this machine{since}{beneath}");
+        let why = format!("no {place} on this machine{since}{beneath}");
         return Err(Context::refusal(setting, why, Some("`weir knobs list --all` shows what there is")));
     };
     match &reading.unreadable {
         Some(why) if spec.kind != Kind::Action => {
-            let why = format!("{place} cannot be read, so there would be no way back: {why}");
+            let why = format!("{place} cannot be read, so the old value could not be restored: {why}");
             Err(Context::refusal(setting, why, None))
         }
         _ if !reading.writable => {

@@ -92,7 +92,7 @@ fn a_setting_that_cannot_be_is_refused_with_path_value_and_range() {
             "sda/bdi/max_bytes=4096",
             "no /sys/block/sda/bdi/max_bytes on this machine; kernels have it since 6.2",
         ),
-        ("sdb/nr_requests=4", "there is no /sys/block/sdb/queue/nr_requests on this machine"),
+        ("sdb/nr_requests=4", "no /sys/block/sdb/queue/nr_requests on this machine"),
         ("sda/bdi/max_ratio=5", "the kernel refuses sda/bdi/min_ratio=10 above sda/bdi/max_ratio=5"),
         ("sda/write_cache=write through", "this can lose data"),
         ("cgroup:/db/memory.high=low", "takes max, or 0 or more bytes, not low"),

@@ -18,7 +18,7 @@ const DUE_AT_LEAST: f64 = 10.0;
 /// Commits at the edges, and syncs watched for by the way, may halve what is seen, and no more.
 const SEEN_AT_LEAST: f64 = 0.5;
 /// What the watcher says where programs in the kernel cannot count syncs begins with this.
-pub const NOT_COUNTED: &str = "how long the server's syncs take: ";
+pub const NOT_COUNTED: &str = "the time of the server's syncs: ";
 
 /// Who counted syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,7 +180,7 @@ fn why(commits: &Commits, watched: &Watched) -> String {
         return "too few commits to tell".to_string();
     }
     if watched.syncs.is_some() {
-        return "what was seen of them does not settle it".to_string();
+        return "the observations do not settle it".to_string();
     }
     let said = watched.unseen.iter().find_map(|sentence| sentence.strip_prefix(NOT_COUNTED));
     said.map_or_else(

@@ -165,13 +165,13 @@ fn some_runs_have_sentences_of_their_own() {
             w.syncs = kernel(syncs * n);
         }
     };
-    check(script(0.01), State::BySettings, "does not settle it");
+    check(script(0.01), State::BySettings, "do not settle it");
     check(script(0.0), State::NotSeen, "saw 0 syncs");
     let bulk = |raw: &mut OltpRecord, w: &mut Watched, n: f64| {
         raw.spec.script = Script::BulkInsert;
         w.syncs = kernel(0.01 * n);
     };
-    check(bulk, State::BySettings, "does not settle it");
+    check(bulk, State::BySettings, "do not settle it");
     // An overlay's files are synced by way of others, which nobody counts.
     let (mut raw, _) = run();
     raw.watched.as_mut().unwrap().syncs = kernel(0.0);

@@ -3,7 +3,7 @@
 //!
 //! The method is the response-time law of a closed queueing network (Denning and Buzen 1978): each session is at any
 //! moment in exactly one place, so that the places' shares of the sessions' time add up to one, and taking a place away
-//! makes at most `1 / (1 − share)` of the rate. What the operating system alone cannot tell apart (a follower of a group
+//! makes at most `1 / (1 − share)` of the rate. What the operating system alone cannot distinguish (a follower of a group
 //! commit sleeps on a futex, as one who waits for a row does) the server's own list of sessions does.
 
 pub mod bounds;

@@ -37,12 +37,12 @@ pub(super) fn headline(evidence: &Evidence, limit: Limit, share: f64, bounds: &B
             "cannot tell what limits this run: too little of it could be seen from here".to_string()
         }
         Limit::Nothing => format!(
-            "limited by nothing: {} transactions a second were asked for, and all ran when they were due",
+            "limited by nothing: {} transactions a second were requested, and all ran when they were due",
             per_second(evidence.load.asked_per_second.unwrap_or_default())
         ),
         Limit::LoadGenerator if is_confined(evidence) => format!(
-            "limited by the load generator: {} of the time is the client's own, which is kept from running; this \
-             measures weir, not the server",
+            "limited by the load generator: {} of the time is the client's own, which does not get to run; \
+             this measures weir, not the server",
             percent(share)
         ),
         Limit::LoadGenerator => format!(
@@ -265,9 +265,9 @@ fn pages(evidence: &Evidence, profile: &Profile) -> Option<String> {
     };
     count(counters.forced_checkpoints, "checkpoints forced by the size of the log");
     count(counters.free_page_waits, "waits for a free page");
-    count(counters.log_waits, "waits for room in the log");
+    count(counters.log_waits, "waits for space in the log");
     if let Some(full) = counters.log_full.filter(|share| *share > 0.0) {
-        parts.push(format!("the log was full at {} of the looks", percent(full)));
+        parts.push(format!("the log was full in {} of the samples", percent(full)));
     }
     if let Some(images) = counters.log_page_images.filter(|images| *images > 0) {
         parts.push(format!(

@@ -1,6 +1,6 @@
 //! A run in the shape of fio 3.33's `--output-format=json`, so that scripts made for fio read it.
 //!
-//! What differs in meaning is stated in `docs/record.md`: latencies count from the intended start, so `clat_ns` and
+//! What differs in meaning is stated in `docs/reference/record.md`: latencies count from the intended start, so `clat_ns` and
 //! `lat_ns` are the same and `slat_ns` is empty; what weir does not count (`ctx`, `majf`, `minf`, `short_ios`,
 //! `drop_ios`, `disk_util`) is zero or empty. `commit` in a job is weir's own addition.
 

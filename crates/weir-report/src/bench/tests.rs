@@ -158,7 +158,7 @@ fn keys(value: &serde_json::Value, skipped: &[&str], found: &mut std::collection
 
 #[test]
 fn the_schema_document_names_every_field() {
-    let document = include_str!("../../../../docs/record.md");
+    let document = include_str!("../../../../docs/reference/record.md");
     let mut record = full();
     record.jobs[0].verify = Some(Default::default());
     record.jobs[0].threads = vec![Default::default()];

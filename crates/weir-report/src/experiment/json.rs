@@ -1,4 +1,4 @@
-//! An experiment as JSON: the plan, every trial, the arms and the finding. Described in `docs/tune-json.md`.
+//! An experiment as JSON: the plan, every trial, the arms and the finding. Described in `docs/reference/tune-json.md`.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! An analysis as JSON: figures for people and scripts first, then `data`, from which it can be read back.
 //!
-//! Names end in their unit; shares are 0 to 1; rates are over the device's own span. `docs/trace-json.md` describes
+//! Names end in their unit; shares are 0 to 1; rates are over the device's own span. `docs/reference/trace-json.md` describes
 //! every field.
 
 use std::collections::BTreeMap;

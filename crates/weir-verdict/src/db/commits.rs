@@ -12,10 +12,16 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
     let off = |name: &str| view.variable(name).and_then(is_on) == Some(false);
     let mut torn = Vec::new();
     if off("innodb_doublewrite") {
-        torn.push("innodb_doublewrite = OFF: a page half written in a crash cannot be repaired, unless the storage writes 16 KiB atomically");
+        torn.push(
+            "innodb_doublewrite = OFF: a page half written in a crash cannot be repaired, unless the \
+            storage writes 16 KiB atomically",
+        );
     }
     if off("full_page_writes") {
-        torn.push("full_page_writes = off: a page half written in a crash cannot be repaired, unless the storage writes 8 KiB atomically");
+        torn.push(
+            "full_page_writes = off: a page half written in a crash cannot be repaired, unless the \
+            storage writes 8 KiB atomically",
+        );
     }
     let is_fatal = !torn.is_empty() || off("fsync");
     lost.extend(torn.into_iter().map(str::to_string));
@@ -38,13 +44,14 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
             (Grade::Poor, vec![Statement::new(text, evidence())])
         }
         (true, _) if never_syncs(view) => {
-            let text = "Its settings promise that a commit is on the device when it is answered, but it wrote log and made no \
-                        sync of it: look where its log lies, and whether it takes that for persistent memory.";
+            let text = "Its settings promise that a commit is on the device when it is answered, but it \
+                wrote log and made no \
+                        sync of it: check the place of its log, and whether it takes that for persistent memory.";
             (Grade::Poor, vec![Statement::new(text, evidence())])
         }
         (true, _) => {
-            let text = "By its settings a commit is on the device when it is answered; whether its syncs get there, `weir db \
-                        run` sees.";
+            let text = "By its settings a commit is on the device when it is answered; `weir db run` checks \
+                whether its syncs reach the device.";
             (Grade::Good, vec![Statement::new(text, evidence())])
         }
         (false, fatal) => {

@@ -5,7 +5,7 @@ use crate::doctor::{Grade, Statement};
 use crate::view::{fact, percent};
 use weir_core::units::per_second;
 
-/// Flushing at this share of its allowance is held back by it.
+/// Flushing at this share of its allowance is limited by it.
 const HELD_BACK: f64 = 0.9;
 /// With so many dirty pages, flushing is behind.
 const DIRTY_HIGH: f64 = 0.5;
@@ -56,7 +56,8 @@ fn innodb(view: &View) -> Option<Judged> {
         (Some(Grade::Fair), text)
     } else {
         let text = format!(
-            "innodb_io_capacity {capacity} does not hold flushing back ({} pages/s{dirty}): another value would change \
+            "innodb_io_capacity {capacity} does not limit flushing ({} pages/s{dirty}): another value would \
+             change \
              nothing under this load.",
             per_second(rate)
         );
@@ -66,7 +67,8 @@ fn innodb(view: &View) -> Option<Judged> {
     if let Some(method) =
         view.variable("innodb_flush_method").filter(|method| method.eq_ignore_ascii_case("fsync"))
     {
-        let text = "Pages go through the page cache as well: they are held twice, and a bulk writer's dirty pages hold them up.";
+        let text = "Pages go through the page cache as well: they are held twice, and a bulk writer's dirty \
+            pages delay them.";
         judged.finding.statements.push(Statement::new(text, vec![fact("innodb_flush_method", method)]));
         let why =
             "the buffer pool is the cache; writes then reach the device when they are issued".to_string();

@@ -47,7 +47,7 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
         Grade::Good
     };
     if waits > 0 {
-        let text = format!("Sessions waited {waits} times for room in the log's buffer.");
+        let text = format!("Sessions waited {waits} times for space in the log's buffer.");
         statements.push(Statement::new(text, Vec::new()));
     }
     let larger = larger(view, variable, capacity, hour).filter(|_| is_small);
@@ -82,7 +82,7 @@ fn larger(view: &View, variable: &str, capacity: u64, hour: f64) -> Option<DbAdv
          often",
         Bytes(hour as u64)
     );
-    view.advise(variable, &value, restart, why, "room on the disk, and a longer recovery after a crash")
+    view.advise(variable, &value, restart, why, "space on the disk, and a longer recovery after a crash")
 }
 
 fn buffer(view: &View, waits: u64) -> Option<DbAdvice> {
@@ -93,7 +93,7 @@ fn buffer(view: &View, waits: u64) -> Option<DbAdvice> {
     };
     // MySQL 8.0 sets it at run time, MariaDB and PostgreSQL at a start.
     let restart = view.is_postgres() || view.is_mariadb();
-    let why = format!("sessions waited {waits} times for room in it");
+    let why = format!("sessions waited {waits} times for space in it");
     view.advise(variable, &doubled, restart, why, "that much memory")
 }
 

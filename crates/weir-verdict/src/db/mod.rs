@@ -237,8 +237,8 @@ fn worst(judged: &[Judged]) -> Option<Grade> {
 /// What is to be done: the headline and the list of advice both say this.
 fn closing(judged: &[Judged]) -> String {
     match (judged.iter().map(|j| j.advice.len()).sum::<usize>(), worst(judged)) {
-        (0, Some(Grade::Good) | None) => "nothing to change was found".to_string(),
-        (0, Some(_)) => "there is no variable that weir would advise".to_string(),
+        (0, Some(Grade::Good) | None) => "nothing to change".to_string(),
+        (0, Some(_)) => "no variable to advise".to_string(),
         (1, _) => "one variable to consider".to_string(),
         (n, _) => format!("{n} variables to consider"),
     }
@@ -254,11 +254,11 @@ fn headline(view: &View, judged: &[Judged], advice: &str) -> Headline {
     let of_worst = judged.iter().find(|j| j.finding.grade == worst && worst.is_some());
     let text = match (worst, of_worst.and_then(|j| j.finding.statements.first())) {
         (Some(Grade::Good), _) if view.is_loaded() => {
-            format!("In order under the load of this time; {advice}.")
+            format!("In order under the present load; {advice}.")
         }
         (Some(Grade::Good), _) => format!("Its settings are in order; {advice}."),
         (Some(_), Some(first)) => format!("{} In all, {advice}.", first.text),
-        _ => format!("Too little could be seen to judge; {advice}."),
+        _ => format!("Too little could be seen for a verdict; {advice}."),
     };
     Headline { grade: worst.unwrap_or(Grade::Unknown), text }
 }
@@ -331,7 +331,7 @@ fn next(view: &View) -> Vec<NextStep> {
         view.exam.data_dir.as_ref().filter(|_| view.exam.conditions.is_some() && !is_memory(view))
     {
         steps.push(NextStep {
-            why: "What commits and reads could cost at best, its storage tells.".to_string(),
+            why: "Its storage bounds the cost of commits and reads.".to_string(),
             command: format!("weir doctor {}", super::rules::next::quoted(dir)),
             purpose: "examine the storage under its data".to_string(),
         });
@@ -350,7 +350,8 @@ fn caveats(view: &View) -> Vec<String> {
     let mut caveats = Vec::new();
     if !view.is_loaded() {
         caveats.push(format!(
-            "the server did {} transactions in {}: what depends on its load was not judged; look again while it works",
+            "the server did {} transactions in {}: findings that depend on load are missing; repeat it while \
+             the server works",
             view.transactions(),
             Nanos(view.vitals.elapsed_ns)
         ));

@@ -49,7 +49,8 @@ pub(super) fn judge(view: &View) -> Option<Judged> {
         statements.insert(0, Statement::new(text, Vec::new()));
     }
     if sessions.share(Wait::Commit) >= 0.5 {
-        let text = "Commits are most of it: what a sync costs on the storage decides; group commit needs more sessions at once.";
+        let text = "Commits are most of it: the cost of a sync on the storage decides; group commit needs \
+            more sessions at once.";
         statements.push(Statement::new(text, Vec::new()));
     }
     Some(Judged::new("Waits", grade, statements))

@@ -47,13 +47,14 @@ fn others(view: &View) -> Option<Statement> {
     let iops = others.read_iops.unwrap_or(0.0) + others.write_iops.unwrap_or(0.0);
     let bytes = others.bytes_per_second.unwrap_or(0.0);
     if others.observed_ns == 0 {
-        return Some(Statement::new("What others do on this machine could not be seen.", Vec::new()));
+        return Some(Statement::new("The load of other processes could not be seen.", Vec::new()));
     }
     if others.cpu_busy < BUSY_CPU && iops < BUSY_IOPS && bytes < BUSY_BYTES {
         return None;
     }
     let text = format!(
-        "Others were busy before weir began: {} of the processors, {} IOPS and {} on the device. Figures are \
+        "Other processes were busy before weir began: {} of the processors, {} IOPS and {} on the device. \
+         Figures are \
          those of shared storage; the quiet ones may be better.",
         percent(others.cpu_busy),
         per_second(iops),
@@ -98,7 +99,8 @@ fn inconsistent(view: &View) -> Option<Statement> {
         return None;
     }
     let text = format!(
-        "Rate × latency differs from what was in flight by more than {} in {} (Little's law): take these with care.",
+        "Rate × latency differs from the operations in flight by more than {} in {} (Little's law): these \
+         figures are doubtful.",
         percent(LITTLE),
         few(&off)
     );
@@ -114,7 +116,7 @@ fn few(ids: &[&str]) -> String {
 
 fn in_memory(view: &View) -> Option<Statement> {
     ["tmpfs", "ramfs"].contains(&view.file_system_kind()).then(|| {
-        let text = "The folder lives in memory: nothing here says anything about a disk.";
+        let text = "The folder is in memory: these figures say nothing about a disk.";
         Statement::new(text, vec![fact("mountinfo", view.file_system_kind())])
     })
 }
@@ -125,7 +127,7 @@ fn unseen(view: &View) -> Vec<Statement> {
     let mut all: Vec<Statement> =
         blind.chain(unreadable).map(|text| Statement::new(text.clone(), Vec::new())).collect();
     if !view.conditions.limits.root {
-        let text = "Run without root: no rescue trial, and only what any user may read was seen.";
+        let text = "Run without root: no rescue trial, and only files that every user may read.";
         all.push(Statement::new(text, Vec::new()));
     }
     all

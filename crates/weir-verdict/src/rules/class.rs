@@ -36,8 +36,8 @@ fn by_cgroup(view: &View) -> Option<(String, Statement)> {
             }
             let word = curve.class.name();
             let text = format!(
-                "A cgroup limits {} to {} {word} IOPS and {} random-{word} IOPS is what it did: you see the \
-                 limit, not the device.",
+                "A cgroup limits {} to {} {word} IOPS and it did {} random-{word} IOPS: this is the limit, \
+                 not the device.",
                 throttle.device,
                 grouped(*limit),
                 per_second(curve.max_iops)
@@ -157,7 +157,7 @@ fn by_file_system(view: &View) -> Option<(String, Statement)> {
     };
     let mut evidence = vec![fact("mountinfo", kind)];
     evidence.extend(view.typical_commit().map(rate_of));
-    let text = format!("This is {name} ({kind}): its figures are those of the way there and back.");
+    let text = format!("This is {name} ({kind}): its figures include the network.");
     Some((format!("storage like {name}"), Statement::new(text, evidence)))
 }
 
@@ -174,8 +174,8 @@ fn flush(view: &View) -> Option<Statement> {
     match cache {
         Some("write through") => Some(Statement::new(
             format!(
-                "The kernel sends it no flushes (write through) and fdatasync takes {}: commits are as safe as \
-                 whatever cache lies below.",
+                "The kernel sends it no flushes (write through) and fdatasync takes {}: commits are as safe \
+                 as the caches below.",
                 time(sync_ns)
             ),
             evidence("write through"),

@@ -39,14 +39,12 @@ pub fn judge(view: &View) -> Option<Finding> {
 fn meaning(gain: f64, one: &Measurement, many: &Measurement) -> String {
     let wait = format!("mean {} → {}", mean_time(one.latency.mean_ns), mean_time(many.latency.mean_ns));
     if gain > ANOTHER_MACHINE * f64::from(many.threads) {
-        format!(
-            "more than they can, so the machine was not the same in between, and nothing follows ({wait})"
-        )
+        format!("more than possible, so the machine changed in between, and nothing follows ({wait})")
     } else if gain >= SCALES {
         format!("commits proceed side by side, so more connections bring more ({wait})")
     } else if gain < DOES_NOT {
         format!("they queue one behind the other ({wait}); only the database's group commit can bring more")
     } else {
-        format!("they share the way to the device only in part ({wait}); group commit in the database helps")
+        format!("they share syncs only in part ({wait}); group commit in the database helps")
     }
 }

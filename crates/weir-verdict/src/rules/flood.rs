@@ -31,7 +31,7 @@ pub fn judge(view: &View) -> Option<Finding> {
         Grade::Unknown if changed => {
             "commits beside a bulk writer were faster than before it, so that nothing follows".to_string()
         }
-        Grade::Unknown => "no collapse could be provoked by a bulk writer".to_string(),
+        Grade::Unknown => "a bulk writer caused no collapse".to_string(),
         _ => format!("a bulk writer leaves {} of {} commits", percent(share), owner(worst.threads)),
     };
     Some(Finding { topic: Topic::Flood, grade: Some(grade), summary, statements })
@@ -53,9 +53,9 @@ fn reason(grade: Grade, worst: &FloodEffect) -> Statement {
     let p99 = worst.flood.p99_ns.map_or("too few for a p99".to_string(), |p99| format!("p99 {}", time(p99)));
     let text = match grade {
         Grade::Unknown if kept(&worst.flood, worst) > ANOTHER_MACHINE => {
-            "Not graded: the machine was not the same before the bulk writer and beside it.".to_string()
+            "Not graded: the machine changed between the runs before and beside the bulk writer.".to_string()
         }
-        Grade::Unknown => format!("Not graded: {share} remain, but the bulk writer hardly pressed."),
+        Grade::Unknown => format!("Not graded: {share} remain, but the bulk writer caused little pressure."),
         _ => format!(
             "{share} of the commits remain, {p99} (good: half of them, or p99 within 5 ms; fair: a fifth, or 20 ms)."
         ),
@@ -221,8 +221,8 @@ fn measured(view: &View, story: &FloodStory, bytes: Bytes) -> Option<Advice> {
         cost: cost(&effect.flood, side),
         durability: "as before; less unwritten data is lost in a crash".into(),
         reversibility:
-            "at once, and gone at the next boot. It concerns every file system of the machine; set it \
-            while little is dirty, or writers wait until dirty pages fit"
+            "at once, and gone at the next boot. It concerns every file system of the machine; set it while \
+             few pages are dirty, or writers wait until dirty pages fit"
                 .into(),
         command: format!("sysctl -w vm.dirty_bytes={}", bytes.0),
         undo,
@@ -237,7 +237,7 @@ fn cost(flood: &EffectSide, side: &EffectSide) -> Statement {
     let (what, (before, after)) = match (seen, handed) {
         (Some(pair), _) => ("the device wrote", pair),
         (None, Some(pair)) => ("the bulk writer got", pair),
-        (None, None) => return Statement::new("What bulk writing loses was not seen.", Vec::new()),
+        (None, None) => return Statement::new("The loss of bulk throughput was not measured.", Vec::new()),
     };
     let text = format!(
         "Under the flood {what} {} before and {} with it.",
@@ -281,13 +281,13 @@ fn experiment(view: &View, story: &FloodStory) -> Option<Advice> {
         proposed: "15 MB".into(),
         measured: false,
         effect: Statement::new(
-            "Not measured: a lower dirty limit often brings commits back under a flood; whether it does here, \
-             weir doctor measures as root on a quiet machine.",
+            "Not measured: a lower dirty limit often restores commits under a flood; weir doctor measures it \
+             as root on a quiet machine.",
             vec![side_of(&worst.flood)],
         ),
         cost: Statement::new("Not measured: bulk writes may lose throughput.", Vec::new()),
         durability: "none".into(),
-        reversibility: "weir puts the limit back by itself after the trial".into(),
+        reversibility: "weir restores the limit after the trial".into(),
         command: format!("sudo weir doctor {}", view.notes.path),
         undo,
     })

@@ -57,11 +57,11 @@ pub fn closing(
         None if !advice.is_empty() => "One change to try.".to_string(),
         None => match worst(findings) {
             _ if trouble.is_some() => trouble.unwrap_or_default().to_string(),
-            Grade::Good => "Nothing to change was found.".to_string(),
-            Grade::Unknown => "Too little was measured to say what to change.".to_string(),
+            Grade::Good => "Nothing to change.".to_string(),
+            Grade::Unknown => "Too little was measured for advice.".to_string(),
             _ if !next.is_empty() => {
-                let tried = tried.unwrap_or("No change was measured that helps");
-                format!("{tried}; what to try comes next.")
+                let tried = tried.unwrap_or("No measured change helps");
+                format!("{tried}; the next steps are below.")
             }
             _ => "No setting was found that would help.".to_string(),
         },

@@ -18,7 +18,7 @@ pub fn steps(view: &View) -> Vec<NextStep> {
 fn guard(view: &View) -> Option<NextStep> {
     let collapsed = view.flood?.effects.iter().any(|effect| grade_of(effect) == Grade::Poor);
     collapsed.then(|| NextStep {
-        why: "The guard turns the limit as the load changes; in shadow it touches nothing.".to_string(),
+        why: "The guard adjusts the limit as the load changes; in shadow it changes nothing.".to_string(),
         command: "sudo weir guard run --shadow".to_string(),
         purpose: "hold commits as the load changes".to_string(),
     })
@@ -33,7 +33,7 @@ fn database(view: &View) -> Option<NextStep> {
     };
     Some(NextStep {
         why: format!(
-            "A database server has its data here, in {}: what limits it is for it to say.",
+            "A database server has its data here, in {}: ask the server for its limit.",
             found.data_dir
         ),
         command: format!("weir db doctor --{option}"),

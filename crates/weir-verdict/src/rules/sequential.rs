@@ -17,7 +17,7 @@ pub fn judge(view: &View) -> Option<Finding> {
         .iter()
         .map(|(word, m)| format!("{word} {}", megabytes_per_second(m.bytes_per_second)))
         .collect();
-    let text = format!("Sequential {}, in pieces of {} with O_DIRECT.", figures.join(", "), first.block);
+    let text = format!("Sequential {}, in blocks of {} with O_DIRECT.", figures.join(", "), first.block);
     let evidence = measured.iter().map(|(_, m)| throughput_of(m)).collect();
     let statements = vec![Statement::new(text, evidence)];
     Some(Finding { topic: Topic::Sequential, grade: None, summary: figures.join(", "), statements })

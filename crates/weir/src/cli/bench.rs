@@ -22,7 +22,7 @@ Examples:
   weir bench --dir . --rw randrw --read-percent 70 --rate 1000 --arrival poisson
       open loop: stalls show
   weir bench jobs.toml --format json
-      several jobs; see docs/jobfile.md
+      several jobs; see docs/reference/jobfile.md
   weir bench --from-fio old.fio --print-job
       a fio job file as one of weir's
 
@@ -36,7 +36,7 @@ pub struct Args {
     /// A job file (.toml), or what to measure: a folder, a file or a block device
     #[arg(value_name = "JOBFILE|PATH")]
     pub path: Option<PathBuf>,
-    /// Take the jobs from a fio job file; what weir does not take from it is named on stderr
+    /// Take the jobs from a fio job file; stderr names the options that weir does not take
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     pub from_fio: Option<PathBuf>,
     /// The job.
@@ -186,7 +186,7 @@ pub struct CourseArgs {
     /// Threads start spread over this time [default: 0]
     #[arg(long, value_name = "TIME")]
     pub ramp: Option<Nanos>,
-    /// Open loop: start this many operations per second over all threads, whether or not earlier ones have ended;
+    /// Open loop: start this many operations per second over all threads, even if earlier ones have not ended;
     /// 0: closed loop [default: 0]
     #[arg(long, value_name = "IOPS")]
     pub rate: Option<f64>,

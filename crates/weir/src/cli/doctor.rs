@@ -9,9 +9,8 @@ use weir_verdict::notes::Bar;
 /// Arguments of `weir doctor`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Works in one folder .weir-doctor-… that it makes under PATH and removes again. As root and on a \
-    quiet machine it also tries, for some seconds, whether a lower vm.dirty_bytes saves commits from a bulk writer, \
-    and puts the value back."
+    after_help = "Works in one folder .weir-doctor-… that it makes under PATH and removes at the end. As root and on a \
+    quiet machine it also tries a lower vm.dirty_bytes beside a bulk writer for some seconds, and restores the value."
 )]
 pub struct Args {
     /// A folder on the storage to examine
@@ -38,7 +37,7 @@ pub struct Args {
     /// Do not watch the stages of the I/O (as root, weir's programs in the kernel do so beside the measuring)
     #[arg(long)]
     pub no_trace: bool,
-    /// Try a lower dirty limit though others are writing; they are held back for those seconds
+    /// Try a lower dirty limit although other processes write; it throttles them for those seconds
     #[arg(long, conflicts_with_all = ["no_knobs", "no_flood"])]
     pub even_if_busy: bool,
     /// Exit 1 unless this holds; may be repeated. One of commit-p99=5ms, commit-iops=N, read-iops=N, write-iops=N,

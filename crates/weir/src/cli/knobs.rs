@@ -10,9 +10,9 @@ use weir_knobs::{KnobName, Setting};
 /// Arguments of `weir knobs`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A knob is named as its file is: vm.dirty_bytes, vm.swappiness, sda/scheduler, sda/nr_requests, \
+A knob has the name of its file: vm.dirty_bytes, vm.swappiness, sda/scheduler, sda/nr_requests, \
 sda/iosched/fifo_batch, sda/bdi/max_ratio, cgroup:/db.slice/memory.high, cgroup:/db.slice/io.max/8:0/wbps.
-`weir knobs list` names them all. Changes take root; to look and to plan does not.
+`weir knobs list` names them all. Changes need root; list, show and plans do not.
 
 Examples:
   weir knobs list /var/lib/mysql
@@ -32,7 +32,7 @@ pub struct Args {
 /// What to do with knobs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show every knob of the machine and of the storage under a path: value, range, who sets it, what it means
+    /// Show every knob of the machine and of the storage under a path: value, range, owner, meaning
     List {
         /// The path, or a block device
         #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
@@ -44,7 +44,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show everything about one knob: range, default, traps, risk, who sets it
+    /// Show everything about one knob: range, default, traps, risk, owner
     Show {
         /// Which one
         #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
@@ -55,14 +55,14 @@ pub enum Command {
     },
     /// Set knobs in one transaction: checked, journaled, written in order, read back; all of them or none
     Apply(Apply),
-    /// Keep what waits for confirmation
+    /// Keep a change that waits for confirmation
     Confirm,
-    /// Put back what weir has changed, from the journal; values that others changed since are left alone
+    /// Restore what weir has changed, from the journal; values that other programs changed since stay
     Rollback {
         /// All changes, not only the newest
         #[arg(long)]
         all: bool,
-        /// Only what processes that ended without it have left behind; what is kept or in hand stays
+        /// Only changes of processes that ended without restoring them; changes that are kept or in use stay
         #[arg(long, conflicts_with_all = ["all", "persist"])]
         stale: bool,
         /// Remove the file that `apply --persist --write` wrote, instead
@@ -72,31 +72,29 @@ pub enum Command {
         #[arg(long, value_name = "FOLDER", requires = "persist", value_hint = ValueHint::DirPath)]
         root: Option<PathBuf>,
     },
-    /// Show what is in force by weir, and what is kept for the next boot
+    /// Show changes in force, and settings kept for the next boot
     Journal,
 }
 
 /// Arguments of `weir knobs apply`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without --confirm-within a change stays until `weir knobs rollback`, or the next boot. With it, it \
-    goes back by itself after that time, even if the terminal or the network is gone by then, unless `weir knobs \
-    confirm` keeps it; on a terminal weir waits meanwhile: Enter keeps it, Ctrl-C takes it back at once."
+    after_help = "Without --confirm-within a change stays until `weir knobs rollback`, or the next boot. With it, weir restores the old values after that time, even if the terminal or the network is gone, unless `weir knobs confirm` keeps the change. On a terminal weir waits: Enter keeps the change, Ctrl-C restores at once."
 )]
 pub struct Apply {
     /// What to set; sizes may have units
     #[arg(value_name = "NAME=VALUE", required = true, value_hint = ValueHint::Other)]
     pub settings: Vec<Setting>,
-    /// Take it back after this time unless it is confirmed
+    /// Restore it after this time unless it is confirmed
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub confirm_within: Option<Nanos>,
     /// Check and show the plan; change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// How long to wait where another weir has one of the knobs in hand
+    /// How long to wait where another weir uses one of the knobs
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub wait: Nanos,
-    /// Set this knob though data may be lost at a power failure; once for each such knob
+    /// Set this knob although a power failure may lose data; once for each such knob
     #[arg(long = "i-accept-data-loss-risk", value_name = "NAME", value_hint = ValueHint::Other)]
     pub accept: Vec<KnobName>,
     /// Show the file that sets this at the next boot (sysctl.d, udev, tuned or systemd); nothing is changed now

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// Measures storage the way a database uses it, says what it found, and puts everything back.
+/// Measures storage as a database uses it, reports the result, and restores every setting.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, max_term_width = 110, arg_required_else_help = true)]
 pub struct Cli {
@@ -30,23 +30,23 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Is this storage all right for a database, and what should change?
+    /// Is this storage good enough for a database, and what should change?
     Doctor(doctor::Args),
-    /// Run a workload and report it honestly
+    /// Run one workload and report it
     Bench(Box<bench::Args>),
     /// sysbench's fileio test, with sysbench's own options and report
     Fileio(fileio::Args),
     /// sysbench's command lines: fileio, its database scripts, your own Lua scripts
     Sysbench(fileio::Args),
-    /// Find better settings by measurement, and say so only when the data does
+    /// Find better settings by experiment
     Tune(tune::Args),
-    /// Databases as the workload: what limits them, and what would help
+    /// Run transactions on a database server and find its limit
     Db(Box<db::Args>),
-    /// Where does an I/O, or an fsync, spend its time?
+    /// Show where an I/O, or an fsync, spends its time
     Trace(trace::Args),
-    /// Show settings of kernel and devices, set them in a transaction, take them back, keep them for the next boot
+    /// Show settings of kernel and devices, set them in a transaction, restore them, keep them for the next boot
     Knobs(Box<knobs::Args>),
-    /// Hold the latency of syncs while others flood the device with buffered writes
+    /// Hold the latency of syncs while bulk writers fill the page cache
     Guard(Box<guard::Args>),
     /// List, show and export stored runs
     Results(results::Args),

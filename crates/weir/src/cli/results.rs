@@ -35,7 +35,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show a run: its report, derived afresh from the record
+    /// Show the report of a run, derived again from its record
     Show {
         /// Which run
         #[arg(value_name = "RUN", default_value = "last")]

@@ -9,7 +9,7 @@ use super::bench::JobArgs;
 const EXAMPLES: &str = "\
 Examples:
   weir tune sweep vm.dirty_bytes --dir /data
-      commits against bulk writing, and where the two are in balance
+      commits against bulk writing, and their balance
   weir tune sweep @/nr_requests --grid 32,64,256 --dir /data \\
       --rw randread --depth 64
   weir tune ladder --dir /data
@@ -26,12 +26,12 @@ Examples:
       --grid 0,1 --db 'write_only --mysql'
   weir tune ab db:threads=4 db:threads=16 --db 'read_write --postgres'
   weir tune resume
-      goes on with the last experiment that was cut short
+      continues the last interrupted experiment
 
 The workload is that of weir bench's flags, of a job file (--job), of a sysbench fileio command line (--fileio), of \
 `weir db run` (--db), or a command of your own (--command). A database's variables are knobs \
 like others. Without any: random writes of 16 KiB, each followed by fsync, from 10 threads.
-`@` stands for the target's device. Settings are led back after every trial, and whatever happens.";
+`@` stands for the target's device. weir restores every setting after every trial, and in every case at the end.";
 
 /// Arguments of `weir tune`.
 #[derive(Debug, clap::Args)]
@@ -49,11 +49,11 @@ pub enum Command {
     Sweep(Box<SweepArgs>),
     /// One change after another, each against the step before
     Ladder(Box<LadderArgs>),
-    /// Two ways, in pairs
+    /// Two settings, jobs or commands, in pairs
     Ab(Box<AbArgs>),
     /// A search over several knobs, confirmed on fresh data
     Race(Box<RaceArgs>),
-    /// Go on with an experiment that was cut short
+    /// Continue an interrupted experiment
     Resume(ResumeArgs),
 }
 
@@ -63,7 +63,7 @@ pub struct SweepArgs {
     /// The knob: vm.dirty_bytes, sda/nr_requests, @/scheduler
     #[arg(value_name = "KNOB")]
     pub knob: String,
-    /// Values to try, beside the one that is found [default: from the device's measured rate, or the knob's range]
+    /// Values to try, beside the baseline [default: from the device's measured rate, or the knob's range]
     #[arg(long, value_name = "VALUE,…", value_delimiter = ',')]
     pub grid: Vec<String>,
     /// What all experiments share.
@@ -86,7 +86,7 @@ pub struct LadderArgs {
 /// `weir tune ab`.
 #[derive(Debug, clap::Args)]
 pub struct AbArgs {
-    /// One way: KNOB=VALUE,… or job:KEY=VALUE, or `found` for the machine as it is
+    /// One way: KNOB=VALUE,… or job:KEY=VALUE, or `found` for the baseline
     #[arg(value_name = "A", required_unless_present = "a_command")]
     pub a: Option<String>,
     /// The other way
@@ -123,7 +123,7 @@ pub struct RaceArgs {
 /// `weir tune resume`.
 #[derive(Debug, clap::Args)]
 pub struct ResumeArgs {
-    /// The experiment, as `weir results` names it [default: the last one that was cut short]
+    /// The experiment, as `weir results` names it [default: the last interrupted one]
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
     /// Allow writes to this block device again: everything on it is lost. Repeatable
@@ -161,11 +161,11 @@ pub struct CommonArgs {
     /// Time for everything, waits included
     #[arg(long, value_name = "TIME", default_value = "40m")]
     pub budget: Nanos,
-    /// What is to improve, and what must hold: 'max rate', 'min p99', 'max bulk with p99 <= 10ms'
+    /// The goal, and bounds on other figures: 'max rate', 'min p99', 'max bulk with p99 <= 10ms'
     #[arg(long, value_name = "GOAL")]
     pub goal: Option<String>,
-    /// Longest time for the bulk writer to fill memory before measuring begins: it ends when writers begin to be held
-    /// back [default: 12s]
+    /// Longest time for the bulk writer to fill memory before measuring begins: it ends when the kernel begins
+    /// to throttle writers [default: 12s]
     #[arg(long, value_name = "TIME")]
     pub build_up: Option<Nanos>,
     /// Longest wait for a clean start between trials
@@ -174,7 +174,7 @@ pub struct CommonArgs {
     /// Print the trials, their order and their time, and run nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Turn machine-wide knobs even while others write much, who will be held back too
+    /// Change machine-wide knobs even while other processes write much; it throttles them too
     #[arg(long)]
     pub even_if_busy: bool,
     /// Do not watch the stages of the device's requests

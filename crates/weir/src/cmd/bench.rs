@@ -45,7 +45,7 @@ fn complain(record: &Record) {
         say!("error: job `{name}`: {error}");
     }
     if !failed.is_empty() {
-        say!("hint: what was measured until then is kept; the kernel's log (dmesg) may say more");
+        say!("hint: the measurements until then are kept; the kernel's log (dmesg) may say more");
     }
 }
 

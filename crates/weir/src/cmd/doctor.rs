@@ -86,7 +86,7 @@ fn mode(args: &Args) -> anyhow::Result<Mode> {
 /// Puts right what a killed run may have left: its folders here, and settings.
 fn recover(survey: &Survey) {
     for path in scratch::remove_abandoned(&survey.path) {
-        say!("weir: removed {}, which a run that was killed had left", path.display());
+        say!("weir: removed {}, left by a killed run", path.display());
     }
     if survey.conditions.limits.root {
         for sentence in recover_stale(Journal::of_root().folder()) {
@@ -160,7 +160,7 @@ fn examine(
     room: Room,
     consent: Consent,
 ) -> anyhow::Result<()> {
-    exam.progress.next("watching what others do");
+    exam.progress.next("watching other processes");
     exam.notes.others = survey.others(Duration::from_nanos(plan.watch_ns), exam.stop);
     let with_flood = room.flood.0 > 0;
     let reserve_ns = if with_flood { plan.flood.expected_ns(consent.is_ok()) } else { 0 };
@@ -174,7 +174,7 @@ fn examine(
         let why = if consent.as_ref().is_err_and(|why| why == NO_FLOOD) {
             NO_FLOOD
         } else {
-            "there is no room for it"
+            "not enough free space"
         };
         exam.skip("survival under a bulk writer", why);
         return Ok(());

@@ -72,7 +72,7 @@ pub fn write(path: &Path, page: &str) -> anyhow::Result<()> {
 pub fn check(path: &Path) -> anyhow::Result<()> {
     let hint = Some("name another file for the page".to_string());
     if path.symlink_metadata().is_ok() && !is_page(path) {
-        let what = format!("{} exists and is no page of weir's", path.display());
+        let what = format!("{} exists and is not a page of weir's", path.display());
         return Err(Usage { what, hint }.into());
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -112,7 +112,7 @@ fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
         return Err(Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into());
     }
     host.target(&place).map_err(|error| {
-        let what = format!("cannot find out what {} stands on: {error}", place.display());
+        let what = format!("cannot find the device of {}: {error}", place.display());
         Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into()
     })
 }
@@ -120,7 +120,7 @@ fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
 /// Puts right what a killed run may have left: its folders here, and settings.
 fn recover(place: &Path, knobs: &[KnobName]) {
     for path in remove_abandoned(folder_of(place)) {
-        say!("weir: removed {}, which a run that was killed had left", path.display());
+        say!("weir: removed {}, left by a killed run", path.display());
     }
     if !knobs.is_empty() {
         for sentence in recover_stale(the_journal().folder()) {
@@ -139,8 +139,8 @@ fn refuse_if_busy(lab: &Lab<'_>, stop: &Stop) -> anyhow::Result<()> {
         }
     }
     why.map_or(Ok(()), |why| {
-        let what = format!("this is no time to turn settings of the whole machine: {why}");
-        Err(Lacking { what, hint: Some("wait for a quieter time, or say --even-if-busy".to_string()) }.into())
+        let what = format!("the machine is too busy to change machine-wide settings: {why}");
+        Err(Lacking { what, hint: Some("wait for a quieter time, or add --even-if-busy".to_string()) }.into())
     })
 }
 
@@ -174,10 +174,10 @@ fn announce(experiment: &Experiment, arms: &[Arm]) {
             Scope::Server(_) => (found.short_name(), found.written_value()),
             _ => (found.knob.to_string(), found.to_string()),
         };
-        say!("weir: for the time of trials, {knob} is set to {values} (found: {found})");
+        say!("weir: for the time of trials, {knob} is set to {values} (baseline: {found})");
     }
     if !experiment.found.is_empty() {
-        say!("weir: a guardian leads every setting back, whatever happens");
+        say!("weir: a guardian restores every setting, whatever happens");
     }
 }
 
@@ -206,7 +206,7 @@ fn finish(mut course: Course<'_>, format: Format) -> anyhow::Result<Outcome> {
     }
     match signal {
         Some(signal) => {
-            say!("weir: cut short; `weir tune resume {id}` goes on where it ended");
+            say!("weir: interrupted; `weir tune resume {id}` continues");
             Ok(Outcome::Interrupted(signal))
         }
         None => Ok(Outcome::Done),

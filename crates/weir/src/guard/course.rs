@@ -290,7 +290,7 @@ impl Course {
             }
             let what = match self.groups[at].take_again() {
                 Ok(_) => format!("guards again with {}", self.groups[at].lever),
-                Err(error) => format!("still stands down: {error}"),
+                Err(error) => format!("still yields: {error}"),
             };
             for post in self.groups[at].posts.clone() {
                 let number = self.posts[post].number;

@@ -21,7 +21,7 @@ const KEPT: usize = 14;
 const HAND_OVER_MS: u64 = 60_000;
 
 /// What an unfinished record says of its end.
-const UNFINISHED: &str = "not ended in order: it runs still, or was killed";
+const UNFINISHED: &str = "no orderly end: it is still running, or was killed";
 
 /// One record under way, in the hands of whoever writes.
 pub struct Chapter {

@@ -104,7 +104,8 @@ fn control(files: &mut Files) -> anyhow::Result<UnixListener> {
     made.map_err(lacking)?;
     if UnixStream::connect(&path).is_ok() {
         let what = format!("another guard runs: it answers on {}", path.display());
-        let hint = "one guard takes any number of devices; `weir guard status` shows it; WEIR_RUN sets a folder apart";
+        let hint = "one guard takes any number of devices; `weir guard status` shows it; WEIR_RUN names \
+            another folder";
         return Err(Usage { what, hint: Some(hint.to_string()) }.into());
     }
     Ok(listen(&path, 0o660, files).map_err(lacking)?)

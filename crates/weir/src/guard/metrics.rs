@@ -20,7 +20,7 @@ pub fn exposition(state: &State, started_unix_seconds: f64) -> String {
     let mut page = Page(String::with_capacity(8 << 10));
     page.family("weir_guard_build", "info", "", "Version of weir.");
     page.sample("weir_guard_build_info", &[("version", &state.weir_version)], 1);
-    page.family("weir_guard_shadow", "gauge", "", "1 where the guard decides and touches nothing.");
+    page.family("weir_guard_shadow", "gauge", "", "1 where the guard decides and changes nothing.");
     page.sample("weir_guard_shadow", &[], u8::from(state.shadow));
     page.family("weir_guard_start_seconds", "gauge", "seconds", "When the guard began, Unix time.");
     page.sample("weir_guard_start_seconds", &[], started_unix_seconds);
@@ -39,7 +39,7 @@ fn own_cost(page: &mut Page, state: &State) {
     page.sample("weir_guard_cpu_seconds_total", &[], state.cost.cpu_ns as f64 / 1e9);
     page.family("weir_guard_resident_memory_bytes", "gauge", "bytes", "Memory of the guard itself.");
     page.sample("weir_guard_resident_memory_bytes", &[], state.cost.rss_bytes);
-    page.family("weir_guard_late_looks", "counter", "", "Looks that came too late.");
+    page.family("weir_guard_late_looks", "counter", "", "Samples that came too late.");
     page.sample("weir_guard_late_looks_total", &[], state.cost.late_looks);
 }
 
@@ -51,7 +51,7 @@ fn limits(page: &mut Page, devices: &[DeviceState]) {
         devices,
         |device| Some(device.second.limit_bytes),
     );
-    page.each("weir_guard_limit_saved_bytes", "bytes", "Limit that was found.", devices, |device| {
+    page.each("weir_guard_limit_saved_bytes", "bytes", "Baseline limit.", devices, |device| {
         Some(device.saved_bytes)
     });
     page.each("weir_guard_limit_floor_bytes", "bytes", "Least limit allowed.", devices, |device| {
@@ -67,7 +67,7 @@ fn limits(page: &mut Page, devices: &[DeviceState]) {
     page.each("weir_guard_holding", "", "1 while the guard's limit is in force.", devices, |device| {
         Some(u8::from(device.second.holding))
     });
-    let help = "How the guard stands to the device.";
+    let help = "What the guard does with the device.";
     page.family("weir_guard_standing", "stateset", "", help);
     for device in devices {
         let now = match device.standing {
@@ -119,13 +119,13 @@ fn latencies(page: &mut Page, devices: &[DeviceState]) {
 fn amounts(page: &mut Page, devices: &[DeviceState]) {
     let help = "Written to the device, by all.";
     page.counter("weir_guard_written_bytes", "bytes", help, devices, |device| device.totals.written_bytes);
-    let help = "Written to the device by bulk writers, as far as it is known who writes.";
+    let help = "Written to the device by bulk writers, as far as the writers are known.";
     page.counter("weir_guard_bulk_written_bytes", "bytes", help, devices, |device| device.totals.bulk_bytes);
-    let help = "Time that bulk writers were held back, summed over their threads.";
+    let help = "Time that bulk writers were throttled, summed over their threads.";
     page.counter("weir_guard_bulk_held_seconds", "seconds", help, devices, |device| {
         device.totals.bulk_held_ms as f64 / 1e3
     });
-    let help = "Time that the protected were held back for their own pages, summed over their threads.";
+    let help = "Time that the protected were throttled for their own pages, summed over their threads.";
     page.counter("weir_guard_own_held_seconds", "seconds", help, devices, |device| {
         device.totals.own_held_ms as f64 / 1e3
     });
@@ -145,7 +145,7 @@ fn decisions(page: &mut Page, devices: &[DeviceState]) {
     }
     let help = "Limits that the kernel refused.";
     page.counter("weir_guard_limit_refused", "", help, devices, |device| device.totals.refused);
-    let help = "Times that somebody else changed the limit, and the guard left it to them.";
+    let help = "Times that another program changed the limit and the guard yielded.";
     page.counter("weir_guard_stood_down", "", help, devices, |device| device.totals.stood_down);
 }
 

@@ -83,7 +83,7 @@ pub fn status_line(state: &State) -> String {
         let latency = device.second.p99_us.map(|us| format!("p99 {}", Nanos(us.saturating_mul(1000))));
         let target = device.second.target_us.map(|us| format!(" of {}", Nanos(us.saturating_mul(1000))));
         let limited = match &device.standing {
-            Standing::StoodDown { .. } => "stood down".to_string(),
+            Standing::StoodDown { .. } => "yielded".to_string(),
             Standing::Gone => "gone".to_string(),
             Standing::Shadow | Standing::Guarding => format!("limit {}", words::limit_of(device)),
         };

@@ -208,7 +208,7 @@ impl Device {
             found.iter().map(|(writer, group)| (writer.clone(), group.as_ref().map(lodging))).collect();
         alone(&lodgings)?;
         let Some((Writer { comm, .. }, Some((group, knob)))) = found.into_iter().next() else {
-            return Err("who wrote has ended".to_string());
+            return Err("the writer has ended".to_string());
         };
         match self.spared.as_ref().filter(|spared| spared.group == group) {
             Some(spared) => Err(spared.why.clone()),
@@ -267,7 +267,7 @@ impl Held {
 fn shared_with(host: &Host, group: &IoCgroup, protected: &[u32]) -> Option<String> {
     let counts = |pid: &u32| protected.contains(pid) || *pid == std::process::id();
     let Some(inside) = host.processes_in(group) else {
-        return Some("too many groups to look into".to_string());
+        return Some("too many groups below it".to_string());
     };
     let pid = inside.into_iter().find(counts)?;
     Some(host.name_of(pid).unwrap_or(format!("process {pid}")))
@@ -429,7 +429,7 @@ mod tests {
         let mut stage = Stage::new(2);
         (0..1024).for_each(|nth| stage.set(&format!("/sys/fs/cgroup/backup/{nth}/cgroup.procs"), ""));
         let said = stage.look(9, &[(DD, 20 * MB)]);
-        assert!(why(&said).contains("with too many groups to look into"), "{said:?}");
+        assert!(why(&said).contains("with too many groups below it"), "{said:?}");
     }
 
     #[test]
@@ -442,8 +442,8 @@ mod tests {
         assert!(why(&said[..1]).contains("no throttle of the cgroup /backup holds them"), "{said:?}");
         assert!(matches!(said[1], Switch::Not { .. }) && why(&said[1..]) == why(&said[..1]), "{said:?}");
         let mut stage = Stage::throttled();
-        stage.throttles.is_refused(0, "it is in other hands");
-        assert_eq!(why(&stage.look(30, &[(DD, 20 * MB)])), "it is in other hands", "said once");
+        stage.throttles.is_refused(0, "another program changed");
+        assert_eq!(why(&stage.look(30, &[(DD, 20 * MB)])), "another program changed", "said once");
         let mut stage = Stage::throttled();
         assert_eq!(stage.look(25, &[]), [], "it may come back");
         assert!(why(&stage.look(10, &[])).contains("/backup writes no more"));

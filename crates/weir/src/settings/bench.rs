@@ -267,14 +267,12 @@ pub fn refuse_devices_in_use(jobs: &[Job], allowed: &[PathBuf]) -> anyhow::Resul
         }
         let reasons = weir_host::signature::examine_device(path).map_err(|error| Lacking {
             what: error.to_string(),
-            hint: Some(
-                "weir looks at a device before it writes to it, and needs to read it for that".to_string(),
-            ),
+            hint: Some("weir reads a device before it writes to it".to_string()),
         })?;
         let what = match reasons.as_slice() {
-            [] => format!("writing to {} destroys what is on it", path.display()),
+            [] => format!("writing to {} destroys its content", path.display()),
             reasons => {
-                format!("writing to {} destroys what is on it: {}", path.display(), reasons.join("; "))
+                format!("writing to {} destroys its content: {}", path.display(), reasons.join("; "))
             }
         };
         let hint = Some(format!("if that is what you want: --i-know-this-destroys {}", path.display()));

@@ -58,7 +58,7 @@ pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::R
     let mut notes = Vec::new();
     if args.workload.course.operations.is_some() {
         let what = "a trial ends after its time, not after --operations".to_string();
-        return Err(Usage { what, hint: Some("say how long with --duration".to_string()) }.into());
+        return Err(Usage { what, hint: Some("give its length with --duration".to_string()) }.into());
     }
     let (duration, warmup) = (args.workload.course.duration.take(), args.workload.course.warmup.take());
     let measured = workload::read(args, base, &mut notes)?;
@@ -69,7 +69,7 @@ pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::R
     }
     let mut floods = args.workload.course.flood.clone();
     if floods.is_empty() && wants_flood {
-        notes.push(format!("--flood {FLOOD}: without a bulk writer the knob has nothing to hold back"));
+        notes.push(format!("--flood {FLOOD}: without a bulk writer the knob has no effect"));
         floods.push(FLOOD.to_string());
     }
     floods.retain(|flood| flood != "none");
@@ -115,7 +115,7 @@ fn goal(args: &CommonArgs, measured: &Measured) -> anyhow::Result<Option<Goal>> 
 impl Asked {
     /// The machine as it is found, under the floods.
     pub fn found(&self) -> Arm {
-        self.arm("as found", Vec::new())
+        self.arm("baseline", Vec::new())
     }
 
     /// The machine as it is found, without floods.

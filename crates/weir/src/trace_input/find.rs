@@ -79,7 +79,7 @@ fn behind(argument: &Path) -> anyhow::Result<Vec<Source>> {
                 return Ok(found);
             }
             let what = format!("cannot read {}: {error}", argument.display());
-            let hint = format!("there is no {}.blktrace.0 either", argument.display());
+            let hint = format!("no {}.blktrace.0 either", argument.display());
             Err(Lacking { what, hint: Some(hint) }.into())
         }
     }
@@ -130,7 +130,7 @@ fn of_folder(folder: &Path) -> anyhow::Result<Vec<Source>> {
         per_cpu_files.into_iter().map(Source::file).collect()
     };
     if found.is_empty() {
-        let what = format!("there is no recording in the folder {}", folder.display());
+        let what = format!("no recording in the folder {}", folder.display());
         let hint = "blktrace writes NAME.blktrace.0, NAME.blktrace.1 and so on".to_string();
         return Err(Lacking { what, hint: Some(hint) }.into());
     }
@@ -240,7 +240,7 @@ mod tests {
     fn what_is_not_there_is_said_with_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         for (typed, expected) in
-            [("gone", "there is no"), ("", "there is no recording"), ("a.blktrace.x", "cannot read")]
+            [("gone", "there is no"), ("", "no recording in"), ("a.blktrace.x", "cannot read")]
         {
             let error = find(&[folder.path().join(typed)]).unwrap_err();
             let lacking = error.downcast_ref::<Lacking>().unwrap();

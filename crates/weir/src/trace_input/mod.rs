@@ -60,6 +60,7 @@ impl From<Problem> for Lacking {
     }
 }
 
-const KEEP_GOING: &str = "with --keep-going, what comes before that place is reported";
-const FORMATS: &str = "weir reads blktrace's per-CPU files, dumps of `blkparse -d`, ftrace's blk tracer in bin mode, and \
+const KEEP_GOING: &str = "--keep-going reports the part before that place";
+const FORMATS: &str = "weir reads blktrace's per-CPU files, dumps of `blkparse -d`, ftrace's blk tracer in \
+    bin mode, and \
                        recordings of `weir trace record`; packed by gzip or zstd or not";

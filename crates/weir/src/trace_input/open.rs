@@ -163,7 +163,7 @@ impl<R: Read> Read for Zstd<R> {
                 (decoder.get_checksum_from_data(), decoder.get_calculated_checksum())
                 && said != is
             {
-                let text = "zstd: the checksum of a frame does not fit its content";
+                let text = "zstd: the checksum of a frame does not match its content";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
             if n > 0 {

@@ -110,7 +110,7 @@ fn mistakes_are_told_before_anything_starts() {
         (&["scale", "--sandbox", "mariadb", "--transactions", "3"], "--time"),
         (&["scale", "--sandbox", "mariadb", "--set", "x"], "NAME=VALUE"),
         (&["scale", "--server", "mysql://root@/weir?socket=/nowhere", "--memory", "1G"], "throw-away"),
-        (&["io-capacity", "--sandbox", "oracle"], "none of mysql, mariadb, postgres"),
+        (&["io-capacity", "--sandbox", "oracle"], "expected mysql, mariadb or postgres"),
         (
             &["io-capacity", "--sandbox", "postgres", "--table-size", "100"],
             "innodb_io_capacity is a variable of MySQL",

@@ -11,12 +11,12 @@ fn servers_that_cannot_be_reached_are_named_and_no_password_is_repeated() {
     let (weir, folder) = (Weir::new(), folder());
     for (line, code, stderr) in [
         ("--server mysql://ann:geheim@db1/", 2, &["list of processes", "~/.my.cnf"][..]),
-        ("--server oracle://db1", 2, &["no family of servers"]),
+        ("--server oracle://db1", 2, &["expected a family of servers"]),
         ("--mysql --socket /nowhere/mysqld.sock", 3, &["/nowhere/mysqld.sock", "is it running"]),
         ("--postgres --socket /nowhere/.s.PGSQL.5432", 3, &["/nowhere/.s.PGSQL.5432"]),
         ("--mysql=127.0.0.1:1", 3, &["127.0.0.1:1", "firewall"]),
         ("--mysql --postgres", 2, &["cannot be used with"]),
-        ("--mysql --tls maybe", 2, &["no mode of encryption"]),
+        ("--mysql --tls maybe", 2, &["a mode of encryption"]),
         ("--mysql=db1 --tls verify-ca", 2, &["--tls-ca"]),
         ("--mysql --defaults-file /nowhere.cnf", 2, &["/nowhere.cnf"]),
         ("--mysql --threads 0", 2, &["thread"]),

@@ -251,7 +251,7 @@ fn refusals_say_why_and_leave_nothing() {
         for (arguments, code, words) in [
             (&["--dir", "d", "--set", "no_such_variable=1"][..], 3, "no_such_variable"),
             (&["--dir", "d", "--set", "nothing"], 2, "NAME=VALUE"),
-            (&["--dir", "d", "--set", "socket=/tmp/s"], 2, "weir says itself where"),
+            (&["--dir", "d", "--set", "socket=/tmp/s"], 2, "weir sets the address"),
             (&["--dir", "a/b/c"], 3, "hint: "),
             (&["--dir", "d", "--binary", "/bin/true"], 2, "/bin/true is no"),
             (&[], 2, "--dir"),

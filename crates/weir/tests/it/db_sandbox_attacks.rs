@@ -303,7 +303,7 @@ fn what_is_no_tree_is_refused_with_a_hint() {
     fs::create_dir_all(yard.folder().join("bare/etc")).unwrap();
     for (root, code, words) in [
         ("/nonexistent", 3, "cannot open the tree"),
-        ("empty", 2, "there is no etc in it"),
+        ("empty", 2, "it lacks etc"),
         ("bare", 3, "bare/usr/sbin"),
     ] {
         let ended = yard.run(&["postgres", "--dir", "d", "--root", root, "--", "true"]);

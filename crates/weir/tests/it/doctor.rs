@@ -100,7 +100,7 @@ fn a_killed_examination_is_cleaned_up_by_the_next() {
     let mut next = weir.start(folder.path(), &SHORT, |activity| activity.written > FILE_BYTES / 2);
     next.signal("TERM");
     let ended = next.finish();
-    assert!(ended.code == 143 && ended.stderr.contains("which a run that was killed had left"), "{ended:?}");
+    assert!(ended.code == 143 && ended.stderr.contains("left by a killed run"), "{ended:?}");
     assert_eq!(entries(folder.path()), Vec::<PathBuf>::new());
 }
 
@@ -112,9 +112,9 @@ fn what_cannot_be_examined_is_refused_with_a_hint() {
         (&["nowhere"][..], 3, "cannot examine nowhere"),
         (&["file"], 2, "is not a folder"),
         (&["--duration", "5s"], 2, "cannot take 5"),
-        (&["--html", "file"], 2, "no page of weir's"),
+        (&["--html", "file"], 2, "not a page of weir's"),
         (&["--html", "nowhere/page.html"], 3, "nowhere is not a folder"),
-        (&["--require", "luck=7"], 2, "is no bar; known: commit-p99"),
+        (&["--require", "luck=7"], 2, "expected one of commit-p99"),
         (&["--quick", "--thorough"], 2, "cannot be used with"),
         (&["--size", "1000T"], 3, "is too full"),
         (&["/proc"], 3, "error: "),

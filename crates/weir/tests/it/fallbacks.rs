@@ -114,17 +114,17 @@ fn root_syncs_are_traced_by_what_the_kernel_takes() {
         ("", None),
         ("function", None),
         ("fsync:enter_fsync", None),
-        ("fsync:on_pause_12,fsync:on_pause_8", Some("which writers are made to pause")),
+        ("fsync:on_pause_12,fsync:on_pause_8", Some("pauses of buffered writers")),
         (
             "fsync:on_dirty_folio,fsync:on_dirty_page",
-            Some("who wrote the pages of files that nobody has open any more"),
+            Some("writers of files that no process has open any more"),
         ),
-        ("fsync:on_queue", Some("which I/O a sync sent itself, and who sends reads and direct writes")),
-        ("fsync:on_issue", Some("when requests went to the driver, on devices that keep no times")),
-        ("fsync:on_complete", Some("what the block layer and the devices did, and whose I/O was in the way")),
+        ("fsync:on_queue", Some("a sync's own I/O, and the senders of reads and direct writes")),
+        ("fsync:on_issue", Some("the times of issue on devices that keep none")),
+        ("fsync:on_complete", Some("the block layer's and the devices' work, and the owners of other I/O")),
         (
             "fsync:on_ring_work_2,fsync:on_ring_work_5,fsync:on_ring_work_7",
-            Some("how many syncs came through io_uring"),
+            Some("the number of syncs through io_uring"),
         ),
     ] {
         let ended = bench.run(refused, &arguments);

@@ -250,7 +250,7 @@ fn root_one_limit_has_one_guard() {
     command.env("WEIR_RUN", bench.folder.path().join("elsewhere"));
     let refused = ended(command);
     assert_eq!(refused.code, 3, "{refused:?}");
-    contains(&refused.stderr, &["in the hands of another weir", "hint:"]);
+    contains(&refused.stderr, &["in use by another weir", "hint:"]);
     first.signal("TERM");
     assert_eq!(first.finish().code, 143);
     assert_eq!((bench.limits(), bench.journaled()), (found, 0));
@@ -348,9 +348,9 @@ fn what_cannot_be_is_refused() {
         ("--config guard.toml", 2, &["guard.toml:3: `target` is no setting of the guard", "target-p99"][..]),
         ("--config nowhere.toml", 3, &["cannot read the settings nowhere.toml"]),
         ("--target-p99 1x", 2, &["must be above 1"]),
-        ("--keep 2", 2, &["no share between 0 and 1"]),
+        ("--keep 2", 2, &["expected a share from 0 to 1"]),
         ("--protect mariadb", 2, &["expected all, a unit such as mariadb.service"]),
-        ("--metrics 0.0.0.0:9750", 2, &["would be there for others", "--metrics-for-others"]),
+        ("--metrics 0.0.0.0:9750", 2, &["are readable by every host", "--metrics-for-others"]),
         ("nosuch0 --shadow", 3, &["nosuch0", "hint: give a device"]),
         ("/proc --shadow", 3, &["no single block device stands behind /proc"]),
     ] {

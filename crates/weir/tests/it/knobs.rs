@@ -138,12 +138,8 @@ fn what_cannot_be_is_refused_with_every_reason() {
         ),
         (&["vm.dirty_bytes=1"], 2, &["/proc/sys/vm/dirty_bytes takes ", " or more bytes, not 1"]),
         (&["vm.dirty_bytes=1MB", "vm.dirty_background_bytes=2MB"], 2, &["not below vm.dirty_bytes=1000000"]),
-        (&["vm.swappiness"], 2, &["`vm.swappiness` is no NAME=VALUE"]),
-        (
-            &["nosuch0/nr_requests=64"],
-            2,
-            &["there is no /sys/block/nosuch0/queue/nr_requests on this machine"],
-        ),
+        (&["vm.swappiness"], 2, &["expected NAME=VALUE, got `vm.swappiness`"]),
+        (&["nosuch0/nr_requests=64"], 2, &["no /sys/block/nosuch0/queue/nr_requests on this machine"]),
         (&["vm.swappiness=1", "--i-accept-data-loss-risk", "vm.swappiness"], 2, &["puts data at risk"]),
         (&["vm.swappiness=1", "--confirm-within", "0s"], 2, &["must be more than 0"]),
     ] {
@@ -198,7 +194,7 @@ fn root_a_transaction_goes_and_comes_back_twice() {
     contains(&bench.done("apply DEV/nr_requests=32"), &["DEV/nr_requests=32 already", "nothing to change"]);
     contains(&bench.done("rollback"), &["DEV/scheduler is back at none"]);
     assert_eq!((bench.value("scheduler"), bench.value("nr_requests")), (scheduler, requests));
-    contains(&bench.done("rollback"), &["nothing to put back"]);
+    contains(&bench.done("rollback"), &["nothing to restore"]);
     contains(&bench.done("journal"), &["weir has nothing in force"]);
 }
 
@@ -224,7 +220,7 @@ fn root_unconfirmed_it_goes_back_and_confirmed_it_stays() {
     contains(&bench.done("journal"), &["unless confirmed"]);
     let held = bench.run("apply DEV/nr_requests=16");
     assert_eq!(held.code, 3, "{held:?}");
-    contains(&held.stderr, &["in the hands of another weir", "weir knobs confirm"]);
+    contains(&held.stderr, &["in use by another weir", "weir knobs confirm"]);
     contains(&bench.done("confirm"), &["kept until"]);
     contains(&bench.done("journal"), &["stays until"]);
     assert_eq!(bench.value("nr_requests"), "32");
@@ -392,5 +388,5 @@ fn a_file_of_others_is_left_alone() {
     let none = ["knobs", "apply", "vm.swappiness=7", "--persist", "udev", "--root", &folder];
     let none = weir.run(root.path(), &none);
     assert_eq!(none.code, 2, "{none:?}");
-    contains(&none.stderr, &["udev holds none of this", "sysctl.d, tuned or systemd hold it"]);
+    contains(&none.stderr, &["udev holds none of this", "use sysctl.d, tuned or systemd"]);
 }

@@ -39,8 +39,8 @@ fn what_is_no_page_of_ours_is_left_alone() {
     fs::write(weir.store().join(format!("{ID}.json")), RECORD).unwrap();
     fs::write(folder.path().join("mine.html"), "<!doctype html>").unwrap();
     for (arguments, code, words) in [
-        (&["report", "-o", "mine.html"][..], 2, "no page of weir's"),
-        (&["report", "-o", "/dev/null"], 2, "no page of weir's"),
+        (&["report", "-o", "mine.html"][..], 2, "not a page of weir's"),
+        (&["report", "-o", "/dev/null"], 2, "not a page of weir's"),
         (&["report", "nothing"], 2, "no run `nothing`"),
         (&["report", "-o", "no/such/folder/page.html"], 3, "cannot write"),
     ] {

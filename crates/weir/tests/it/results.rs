@@ -135,7 +135,7 @@ fn a_comparison_says_no_difference_and_what_was_changed() {
         "no difference that this data can show",
         "kernel: 6.12.0-amd64 (A), 6.18.0 (B)",
         "scheduler: mq-deadline (A), none (B)",
-        "throughput was set by the rate",
+        "the requested rate set the throughput",
     ];
     let text = run(&["compare", "last~1", "last"], &expected);
     assert_eq!(text, run(&["compare", "1e57", "2b0b"], &[]), "the same seed gives the same intervals");

@@ -212,9 +212,9 @@ fn what_cannot_be_compared_is_refused_with_a_reason() {
         (path("foreign", "no recording of anything"), path("other.json", "{\"a\": 1}\n"));
     for (arguments, code, said) in [
         (vec![drive, &foreign], 3, "magic is missing"),
-        (vec![drive, &other_json], 3, "no analysis of a recording"),
+        (vec![drive, &other_json], 3, "not an analysis of a recording"),
         (vec![drive, drive, "--device", "9:9"], 2, "has no device 9:9; it has 8:0"),
-        (vec![drive, drive, "--margin", "0"], 2, "no share"),
+        (vec![drive, drive, "--margin", "0"], 2, "expected a share"),
         (vec![drive, "/nowhere"], 3, "/nowhere"),
     ] {
         let ended = run(&arguments);

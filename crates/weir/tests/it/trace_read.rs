@@ -130,7 +130,7 @@ fn what_is_damaged_is_named_with_file_and_offset_and_the_rest_is_kept_when_asked
             false,
         ),
         ("short", &whole[..20], &["short: at byte 0"], false),
-        ("cut", &whole[..1000], &["cut: at byte ", "cut off", "--keep-going"], true),
+        ("cut", &whole[..1000], &["cut: at byte ", "truncated", "--keep-going"], true),
         ("huge", &huge, &["huge: at byte 0"], false),
         ("foreign", &foreign, &[&at_tenth, "--keep-going"], true),
         ("swapped", &swapped, &["swapped: at byte 0"], false),

@@ -162,7 +162,7 @@ fn root_what_was_recorded_is_there_however_it_ended() {
         let analysis = setting.weir.run(setting.folder.path(), &["trace", "read", "a", "--format", "json"]);
         let found = reads(&serde_json::from_str(&analysis.stdout).unwrap());
         assert!(found > 1000, "SIG{signal}: {found} reads");
-        let said = format!("{}{}", analysis.stderr, analysis.stdout).contains("cut off");
+        let said = format!("{}{}", analysis.stderr, analysis.stdout).contains("truncated");
         assert_eq!(said, signal == "KILL", "SIG{signal}: {}", analysis.stderr);
     }
 }
@@ -267,7 +267,7 @@ fn what_cannot_be_recorded_is_refused_with_its_reason() {
         (&["--device", "/proc"], 3, "/proc"),
         (&["--ring-bytes", "5000"], 2, "not a power of two"),
         (&["--ring-bytes", "1GiB"], 2, "out of range"),
-        (&["--out", "."], 2, "is no file"),
+        (&["--out", "."], 2, "expected a file for --out"),
     ];
     for (options, code, reason) in cases {
         let arguments = [&["trace", "record", "--duration", "1s"], options].concat();

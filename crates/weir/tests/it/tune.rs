@@ -109,7 +109,7 @@ fn mistakes_are_named_before_anything_is_measured() {
         (&["tune", "ab", "found"][..], 2, "<B>"),
         (&["tune", "ladder", "blok=4k"][..], 2, "block"),
         (&["tune", "sweep", "vm.dirty_bytes", "--grid", "4MB", "--dir", "/nowhere"][..], 3, "/nowhere"),
-        (&["tune", "resume"][..], 2, "cut short"),
+        (&["tune", "resume"][..], 2, "no interrupted experiment"),
         (&["tune", "ab", "found", "job:threads=2", "--engine=null", "--goal=max speed"][..], 2, "speed"),
     ] {
         let ended = weir.run(folder.path(), arguments);

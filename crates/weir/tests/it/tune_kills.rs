@@ -88,7 +88,7 @@ fn root_races_and_sweeps_killed_at_any_moment_are_rolled_back() {
         assert_eq!(values(&files), before, "{case}: {back:?}");
         assert_eq!(entries(journal.path()), Vec::<PathBuf>::new(), "{case}");
     }
-    println!("{kills} kills, {changed} of them with a change in the journal: every value was led back");
+    println!("{kills} kills, {changed} of them with a change in the journal: every value was restored");
 }
 
 fn entries(journal: &Path) -> Vec<PathBuf> {

@@ -1,4 +1,4 @@
-//! Job files: TOML with several jobs, written by people. `docs/jobfile.md` documents every key.
+//! Job files: TOML with several jobs, written by people. `docs/reference/jobfile.md` documents every key.
 
 mod keys;
 mod print;
@@ -97,7 +97,7 @@ fn wrong_table(name: &str) -> SpecError {
             None => "a job file has the tables [defaults] and [[job]]".to_string(),
         }
     };
-    SpecError::new(format!("`{name}` is no table of a job file")).hint(hint)
+    SpecError::new(format!("expected a table [defaults] or [[job]], got `{name}`")).hint(hint)
 }
 
 /// Gives each job a name, and files that are its own unless it states a prefix.

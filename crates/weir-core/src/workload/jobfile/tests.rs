@@ -74,16 +74,28 @@ fn keys_mean_what_they_say() {
 #[test]
 fn mistakes_name_line_key_and_what_was_meant() {
     for (text, line, what, hint) in [
-        ("[[job]]\nname = \"a\"\nblok = \"4k\"\n", 3, "`blok` is no key of a job", "did you mean `block`?"),
+        (
+            "[[job]]\nname = \"a\"\nblok = \"4k\"\n",
+            3,
+            "expected a known key of a job, got `blok`",
+            "did you \
+            mean `block`?",
+        ),
         (
             "[defaults]\n\nread_percent = 3\n[[job]]\n",
             3,
-            "`read_percent` is no key",
+            "got `read_percent`",
             "did you mean `read-percent`?",
         ),
-        ("[[job]]\nsync = { evry = 1 }\n", 2, "`evry` is no key of sync", "did you mean `every`?"),
-        ("[[jobs]]\n", 1, "`jobs` is no table", "did you mean `job`?"),
-        ("block = \"4k\"\n", 1, "`block` is no table", "goes under [defaults] or [[job]]"),
+        (
+            "[[job]]\nsync = { evry = 1 }\n",
+            2,
+            "expected a known key of sync, got `evry`",
+            "did you mean \
+            `every`?",
+        ),
+        ("[[jobs]]\n", 1, "got `jobs`", "did you mean `job`?"),
+        ("block = \"4k\"\n", 1, "got `block`", "goes under [defaults] or [[job]]"),
         ("", 1, "the file has no job", "[[job]]"),
         ("[[job]]\ndepth = \"3\"\n", 2, "`depth` takes a whole number, not string", ""),
         ("[[job]]\ndepth = -3\n", 2, "`depth` cannot be -3", "from 0 up"),
@@ -180,9 +192,9 @@ proptest! {
 
 #[test]
 fn the_documentation_names_every_key() {
-    let documented = include_str!("../../../../../docs/jobfile.md");
+    let documented = include_str!("../../../../../docs/reference/jobfile.md");
     for key in keys::KEYS {
-        assert!(documented.contains(&format!("| `{key}` |")), "docs/jobfile.md does not document `{key}`");
+        assert!(documented.contains(&format!("| `{key}` |")), "docs/reference/jobfile.md does not document `{key}`");
     }
     let examples: Vec<&str> =
         documented.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

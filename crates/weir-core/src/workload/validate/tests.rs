@@ -68,7 +68,7 @@ fn impossible_combinations_are_refused() {
             Job { verify: true, block: BlockSize::Split(vec![(Bytes(4096), 1.0)]), ..writer() },
             "verify checks whole",
         ),
-        (Job { verify: true, block: fixed(256), direct: false, ..writer() }, "verify needs room"),
+        (Job { verify: true, block: fixed(256), direct: false, ..writer() }, "verify needs space"),
         (Job { verify: true, engine: EngineKind::Null, target: null(), ..writer() }, "the null engine keeps"),
         (Job { verify: true, data: Data::Zero, ..writer() }, "the data cannot be zero"),
         (Job { verify: true, read_percent: 100.0, ..writer() }, "this job writes nothing"),

@@ -79,9 +79,14 @@ fn log_ins_that_fail_say_why() {
     // A full server, before and after both sides know of SQLSTATEs.
     check(|peer| peer.send(b"\xff\x10\x04Too many connections"), is_server, "Too many connections (1040)");
     check(|peer| peer.send(b"\xff\x10\x04#08004Too many"), is_server, "Too many (1040)");
-    check(|peer| peer.send(b"\xff\x10"), is_odd, "an error is cut short");
+    check(|peer| peer.send(b"\xff\x10"), is_odd, "an error is truncated");
     check(|peer| peer.greet("5.6.51", CAPABILITIES, ""), is_unsupported, "MySQL 5.6 is too old");
-    check(|peer| peer.greet("8.0.1", can::PROTOCOL_41, ""), is_odd, "lacks what every supported version can");
+    check(
+        |peer| peer.greet("8.0.1", can::PROTOCOL_41, ""),
+        is_odd,
+        "lacks a capability that every supported \
+        version",
+    );
     check(
         |peer| {
             peer.greet("8.0.1", CAPABILITIES, "mysql_native_password");
@@ -98,7 +103,7 @@ fn log_ins_that_fail_say_why() {
             peer.send(b"\xfe");
         },
         is_login,
-        "before MySQL 4.1",
+        "of MySQL 4.0",
     );
 }
 
@@ -129,7 +134,7 @@ fn endless_switching_ends() {
         }
         peer.read_rest();
     });
-    check_error(Connection::open(&server).map(drop), is_odd, "does not come to an end");
+    check_error(Connection::open(&server).map(drop), is_odd, "the log-in does not end");
     peer.join().unwrap();
 }
 
@@ -224,17 +229,17 @@ fn broken_answers_are_errors() {
         check_error(answered(act), matches, part);
     };
     check(|_| (), is_lost, "closed the connection");
-    check(|peer| peer.send(&[]), is_odd, "starts like none");
-    check(|peer| peer.send(&[0]), is_odd, "starts like none");
-    check(|peer| peer.send(&[0xfe, 1]), is_odd, "starts like none");
-    check(|peer| peer.send(&[0xff, 1]), is_odd, "an error is cut short");
+    check(|peer| peer.send(&[]), is_odd, "of unknown type");
+    check(|peer| peer.send(&[0]), is_odd, "of unknown type");
+    check(|peer| peer.send(&[0xfe, 1]), is_odd, "of unknown type");
+    check(|peer| peer.send(&[0xff, 1]), is_odd, "an error is truncated");
     check(|peer| peer.send_error(1064, "42000", "a\x1b[31mb"), is_server, "a [31mb (1064)");
-    check(|peer| peer.send(&[0xfd, 0xff, 0xff, 0xff]), is_odd, "starts like none");
+    check(|peer| peer.send(&[0xfd, 0xff, 0xff, 0xff]), is_odd, "of unknown type");
     let too_many = || (COLUMNS_MAX as u16 + 1).to_le_bytes();
     check_error(
         answered(move |peer| peer.send(&[&[0xfc][..], &too_many()].concat())),
         is_odd,
-        "starts like none",
+        "of unknown type",
     );
     check(|peer| peer.send(&[2]), is_lost, "closed the connection");
     check(
@@ -267,7 +272,7 @@ fn broken_answers_are_errors() {
             peer.send(&[0xfe]);
         },
         is_odd,
-        "end of the rows is cut short",
+        "end of the rows is truncated",
     );
     check(
         |peer| {
@@ -279,7 +284,7 @@ fn broken_answers_are_errors() {
         "packet 4 came where 3 was due",
     );
     // Sixteen megabytes announced, a byte sent.
-    check(|peer| peer.write(&[0xff, 0xff, 0xff, 1, 1]), is_odd, "longer than any that is no row");
+    check(|peer| peer.write(&[0xff, 0xff, 0xff, 1, 1]), is_odd, "longer than any except a row");
 }
 
 /// The same where rows are passed over instead of read, and afterwards.
@@ -316,8 +321,8 @@ fn broken_rows_that_nobody_reads_are_errors_too() {
     check(|_| (), is_lost, "closed the connection");
     check(|peer| peer.write(&[50, 0, 0, 3, 49, b'x']), is_lost, "closed the connection");
     check(|peer| peer.write(&[0xff, 0xff, 0xff, 3, 49]), is_lost, "closed the connection");
-    check(|peer| peer.send(&[0xfe, 0]), is_odd, "end of the rows is cut short");
-    check(|peer| peer.send(&[0xff, 0]), is_odd, "an error is cut short");
+    check(|peer| peer.send(&[0xfe, 0]), is_odd, "end of the rows is truncated");
+    check(|peer| peer.send(&[0xff, 0]), is_odd, "an error is truncated");
     check(
         |peer| {
             peer.send(&[1, b'x']);

@@ -104,7 +104,7 @@ proptest! {
         peer.join().unwrap();
     }
 
-    /// Whatever a server says that has not proven who it is, the password does not come out.
+    /// Whatever a server says that has not proven its identity, the password does not come out.
     #[test]
     fn no_conversation_gets_the_password(says in vec(asks(), 0..8), way in 0usize..4, by_key in any::<bool>()) {
         let (heard, hears) = std::sync::mpsc::channel();

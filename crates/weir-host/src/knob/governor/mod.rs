@@ -87,7 +87,7 @@ impl Governor {
     /// Takes a lever. Nothing is written to the kernel yet; `floor_bytes` is the least limit it will ever get.
     ///
     /// # Errors
-    /// When the lever's files cannot be read or written, another change has one of them in hand, the journal cannot be
+    /// When the lever's files cannot be read or written, another change uses one of them, the journal cannot be
     /// written, or no guardian starts. Nothing is changed then.
     pub fn start(
         journal: &Journal,
@@ -151,7 +151,7 @@ impl Governor {
         })
     }
 
-    /// The limits: in force as read now, what was found as the kernel reckoned it when the governor started, and the
+    /// The limits: in force as read now, what was found as the kernel computed it when the governor started, and the
     /// least. In bytes.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl Governor {
         self.step(now)
     }
 
-    /// Puts back what was found, at once. The lever stays in hand for the next [`Governor::set`].
+    /// Puts back what was found, at once. The lever stays in use for the next [`Governor::set`].
     ///
     /// # Errors
     /// When a value cannot be written.
@@ -322,7 +322,7 @@ impl Governor {
             match Guardian::start(&self.file, &self.entry) {
                 Ok(other) => self.guardian = Some(other),
                 Err(error) => {
-                    self.end("there is no guardian", |said| Move::StoodDown { said });
+                    self.end("no guardian", |said| Move::StoodDown { said });
                     return Err(KnobError::NoGuardian(error));
                 }
             }
@@ -333,7 +333,7 @@ impl Governor {
     fn stand_down(&mut self) -> Move {
         let why = match self.file.exists() {
             true => "",
-            false => "the limit was taken out of this guard's hand: its guardian had no sign of life from it",
+            false => "the guardian restored the limit, because the guard gave no sign of life",
         };
         self.end(why, |said| Move::StoodDown { said })
     }
@@ -391,7 +391,7 @@ impl Drop for Governor {
     fn drop(&mut self) {
         match self.lead_back() {
             Ok(sentences) => sentences.iter().for_each(|sentence| say(&format!("weir: {sentence}"))),
-            Err(error) => say(&format!("weir: a limit could not be led back: {error}")),
+            Err(error) => say(&format!("weir: a limit could not be restored: {error}")),
         }
     }
 }

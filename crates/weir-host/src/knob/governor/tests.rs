@@ -120,7 +120,10 @@ fn an_entry_that_is_gone_ends_it() {
     fs::remove_file(&file).unwrap();
     let moved = governor.beat().unwrap();
     let said = stood_down(&moved);
-    assert!(said.contains("no sign of life") && said.contains("vm.dirty_bytes is back at 4096000"), "{said}");
+    assert!(
+        said.contains("does not respond") && said.contains("vm.dirty_bytes is back at 4096000"),
+        "{said}"
+    );
     assert_eq!(governor.set(2_000_000).unwrap(), moved);
     assert!(is_as_found(&machine));
 }
@@ -151,7 +154,7 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
             "{done:?}"
         );
         let again = rollback_on(&machine.host, &machine.journal, Which::All);
-        assert!(again.said[0].contains("nothing to put back"), "{again:?}");
+        assert!(again.said[0].contains("nothing to restore"), "{again:?}");
     }
 }
 

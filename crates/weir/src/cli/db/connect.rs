@@ -23,7 +23,7 @@ pub struct ConnectArgs {
     /// A MySQL or MariaDB server [default: the one whose socket is here]
     #[arg(long, visible_alias = "mariadb", num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "SERVER", conflicts_with = "postgres")]
     pub mysql: Option<String>,
-    /// A PostgreSQL server, likewise
+    /// A PostgreSQL server [default: the one whose socket is here]
     #[arg(long, visible_alias = "pgsql", num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "SERVER")]
     pub postgres: Option<String>,
     /// Host, or several with commas: connections are spread over them
@@ -47,7 +47,7 @@ pub struct ConnectArgs {
     /// Encryption: disabled, preferred, required, verify-ca or verify-identity [default: preferred, with --tls-ca verify-ca; never on sockets]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub tls: Option<TlsMode>,
-    /// Certificates of the authorities that may sign the server's (PEM): no other server is spoken to
+    /// Certificates of the authorities that may sign the server's (PEM): weir connects to no other server
     #[arg(long, value_name = "FILE")]
     pub tls_ca: Option<PathBuf>,
     /// Your own certificate (PEM)
@@ -56,13 +56,13 @@ pub struct ConnectArgs {
     /// Its key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Let a server that has not proven who it is have the password itself where it asks for it, and whoever listens
+    /// Send the password itself to a server that has not proven its identity; listeners can read it
     #[arg(long)]
     pub allow_cleartext_password: bool,
     /// MySQL: the server's public key (PEM): passwords are encrypted by it where the connection is not
     #[arg(long, visible_alias = "server-public-key-path", value_name = "FILE")]
     pub server_public_key: Option<PathBuf>,
-    /// MySQL: ask the server for that key: keeps listeners out, not who sits in between
+    /// MySQL: ask the server for that key: this stops listeners, not an attacker in between
     #[arg(long)]
     pub get_server_public_key: bool,
     /// MySQL: read this option file and no other

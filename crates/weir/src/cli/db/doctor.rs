@@ -7,8 +7,8 @@ use super::connect::ConnectArgs;
 /// Options of `doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads variables, counters and what sessions wait for; writes nothing and changes nothing. To see all sessions it needs \
-PROCESS (MySQL, MariaDB) or pg_monitor (PostgreSQL); what it cannot see, it says. A run costs the server a few short \
+Reads variables, counters and the waits of sessions; writes and changes nothing. To see all sessions it needs \
+PROCESS (MySQL, MariaDB) or pg_monitor (PostgreSQL); the report names the missing parts. A run costs the server a few short \
 statements ten times a second.
 
 Examples:

@@ -63,7 +63,7 @@ pub struct TrialArgs {
     /// Time for everything, waits included [default: 40m]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
-    /// What is to improve: 'max rate', 'min p99', 'max rate with p99 <= 50ms'
+    /// The goal: 'max rate', 'min p99', 'max rate with p99 <= 50ms'
     #[arg(long, value_name = "GOAL")]
     pub goal: Option<Goal>,
     /// Longest wait for a clean start between trials [default: 30s]

@@ -64,7 +64,7 @@ pub struct Args {
     /// A folder in memory for the copy of the data
     #[arg(long, value_name = "DIR", default_value = "/dev/shm", help_heading = "Tests")]
     pub memory_dir: PathBuf,
-    /// Say what limits it and try no changes
+    /// Report the limit and try no changes
     #[arg(long, conflicts_with = "change", help_heading = "Tests")]
     pub no_tests: bool,
     /// Load no programs into the kernel

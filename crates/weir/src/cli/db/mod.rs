@@ -13,7 +13,7 @@ pub mod workload;
 
 use clap::Subcommand;
 
-/// MySQL, MariaDB and PostgreSQL as the workload: what limits them, and what would help.
+/// Runs transactions on MySQL, MariaDB and PostgreSQL and finds their limit.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What to do.
@@ -26,21 +26,21 @@ pub struct Args {
 pub enum Command {
     /// Make the tables of a workload and fill them
     Prepare(workload::PrepareArgs),
-    /// Run transactions and say what limits them
+    /// Run transactions and report their limit
     Run(Box<workload::RunArgs>),
     /// Read the tables into the server's memory
     Warmup(workload::WarmupArgs),
     /// Remove the tables of a workload
     Cleanup(workload::CleanupArgs),
-    /// What limits this server as it stands? Changes nothing
+    /// What limits a running server? Changes nothing
     Doctor(doctor::Args),
-    /// What limits a throw-away server under transactions? Tested by changing things, one after another
+    /// What limits a throw-away server under transactions? Verified by changes, one after another
     Explain(Box<explain::Args>),
     /// Rates over numbers of connections, a fitted law, and the peak
     Scale(Box<scale::Args>),
     /// Would a faster disk help? A throw-away server on the disk and on a RAM disk, same data
     DiskVsRam(Box<disk_vs_ram::Args>),
-    /// What should innodb_io_capacity be? Measured on a live server, and put back
+    /// What should innodb_io_capacity be? Measured on a live server, and restored
     IoCapacity(Box<io_capacity::Args>),
     /// Commits beside a bulk copy, with and without the guard
     Flood(Box<flood::Args>),

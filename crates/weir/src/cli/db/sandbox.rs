@@ -8,11 +8,10 @@ use weir_core::units::Bytes;
 /// Options of `sandbox`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The server listens on a Unix socket only, takes its superuser without a password, and goes away with its data when \
-weir ends, by Ctrl-C, with the command after `--`, or killed. Variables are those that the server ships with, but for \
-the buffer pool. Run by root it runs under a number that no account has, without any capability.
+The server listens on a Unix socket only, takes its superuser without a password, and ends with its data when \
+weir ends, by Ctrl-C, with the command after `--`, or killed. Variables have the server's defaults, except the buffer pool. Run by root it runs under a number that no account has, without any capability.
 
-With --root the server is taken out of a folder, made by mmdebstrap or unpacked from a container's image, and sees \
+With --root the server comes from a folder, made by mmdebstrap or unpacked from a container's image, and sees \
 nothing but that, its data and its socket. Nothing is written to the folder.
 
 Examples:
@@ -40,13 +39,13 @@ pub enum Command {
     /// Start a throw-away PostgreSQL
     #[command(visible_alias = "postgresql")]
     Postgres(ServerArgs),
-    /// Show the throw-away servers that run, and what a killed weir left
+    /// Show running throw-away servers, and those that a killed weir left
     List {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// End and remove what a killed weir left; data that were to be kept stay
+    /// End and remove servers that a killed weir left; data marked to keep stay
     Clean,
 }
 
@@ -68,7 +67,7 @@ pub struct ServerArgs {
     /// The server's binary [default: the one that is installed]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
     pub binary: Option<PathBuf>,
-    /// A tree with a server that is not installed: what a small system has under /
+    /// A tree with a server that is not installed: the contents of a small /
     #[arg(long, value_name = "TREE", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
     /// Run this with MYSQL_UNIX_PORT or PGHOST, PGPORT, PGUSER and PGDATABASE set, and end with its exit code

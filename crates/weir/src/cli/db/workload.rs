@@ -91,7 +91,7 @@ pub struct RunArgs {
     /// What and how.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Load no programs into the kernel, which would say how long the server's syncs and requests take
+    /// Load no programs into the kernel; they measure the server's syncs and requests
     #[arg(long)]
     pub no_trace: bool,
     /// Form of the results on stdout
@@ -240,7 +240,7 @@ pub struct CourseArgs {
     /// Leading time that is run but not counted [default: 0]
     #[arg(long, visible_alias = "warmup-time", value_name = "TIME")]
     pub warmup: Option<Nanos>,
-    /// Open loop: start this many transactions a second over all connections, whether or not earlier ones have ended
+    /// Open loop: start this many transactions a second over all connections, even if earlier ones have not ended
     #[arg(long, value_name = "TPS")]
     pub rate: Option<f64>,
     /// Open loop: constant or poisson distances between starts [default: constant]

@@ -9,11 +9,9 @@ use weir_core::units::Nanos;
 use crate::settings::guard::{LeverChoice, May, MetricsAt, Protected, SensorChoice, latency_target, share};
 
 const NOTES: &str = "\
-Begin with --shadow: it decides and logs, and touches nothing.
+Begin with --shadow: the guard decides and logs, and changes nothing.
 
-Everything is led back when it ends, however it ends. SIGINT and SIGTERM end it, and so does SIGHUP, but where \
-NOTIFY_SOCKET is set, as systemd does, SIGHUP has it guard again what it has stood down from, and so does SIGUSR1 \
-anywhere. Settings come from --config, or /etc/weir/guard.toml where that exists; flags go before the file's.
+The guard restores the baseline at every end. SIGINT, SIGTERM and SIGHUP end it. SIGUSR1 makes it guard a limit again that it had yielded; so does SIGHUP where NOTIFY_SOCKET is set, as under systemd. Settings come from --config, or /etc/weir/guard.toml where that exists; flags override the file.
 
 Examples:
   weir guard run --shadow
@@ -37,7 +35,7 @@ pub struct Args {
     /// Whose syncs: a systemd unit, comm:NAME, pid:N (with its children), cgroup:PATH, or all. Repeatable [default: all]
     #[arg(long, value_name = "WHO")]
     pub protect: Vec<Protected>,
-    /// Decide and log, and touch nothing
+    /// Decide and log, and change nothing
     #[arg(long)]
     pub shadow: bool,
     /// What is turned [default: auto]

@@ -22,7 +22,7 @@ pub struct Args {
     /// Hours at random
     #[arg(long, value_name = "N", default_value_t = 1, requires = "random")]
     pub hours: u64,
-    /// A limit of dirty bytes to compare, several times: a size, default (as found) or guard [default: all of default,
+    /// A limit of dirty bytes to compare, several times: a size, default (the baseline) or guard [default: all of default,
     /// 15MB, 4MB, guard]
     #[arg(long, value_name = "SIZE|default|guard")]
     pub limit: Vec<LimitArg>,
@@ -46,11 +46,11 @@ pub struct Args {
 /// A limit to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitArg {
-    /// As found.
+    /// Baseline.
     AsFound,
     /// This many bytes.
     Static(u64),
-    /// Turned by the guard.
+    /// Set by the guard.
     Guard,
 }
 

@@ -7,7 +7,7 @@ use clap::ValueHint;
 /// Arguments of `weir guard uninstall`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The folder that was taken for / at the install
+    /// The folder used in place of / at the install
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
 }

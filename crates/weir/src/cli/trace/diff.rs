@@ -19,7 +19,7 @@ Examples:
   weir trace diff both both --device sda,sdb
       two devices of one recording
 
-docs/trace-diff.md says how the comparison is made.";
+docs/reference/trace-diff.md says how the comparison is made.";
 
 /// Arguments of `weir trace diff`.
 #[derive(Debug, Clone, clap::Args)]
@@ -34,7 +34,7 @@ pub struct Args {
     /// Device of A and, after a comma, of B where it is another: by number or name [default: one that both have, else the busiest of each]
     #[arg(long, short, value_name = "A[,B]")]
     pub device: Option<String>,
-    /// Near enough to be the same
+    /// Largest difference that counts as the same
     #[arg(long, value_name = "SHARE", default_value = "5%")]
     pub margin: Share,
     /// How
@@ -43,7 +43,7 @@ pub struct Args {
     /// Seed of the resamples: the same seed gives the same intervals
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Compare what comes before a place where a file is damaged
+    /// Compare the part before a damaged place of a file
     #[arg(long)]
     pub keep_going: bool,
 }
@@ -71,7 +71,7 @@ impl FromStr for Share {
         share
             .filter(|share| (0.0..1.0).contains(share) && *share > 0.0)
             .map(Share)
-            .ok_or_else(|| format!("`{text}` is no share above 0 and below 1: 5% or 0.05"))
+            .ok_or_else(|| format!("expected a share above 0 and below 1 such as 5% or 0.05, got `{text}`"))
     }
 }
 

@@ -7,16 +7,16 @@ use weir_core::units::Nanos;
 const EXAMPLES: &str = "\
 Examples:
   weir trace fsync --comm mysqld
-      ten seconds of a server's syncs: what they waited for, and for whom
+      ten seconds of a server's syncs: their waits, and the processes behind them
   weir trace fsync --pid 4242 --slow 100ms
       each sync of 100 ms or longer as well, as it returns
   weir trace fsync --duration 1m --interval 5s
-      everybody's, a table every five seconds and one of the whole
+      all processes, a table every five seconds and one of the whole
   weir trace fsync -- sysbench fileio … run
       syncs of a command and what it starts, until it ends
   weir trace fsync --json | jq .all.culprits
 
-docs/trace-fsync.md says how time is told apart, and how sure that is.";
+docs/reference/trace-fsync.md describes the output; docs/explanation/fsync-time.md how time is divided, and how sure that is.";
 
 /// Arguments of `weir trace fsync`.
 #[derive(Debug, clap::Args)]

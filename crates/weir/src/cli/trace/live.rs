@@ -34,10 +34,10 @@ pub struct Args {
     /// One JSON object an interval, one a line, and the whole time as the last
     #[arg(long)]
     pub json: bool,
-    /// Only what this process sends; takes the hooks of --detail. Repeatable
+    /// Only I/O of this process; uses the hooks of --detail. Repeatable
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
-    /// Only what processes of this cgroup (v2) and those below it send; takes the hooks of --detail
+    /// Only I/O of processes of this cgroup (v2) and those below it; uses the hooks of --detail
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
     /// Show each request that takes this long or longer, with all its stages
@@ -46,7 +46,7 @@ pub struct Args {
     /// Follow every bio from its Q: merges, the scheduler's insertion and senders too, at a higher cost
     #[arg(long)]
     pub detail: bool,
-    /// Where the figures come from
+    /// Source of the figures
     #[arg(long, value_name = "SOURCE", default_value = "auto")]
     pub source: Choice,
 }

@@ -26,13 +26,13 @@ pub enum Command {
     /// Stages of the I/Os in recordings of blktrace, ftrace or weir
     Read(read::Args),
     #[cfg(feature = "trace")]
-    /// Stages of the I/Os of this machine, as they happen
+    /// Stages of the I/Os of this machine, live
     Live(live::Args),
     #[cfg(feature = "trace")]
     /// Record the block layer's events to a file that `weir trace read` takes
     Record(record::Args),
     #[cfg(feature = "trace")]
-    /// What syncs wait for, and who makes them wait
+    /// What syncs wait for, and the processes behind it
     Fsync(fsync::Args),
     /// Compare two recordings, stage by stage
     Diff(diff::Args),

@@ -21,10 +21,10 @@ Examples:
   weir trace read sda --size 4k..16k --class sync_write --format json
   weir trace read sda --per-request csv --out requests.csv
   weir trace read sda --btt
-      for eyes and scripts used to btt
+      for people and scripts used to btt
   blktrace -d /dev/sda -o - -w 10 | weir trace read -
 
-docs/trace.md says what the stages are and how they are counted.";
+docs/reference/trace.md defines the stages and their units.";
 
 /// Arguments of `weir trace read`.
 #[derive(Debug, Default, clap::Args)]
@@ -39,7 +39,7 @@ pub struct Args {
     /// In which form.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Report what comes before a place where a file is damaged
+    /// Report the part before a damaged place of a file
     #[arg(long)]
     pub keep_going: bool,
 }
@@ -101,7 +101,7 @@ pub enum Format {
     /// A report for people
     #[default]
     Text,
-    /// Everything, as docs/trace.md describes it
+    /// Everything, as docs/reference/trace.md describes it
     Json,
     /// The stage table
     Csv,
@@ -122,7 +122,7 @@ pub enum RowUnit {
     /// A request, as the driver saw it
     #[default]
     Request,
-    /// A bio or a part of it after splits: what stages are counted by
+    /// An I/O: a bio, or a part of it after splits; the unit of stages
     Piece,
     /// A bio on the topmost device, as its sender knows it
     Bio,
@@ -147,7 +147,14 @@ impl FromStr for SizeRange {
 impl FromStr for SectorRange {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let sector = |text: &str| text.parse().map_err(|_| format!("`{text}` is no sector's number"));
+        let sector = |text: &str| {
+            text.parse().map_err(|_| {
+                format!(
+                    "expected a sector's number, got \
+            `{text}`"
+                )
+            })
+        };
         range(text, sector).map(|(low, high)| SectorRange(low, high))
     }
 }

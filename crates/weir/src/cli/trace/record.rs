@@ -40,10 +40,10 @@ pub struct Args {
     /// Files of blktrace's format (version 7), one a CPU
     #[arg(long)]
     pub blktrace: bool,
-    /// Where the events come from
+    /// Source of the events
     #[arg(long, value_name = "SOURCE", default_value = "auto")]
     pub source: Choice,
-    /// Which events: each costs time where it happens
+    /// Which events: each event costs time
     #[arg(long, value_name = "EVENTS", default_value = "bios")]
     pub events: Events,
     /// Record while this command runs
@@ -56,7 +56,7 @@ pub struct Args {
 pub enum Choice {
     /// The first that can be used: bpf, ftrace, relay; with --blktrace relay, ftrace, bpf
     Auto,
-    /// Programs in the kernel: bios and requests told apart, at the least cost
+    /// Programs in the kernel: bios and requests with their identity, at the least cost
     Bpf,
     /// The kernel's tracer blk, in its binary mode
     Ftrace,
@@ -69,7 +69,7 @@ pub enum Choice {
 pub enum Events {
     /// Requests from G, as the request remembers it, to C: no Q, no merges, no sender
     Requests,
-    /// Bios and requests: from Q to C, splits, remaps and merges, and who sent them
+    /// Bios and requests: from Q to C, splits, remaps and merges, with senders
     Bios,
     /// The same, and plugs
     All,

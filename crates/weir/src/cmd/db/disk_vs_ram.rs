@@ -31,7 +31,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let Some(flavour) = common.sandbox.sandbox else {
         let what = "the data of a server that is in use are not copied".to_string();
         let hint = Some(
-            "say which server to start: --sandbox mysql|mariadb|postgres, and --dir on the disk".to_string(),
+            "name a server to start: --sandbox mysql|mariadb|postgres, and --dir on the disk".to_string(),
         );
         return Err(Usage { what, hint }.into());
     };
@@ -69,8 +69,8 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     };
     let mut planned = planned("ab", &plan, vec![plan.a.clone(), plan.b.clone()], plan.goal.clone())?;
     planned.notes.push(
-        "What the copy in memory gains is the most that a faster disk could give this workload: it syncs in no time, \
-         and still pays the processor's price of every commit."
+        "The gain of the copy in memory is the most that a faster disk could give this workload: it syncs in \
+         no time, and still takes the processor time of every commit."
             .to_string(),
     );
     let outcome = carry_out(ground, trials, &asked, &planned, command, &stop);
@@ -80,7 +80,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
 
 /// Looks at what limits the server on the disk, and what a faster disk could give by that: the pairs will tell.
 fn claim(ground: &Ground, asked: &Asked, stop: &Stop) -> anyhow::Result<Option<Claim>> {
-    say!("weir: looks at what limits it on the disk");
+    say!("weir: determines its limit on the disk");
     let spec = OltpSpec {
         warmup: Nanos(asked.conduct.warmup_ns),
         duration: Nanos(asked.duration_ns).min(LOOK),
@@ -89,7 +89,7 @@ fn claim(ground: &Ground, asked: &Asked, stop: &Stop) -> anyhow::Result<Option<C
     let trials = Trials { stop, trace: asked.conduct.stages };
     let record = trials.watched(&spec, &ground.server)?;
     if let Some(error) = &record.error {
-        anyhow::bail!("looking at what limits it on the disk: {error}");
+        anyhow::bail!("determining its limit on the disk: {error}");
     }
     Ok(Evidence::of(&record).map(|evidence| {
         let verdict = judge(&evidence);

@@ -80,7 +80,7 @@ impl Premises {
             None => {
                 unseen.push(match &reported {
                     Some(dir) => format!(
-                        "the storage: {} is not here: the server runs in a container, which root may look into",
+                        "the storage: {} is not here: the server runs in a container, which needs root",
                         dir.display()
                     ),
                     None => format!("the storage: the server does not show {name} to this user"),

@@ -77,7 +77,7 @@ pub fn spec(args: &ExperimentArgs, script: Script) -> anyhow::Result<OltpSpec> {
     let spec = workload::spec(Some(args.script.unwrap_or(script)), &args.workload);
     if spec.transactions > 0 {
         let what = "a trial ends after its time, not after --transactions".to_string();
-        return Err(Usage { what, hint: Some("say how long with --time".to_string()) }.into());
+        return Err(Usage { what, hint: Some("give its length with --time".to_string()) }.into());
     }
     validate::spec(&spec).map_err(usage)?;
     Ok(spec)
@@ -101,7 +101,7 @@ pub fn sandbox_spec(args: &SandboxArgs, flavour: Flavour, dir: &Path) -> anyhow:
     for text in &args.set {
         let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
             let hint = Some("such as --set innodb_io_capacity=200".to_string());
-            return Err(Usage { what: format!("`{text}` is no NAME=VALUE"), hint }.into());
+            return Err(Usage { what: format!("expected NAME=VALUE, got `{text}`"), hint }.into());
         };
         spec = spec.set(name.trim(), value.trim());
     }
@@ -205,7 +205,7 @@ pub fn refuse_without_room(dir: &Path, bytes: u64) -> anyhow::Result<()> {
         return Ok(());
     }
     let what = format!(
-        "too little room in {}: {} are free, {} are needed",
+        "not enough free space in {}: {} are free, {} are needed",
         dir.display(),
         Bytes(space.free_bytes),
         Bytes(needed)

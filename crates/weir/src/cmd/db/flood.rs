@@ -15,8 +15,9 @@ const REPEATS: u32 = 3;
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     if args.flood_dir.is_none() && args.common.sandbox.sandbox.is_none() {
-        let what = "a bulk copy beside a live server holds up everybody on its device".to_string();
-        let hint = "say where it may write with --flood-dir, or have a server of its own: --sandbox mariadb --dir DIR";
+        let what = "a bulk copy beside a live server slows every process on its device".to_string();
+        let hint = "name its folder with --flood-dir, or use a server of its own: --sandbox mariadb --dir \
+            DIR";
         return Err(Usage { what, hint: Some(hint.to_string()) }.into());
     }
     if !args.no_guard && !Host::live().conditions(None).limits.root {

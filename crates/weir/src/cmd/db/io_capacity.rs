@@ -65,7 +65,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         let settings = raised.into_iter().chain([set(CAPACITY, *value)]).collect();
         Arm { settings, ..arm(&value.to_string(), &ground.transactions) }
     });
-    let as_found = arm(&format!("as found ({found})"), &ground.transactions);
+    let as_found = arm(&format!("baseline ({found})"), &ground.transactions);
     let plan = SweepPlan {
         knob: CAPACITY.to_string(),
         arms: [as_found].into_iter().chain(tried).collect(),
@@ -91,7 +91,7 @@ fn what_is_needed(ground: &Ground, asked: &Asked, stop: &Stop) -> anyhow::Result
     let mut connection = Connection::open(&ground.server).map_err(failed)?;
     let longest = Duration::from_nanos(asked.conduct.settle_ns);
     if !longest.is_zero() {
-        say!("weir: runs the transactions as found until the server flushes at its own pace");
+        say!("weir: runs the transactions at the baseline until the server flushes at its own pace");
         let settled = settle(&ground.transactions, 0, longest, stop);
         settled.map_err(|what| Lacking { what, hint: None })?;
     }
@@ -130,7 +130,8 @@ impl Look {
         let syncs = self.growth(&["Innodb_data_fsyncs"]);
         let enough = ((dirtied * HEADROOM / 50.0).ceil() * 50.0).max(LEAST);
         format!(
-            "As found, {} pages/s became dirty, {} were flushed, beside {} syncs/s: {CAPACITY} = {enough:.0} ({HEADROOM} \
+            "At the baseline {} pages/s became dirty, {} were flushed, beside {} syncs/s: {CAPACITY} = \
+             {enough:.0} ({HEADROOM} \
              times the first) keeps up with that. Where the same pages become dirty again and again, a lower value writes \
              each less often.",
             significant(dirtied),

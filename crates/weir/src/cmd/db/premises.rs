@@ -101,7 +101,7 @@ impl Premises {
         let of = |part: fn(&Missing) -> &String| missing.iter().map(part).cloned().collect::<Vec<_>>();
         let names = of(|m| &m.privilege).join(", ");
         let what = format!("`{}` lacks {names} on `{}`", server.user, server.database);
-        let hint = format!("an administrator can help: {}", of(|m| &m.grant).join("; "));
+        let hint = format!("ask an administrator for: {}", of(|m| &m.grant).join("; "));
         Err(Lacking { what, hint: Some(hint) }.into())
     }
 
@@ -118,13 +118,14 @@ impl Premises {
         match (free, &self.data_dir) {
             (Some(free), Some(dir)) if free < needed => {
                 let what = format!(
-                    "too little room in {}: {} are free, {} are needed",
+                    "not enough free space in {}: {} are free, {} are needed",
                     dir.display(),
                     Bytes(free),
                     Bytes(needed)
                 );
-                let hint =
-                    "fewer --tables or a smaller --table-size; a server out of room may stop".to_string();
+                let hint = "fewer --tables or a smaller --table-size; a server without free space may \
+                     stop"
+                    .to_string();
                 Err(Lacking { what, hint: Some(hint) }.into())
             }
             _ => Ok(()),
@@ -139,7 +140,8 @@ fn refuse_others(connection: &mut Connection, server: &Server) -> anyhow::Result
     };
     let what = format!("the database `{}` holds other tables: {}, …", server.database, names.join(", "));
     let hint = format!(
-        "weir writes only where nothing else is: --database names another one, `{DATABASE}` is its own"
+        "weir writes only into databases without other tables: name another one with --database; \
+         `{DATABASE}` is its own"
     );
     Err(Usage { what, hint: Some(hint) }.into())
 }
@@ -150,5 +152,5 @@ pub fn outside(server: &Server, login: &Login) -> anyhow::Result<Connection> {
 }
 
 fn asking(error: DbError, server: &Server) -> anyhow::Error {
-    server::failed(error, "cannot look at the server", server)
+    server::failed(error, "cannot examine the server", server)
 }

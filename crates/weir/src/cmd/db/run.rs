@@ -27,7 +27,7 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
     let script = args.lua.as_deref();
     validate::spec(&spec).map_err(usage)?;
     if args.format == Format::FioJson {
-        let what = "fio's JSON has no words for transactions".to_string();
+        let what = "fio's JSON has no form for transactions".to_string();
         return Err(Usage { what, hint: Some("--format json is weir's own".to_string()) }.into());
     }
     let stop = stop_on_signals()?;
@@ -111,7 +111,7 @@ pub fn measure_by(
 fn end(record: &Record, stop: &Stop) -> Outcome {
     if let Ok(OltpRecord { error: Some(error), .. }) = OltpRecord::from_record(record) {
         say!("error: {error}");
-        say!("hint: what was measured until then is kept; the server's log may say more");
+        say!("hint: the measurements until then are kept; the server's log may say more");
         return Outcome::WorkloadFailed;
     }
     stop.requested().map_or(Outcome::Done, Outcome::Interrupted)

@@ -40,7 +40,7 @@ pub fn mention_abandoned() {
     for left in sandbox::list().iter().filter(|listed| listed.abandoned) {
         let marker = &left.marker;
         say!(
-            "weir: a {} in {} was left by a weir that was killed: `weir db sandbox clean` removes it",
+            "weir: a killed weir left a {} in {}: `weir db sandbox clean` removes it",
             marker.flavour,
             marker.dir.display()
         );

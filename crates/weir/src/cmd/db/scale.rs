@@ -17,8 +17,8 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     ladder.sort_unstable();
     ladder.dedup();
     if args.common.workload.course.threads.is_some() {
-        let what = "a scale tries several numbers of connections: --threads says one".to_string();
-        return Err(Usage { what, hint: Some("say which with --ladder 1,2,4,8".to_string()) }.into());
+        let what = "scale tries several numbers of connections, but --threads gives one".to_string();
+        return Err(Usage { what, hint: Some("name them with --ladder 1,2,4,8".to_string()) }.into());
     }
     let stop = stop_on_signals()?;
     let ground = ground(&args.common, Script::ReadWrite, &stop)?;

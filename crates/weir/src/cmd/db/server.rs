@@ -102,15 +102,15 @@ fn server_hint(error: &ServerError, server: Option<&Server>) -> Option<String> {
         (1049, _) | (0, "3D000") => format!("`weir db prepare` makes the database `{database}`"),
         (1146, _) | (0, "42P01") => tables().to_string(),
         (1044 | 1142 | 1227 | 1370, _) => {
-            format!("an administrator can help: GRANT ALL ON `{database}`.* TO `{user}`")
+            format!("ask an administrator for: GRANT ALL ON `{database}`.* TO `{user}`")
         }
         (0, "42501") => {
-            format!("an administrator can help: ALTER DATABASE \"{database}\" OWNER TO \"{user}\"")
+            format!("ask an administrator for: ALTER DATABASE \"{database}\" OWNER TO \"{user}\"")
         }
         (1040 | 1203 | 1226, _) | (0, "53300") => {
             "fewer --threads, or a larger max_connections in the server".to_string()
         }
-        (1114 | 1021 | 3019, _) | (0, "53100") => "the server is out of room on its disk".to_string(),
+        (1114 | 1021 | 3019, _) | (0, "53100") => "the server's disk is full".to_string(),
         (1290, _) | (0, "25006") => "this server only reads; name the one that writes".to_string(),
         (1461, _) => {
             "too many prepared statements: a larger max_prepared_stmt_count, or --prepared=false".to_string()

@@ -398,7 +398,7 @@ fn names(kind: PhaseKind, threads: u32, dirty_bytes: Option<Bytes>) -> (String, 
             format!("flood-{}-t{threads}", limit(bytes).replace(' ', "").to_lowercase()),
             format!("bulk writer, vm.dirty_bytes = {}", limit(bytes)),
         ),
-        _ => (format!("flood-t{threads}"), "bulk writer, limits as found".to_string()),
+        _ => (format!("flood-t{threads}"), "bulk writer, baseline limits".to_string()),
     }
 }
 

@@ -94,7 +94,7 @@ pub fn recover() -> anyhow::Result<Outcome> {
     match entries.iter().find(|entry| entry.until == Until::Stale) {
         None => ended(damaged),
         Some(left) => {
-            let what = format!("{} could not be led back", left.file.display());
+            let what = format!("{} could not be restored", left.file.display());
             let hint = "the sentences above say why; `weir knobs journal` shows what is left".to_string();
             Err(Lacking { what, hint: Some(hint) }.into())
         }

@@ -73,7 +73,7 @@ fn find_device(
 fn load(path: &Path, keep_going: bool) -> anyhow::Result<Analysis> {
     if let Some(text) = saved(path)? {
         return parse(&text).ok_or_else(|| {
-            let what = format!("{} is JSON, but no analysis of a recording", path.display());
+            let what = format!("{} is JSON, but not an analysis of a recording", path.display());
             let hint =
                 "`weir trace read --format json` and `weir trace live --json` save what can be compared";
             Lacking { what, hint: Some(hint.to_string()) }.into()

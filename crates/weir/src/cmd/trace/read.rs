@@ -93,10 +93,10 @@ fn say_notes(one: &Analysed, recordings: &[Recording]) {
         say!("note: {several}{note}");
     }
     if one.analysis.events == 0 && one.interrupted.is_none() {
-        say!("note: {several}none of its events is of the I/Os that were asked for");
+        say!("note: {several}none of its events belongs to the requested I/Os");
     }
     if one.interrupted.is_some() {
-        say!("note: {several}interrupted; the figures are of what was read until then");
+        say!("note: {several}interrupted; the figures cover the part that was read");
     }
 }
 

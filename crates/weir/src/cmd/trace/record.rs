@@ -70,7 +70,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         && !args.blktrace
         && (there.is_dir() || there.file_type().is_block_device())
     {
-        let what = format!("--out {} is no file", out.display());
+        let what = format!("expected a file for --out, got {}", out.display());
         return Err(Usage { what, hint: Some("name the file to write".to_string()) }.into());
     }
     Ok(Options {
@@ -192,5 +192,5 @@ fn complain(summary: &Summary) -> anyhow::Result<()> {
         summary.events,
         summary.lost
     );
-    Err(Lacking { what, hint: Some("give it room, or name another place with --out".to_string()) }.into())
+    Err(Lacking { what, hint: Some("free some space, or name another file with --out".to_string()) }.into())
 }

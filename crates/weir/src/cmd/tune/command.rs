@@ -45,7 +45,7 @@ pub fn check(spec: &CommandSpec) -> Result<(), String> {
 fn compiled(name: &str, pattern: &str) -> Result<Regex, String> {
     let regex = Regex::new(pattern).map_err(|error| format!("--metric {name}: {error}"))?;
     if regex.captures_len() < 2 {
-        return Err(format!("--metric {name}={pattern}: no group ( ) says where the number stands"));
+        return Err(format!("--metric {name}={pattern}: no group ( ) for the number"));
     }
     Ok(regex)
 }
@@ -62,7 +62,7 @@ pub fn run(spec: &CommandSpec, duration: Duration, stop: &Stop, tick: &mut dyn F
         Err(error) => {
             signal(&child, Signal::KILL);
             let _ = child.wait();
-            return Ended::Failed(format!("nobody to end `{line}` should weir be killed: {error}"));
+            return Ended::Failed(format!("no process to end `{line}` if weir is killed: {error}"));
         }
     };
     let output = Output::of(&mut child);
@@ -180,7 +180,7 @@ fn figures(spec: &CommandSpec, text: &str) -> Result<Vec<(String, f64)>, String>
         })?;
         let number = found.as_str().replace(',', "").parse::<f64>().ok().filter(|n| n.is_finite());
         let number = number.ok_or_else(|| {
-            format!("--metric {name}: `{pattern}` finds `{}`, which is no number", found.as_str())
+            format!("--metric {name}: `{pattern}` finds `{}`, which is not a number", found.as_str())
         })?;
         Ok((name.clone(), number))
     };

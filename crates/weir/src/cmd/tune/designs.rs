@@ -83,7 +83,7 @@ pub fn read(command: Command) -> anyhow::Result<Typed> {
             (typed(&mut args.common, Base::Commits, wants_flood)?, Kind::Race(args))
         }
         Command::Resume(_) => {
-            return Err(usage("an experiment goes on by its record", "weir tune resume RUN"));
+            return Err(usage("an experiment continues from its record", "weir tune resume RUN"));
         }
     };
     Ok(Typed { asked, dry_run, format, kind })
@@ -203,9 +203,9 @@ fn sweep(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> any
         added: SweepPlan::ADDED.to_vec(),
     };
     let mut planned = planned("sweep", &plan, plan.arms.clone(), plan.goal.clone())?;
-    planned
-        .notes
-        .extend(same.iter().map(|arm| format!("{} is what is found: one arm stands for both.", arm.label)));
+    planned.notes.extend(
+        same.iter().map(|arm| format!("{} equals the baseline: one arm stands for both.", arm.label)),
+    );
     let more = SweepPlan::ADDED_MAX;
     planned.unfolds = plan
         .refine
@@ -228,10 +228,7 @@ fn grid(typed: &Typed, args: &SweepArgs, lab: &mut Lab<'_>, stop: &Stop) -> anyh
     let knob = settings::knob(&args.knob, lab.target.device.as_deref())?;
     let values = settings::default_values(&knobs::read(&lab.host, &knob)?);
     if values.is_empty() {
-        return Err(usage(
-            format!("{knob}: no values follow from the one that is found"),
-            "state them with --grid",
-        ));
+        return Err(usage(format!("{knob}: no values follow from its baseline"), "state them with --grid"));
     }
     Ok(values)
 }

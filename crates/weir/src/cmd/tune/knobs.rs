@@ -104,7 +104,7 @@ impl InForce {
         match applied.restore() {
             Ok(_) if old.iter().all(is_back) => Vec::new(),
             Ok(sentences) => sentences,
-            Err(error) => vec![format!("a setting could not be led back: {error}")],
+            Err(error) => vec![format!("a setting could not be restored: {error}")],
         }
     }
 }

@@ -23,13 +23,13 @@ pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
     let record = find(args.run.as_deref())?;
     let mut experiment = experiment_of(&record)?;
     let design = replay(&experiment).map_err(|why| Lacking {
-        what: format!("run {} cannot be gone on with: {why}", record.id),
-        hint: Some("begin anew: the record stays as it is".to_string()),
+        what: format!("run {} cannot be continued: {why}", record.id),
+        hint: Some("begin a new one: the record stays".to_string()),
     })?;
     let host = Host::live();
     let place = PathBuf::from(&experiment.conduct.place);
     let target = host.target(&place).map_err(|error| Lacking {
-        what: format!("{} cannot be looked at: {error}", place.display()),
+        what: format!("{} cannot be examined: {error}", place.display()),
         hint: None,
     })?;
     let arms = design.arms().to_vec();
@@ -47,8 +47,8 @@ pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
     refuse_unsafe_writes(&arms, &args.i_know_this_destroys)?;
     make_files(&mut lab, &arms, &stop)?;
     let made = experiment.trials.len();
-    say!("weir: going on with {} after {made} trials", record.id);
-    experiment.remarks.push(format!("The experiment was cut short after {made} trials, and gone on with."));
+    say!("weir: continues {} after {made} trials", record.id);
+    experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
     finish(Course::new(lab, design, experiment, record, &stop), args.format)
 }
 
@@ -58,25 +58,23 @@ fn find(run: Option<&str>) -> anyhow::Result<Record> {
     if let Some(run) = run {
         let record = store.load(&store.resolve(run)?)?;
         if record.kind != "tune" {
-            let what = format!("run {} is no experiment but a {}", record.id, record.kind);
+            let what = format!("run {} is not an experiment but a {}", record.id, record.kind);
             return Err(usage(what, "`weir results` lists what there is"));
         }
         if record.ended_early.is_none() {
-            let what = format!("run {} has come to its end", record.id);
+            let what = format!("run {} is complete", record.id);
             return Err(usage(what, "`weir results show` prints it"));
         }
         return Ok(record);
     }
     let all = store.ids()?.into_iter().rev().filter_map(|id| store.entry(id).record.ok());
     let mut open = all.filter(|record| record.kind == "tune" && record.ended_early.is_some());
-    open.next().ok_or_else(|| usage("no experiment was cut short", "`weir results` lists what there is"))
+    open.next().ok_or_else(|| usage("no interrupted experiment", "`weir results` lists what there is"))
 }
 
 fn experiment_of(record: &Record) -> anyhow::Result<Experiment> {
-    let lacking = |why: String| Lacking {
-        what: format!("run {} cannot be gone on with: {why}", record.id),
-        hint: None,
-    };
+    let lacking =
+        |why: String| Lacking { what: format!("run {} cannot be continued: {why}", record.id), hint: None };
     let experiment: Experiment =
         weir_core::json::typed(&record.extra).map_err(|error| lacking(error.to_string()))?;
     if experiment.schema != log::SCHEMA {
@@ -98,8 +96,7 @@ fn compare(then: &Value, now: &Value) -> anyhow::Result<Vec<String>> {
         if differs(path) {
             let shown = |from: &Value| from.pointer(path).map_or("nothing".to_string(), Value::to_string);
             let what = format!("{what} is another one now: it was {}, and is {}", shown(then), shown(now));
-            let hint =
-                Some("begin the experiment anew: what was measured before says nothing here".to_string());
+            let hint = Some("begin a new experiment: the earlier measurements do not apply here".to_string());
             return Err(Lacking { what, hint }.into());
         }
     }
@@ -116,8 +113,8 @@ fn refuse_other_settings(then: &[Setting], now: &[Setting]) -> anyhow::Result<()
     changed.map_or(Ok(()), |setting| {
         let is = now.iter().find(|other| other.knob == setting.knob);
         let is = is.map_or("cannot be read".to_string(), |is| format!("is {is}"));
-        let what = format!("somebody has changed a setting meanwhile: it was {setting}, and {is}");
-        Err(Lacking { what, hint: Some("set it back, or begin the experiment anew".to_string()) }.into())
+        let what = format!("another program has changed a setting since: it was {setting}, and {is}");
+        Err(Lacking { what, hint: Some("restore it, or begin a new experiment".to_string()) }.into())
     })
 }
 

@@ -126,7 +126,7 @@ impl<'a> Lab<'a> {
         let mut remarks = Vec::new();
         if washout.timed_out {
             let left = weir_core::units::Bytes(washout.left_bytes >> 20 << 20);
-            remarks.push(format!("{left} were still dirty when it began: others write"));
+            remarks.push(format!("{left} were still dirty when it began: other processes write"));
         }
         let stop = self.stop.of_one_run();
         // Owned, so that the lab itself stays free for the workload.

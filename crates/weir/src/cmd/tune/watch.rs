@@ -42,8 +42,7 @@ impl Watch<'_, '_> {
 
     fn abort(&mut self, age_ns: u64, most_ns: u64) {
         let (age, most) = (Nanos(age_ns), Nanos(most_ns));
-        self.aborted =
-            Some(format!("an operation was outstanding for {age}, and {most} is the most allowed"));
+        self.aborted = Some(format!("an operation was in flight for {age}, and at most {most} are allowed"));
         // The floods first: what is stuck behind them ends only then.
         self.scene.end_floods();
         self.stop.request(1);

@@ -62,7 +62,7 @@ impl Course {
                 format!("{verb} {lever}: {why}")
             }
             Err(error) => {
-                let what = format!("{lever} cannot be turned: {error}");
+                let what = format!("{lever} cannot be set: {error}");
                 choose.is_refused(post, &what);
                 what
             }
@@ -92,15 +92,15 @@ impl Course {
     /// A cgroup goes with the last of its processes, and its limit with it. One that somebody else turns is left to them,
     /// and not the device with it: whoever the cgroup is given to may be the one who floods.
     pub(super) fn leave_cgroups_that_are_not_held(&mut self, at_ms: u64) {
-        const IN_OTHER_HANDS: &str = "the cgroup's limit is in other hands";
+        const CHANGED_BY_OTHERS: &str = "another program changed the cgroup's limit";
         let of_cgroups = self.groups.iter().skip(self.first_of_cgroups());
         let not_held = of_cgroups.filter_map(|group| match group {
-            Group { down: Some(_), .. } => Some((group.posts.clone(), IN_OTHER_HANDS)),
+            Group { down: Some(_), .. } => Some((group.posts.clone(), CHANGED_BY_OTHERS)),
             group => (!group.is_there()).then(|| (group.posts.clone(), "the cgroup is gone")),
         });
         for (posts, why) in not_held.collect::<Vec<_>>() {
             for post in posts {
-                if why == IN_OTHER_HANDS
+                if why == CHANGED_BY_OTHERS
                     && let Some(Cgroups { choose, .. }) = &mut self.cgroups
                 {
                     choose.is_refused(post, why);

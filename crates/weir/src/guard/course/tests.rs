@@ -398,9 +398,9 @@ fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
     stage.look(&[KEEP]);
     let told = stage.told();
     assert_eq!(told[0], "loop0: stood down: it is max now");
-    assert_eq!(told[1], "loop0: turns knob again: the cgroup's limit is in other hands");
+    assert_eq!(told[1], "loop0: turns knob again: another program changed the cgroup's limit");
     assert_eq!(lever(&mut stage, 0), "knob");
-    assert_eq!(stage.chosen.refused.borrow().as_slice(), ["the cgroup's limit is in other hands"]);
+    assert_eq!(stage.chosen.refused.borrow().as_slice(), ["another program changed the cgroup's limit"]);
     stage.done();
     stage.look(&[set(8)]);
     assert_eq!(stage.done(), ["set 8"]);

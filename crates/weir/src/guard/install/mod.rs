@@ -50,7 +50,8 @@ fn needs(settings: &GuardSettings, program: &Path) -> Needs {
 pub fn passing(program: &Path) -> Option<String> {
     let folder = PASSING.iter().find(|folder| program.starts_with(folder))?;
     Some(format!(
-        "the service would run {}, and what lies under {folder} may go away: install weir to /usr/local/bin first",
+        "the service would run {}, and files under {folder} may go away: install weir to /usr/local/bin \
+         first",
         program.display()
     ))
 }
@@ -61,7 +62,10 @@ pub fn passing(program: &Path) -> Option<String> {
 /// What others can change, and what to do.
 pub fn check_program(program: &Path) -> Result<(), Lacking> {
     let refused = |why: String| Lacking {
-        what: format!("the service would run {} as root, and others can change it: {why}", program.display()),
+        what: format!(
+            "the service would run {} as root, and other accounts can change it: {why}",
+            program.display()
+        ),
         hint: Some("install -o root -g root -m 755 weir /usr/local/bin/weir, and run that one".to_string()),
     };
     weir_fs::trusted_chain(program).map(drop).map_err(|error| refused(error.to_string()))
@@ -71,7 +75,7 @@ pub fn check_program(program: &Path) -> Result<(), Lacking> {
 pub fn next_steps(settings: &GuardSettings, now: bool) -> String {
     let mut steps = Vec::new();
     if !settings.shadow {
-        steps.push(("see first what it would do, in shadow", "weir guard run --shadow"));
+        steps.push(("watch it first, in shadow mode", "weir guard run --shadow"));
     }
     if !now {
         steps.push((
@@ -86,7 +90,7 @@ pub fn next_steps(settings: &GuardSettings, now: bool) -> String {
             "sed -i 's/^shadow = true/shadow = false/' /etc/weir/guard.toml && systemctl restart weir-guard",
         ));
     }
-    steps.push(("take it away, and put every limit back", "weir guard uninstall"));
+    steps.push(("remove it, and restore every limit", "weir guard uninstall"));
     let line =
         |(n, (what, command)): (usize, &(&str, &str))| format!("  {}. {what}\n     {command}\n", n + 1);
     format!("next\n{}", steps.iter().enumerate().map(line).collect::<String>())
@@ -140,7 +144,7 @@ mod tests {
         std::fs::write(&program, "").unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         let refused = check_program(&program).unwrap_err();
-        assert!(refused.what.contains("others can change it"), "{}", refused.what);
+        assert!(refused.what.contains("other accounts can change it"), "{}", refused.what);
         let safe = Path::new("/bin/sh");
         assert!(check_program(safe).is_ok());
         assert!(check_program(&folder.path().join("none")).is_err());
@@ -171,9 +175,7 @@ mod tests {
     fn shadow_comes_first() {
         let steps = next_steps(&GuardSettings::default(), false);
         assert!(
-            steps.starts_with(
-                "next\n  1. see first what it would do, in shadow\n     weir guard run --shadow\n"
-            ),
+            steps.starts_with("next\n  1. watch it first, in shadow mode\n     weir guard run --shadow\n"),
             "{steps}"
         );
         let steps = next_steps(&settings(), true);

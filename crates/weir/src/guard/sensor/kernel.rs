@@ -71,12 +71,14 @@ mod with {
         pub fn remark(&self) -> Option<String> {
             if !self.session.knows_writers() {
                 return Some(
-                    "this kernel does not tell who writes: every process that syncs is protected".to_string(),
+                    "this kernel does not show the writers: every process that syncs is \
+                     protected"
+                        .to_string(),
                 );
             }
             let is_empty = matches!(&self.whose, Whose::Listed(listed) if listed.is_empty());
             if is_empty && self.protect.is_empty() {
-                return Some("the processes that were named have ended: nothing is protected".to_string());
+                return Some("the named processes have ended: nothing is protected".to_string());
             }
             let names = || self.protect.iter().map(Protected::to_string).collect::<Vec<_>>().join(", ");
             is_empty.then(|| format!("{} does not run: nothing is protected until it does", names()))

@@ -158,15 +158,15 @@ impl Own {
 fn without_kernel(why: &str, names_somebody: bool) -> String {
     let whose = if names_somebody { ", --protect has no effect" } else { "" };
     format!(
-        "syncs are not seen at the system call ({why}): weir syncs by itself five times a second instead; who writes, \
-         and who is held back, is not known{whose}"
+        "syncs are not seen at the system call ({why}): weir syncs by itself five times a second instead; \
+         the writers, and their throttled time, are not known{whose}"
     )
 }
 
 fn without_canary(device: DeviceNumber, why: &str) -> String {
     format!(
-        "no canary on {device} ({why}): only the device's counters are read, which tell what its flushes take but not \
-         what waits before them"
+        "no canary on {device} ({why}): only the device's counters remain, which have the time of its \
+         flushes but not the waits before them"
     )
 }
 

@@ -152,7 +152,7 @@ fn mistakes_are_usage_errors_with_hints() {
         ("--file x --keep", "do not go with a file"),
         ("--prefix a/b", "cannot begin the name"),
         (". --file x", "another target"),
-        (&bad_key, "line 2: `blok` is no key of a job"),
+        (&bad_key, "line 2: expected a known key of a job, got `blok`"),
         (&bad_job, "line 2: a depth of 4 has no effect"),
         (&format!("--from-fio {no_job}"), "can be run"),
     ] {

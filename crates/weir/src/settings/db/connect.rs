@@ -24,7 +24,7 @@ pub fn servers(args: &ConnectArgs) -> anyhow::Result<Login> {
         say!("note: {note}");
     }
     if args.ask_password && !ask_password(&mut login)? {
-        let what = "there is no terminal to ask for a password on".to_string();
+        let what = "no terminal to ask for a password".to_string();
         let hint = Some("keep it in ~/.my.cnf, ~/.pgpass, MYSQL_PWD or PGPASSWORD".to_string());
         return Err(Lacking { what, hint }.into());
     }
@@ -101,8 +101,8 @@ mod tests {
         );
         let contradiction =
             ConnectArgs { mysql: Some("postgres://db1".to_string()), ..ConnectArgs::default() };
-        assert!(check(contradiction).unwrap_err().contains("one family"));
+        assert!(check(contradiction).unwrap_err().contains("different families"));
         let port = ConnectArgs { host: Some("db1:http".to_string()), ..ConnectArgs::default() };
-        assert!(check(port).unwrap_err().contains("no port"));
+        assert!(check(port).unwrap_err().contains("a port"));
     }
 }

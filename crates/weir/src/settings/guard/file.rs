@@ -69,14 +69,14 @@ fn set(settings: &mut GuardSettings, key: &str, value: &DeValue<'_>) -> Result<(
             let word = text(value)?;
             let all = [LeverChoice::Auto, LeverChoice::Vm, LeverChoice::Bdi];
             let found = all.into_iter().find(|choice| choice.name() == word);
-            settings.lever = found.ok_or_else(|| format!("`{word}` is none of auto, vm and bdi"))?;
+            settings.lever = found.ok_or_else(|| format!("expected auto, vm or bdi, got `{word}`"))?;
         }
         "may" => settings.may = list(value)?,
         "sensor" => {
             let word = text(value)?;
             let found = SensorChoice::ALL.into_iter().find(|choice| choice.name() == word);
             settings.sensor =
-                found.ok_or_else(|| format!("`{word}` is none of auto, syscalls, canary and diskstats"))?;
+                found.ok_or_else(|| format!("expected auto, syscalls, canary or diskstats, got `{word}`"))?;
         }
         "metrics" => settings.metrics = Some(text(value)?.parse::<MetricsAt>()?),
         "metrics-for-others" => settings.metrics_for_others = flag(value)?,
@@ -85,7 +85,7 @@ fn set(settings: &mut GuardSettings, key: &str, value: &DeValue<'_>) -> Result<(
             settings.duration = Some(text(value)?.parse::<Nanos>().map_err(|error| error.to_string())?);
         }
         "history" => settings.history = flag(value)?,
-        other => return Err(format!("`{other}` is no setting of the guard")),
+        other => return Err(format!("expected a setting of the guard, got `{other}`")),
     }
     Ok(())
 }

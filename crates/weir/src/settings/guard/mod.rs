@@ -100,7 +100,7 @@ impl FromStr for Protected {
             Some(("cgroup", path)) => Ok(Protected::Cgroup(path.to_string())),
             Some(("pid", number)) => match number.parse() {
                 Ok(pid @ 1..) => Ok(Protected::Pid(pid)),
-                _ => Err(format!("`{number}` is no process id")),
+                _ => Err(format!("expected a process id, got `{number}`")),
             },
             None if UNITS.iter().any(|ending| text.len() > ending.len() && text.ends_with(ending)) => {
                 Ok(Protected::Unit(text.to_string()))
@@ -170,7 +170,7 @@ impl FromStr for May {
     fn from_str(text: &str) -> Result<May, String> {
         match text {
             "cgroup" => Ok(May::Cgroup),
-            _ => Err(format!("`{text}` is nothing that may be allowed; `cgroup` is")),
+            _ => Err(format!("expected cgroup, got `{text}`")),
         }
     }
 }
@@ -230,7 +230,7 @@ impl FromStr for MetricsAt {
     fn from_str(text: &str) -> Result<MetricsAt, String> {
         match text.strip_prefix("unix:") {
             Some(path) if Path::new(path).is_absolute() => Ok(MetricsAt::Unix(PathBuf::from(path))),
-            Some(path) => Err(format!("`{path}` is no absolute path")),
+            Some(path) => Err(format!("expected an absolute path, got `{path}`")),
             None => text
                 .parse()
                 .map(MetricsAt::Tcp)
@@ -269,7 +269,7 @@ pub fn latency_target(text: &str) -> Result<LatencyTarget, String> {
 pub fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is no share between 0 and 1")),
+        _ => Err(format!("expected a share from 0 to 1, got `{text}`")),
     }
 }
 
@@ -339,13 +339,16 @@ fn check(settings: &GuardSettings) -> anyhow::Result<()> {
         && !address.ip().is_loopback()
         && !settings.metrics_for_others
     {
-        let what = format!("metrics on {address} would be there for others, who are not asked who they are");
-        let hint = "take 127.0.0.1 or unix:PATH, or say --metrics-for-others";
+        let what = format!(
+            "metrics on {address} are readable by every host that reaches it, without a \
+            log-in"
+        );
+        let hint = "use 127.0.0.1 or unix:PATH, or add --metrics-for-others";
         return Err(Usage { what, hint: Some(hint.to_string()) }.into());
     }
     if settings.protect.len() > 1 && settings.protect.contains(&Protected::All) {
-        let what = "`all` leaves nobody else to protect".to_string();
-        return Err(Usage { what, hint: Some("name either all, or those who count".to_string()) }.into());
+        let what = "`all` includes every other process".to_string();
+        return Err(Usage { what, hint: Some("name either all, or single processes".to_string()) }.into());
     }
     Ok(())
 }

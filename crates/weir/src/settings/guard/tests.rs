@@ -28,13 +28,13 @@ fn what_is_printed_reads_back_the_same() {
 #[test]
 fn mistakes_are_named_with_their_line() {
     for (text, line, says) in [
-        ("shadow = true\nkeap = 0.9\n", 2, "`keap` is no setting"),
-        ("\n\nkeep = 1.5\n", 3, "keep: `1.5` is no share"),
+        ("shadow = true\nkeap = 0.9\n", 2, "got `keap`"),
+        ("\n\nkeep = 1.5\n", 3, "keep: expected a share from 0 to 1, got `1.5`"),
         ("keep = \"much\"\n", 1, "keep: expected a number"),
         ("target-p99 = \"1x\"\n", 1, "must be above 1"),
         ("target-p99 = \"fast\"\n", 1, "expected a time such as 50ms"),
         ("protect = [\"all\", \"mariadb\"]\n", 1, "protect: expected all, a unit"),
-        ("lever = \"magic\"\n", 1, "`magic` is none of auto, vm and bdi"),
+        ("lever = \"magic\"\n", 1, "expected auto, vm or bdi, got `magic`"),
         ("may = [\"memory\"]\n", 1, "may: `memory` is nothing that may be allowed"),
         ("sensor = \"eye\"\n", 1, "`eye` is none of auto, syscalls"),
         ("metrics = \"9750\"\n", 1, "expected an address and port"),
@@ -67,7 +67,7 @@ fn flags_go_before_the_file() {
     assert_eq!((settings.target.keep, settings.shadow, settings.history), (0.95, true, false));
     assert_eq!(settings.devices, ["sda"]);
     let others = Args { metrics: "0.0.0.0:9750".parse().ok(), ..typed.clone() };
-    assert!(guard(&others).unwrap_err().to_string().contains("would be there for others"));
+    assert!(guard(&others).unwrap_err().to_string().contains("are readable by every host"));
     assert!(guard(&Args { metrics_for_others: true, ..others }).is_ok());
     let all = Args { protect: vec![Protected::All, Protected::Pid(1)], ..typed };
     assert!(guard(&all).is_err());

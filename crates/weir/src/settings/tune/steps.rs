@@ -60,7 +60,7 @@ fn apply(arm: &mut Arm, text: &str, device: Option<&str>) -> anyhow::Result<()> 
             Change::Db(key, value) => {
                 let Workload::Transactions(transactions) = &mut arm.workload else {
                     let what =
-                        format!("`{part}` is of a database's transactions, which are not the workload here");
+                        format!("`{part}` sets a database's transactions, but the workload is another one");
                     let hint = Some("name them with --db 'read_write --mysql'".to_string());
                     return Err(Usage { what, hint }.into());
                 };
@@ -68,8 +68,9 @@ fn apply(arm: &mut Arm, text: &str, device: Option<&str>) -> anyhow::Result<()> 
             }
             Change::Job(key, value) => {
                 let Workload::Job(job) = &mut arm.workload else {
-                    let what = format!("`{part}` is of weir's jobs, and something else is measured");
-                    let hint = "transactions change by db:KEY=VALUE; a command itself, by --a-command and --b-command";
+                    let what = format!("`{part}` sets a job of weir's, but the workload is another one");
+                    let hint = "transactions change by db:KEY=VALUE; a command itself, by --a-command and \
+                        --b-command";
                     let hint = Some(hint.to_string());
                     return Err(Usage { what, hint }.into());
                 };
@@ -86,7 +87,7 @@ fn change(part: &str, device: Option<&str>) -> anyhow::Result<Change> {
     }
     let (of_job, of_db) = (part.strip_prefix(OF_JOB), part.strip_prefix(OF_DB));
     let (key, value) = of_job.or(of_db).unwrap_or(part).split_once('=').ok_or_else(|| Usage {
-        what: format!("`{part}` is no KEY=VALUE"),
+        what: format!("expected KEY=VALUE, got `{part}`"),
         hint: Some(format!("such as block=16k, vm.swappiness=0, @/scheduler=none, or {DROP_CACHES}")),
     })?;
     if of_db.is_some() {
@@ -107,7 +108,7 @@ fn with_field(spec: &OltpSpec, key: &str, value: &str) -> anyhow::Result<OltpSpe
     };
     let mut fields = serde_json::to_value(spec)?;
     let Some(field) = fields.get_mut(key.replace('_', "-")) else {
-        return Err(refused("there is no such field".to_string()).into());
+        return Err(refused("no such field".to_string()).into());
     };
     *field = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::from(value));
     let spec: OltpSpec = weir_core::json::typed(&fields).map_err(|error| refused(error.to_string()))?;

@@ -112,8 +112,8 @@ fn a_fileio_command_line_is_a_job_in_our_own_folder() {
 #[test]
 fn mistakes_are_named() {
     for (words, complaint) in [
-        ("ladder blok=4k", "no key of a job"),
-        ("ladder block", "no KEY=VALUE"),
+        ("ladder blok=4k", "known key of a job"),
+        ("ladder block", "expected KEY=VALUE"),
         ("ladder threads=many", "threads"),
         ("ladder --command|=true|--metric|=x=(x)", "needs steps"),
         ("sweep vm.dirty_bytes --grid much", "vm.dirty_bytes=much"),

@@ -110,7 +110,7 @@ pub fn read(args: &CommonArgs, base: Base, notes: &mut Vec<String>) -> anyhow::R
         return of_db(line, args);
     }
     if !metrics.is_empty() {
-        let hint = Some("say what to run with --command, or --a-command and --b-command".to_string());
+        let hint = Some("name a command with --command, or --a-command and --b-command".to_string());
         return Err(Usage { what: "--metric reads a command's output".to_string(), hint }.into());
     }
     let job = match (&args.fileio, &args.job) {
@@ -130,9 +130,7 @@ pub fn read(args: &CommonArgs, base: Base, notes: &mut Vec<String>) -> anyhow::R
 fn of_command(args: &CommonArgs, command: &str, metrics: Vec<(String, String)>) -> anyhow::Result<Measured> {
     if metrics.is_empty() {
         let hint = Some("such as --metric 'tps=tps = ([0-9.]+)'".to_string());
-        return Err(
-            Usage { what: "no --metric says what the command's output means".to_string(), hint }.into()
-        );
+        return Err(Usage { what: "no --metric for the command's output".to_string(), hint }.into());
     }
     let spec = CommandSpec { command: command.to_string(), metrics };
     crate::cmd::tune::check_command(&spec).map_err(|what| Usage {
@@ -179,7 +177,7 @@ fn metric(text: &str) -> anyhow::Result<(String, String)> {
     match text.split_once('=') {
         Some((name, pattern)) if plain(name) => Ok((name.to_string(), pattern.to_string())),
         _ => Err(Usage {
-            what: format!("`{text}` is no NAME=REGEX"),
+            what: format!("expected NAME=REGEX, got `{text}`"),
             hint: Some("such as --metric 'tps=tps = ([0-9.]+)'".to_string()),
         }
         .into()),

@@ -59,7 +59,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     line.clear();
     let failed = record.error.clone();
     let whole = Record {
-        extra: serde_json::to_value(&record).context("cannot put the record into words")?,
+        extra: serde_json::to_value(&record).context("cannot serialise the record")?,
         ..session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop)
     };
     let path = save(&whole);

@@ -67,7 +67,7 @@ impl Place {
     /// Whether a change can be made here; says why not.
     pub fn offers(&self, change: Change, line: &mut StepLine) -> bool {
         let why = match change {
-            Change::InMemory if self.memory.is_none() => Some("there is no copy in memory"),
+            Change::InMemory if self.memory.is_none() => Some("no copy in memory"),
             Change::HalfProcessors if Host::live().processors().is_ok_and(|n| n < 2) => {
                 Some("there is one processor only")
             }
@@ -84,7 +84,7 @@ impl Place {
         let server = self.server();
         match change {
             Change::InMemory => {
-                let memory = self.memory.as_ref().context("there is no copy in memory")?;
+                let memory = self.memory.as_ref().context("no copy in memory")?;
                 trials.plain(spec, &server_of(memory))
             }
             Change::TwiceThreads => {

@@ -30,7 +30,7 @@ impl Ready {
 }
 
 fn refused(error: &ScriptError) -> anyhow::Error {
-    let hint = "docs/sysbench.md lists what scripts find".to_string();
+    let hint = "docs/reference/sysbench.md lists what scripts find".to_string();
     Usage { what: error.to_string(), hint: Some(hint) }.into()
 }
 
@@ -111,6 +111,6 @@ fn read(
             let database = Database::from_values(&request.values, log)?;
             Ok((*request, database))
         }
-        _ => Err(log.usage("this is no script")),
+        _ => Err(log.usage("this is not a script")),
     }
 }

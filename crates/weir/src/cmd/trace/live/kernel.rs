@@ -80,7 +80,7 @@ impl Watch for Programs {
             ("stamps pushed out by others", losses.stamps),
             ("on devices that keep no times", losses.untimed),
             ("bios beyond those a program may walk", losses.bios),
-            ("slow requests that found no room", losses.slow),
+            ("slow requests without space in the table", losses.slow),
         ];
         Ok(Counted {
             table: Some(table),

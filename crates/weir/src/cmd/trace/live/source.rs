@@ -80,7 +80,7 @@ fn cgroup_id(path: &std::path::Path) -> anyhow::Result<u64> {
     let found = candidates.iter().find(|path| path.join("cgroup.procs").exists());
     let id = found.and_then(|path| std::fs::metadata(path).ok()).map(|meta| meta.ino());
     id.ok_or_else(|| {
-        let what = format!("{} is no cgroup", path.display());
+        let what = format!("{} is not a cgroup", path.display());
         Usage { what, hint: Some("give its folder under /sys/fs/cgroup".to_string()) }.into()
     })
 }
@@ -143,9 +143,8 @@ fn best(wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
     match wanted.beyond_counters() {
         None => Ok(diskstats(wanted)?.after(vec![no_bpf, no_tracer])),
         Some(option) => {
-            let what = format!(
-                "{option} needs to look at single requests, which is not possible here: {no_bpf}; {no_tracer}"
-            );
+            let what =
+                format!("{option} needs single requests, which cannot be seen here: {no_bpf}; {no_tracer}");
             let hint = Some(format!("run it as root, or leave {option} out"));
             Err(Lacking { what, hint }.into())
         }
@@ -163,7 +162,7 @@ impl Watch for Counters {
 
 fn diskstats(wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
     if let Some(option) = wanted.beyond_counters() {
-        let why = format!("{option} needs to look at single requests, and counters do not");
+        let why = format!("{option} needs single requests, and counters do not have them");
         return Err(lacking(Source::Diskstats, &why));
     }
     let remarks = Source::Diskstats.loses().map(|what| format!("not shown: {what}")).into_iter().collect();
