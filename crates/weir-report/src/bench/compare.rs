@@ -72,7 +72,7 @@ fn summary(comparison: &Comparison) -> String {
     };
     let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
     if effects().all(|e| e.verdict == Verdict::Unknown) {
-        return "cannot say: there are no intervals to judge by".to_string();
+        return "cannot tell: no intervals".to_string();
     }
     let mut parts = Vec::new();
     if !better.is_empty() {
@@ -81,7 +81,7 @@ fn summary(comparison: &Comparison) -> String {
     if !worse.is_empty() {
         parts.push(format!("worse in {}", worse.join(", ")));
     }
-    if parts.is_empty() { "no difference that this data can show".to_string() } else { parts.join("; ") }
+    if parts.is_empty() { "the data show no difference".to_string() } else { parts.join("; ") }
 }
 
 fn phrase(effect: &Effect) -> String {

@@ -29,7 +29,7 @@ fn walk(path: &str, value: &Value, out: &mut Vec<(String, String, String)>) {
     }
 }
 
-/// Things in a list are told apart by their own names where they have one.
+/// Things in a list are distinguished by their own names where they have one.
 fn name_of(value: &Value) -> Option<String> {
     value.get("name").and_then(Value::as_str).map(str::to_string)
 }

@@ -11,7 +11,7 @@ pub fn db_doctor(report: &DbReport) -> String {
     out.push_str(&wrapped("", 0, &report.headline.text));
     let vitals = &exam.vitals;
     out.push_str(&format!(
-        "Watched for {} ({} looks at its sessions, which cost this side {}); nothing was changed.\n\n",
+        "Watched for {} ({} samples of its sessions, which cost this side {}); nothing was changed.\n\n",
         Nanos(vitals.elapsed_ns),
         vitals.sessions.looks,
         Nanos(vitals.cost_ns)

@@ -138,7 +138,7 @@ fn flood(story: &FloodStory) -> String {
     let mut rows = vec![header, side("idle", story, |effect| Some(&effect.idle))];
     rows.push(side("bulk writer", story, |effect| Some(&effect.flood)));
     for rescue in &first.rescues {
-        let limit = rescue.dirty_bytes.map_or_else(|| "as found".to_string(), limit);
+        let limit = rescue.dirty_bytes.map_or_else(|| "baseline".to_string(), limit);
         let same = |e: &'_ FloodEffect| e.rescues.iter().position(|r| r.dirty_bytes == rescue.dirty_bytes);
         let label = format!("  with dirty_bytes {limit}");
         rows.push(side(&label, story, |effect| same(effect).map(|i| &effect.rescues[i])));

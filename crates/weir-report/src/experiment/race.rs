@@ -8,7 +8,7 @@ pub struct Candidate {
     pub arm: usize,
     /// Blocks of the race that it ran in.
     pub blocks: u32,
-    /// Trials that it ran when the winner was held against the machine as found.
+    /// Trials that it ran when the winner was held against the baseline.
     pub confirming: u32,
 }
 

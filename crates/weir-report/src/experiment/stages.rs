@@ -6,7 +6,7 @@ use weir_experiment::Study;
 /// Fewest requests that give a 99th percentile.
 const P99_MIN: u64 = 300;
 
-/// The stages that are told apart, and what each is.
+/// The stages that are distinguished, and what each is.
 const SHOWN: [(Stage, &str); 4] = [
     (Stage::G2DAll, "queue (G2D)"),
     (Stage::I2D, "scheduler (I2D)"),
@@ -32,7 +32,7 @@ pub struct Side {
     pub p99_ns: Option<u64>,
 }
 
-/// Rows for some arms; none unless all of them were watched. Writes that somebody waits for, where there were any:
+/// Rows for some arms; none unless all of them were watched. Writes that a process waits for, where there were any:
 /// the flood's write-back is none of these.
 pub fn rows(study: &Study<'_>, arms: &[usize]) -> Vec<Row> {
     let tables: Vec<StageTable> = arms.iter().filter_map(|arm| of_arm(study, *arm)).collect();

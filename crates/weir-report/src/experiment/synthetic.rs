@@ -171,7 +171,7 @@ fn change(arm: usize, set: &[&str]) -> Recommendation {
         settings: settings(set),
         cost: "The flood gets 176 MB/s instead of 187 MB/s (-5.9 %).".to_string(),
         durability: "None: less unwritten data is lost in a crash.".to_string(),
-        reversibility: "Exact: the value found is written back.".to_string(),
+        reversibility: "Exact: the baseline value is restored.".to_string(),
     }
 }
 
@@ -186,7 +186,7 @@ pub fn sweep(record: &Record) -> Study<'_> {
     };
     let mut maker = Maker::new(10);
     maker.arm("idle", &[], false, truth(758.0, 15.2, None, 2e5));
-    maker.arm("as found", &[], true, truth(33.7, 1_590.0, Some(187.0), 4.1e9));
+    maker.arm("baseline", &[], true, truth(33.7, 1_590.0, Some(187.0), 4.1e9));
     for (bytes, rate, p99, bulk) in [
         (1_000_000u64, 741.0, 16.1, 61.0),
         (4_000_000, 729.0, 17.4, 128.0),
@@ -212,8 +212,8 @@ pub fn sweep(record: &Record) -> Study<'_> {
         .collect();
     let finding = Finding {
         headline:
-            "vm.dirty_bytes = 15 MB keeps 93 % of the idle commits/s under the flood, 20.9 times as many as \
-                   found, and bulk writing keeps 94 % of its rate."
+            "vm.dirty_bytes = 15 MB keeps 93 % of the idle commits/s under the flood, 20.9 times the \
+                   baseline, and bulk writing keeps 94 % of its rate."
                 .to_string(),
         recommendation: change(5, &["vm.dirty_bytes=15000000"]),
         arms: maker.summaries(),
@@ -292,7 +292,7 @@ pub fn ab(record: &Record, gain: f64) -> Study<'_> {
         recommendation: if better {
             change(1, &["sda/scheduler=none"])
         } else {
-            Recommendation::Keep { why: "no difference that this data can show".to_string() }
+            Recommendation::Keep { why: "the data show no difference".to_string() }
         },
         arms: maker.summaries(),
         effects,
@@ -319,7 +319,7 @@ pub fn race(record: &Record) -> Study<'_> {
     let mut maker = Maker::new(5);
     let truth =
         |rate: f64| Truth { rate, p99_ns: 15e9 / rate, bulk: Some(1.7e8), dirty: 2e7, submit_p95_ns: None };
-    maker.arm("as found", &[], true, truth(33.0));
+    maker.arm("baseline", &[], true, truth(33.0));
     let rates = [704.0, 655.0, 610.0, 420.0, 390.0, 120.0, 60.0];
     for (i, rate) in rates.into_iter().enumerate() {
         let set = [

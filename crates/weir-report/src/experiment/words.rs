@@ -80,9 +80,9 @@ pub fn arm(study: &Study<'_>, arm: usize) -> String {
         Role::Idle => "idle".to_string(),
         Role::AsFound => match knob.and_then(|knob| study.found(&knob)) {
             Some(found) if study.experiment.design == "sweep" => {
-                format!("as found ({})", value(&found.value))
+                format!("baseline ({})", value(&found.value))
             }
-            _ => "as found".to_string(),
+            _ => "baseline".to_string(),
         },
         Role::Tried if study.experiment.design == "sweep" => {
             knob.and_then(|knob| study.setting(arm, &knob)).map_or_else(label, |s| value(&s.value))
@@ -239,7 +239,7 @@ fn shell_word(word: &str) -> String {
     crate::layout::shell(&[word.to_string()])
 }
 
-/// The effects that speak for or against a recommended arm: against the machine as found, the main figure first;
+/// The effects that speak for or against a recommended arm: against the baseline, the main figure first;
 /// only of figures that both have.
 pub fn effects_of<'a>(study: &'a Study<'_>, arm: usize) -> Vec<&'a Effect> {
     let main = study.main_metric();

@@ -2,7 +2,7 @@
 
 use weir_control::Second;
 
-/// A bulk writer that is held back for less than this in a second hardly presses, ms.
+/// A bulk writer that is throttled for less than this in a second hardly presses, ms.
 const HELD_LEAST_MS: u64 = 20;
 /// Less than this a second is no flood: logs and the odd file, bytes.
 const BULK_LEAST_BYTES: u64 = 4 << 20;
@@ -52,7 +52,7 @@ pub fn phases(seconds: &[Second]) -> Vec<Phase> {
     phases
 }
 
-/// By who is held back and by what was dirtied; where that is not known, by whether the guard held against it.
+/// By who is throttled and by what was dirtied; where that is not known, by whether the guard held against it.
 fn is_pressed(second: &Second) -> bool {
     let dirtied = second.bulk_bytes.map_or(second.holding, |bytes| bytes >= BULK_LEAST_BYTES);
     second.bulk_held_ms >= HELD_LEAST_MS || dirtied

@@ -234,7 +234,7 @@ impl DeviceStory<'_> {
         let held = match held {
             0 => String::new(),
             ms => format!(
-                ", and bulk writers were held back for {} in all",
+                ", and bulk writers were throttled for {} in all",
                 Nanos(ms.saturating_mul(1_000_000))
             ),
         };
@@ -250,11 +250,11 @@ impl DeviceStory<'_> {
             moves.fold((u64::MAX, 0), |(least, most), bytes| (least.min(bytes), most.max(bytes)));
         let (lever, saved) = (&self.device.lever, size(self.device.saved_bytes));
         if most == 0 {
-            return format!("{lever} stayed as it was found: {saved}.");
+            return format!("{lever} stayed at the baseline: {saved}.");
         }
         let went = if self.shadow { "would have gone" } else { "went" };
         format!(
-            "{lever} {went} between {} and {} ({saved} as found): cut {}, raised {}, released {}.",
+            "{lever} {went} between {} and {} (baseline {saved}): cut {}, raised {}, released {}.",
             size(least),
             size(most),
             times(count(Change::Cut)),

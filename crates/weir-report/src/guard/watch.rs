@@ -150,7 +150,7 @@ fn bar(share: f64) -> char {
     SPARKS[((share.clamp(0.0, 1.0) * 7.0).round() as usize).min(7)]
 }
 
-/// Who is bulk, and how long they were held back.
+/// Who is bulk, and how long they were throttled.
 fn writers(device: &DeviceState) -> String {
     if device.writers.is_empty() && device.second.bulk_held_ms == 0 {
         return "nobody".to_string();
@@ -160,7 +160,7 @@ fn writers(device: &DeviceState) -> String {
     });
     let mut said: Vec<String> = each.collect();
     if device.second.bulk_held_ms > 0 {
-        said.push(format!("held back {}", Nanos(device.second.bulk_held_ms.saturating_mul(1_000_000))));
+        said.push(format!("throttled {}", Nanos(device.second.bulk_held_ms.saturating_mul(1_000_000))));
     }
     said.join(", ")
 }
@@ -187,7 +187,7 @@ fn totals(device: &DeviceState) -> String {
     said.extend(counted("cut", &totals.cuts));
     said.extend(counted("raised", &totals.raises));
     for (what, n) in
-        [("refused", totals.refused), ("stood down", totals.stood_down), ("syncs lost", totals.lost)]
+        [("refused", totals.refused), ("yielded", totals.stood_down), ("syncs lost", totals.lost)]
     {
         if n > 0 {
             said.push(format!("{what} {}", grouped(n)));
@@ -331,7 +331,7 @@ mod tests {
             ", 97 % kept",
             "limit    8.00 MB of 4.79 GB",
             "written  190 MB/s, bulk 140 MB/s",
-            "bulk     dd (99) 140 MB/s, held back 800 ms",
+            "bulk     dd (99) 140 MB/s, throttled 800 ms",
             "now      share: only 20 % of the rate kept",
             "so far   3 of 60 s with syncs over the target; cut 1: tail 1",
             "4 s ago  loop0 cut to 8.00 MB (share)",

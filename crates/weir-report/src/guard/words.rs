@@ -99,10 +99,10 @@ pub fn target(target: &Target) -> String {
 pub fn standing(standing: &Standing, mood: Mood) -> String {
     match (standing, mood) {
         (Standing::Guarding, Mood::Holding) => "holding".to_string(),
-        (Standing::Guarding, Mood::Released) => "released: the limit is as found".to_string(),
+        (Standing::Guarding, Mood::Released) => "released: the baseline limit is in force".to_string(),
         (Standing::Shadow, Mood::Holding) => "shadow: would hold".to_string(),
-        (Standing::Shadow, Mood::Released) => "shadow: would leave the limit as found".to_string(),
-        (Standing::StoodDown { why }, _) => format!("stood down: {why}"),
+        (Standing::Shadow, Mood::Released) => "shadow: would leave the baseline limit".to_string(),
+        (Standing::StoodDown { why }, _) => format!("yielded: {why}"),
         (Standing::Gone, _) => "gone: guarded again when it is back".to_string(),
     }
 }
@@ -111,7 +111,7 @@ pub fn standing(standing: &Standing, mood: Mood) -> String {
 pub fn reason(noted: &Noted) -> String {
     match (&noted.effect, &noted.decision) {
         (Effect::Refused { why }, _) => format!("the kernel refused: {why}"),
-        (Effect::StoodDown { why }, _) => format!("stood down: {why}"),
+        (Effect::StoodDown { why }, _) => format!("yielded: {why}"),
         (Effect::Gone, _) => "the device is gone".to_string(),
         (Effect::Back, _) => "the device is back".to_string(),
         (Effect::Slept { ms }, _) => format!("the machine slept for {}", Nanos(ms.saturating_mul(1_000_000))),
@@ -135,14 +135,14 @@ fn because(decision: &Decision) -> String {
     let p99 = inputs.p99_ns.map(|ns| format!("p99 {}{of_target}", Nanos(ns)));
     let is_over = inputs.p99_ns > inputs.target_ns && inputs.target_ns.is_some();
     // A tail that no limit was found to hold, that the device has undisturbed, or that too few syncs show.
-    let beyond = p99.as_ref().map(|p99| format!("{p99} is not held against the limit"));
+    let beyond = p99.as_ref().map(|p99| format!("{p99} does not count against the limit"));
     match decision.branch {
         Branch::Steady if is_over => {
             format!("syncs keep their rate{}", after(": ", kept.into_iter().chain(beyond)))
         }
         Branch::Steady => "syncs keep their latency".to_string(),
         Branch::Draining => {
-            format!("the last cut has yet to show: {} dirty or under way", size(inputs.backlog_bytes))
+            format!("the last cut has not taken effect yet: {} dirty or in flight", size(inputs.backlog_bytes))
         }
         Branch::Idle => "bulk writers are idle".to_string(),
         Branch::Arm => "a bulk writer came".to_string(),
@@ -249,7 +249,7 @@ mod tests {
             because(&Decision { at_ns: 0, action: Action::Keep, branch, inputs, mood: Mood::Holding })
         };
         assert_eq!(says(Branch::Raise, 1), "there is room: p99 1.00 ms of 2.00 ms, 95 % of the rate kept");
-        let beyond = "95 % of the rate kept, p99 8.00 ms of 2.00 ms is not held against the limit";
+        let beyond = "95 % of the rate kept, p99 8.00 ms of 2.00 ms does not count against the limit";
         assert_eq!(says(Branch::Raise, 8), format!("there is room: {beyond}"));
         assert_eq!(says(Branch::Steady, 8), format!("syncs keep their rate: {beyond}"));
         assert_eq!(says(Branch::Steady, 1), "syncs keep their latency");

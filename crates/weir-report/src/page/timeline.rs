@@ -9,7 +9,7 @@ use weir_oltp::kind::Tally;
 /// A rate that varies by more than this factor is drawn on a log scale, so that a collapse shows its depth.
 const COLLAPSE: f64 = 30.0;
 
-/// What latencies are told apart by, as plots show it.
+/// What latencies are distinguished by, as plots show it.
 pub trait Sort: Copy + Ord {
     /// Its name.
     fn name(self) -> &'static str;
@@ -37,7 +37,7 @@ impl Sort for Kind {
         Kind::name(self)
     }
 
-    /// Transactions and commits are told apart from everything else; sums of kinds share what is left.
+    /// Transactions and commits are distinguished from everything else; sums of kinds share what is left.
     fn look(self) -> usize {
         match self {
             Kind::Transaction => 0,

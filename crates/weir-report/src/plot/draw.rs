@@ -414,7 +414,7 @@ mod tests {
         let across = |label| named(At::Y(20.0), label);
         let alone = place(&drawn(vec![named(At::X(50.0), "knee")]), "knee");
         let last =
-            place(&drawn(vec![across("idle"), across("as found"), named(At::X(50.0), "knee")]), "knee");
+            place(&drawn(vec![across("idle"), across("baseline"), named(At::X(50.0), "knee")]), "knee");
         assert_eq!(alone, last);
     }
 }

@@ -76,7 +76,7 @@ pub struct Figure {
     pub x: Axis,
     /// From top to bottom.
     pub panels: Vec<Panel>,
-    /// Stretches of the x axis that are told apart by a shade and a name, in order.
+    /// Stretches of the x axis that are distinguished by a shade and a name, in order.
     pub regions: Vec<Region>,
 }
 
@@ -197,7 +197,7 @@ pub struct Region {
     pub tint: Tint,
     /// Whether its name may be left out where it does not fit.
     pub optional: bool,
-    /// Stretches within it that are told apart in a second row, in order.
+    /// Stretches within it that are distinguished in a second row, in order.
     pub parts: Vec<Part>,
 }
 

@@ -131,7 +131,7 @@ fn in_words(cause: Cause) -> &'static str {
     match cause {
         Cause::Others => "behind others",
         Cause::OwnOthers => "behind other files of its own process",
-        Cause::Held => "held back before the block layer (throttle, or not yet submitted)",
+        Cause::Held => "throttled before the block layer, or not yet submitted",
         Cause::Queue => "in the block layer's queue",
         Cause::Device => "in the device",
         Cause::DeviceFlush => "in flushes of the device's cache",
@@ -280,7 +280,7 @@ fn warnings(out: &mut String, report: &Report) {
     let lost: Vec<String> =
         lost.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", grouped(*n))).collect();
     if !lost.is_empty() {
-        labelled(out, "warning", &format!("not seen for lack of room: {}", lost.join(", ")));
+        labelled(out, "warning", &format!("not seen for lack of space: {}", lost.join(", ")));
     }
     if losses.ring_syncs > 0 {
         let n = grouped(losses.ring_syncs);
@@ -367,7 +367,7 @@ mod tests {
             "own data              98.0 %       91.0 %   5.0 %   2.0 %\n",
             "sum                  100.0 %       91.0 %   5.0 %   2.0 %\n",
             "dd (77)                         writeback  91.0 %  2 GiB    14,200\n",
-            "warning  not seen for lack of room: 3 requests\n",
+            "warning  not seen for lack of space: 3 requests\n",
             "warning  12 syncs through io_uring are in no figure: only system calls are followed\n",
         ] {
             assert!(text.contains(expected), "lacks {expected:?}:\n{text}");

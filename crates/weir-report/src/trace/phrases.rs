@@ -21,7 +21,7 @@ pub fn where_on(device: &Device, parts: &Parts) -> String {
 pub fn where_time_goes(parts: &Parts) -> String {
     let total_ns = parts.total_ns();
     if parts.pieces == 0 || total_ns == 0 {
-        return "no I/O with both its Q and its C was seen, so shares cannot be told".to_string();
+        return "no I/O with both its Q and its C was seen, so shares cannot be computed".to_string();
     }
     let mut each: Vec<_> =
         parts.each().into_iter().filter(|(_, ns)| share(*ns, total_ns) >= SHARE_MIN).collect();
@@ -45,7 +45,7 @@ fn place(stage: Option<Stage>) -> &'static str {
         Some(Stage::Q2M) => "passes before a merge (Q2M)",
         Some(Stage::M2D) => "waits after a merge (M2D)",
         Some(Stage::D2C) => "is in driver and device (D2C)",
-        _ => "is between moments that were not recorded, such as in devices below",
+        _ => "is between events that were not recorded, such as in devices below",
     }
 }
 

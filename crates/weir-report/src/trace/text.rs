@@ -138,7 +138,7 @@ fn append_stages(out: &mut String, analysis: &Analysis, device: &Device) {
         table(out, &rows, 2);
     }
     if rows.iter().any(|row| row[1] == REST) {
-        let text = "time between moments that are not recorded; a flush spends it waiting for a flush command, which \
+        let text = "time between events that were not recorded; a flush spends it waiting for a flush command, which \
                     may serve several";
         out.push('\n');
         labelled(out, REST, text);

@@ -243,7 +243,7 @@ mod tests {
             (&line["schema"], &line["kind"], &line["at"]),
             (&SCHEMA.into(), &"decision".into(), &"now".into())
         );
-        assert_eq!(line["sentence"], "sda: stood down: somebody set it to 9");
+        assert_eq!(line["sentence"], "sda: yielded: somebody set it to 9");
         assert_eq!(line["effect"]["stood-down"]["why"], "somebody set it to 9");
         let mut minute = Minute { device: "sda".to_string(), changes: 2, ..Minute::default() };
         for p99_us in [1000, 3000] {

@@ -132,7 +132,7 @@ fn a_comparison_says_no_difference_and_what_was_changed() {
     let (weir, folder) = (with_two_runs(), tempfile::tempdir().unwrap());
     let run = |arguments: &[&str], stdout: &[&str]| check(&weir, folder.path(), arguments, 0, stdout, &[]);
     let expected = [
-        "no difference that this data can show",
+        "the data show no difference",
         "kernel: 6.12.0-amd64 (A), 6.18.0 (B)",
         "scheduler: mq-deadline (A), none (B)",
         "the requested rate set the throughput",

@@ -17,7 +17,7 @@ use weir_verdict::doctor::DoctorReport;
 pub fn doctor(report: &DoctorReport) -> String {
     let links = Links::of(report);
     let mut body = opening(report);
-    body.push_str(&section("verdict", "What was found", &verdict::findings(report, &links)));
+    body.push_str(&section("verdict", "Findings", &verdict::findings(report, &links)));
     body.push_str(&section("change", "What to change", &verdict::advice(report, &links)));
     if !report.next.is_empty() {
         body.push_str(&section("next", "What to try next", &verdict::next(report)));

@@ -101,7 +101,7 @@ fn piece(advice: &Advice, links: &Links) -> String {
         .map(|(name, command)| format!("<p class=\"topic\">{name}</p><pre>{}</pre>", escape(command)))
         .collect::<String>();
     let rows: Vec<(String, String, String)> =
-        [("Durability", &advice.durability), ("Way back", &advice.reversibility)]
+        [("Durability", &advice.durability), ("Restore", &advice.reversibility)]
             .iter()
             .filter(|(_, text)| !text.is_empty())
             .map(|(name, text)| (name.to_string(), text.to_string(), String::new()))

@@ -74,7 +74,7 @@ fn paired(study: &Study<'_>, pairs: &[(f64, f64, f64)]) -> Figure {
         id: "pairs".to_string(),
         title: capitalised(&format!("{} of A and B in each pair", axis_title(study, &main))),
         finding: effect
-            .map_or("There is no interval.".to_string(), |r| format!("B against A: {}.", words::change(&r))),
+            .map_or("No interval.".to_string(), |r| format!("B against A: {}.", words::change(&r))),
         x: Axis::x("pair", Unit::Count(""), Scale::Linear),
         panels: vec![
             Panel::of(Axis::y(axis_title(study, &main), unit(&main), Scale::Linear), rates, 0.7),

@@ -12,7 +12,7 @@ pub fn html(study: &Study<'_>) -> String {
         Recommendation::None => paragraph("Nothing: this experiment recommends no setting."),
         Recommendation::Keep { why } => {
             let title =
-                if words::sets_nothing(study) { "Nothing to set" } else { "Keep the settings as found" };
+                if words::sets_nothing(study) { "Nothing to set" } else { "Keep the baseline settings" };
             note(title, &words::sentence(why), false)
         }
         Recommendation::Infeasible { why } => {
@@ -44,7 +44,7 @@ fn change(study: &Study<'_>) -> String {
         .map(|e| paragraph(words::effect_sentence(study, e)))
         .collect();
     let kept = words::idle_sentence(study, *arm).map_or(String::new(), paragraph);
-    let told = [("cost", cost), ("durability", durability), ("way back", reversibility)]
+    let told = [("cost", cost), ("durability", durability), ("restore", reversibility)]
         .map(|(name, text)| (name, words::sentence(text)));
     let told = told.into_iter().chain(words::while_set(settings).into_iter().map(|text| ("while set", text)));
     let rows: Vec<_> = told.map(|(name, text)| (name.to_string(), text, String::new())).collect();

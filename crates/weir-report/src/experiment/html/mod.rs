@@ -99,7 +99,7 @@ fn figure_tile(study: &Study<'_>, arm: usize, metric: &Metric) -> Option<Tile> {
     let found = study.arm_of(Role::AsFound).filter(|found| *found != arm);
     let before = found.and_then(|found| study.value(found, metric));
     let mut detail: Vec<String> =
-        before.map(|b| format!("as found {}", words::figure(metric, b))).into_iter().collect();
+        before.map(|b| format!("baseline {}", words::figure(metric, b))).into_iter().collect();
     if *metric == Metric::Rate {
         detail.extend(words::of_idle(study, arm).map(|share| format!("{} of idle", percent(share))));
     }

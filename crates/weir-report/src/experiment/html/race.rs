@@ -8,7 +8,7 @@ use crate::page::{bars, data_table};
 use crate::plot::{Axis, Bar, BarFigure, Scale};
 use weir_experiment::{Role, Study};
 
-/// Looks: survivors, those that fell behind, the machine as found.
+/// Looks: survivors, those that fell behind, the baseline.
 const LOOKS: [usize; 3] = [2, 5, 1];
 
 /// Bars; candidates that fell behind earlier are in the numbers.

@@ -63,7 +63,7 @@ fn traded(study: &Study<'_>) -> ScatterFigure {
         spots: spots.collect(),
         path,
         references: idle(study, &main).into_iter().collect(),
-        key: vec![(TRIED, name), (FOUND, "as found".to_string())],
+        key: vec![(TRIED, name), (FOUND, "baseline".to_string())],
     }
 }
 
@@ -95,7 +95,7 @@ fn idle(study: &Study<'_>, metric: &Metric) -> Option<Level> {
     Some(Level { at, label: format!("idle: {}", words::figure(metric, at)) })
 }
 
-/// The line of the machine as found.
+/// The line of the baseline.
 fn found(study: &Study<'_>, metric: &Metric) -> Option<Level> {
     let arm = study.arm_of(Role::AsFound)?;
     let at = study.value(arm, metric)?;

@@ -30,7 +30,7 @@ fn a_sweep_is_drawn_as_a_trade_off_and_over_its_values() {
             "id=\"against-value\"",
             "id=\"courses\"",
             "15 MB: knee, recommended",
-            "as found (20 %)",
+            "baseline (20 %)",
             "idle: 7",
             "weir knobs apply vm.dirty_bytes=15000000 --confirm-within 5m",
             "recommended: 15 MB",
@@ -53,7 +53,7 @@ fn the_other_designs_have_their_own_pictures() {
     );
     check(
         &experiment(&synthetic::ab(&record, 1.0)),
-        &["id=\"pairs\"", "Keep the settings as found", "no difference"],
+        &["id=\"pairs\"", "Keep the baseline settings", "no difference"],
     );
     check(&experiment(&synthetic::ab(&record, 1.3)), &["--persist udev"]);
     check(

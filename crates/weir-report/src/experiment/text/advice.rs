@@ -23,7 +23,7 @@ pub fn advice(study: &Study<'_>) -> String {
             labelled_at(&mut out, "Infeasible", EDGE, &words::sentence(why))
         }
         Recommendation::Change { arm, settings, cost, durability, reversibility } => {
-            out.push_str("To do (weir has put everything back as it was)\n");
+            out.push_str("To do (weir has restored every setting)\n");
             for setting in settings {
                 labelled_at(&mut out, "  change", EDGE + 1, &step(study, setting));
             }
@@ -37,7 +37,7 @@ pub fn advice(study: &Study<'_>) -> String {
                 labelled_at(&mut out, "  effect", EDGE + 1, &kept);
             }
             for (label, text) in
-                [("  cost", cost), ("  durability", durability), ("  way back", reversibility)]
+                [("  cost", cost), ("  durability", durability), ("  restore", reversibility)]
             {
                 labelled_at(&mut out, label, EDGE + 1, &words::sentence(text));
             }

@@ -153,7 +153,7 @@ mod tests {
             &[
                 "weir tune sweep: vm.dirty_bytes = 15 MB keeps 93 %",
                 "vm.dirty_bytes commits/s 95 % of idle bulk MB/s 95 % p99",
-                "as found (20 %) 33.",
+                "baseline (20 %) 33.",
                 "knee, recommended",
                 "vm.dirty_bytes: 20 % → 15 MB",
                 "weir knobs apply vm.dirty_bytes=15000000 --confirm-within 5m",

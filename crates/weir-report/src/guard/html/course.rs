@@ -9,7 +9,7 @@ use weir_control::Second;
 const COLUMNS_MOST: usize = 600;
 /// Decisions drawn of each kind: further ones would only cover each other.
 const MARKS_MOST: usize = 100;
-/// More phases than this have no room to be told apart.
+/// More phases than this have no room to be distinguished.
 const REGIONS_MOST: usize = 40;
 
 /// Neighbouring seconds drawn as one.
@@ -65,7 +65,7 @@ pub fn html(i: usize, device: &DeviceStory<'_>) -> String {
     figure(&drawn, &Table::default())
 }
 
-/// Floods, told apart by whether the guard's limit was in force.
+/// Floods, distinguished by whether the guard's limit was in force.
 fn regions(device: &DeviceStory<'_>) -> Vec<Region> {
     if device.phases.len() > REGIONS_MOST {
         return Vec::new();
@@ -147,7 +147,7 @@ fn limit(device: &DeviceStory<'_>, columns: &[Column<'_>]) -> Panel {
     let mut panel = Panel::of(Axis::y("limit of dirty pages", Unit::Distance, Scale::Log), series, 0.9);
     let saved = device.device.saved_bytes;
     panel.references =
-        vec![Reference { at: At::Y(saved as f64), label: format!("as found: {}", size(saved)) }];
+        vec![Reference { at: At::Y(saved as f64), label: format!("baseline: {}", size(saved)) }];
     panel
 }
 

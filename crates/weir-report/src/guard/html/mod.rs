@@ -110,7 +110,7 @@ fn head_tiles(story: &Story<'_>) -> Vec<Tile> {
     let what = if flooded.bulk_rate().is_some() { "bulk writers wrote" } else { "the device wrote" };
     out.push(tile(what, megabytes_per_second(rate), format!("best second of the device {best}")));
     if let Some((least, _)) = flooded.limits.filter(|_| !story.history.shadow) {
-        let saved = format!("as found {}", words::size(device.device.saved_bytes));
+        let saved = format!("baseline {}", words::size(device.device.saved_bytes));
         out.push(tile("lowest limit", words::size(least), saved));
     }
     out

@@ -28,9 +28,9 @@ fn a_guarded_flood_is_seen_with_its_decisions_and_what_they_cost() {
             "<h1>Syncs kept 92\u{a0}% of their rate under a flood</h1>",
             "4 of 60 s with syncs were over the target.",
             "Bulk writers wrote 140 MB/s; the device wrote 190 MB/s on average and 190 MB/s in its best second",
-            "vm.dirty_bytes went between 8.00 MB and 40.0 MB (4.79 GB as found): cut 4 times, raised once, released once.",
+            "vm.dirty_bytes went between 8.00 MB and 40.0 MB (baseline 4.79 GB): cut 4 times, raised once, released once.",
             "flood, guarded",
-            "as found: 4.79 GB",
+            "baseline: 4.79 GB",
             "<th scope=\"row\">before</th>",
             "<th scope=\"row\">after</th>",
             "60.5 s: cut to 12.0 MB: p99 700 ms is over the target of 460 ms (n=312)",
@@ -76,5 +76,5 @@ fn a_day_and_an_empty_history_have_pages() {
     empty.devices[0].seconds.clear();
     empty.devices[0].sensor = SensorSource::Diskstats;
     empty.decisions.clear();
-    check(&drawn(&empty), &["No flood came", "Nothing had to be decided", "stayed as it was found"]);
+    check(&drawn(&empty), &["No flood came", "Nothing had to be decided", "stayed at the baseline"]);
 }

@@ -105,8 +105,8 @@ fn a_plan_says_before_and_after() {
         text,
         "\x20 1  sda/scheduler   none → mq-deadline
   2  vm.dirty        20 % → 15000000 bytes
-  3  vm.drop_caches  3  (done once, nothing to take back)
-  also  sda/nr_requests=64: reset by this, and put back with it
+  3  vm.drop_caches  3  (done once, nothing to restore)
+  also  sda/nr_requests=64: reset by this, and restored with it
   note  vm.swappiness=1 already
 "
     );

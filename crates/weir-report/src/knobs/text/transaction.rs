@@ -20,7 +20,7 @@ pub fn plan(plan: &Plan) -> String {
     table(&mut out, &rows, 3);
     if !plan.touched.is_empty() {
         let touched: Vec<String> = plan.touched.iter().map(Setting::to_string).collect();
-        let said = format!("{}: reset by this, and put back with it", touched.join(", "));
+        let said = format!("{}: reset by this, and restored with it", touched.join(", "));
         labelled_at(&mut out, "  also", LABEL, &said);
     }
     for note in &plan.notes {
@@ -35,7 +35,7 @@ fn arrow(knob: &KnobName, from: &Value, to: &Value) -> String {
         None => value.to_string(),
     };
     match catalog::spec(knob).map(|spec| spec.kind) {
-        Some(catalog::Kind::Action) => format!("{to}  (done once, nothing to take back)"),
+        Some(catalog::Kind::Action) => format!("{to}  (done once, nothing to restore)"),
         _ => format!("{} → {}", said(from), said(to)),
     }
 }

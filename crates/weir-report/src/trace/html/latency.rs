@@ -51,7 +51,7 @@ pub fn distributions(id: &str, analysis: &Analysis, device: &Device) -> String {
     }
     if by_class.len() > 1 {
         let title = "How long I/Os took from queue to completion";
-        let finding = "By class. A write that somebody waits for is in “write” and in “sync write”.";
+        let finding = "By class. A write that a process waits for is in “write” and in “sync write”.";
         let plot = distribution::of_series(&format!("{id}-classes"), title, finding, by_class);
         out.push_str(&figure(&plot, &Table::default()));
     }

@@ -81,7 +81,7 @@ fn in_words(stage: Option<Stage>) -> &'static str {
         Some(Stage::Q2M) => "before merging (Q2M)",
         Some(Stage::M2D) => "merged, before the driver (M2D)",
         Some(Stage::D2C) => "in driver and device (D2C)",
-        _ => "between moments that were not recorded",
+        _ => "between events that were not recorded",
     }
 }
 
@@ -287,9 +287,9 @@ fn words() -> String {
     let rows = [
         (
             "piece",
-            "A bio, or a part of it after splits: what stages are counted by. A merged bio is a piece of its own.",
+            "A bio, or a part of it after splits: the unit of stages. A merged bio is an I/O of its own.",
         ),
-        ("request", "What the driver gets: one piece, or several merged."),
+        ("request", "What the driver gets: one I/O, or several merged."),
         (
             "Q2G",
             "From the start of the I/O until a request is there: splitting, remapping, waiting for a free request.",
@@ -299,11 +299,11 @@ fn words() -> String {
         ("I2D", "Waiting in the scheduler."),
         (
             "Q2M, M2D",
-            "The same for a piece that was merged into another's request: until merged, and from then to the driver.",
+            "The same for an I/O that was merged into another's request: until merged, and from then to the driver.",
         ),
         ("D2C", "Driver, controller, device."),
         ("Q2C", "All of it: what iostat calls await."),
-        ("elsewhere", "Between moments that were not recorded, as on devices that stand on others."),
+        ("elsewhere", "Between events that were not recorded, as on devices that stand on others."),
     ];
     facts_table(&rows.map(|(word, meaning)| (word.to_string(), meaning.to_string(), String::new())))
 }

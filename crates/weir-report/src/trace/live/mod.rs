@@ -175,7 +175,7 @@ fn block(device: &DeviceFrame, history: &History, columns: usize) -> Vec<String>
     lines
 }
 
-/// The limits on a device, how much of them was used, and where what they hold back waits.
+/// The limits on a device, how much of them was used, and where what they throttle waits.
 fn limits(device: &DeviceFrame) -> Option<String> {
     let each = device.limits.iter().map(|limit| {
         let (kind, rate) = match limit.what.as_str() {

@@ -243,7 +243,7 @@ mod tests {
             assert!(!text.contains("  write"), "a class twice:\n{text}");
             assert_eq!(text.contains("70%"), columns >= 80, "{columns}:\n{text}");
             assert_eq!(text.contains("45.0ms"), columns >= 40, "{columns}:\n{text}");
-            // Quantiles of the whole, of the queue and of the device are told apart wherever they stand.
+            // Quantiles of the whole, of the queue and of the device are distinguished wherever they stand.
             for name in ["total", "queue", "device"] {
                 let p99s = lines[1].matches("p99").count();
                 assert!(p99s < 3 || lines[0].matches(name).count() == 1, "{columns}:\n{text}");

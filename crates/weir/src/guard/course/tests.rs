@@ -273,7 +273,7 @@ fn somebody_elses_limit_is_left_alone_until_told_otherwise() {
     stage.told();
     stage.knob.borrow_mut().beats.push_back(Move::StoodDown { said: "it is 9 now".to_string() });
     stage.look(&[KEEP]);
-    assert_eq!(stage.told(), ["loop0: stood down: it is 9 now"]);
+    assert_eq!(stage.told(), ["loop0: yielded: it is 9 now"]);
     stage.done();
     for _ in 0..20 {
         stage.look(&[set(10)]);
@@ -397,7 +397,7 @@ fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
     stage.throttle.borrow_mut().beats.push_back(Move::StoodDown { said: "it is max now".to_string() });
     stage.look(&[KEEP]);
     let told = stage.told();
-    assert_eq!(told[0], "loop0: stood down: it is max now");
+    assert_eq!(told[0], "loop0: yielded: it is max now");
     assert_eq!(told[1], "loop0: turns knob again: another program changed the cgroup's limit");
     assert_eq!(lever(&mut stage, 0), "knob");
     assert_eq!(stage.chosen.refused.borrow().as_slice(), ["another program changed the cgroup's limit"]);
