@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/words.rs"]
+mod words;
+
 /// Which modules of weir-core use which others. Between crates the picture in ARCHITECTURE.md is the table.
 const MODULE_EDGES: [(&str, &[&str]); 9] = [
     ("dialect", &[]),
@@ -59,6 +62,9 @@ fn the_repository_keeps_its_rules() {
     complaints.extend(unused_edges(&files));
     complaints.extend(impure(&files));
     complaints.extend(picture(&files));
+    complaints.extend(words::broken_links(&files));
+    complaints.extend(words::outside_the_book(&files));
+    complaints.extend(words::retired_words(&files));
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
 }
 
@@ -141,7 +147,7 @@ fn no_rule_complains_about_a_good_input() {
 
 /// All rules, applied to one file; `path` is relative to the repository.
 fn complaints_about(path: &str, text: &str) -> Vec<String> {
-    let mut complaints = words(text);
+    let mut complaints = own_words(text);
     if path.ends_with("Cargo.toml") && path.starts_with("crates/") {
         complaints.extend(manifest(text));
     }
@@ -185,7 +191,7 @@ fn length(path: &str, text: &str) -> Option<String> {
     (lines > most).then(|| format!("{lines} lines, {most} at most: probably two rooms in one"))
 }
 
-fn words(text: &str) -> Vec<String> {
+fn own_words(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     if text.contains(concat!("/wo", "rk/")) {
         complaints.push("the project speaks of itself alone".to_string());
