@@ -218,7 +218,7 @@ mod tests {
             (lost, FACTS, "Invalid argument"),
             (reading("sda/scheduler", "none", &["none"], None), FACTS, "no values to choose"),
             (reading("vm.dirty", "ratio=20", &[], None), slow, "is worth a trial"),
-            (reading("sda/iosched/x", "0", &[], None), FACTS, "says nothing"),
+            (reading("sda/iosched/x", "0", &[], None), FACTS, "no values to try"),
         ] {
             let space = space(&[reading], &facts);
             assert!(space.dimensions.is_empty() && space.left_out[0].contains(why), "{:?}", space.left_out);

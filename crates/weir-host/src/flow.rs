@@ -173,7 +173,7 @@ mod tests {
         let told = DeviceFlow { dirty_bytes: 5, writeback_bytes: 6, ..DeviceFlow::default() };
         assert_eq!(flow.look(Some((5, 6))).unwrap(), Seen::Here(told));
         machine.set(STAT, "1 2 3 4 many");
-        assert!(flow.look(None).unwrap_err().to_string().contains("writes completed, found `many`"));
+        assert!(flow.look(None).unwrap_err().to_string().contains("writes completed, got `many`"));
     }
 
     #[test]

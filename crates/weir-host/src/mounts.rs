@@ -131,8 +131,8 @@ mod tests {
         for (text, line, item) in [
             ("27 1 254:0 / / rw,relatime ext4 /dev/vda rw", 1, "a hyphen after the sixth field"),
             ("27 1 254:0 / / rw - ext4 /dev/vda", 1, "type, source and options"),
-            (&TEXT.replace("8:2", "eight"), 3, "expected major:minor, found `eight`"),
-            (&TEXT.replace("29 28", "x 28"), 3, "expected the id of a mount, found `x`"),
+            (&TEXT.replace("8:2", "eight"), 3, "expected major:minor, got `eight`"),
+            (&TEXT.replace("29 28", "x 28"), 3, "expected the id of a mount, got `x`"),
             ("\n", 1, "a hyphen"),
         ] {
             let bad = parse(text).unwrap_err();

@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(machine.host.task_clock(51).unwrap(), None);
         machine.set("/proc/50/schedstat", "7000 x");
         let error = machine.host.task_clock(50).unwrap_err().to_string();
-        assert!(error.contains("nanoseconds waiting, found `7000 x`"), "{error}");
+        assert!(error.contains("nanoseconds waiting, got `7000 x`"), "{error}");
         for (text, expected) in [
             ("running".to_string(), OffCpu::Runs),
             (format!("{} 0x1 0x2", libc::SYS_futex), OffCpu::Futex),

@@ -111,8 +111,8 @@ fn what_cannot_be_seen_is_said() {
         ("container-overlay", "/ro", "overlay without upperdir"),
         ("container-overlay", "/share", "virtiofs: the hypervisor's host"),
         ("container-overlay", "/s3", "fuse.s3fs: s3fs is served over the network"),
-        ("damaged", "/", "sys/class/block/sda/queue/nr_requests, line 1: expected u64, found `many`"),
-        ("damaged", "/", "sys/class/bdi/8:0/max_ratio, line 1: expected u64, found `-`"),
+        ("damaged", "/", "sys/class/block/sda/queue/nr_requests, line 1: expected u64, got `many`"),
+        ("damaged", "/", "sys/class/bdi/8:0/max_ratio, line 1: expected u64, got `-`"),
     ] {
         let blind = facts(name, path).blind;
         assert!(
@@ -235,11 +235,11 @@ fn conditions_describe_each_machine() {
 fn damage_is_named_and_stops_nothing_else() {
     let found = conditions("damaged");
     for said in [
-        "proc/meminfo, line 2: expected NAME: NUMBER kB, found `MemFree: lots`",
+        "proc/meminfo, line 2: expected NAME: NUMBER kB, got `MemFree: lots`",
         "proc/pressure/io, line 1: expected avg10=PERCENT",
-        "proc/self/cgroup, line 1: expected ID:CONTROLLERS:/PATH, found `nonsense`",
+        "proc/self/cgroup, line 1: expected ID:CONTROLLERS:/PATH, got `nonsense`",
         "proc/loadavg, line 1: expected three load averages",
-        "proc/sys/vm/swappiness, line 1: expected u64, found `sixty`",
+        "proc/sys/vm/swappiness, line 1: expected u64, got `sixty`",
         "proc/self/status, line 1: expected Uid:",
     ] {
         assert!(found.unreadable.iter().any(|s| s.contains(said)), "{said} not in {:#?}", found.unreadable);
@@ -248,7 +248,7 @@ fn damage_is_named_and_stops_nothing_else() {
     let host = Host::at(&tree("damaged"));
     let sample = host.sample(&host.target(Path::new("/")).unwrap());
     for said in
-        ["proc/diskstats, line 1: expected sectors read, found `three`", "proc/stat, line 1: expected cpu"]
+        ["proc/diskstats, line 1: expected sectors read, got `three`", "proc/stat, line 1: expected cpu"]
     {
         assert!(sample.unreadable.iter().any(|s| s.contains(said)), "{said} not in {:#?}", sample.unreadable);
     }

@@ -51,7 +51,7 @@ mod tests {
         }
         for (text, says) in [
             ("commit-p99", "no `=`"),
-            ("latency=1ms", "no bar; known: commit-p99"),
+            ("latency=1ms", "expected one of commit-p99"),
             ("commit-p99=5 parsecs", "not one of"),
             ("flood=inf", "not a rate"),
         ] {

@@ -388,7 +388,7 @@ mod tests {
             assert!(u.statements[0].contains(says), "{:?}", u.statements);
         }
         let u = judge(&device(), &load(5.0, 4.0, 93.0, 1.0), 1, None, None);
-        assert!(u.statements[0].contains("no curve is stored for sda"), "{:?}", u.statements);
+        assert!(u.statements[0].contains("no curve of sda is stored"), "{:?}", u.statements);
     }
 
     #[test]

@@ -214,7 +214,7 @@ fn a_record_of_another_layout_or_cut_off_is_named_with_its_place() {
         let fault = decoder.finish(cut, &mut batch).unwrap_err();
         let record = if version == 7 { 48 } else { 64 };
         assert_eq!(fault.offset as usize, bytes.len() - record, "{fault}");
-        assert!(fault.reason.contains(&format!("{} bytes of it", record - 1)), "{fault}");
+        assert!(fault.reason.contains(&format!("it has {} bytes", record - 1)), "{fault}");
         assert_eq!(batch.items().collect::<Vec<_>>(), items[..items.len() - 1]);
 
         let (foreign, _) = recording(Layout { version, big_endian: !big_endian });

@@ -227,7 +227,7 @@ fn what_is_no_recording_is_named_with_its_place() {
     };
     let huge = block(BlockKind::End, 0, 1 << 40, 0, 0).to_vec();
     let cases = [
-        (b"not a recording, but long enough".to_vec(), 0, "no recording"),
+        (b"not a recording, but long enough".to_vec(), 0, "not a recording"),
         (patched(8, 7), 0, "byte order"),
         (patched(12, 2), 0, "version 2"),
         (patched(16, u32::MAX), 0, "a header of 4294967295 bytes"),

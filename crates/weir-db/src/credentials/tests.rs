@@ -97,7 +97,7 @@ fn bad_names_are_refused_and_no_password_is_repeated() {
     }
     assert!(parse_url("postgres://db1", Some(Dialect::MySql)).is_err());
     let torn = parse_url("mysql://db1/?tls=disabled&tls-ca=/ca.pem", None).unwrap();
-    assert!(resolve(&torn, &Machine::new(&[]).around).unwrap_err().what.contains("encryption disabled"));
+    assert!(resolve(&torn, &Machine::new(&[]).around).unwrap_err().what.contains("encryption is disabled"));
     let unsigned = parse_url("mysql://db1/?tls=verify-ca", None).unwrap();
     assert!(resolve(&unsigned, &Machine::new(&[]).around).unwrap_err().what.contains("authority"));
 }

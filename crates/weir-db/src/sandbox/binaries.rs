@@ -259,7 +259,7 @@ mod tests {
             fs::write(&program, script).unwrap();
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
             let error = Binaries::find(Flavour::Mysql, Some(&program)).unwrap_err().to_string();
-            assert!(error.contains(part) && error.contains("is no MySQL server"), "{error}");
+            assert!(error.contains(part) && error.contains("is not a MySQL server"), "{error}");
         }
     }
 }

@@ -158,7 +158,7 @@ impl Ab {
                 let least = self.detectable(judge).map_or(String::new(), |least| format!("; {least}"));
                 let shown = self
                     .goal_in_words(effects, |e| e.ratio.as_ref().map_or_else(String::new, words::interval));
-                keep(format!("the data show no difference between {a} and {b}: {shown}{least}"))
+                keep(format!("no difference between {a} and {b} is shown: {shown}{least}"))
             }
             Judgement::Better => {
                 if let Some(bound) = self.bound(&shown) {

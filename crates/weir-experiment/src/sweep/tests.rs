@@ -207,7 +207,7 @@ fn a_log_leads_back_to_where_it_stopped_and_a_foreign_one_does_not() {
     let told = replay(&experiment("dance", &plan, plan.goal.clone(), Vec::new())).err().unwrap();
     assert!(told.contains("`dance`"), "{told}");
     let told = replay(&experiment("sweep", &"nonsense", plan.goal.clone(), Vec::new())).err().unwrap();
-    assert!(told.contains("no plan of a sweep"), "{told}");
+    assert!(told.contains("not a plan of a sweep"), "{told}");
 }
 
 #[test]

@@ -278,7 +278,7 @@ fn root_somebody_elses_limit_is_left_alone() {
     bench.wait("it guards again", || standing() == "guarding");
     guard.signal("TERM");
     let ended = guard.finish();
-    contains(&ended.stderr, &["stood down", "guards again"]);
+    contains(&ended.stderr, &["yielded", "guards again"]);
     assert_eq!((fs::read_to_string(&file).unwrap().trim(), bench.journaled()), ("987654", 0));
     end(load);
     fs::write(&file, found[5].trim()).unwrap();
@@ -345,7 +345,11 @@ fn what_cannot_be_is_refused() {
     fs::write(folder.path().join("guard.toml"), "keep = 0.9\n\ntarget = \"5x\"\n").unwrap();
     let weir = Weir::new();
     for (arguments, code, parts) in [
-        ("--config guard.toml", 2, &["guard.toml:3: `target` is no setting of the guard", "target-p99"][..]),
+        (
+            "--config guard.toml",
+            2,
+            &["guard.toml:3: expected a setting of the guard, got `target`", "target-p99"][..],
+        ),
         ("--config nowhere.toml", 3, &["cannot read the settings nowhere.toml"]),
         ("--target-p99 1x", 2, &["must be above 1"]),
         ("--keep 2", 2, &["expected a share from 0 to 1"]),

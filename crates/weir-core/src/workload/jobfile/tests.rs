@@ -194,7 +194,10 @@ proptest! {
 fn the_documentation_names_every_key() {
     let documented = include_str!("../../../../../docs/reference/jobfile.md");
     for key in keys::KEYS {
-        assert!(documented.contains(&format!("| `{key}` |")), "docs/reference/jobfile.md does not document `{key}`");
+        assert!(
+            documented.contains(&format!("| `{key}` |")),
+            "docs/reference/jobfile.md does not document `{key}`"
+        );
     }
     let examples: Vec<&str> =
         documented.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

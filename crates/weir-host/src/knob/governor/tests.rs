@@ -121,7 +121,7 @@ fn an_entry_that_is_gone_ends_it() {
     let moved = governor.beat().unwrap();
     let said = stood_down(&moved);
     assert!(
-        said.contains("does not respond") && said.contains("vm.dirty_bytes is back at 4096000"),
+        said.contains("gave no sign of life") && said.contains("vm.dirty_bytes is back at 4096000"),
         "{said}"
     );
     assert_eq!(governor.set(2_000_000).unwrap(), moved);

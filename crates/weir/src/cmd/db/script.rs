@@ -38,7 +38,8 @@ pub fn measure(
     });
     if let (Err(_), Some(what)) = (&measured, ready.events.failure()) {
         let hint =
-            "docs/reference/sysbench.md lists what scripts find; `weir sysbench SCRIPT help` its options".to_string();
+            "docs/reference/sysbench.md lists what scripts find; `weir sysbench SCRIPT help` its options"
+                .to_string();
         return Err(Lacking { what, hint: Some(hint) }.into());
     }
     ready.done()?;

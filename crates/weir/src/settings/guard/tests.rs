@@ -36,7 +36,7 @@ fn mistakes_are_named_with_their_line() {
         ("protect = [\"all\", \"mariadb\"]\n", 1, "protect: expected all, a unit"),
         ("lever = \"magic\"\n", 1, "expected auto, vm or bdi, got `magic`"),
         ("may = [\"memory\"]\n", 1, "may: `memory` is nothing that may be allowed"),
-        ("sensor = \"eye\"\n", 1, "`eye` is none of auto, syscalls"),
+        ("sensor = \"eye\"\n", 1, "expected auto, syscalls, canary or diskstats, got `eye`"),
         ("metrics = \"9750\"\n", 1, "expected an address and port"),
         ("shadow = 1\n", 1, "shadow: expected true or false"),
         ("shadow = tru\n", 1, ""),
