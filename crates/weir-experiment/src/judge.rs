@@ -139,9 +139,9 @@ impl<'a> Judge<'a> {
             let kin: Vec<Vec<f64>> = all.iter().map(|trials| logs_of(trials)).collect();
             let kin = Kin::of(&kin.iter().map(Vec::as_slice).collect::<Vec<_>>(), logs.len());
             let terms = [(metric.clone(), 1.0)];
-            let of_one = Course { seconds: &[], terms: &[] };
+            let of_one = Series { seconds: &[], terms: &[] };
             let courses: Vec<_> =
-                trials.iter().map(|(_, seconds)| (of_one, Course { seconds, terms: &terms })).collect();
+                trials.iter().map(|(_, seconds)| (of_one, Series { seconds, terms: &terms })).collect();
             over_seconds(&logs, &courses, kin, self.seed)
         };
         Some(estimate?.interval(bca::ALPHA))
@@ -313,10 +313,10 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn courses<'t>(&self, terms: &'t Terms) -> (Course<'a, 't>, Course<'a, 't>) {
+    fn courses<'t>(&self, terms: &'t Terms) -> (Series<'a, 't>, Series<'a, 't>) {
         let of = |trial: &'a Observation| {
             let seconds = trial.outcome.measured().map_or(&[][..], |measures| &measures.seconds);
-            Course { seconds, terms }
+            Series { seconds, terms }
         };
         (of(self.a), of(self.b))
     }
@@ -324,12 +324,12 @@ impl<'a> Pair<'a> {
 
 /// The seconds of a trial, and the product of figures that is wanted of any choice of them.
 #[derive(Clone, Copy)]
-struct Course<'a, 't> {
+struct Series<'a, 't> {
     seconds: &'a [Second],
     terms: &'t Terms,
 }
 
-impl Course<'_, '_> {
+impl Series<'_, '_> {
     /// The first figure's course, which shows how neighbours depend on each other.
     fn series(&self) -> Vec<f64> {
         let first = |second: &Second| self.terms.first().and_then(|(m, _)| of_second(second, m));
@@ -367,7 +367,7 @@ fn of_second(second: &Second, metric: &Metric) -> Option<f64> {
 /// An estimate by seconds within few trials. A course without terms is the number 1.
 fn over_seconds(
     logs: &[f64],
-    courses: &[(Course<'_, '_>, Course<'_, '_>)],
+    courses: &[(Series<'_, '_>, Series<'_, '_>)],
     kin: Kin,
     seed: u64,
 ) -> Option<Estimate> {

@@ -4,7 +4,7 @@
 //! a recording with more large writes is not slower for that. Intervals are a block bootstrap over stretches of time,
 //! since an I/O's latency depends on that of the ones before it.
 
-mod judge;
+mod conclusion;
 mod mix;
 
 use mix::{Mix, Ratio, Weighted};
@@ -167,7 +167,7 @@ pub fn diff(a: &Analysis, b: &Analysis, options: &Options) -> Result<Diff, Error
     }
     let mut diff =
         Diff { verdict: Vec::new(), margin: options.margin, devices: sides.map(device_side), classes };
-    diff.verdict = judge::verdict(&diff);
+    diff.verdict = conclusion::verdict(&diff);
     Ok(diff)
 }
 

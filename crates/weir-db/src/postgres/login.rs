@@ -18,7 +18,7 @@ const PROTOCOL_3_0: i32 = 196_608;
 const VERSION_MIN: u32 = 11;
 
 /// A session that has begun.
-pub(super) struct Session {
+pub(super) struct LoggedIn {
     pub wire: Wire,
     pub standing: Standing,
     /// `PostgreSQL 15.10`.
@@ -30,7 +30,7 @@ pub(super) struct Session {
 }
 
 /// Connects and logs in.
-pub(super) fn open(server: &Server) -> Result<Session, DbError> {
+pub(super) fn open(server: &Server) -> Result<LoggedIn, DbError> {
     let session = connect(server).and_then(|wire| log_in(wire, server));
     match session {
         Err(error) if server.tls.effective() == TlsMode::Preferred && may_do_without(&error) => {
@@ -107,7 +107,7 @@ fn start_up(server: &Server, out: &mut Vec<u8>) {
     });
 }
 
-fn log_in(mut wire: Wire, server: &Server) -> Result<Session, DbError> {
+fn log_in(mut wire: Wire, server: &Server) -> Result<LoggedIn, DbError> {
     start_up(server, wire.output());
     wire.flush()?;
     let mut login = Login { server, scram: None, proven: None, is_let_in: false };
@@ -148,7 +148,7 @@ fn log_in(mut wire: Wire, server: &Server) -> Result<Session, DbError> {
     wire.set_answer_timeout(server.answer_timeout)?;
     let version = supported(&version, &server.place)?;
     let standing = Standing { transaction: Transaction::Idle, farewell: None, is_over: false };
-    Ok(Session { wire, standing, version, process, key })
+    Ok(LoggedIn { wire, standing, version, process, key })
 }
 
 /// A ParameterStatus.

@@ -49,7 +49,7 @@ pub struct Connection {
 impl Connection {
     /// Connects and logs in.
     pub fn open(server: &Server) -> Result<Connection, DbError> {
-        let login::Session { wire, standing, version, process, key } = login::open(server)?;
+        let login::LoggedIn { wire, standing, version, process, key } = login::open(server)?;
         Ok(Connection {
             server: server.clone(),
             version,

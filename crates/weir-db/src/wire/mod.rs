@@ -34,7 +34,7 @@ pub struct Wire {
     place: Place,
     /// See [`Wire::is_trusted`].
     trusted: bool,
-    tls: Option<Box<tls::Session>>,
+    tls: Option<Box<tls::Channel>>,
     clock: Clock,
     output: Vec<u8>,
     input: Vec<u8>,
@@ -84,7 +84,7 @@ impl Wire {
             // Bytes from before the handshake would be taken for encrypted ones: somebody in between put them there.
             return Err(failed("unencrypted bytes follow the request for encryption".into(), &self.place));
         }
-        let mut session = tls::Session::new(tls, host).map_err(|why| failed(why, &self.place))?;
+        let mut session = tls::Channel::new(tls, host).map_err(|why| failed(why, &self.place))?;
         while session.is_handshaking() {
             session.seal(&[]).map_err(|error| self.lost(error))?;
             self.send_all(session.sealed())?;
@@ -310,7 +310,7 @@ impl Wire {
         }
     }
 
-    fn receive_sealed(&mut self, session: &mut tls::Session, into: &mut [u8]) -> Result<usize, DbError> {
+    fn receive_sealed(&mut self, session: &mut tls::Channel, into: &mut [u8]) -> Result<usize, DbError> {
         loop {
             if let Some(got) = session.read(into).map_err(|error| self.lost(error))? {
                 return Ok(got);

@@ -27,7 +27,7 @@ const SYSTEM_CAS: [&str; 4] = [
 ];
 
 /// An encrypted conversation, with buffers of its own for what the socket carries.
-pub(super) struct Session {
+pub(super) struct Channel {
     tls: ClientConnection,
     /// What came from the socket; `from..to` of it is still to be decrypted.
     incoming: Vec<u8>,
@@ -36,13 +36,13 @@ pub(super) struct Session {
     sealed: Vec<u8>,
 }
 
-impl Session {
+impl Channel {
     /// A client's side; nothing is sent yet.
-    pub(super) fn new(tls: &Tls, host: &str) -> Result<Session, String> {
+    pub(super) fn new(tls: &Tls, host: &str) -> Result<Channel, String> {
         let name = ServerName::try_from(host.to_string())
             .map_err(|_| format!("expected a name or an address, got {host:?}"))?;
         let tls = ClientConnection::new(Arc::new(config(tls)?), name).map_err(|error| error.to_string())?;
-        Ok(Session { tls, incoming: vec![0; RECORD_BYTES], from: 0, to: 0, sealed: Vec::new() })
+        Ok(Channel { tls, incoming: vec![0; RECORD_BYTES], from: 0, to: 0, sealed: Vec::new() })
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -53,7 +53,7 @@ impl Session {
         self.tls.peer_certificates()?.first().map(|certificate| certificate.as_ref())
     }
 
-    /// Encrypts `plain`, and what the handshake has to say, into [`Session::sealed`].
+    /// Encrypts `plain`, and what the handshake has to say, into [`Channel::sealed`].
     pub(super) fn seal(&mut self, mut plain: &[u8]) -> io::Result<()> {
         loop {
             let taken = self.tls.writer().write(plain)?;
@@ -75,12 +75,12 @@ impl Session {
         self.sealed.clear();
     }
 
-    /// Where the socket's bytes go; then call [`Session::open`].
+    /// Where the socket's bytes go; then call [`Channel::open`].
     pub(super) fn incoming(&mut self) -> &mut [u8] {
         &mut self.incoming
     }
 
-    /// The first `got` bytes of [`Session::incoming`] have come. While hands are shaken they are heard at once.
+    /// The first `got` bytes of [`Channel::incoming`] have come. While hands are shaken they are heard at once.
     pub(super) fn open(&mut self, got: usize) -> Result<(), String> {
         (self.from, self.to) = (0, got);
         while self.tls.is_handshaking() && self.decrypt_some()? {}

@@ -23,7 +23,7 @@ const volatile u32 own_tgid;
 const volatile u8 is_everybody;
 /* Only processes in `listed`. */
 const volatile u8 only_listed;
-/* A process that has written this much before it was judged is a bulk writer; as in src/syncs/judge.rs. */
+/* A process that has written this much before it was judged is a bulk writer; as in src/syncs/debt.rs. */
 const volatile u64 bulk_bytes = 64 << 20;
 /* Threads that have written less are not told of. */
 const volatile u64 told_bytes = 64 << 10;

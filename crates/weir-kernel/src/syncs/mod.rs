@@ -7,10 +7,10 @@
 //! everybody's pages, and say how much is dirty rather than what a commit takes; so is sync_file_range(2), which makes
 //! nothing durable.
 //!
-//! Whose syncs count where nobody was named is the matter of [`Judge`].
+//! Whose syncs count where nobody was named is the matter of [`Debt`].
 
 mod account;
-mod judge;
+mod debt;
 mod programs;
 mod session;
 mod tables;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 pub use crate::brackets::Brackets;
 pub use crate::live::overhead::ProgramFigures;
-pub use judge::{Class, Judge};
+pub use debt::{Class, Debt};
 pub use session::{DeviceLook, Look, Session};
 pub use tables::Backlog;
 pub use unit::{Unit, processes_of, unit};

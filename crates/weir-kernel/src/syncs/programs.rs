@@ -127,7 +127,7 @@ macro_rules! load {
         (said.only_cgroup, said.only_cgroup_level) = settings.cgroup;
         said.is_everybody = u8::from(settings.is_everybody);
         said.only_listed = u8::from(settings.only_listed);
-        said.bulk_bytes = super::judge::BULK_ABOVE;
+        said.bulk_bytes = super::debt::BULK_ABOVE;
         said.told_bytes = super::writers::TOLD_BYTES;
         for (slot, byte) in said.only_comm.iter_mut().zip(settings.comm) {
             *slot = byte as _;

@@ -10,7 +10,7 @@ use weir_core::stats::CoarseHistogram;
 use weir_core::target::DeviceNumber;
 
 use super::Whose;
-use super::judge::{BULK_ABOVE, Class, Judge};
+use super::debt::{BULK_ABOVE, Class, Debt};
 use super::programs::Programs;
 use super::tables::{Backlog, DeviceSyncs, Process, THREAD_WORDS, load, load32};
 use super::writers::{Id, Writers, Written};
@@ -90,7 +90,7 @@ pub struct Session {
     page_bytes: u64,
     writers: Writers,
     written: HashMap<Id, Written>,
-    judges: HashMap<Id, Judge>,
+    debts: HashMap<Id, Debt>,
     processes: HashMap<Id, ProcessBefore>,
     /// Those whose syncs counted at the last look.
     protected: Vec<u32>,
@@ -120,7 +120,7 @@ impl Session {
             page_bytes: page_bytes(),
             writers: Writers::default(),
             written: HashMap::new(),
-            judges: HashMap::new(),
+            debts: HashMap::new(),
             processes: HashMap::new(),
             protected: Vec::new(),
             places: Vec::new(),
@@ -235,7 +235,7 @@ impl Session {
         if !self.writers.scan(link, now_ns, &mut self.written) {
             return HashMap::new();
         }
-        self.judges.retain(|id, _| self.written.contains_key(id));
+        self.debts.retain(|id, _| self.written.contains_key(id));
         self.written.iter().filter(|(_, process)| process.bytes > 0).map(|(id, p)| (*id, p.bytes)).collect()
     }
 
@@ -266,8 +266,8 @@ impl Session {
             };
             let before = self.processes.insert(id, now).unwrap_or_default();
             let syncs = now.syncs.saturating_sub(before.syncs);
-            let judge = self.judges.entry(id).or_default();
-            let class = judge.judge(fresh.get(&id).copied().unwrap_or(0), syncs);
+            let debt = self.debts.entry(id).or_default();
+            let class = debt.settle(fresh.get(&id).copied().unwrap_or(0), syncs);
             let part = if self.is_everybody {
                 say(process, class, self.written.get(&id));
                 // Who has not synced has nothing to protect.
@@ -297,7 +297,7 @@ impl Session {
         self.places.retain(is_taken);
         // Those without a place have neither synced nor paused.
         for (id, bytes) in fresh.iter().filter(|(id, _)| !present.contains(id)) {
-            self.judges.entry(*id).or_default().judge(*bytes, 0);
+            self.debts.entry(*id).or_default().settle(*bytes, 0);
         }
         self.processes.retain(|id, _| present.contains(id));
         parts

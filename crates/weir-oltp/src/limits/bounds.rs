@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::judge::{stalled, stalled_latches};
+use super::bottleneck::{stalled, stalled_latches};
 use super::profile::{Part, Profile};
 use super::waits::Wait;
 use super::watched::Evidence;

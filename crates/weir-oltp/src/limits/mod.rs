@@ -6,9 +6,9 @@
 //! makes at most `1 / (1 − share)` of the rate. What the operating system alone cannot distinguish (a follower of a group
 //! commit sleeps on a futex, as one who waits for a row does) the server's own list of sessions does.
 
+pub mod bottleneck;
 pub mod bounds;
 pub mod elasticity;
-pub mod judge;
 pub mod profile;
 pub mod traps;
 pub mod verdict;
@@ -16,9 +16,9 @@ pub mod waits;
 pub mod watched;
 mod words;
 
+pub use bottleneck::judge;
 pub use bounds::Bounds;
 pub use elasticity::{Change, Tested, held, tested};
-pub use judge::judge;
 pub use profile::{Part, Profile};
 pub use traps::Trap;
 pub use verdict::{Candidate, Confidence, Limit, Verdict};

@@ -366,7 +366,11 @@ fn a_full_log_holds_up_writers_whatever_the_device_looks_like() {
     };
     evidence.watched.counters = Some(counters);
     let verdict = check("a log of 4 MB", &evidence, Limit::WriteBack);
-    assert!(verdict.evidence[0].contains("the log was full in 100 % of the samples"), "{:?}", verdict.evidence);
+    assert!(
+        verdict.evidence[0].contains("the log was full in 100 % of the samples"),
+        "{:?}",
+        verdict.evidence
+    );
     assert!(verdict.traps.iter().all(|trap| trap.key != "never-touches-the-disk"), "{:?}", verdict.traps);
     // Who is woken and finds no room waits for a processor before it sleeps again.
     let tasks = evidence.watched.session_tasks.as_mut().unwrap();

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bottleneck::{client_queues, pages_fill_device, server_queues, stalled};
 use super::bounds::{Bounds, SYNCS_FEW, busy_share, is_in_memory, storage_share, touches_of_disk};
-use super::judge::{client_queues, pages_fill_device, server_queues, stalled};
 use super::profile::{Part, Profile};
 use super::watched::Evidence;
 use crate::processors::Processors;

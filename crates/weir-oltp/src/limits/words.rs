@@ -1,7 +1,7 @@
 //! The sentences of a verdict.
 
+use super::bottleneck::{WORTH_NAMING, client_queues, is_satisfied, stalled};
 use super::bounds::{Bounds, is_in_memory};
-use super::judge::{WORTH_NAMING, client_queues, is_satisfied, stalled};
 use super::profile::{Part, Profile};
 use super::verdict::Limit;
 use super::waits::Wait;

@@ -29,14 +29,14 @@ pub enum Class {
 
 /// What one process owes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Judge {
+pub struct Debt {
     debt_bytes: u64,
     class: Class,
 }
 
-impl Judge {
+impl Debt {
     /// After so many more bytes were written and syncs made; what the process is from now on.
-    pub fn judge(&mut self, written_bytes: u64, syncs: u64) -> Class {
+    pub fn settle(&mut self, written_bytes: u64, syncs: u64) -> Class {
         let owed = self.debt_bytes.saturating_add(written_bytes).min(DEBT_MAX);
         self.debt_bytes = owed.saturating_sub(syncs.saturating_mul(PAID_BY_A_SYNC));
         self.class = match self.class {
@@ -63,11 +63,11 @@ mod tests {
     type Phase = (u64, u64, u64);
 
     /// The class after each of `looks` looks, ten a second, with the same bytes and syncs in each.
-    fn after(judge: &mut Judge, looks: u64, bytes: u64, syncs: u64) -> Class {
+    fn after(debt: &mut Debt, looks: u64, bytes: u64, syncs: u64) -> Class {
         (0..looks).for_each(|_| {
-            judge.judge(bytes, syncs);
+            debt.settle(bytes, syncs);
         });
-        judge.class()
+        debt.class()
     }
 
     #[test]
@@ -83,22 +83,22 @@ mod tests {
             ("a database that stops to sync", &[(100, 2 * MB, 150), (100, 25 * MB, 0)], Class::Bulk),
         ];
         for (name, phases, expected) in cases {
-            let mut judge = Judge::default();
+            let mut debt = Debt::default();
             phases.iter().for_each(|&(looks, bytes, syncs)| {
-                after(&mut judge, looks, bytes, syncs);
+                after(&mut debt, looks, bytes, syncs);
             });
-            assert_eq!(judge.class(), expected, "{name}");
+            assert_eq!(debt.class(), expected, "{name}");
         }
     }
 
     #[test]
     fn the_class_does_not_flap_at_the_bound() {
-        let mut judge = Judge::default();
-        assert_eq!(judge.judge(BULK_ABOVE, 0), Class::Protected);
-        assert_eq!(judge.judge(1, 0), Class::Bulk);
-        assert_eq!(judge.judge(0, 8), Class::Bulk, "32 MiB and a byte");
-        assert_eq!(judge.judge(0, 1), Class::Protected);
-        assert_eq!(judge.judge(u64::MAX, 0), Class::Bulk);
-        assert_eq!(judge.judge(0, DEBT_MAX / PAID_BY_A_SYNC), Class::Protected, "no debt is for ever");
+        let mut debt = Debt::default();
+        assert_eq!(debt.settle(BULK_ABOVE, 0), Class::Protected);
+        assert_eq!(debt.settle(1, 0), Class::Bulk);
+        assert_eq!(debt.settle(0, 8), Class::Bulk, "32 MiB and a byte");
+        assert_eq!(debt.settle(0, 1), Class::Protected);
+        assert_eq!(debt.settle(u64::MAX, 0), Class::Bulk);
+        assert_eq!(debt.settle(0, DEBT_MAX / PAID_BY_A_SYNC), Class::Protected, "no debt is for ever");
     }
 }
