@@ -211,10 +211,9 @@ pub fn sweep(record: &Record) -> Study<'_> {
         .map(|(from, to, metric)| maker.effect(from, to, metric))
         .collect();
     let finding = Finding {
-        headline:
-            "vm.dirty_bytes = 15 MB keeps 93 % of the idle commits/s under the flood, 20.9 times the \
+        headline: "vm.dirty_bytes = 15 MB keeps 93 % of the idle commits/s under the flood, 20.9 times the \
                    baseline, and bulk writing keeps 94 % of its rate."
-                .to_string(),
+            .to_string(),
         recommendation: change(5, &["vm.dirty_bytes=15000000"]),
         arms: maker.summaries(),
         effects,

@@ -142,7 +142,10 @@ fn because(decision: &Decision) -> String {
         }
         Branch::Steady => "syncs keep their latency".to_string(),
         Branch::Draining => {
-            format!("the last cut has not taken effect yet: {} dirty or in flight", size(inputs.backlog_bytes))
+            format!(
+                "the last cut has not taken effect yet: {} dirty or in flight",
+                size(inputs.backlog_bytes)
+            )
         }
         Branch::Idle => "bulk writers are idle".to_string(),
         Branch::Arm => "a bulk writer came".to_string(),
