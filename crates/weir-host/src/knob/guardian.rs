@@ -43,8 +43,8 @@ impl Guardian {
             .stdout(Stdio::null());
         // Not in the folder it was started in, which somebody may want to unmount.
         command.current_dir("/");
-        // SAFETY: between fork and exec only setsid is called, which is async-signal-safe.
-        unsafe { command.pre_exec(own_session) };
+        // SAFETY: between fork and exec only system calls are made.
+        unsafe { command.pre_exec(come_away) };
         let mut child = command.spawn()?;
         let pipe = child.stdin.take();
         if let Some(pipe) = &pipe {
@@ -85,10 +85,20 @@ impl Drop for Guardian {
     }
 }
 
-/// Away from the terminal: Ctrl-C and a closed terminal end the guarded process, not its guardian.
-fn own_session() -> io::Result<()> {
-    // SAFETY: setsid takes no arguments and touches no memory.
-    if unsafe { libc::setsid() } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// Away from the terminal: Ctrl-C and a closed terminal end the guarded process, not its guardian. With nothing open but the
+/// first three descriptors: what the guarded process has inherited, such as the lock of a script, must not stay held for
+/// as long as a change may wait for confirmation.
+fn come_away() -> io::Result<()> {
+    let first: libc::c_uint = 3;
+    // SAFETY: both take numbers and touch no memory. The pipe by which std hears of a failed exec stays until then.
+    unsafe {
+        if libc::setsid() < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // A kernel before 5.11 has no such flag.
+        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
+    Ok(())
 }
 
 /// The guardian's whole life: wait for the end of standard input, then restore the entry named by the arguments, its

@@ -1,6 +1,7 @@
 //! How long a change holds: until its process ends, until it is not confirmed, until it is rolled back.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Command;
 use std::thread::{sleep, spawn};
@@ -57,9 +58,15 @@ pub fn root_what_is_not_confirmed_goes_back() {
 pub fn root_what_lost_its_journal_goes_back() {
     let disk = Disk::new();
     let (before, journal) = (disk.snapshot(), disk.journal());
+    // As `flock FILE weir …` has it open.
+    let lock = fs::File::open("/dev/null").unwrap();
+    // SAFETY: the descriptor is open; fcntl takes numbers here.
+    unsafe { libc::fcntl(lock.as_raw_fd(), libc::F_SETFD, 0) };
     unconfirmed(&disk, 3_600_000);
     let waiting = guardians(&journal);
     assert_eq!(waiting.len(), 1);
+    let open = fs::read_dir(format!("/proc/{}/fd", waiting[0])).unwrap().count();
+    assert_eq!(open, 3, "it keeps what its caller has open");
     // Its guardian has seen the entry once it has let go of its standard error.
     let has_seen =
         || fs::read_link(format!("/proc/{}/fd/2", waiting[0])).is_ok_and(|to| to == Path::new("/dev/null"));
@@ -162,7 +169,7 @@ pub fn root_a_journal_without_room_changes_nothing() {
     let texts = disk.settings(&["read_ahead_kb=64"]);
     let error = apply(&Journal::at(small.0.path()), &texts, Hold::Kept).unwrap_err();
     assert!(error.to_string().contains("so nothing was changed"), "{error}");
-    assert!(error.hint().unwrap().contains("make room"), "{error}");
+    assert!(error.hint().unwrap().contains("free some space"), "{error}");
     assert_eq!((disk.snapshot(), entries(small.0.path())), (before.clone(), 0));
     let error = apply(&Journal::at(Path::new("/proc/journal")), &texts, Hold::Kept).unwrap_err();
     assert!(matches!(error, KnobError::Journal(_)), "{error}");
