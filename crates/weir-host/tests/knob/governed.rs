@@ -131,7 +131,7 @@ pub fn root_a_journal_that_is_removed_is_no_loss() {
     // It writes there: a file may come between the last one's end and the folder's.
     until("the journal is gone", || fs::remove_dir_all(&folder).is_ok() || !folder.exists());
     let said = run.line();
-    assert!(said.contains("taken out of this guard's hand"), "{said}");
+    assert!(said.contains("the guardian restored the limit"), "{said}");
     assert_eq!(disk.snapshot(), before, "{said}");
 }
 
@@ -213,7 +213,7 @@ pub fn root_a_device_may_go_and_come_back() {
 pub fn root_without_a_journal_nothing_is_changed() {
     let (original, small) = (Original::keep(), Small::new());
     fs::write(small.0.path().join("filler"), vec![1; 1 << 20]).unwrap_err();
-    for (folder, says) in [(small.0.path(), "make room"), (Path::new("/proc/journal"), "")] {
+    for (folder, says) in [(small.0.path(), "free some space"), (Path::new("/proc/journal"), "")] {
         let error = Governor::start(&Journal::at(folder), &Host::live(), &Lever::Dirty, GIB).unwrap_err();
         assert!(error.to_string().contains("so nothing was changed"), "{error}");
         assert!(error.hint().unwrap_or_default().contains(says), "{error}");
