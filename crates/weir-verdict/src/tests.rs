@@ -92,7 +92,7 @@ fn a_trial_that_is_not_advised_is_told_with_what_it_lacks() {
             36.0,
             "vm.dirty_bytes = 40 MB left 4.7 % of 10 threads' commits instead of 4.5 %, less than the fifth more",
         ),
-        (33.0, "No change was measured that helps; what to try comes next."),
+        (33.0, "No measured change helps; the next steps are below."),
     ] {
         let mut lab = throttled_and_flooded();
         lab.notes.flood.phases.retain(|p| p.kind != PhaseKind::Rescue);

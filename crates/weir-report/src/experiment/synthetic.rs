@@ -286,7 +286,7 @@ pub fn ab(record: &Record, gain: f64) -> Study<'_> {
         headline: if better {
             "B is better.".to_string()
         } else {
-            "No difference that this data can show.".to_string()
+            "No difference is shown.".to_string()
         },
         recommendation: if better {
             change(1, &["sda/scheduler=none"])

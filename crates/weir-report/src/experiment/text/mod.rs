@@ -177,7 +177,7 @@ mod tests {
         );
         check(
             &experiment(&synthetic::ab(&record, 1.0)),
-            &["A sda/scheduler=mq-deadline", "not significant", "Keep No difference"],
+            &["A sda/scheduler=mq-deadline", "not significant", "Keep The data show no difference"],
         );
         check(&experiment(&synthetic::ab(&record, 1.4)), &["better", "--persist udev"]);
         let mut two_ways = synthetic::ab(&record, 1.0);
