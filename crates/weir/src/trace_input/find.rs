@@ -240,7 +240,7 @@ mod tests {
     fn what_is_not_there_is_said_with_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         for (typed, expected) in
-            [("gone", "there is no"), ("", "no recording in"), ("a.blktrace.x", "cannot read")]
+            [("gone", "gone.blktrace.0 either"), ("", "no recording in"), ("a.blktrace.x", "cannot read")]
         {
             let error = find(&[folder.path().join(typed)]).unwrap_err();
             let lacking = error.downcast_ref::<Lacking>().unwrap();

@@ -7,7 +7,7 @@ use weir_core::units::Nanos;
 const EXAMPLES: &str = "\
 Examples:
   weir trace fsync --comm mysqld
-      ten seconds of a server's syncs: their waits, and the processes behind them
+      ten seconds of a server's syncs: their waits, and who causes them
   weir trace fsync --pid 4242 --slow 100ms
       each sync of 100 ms or longer as well, as it returns
   weir trace fsync --duration 1m --interval 5s

@@ -137,7 +137,7 @@ mod tests {
             (1142, "42000", "GRANT"),
             (0, "42501", "OWNER"),
             (0, "53300", "max_connections"),
-            (0, "53100", "room"),
+            (0, "53100", "disk is full"),
         ] {
             assert!(hint(&error(number, sqlstate), None).unwrap().contains(word), "{number} {sqlstate}");
         }

@@ -286,7 +286,7 @@ mod tests {
             ("echo for {seconds} s", r"for (\d+) s", Ok(1.0)),
             ("echo nothing here", r"tps=(\d+)", Err("fits nothing")),
             ("true", r"tps=(\d+)", Err("printed nothing")),
-            ("echo tps=many", r"tps=(\w+)", Err("no number")),
+            ("echo tps=many", r"tps=(\w+)", Err("not a number")),
             ("echo broken >&2; exit 3", r"tps=(\d+)", Err("exit code 3: it printed\n  broken")),
             // More than the pipe holds, and the figure at its end.
             ("head -c 2000000 /dev/zero | tr '\\0' x; echo; echo tps=7", r"tps=(\d+)", Ok(7.0)),

@@ -35,7 +35,7 @@ fn mistakes_are_named_with_their_line() {
         ("target-p99 = \"fast\"\n", 1, "expected a time such as 50ms"),
         ("protect = [\"all\", \"mariadb\"]\n", 1, "protect: expected all, a unit"),
         ("lever = \"magic\"\n", 1, "expected auto, vm or bdi, got `magic`"),
-        ("may = [\"memory\"]\n", 1, "may: `memory` is nothing that may be allowed"),
+        ("may = [\"memory\"]\n", 1, "may: expected cgroup, got `memory`"),
         ("sensor = \"eye\"\n", 1, "expected auto, syscalls, canary or diskstats, got `eye`"),
         ("metrics = \"9750\"\n", 1, "expected an address and port"),
         ("shadow = 1\n", 1, "shadow: expected true or false"),
