@@ -283,11 +283,7 @@ pub fn ab(record: &Record, gain: f64) -> Study<'_> {
     let effects: Vec<Effect> = [Metric::Rate, Metric::P99].map(|metric| maker.effect(0, 1, metric)).to_vec();
     let better = effects[0].judgement == Judgement::Better;
     let finding = Finding {
-        headline: if better {
-            "B is better.".to_string()
-        } else {
-            "No difference is shown.".to_string()
-        },
+        headline: if better { "B is better.".to_string() } else { "No difference is shown.".to_string() },
         recommendation: if better {
             change(1, &["sda/scheduler=none"])
         } else {
