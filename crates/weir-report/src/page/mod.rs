@@ -170,17 +170,28 @@ pub fn data_table(table: &Table) -> String {
             format!("<tr{anchor}>{cells}</tr>")
         })
         .collect();
+    let tall = if table.rows.len() > ROWS_LOW { " tall" } else { "" };
     let class = if table.says { "data says" } else { "data" };
     // A box that scrolls must be reachable by keyboard.
     format!(
-        "<div class=\"scroll\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        "<div class=\"scroll{tall}\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 }
 
+/// A table of more rows scrolls in a box.
+const ROWS_LOW: usize = 14;
 /// Figures with their interval stay on one line; what is longer may be broken.
 const UNBROKEN_MOST: usize = 28;
 
 fn cell(tag: &str, text: &str) -> String {
+    // Where room is scarce, the interval of a figure goes below it.
+    if let Some((figure, interval)) = text.split_once(" [") {
+        let (figure, interval) = (escape(figure), escape(interval));
+        return format!(
+            "<{tag} class=\"pair\"><span>{figure}</span> <span>[{interval}</span></{}>",
+            &tag[..2]
+        );
+    }
     let long = if text.chars().count() > UNBROKEN_MOST { " class=\"long\"" } else { "" };
     format!("<{tag}{long}>{}</{}>", escape(text), &tag[..2])
 }
@@ -256,7 +267,11 @@ mod tests {
         };
         let html = data_table(&table);
         assert!(html.contains("<th scope=\"row\" class=\"long\">vm.dirty_bytes=15000000 sda/"), "{html}");
-        assert!(html.contains("<th scope=\"col\">arm</th>") && html.contains("<td>12.2 ms ["), "{html}");
+        assert!(
+            html.contains("<th scope=\"col\">arm</th>")
+                && html.contains("<td class=\"pair\"><span>12.2 ms</span> <span>["),
+            "{html}"
+        );
         assert!(html.starts_with("<div class=\"scroll\" tabindex=\"0\">"), "{html}");
     }
 

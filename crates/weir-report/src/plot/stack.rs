@@ -49,10 +49,11 @@ pub fn svg(figure: &StackFigure, form: Form) -> String {
     let mut top = 2.0 + legend(&mut svg, &entries, left, 2.0, form);
     for stack in &figure.stacks {
         let baseline = top + font * 1.2;
-        // Names hold what letters are widest in bold: digits, brackets.
-        let behind = left + bold_width(&stack.label, font) * 1.06 + font * 0.8;
-        svg.text("lg strong", (left, baseline), Anchor::Start, &stack.label);
-        if behind + text_width(&stack.note, font) <= right {
+        let behind = left + bold_width(&stack.label, font) + font * 0.8;
+        let further = write_name(&mut svg, "lg strong", (left, baseline), &stack.label, form);
+        top += further;
+        let baseline = baseline + further;
+        if further == 0.0 && behind + text_width(&stack.note, font) <= right {
             svg.text("tk", (behind, baseline), Anchor::Start, &stack.note);
         } else {
             let below = font * LINE;

@@ -35,7 +35,7 @@ pub fn text_width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         ' ' | '.' | ',' | ':' | 'i' | 'l' | 'j' | '|' | '\'' => 0.33,
         't' | 'f' | 'r' | '(' | ')' | '/' | '-' => 0.42,
-        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.95,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' | '…' => 1.0,
         c if c.is_ascii_uppercase() => 0.70,
         _ => 0.62,
     };
@@ -44,7 +44,7 @@ pub fn text_width(text: &str, size: f64) -> f64 {
 
 /// The same for bold letters.
 pub fn bold_width(text: &str, size: f64) -> f64 {
-    text_width(text, size) * 1.07
+    text_width(text, size) * 1.12
 }
 
 /// Which end of a text stands at its place.
