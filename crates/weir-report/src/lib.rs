@@ -19,6 +19,8 @@ pub mod plot;
 pub mod trace;
 
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod contradictions;
 
 /// Text that people paste into tickets: at most 100 columns, plain characters, units on everything.

@@ -85,4 +85,4 @@ fn again(record: &Record) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

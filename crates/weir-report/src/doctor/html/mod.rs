@@ -130,4 +130,4 @@ fn row_anchor(id: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

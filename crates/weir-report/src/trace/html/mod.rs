@@ -309,4 +309,4 @@ fn words() -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;
