@@ -15,7 +15,7 @@ mod layout;
 mod list;
 mod oltp;
 mod page;
-pub mod plot;
+mod plot;
 pub mod trace;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Horizontal bars: a few named values side by side, each with its figure in words.
 
+use maud::Markup;
+
 use super::labels::{LINE, further_lines, write_name};
 use super::scale::{Axis, Placed};
 use super::svg::{Anchor, Svg, bold_width, text_width};
@@ -39,7 +41,7 @@ pub struct BarFigure {
 const ROW: f64 = 2.75;
 
 /// Draws bars for one form of page. Labels stand above their bars, so that long ones fit a phone.
-pub fn svg(figure: &BarFigure, form: Form) -> String {
+pub fn svg(figure: &BarFigure, form: Form) -> Markup {
     let font = form.font();
     let bars = || figure.groups.iter().flat_map(|g| &g.1);
     let values = bars().flat_map(|b| [b.value, b.interval.map_or(b.value, |i| i.1)]);
@@ -135,7 +137,7 @@ mod tests {
                 axis: Axis::y("rate", Unit::Iops, Scale::Linear),
                 groups: vec![(label.to_string(), vec![bar])],
             };
-            let svg = svg(&figure, Form::Narrow);
+            let svg = svg(&figure, Form::Narrow).into_string();
             let height = svg.split_once("viewBox=\"0 0 352 ").unwrap().1.split_once('"').unwrap().0;
             let bar_at =
                 svg.split_once("<rect").unwrap().1.split_once(" y=\"").unwrap().1.split_once('"').unwrap().0;
