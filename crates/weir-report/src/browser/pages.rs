@@ -25,7 +25,7 @@ pub fn all() -> Vec<(String, String)> {
         all.push((name, html::guard(&guard::synthetic::record(&history), &history)));
     }
     let incomplete = ["sda.blktrace.1: at byte 96: cut off".to_string()];
-    all.push(("trace", html::trace(&trace::html::tests::analysis(3000, 1), "sda", &[])));
+    all.push(("trace", html::trace(&trace::html::tests::analysis(1500, 1), "sda", &[])));
     all.push((
         "trace-devices",
         html::trace(&trace::html::tests::analysis(300, 9), "all of them", &incomplete),
@@ -43,7 +43,7 @@ fn fixture(name: &str) -> Record {
 
 fn benches() -> Vec<(&'static str, String)> {
     let one = bench::html::tests::record(180, true);
-    let mut merged = bench::html::tests::record(900, true);
+    let mut merged = bench::html::tests::record(400, true);
     merged.jobs = vec![merged.jobs[0].clone(); 3];
     vec![
         ("bench", html::run(&bench::tests::full())),
