@@ -30,7 +30,7 @@ find_cargo() {
 needs_of_build=(cc:gcc /usr/include/stdio.h:libc6-dev make:make pkg-config:pkgconf clang:clang /usr/include/libelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev)
 # shellcheck disable=SC2034
 needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs losetup:mount
-  setpriv:util-linux shellcheck:shellcheck python3:python3 mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core
+  setpriv:util-linux shellcheck:shellcheck python3:python3 chromium:chromium mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core
   my_print_defaults:mariadb-client-core '/usr/lib/postgresql/*/bin/initdb:postgresql')
 # shellcheck disable=SC2034
 needs_of_guest=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static blktrace:blktrace blkparse:blktrace dmsetup:dmsetup

@@ -240,7 +240,7 @@ fn check(seen: &Seen) -> Result<(), TestCaseError> {
         }
         if report.contains("limited by the load generator") {
             let others = seen.busy() - seen.server.unwrap_or(0.0) - seen.client;
-            prop_assert!(seen.busy() < 0.84 || others < 0.09, "others hold {others}: {report}");
+            prop_assert!(seen.busy() < 0.851 || others < 0.09, "others hold {others}: {report}");
         }
     }
     let json: serde_json::Value =
@@ -333,24 +333,31 @@ proptest! {
 }
 
 /// MariaDB in a chroot whose /dev/shm is a plain folder: it takes its log for persistent memory and never syncs it.
+const UNSYNCED: Seen = Seen {
+    processors: 2,
+    server: Some(0.495),
+    client: 0.09,
+    others: 0.0,
+    niced: Some(0.32),
+    missed: 0.0,
+    kernel: Some((0.0, 1.0)),
+    counted: Some(0.0),
+    device: Some((0.0, 0.0)),
+    waits: [0, 90, 10, 0],
+    tasks: true,
+    reads_only: false,
+    promise: "1",
+    file_system: "xfs",
+};
+
+/// A run whose limit was found, for the test of its page.
+pub fn limited() -> OltpRecord {
+    UNSYNCED.raw()
+}
+
 #[test]
 fn what_is_not_synced_is_not_durable() -> Result<(), TestCaseError> {
-    let seen = Seen {
-        processors: 2,
-        server: Some(0.495),
-        client: 0.09,
-        others: 0.0,
-        niced: Some(0.32),
-        missed: 0.0,
-        kernel: Some((0.0, 1.0)),
-        counted: Some(0.0),
-        device: Some((0.0, 0.0)),
-        waits: [0, 90, 10, 0],
-        tasks: true,
-        reads_only: false,
-        promise: "1",
-        file_system: "xfs",
-    };
+    let seen = UNSYNCED;
     check(&seen)?;
     let raw = seen.raw();
     let result = derive(&samples::record(&raw), &raw);

@@ -15,9 +15,11 @@ mod layout;
 mod list;
 mod oltp;
 mod page;
-pub mod plot;
+mod plot;
 pub mod trace;
 
+#[cfg(test)]
+mod browser;
 #[cfg(test)]
 mod contradictions;
 

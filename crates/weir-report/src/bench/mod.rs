@@ -9,7 +9,7 @@ pub mod text;
 pub mod workload;
 
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use weir_core::result::RunResult;
 

@@ -6,13 +6,15 @@ pub mod timeline;
 
 use std::fmt::Display;
 
-use super::plot::{self, BarFigure, Figure, Form, MultiplesFigure, ScatterFigure, StackFigure, escape};
+use super::plot::{self, BarFigure, Figure, Form, MultiplesFigure, ScatterFigure, StackFigure};
+use maud::{Markup, PreEscaped, html};
+use weir_core::printable::{REPLACEMENT, is_hidden};
 use weir_core::result::record::Note;
 
 /// Everything the page needs stands in it; a browser must neither fetch nor run anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// How every page begins, by which weir knows its own.
+/// How every page begins, by which weir knows its own; what follows is still in the head.
 pub const OPENING: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" content=\"weir\">";
 
 /// The frame of a page.
@@ -26,8 +28,8 @@ pub struct Page {
     pub date: String,
     /// Where and by what, in the foot.
     pub foot: String,
-    /// HTML of everything between head and foot.
-    pub body: String,
+    /// Everything between head and foot.
+    pub body: Markup,
 }
 
 /// A table of texts; the first row is its head.
@@ -43,32 +45,33 @@ pub struct Table {
     pub says: bool,
 }
 
-/// The whole document. Only `body` is HTML already; everything else is escaped here.
+/// The whole document.
 pub fn page(page: &Page) -> String {
-    format!(
-        concat!(
-            "{opening}",
-            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">",
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">",
-            "<meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title>",
-            "<style>{style}</style></head><body>\n",
-            "<header><div class=\"mark\"><span><b>weir</b> {kind}</span><span>{date}</span></div></header>\n",
-            "<main>{body}</main>\n<footer>{foot}</footer></body></html>\n"
-        ),
-        opening = OPENING,
-        policy = POLICY,
-        title = escape(&page.title),
-        style = include_str!("style.css"),
-        kind = escape(&page.kind),
-        date = escape(&page.date),
-        body = page.body,
-        foot = escape(&page.foot),
-    )
+    let document = html! {
+        (PreEscaped(OPENING))
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta http-equiv="Content-Security-Policy" content=(POLICY);
+        meta name="color-scheme" content="light dark";
+        title { (page.title) }
+        style { (PreEscaped(include_str!("style.css"))) }
+        (PreEscaped("</head><body>\n"))
+        header { div.mark { span { b { "weir" } " " (page.kind) } span { (page.date) } } }
+        main { (page.body) }
+        footer { (page.foot) }
+        (PreEscaped("</body></html>\n"))
+    };
+    visible(&document.into_string())
 }
 
-/// A part of the page with its heading; `body` is HTML.
-pub fn section(id: &str, heading: &str, body: &str) -> String {
-    format!("<section id=\"{}\"><h2>{}</h2>\n{body}</section>\n", escape(id), escape(heading))
+/// Characters that could hide or turn round what follows them become a visible replacement.
+fn visible(document: &str) -> String {
+    let shown = |c: char| if is_hidden(c) && !matches!(c, '\n' | '\t') { REPLACEMENT } else { c };
+    document.chars().map(shown).collect()
+}
+
+/// A part of the page with its heading.
+pub fn section(id: &str, heading: &str, body: Markup) -> Markup {
+    html! { section id=(id) { h2 { (heading) } (body) } }
 }
 
 /// A name for an anchor: letters, digits and hyphens.
@@ -77,125 +80,141 @@ pub fn slug(text: &str) -> String {
 }
 
 /// A paragraph of plain text.
-pub fn paragraph(text: impl Display) -> String {
-    format!("<p>{}</p>\n", prose(text))
+pub fn paragraph(text: impl Display) -> Markup {
+    html! { p { (prose(text)) } }
 }
 
 /// Plain text in which what stands between backticks, as in a terminal, is a command or what was typed.
-pub fn prose(text: impl Display) -> String {
-    let escaped = escape(text);
-    let parts: Vec<&str> = escaped.split('`').collect();
-    let mut out = String::with_capacity(escaped.len());
-    for (at, part) in parts.iter().enumerate() {
-        match at % 2 {
-            1 if at + 1 < parts.len() => out.push_str(&format!("<code>{part}</code>")),
+pub fn prose(text: impl Display) -> Markup {
+    let text = text.to_string();
+    let parts: Vec<&str> = text.split('`').collect();
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 0 { (part) }
+            @else if at + 1 < parts.len() { code { (part) } }
             // One without a partner is itself.
-            1 => out.push_str(&format!("`{part}")),
-            _ => out.push_str(part),
+            @else { "`" (part) }
         }
     }
-    out
 }
 
 /// The page's headline. Large letters break soon, and a number is not parted from its %.
-pub fn headline(text: impl Display) -> String {
-    let text = prose(text);
+pub fn headline(text: impl Display) -> Markup {
+    let text = text.to_string();
     let mut parts = text.split(" %");
     let mut out = parts.next().unwrap_or_default().to_string();
     for part in parts {
         out.push_str(if out.ends_with(|c: char| c.is_ascii_digit()) { "\u{a0}%" } else { " %" });
         out.push_str(part);
     }
-    format!("<h1>{out}</h1>\n")
+    html! { h1 { (prose(out)) } }
 }
 
 /// A plot with its finding above and its numbers folded away beneath.
-pub fn figure(figure: &Figure, table: &Table) -> String {
-    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::svg(figure, form)).concat();
-    framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
+pub fn figure(figure: &Figure, table: &Table) -> Markup {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::svg(figure, form));
+    framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
 }
 
 /// Bars with their finding above and their numbers folded away beneath.
-pub fn bars(figure: &BarFigure, table: &Table) -> String {
-    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::bars_svg(figure, form)).concat();
-    framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
+pub fn bars(figure: &BarFigure, table: &Table) -> Markup {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::bars_svg(figure, form));
+    framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
 }
 
 /// Stacked bars with their finding above and their numbers folded away beneath.
-pub fn stacks(figure: &StackFigure, table: &Table) -> String {
-    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::stack_svg(figure, form)).concat();
-    framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
+pub fn stacks(figure: &StackFigure, table: &Table) -> Markup {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::stack_svg(figure, form));
+    framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
 }
 
 /// Named points over two axes, likewise.
-pub fn scatter(figure: &ScatterFigure, table: &Table) -> String {
-    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::scatter_svg(figure, form)).concat();
-    framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
+pub fn scatter(figure: &ScatterFigure, table: &Table) -> Markup {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::scatter_svg(figure, form));
+    framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
 }
 
 /// Small multiples, likewise.
-pub fn multiples(figure: &MultiplesFigure, table: &Table) -> String {
-    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::multiples_svg(figure, form)).concat();
-    framed(&figure.id, &figure.title, &figure.finding, &drawings, table)
+pub fn multiples(figure: &MultiplesFigure, table: &Table) -> Markup {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::multiples_svg(figure, form));
+    framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
 }
 
-fn framed(id: &str, title: &str, finding: &str, drawings: &str, table: &Table) -> String {
-    let numbers = if table.rows.is_empty() {
-        String::new()
-    } else {
-        format!("<details><summary>The numbers</summary>{}</details>", data_table(table))
-    };
-    format!(
-        "<figure id=\"{}\"><figcaption><b>{}</b><span>{}</span></figcaption>{drawings}{numbers}</figure>\n",
-        escape(id),
-        escape(title),
-        escape(finding)
-    )
+fn framed([id, title, finding]: [&str; 3], drawings: &[Markup], table: &Table) -> Markup {
+    html! {
+        figure id=(id) {
+            figcaption { b { (title) } span { (finding) } }
+            @for drawing in drawings { (drawing) }
+            @if !table.rows.is_empty() {
+                details { summary { "The numbers" } (data_table(table)) }
+            }
+        }
+    }
 }
 
 /// Numbers in columns, in a box that scrolls by itself where they are wider than the page.
-pub fn data_table(table: &Table) -> String {
-    let head: String = table.head.iter().map(|h| cell("th scope=\"col\"", h)).collect();
-    let rows: String = table
-        .rows
-        .iter()
-        .enumerate()
-        .map(|(i, row)| {
-            let anchor = table.anchors.get(i).map_or(String::new(), |a| format!(" id=\"{}\"", escape(a)));
-            let cells: String = row
-                .iter()
-                .enumerate()
-                .map(|(i, text)| cell(if i == 0 { "th scope=\"row\"" } else { "td" }, text))
-                .collect();
-            format!("<tr{anchor}>{cells}</tr>")
-        })
-        .collect();
-    let class = if table.says { "data says" } else { "data" };
-    // A box that scrolls must be reachable by keyboard.
-    format!(
-        "<div class=\"scroll\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+pub fn data_table(table: &Table) -> Markup {
+    let tall = table.rows.len() > ROWS_LOW;
+    html! {
+        // A box that scrolls must be reachable by keyboard.
+        div.scroll.tall[tall] tabindex="0" {
+            table.data.says[table.says] {
+                thead { tr { @for text in &table.head { th class=[long(text)] scope="col" { (cell(text)) } } } }
+                tbody {
+                    @for (i, row) in table.rows.iter().enumerate() {
+                        tr id=[table.anchors.get(i)] {
+                            @for (column, text) in row.iter().enumerate() {
+                                @if column == 0 { th class=[long(text)] scope="row" { (cell(text)) } }
+                                @else { td class=[long(text)] { (cell(text)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
-/// Figures with their interval stay on one line; what is longer may be broken.
+/// A table of more rows scrolls in a box.
+const ROWS_LOW: usize = 14;
+/// Text that is longer may be broken; figures are not.
 const UNBROKEN_MOST: usize = 28;
 
-fn cell(tag: &str, text: &str) -> String {
-    let long = if text.chars().count() > UNBROKEN_MOST { " class=\"long\"" } else { "" };
-    format!("<{tag}{long}>{}</{}>", escape(text), &tag[..2])
+/// A figure and its interval, as in `12 ms [11 ms–13 ms]`.
+fn pair(text: &str) -> Option<(&str, &str)> {
+    let at = text.find(" [")?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+/// The class of a cell whose text may be broken.
+fn long(text: &str) -> Option<&'static str> {
+    (pair(text).is_none() && text.chars().count() > UNBROKEN_MOST).then_some("long")
+}
+
+/// Where room is scarce, the interval of a figure goes below it.
+fn cell(text: &str) -> Markup {
+    html! {
+        @match pair(text) {
+            Some((figure, interval)) => { span { (figure) } " " span { (interval) } }
+            None => { (text) }
+        }
+    }
 }
 
 /// Names and values in two columns; an optional third part of a row says where the value comes from.
-pub fn facts_table(rows: &[(String, String, String)]) -> String {
-    let rows: String = rows
-        .iter()
-        .map(|(name, value, source)| {
-            let source =
-                if source.is_empty() { String::new() } else { format!("<small>{}</small>", escape(source)) };
-            format!("<tr><th scope=\"row\">{}</th><td>{}{source}</td></tr>", escape(name), escape(value))
-        })
-        .collect();
-    format!("<table class=\"facts\"><tbody>{rows}</tbody></table>\n")
+pub fn facts_table(rows: &[(String, String, String)]) -> Markup {
+    html! {
+        table.facts {
+            tbody {
+                @for (name, value, source) in rows {
+                    tr {
+                        th scope="row" { (name) }
+                        td { (value) @if !source.is_empty() { small { (source) } } }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// One figure of the head: what it is, its value, and a line beneath.
@@ -209,19 +228,18 @@ pub struct Tile {
 }
 
 /// The figures that a reader takes home.
-pub fn tiles(tiles: &[Tile]) -> String {
-    let body: String = tiles
-        .iter()
-        .map(|t| {
-            let (name, value, detail) = (escape(&t.name), escape(&t.value), escape(&t.detail));
-            format!("<div><dt>{name}</dt><dd>{value}<small>{detail}</small></dd></div>")
-        })
-        .collect();
-    format!("<dl class=\"tiles\">{body}</dl>\n")
+pub fn tiles(tiles: &[Tile]) -> Markup {
+    html! {
+        dl.tiles {
+            @for Tile { name, value, detail } in tiles {
+                div { dt { (name) } dd { (value) small { (detail) } } }
+            }
+        }
+    }
 }
 
 /// What a reader must know before believing a figure.
-pub fn remark_note(remark: &Note, bad: bool) -> String {
+pub fn remark_note(remark: &Note, bad: bool) -> Markup {
     note(&capitalised(&remark.key.replace('-', " ")), &capitalised(&remark.text), bad)
 }
 
@@ -237,9 +255,18 @@ pub fn date(started_at: &str) -> String {
 }
 
 /// Something that changes how the page must be read.
-pub fn note(heading: &str, text: &str, bad: bool) -> String {
-    let class = if bad { "note bad" } else { "note" };
-    format!("<div class=\"{class}\" role=\"note\"><b>{}</b>{}</div>\n", escape(heading), prose(text))
+pub fn note(heading: &str, text: &str, bad: bool) -> Markup {
+    html! { div.note.bad[bad] role="note" { b { (heading) } (prose(text)) } }
+}
+
+/// A finding in larger letters.
+pub fn lede(text: impl Display) -> Markup {
+    html! { p.lede { (text.to_string()) } }
+}
+
+/// What was typed, or can be.
+pub fn typed(text: impl Display) -> Markup {
+    html! { pre { (text.to_string()) } }
 }
 
 #[cfg(test)]
@@ -254,22 +281,39 @@ mod tests {
             rows: vec![row("vm.dirty_bytes=15000000 sda/scheduler=none")],
             ..Table::default()
         };
-        let html = data_table(&table);
-        assert!(html.contains("<th scope=\"row\" class=\"long\">vm.dirty_bytes=15000000 sda/"), "{html}");
-        assert!(html.contains("<th scope=\"col\">arm</th>") && html.contains("<td>12.2 ms ["), "{html}");
+        let html = data_table(&table).into_string();
+        assert!(html.contains("<th class=\"long\" scope=\"row\">vm.dirty_bytes=15000000 sda/"), "{html}");
+        assert!(
+            html.contains("<th scope=\"col\">arm</th>") && html.contains("<td><span>12.2 ms</span> <span>["),
+            "{html}"
+        );
         assert!(html.starts_with("<div class=\"scroll\" tabindex=\"0\">"), "{html}");
     }
 
     #[test]
     fn what_stands_between_backticks_is_code_and_stays_harmless() {
         for (text, html) in [
-            ("by `max rate` no step", "<p>by <code>max rate</code> no step</p>\n"),
-            ("`a` and `<b>`", "<p><code>a</code> and <code>&lt;b&gt;</code></p>\n"),
-            ("a file called ` alone", "<p>a file called ` alone</p>\n"),
-            ("`one` and ` more", "<p><code>one</code> and ` more</p>\n"),
-            ("", "<p></p>\n"),
+            ("by `max rate` no step", "<p>by <code>max rate</code> no step</p>"),
+            ("`a` and `<b>`", "<p><code>a</code> and <code>&lt;b&gt;</code></p>"),
+            ("a file called ` alone", "<p>a file called ` alone</p>"),
+            ("`one` and ` more", "<p><code>one</code> and ` more</p>"),
+            ("", "<p></p>"),
         ] {
-            assert_eq!(paragraph(text), html, "{text}");
+            assert_eq!(paragraph(text).into_string(), html, "{text}");
         }
+    }
+
+    #[test]
+    fn hostile_text_is_inert() {
+        let hostile = "</title></style><script>alert(\"x\")</script>&'\u{0}\u{1b}[31m\u{202e}gpj";
+        let text = || hostile.to_string();
+        let body = section(hostile, hostile, paragraph(hostile));
+        let shown = page(&Page { title: text(), kind: text(), date: text(), foot: text(), body });
+        assert!(!shown.contains("<script") && !shown.contains(['\u{0}', '\u{1b}', '\u{202e}']), "{shown}");
+        assert!(
+            shown.contains("<section id=\"&lt;/title&gt;") && shown.contains("(&quot;x&quot;)"),
+            "{shown}"
+        );
+        assert_eq!(visible("/var/lib/mysql µs\n"), "/var/lib/mysql µs\n");
     }
 }

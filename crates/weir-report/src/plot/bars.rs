@@ -1,6 +1,8 @@
 //! Horizontal bars: a few named values side by side, each with its figure in words.
 
-use super::labels::{further_lines, write_name};
+use maud::Markup;
+
+use super::labels::{LINE, further_lines, write_name};
 use super::scale::{Axis, Placed};
 use super::svg::{Anchor, Svg, bold_width, text_width};
 use super::{Form, LOOKS};
@@ -39,16 +41,20 @@ pub struct BarFigure {
 const ROW: f64 = 2.75;
 
 /// Draws bars for one form of page. Labels stand above their bars, so that long ones fit a phone.
-pub fn svg(figure: &BarFigure, form: Form) -> String {
+pub fn svg(figure: &BarFigure, form: Form) -> Markup {
     let font = form.font();
     let bars = || figure.groups.iter().flat_map(|g| &g.1);
     let values = bars().flat_map(|b| [b.value, b.interval.map_or(b.value, |i| i.1)]);
     let (low, high) = figure.axis.range(values);
     let words = |b: &Bar| words_of(b, figure);
     let room = bars().map(|b| bold_width(&words(b), font)).fold(0.0, f64::max) + 12.0;
-    let end = (form.width() - room).max(form.width() * 0.35);
+    // Words that leave the bars too little room stand above them.
+    let apart = room > form.width() * 0.65;
+    let end = if apart { form.width() - 12.0 } else { form.width() - room };
     let placed = Placed { axis: figure.axis.clone(), low, high, start: 4.0, end };
-    let rows: f64 = figure.groups.iter().map(|g| group_height(g, form)).sum();
+    let names: f64 = figure.groups.iter().map(|g| group_height(g, form)).sum();
+    let lines = |b: &Bar| further_lines(&words(b), form) + font * LINE;
+    let rows = names + if apart { bars().map(lines).sum() } else { 0.0 };
     let ticks = placed.ticks(|t| {
         t.windows(2).all(|p| placed.at(p[1].0) - placed.at(p[0].0) >= text_width(&p[1].1, font) + 14.0)
     });
@@ -56,7 +62,9 @@ pub fn svg(figure: &BarFigure, form: Form) -> String {
     let mut svg = Svg::default();
     for (value, text) in &ticks {
         svg.line("gm", (placed.at(*value), 2.0), (placed.at(*value), rows + 4.0));
-        svg.text("tk", (placed.at(*value), rows + font * 1.5), Anchor::Middle, text);
+        let half = text_width(text, font) / 2.0;
+        let at = placed.at(*value).min(form.width() - half).max(half);
+        svg.text("tk", (at, rows + font * 1.5), Anchor::Middle, text);
     }
     svg.line("ax", (placed.start, 2.0), (placed.start, rows + 4.0));
     let mut top = 2.0;
@@ -67,7 +75,13 @@ pub fn svg(figure: &BarFigure, form: Form) -> String {
         }
         for bar in bars {
             top += write_name(&mut svg, "lg", (placed.start + 6.0, top + font), &bar.label, form);
-            draw_bar(&mut svg, bar, &words(bar), &placed, top, font);
+            if apart {
+                let baseline = top + font * (1.0 + LINE);
+                write_name(&mut svg, "lg strong", (placed.start + 6.0, baseline), &words(bar), form);
+                top += lines(bar);
+            }
+            let behind = if apart { String::new() } else { words(bar) };
+            draw_bar(&mut svg, bar, &behind, &placed, top, font);
             top += font * ROW;
         }
         top += font * 0.5;
@@ -101,13 +115,14 @@ fn draw_bar(svg: &mut Svg, bar: &Bar, words: &str, axis: &Placed, top: f64, font
         svg.line("wh", (b, middle - 4.0), (b, middle + 4.0));
         text_from = text_from.max(b);
     }
-    svg.text("lg strong", (text_from + 7.0, bar_top + height * 0.82), Anchor::Start, words);
+    if !words.is_empty() {
+        svg.text("lg strong", (text_from + 7.0, bar_top + height * 0.82), Anchor::Start, words);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::labels::LINE;
     use crate::plot::{Scale, Unit};
 
     #[test]
@@ -122,7 +137,7 @@ mod tests {
                 axis: Axis::y("rate", Unit::Iops, Scale::Linear),
                 groups: vec![(label.to_string(), vec![bar])],
             };
-            let svg = svg(&figure, Form::Narrow);
+            let svg = svg(&figure, Form::Narrow).into_string();
             let height = svg.split_once("viewBox=\"0 0 352 ").unwrap().1.split_once('"').unwrap().0;
             let bar_at =
                 svg.split_once("<rect").unwrap().1.split_once(" y=\"").unwrap().1.split_once('"').unwrap().0;

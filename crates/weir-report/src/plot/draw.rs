@@ -1,5 +1,7 @@
 //! Lays a figure out and draws it.
 
+use maud::Markup;
+
 use super::labels::{RegionNames, Swatch, at_ends, legend, polygon, room_at_end, write_name};
 use super::place::Box4;
 use super::scale::Placed;
@@ -29,7 +31,7 @@ const WHISKER_END: f64 = 3.5;
 type Ticks = Vec<(f64, String)>;
 
 /// Draws all panels of a figure below each other.
-pub fn figure(figure: &Figure, form: Form) -> String {
+pub fn figure(figure: &Figure, form: Form) -> Markup {
     let font = form.font();
     let axes: Vec<(Placed, Ticks)> = figure.panels.iter().map(|p| y_axis(p, form)).collect();
     let tick_width = |t: &Ticks| t.iter().map(|t| text_width(&t.1, font)).fold(0.0, f64::max);
@@ -383,6 +385,7 @@ mod tests {
             },
             Form::Narrow,
         )
+        .into_string()
     }
 
     fn named(at: At, label: &str) -> Reference {

@@ -202,8 +202,8 @@ pub const LINE: f64 = 1.25;
 
 /// A name in as many lines as it takes on a page.
 fn name_lines(name: &str, form: Form) -> Vec<String> {
-    // Bold letters are wider, and those of names are the widest.
-    let width = (form.width() - 10.0) / 1.1;
+    // Names may be bold.
+    let width = (form.width() - 10.0) / bold_width("m", 1.0);
     wrap(name, width, form.font(), usize::MAX).unwrap_or_else(|| vec![name.to_string()])
 }
 

@@ -22,8 +22,9 @@ pub use multiples::{Cell, MultiplesFigure, Strip};
 pub use scale::{Axis, Scale};
 pub use scatter::{Level, ScatterFigure, Spot};
 pub use stack::{Stack, StackFigure};
-pub use svg::escape;
 pub use unit::Unit;
+
+use maud::Markup;
 
 /// How many looks (colour, dash and marker together) are distinct; further ones repeat.
 pub const LOOKS: usize = 6;
@@ -226,26 +227,26 @@ pub enum Tint {
 }
 
 /// Draws a figure for one form of page.
-pub fn svg(figure: &Figure, form: Form) -> String {
+pub fn svg(figure: &Figure, form: Form) -> Markup {
     draw::figure(figure, form)
 }
 
 /// Draws bars for one form of page.
-pub fn bars_svg(figure: &BarFigure, form: Form) -> String {
+pub fn bars_svg(figure: &BarFigure, form: Form) -> Markup {
     bars::svg(figure, form)
 }
 
 /// Draws stacked bars for one form of page.
-pub fn stack_svg(figure: &StackFigure, form: Form) -> String {
+pub fn stack_svg(figure: &StackFigure, form: Form) -> Markup {
     stack::svg(figure, form)
 }
 
 /// Draws named points over two axes for one form of page.
-pub fn scatter_svg(figure: &ScatterFigure, form: Form) -> String {
+pub fn scatter_svg(figure: &ScatterFigure, form: Form) -> Markup {
     scatter::svg(figure, form)
 }
 
 /// Draws small multiples for one form of page.
-pub fn multiples_svg(figure: &MultiplesFigure, form: Form) -> String {
+pub fn multiples_svg(figure: &MultiplesFigure, form: Form) -> Markup {
     multiples::svg(figure, form)
 }

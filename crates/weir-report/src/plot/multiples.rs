@@ -1,5 +1,7 @@
 //! Small multiples: one cell for each of many runs, each with the same few strips over time, all on the same scales.
 
+use maud::Markup;
+
 use super::labels::{Swatch, legend, polygon, write_name};
 use super::scale::{Axis, Placed};
 use super::svg::{Anchor, Svg, text_width};
@@ -55,7 +57,7 @@ fn columns(figure: &MultiplesFigure, form: Form) -> usize {
 }
 
 /// Draws all cells for one form of page.
-pub fn svg(figure: &MultiplesFigure, form: Form) -> String {
+pub fn svg(figure: &MultiplesFigure, form: Form) -> Markup {
     let font = form.font();
     let mut svg = Svg::default();
     let scales: Vec<Placed> = (0..figure.strips.len()).map(|i| scale(figure, i, font)).collect();

@@ -1,5 +1,7 @@
 //! Points with a name each, two values and their intervals: one thing traded for another.
 
+use maud::Markup;
+
 use super::draw::{full_height, horizontal_reference, polyline};
 use super::labels::{Swatch, legend};
 use super::place::{Box4, Wish, place};
@@ -57,7 +59,7 @@ pub struct ScatterFigure {
 }
 
 /// Draws a figure for one form of page.
-pub fn svg(figure: &ScatterFigure, form: Form) -> String {
+pub fn svg(figure: &ScatterFigure, form: Form) -> Markup {
     let font = form.font();
     let mut svg = Svg::default();
     let y = axis_y(figure, form);

@@ -1,5 +1,7 @@
 //! Stacked bars: how wholes divide into the same few parts, each whole as long as every other.
 
+use maud::Markup;
+
 use super::labels::{LINE, Swatch, legend, write_name};
 use super::svg::{Anchor, Svg, bold_width, text_width};
 use super::{Form, LOOKS};
@@ -38,7 +40,7 @@ const BAR: f64 = 1.6;
 const FOOT: f64 = 1.8;
 
 /// Draws stacked bars for one form of page.
-pub fn svg(figure: &StackFigure, form: Form) -> String {
+pub fn svg(figure: &StackFigure, form: Form) -> Markup {
     let font = form.font();
     let (left, right) = (2.0, form.width() - 2.0);
     let mut svg = Svg::default();
@@ -49,10 +51,11 @@ pub fn svg(figure: &StackFigure, form: Form) -> String {
     let mut top = 2.0 + legend(&mut svg, &entries, left, 2.0, form);
     for stack in &figure.stacks {
         let baseline = top + font * 1.2;
-        // Names hold what letters are widest in bold: digits, brackets.
-        let behind = left + bold_width(&stack.label, font) * 1.06 + font * 0.8;
-        svg.text("lg strong", (left, baseline), Anchor::Start, &stack.label);
-        if behind + text_width(&stack.note, font) <= right {
+        let behind = left + bold_width(&stack.label, font) + font * 0.8;
+        let further = write_name(&mut svg, "lg strong", (left, baseline), &stack.label, form);
+        top += further;
+        let baseline = baseline + further;
+        if further == 0.0 && behind + text_width(&stack.note, font) <= right {
             svg.text("tk", (behind, baseline), Anchor::Start, &stack.note);
         } else {
             let below = font * LINE;
@@ -127,7 +130,7 @@ mod tests {
             stacks: vec![stack(&[1.0, 3.0, 0.0]), stack(&[f64::NAN, f64::INFINITY, -1.0]), stack(&[])],
         };
         for form in [Form::Wide, Form::Narrow] {
-            let drawn = svg(&figure, form);
+            let drawn = svg(&figure, form).into_string();
             assert!(drawn.contains("D2C 75 %") && drawn.contains("Q2G 25 %"), "{drawn}");
             // Two parts and two swatches.
             assert_eq!(drawn.matches("<rect").count(), 4, "{drawn}");

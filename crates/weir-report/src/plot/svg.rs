@@ -1,28 +1,6 @@
 //! The few SVG elements that plots are made of, as text.
 
-use std::fmt::{Display, Write};
-
-use weir_core::printable::{REPLACEMENT, is_hidden};
-
-/// Makes text safe between tags and in attributes of HTML and SVG. What XML forbids or
-/// what could hide what follows it becomes a visible replacement.
-pub fn escape(text: impl Display) -> String {
-    let text = text.to_string();
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            c if is_hidden(c) => out.push(REPLACEMENT),
-            c => out.push(c),
-        }
-    }
-    out
-}
+use maud::{Markup, PreEscaped, Render, html};
 
 /// A coordinate: one decimal is a tenth of a pixel.
 pub fn number(value: f64) -> String {
@@ -35,7 +13,7 @@ pub fn text_width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         ' ' | '.' | ',' | ':' | 'i' | 'l' | 'j' | '|' | '\'' => 0.33,
         't' | 'f' | 'r' | '(' | ')' | '/' | '-' => 0.42,
-        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.95,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' | '…' => 1.0,
         c if c.is_ascii_uppercase() => 0.70,
         _ => 0.62,
     };
@@ -44,7 +22,7 @@ pub fn text_width(text: &str, size: f64) -> f64 {
 
 /// The same for bold letters.
 pub fn bold_width(text: &str, size: f64) -> f64 {
-    text_width(text, size) * 1.07
+    text_width(text, size) * 1.12
 }
 
 /// Which end of a text stands at its place.
@@ -67,49 +45,32 @@ pub struct Svg {
 impl Svg {
     /// A straight line.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let _ = write!(
-            self.out,
-            r#"<path class="{class}" d="M{} {}L{} {}"/>"#,
-            number(from.0),
-            number(from.1),
-            number(to.0),
-            number(to.1)
-        );
+        let [x0, y0, x1, y1] = [from.0, from.1, to.0, to.1].map(number);
+        self.path(class, &format!("M{x0} {y0}L{x1} {y1}"));
     }
 
     /// A rectangle; negative sizes are drawn as nothing.
     pub fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
-        let _ = write!(
-            self.out,
-            r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}"/>"#,
-            number(x),
-            number(y),
-            number(width.max(0.0)),
-            number(height.max(0.0))
-        );
+        let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(number);
+        html! { rect class=(class) x=(x) y=(y) width=(width) height=(height) {} }.render_to(&mut self.out);
     }
 
     /// A path.
     pub fn path(&mut self, class: &str, d: &str) {
         if !d.is_empty() {
-            let _ = write!(self.out, r#"<path class="{class}" d="{d}"/>"#);
+            html! { path class=(class) d=(d) {} }.render_to(&mut self.out);
         }
     }
 
     /// A text on its baseline.
     pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
-            Anchor::Start => "",
-            Anchor::Middle => r#" text-anchor="middle""#,
-            Anchor::End => r#" text-anchor="end""#,
+            Anchor::Start => None,
+            Anchor::Middle => Some("middle"),
+            Anchor::End => Some("end"),
         };
-        let _ = write!(
-            self.out,
-            r#"<text class="{class}" x="{}" y="{}"{anchor}>{}</text>"#,
-            number(at.0),
-            number(at.1),
-            escape(text)
-        );
+        let (x, y) = (number(at.0), number(at.1));
+        html! { text class=(class) x=(x) y=(y) text-anchor=[anchor] { (text) } }.render_to(&mut self.out);
     }
 
     /// The marker of a look around a place.
@@ -123,44 +84,23 @@ impl Svg {
             4 => format!("M{} {}l4.3 -7.4h-8.6z", n(x), n(y + 4.7)),
             _ => format!("M{} {}h8.4M{} {}v8.4", n(x - 4.2), n(y), n(x), n(y - 4.2)),
         };
-        let _ = if hint.is_empty() {
-            write!(self.out, r#"<path class="mk s{look}" d="{d}"/>"#)
-        } else {
-            write!(self.out, r#"<path class="mk s{look}" d="{d}"><title>{}</title></path>"#, escape(hint))
-        };
+        let class = format!("mk s{look}");
+        html! { path class=(class) d=(d) { @if !hint.is_empty() { title { (hint) } } } }
+            .render_to(&mut self.out);
     }
 
     /// The whole element, with a title and a description for readers who do not see it.
-    pub fn finish(self, id: &str, form: super::Form, height: f64, title: &str, description: &str) -> String {
-        let (class, width) = (form.class(), form.width());
-        format!(
-            concat!(
-                r#"<svg class="{class}" role="img" viewBox="0 0 {width} {height}" font-size="{font}" "#,
-                r#"aria-labelledby="{id}-{class}-t {id}-{class}-d"><title id="{id}-{class}-t">{title}</title>"#,
-                r#"<desc id="{id}-{class}-d">{description}</desc>{body}</svg>"#
-            ),
-            class = class,
-            width = number(width),
-            height = number(height),
-            font = number(form.font()),
-            id = id,
-            title = escape(title),
-            description = escape(description),
-            body = self.out
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hostile_text_is_inert() {
-        let hostile = "</title><script>alert(\"x\")</script>&'\u{0}\u{1b}[31m\u{202e}gpj";
-        let safe = escape(hostile);
-        assert!(!safe.contains(['<', '>', '"', '\'', '\u{0}', '\u{1b}', '\u{202e}']), "{safe}");
-        assert!(safe.contains("&lt;script&gt;"));
-        assert_eq!(escape("/var/lib/mysql µs"), "/var/lib/mysql µs");
+    pub fn finish(self, id: &str, form: super::Form, height: f64, title: &str, description: &str) -> Markup {
+        let (class, width, height) = (form.class(), number(form.width()), number(height));
+        let [titled, described] = ["t", "d"].map(|end| format!("{id}-{class}-{end}"));
+        html! {
+            svg class=(class) role="img" viewBox={ "0 0 " (width) " " (height) } font-size=(number(form.font()))
+                aria-labelledby={ (titled) " " (described) }
+            {
+                title id=(titled) { (title) }
+                desc id=(described) { (description) }
+                (PreEscaped(self.out))
+            }
+        }
     }
 }

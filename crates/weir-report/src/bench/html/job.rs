@@ -5,7 +5,8 @@ use crate::bench::workload;
 use crate::page::distribution::{self, Sample};
 use crate::page::timeline::Sort;
 use crate::page::{Table, Tile, data_table, facts_table, figure, merge, slug, timeline};
-use crate::plot::{Unit, escape};
+use crate::plot::Unit;
+use maud::{Markup, html};
 use weir_core::result::record::{Class, FloodRecord, Interval, JobRecord};
 use weir_core::result::run_result::{
     ClassResult, JobResult, LatenessResult, Regime, Stall, SteadyResult, WarmupResult,
@@ -120,42 +121,43 @@ fn head(view: View<'_>) -> Vec<Tile> {
 }
 
 /// Everything about one of so many `jobs`; `id` makes anchors unique in the page.
-pub fn html(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> String {
-    let mut out = format!("<p class=\"soft\">{}</p>\n", escape(workload::describe(&view.raw.job)));
-    out.push_str(&crate::page::tiles(&head(view)));
-    for remark in &view.result.notes {
-        out.push_str(&crate::page::remark_note(remark, view.raw.error.is_some()));
+pub fn html(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> Markup {
+    html! {
+        p.soft { (workload::describe(&view.raw.job)) }
+        (crate::page::tiles(&head(view)))
+        @for remark in &view.result.notes { (crate::page::remark_note(remark, view.raw.error.is_some())) }
+        (plots(id, view, floods, jobs))
+        h3 { "Does it hold together?" }
+        (facts_table(&checks(view)))
     }
-    out.push_str(&plots(id, view, floods, jobs));
-    out.push_str(&format!("<h3>Does it hold together?</h3>\n{}", facts_table(&checks(view))));
-    out
 }
 
-fn plots(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> String {
-    let mut out = String::new();
+fn plots(id: &str, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> Markup {
     let job = view.raw;
-    let samples: Vec<Sample<'_>> = job
-        .classes
-        .iter()
-        .filter(|(_, c)| c.latency.count() > 0)
+    let classes: Vec<Class> = shown_over_time(view).into_iter().map(|(class, _)| class).collect();
+    let together = merge::together(job.intervals.len(), jobs);
+    let told = Told { regimes: &view.result.regimes, stall: view.result.stall, together };
+    html! {
+        (latencies(id, view))
+        @if job.intervals.len() >= 2 && !classes.is_empty() {
+            (course(id, &merge::merged(&job.intervals, together), floods, &classes, &told))
+        }
+    }
+}
+
+/// How latencies are distributed, as a plot and in numbers.
+fn latencies(id: &str, view: View<'_>) -> Markup {
+    let measured = view.raw.classes.iter().filter(|(_, c)| c.latency.count() > 0);
+    let samples: Vec<Sample<'_>> = measured
         .map(|(class, c)| Sample { name: class.name().to_string(), look: class.look(), latency: &c.latency })
         .collect();
-    if !samples.is_empty() {
-        let finding = "Each further nine to the right is ten times rarer. Dotted: fewer than three operations lie \
-                       beyond, up to the longest one.";
-        let plot =
-            distribution::figure(&format!("{id}-latency"), "How long operations took", finding, &samples);
-        out.push_str(&figure(&plot, &Table::default()));
-        out.push_str(&data_table(&class_table(view.result)));
+    if samples.is_empty() {
+        return Markup::default();
     }
-    let classes: Vec<Class> = shown_over_time(view).into_iter().map(|(class, _)| class).collect();
-    if job.intervals.len() >= 2 && !classes.is_empty() {
-        let together = merge::together(job.intervals.len(), jobs);
-        let intervals = merge::merged(&job.intervals, together);
-        let told = Told { regimes: &view.result.regimes, stall: view.result.stall, together };
-        out.push_str(&course(id, &intervals, floods, &classes, &told));
-    }
-    out
+    let finding = "Each further nine to the right is ten times rarer. Dotted: fewer than three operations lie \
+                   beyond, up to the longest one.";
+    let plot = distribution::figure(&format!("{id}-latency"), "How long operations took", finding, &samples);
+    html! { (figure(&plot, &Table::default())) (data_table(&class_table(view.result))) }
 }
 
 /// The percentiles that people quote, by class; too few operations are said to be too few.
@@ -189,16 +191,17 @@ pub fn course<K: Sort>(
     floods: &[FloodRecord],
     classes: &[K],
     told: &Told<'_>,
-) -> String {
+) -> Markup {
     let plot = timeline::figure(&format!("{id}-time"), &over_time(told), intervals, floods, classes);
-    let mut out = figure(&plot, &timeline::table(intervals, classes));
-    for class in classes {
-        let finding = "The darker a cell, the more operations took that long in that time.";
-        let name = slug(class.name());
-        let map = timeline::heat_map(&format!("{id}-heat-{name}"), finding, intervals, *class);
-        out.push_str(&figure(&map, &Table::default()));
+    let finding = "The darker a cell, the more operations took that long in that time.";
+    let heat_map = |class: &K| {
+        let id = format!("{id}-heat-{}", slug(class.name()));
+        timeline::heat_map(&id, finding, intervals, *class)
+    };
+    html! {
+        (figure(&plot, &timeline::table(intervals, classes)))
+        @for class in classes { (figure(&heat_map(class), &Table::default())) }
     }
-    out
 }
 
 /// What the timeline shows: spans of different rates, and the longest wait.

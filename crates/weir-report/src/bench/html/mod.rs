@@ -4,9 +4,9 @@ pub mod job;
 
 use crate::conditions::under_which_conditions;
 use crate::layout::shell;
-use crate::page::{Page, date, facts_table, headline, page, remark_note, section};
-use crate::plot::escape;
+use crate::page::{Page, date, facts_table, headline, lede, page, paragraph, remark_note, section, typed};
 use job::View;
+use maud::{Markup, html};
 use weir_core::result::record::FloodRecord;
 use weir_core::result::{Record, RunResult, derive};
 use weir_core::units::{Bytes, Nanos};
@@ -16,23 +16,15 @@ pub fn run(record: &Record) -> String {
     let result = derive(record);
     let views: Vec<View<'_>> =
         record.jobs.iter().zip(&result.jobs).map(|(raw, result)| View { raw, result }).collect();
-    let mut body = opening(record, &result);
-    for (i, view) in views.iter().enumerate() {
-        let id = format!("job-{}", i + 1);
-        let shown = job::html(&id, *view, &record.floods, views.len());
-        let part = if views.len() == 1 {
-            section(&id, "What was measured", &shown)
-        } else {
-            let heading = format!("{}: {}", view.raw.job.name, job::what(view.raw));
-            section(&id, &heading, &(crate::page::paragraph(job::sentence(view.result)) + &shown))
-        };
-        body.push_str(&part);
-    }
-    if !record.floods.is_empty() {
-        body.push_str(&section("flood", "Flood", &facts_table(&floods(&record.floods))));
-    }
-    body.push_str(&under_which_conditions(record));
-    body.push_str(&section("again", "How to run it again", &again(record)));
+    let body = html! {
+        (opening(record, &result))
+        @for (i, view) in views.iter().enumerate() { (measured(i, *view, &record.floods, views.len())) }
+        @if !record.floods.is_empty() {
+            (section("flood", "Flood", facts_table(&floods(&record.floods))))
+        }
+        (under_which_conditions(record))
+        (section("again", "How to run it again", again(record)))
+    };
     page(&Page {
         title: format!("weir {}: {}", record.kind, title(record)),
         kind: record.kind.clone(),
@@ -40,6 +32,17 @@ pub fn run(record: &Record) -> String {
         foot: format!("weir {} · record {}", record.weir_version, record.id),
         body,
     })
+}
+
+/// One of so many jobs.
+fn measured(i: usize, view: View<'_>, floods: &[FloodRecord], jobs: usize) -> Markup {
+    let id = format!("job-{}", i + 1);
+    let shown = job::html(&id, view, floods, jobs);
+    if jobs == 1 {
+        return section(&id, "What was measured", shown);
+    }
+    let heading = format!("{}: {}", view.raw.job.name, job::what(view.raw));
+    section(&id, &heading, html! { (paragraph(job::sentence(view.result))) (shown) })
 }
 
 fn title(record: &Record) -> String {
@@ -50,15 +53,12 @@ fn title(record: &Record) -> String {
     }
 }
 
-fn opening(record: &Record, result: &RunResult) -> String {
-    let mut out = headline(title(record));
-    if let [only] = result.jobs.as_slice() {
-        out.push_str(&format!("<p class=\"lede\">{}</p>\n", escape(job::sentence(only))));
+fn opening(record: &Record, result: &RunResult) -> Markup {
+    html! {
+        (headline(title(record)))
+        @if let [only] = result.jobs.as_slice() { (lede(job::sentence(only))) }
+        @for remark in &result.notes { (remark_note(remark, true)) }
     }
-    for remark in &result.notes {
-        out.push_str(&remark_note(remark, true));
-    }
-    out
 }
 
 fn floods(floods: &[FloodRecord]) -> Vec<(String, String, String)> {
@@ -71,18 +71,16 @@ fn floods(floods: &[FloodRecord]) -> Vec<(String, String, String)> {
     floods.iter().map(row).collect()
 }
 
-fn again(record: &Record) -> String {
-    let mut out = format!("<pre>{}</pre>\n", escape(shell(&record.command)));
-    for each in &record.jobs {
-        // A job that TOML cannot express still has its command line above.
-        if let Ok(text) = toml::to_string(&each.job) {
-            let name = escape(&each.job.name);
-            out.push_str(&format!("<details><summary>Job {name}, all defaults filled in</summary>"));
-            out.push_str(&format!("<pre>{}</pre></details>\n", escape(text)));
+fn again(record: &Record) -> Markup {
+    // A job that TOML cannot express still has its command line above.
+    let jobs = record.jobs.iter().filter_map(|each| Some((&each.job.name, toml::to_string(&each.job).ok()?)));
+    html! {
+        (typed(shell(&record.command)))
+        @for (name, text) in jobs {
+            details { summary { "Job " (name) ", all defaults filled in" } (typed(text)) }
         }
     }
-    out
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -6,6 +6,7 @@ use crate::page::{Table, bars, figure, note};
 use crate::plot::{
     At, Axis, Bar, BarFigure, Figure, Join, Panel, Part, Reference, Region, Scale, Series, Tint, Unit,
 };
+use maud::{Markup, html};
 use weir_core::units::{Bytes, Nanos, megabytes_per_second, per_second};
 use weir_verdict::doctor::{
     DoctorReport, EffectSide, FloodEffect, FloodPhase, FloodSample, FloodStory, PhaseKind,
@@ -18,19 +19,13 @@ pub const TIMELINE: &str = "flood-timeline";
 const LOOKS: [usize; 3] = [0, 1, 2];
 
 /// Timeline, rates side by side, and distributions.
-pub fn html(story: &FloodStory, report: &DoctorReport) -> String {
-    let mut out = String::new();
-    for remark in &story.remarks {
-        out.push_str(&note("Note", remark, false));
+pub fn html(story: &FloodStory, report: &DoctorReport) -> Markup {
+    html! {
+        @for remark in &story.remarks { (note("Note", remark, false)) }
+        @if story.samples.len() >= 2 { (figure(&timeline(story), &table(story))) }
+        @if !story.effects.is_empty() { (bars(&effects(story), &effects_table(story))) }
+        (distributions(story, report))
     }
-    if story.samples.len() >= 2 {
-        out.push_str(&figure(&timeline(story), &table(story)));
-    }
-    if !story.effects.is_empty() {
-        out.push_str(&bars(&effects(story), &effects_table(story)));
-    }
-    out.push_str(&distributions(story, report));
-    out
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -256,8 +251,8 @@ fn effects_table(story: &FloodStory) -> Table {
 }
 
 /// Latencies of idle, flood and rescue at the largest number of threads.
-fn distributions(story: &FloodStory, report: &DoctorReport) -> String {
-    let Some(effect) = story.effects.iter().max_by_key(|e| e.threads) else { return String::new() };
+fn distributions(story: &FloodStory, report: &DoctorReport) -> Markup {
+    let Some(effect) = story.effects.iter().max_by_key(|e| e.threads) else { return Markup::default() };
     let curves: Vec<Series> = sides(effect)
         .into_iter()
         .filter_map(|(name, look, side)| {
@@ -266,7 +261,7 @@ fn distributions(story: &FloodStory, report: &DoctorReport) -> String {
         })
         .collect();
     if curves.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let finding = "Only commits that finished are counted: under a stall the curve looks better than it was.";
     let plot =

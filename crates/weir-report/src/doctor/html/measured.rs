@@ -3,11 +3,12 @@
 use super::plots::interval_text;
 use super::row_anchor;
 use crate::page::{Table, data_table, note};
+use maud::{Markup, html};
 use weir_core::units::{Nanos, grouped, per_second, significant};
 use weir_verdict::doctor::{DoctorReport, Measurement};
 
 /// The table, and what engines noticed.
-pub fn html(report: &DoctorReport) -> String {
+pub fn html(report: &DoctorReport) -> Markup {
     const HEAD: [&str; 12] = [
         "step",
         "n",
@@ -28,16 +29,13 @@ pub fn html(report: &DoctorReport) -> String {
         anchors: report.measurements.iter().map(|m| row_anchor(&m.id)).collect(),
         ..Table::default()
     };
-    let mut out = data_table(&table);
-    for measurement in &report.measurements {
-        if let Some(error) = &measurement.error {
-            out.push_str(&note(&format!("{} ended with an I/O error", measurement.title), error, true));
-        }
-        for remark in &measurement.notes {
-            out.push_str(&note(&measurement.title, remark, false));
+    html! {
+        (data_table(&table))
+        @for Measurement { title, error, notes, .. } in &report.measurements {
+            @if let Some(error) = error { (note(&format!("{title} ended with an I/O error"), error, true)) }
+            @for remark in notes { (note(title, remark, false)) }
         }
     }
-    out
 }
 
 fn row(m: &Measurement) -> Vec<String> {

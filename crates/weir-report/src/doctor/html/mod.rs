@@ -8,45 +8,29 @@ mod stages;
 mod verdict;
 
 use crate::layout::shell;
-use crate::page::{Page, date, facts_table, headline, note, page, paragraph, section, slug};
-use crate::plot::escape;
+use crate::page::{Page, date, facts_table, headline, lede, note, page, paragraph, section, slug, typed};
+use maud::{Markup, html};
 use weir_core::units::Nanos;
 use weir_verdict::doctor::DoctorReport;
 
 /// Draws an examination as one HTML document.
 pub fn doctor(report: &DoctorReport) -> String {
     let links = Links::of(report);
-    let mut body = opening(report);
-    body.push_str(&section("verdict", "Findings", &verdict::findings(report, &links)));
-    body.push_str(&section("change", "What to change", &verdict::advice(report, &links)));
-    if !report.next.is_empty() {
-        body.push_str(&section("next", "What to try next", &verdict::next(report)));
-    }
-    if !report.bars.is_empty() {
-        body.push_str(&section("bars", "Bars", &verdict::bars(report, &links)));
-    }
-    let flood = report.flood.as_ref().map_or(String::new(), |story| flood::html(story, report));
-    let parts = [
-        ("under-flood", "Under a flood", flood),
-        ("commits", "What a commit costs", plots::commits(report) + &stages::html(report)),
-        ("depth", "How deep a queue it takes", plots::depth(report)),
-        ("bulk", "Bulk throughput", plots::bulk(report)),
-        ("facts", "The storage and the machine", facts(report)),
-    ];
-    for (id, heading, shown) in parts {
-        let body_of_part = shown + &verdict::further(id, report, &links);
-        // A finding's link must lead somewhere even where there was nothing to draw.
-        if !body_of_part.is_empty() || verdict::points_at(id, report) {
-            body.push_str(&section(id, heading, &body_of_part));
+    let body = html! {
+        (opening(report))
+        (section("verdict", "Findings", verdict::findings(report, &links)))
+        (section("change", "What to change", verdict::advice(report, &links)))
+        @if !report.next.is_empty() { (section("next", "What to try next", verdict::next(report))) }
+        @if !report.bars.is_empty() { (section("bars", "Bars", verdict::bars(report, &links))) }
+        (evidence(report, &links))
+        @if !report.caveats.is_empty() {
+            (section("caveats", "What weakens this", verdict::caveats(report, &links)))
         }
-    }
-    if !report.caveats.is_empty() {
-        body.push_str(&section("caveats", "What weakens this", &verdict::caveats(report, &links)));
-    }
-    if !report.measurements.is_empty() {
-        body.push_str(&section("measured", "Everything measured", &measured::html(report)));
-    }
-    body.push_str(&section("again", "How to run it again", &again(report)));
+        @if !report.measurements.is_empty() {
+            (section("measured", "Everything measured", measured::html(report)))
+        }
+        (section("again", "How to run it again", again(report)))
+    };
     page(&Page {
         title: format!("weir doctor: {}", report.headline.text),
         kind: "doctor".to_string(),
@@ -56,19 +40,39 @@ pub fn doctor(report: &DoctorReport) -> String {
     })
 }
 
-fn opening(report: &DoctorReport) -> String {
-    let (first, rest) = first_sentence(&report.headline.text);
-    let mut out = format!(
-        "<div class=\"verdict\">{}<div>{}<p class=\"lede\">{}</p><p class=\"soft\">{}</p></div></div>\n",
-        signs::grade(report.headline.grade),
-        headline(first),
-        escape(rest),
-        escape(format!("{} · {} examination, {}", report.path, report.mode, Nanos(report.elapsed_ns)))
-    );
-    if let Some(reason) = &report.ended_early {
-        out.push_str(&note("The examination ended early", reason, true));
+/// Plots and sentences by topic.
+fn evidence(report: &DoctorReport, links: &Links) -> Markup {
+    let flood = report.flood.as_ref().map_or(Markup::default(), |story| flood::html(story, report));
+    let commits = html! { (plots::commits(report)) (stages::html(report)) };
+    let parts = [
+        ("under-flood", "Under a flood", flood),
+        ("commits", "What a commit costs", commits),
+        ("depth", "How deep a queue it takes", plots::depth(report)),
+        ("bulk", "Bulk throughput", plots::bulk(report)),
+        ("facts", "The storage and the machine", facts(report)),
+    ];
+    html! {
+        @for (id, heading, shown) in parts {
+            @let body = html! { (shown) (verdict::further(id, report, links)) };
+            // A finding's link must lead somewhere even where there was nothing to draw.
+            @if !body.0.is_empty() || verdict::points_at(id, report) { (section(id, heading, body)) }
+        }
     }
-    out
+}
+
+fn opening(report: &DoctorReport) -> Markup {
+    let (first, rest) = first_sentence(&report.headline.text);
+    html! {
+        div.verdict {
+            (signs::grade(report.headline.grade))
+            div {
+                (headline(first))
+                (lede(rest))
+                p.soft { (report.path) " · " (report.mode) " examination, " (Nanos(report.elapsed_ns).to_string()) }
+            }
+        }
+        @if let Some(reason) = &report.ended_early { (note("The examination ended early", reason, true)) }
+    }
 }
 
 /// A headline of several sentences: the first is the title.
@@ -79,16 +83,16 @@ fn first_sentence(text: &str) -> (&str, &str) {
     }
 }
 
-fn facts(report: &DoctorReport) -> String {
+fn facts(report: &DoctorReport) -> Markup {
     let rows: Vec<(String, String, String)> =
         report.facts.iter().map(|f| (f.label.clone(), f.value.clone(), f.source.clone())).collect();
     facts_table(&rows)
 }
 
-fn again(report: &DoctorReport) -> String {
+fn again(report: &DoctorReport) -> Markup {
     let words = "The record keeps every histogram, interval and condition; this page is derived from it and can be \
                  derived again.";
-    format!("<pre>{}</pre>\n{}", escape(shell(&report.command)), paragraph(words))
+    html! { (typed(shell(&report.command))) (paragraph(words)) }
 }
 
 /// Where the evidence of a sentence is shown.
@@ -130,4 +134,4 @@ fn row_anchor(id: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -3,6 +3,7 @@
 use crate::page::distribution::{self, coarse_curve};
 use crate::page::{Table, bars, figure};
 use crate::plot::{At, Axis, Bar, BarFigure, Figure, Panel, Reference, Scale, Series, Unit};
+use maud::{Markup, html};
 use weir_core::result::record::Class;
 use weir_core::units::{Nanos, grouped, per_second};
 use weir_verdict::doctor::{Curve, DoctorReport, Estimate, Measurement};
@@ -33,12 +34,11 @@ pub fn interval(estimate: &Estimate) -> Option<(f64, f64)> {
 }
 
 /// How rate and tail follow depth, and how latencies are distributed along the way.
-pub fn depth(report: &DoctorReport) -> String {
+pub fn depth(report: &DoctorReport) -> Markup {
     if report.curves.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let plot = depth_figure(&report.curves);
-    let mut body = figure(&plot, &depth_table(&report.curves));
     let first_of = |class: Class| report.curves.iter().find(|c| c.class == class);
     let ends = [Class::Read, Class::Write].into_iter().filter_map(first_of).flat_map(|curve| {
         let (first, knee) = (curve.points.first(), curve.points.iter().find(|p| p.depth == curve.knee_depth));
@@ -48,12 +48,14 @@ pub fn depth(report: &DoctorReport) -> String {
             .map(move |p| (format!("{}, depth {}", short(curve), p.depth), &p.measurement))
     });
     let series = distributions(report, ends);
-    if !series.is_empty() {
-        let finding = "Alone in flight, and at the depth that first reaches 90 % of the highest rate.";
-        let plot = distribution::of_series("depth-latency", "How long they took", finding, series);
-        body.push_str(&figure(&plot, &Table::default()));
+    let finding = "Alone in flight, and at the depth that first reaches 90 % of the highest rate.";
+    html! {
+        (figure(&plot, &depth_table(&report.curves)))
+        @if !series.is_empty() {
+            @let plot = distribution::of_series("depth-latency", "How long they took", finding, series);
+            (figure(&plot, &Table::default()))
+        }
     }
-    body
 }
 
 /// Curves of measurements, where they exist.
@@ -161,11 +163,11 @@ pub fn interval_text(estimate: &Estimate) -> String {
 }
 
 /// Small writes made durable, alone and together, on each way to the device.
-pub fn commits(report: &DoctorReport) -> String {
+pub fn commits(report: &DoctorReport) -> Markup {
     let commits: Vec<&Measurement> = report.measurements.iter().filter(|m| is_commit(report, m)).collect();
     let measured: Vec<&Measurement> = commits.iter().copied().filter(|m| m.latency.n > 0).collect();
     if measured.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let axis = Axis::y("commits", Unit::Iops, Scale::Linear);
     let finding = "A commit is a small write that has reached stable storage. Whiskers: 95 % interval.";
@@ -176,7 +178,6 @@ pub fn commits(report: &DoctorReport) -> String {
         axis,
         groups: grouped_by_shape(&measured),
     };
-    let mut body = bars(&plot, &Table::default());
     let series: Vec<Series> = measured
         .iter()
         .filter(|m| !m.distribution.is_empty())
@@ -184,13 +185,15 @@ pub fn commits(report: &DoctorReport) -> String {
         .enumerate()
         .map(|(i, m)| curve_of(format!("{}, {}, {}", m.block, threads(m), way(m)), i, m))
         .collect();
-    if !series.is_empty() {
-        let finding =
-            "Each further nine to the right is ten times rarer. Dotted: fewer than three commits lie beyond.";
-        let plot = distribution::of_series("commit-latency", "How long a commit takes", finding, series);
-        body.push_str(&figure(&plot, &Table::default()));
+    let finding =
+        "Each further nine to the right is ten times rarer. Dotted: fewer than three commits lie beyond.";
+    html! {
+        (bars(&plot, &Table::default()))
+        @if !series.is_empty() {
+            @let plot = distribution::of_series("commit-latency", "How long a commit takes", finding, series);
+            (figure(&plot, &Table::default()))
+        }
     }
-    body
 }
 
 fn threads(m: &Measurement) -> String {
@@ -225,7 +228,7 @@ fn grouped_by_shape(commits: &[&Measurement]) -> Vec<(String, Vec<Bar>)> {
 }
 
 /// Everything else that moved bytes in order.
-pub fn bulk(report: &DoctorReport) -> String {
+pub fn bulk(report: &DoctorReport) -> Markup {
     let flooded = |m: &Measurement| m.class == Class::Commit;
     let bulk = report.measurements.iter().filter(|m| !flooded(m) && !of_curve(report, m) && m.latency.n > 0);
     let bars_of: Vec<Bar> = bulk
@@ -238,7 +241,7 @@ pub fn bulk(report: &DoctorReport) -> String {
         })
         .collect();
     if bars_of.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let plot = BarFigure {
         id: "bulk-rates".to_string(),

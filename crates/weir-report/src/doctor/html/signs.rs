@@ -1,9 +1,10 @@
 //! Marks of a grade: shape, word and colour each say it alone.
 
+use maud::{Markup, html};
 use weir_verdict::doctor::Grade;
 
 /// The sign of a grade with its word.
-pub fn grade(grade: Grade) -> String {
+pub fn grade(grade: Grade) -> Markup {
     let (outline, stroke) = match grade {
         Grade::Good => ("M12 2a10 10 0 1 0 .01 0z", "M7 12.5l3.4 3.4L17.3 9"),
         Grade::Fair => ("M12 2.2L23 21.4H1z", "M12 9v6M12 17.6v1.2"),
@@ -16,7 +17,7 @@ pub fn grade(grade: Grade) -> String {
 }
 
 /// Whether a bar was met.
-pub fn met(met: Option<bool>) -> String {
+pub fn met(met: Option<bool>) -> Markup {
     match met {
         Some(true) => sign("good", "met", "M12 2a10 10 0 1 0 .01 0z", "M7 12.5l3.4 3.4L17.3 9"),
         Some(false) => {
@@ -26,17 +27,15 @@ pub fn met(met: Option<bool>) -> String {
     }
 }
 
-fn sign(class: &str, word: &str, outline: &str, stroke: &str) -> String {
-    format!(
-        concat!(
-            "<span class=\"grade {class}\"><svg viewBox=\"0 0 24 24\" aria-hidden=\"true\">",
-            "<path d=\"{outline}\" fill=\"currentColor\"/>",
-            "<path d=\"{stroke}\" fill=\"none\" stroke=\"var(--paper)\" stroke-width=\"2.4\" ",
-            "stroke-linecap=\"round\" stroke-linejoin=\"round\"/></svg>{word}</span>"
-        ),
-        class = class,
-        outline = outline,
-        stroke = stroke,
-        word = word
-    )
+fn sign(class: &str, word: &str, outline: &str, stroke: &str) -> Markup {
+    html! {
+        span.grade.(class) {
+            svg viewBox="0 0 24 24" aria-hidden="true" {
+                path d=(outline) fill="currentColor" {}
+                path d=(stroke) fill="none" stroke="var(--paper)" stroke-width="2.4" stroke-linecap="round"
+                    stroke-linejoin="round" {}
+            }
+            (word)
+        }
+    }
 }

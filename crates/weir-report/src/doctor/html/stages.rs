@@ -2,6 +2,7 @@
 
 use crate::page::{Table, stacks};
 use crate::plot::{Stack, StackFigure};
+use maud::Markup;
 use weir_core::units::{Nanos, grouped, significant};
 use weir_verdict::doctor::{CommitStages, DoctorReport};
 
@@ -9,9 +10,9 @@ const PARTS: [(&str, usize); 4] =
     [("device's queue", 3), ("device", 0), ("flush", 1), ("outside of the block layer", 2)];
 
 /// One bar for each measurement of commits whose stages were seen; nothing where none were.
-pub fn html(report: &DoctorReport) -> String {
+pub fn html(report: &DoctorReport) -> Markup {
     if report.commit_stages.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let figure = StackFigure {
         id: "commit-stages".to_string(),

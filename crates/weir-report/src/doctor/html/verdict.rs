@@ -1,8 +1,8 @@
 //! Findings, advice, bars and caveats: sentences, each with links to what it stands on.
 
 use super::{Links, signs};
-use crate::page::{capitalised, facts_table, paragraph};
-use crate::plot::escape;
+use crate::page::{capitalised, facts_table, paragraph, typed};
+use maud::{Markup, html};
 use weir_core::units::grouped;
 use weir_verdict::doctor::{Advice, DoctorReport, Evidence, Finding, NextStep, Statement, Topic};
 
@@ -21,27 +21,29 @@ fn section_of(topic: Topic) -> &'static str {
 }
 
 /// The findings in reading order, each with its first sentence, which carries the conclusion.
-pub fn findings(report: &DoctorReport, links: &Links) -> String {
-    let items: String = report.findings.iter().map(|f| finding(f, links)).collect();
-    format!("<ol class=\"findings\">{items}</ol>\n")
+pub fn findings(report: &DoctorReport, links: &Links) -> Markup {
+    html! { ol.findings { @for each in &report.findings { (finding(each, links)) } } }
 }
 
-fn finding(finding: &Finding, links: &Links) -> String {
-    let sign = finding.grade.map_or(String::new(), signs::grade);
-    let conclusion = finding.statements.first().map_or(String::new(), |s| statement(s, links));
-    format!(
-        "<li class=\"finding\"><div class=\"side\"><a class=\"topic\" href=\"#{}\">{}</a>{sign}</div>\
-         <div><h3>{}</h3>{conclusion}</div></li>\n",
-        section_of(finding.topic),
-        escape(finding.topic.title()),
-        escape(&finding.summary)
-    )
+fn finding(finding: &Finding, links: &Links) -> Markup {
+    html! {
+        li.finding {
+            div.side {
+                a.topic href={ "#" (section_of(finding.topic)) } { (finding.topic.title()) }
+                @if let Some(grade) = finding.grade { (signs::grade(grade)) }
+            }
+            div {
+                h3 { (finding.summary) }
+                @if let Some(conclusion) = finding.statements.first() { (statement(conclusion, links)) }
+            }
+        }
+    }
 }
 
 /// The further sentences of all findings that belong to a section.
-pub fn further(section: &str, report: &DoctorReport, links: &Links) -> String {
+pub fn further(section: &str, report: &DoctorReport, links: &Links) -> Markup {
     let here = report.findings.iter().filter(|f| section_of(f.topic) == section);
-    here.flat_map(|f| f.statements.iter().skip(1)).map(|s| statement(s, links)).collect()
+    html! { @for said in here.flat_map(|f| f.statements.iter().skip(1)) { (statement(said, links)) } }
 }
 
 /// Whether a finding's link leads to a section.
@@ -50,21 +52,20 @@ pub fn points_at(section: &str, report: &DoctorReport) -> bool {
 }
 
 /// A sentence with its evidence beneath.
-fn statement(statement: &Statement, links: &Links) -> String {
-    let sentence = paragraph(capitalised(&statement.text));
-    if statement.evidence.is_empty() {
-        return sentence;
+fn statement(statement: &Statement, links: &Links) -> Markup {
+    let more = statement.evidence.len().saturating_sub(EVIDENCE_MOST);
+    html! {
+        (paragraph(capitalised(&statement.text)))
+        @if !statement.evidence.is_empty() {
+            div.evs {
+                @for each in statement.evidence.iter().take(EVIDENCE_MOST) { (evidence_link(each, links)) }
+                @if more > 0 { span.ev { "and " (more) " more" } }
+            }
+        }
     }
-    let shown: String =
-        statement.evidence.iter().take(EVIDENCE_MOST).map(|e| evidence_link(e, links)).collect();
-    let rest = match statement.evidence.len().saturating_sub(EVIDENCE_MOST) {
-        0 => String::new(),
-        n => format!("<span class=\"ev\">and {n} more</span>"),
-    };
-    format!("{sentence}<div class=\"evs\">{shown}{rest}</div>")
 }
 
-fn evidence_link(evidence: &Evidence, links: &Links) -> String {
+fn evidence_link(evidence: &Evidence, links: &Links) -> Markup {
     let mut text = evidence.figure.clone();
     if let Some(interval) = &evidence.interval {
         text.push_str(&format!(", 95 % {interval}"));
@@ -72,73 +73,67 @@ fn evidence_link(evidence: &Evidence, links: &Links) -> String {
     if evidence.n > 0 {
         text.push_str(&format!(", n = {}", grouped(evidence.n)));
     }
-    let source = escape(&evidence.source);
-    match links.anchor(&evidence.source) {
-        Some(anchor) => {
-            format!("<a class=\"ev\" href=\"#{}\" title=\"{source}\">{}</a>", escape(anchor), escape(text))
+    html! {
+        @match links.anchor(&evidence.source) {
+            Some(anchor) => { a.ev href={ "#" (anchor) } title=(evidence.source) { (text) } }
+            None => { span.ev.soft title=(evidence.source) { (text) } }
         }
-        None => format!("<span class=\"ev soft\" title=\"{source}\">{}</span>", escape(text)),
     }
 }
 
 /// What to change, or that nothing needs to.
-pub fn advice(report: &DoctorReport, links: &Links) -> String {
+pub fn advice(report: &DoctorReport, links: &Links) -> Markup {
     if report.advice.is_empty() {
         return paragraph(&report.closing);
     }
-    let lead =
-        paragraph("weir has left every setting as it was. Each command comes with the one that undoes it.");
-    let items: String = report.advice.iter().map(|a| piece(a, links)).collect();
-    lead + &items
+    let lead = "weir has left every setting as it was. Each command comes with the one that undoes it.";
+    html! { (paragraph(lead)) @for advice in &report.advice { (piece(advice, links)) } }
 }
 
-fn piece(advice: &Advice, links: &Links) -> String {
-    let (class, tag) =
-        if advice.measured { ("tag yes", "gain measured here") } else { ("tag", "an experiment to make") };
-    let commands = [("Apply", &advice.command), ("Undo", &advice.undo)]
-        .iter()
-        .filter(|(_, command)| !command.is_empty())
-        .map(|(name, command)| format!("<p class=\"topic\">{name}</p><pre>{}</pre>", escape(command)))
-        .collect::<String>();
+fn piece(advice: &Advice, links: &Links) -> Markup {
+    let tag = if advice.measured { "gain measured here" } else { "an experiment to make" };
+    let commands = [("Apply", &advice.command), ("Undo", &advice.undo)];
     let rows: Vec<(String, String, String)> =
         [("Durability", &advice.durability), ("Restore", &advice.reversibility)]
             .iter()
             .filter(|(_, text)| !text.is_empty())
             .map(|(name, text)| (name.to_string(), text.to_string(), String::new()))
             .collect();
-    format!(
-        "<div class=\"advice\"><h3><code>{}</code><span class=\"{class}\">{tag}</span></h3>\
-         <p class=\"change\">{} → {}</p>{}{}{commands}{}</div>\n",
-        escape(&advice.knob),
-        escape(&advice.current),
-        escape(&advice.proposed),
-        statement(&advice.effect, links),
-        statement(&advice.cost, links),
-        facts_table(&rows)
-    )
+    html! {
+        div.advice {
+            h3 { code { (advice.knob) } span.tag.yes[advice.measured] { (tag) } }
+            p.change { (advice.current) " → " (advice.proposed) }
+            (statement(&advice.effect, links))
+            (statement(&advice.cost, links))
+            @for (name, command) in commands.iter().filter(|(_, command)| !command.is_empty()) {
+                p.topic { (name) }
+                (typed(command))
+            }
+            (facts_table(&rows))
+        }
+    }
 }
 
 /// Experiments that tell more.
-pub fn next(report: &DoctorReport) -> String {
-    let step = |step: &NextStep| format!("{}<pre>{}</pre>\n", paragraph(&step.why), escape(&step.command));
-    report.next.iter().map(step).collect()
+pub fn next(report: &DoctorReport) -> Markup {
+    html! { @for NextStep { why, command, .. } in &report.next { (paragraph(why)) (typed(command)) } }
 }
 
 /// The bars a user stated.
-pub fn bars(report: &DoctorReport, links: &Links) -> String {
-    let item = |bar: &weir_verdict::doctor::BarResult| {
-        format!(
-            "<li class=\"finding\"><div class=\"side\">{}</div><div><h3><code>{}</code></h3>{}</div></li>\n",
-            signs::met(bar.met),
-            escape(&bar.bar),
-            statement(&bar.statement, links)
-        )
-    };
-    let items: String = report.bars.iter().map(item).collect();
-    format!("<ol class=\"findings\">{items}</ol>\n")
+pub fn bars(report: &DoctorReport, links: &Links) -> Markup {
+    html! {
+        ol.findings {
+            @for bar in &report.bars {
+                li.finding {
+                    div.side { (signs::met(bar.met)) }
+                    div { h3 { code { (bar.bar) } } (statement(&bar.statement, links)) }
+                }
+            }
+        }
+    }
 }
 
 /// What could not be seen, and what else may have disturbed.
-pub fn caveats(report: &DoctorReport, links: &Links) -> String {
-    report.caveats.iter().map(|s| statement(s, links)).collect()
+pub fn caveats(report: &DoctorReport, links: &Links) -> Markup {
+    html! { @for caveat in &report.caveats { (statement(caveat, links)) } }
 }

@@ -5,6 +5,7 @@ use crate::experiment::stages;
 use crate::experiment::words;
 use crate::page::{Table, bars, capitalised, data_table, figure, paragraph};
 use crate::plot::{At, Axis, Bar, BarFigure, Figure, Join, Panel, Reference, Scale, Series, Unit};
+use maud::{Markup, html};
 use weir_core::units::grouped;
 use weir_experiment::{Metric, Study};
 
@@ -14,19 +15,16 @@ const SIDES: [usize; 2] = [0, 1];
 const RATIO: usize = 2;
 
 /// Pairs, effects, stages.
-pub fn html(study: &Study<'_>) -> String {
-    let mut out = String::new();
-    for (letter, arm) in ["A", "B"].into_iter().zip(0..study.arms.len()) {
-        out.push_str(&paragraph(format!("{letter}: {}", words::arm(study, arm))));
-    }
+pub fn html(study: &Study<'_>) -> Markup {
     let pairs = pairs(study);
-    if !pairs.is_empty() {
-        out.push_str(&figure(&paired(study, &pairs), &arms(study)));
+    html! {
+        @for (letter, arm) in ["A", "B"].into_iter().zip(0..study.arms.len()) {
+            (paragraph(format!("{letter}: {}", words::arm(study, arm))))
+        }
+        @if !pairs.is_empty() { (figure(&paired(study, &pairs), &arms(study))) }
+        @if !study.finding.effects.is_empty() { (data_table(&effects(study))) }
+        (stages_html(study))
     }
-    if !study.finding.effects.is_empty() {
-        out.push_str(&data_table(&effects(study)));
-    }
-    out + &stages_html(study)
 }
 
 /// Number of the pair, A and B; only pairs of which both ran to their end.
@@ -102,10 +100,10 @@ fn effects(study: &Study<'_>) -> Table {
     Table { head, rows: rows.collect(), ..Table::default() }
 }
 
-fn stages_html(study: &Study<'_>) -> String {
+fn stages_html(study: &Study<'_>) -> Markup {
     let rows = stages::rows(study, &[0, 1]);
     if rows.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let bar = |(i, side): (usize, &stages::Side)| Bar {
         label: ["A", "B"][i % 2].to_string(),

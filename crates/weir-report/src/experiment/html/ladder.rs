@@ -4,6 +4,7 @@ use super::{arms, axis_title, unit};
 use crate::experiment::words;
 use crate::page::{Table, bars, capitalised, data_table, paragraph};
 use crate::plot::{Axis, Bar, BarFigure, Scale, Unit};
+use maud::{Markup, html};
 use weir_experiment::{Effect, Judgement, Metric, Study};
 
 /// Looks: a step that gained, one that lost, one that did neither, the first.
@@ -16,15 +17,16 @@ const TRUE: usize = 0;
 const SUBMIT: usize = 1;
 
 /// Throughput, latency, then every step in numbers.
-pub fn html(study: &Study<'_>) -> String {
+pub fn html(study: &Study<'_>) -> Markup {
     if study.finding.arms.is_empty() {
-        return String::new();
+        return Markup::default();
     }
-    let mut out = bars(&throughput(study), &arms(study));
-    if study.has(&Metric::P95) {
-        out.push_str(&bars(&latency(study), &Table::default()));
+    html! {
+        (bars(&throughput(study), &arms(study)))
+        @if study.has(&Metric::P95) { (bars(&latency(study), &Table::default())) }
+        (paragraph("Each step against the step before:"))
+        (data_table(&steps(study)))
     }
-    out + &paragraph("Each step against the step before:") + &data_table(&steps(study))
 }
 
 fn main_effect<'a>(study: &'a Study<'_>, arm: usize) -> Option<&'a Effect> {

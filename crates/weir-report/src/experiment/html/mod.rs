@@ -11,8 +11,11 @@ mod trials;
 use crate::conditions::under_which_conditions;
 use crate::experiment::words;
 use crate::layout::shell;
-use crate::page::{Page, Table, Tile, date, headline, note, page, paragraph, prose, section, tiles};
-use crate::plot::{Axis, Scale, Series, Unit, escape};
+use crate::page::{
+    Page, Table, Tile, data_table, date, headline, note, page, paragraph, prose, section, tiles, typed,
+};
+use crate::plot::{Axis, Scale, Series, Unit};
+use maud::{Markup, html};
 use weir_core::units::Nanos;
 use weir_experiment::{Metric, Recommendation, Role, Study};
 use weir_verdict::view::percent;
@@ -20,33 +23,28 @@ use weir_verdict::view::percent;
 /// Draws an experiment as one HTML document.
 pub fn experiment(study: &Study<'_>) -> String {
     let record = study.record;
-    let mut body = opening(study);
     // Steps that are compared with each other need not lead to a setting.
-    if study.experiment.design != "ladder" || study.finding.recommendation != Recommendation::None {
-        body.push_str(&section("change", "What to change", &advice::html(study)));
-    }
+    let leads = study.experiment.design != "ladder" || study.finding.recommendation != Recommendation::None;
     let (heading, figures) = match study.experiment.design.as_str() {
         "sweep" => ("What is traded for what", sweep::html(study)),
         "ladder" => ("Step by step", ladder::html(study)),
         "ab" => ("Pair by pair", ab::html(study)),
         "race" => ("How far each candidate came", race::html(study)),
         "scale" => ("From more and more connections", scale::html(study)),
-        _ => ("The arms", arms_table(study)),
+        _ => ("The arms", data_table(&arms(study))),
     };
-    body.push_str(&section("figures", heading, &(remarks(study) + &figures)));
-    if !study.experiment.trials.is_empty() {
-        body.push_str(&section("trials", "Every trial", &trials::html(study)));
-    }
     let doubts = words::doubts(study);
-    if !doubts.is_empty() {
-        body.push_str(&section(
-            "doubts",
-            "What weakens this",
-            &doubts.iter().map(paragraph).collect::<String>(),
-        ));
-    }
-    body.push_str(&under_which_conditions(record));
-    body.push_str(&section("again", "How to run it again", &again(study)));
+    let body = html! {
+        (opening(study))
+        @if leads { (section("change", "What to change", advice::html(study))) }
+        (section("figures", heading, html! { (remarks(study)) (figures) }))
+        @if !study.experiment.trials.is_empty() { (section("trials", "Every trial", trials::html(study))) }
+        @if !doubts.is_empty() {
+            (section("doubts", "What weakens this", html! { @for doubt in &doubts { (paragraph(doubt)) } }))
+        }
+        (under_which_conditions(record))
+        (section("again", "How to run it again", again(study)))
+    };
     page(&Page {
         title: format!("{}: {}", study.title(), study.finding.headline),
         kind: study.title().trim_start_matches("weir ").to_string(),
@@ -56,18 +54,15 @@ pub fn experiment(study: &Study<'_>) -> String {
     })
 }
 
-fn opening(study: &Study<'_>) -> String {
+fn opening(study: &Study<'_>) -> Markup {
     let said = words::sentence(&study.finding.headline);
     let (first, rest) = said.split_once(". ").unwrap_or((said.trim_end_matches('.'), ""));
-    let mut out = headline(first);
-    if !rest.is_empty() {
-        out.push_str(&format!("<p class=\"lede\">{}</p>\n", prose(rest)));
+    html! {
+        (headline(first))
+        @if !rest.is_empty() { p.lede { (prose(rest)) } }
+        (tiles(&head_tiles(study)))
+        @if let Some(reason) = &study.record.ended_early { (note("The experiment ended early", reason, true)) }
     }
-    out.push_str(&tiles(&head_tiles(study)));
-    if let Some(reason) = &study.record.ended_early {
-        out.push_str(&note("The experiment ended early", reason, true));
-    }
-    out
 }
 
 /// What is recommended, the main figure and the other axis, and what it took to know.
@@ -110,13 +105,13 @@ fn figure_tile(study: &Study<'_>, arm: usize, metric: &Metric) -> Option<Tile> {
     })
 }
 
-fn remarks(study: &Study<'_>) -> String {
-    study.finding.remarks.iter().map(|remark| paragraph(words::sentence(remark))).collect()
+fn remarks(study: &Study<'_>) -> Markup {
+    html! { @for remark in &study.finding.remarks { (paragraph(words::sentence(remark))) } }
 }
 
-fn again(study: &Study<'_>) -> String {
+fn again(study: &Study<'_>) -> Markup {
     let words = "The record keeps every second of every trial; this page is derived from it and can be derived again.";
-    format!("<pre>{}</pre>\n{}", escape(shell(&study.record.command)), paragraph(words))
+    html! { (typed(shell(&study.record.command))) (paragraph(words)) }
 }
 
 /// What the numbers of a figure mean on an axis.
@@ -184,10 +179,6 @@ fn arms(study: &Study<'_>) -> Table {
         row
     };
     Table { head, rows: (0..study.finding.arms.len()).map(row).collect(), ..Table::default() }
-}
-
-fn arms_table(study: &Study<'_>) -> String {
-    crate::page::data_table(&arms(study))
 }
 
 /// A figure with its interval.

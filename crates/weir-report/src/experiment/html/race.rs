@@ -6,6 +6,7 @@ use crate::experiment::words;
 use crate::page::Table;
 use crate::page::{bars, data_table};
 use crate::plot::{Axis, Bar, BarFigure, Scale};
+use maud::{Markup, html};
 use weir_experiment::{Role, Study};
 
 /// Looks: survivors, those that fell behind, the baseline.
@@ -15,10 +16,10 @@ const LOOKS: [usize; 3] = [2, 5, 1];
 const SHOWN_MAX: usize = 24;
 
 /// One bar for each candidate, then the comparisons.
-pub fn html(study: &Study<'_>) -> String {
+pub fn html(study: &Study<'_>) -> Markup {
     let raced = candidates(study);
     if raced.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let main = study.main_metric();
     let longest = raced.iter().map(|c| c.blocks).max().unwrap_or(0);
@@ -41,11 +42,10 @@ pub fn html(study: &Study<'_>) -> String {
         axis: Axis::y(axis_title(study, &main), unit(&main), Scale::Linear),
         groups: vec![(String::new(), raced.iter().take(SHOWN_MAX).map(bar).collect())],
     };
-    let mut out = bars(&figure, &arms(study));
-    if !study.finding.effects.is_empty() {
-        out.push_str(&data_table(&effects(study)));
+    html! {
+        (bars(&figure, &arms(study)))
+        @if !study.finding.effects.is_empty() { (data_table(&effects(study))) }
     }
-    out
 }
 
 fn effects(study: &Study<'_>) -> Table {

@@ -4,6 +4,7 @@ use super::{MEANS, arms, axis, over};
 use crate::experiment::words;
 use crate::page::{capitalised, figure};
 use crate::plot::{At, Axis, Figure, Join, Panel, Reference, Scale, Series, Unit};
+use maud::Markup;
 use weir_experiment::scale::connections;
 use weir_experiment::{Law, Metric, Study};
 
@@ -16,9 +17,9 @@ const TAIL: usize = 3;
 const PIECES: i32 = 48;
 
 /// Both panels, with every number of connections in figures.
-pub fn html(study: &Study<'_>) -> String {
+pub fn html(study: &Study<'_>) -> Markup {
     if study.finding.arms.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let number = |(arm, of): (usize, _)| (arm, f64::from(connections(of)));
     let numbers: Vec<(usize, f64)> = study.arms.iter().enumerate().map(number).collect();

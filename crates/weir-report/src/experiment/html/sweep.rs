@@ -6,6 +6,7 @@ use crate::page::{Table, bars, capitalised, figure, scatter};
 use crate::plot::{
     At, Axis, Bar, BarFigure, Figure, Level, Panel, Reference, Scale, ScatterFigure, Spot, Unit,
 };
+use maud::{Markup, html};
 use weir_experiment::{Metric, Role, Study};
 use weir_knobs::Value;
 use weir_verdict::view::percent;
@@ -17,17 +18,17 @@ const FOUND: usize = 1;
 const FAR_APART: f64 = 8.0;
 
 /// Trade-off first, then each axis over the values.
-pub fn html(study: &Study<'_>) -> String {
-    let mut out = String::new();
+pub fn html(study: &Study<'_>) -> Markup {
     let traded = traded(study);
-    if traded.spots.len() >= 2 {
-        out.push_str(&scatter(&traded, &arms(study)));
+    html! {
+        @if traded.spots.len() >= 2 { (scatter(&traded, &arms(study))) }
+        @if !study.finding.arms.is_empty() {
+            @match values(study) {
+                Some(values) => { (figure(&against_value(study, &values), &Table::default())) }
+                None => { (bars(&by_word(study), &Table::default())) }
+            }
+        }
     }
-    let against = match values(study) {
-        Some(values) => figure(&against_value(study, &values), &Table::default()),
-        None => bars(&by_word(study), &Table::default()),
-    };
-    if study.finding.arms.is_empty() { out } else { out + &against }
 }
 
 /// The other axis: what bulk writers get, else the tail.

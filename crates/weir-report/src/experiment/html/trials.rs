@@ -4,6 +4,7 @@ use super::{axis_title, unit};
 use crate::experiment::words;
 use crate::page::{Table, data_table, multiples, paragraph};
 use crate::plot::{Axis, Cell, MultiplesFigure, Scale, Strip, Unit};
+use maud::{Markup, html};
 use weir_core::units::{Bytes, Nanos};
 use weir_experiment::{Measures, Metric, Outcome, Phase, Second, Study, TrialLog};
 
@@ -11,15 +12,15 @@ use weir_experiment::{Measures, Metric, Outcome, Phase, Second, Study, TrialLog}
 const COLLAPSE: f64 = 30.0;
 
 /// Small multiples by arm, then a table by time.
-pub fn html(study: &Study<'_>) -> String {
+pub fn html(study: &Study<'_>) -> Markup {
     let courses = figure(study);
-    let mut out = paragraph(words::time_used(study) + ".");
-    if !courses.groups.is_empty() && !courses.strips.is_empty() {
-        out.push_str(&multiples(&courses, &Table::default()));
+    html! {
+        (paragraph(words::time_used(study) + "."))
+        @if !courses.groups.is_empty() && !courses.strips.is_empty() {
+            (multiples(&courses, &Table::default()))
+        }
+        details open { summary { "In the order they were made" } (data_table(&table(study))) }
     }
-    out + "<details open><summary>In the order they were made</summary>"
-        + &data_table(&table(study))
-        + "</details>"
 }
 
 /// Whole or until it was aborted.

@@ -3,6 +3,7 @@
 use crate::guard::{Change, DeviceStory, Stretch, change, done, moved, reason, size};
 use crate::page::{Table, figure};
 use crate::plot::{At, Axis, Figure, Join, Panel, Reference, Region, Scale, Series, Tint, Unit};
+use maud::Markup;
 use weir_control::Second;
 
 /// More points than this a line has no room for.
@@ -40,12 +41,12 @@ impl Column<'_> {
 }
 
 /// The figure, where there is more than one moment to show.
-pub fn html(i: usize, device: &DeviceStory<'_>) -> String {
+pub fn html(i: usize, device: &DeviceStory<'_>) -> Markup {
     let per_column = device.device.seconds.len().div_ceil(COLUMNS_MOST).max(1);
     let columns: Vec<Column<'_>> =
         device.device.seconds.chunks(per_column).map(|seconds| Column { seconds }).collect();
     if columns.len() < 2 {
-        return String::new();
+        return Markup::default();
     }
     let finding = match per_column {
         1 => "Seconds; a mark on the limit is a decision and says why when pointed at.".to_string(),

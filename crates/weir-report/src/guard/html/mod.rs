@@ -6,9 +6,9 @@ mod course;
 use crate::conditions::under_which_conditions;
 use crate::guard::{self as words, DeviceStory, Phase, Story};
 use crate::page::{
-    Page, Table, Tile, data_table, date, facts_table, headline, note, page, paragraph, section, tiles,
+    Page, Table, Tile, data_table, date, facts_table, headline, lede, note, page, section, tiles,
 };
-use crate::plot::escape;
+use maud::{Markup, html};
 use weir_control::{History, Noted};
 use weir_core::result::Record;
 use weir_core::units::{Nanos, megabytes_per_second};
@@ -22,16 +22,18 @@ const PHASES_MOST: usize = 100;
 /// Draws a guard's history as one HTML document.
 pub fn guard(record: &Record, history: &History) -> String {
     let story = Story::of(history);
-    let mut body = opening(record, &story);
-    for (i, device) in story.devices.iter().enumerate() {
-        body.push_str(&section(&format!("device-{i}"), &device.device.name, &about(i, device)));
-    }
     let own: Vec<&Noted> = story.own_notes().collect();
-    if !own.is_empty() {
-        body.push_str(&section("notes", "What happened to the guard", &data_table(&decisions(&own))));
-    }
-    body.push_str(&section("task", "What the guard was to do", &task(&story)));
-    body.push_str(&under_which_conditions(record));
+    let body = html! {
+        (opening(record, &story))
+        @for (i, device) in story.devices.iter().enumerate() {
+            (section(&format!("device-{i}"), &device.device.name, about(i, device)))
+        }
+        @if !own.is_empty() {
+            (section("notes", "What happened to the guard", data_table(&decisions(&own))))
+        }
+        (section("task", "What the guard was to do", task(&story)))
+        (under_which_conditions(record))
+    };
     page(&Page {
         title: format!("weir guard: {}", story.headline()),
         kind: "guard".to_string(),
@@ -41,32 +43,25 @@ pub fn guard(record: &Record, history: &History) -> String {
     })
 }
 
-fn opening(record: &Record, story: &Story<'_>) -> String {
-    let mut out = headline(story.headline());
+fn opening(record: &Record, story: &Story<'_>) -> Markup {
     let several = story.devices.len() > 1;
-    let sentences: Vec<String> = story
-        .devices
-        .iter()
-        .map(|device| {
-            let said = device.sentences().join(" ");
-            if several { format!("{}: {said}", device.device.name) } else { said }
-        })
-        .collect();
-    out.extend(sentences.iter().map(|said| format!("<p class=\"lede\">{}</p>\n", escape(said))));
-    out.push_str(&tiles(&head_tiles(story)));
-    if story.history.shadow {
-        let text = "The guard looked and decided, and touched nothing: what the plots show of latency and throughput \
-                    happened without it. Its limits are those it would have set.";
-        out.push_str(&note("Shadow", text, false));
+    let sentences = story.devices.iter().map(|device| {
+        let said = device.sentences().join(" ");
+        if several { format!("{}: {said}", device.device.name) } else { said }
+    });
+    let shadow = "The guard looked and decided, and touched nothing: what the plots show of latency and throughput \
+                  happened without it. Its limits are those it would have set.";
+    html! {
+        (headline(story.headline()))
+        @for said in sentences { (lede(said)) }
+        (tiles(&head_tiles(story)))
+        @if story.history.shadow { (note("Shadow", shadow, false)) }
+        @if let Some(reason) = &record.ended_early { (note("The guard ended early", reason, true)) }
     }
-    if let Some(reason) = &record.ended_early {
-        out.push_str(&note("The guard ended early", reason, true));
-    }
-    out
 }
 
 /// What the guard was asked for.
-fn task(story: &Story<'_>) -> String {
+fn task(story: &Story<'_>) -> Markup {
     let row = |name: &str, value: String, more: &str| (name.to_string(), value, more.to_string());
     let mut rows = vec![
         row("to be held", words::target(&story.history.target), ""),
@@ -116,27 +111,21 @@ fn head_tiles(story: &Story<'_>) -> Vec<Tile> {
     out
 }
 
-fn about(i: usize, device: &DeviceStory<'_>) -> String {
-    let mut out = course::html(i, device);
-    if device.floods() > 0 {
-        out.push_str("<h3>Before, during, after</h3>\n");
-        out.push_str(&data_table(&phases(device)));
-        let more = device.phases.len().saturating_sub(PHASES_MOST);
-        if more > 0 {
-            out.push_str(&paragraph(format!("And {more} later ones.")));
+fn about(i: usize, device: &DeviceStory<'_>) -> Markup {
+    let more_phases = device.phases.len().saturating_sub(PHASES_MOST);
+    let more_decisions = device.decisions.len().saturating_sub(ROWS_MOST);
+    html! {
+        (course::html(i, device))
+        @if device.floods() > 0 {
+            h3 { "Before, during, after" }
+            (data_table(&phases(device)))
+            @if more_phases > 0 { p { "And " (more_phases) " later ones." } }
         }
+        h3 { "Every decision" }
+        @if device.decisions.is_empty() { p { "Nothing had to be decided." } }
+        @else { (data_table(&decisions(&device.decisions))) }
+        @if more_decisions > 0 { p { "And " (more_decisions) " later ones, in the record." } }
     }
-    out.push_str("<h3>Every decision</h3>\n");
-    if device.decisions.is_empty() {
-        out.push_str(&paragraph("Nothing had to be decided."));
-    } else {
-        out.push_str(&data_table(&decisions(&device.decisions)));
-        let more = device.decisions.len().saturating_sub(ROWS_MOST);
-        if more > 0 {
-            out.push_str(&paragraph(format!("And {more} later ones, in the record.")));
-        }
-    }
-    out
 }
 
 fn phases(device: &DeviceStory<'_>) -> Table {

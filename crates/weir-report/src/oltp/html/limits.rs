@@ -3,13 +3,14 @@
 use crate::experiment::words::sentence;
 use crate::page::{Table, facts_table, paragraph, stacks};
 use crate::plot::{Stack, StackFigure};
+use maud::{Markup, html};
 use weir_oltp::limits::Verdict;
 
 /// Places that have a colour of their own; the rest is one part.
 const PARTS: usize = 5;
 
 /// The verdict, where the sessions' time went, and what it stands on.
-pub fn limits(verdict: &Verdict) -> String {
+pub fn limits(verdict: &Verdict) -> Markup {
     let mut rows = Vec::new();
     let mut row = |name: &str, text: &str| rows.push((name.to_string(), text.to_string(), String::new()));
     row("confidence", verdict.confidence.name());
@@ -21,12 +22,12 @@ pub fn limits(verdict: &Verdict) -> String {
     verdict.tested.iter().for_each(|tested| row("tested", &tested.sentence));
     verdict.traps.iter().for_each(|trap| row("beware", &trap.text));
     verdict.unseen.iter().for_each(|unseen| row("not seen", unseen));
-    paragraph(sentence(&verdict.headline)) + &shares(verdict) + &facts_table(&rows)
+    html! { (paragraph(sentence(&verdict.headline))) (shares(verdict)) (facts_table(&rows)) }
 }
 
-fn shares(verdict: &Verdict) -> String {
+fn shares(verdict: &Verdict) -> Markup {
     let profile = &verdict.profile.parts;
-    let Some((first, share)) = profile.first() else { return String::new() };
+    let Some((first, share)) = profile.first() else { return Markup::default() };
     let mut parts: Vec<(String, f64)> =
         profile.iter().take(PARTS).map(|(part, share)| (part.name().to_string(), *share)).collect();
     let rest: f64 = profile.iter().skip(PARTS).map(|(_, share)| share).sum();

@@ -9,11 +9,12 @@ use crate::layout::shell;
 use crate::page::distribution::{self, Sample};
 use crate::page::timeline::Sort;
 use crate::page::{
-    Page, Table, Tile, data_table, date, facts_table, figure, headline, merge, page, remark_note, section,
-    stacks, tiles,
+    Page, Table, Tile, data_table, date, facts_table, figure, headline, lede, merge, page, paragraph,
+    remark_note, section, stacks, tiles, typed,
 };
-use crate::plot::{LOOKS, Stack, StackFigure, escape};
+use crate::plot::{LOOKS, Stack, StackFigure};
 use limits::limits;
+use maud::{Markup, html};
 use weir_core::result::Record;
 use weir_core::units::{Nanos, grouped, per_second};
 use weir_oltp::kind::Tally;
@@ -28,22 +29,20 @@ pub fn oltp(record: &Record, raw: &OltpRecord) -> String {
     let result = derive(record, raw);
     let workload = text::describe(&raw.spec, raw.script_path.as_deref());
     let title = format!("{} on {}", name(raw), text::family(&raw.server));
-    let mut body = format!("{}<p class=\"lede\">{}</p>\n", headline(&title), escape(sentence(&result)));
-    body.push_str(&format!("<p class=\"soft\">{}</p>\n", escape(workload)));
-    body.push_str(&tiles(&head(&result)));
-    for note in &result.notes {
-        body.push_str(&remark_note(note, BAD.contains(&note.key.as_str())));
-    }
-    body.push_str(&section("time", "Where a transaction's time goes", &breakdown(&result)));
-    if let Some(verdict) = &result.verdict {
-        body.push_str(&section("limits", "What limits it", &limits(verdict)));
-    }
-    body.push_str(&section("measured", "What was measured", &plots(raw, &result)));
-    let checks = facts_table(&checks(&result));
-    body.push_str(&section("checks", "Does it hold together?", &checks));
-    body.push_str(&section("server", "Server", &facts_table(&server(raw, &result))));
-    body.push_str(&under_which_conditions(record));
-    body.push_str(&section("again", "How to run it again", &again(record, raw)));
+    let body = html! {
+        (headline(&title))
+        (lede(sentence(&result)))
+        p.soft { (workload) }
+        (tiles(&head(&result)))
+        @for note in &result.notes { (remark_note(note, BAD.contains(&note.key.as_str()))) }
+        (section("time", "Where a transaction's time goes", breakdown(&result)))
+        @if let Some(verdict) = &result.verdict { (section("limits", "What limits it", limits(verdict))) }
+        (section("measured", "What was measured", plots(raw, &result)))
+        (section("checks", "Does it hold together?", facts_table(&checks(&result))))
+        (section("server", "Server", facts_table(&server(raw, &result))))
+        (under_which_conditions(record))
+        (section("again", "How to run it again", again(record, raw)))
+    };
     page(&Page {
         title: format!("weir {}: {title}", record.kind),
         kind: record.kind.clone(),
@@ -91,9 +90,9 @@ fn head(result: &OltpResult) -> Vec<Tile> {
 }
 
 /// One whole that is a mean transaction, and the kinds with their figures.
-fn breakdown(result: &OltpResult) -> String {
+fn breakdown(result: &OltpResult) -> Markup {
     if result.statements.is_empty() {
-        return crate::page::paragraph("No statement finished.");
+        return paragraph("No statement finished.");
     }
     let rest = result.rest_time_share;
     let mut parts: Vec<(String, usize)> = Vec::new();
@@ -123,7 +122,7 @@ fn breakdown(result: &OltpResult) -> String {
         parts,
         stacks: vec![Stack { label: whole.to_string(), note, values }],
     };
-    stacks(&stack, &Table::default()) + &data_table(&statements(result))
+    html! { (stacks(&stack, &Table::default())) (data_table(&statements(result))) }
 }
 
 /// Kinds by their share of the time, largest first: as many as have a colour beside the rest and what is outside.
@@ -156,7 +155,7 @@ fn statements(result: &OltpResult) -> Table {
 }
 
 /// Latencies of transactions, commits and the most frequent reading statement, then the course of transactions.
-fn plots(raw: &OltpRecord, result: &OltpResult) -> String {
+fn plots(raw: &OltpRecord, result: &OltpResult) -> Markup {
     let read = result.statements.iter().filter(|(kind, _)| kind.tally() == Some(Tally::Read));
     let read = read.max_by_key(|(_, of)| of.count).map(|(kind, _)| *kind);
     let shown = [Some(Kind::Transaction), Some(Kind::Commit), read];
@@ -171,19 +170,13 @@ fn plots(raw: &OltpRecord, result: &OltpResult) -> String {
     let finding = "Each further nine to the right is ten times rarer. Dotted: fewer than three lie beyond, up to the \
                    longest one.";
     let plot = distribution::figure("latency", "How long they took", finding, &samples);
-    let mut out = figure(&plot, &Table::default());
-    if raw.intervals.len() >= 2 {
-        let together = merge::together(raw.intervals.len(), 1);
-        let told = Told { regimes: &result.regimes, stall: result.stall, together };
-        out.push_str(&job::course(
-            "run",
-            &merge::merged(&raw.intervals, together),
-            &[],
-            &[Kind::Transaction],
-            &told,
-        ));
+    let together = merge::together(raw.intervals.len(), 1);
+    let told = Told { regimes: &result.regimes, stall: result.stall, together };
+    let intervals = merge::merged(&raw.intervals, together);
+    html! {
+        (figure(&plot, &Table::default()))
+        @if raw.intervals.len() >= 2 { (job::course("run", &intervals, &[], &[Kind::Transaction], &told)) }
     }
-    out
 }
 
 /// Self-checks, and what else was counted.
@@ -249,13 +242,13 @@ fn server(raw: &OltpRecord, result: &OltpResult) -> Vec<(String, String, String)
     rows
 }
 
-fn again(record: &Record, raw: &OltpRecord) -> String {
-    let mut out = format!("<pre>{}</pre>\n", escape(shell(&record.command)));
-    if let Ok(spec) = toml::to_string(&raw.spec) {
-        out.push_str("<details><summary>The workload, all defaults filled in</summary>");
-        out.push_str(&format!("<pre>{}</pre></details>\n", escape(spec)));
+fn again(record: &Record, raw: &OltpRecord) -> Markup {
+    html! {
+        (typed(shell(&record.command)))
+        @if let Ok(spec) = toml::to_string(&raw.spec) {
+            details { summary { "The workload, all defaults filled in" } (typed(spec)) }
+        }
     }
-    out
 }
 
 #[cfg(test)]

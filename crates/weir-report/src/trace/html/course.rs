@@ -3,6 +3,7 @@
 use super::directions;
 use crate::page::{Table, figure};
 use crate::plot::{Axis, Figure, HeatCell, Join, Panel, Scale, Series, Unit, heat};
+use maud::{Markup, html};
 use weir_blocktrace::analysis::{Device, Direction, Slice};
 use weir_blocktrace::{Analysis, Sketch};
 
@@ -39,15 +40,16 @@ fn columns<'a>(analysis: &Analysis, device: &'a Device) -> Vec<Column<'a>> {
 }
 
 /// The figures, where there is more than one moment to show.
-pub fn html(id: &str, analysis: &Analysis, device: &Device) -> String {
+pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
     let columns = columns(analysis, device);
     if columns.len() < 2 {
-        return String::new();
+        return Markup::default();
     }
     let shown: Vec<Direction> = directions(device).collect();
-    let mut out = figure(&over_time(id, &columns, &shown), &Table::default());
-    out.push_str(&figure(&heat_map(id, &columns), &Table::default()));
-    out
+    html! {
+        (figure(&over_time(id, &columns, &shown), &Table::default()))
+        (figure(&heat_map(id, &columns), &Table::default()))
+    }
 }
 
 fn time_axis() -> Axis {

@@ -3,6 +3,7 @@
 use super::stages::name_of;
 use crate::page::{Table, distribution, figure};
 use crate::plot::Series;
+use maud::{Markup, html};
 use weir_blocktrace::analysis::Device;
 use weir_blocktrace::{Analysis, Class, Stage};
 use weir_core::stats::Distribution;
@@ -15,7 +16,7 @@ fn curve(name: String, look: usize, d: &Distribution) -> Series {
 }
 
 /// Two figures: the stages of all I/Os, and Q2C by class.
-pub fn distributions(id: &str, analysis: &Analysis, device: &Device) -> String {
+pub fn distributions(id: &str, analysis: &Analysis, device: &Device) -> Markup {
     let all = analysis.table.of_class(device.device, Class::All);
     let stages = [
         (Stage::Q2C, 5),
@@ -43,17 +44,12 @@ pub fn distributions(id: &str, analysis: &Analysis, device: &Device) -> String {
         .map(|(class, look, cell)| curve(name_of(*class), *look, cell.stage(Stage::Q2C)))
         .collect();
     let tail = "Each further nine to the right is ten times rarer. Dotted: fewer than three I/Os lie beyond.";
-    let mut out = String::new();
-    if !by_stage.is_empty() {
-        let plot =
-            distribution::of_series(&format!("{id}-stages"), "How long each stage took", tail, by_stage);
-        out.push_str(&figure(&plot, &Table::default()));
-    }
-    if by_class.len() > 1 {
-        let title = "How long I/Os took from queue to completion";
-        let finding = "By class. A write that a process waits for is in “write” and in “sync write”.";
-        let plot = distribution::of_series(&format!("{id}-classes"), title, finding, by_class);
-        out.push_str(&figure(&plot, &Table::default()));
-    }
-    out
+    let title = "How long each stage took";
+    let stages = (!by_stage.is_empty())
+        .then(|| distribution::of_series(&format!("{id}-stages"), title, tail, by_stage));
+    let title = "How long I/Os took from queue to completion";
+    let finding = "By class. A write that a process waits for is in “write” and in “sync write”.";
+    let classes = (by_class.len() > 1)
+        .then(|| distribution::of_series(&format!("{id}-classes"), title, finding, by_class));
+    html! { @for plot in stages.iter().chain(&classes) { (figure(plot, &Table::default())) } }
 }

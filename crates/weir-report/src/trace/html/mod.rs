@@ -7,10 +7,11 @@ mod senders;
 mod stages;
 
 use crate::page::{
-    Page, Table, Tile, data_table, facts_table, headline, note, page, paragraph, section, stacks, tiles,
+    Page, Table, Tile, data_table, facts_table, headline, lede, note, page, paragraph, section, stacks, tiles,
 };
-use crate::plot::{StackFigure, escape};
+use crate::plot::StackFigure;
 use crate::trace::phrases;
+use maud::{Markup, html};
 use weir_blocktrace::analysis::{Depth, Device, Direction, Parts};
 use weir_blocktrace::{Analysis, Class, Stage};
 use weir_core::stats::Distribution;
@@ -24,26 +25,19 @@ const DEVICES_MAX: usize = 8;
 pub fn trace(analysis: &Analysis, name: &str, notes: &[String]) -> String {
     let mut devices: Vec<&Device> = analysis.devices.iter().filter(|d| d.pieces > 0).collect();
     devices.sort_by_key(|device| std::cmp::Reverse(device.pieces));
-    let mut body = opening(analysis, &devices);
-    for text in notes {
-        body.push_str(&note("Incomplete", text, true));
-    }
-    body.push_str(&doubts(analysis));
-    if devices.len() > 1 {
-        body.push_str(&section("devices", "Devices", &side_by_side(analysis, &devices)));
-    }
-    for device in devices.iter().take(DEVICES_MAX) {
-        body.push_str(&part_of(analysis, device, devices.len() > 1));
-    }
-    if devices.len() > DEVICES_MAX {
-        let more = devices.len() - DEVICES_MAX;
-        body.push_str(&paragraph(format!("{more} less busy devices are in the table above only.")));
-    }
-    if !analysis.threads.is_empty() {
-        body.push_str(&section("senders", "Who sent it", &senders::html(analysis)));
-    }
-    body.push_str(&section("account", "What became of every event", &accounts(analysis)));
-    body.push_str(&section("words", "What the words mean", &words()));
+    let several = devices.len() > 1;
+    let further = devices.len().saturating_sub(DEVICES_MAX);
+    let body = html! {
+        (opening(analysis, &devices))
+        @for text in notes { (note("Incomplete", text, true)) }
+        (doubts(analysis))
+        @if several { (section("devices", "Devices", side_by_side(analysis, &devices))) }
+        @for device in devices.iter().take(DEVICES_MAX) { (part_of(analysis, device, several)) }
+        @if further > 0 { p { (further) " less busy devices are in the table above only." } }
+        @if !analysis.threads.is_empty() { (section("senders", "Who sent it", senders::html(analysis))) }
+        (section("account", "What became of every event", accounts(analysis)))
+        (section("words", "What the words mean", words()))
+    };
     page(&Page {
         title: format!("weir trace: {name}"),
         kind: "trace".to_string(),
@@ -97,13 +91,12 @@ fn percent(share: f64) -> String {
 }
 
 /// Where the time went on the device with the most I/O, in one line.
-fn opening(analysis: &Analysis, devices: &[&Device]) -> String {
+fn opening(analysis: &Analysis, devices: &[&Device]) -> Markup {
     let Some(device) = devices.first() else {
-        return format!(
-            "{}{}",
-            headline("No I/O came to its end"),
-            paragraph(format!("{} events were read.", grouped(analysis.events)))
-        );
+        return html! {
+            (headline("No I/O came to its end"))
+            (paragraph(format!("{} events were read.", grouped(analysis.events))))
+        };
     };
     let first = match largest(&device.parts_of(|key| key.classes.has(Class::All))) {
         _ if on_others(device) => through(analysis, device, devices),
@@ -125,31 +118,30 @@ fn opening(analysis: &Analysis, devices: &[&Device]) -> String {
         within(0.99, "99 %"),
         Nanos(q2c.max_ns())
     );
-    format!("{}<p class=\"lede\">{}</p>\n", headline(first), escape(sentence))
+    html! { (headline(first)) (lede(sentence)) }
 }
 
 /// What a reader must know before believing the figures.
-fn doubts(analysis: &Analysis) -> String {
+fn doubts(analysis: &Analysis) -> Markup {
     let dropped = analysis.events_dropped();
-    let mut out = String::new();
     if dropped > 0 {
         let text = format!(
             "The recorder lost {} events. Latencies are of the I/Os that are complete; depths and rates are too low.",
             grouped(dropped)
         );
-        out.push_str(&note("Events are missing", &text, true));
+        return note("Events are missing", &text, true);
     }
     let unmatched: u64 = analysis.unmatched().values().sum();
-    if dropped == 0 && unmatched * 100 > analysis.events {
-        let share = percent(unmatched as f64 / analysis.events.max(1) as f64);
-        let text = format!(
-            "{} of {} events ({share}) belong to no I/O that is complete. Recorders that lose events often do not say so.",
-            grouped(unmatched),
-            grouped(analysis.events)
-        );
-        out.push_str(&note("Much is unmatched", &text, true));
+    if unmatched * 100 <= analysis.events {
+        return Markup::default();
     }
-    out
+    let share = percent(unmatched as f64 / analysis.events.max(1) as f64);
+    let text = format!(
+        "{} of {} events ({share}) belong to no I/O that is complete. Recorders that lose events often do not say so.",
+        grouped(unmatched),
+        grouped(analysis.events)
+    );
+    note("Much is unmatched", &text, true)
 }
 
 /// Whether a device has no requests of its own, as device mapper and md.
@@ -168,7 +160,7 @@ fn through(analysis: &Analysis, device: &Device, devices: &[&Device]) -> String 
     format!("I/Os took {}{below}", took(device))
 }
 
-fn side_by_side(analysis: &Analysis, devices: &[&Device]) -> String {
+fn side_by_side(analysis: &Analysis, devices: &[&Device]) -> Markup {
     let stack = |device: &&Device| stages::stack_of(analysis, device, Class::All, &device.label());
     let figure = StackFigure {
         id: "devices-share".to_string(),
@@ -199,7 +191,7 @@ fn side_by_side(analysis: &Analysis, devices: &[&Device]) -> String {
         rows: devices.iter().map(row).collect(),
         ..Table::default()
     };
-    stacks(&figure, &Table::default()) + &data_table(&table)
+    html! { (stacks(&figure, &Table::default())) (data_table(&table)) }
 }
 
 /// A mean, where there is one.
@@ -217,15 +209,17 @@ fn active_share(depth: &Depth) -> f64 {
     depth.active_ns() as f64 / (depth.active_ns() + depth.idle_ns()).max(1) as f64
 }
 
-fn part_of(analysis: &Analysis, device: &Device, named: bool) -> String {
+fn part_of(analysis: &Analysis, device: &Device, named: bool) -> Markup {
     let id = format!("d{}-{}", device.device.major, device.device.minor);
-    let mut body = tiles(&head(analysis, device));
-    body.push_str(&stages::html(&id, analysis, device));
-    body.push_str(&latency::distributions(&id, analysis, device));
-    body.push_str(&course::html(&id, analysis, device));
-    body.push_str(&pattern::html(&id, analysis, device));
     let heading = if named { device.label() } else { format!("Device {}", device.label()) };
-    section(&id, &heading, &body)
+    let body = html! {
+        (tiles(&head(analysis, device)))
+        (stages::html(&id, analysis, device))
+        (latency::distributions(&id, analysis, device))
+        (course::html(&id, analysis, device))
+        (pattern::html(&id, analysis, device))
+    };
+    section(&id, &heading, body)
 }
 
 fn head(analysis: &Analysis, device: &Device) -> Vec<Tile> {
@@ -271,7 +265,7 @@ fn directions(device: &Device) -> impl Iterator<Item = Direction> + '_ {
     Direction::ALL.into_iter().filter(seen)
 }
 
-fn accounts(analysis: &Analysis) -> String {
+fn accounts(analysis: &Analysis) -> Markup {
     let mut rows = vec![("events read".to_string(), grouped(analysis.events), String::new())];
     let dropped = analysis.events_dropped();
     if dropped > 0 {
@@ -283,7 +277,7 @@ fn accounts(analysis: &Analysis) -> String {
 }
 
 /// The stages for those who meet them for the first time.
-fn words() -> String {
+fn words() -> Markup {
     let rows = [
         (
             "piece",
@@ -309,4 +303,4 @@ fn words() -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

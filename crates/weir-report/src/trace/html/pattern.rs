@@ -4,6 +4,7 @@ use super::{active_share, percent, quantile};
 use crate::page::{Table, bars, facts_table, figure};
 use crate::plot::{Axis, Bar, BarFigure, Figure, Join, Panel, Scale, Series, Unit};
 use crate::trace::phrases;
+use maud::{Markup, html};
 use weir_blocktrace::analysis::{Depth, Device, Seeks};
 use weir_blocktrace::{Analysis, Cell, Class, SizeClass, Stage};
 use weir_core::stats::quantile::needed;
@@ -13,20 +14,17 @@ use weir_core::units::{Bytes, grouped, significant};
 const SECTOR: u64 = 512;
 
 /// Everything about the pattern of a device's I/O.
-pub fn html(id: &str, analysis: &Analysis, device: &Device) -> String {
-    let mut out = sizes(id, analysis, device);
-    if device.depth_queue.max > 0 {
-        out.push_str(&figure(&depths(id, device), &Table::default()));
+pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
+    html! {
+        (sizes(id, analysis, device))
+        @if device.depth_queue.max > 0 { (figure(&depths(id, device), &Table::default())) }
+        @if device.seeks_issue.count > 1 { (figure(&distances(id, device), &Table::default())) }
+        h3 { "Merging, faults, plugging" }
+        (facts_table(&facts(device)))
     }
-    if device.seeks_issue.count > 1 {
-        out.push_str(&figure(&distances(id, device), &Table::default()));
-    }
-    out.push_str("<h3>Merging, faults, plugging</h3>\n");
-    out.push_str(&facts_table(&facts(device)));
-    out
 }
 
-fn sizes(id: &str, analysis: &Analysis, device: &Device) -> String {
+fn sizes(id: &str, analysis: &Analysis, device: &Device) -> Markup {
     let mut sizes: Vec<SizeClass> = analysis.table.cells().map(|(key, _)| key.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -47,7 +45,7 @@ fn sizes(id: &str, analysis: &Analysis, device: &Device) -> String {
     }
     groups.retain(|(_, bars)| !bars.is_empty());
     if groups.is_empty() {
-        return String::new();
+        return Markup::default();
     }
     let figure = BarFigure {
         id: format!("{id}-sizes"),

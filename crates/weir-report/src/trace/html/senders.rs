@@ -3,6 +3,7 @@
 use super::{mean, parts_named, quantile, values};
 use crate::page::{Table, data_table, stacks};
 use crate::plot::{Stack, StackFigure, Unit};
+use maud::{Markup, html};
 use weir_blocktrace::Analysis;
 use weir_blocktrace::analysis::{Direction, Sender};
 use weir_core::units::{Nanos, grouped};
@@ -13,7 +14,7 @@ const BARS: usize = 8;
 const ROWS: usize = 40;
 
 /// Bars of the busiest processes, the table of more, and cgroups where there are any.
-pub fn html(analysis: &Analysis) -> String {
+pub fn html(analysis: &Analysis) -> Markup {
     let processes = analysis.processes_by_name();
     let figure = StackFigure {
         id: "senders-share".to_string(),
@@ -22,18 +23,13 @@ pub fn html(analysis: &Analysis) -> String {
         parts: parts_named(),
         stacks: processes.iter().take(BARS).map(stack).collect(),
     };
-    let mut out = stacks(&figure, &Table::default()) + &data_table(&table(&processes));
-    if processes.len() > ROWS {
-        out.push_str(&crate::page::paragraph(format!(
-            "{} further processes sent less.",
-            processes.len() - ROWS
-        )));
+    let further = processes.len().saturating_sub(ROWS);
+    html! {
+        (stacks(&figure, &Table::default()))
+        (data_table(&table(&processes)))
+        @if further > 0 { p { (further) " further processes sent less." } }
+        @if !analysis.cgroups.is_empty() { h3 { "By cgroup" } (data_table(&table(&analysis.cgroups))) }
     }
-    if !analysis.cgroups.is_empty() {
-        out.push_str("<h3>By cgroup</h3>\n");
-        out.push_str(&data_table(&table(&analysis.cgroups)));
-    }
-    out
 }
 
 fn bytes(sender: &Sender) -> u64 {

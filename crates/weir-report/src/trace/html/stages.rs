@@ -3,6 +3,7 @@
 use super::{largest, mean, parts_named, percent, quantile, values};
 use crate::page::{Table, data_table, stacks};
 use crate::plot::{Stack, StackFigure};
+use maud::{Markup, html};
 use weir_blocktrace::analysis::Device;
 use weir_blocktrace::{Analysis, Class, Stage};
 use weir_core::units::{Nanos, grouped};
@@ -29,7 +30,7 @@ fn classes(analysis: &Analysis, device: &Device) -> Vec<Class> {
 }
 
 /// Bars by class, and the table of all stages.
-pub fn html(id: &str, analysis: &Analysis, device: &Device) -> String {
+pub fn html(id: &str, analysis: &Analysis, device: &Device) -> Markup {
     let classes = classes(analysis, device);
     let parts = device.parts_of(|key| key.classes.has(Class::All));
     let finding = match largest(&parts) {
@@ -46,7 +47,10 @@ pub fn html(id: &str, analysis: &Analysis, device: &Device) -> String {
         parts: parts_named(),
         stacks: classes.iter().map(|class| stack_of(analysis, device, *class, &name_of(*class))).collect(),
     };
-    stacks(&figure, &Table::default()) + &data_table(&table(analysis, device, &classes))
+    html! {
+        (stacks(&figure, &Table::default()))
+        (data_table(&table(analysis, device, &classes)))
+    }
 }
 
 /// A class as words.

@@ -1,0 +1,82 @@
+//! One page of every kind, of made-up data and of the records among the fixtures.
+
+use std::fs::File;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use weir_core::result::Record;
+use weir_core::stats::random::Random;
+use weir_experiment::Study;
+use weir_oltp::{OltpRecord, samples};
+use weir_verdict::from_record;
+
+use crate::experiment::synthetic as experiments;
+use crate::{bench, contradictions, doctor, guard, html, trace};
+
+/// Names and pages.
+pub fn all() -> Vec<(String, String)> {
+    let mut all = benches();
+    all.extend(databases());
+    all.extend(experiment_pages());
+    all.push(("doctor", html::doctor(&from_record(&doctor::html::tests::starved()).unwrap())));
+    all.push(("doctor-record", html::doctor(&from_record(&fixture("doctor")).unwrap())));
+    for (name, shadow) in [("guard", false), ("guard-shadow", true)] {
+        let history = guard::synthetic::history(shadow);
+        all.push((name, html::guard(&guard::synthetic::record(&history), &history)));
+    }
+    let incomplete = ["sda.blktrace.1: at byte 96: cut off".to_string()];
+    all.push(("trace", html::trace(&trace::html::tests::analysis(1500, 1), "sda", &[])));
+    all.push((
+        "trace-devices",
+        html::trace(&trace::html::tests::analysis(300, 9), "all of them", &incomplete),
+    ));
+    all.push(("trace-empty", html::trace(&Default::default(), "empty", &[])));
+    all.into_iter().map(|(name, page)| (name.to_string(), page)).collect()
+}
+
+/// A record among the fixtures.
+fn fixture(name: &str) -> Record {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/records/0.1.0");
+    let file = File::open(folder.join(format!("{name}.json.gz"))).unwrap();
+    serde_json::from_reader(GzDecoder::new(file)).unwrap()
+}
+
+fn benches() -> Vec<(&'static str, String)> {
+    let one = bench::html::tests::record(180, true);
+    let mut merged = bench::html::tests::record(400, true);
+    merged.jobs = vec![merged.jobs[0].clone(); 3];
+    vec![
+        ("bench", html::run(&bench::tests::full())),
+        ("bench-classes", html::run(&one)),
+        ("bench-merged", html::run(&merged)),
+        ("bench-record", html::run(&fixture("bench"))),
+    ]
+}
+
+fn databases() -> Vec<(&'static str, String)> {
+    let made = samples::raw(&mut Random::new(1), 8, 1.0);
+    let limited = contradictions::limited();
+    let record = fixture("db");
+    vec![
+        ("oltp", html::oltp(&samples::record(&made), &made)),
+        ("oltp-limits", html::oltp(&samples::record(&limited), &limited)),
+        ("oltp-record", html::oltp(&record, &OltpRecord::from_record(&record).unwrap())),
+    ]
+}
+
+fn experiment_pages() -> Vec<(&'static str, String)> {
+    let (record, stored) = (experiments::record(), fixture("tune"));
+    let studies = [
+        ("sweep", experiments::sweep(&record)),
+        ("ladder", experiments::ladder(&record)),
+        ("ab", experiments::ab(&record, 1.3)),
+        ("ab-no-difference", experiments::ab(&record, 1.0)),
+        ("ab-direct", experiments::direct(&record)),
+        ("race", experiments::race(&record)),
+        ("scale", experiments::scale(&record)),
+        ("spoilt", experiments::spoilt(&record)),
+        ("experiment-empty", experiments::empty(&record, "sweep")),
+        ("experiment-record", Study::of(&stored, None).unwrap()),
+    ];
+    studies.iter().map(|(name, study)| (*name, html::experiment(study))).collect()
+}
