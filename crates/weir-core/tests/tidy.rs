@@ -27,13 +27,14 @@ const MODULE_EDGES: [(&str, &[&str]); 9] = [
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 8] = [
+const PURE_CRATES: [&str; 9] = [
     "weir-blocktrace",
     "weir-control",
     "weir-core",
     "weir-experiment",
     "weir-knobs",
     "weir-oltp",
+    "weir-record",
     "weir-sysbench",
     "weir-verdict",
 ];

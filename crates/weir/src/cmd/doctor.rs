@@ -21,9 +21,9 @@ use weir_fs::Dir;
 use weir_host::knob::{Journal, recover_stale};
 use weir_io::runner::Stop;
 use weir_io::scratch;
-use weir_report::html;
-use weir_verdict::DoctorReport;
+use weir_report::{html, text};
 use weir_verdict::notes::{self, DatabaseNote, DoctorNotes};
+use weir_verdict::{DoctorReport, Examined};
 
 use self::examine::Examination;
 use self::flood::{Consent, FloodTrial, Quiet};
@@ -57,14 +57,16 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     state(&survey, &plan, room);
     let session = Session::begin("doctor", command, &survey.path);
     let started = Instant::now();
-    let record = {
+    let (record, examined) = {
         let folder = scratch::make(&scratch::open(&survey.path)?, "doctor")?;
         let mut exam = examination(&survey, &plan, &args, folder.dir(), &stop)?;
         examine(&mut exam, &survey, &plan, room, consent(&args, &survey))?;
         finish(exam, session, started, &stop)
     };
     let path = session::save(&record);
-    print(&record, path.as_deref(), &args, &stop)
+    let report = weir_verdict::report(&record, &examined);
+    print(&report, path.as_deref(), &args)?;
+    Ok(outcome(&report, &stop))
 }
 
 fn mode(args: &Args) -> anyhow::Result<Mode> {
@@ -201,31 +203,29 @@ fn consent(args: &Args, survey: &Survey) -> Consent {
     }
 }
 
-fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &Stop) -> Record {
+/// The record of what ran, and what it holds of the examination.
+fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &Stop) -> (Record, Examined) {
     exam.progress.clear();
     exam.notes.elapsed_ns = started.elapsed().as_nanos() as u64;
-    let ran = Ran { jobs: exam.jobs, floods: exam.floods };
-    let mut record = session.record(ran, stop);
-    match serde_json::to_value(&exam.notes) {
+    let examined = Examined { notes: exam.notes, conditions: session.conditions.clone() };
+    let mut record = session.record(Ran { jobs: exam.jobs, floods: exam.floods }, stop);
+    match serde_json::to_value(&examined.notes) {
         Ok(notes) => record.extra = notes,
         Err(error) => say!("warning: the notes of this run are not kept: {error}"),
     }
-    record
+    (record, examined)
 }
 
 /// The verdict to stdout, the page to its file, and where everything lies to stderr.
-fn print(record: &Record, path: Option<&Path>, args: &Args, stop: &Stop) -> anyhow::Result<Outcome> {
-    let report = weir_verdict::from_record(record)?;
-    let format = match args.format {
-        Format::Text => output::Format::Text,
-        Format::Json => output::Format::Json,
-    };
-    output::print_for(format == output::Format::Text, &output::render(record, path, format)?)?;
+fn print(report: &DoctorReport, path: Option<&Path>, args: &Args) -> anyhow::Result<()> {
+    match args.format {
+        Format::Text => output::print(&text::doctor(report))?,
+        Format::Json => output::print_exact(&(serde_json::to_string_pretty(report)? + "\n"))?,
+    }
     if let Some(path) = path {
         say!("record: {}", path.display());
     }
-    write_page(&report, args, path)?;
-    Ok(outcome(&report, stop))
+    write_page(report, args, path)
 }
 
 /// The page goes where it was asked for; else beside the record, if there is one.

@@ -4,48 +4,30 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use weir_core::result::Record;
-use weir_experiment::Study;
+use weir_core::result;
 use weir_fs::{Access, Dir, Output};
-use weir_oltp::is_oltp;
 use weir_report::html;
+use weir_report::record::report;
 
 use crate::cli::report::Args;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{history, is_experiment, is_guard, print_exact, transactions};
+use crate::output::print_exact;
 use crate::store::Store;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let store = Store::open()?;
     let record = store.load(&store.resolve(&args.run)?)?;
-    let page = render(&record)?;
+    let page = report(&record, None)?.html();
     match args.output {
         Some(path) if path.as_os_str() == "-" => print_exact(&page)?,
         Some(path) => save(&path, &page)?,
-        None => save(&default_path(&record), &page)?,
+        None => save(&default_path(&record.head), &page)?,
     }
     Ok(Outcome::Done)
 }
 
-/// The page of a record: the doctor's, an experiment's and a guard's have their own.
-pub fn render(record: &Record) -> anyhow::Result<String> {
-    if is_experiment(record) {
-        return Ok(html::experiment(&Study::of(record, None)?));
-    }
-    if is_guard(record) {
-        return Ok(html::guard(record, &history(record)?));
-    }
-    if is_oltp(record) {
-        return Ok(html::oltp(record, &transactions(record, None)?.0));
-    }
-    if record.kind == "doctor" {
-        return Ok(html::doctor(&weir_verdict::from_record(record)?));
-    }
-    Ok(html::run(record))
-}
-
-fn default_path(record: &Record) -> PathBuf {
+fn default_path(record: &result::Record) -> PathBuf {
     // A record can come from anywhere: its names must not lead out of the current folder.
     let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
     PathBuf::from(format!("weir-{}-{}.html", plain(&record.kind), plain(&record.id)))

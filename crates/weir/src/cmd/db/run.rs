@@ -1,6 +1,5 @@
 //! `weir db run`: transactions, measured.
 
-use weir_core::result::Record;
 use weir_core::stop::Stop;
 use weir_db::DbError;
 use weir_db::database::Need;
@@ -8,6 +7,7 @@ use weir_db::load::{self, LoadOptions};
 use weir_db::runner::{self, Observer, RunOptions};
 use weir_host::Host;
 use weir_oltp::{OltpRecord, OltpSpec, validate};
+use weir_record::{Body, Record};
 
 use super::premises::Premises;
 use super::watch::{Scope, Trace, watched};
@@ -44,7 +44,7 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
             measure(&mut premises, &spec, command, trace, &stop)?
         }
     };
-    let path = save(&record);
+    let path = save(&record.head);
     print_for(args.format == Format::Text, &render(&record, path.as_deref(), args.format)?)?;
     Ok(end(&record, &stop))
 }
@@ -102,14 +102,13 @@ pub fn measure_by(
         Err(error) => return Err(server::not_started(error, premises.server()?)),
     };
     raw.server.variables = variables;
-    let failure = raw.error.clone();
-    Ok(session.record_of(serde_json::to_value(&raw)?, failure, stop))
+    session.record_of(Body::Oltp(Box::new(raw)), stop)
 }
 
 /// Says on stderr what ended the run, since stdout may go to a program; a failure of the server counts more than the
 /// signal that ended it.
 fn end(record: &Record, stop: &Stop) -> Outcome {
-    if let Ok(OltpRecord { error: Some(error), .. }) = OltpRecord::from_record(record) {
+    if let Some(error) = record.body.failure() {
         say!("error: {error}");
         say!("hint: the measurements until then are kept; the server's log may say more");
         return Outcome::WorkloadFailed;

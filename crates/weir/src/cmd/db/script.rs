@@ -1,9 +1,9 @@
 //! `weir db run --script`: the events of a user's Lua script instead of weir's transactions.
 
-use weir_core::result::Record;
 use weir_core::stop::Stop;
 use weir_db::runner::run_workload;
 use weir_oltp::OltpSpec;
+use weir_record::Record;
 
 use super::premises::Premises;
 use super::run::measure_by;

@@ -15,6 +15,7 @@ use super::course::Course;
 use super::trial::Lab;
 use super::{knobs, rate, usage};
 use crate::cli::tune::{AbArgs, Command, CommonArgs, Format, LadderArgs, RaceArgs, SweepArgs};
+use crate::failure::Lacking;
 use crate::settings::tune::{self as settings, Asked, Base};
 
 /// What a dry run takes the device to write: it measures nothing.
@@ -267,7 +268,10 @@ pub fn report(course: &Course<'_>, path: Option<&Path>, format: Format) -> anyho
         return Ok(serde_json::to_string(&course.record)? + "\n");
     }
     let path = path.map(|path| path.display().to_string());
-    let study = Study::of(&course.record, path).map_err(anyhow::Error::new)?;
+    let study = Study::of(&course.record, &course.experiment, path).map_err(|why| Lacking {
+        what: format!("cannot use the record {}: {why}", course.record.id),
+        hint: None,
+    })?;
     Ok(match format {
         Format::Json => json::experiment(&study)?,
         _ => text::experiment(&study),

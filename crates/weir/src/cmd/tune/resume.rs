@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use weir_core::result::Record;
-use weir_experiment::{Arm, Experiment, Workload, log, replay};
+use weir_core::result;
+use weir_experiment::{Arm, Experiment, Workload, replay};
 use weir_host::Host;
 use weir_knobs::{KnobName, Setting};
+use weir_record::{Body, Record};
 
 use super::course::Course;
 use super::trial::Lab;
@@ -20,8 +21,7 @@ use crate::store::Store;
 /// Runs the command.
 pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
-    let record = find(args.run.as_deref())?;
-    let mut experiment = experiment_of(&record)?;
+    let (record, mut experiment) = find(args.run.as_deref())?;
     let design = replay(&experiment).map_err(|why| Lacking {
         what: format!("run {} cannot be continued: {why}", record.id),
         hint: Some("begin a new one: the record stays".to_string()),
@@ -53,35 +53,33 @@ pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
 }
 
 /// The run that is meant, or the last experiment that was cut short.
-fn find(run: Option<&str>) -> anyhow::Result<Record> {
+fn find(run: Option<&str>) -> anyhow::Result<(result::Record, Experiment)> {
     let store = Store::open()?;
     if let Some(run) = run {
-        let record = store.load(&store.resolve(run)?)?;
-        if record.kind != "tune" {
-            let what = format!("run {} is not an experiment but a {}", record.id, record.kind);
-            return Err(usage(what, "`weir results` lists what there is"));
-        }
-        if record.ended_early.is_none() {
-            let what = format!("run {} is complete", record.id);
+        let Record { head, body } = store.load(&store.resolve(run)?)?;
+        let experiment = match body {
+            Body::Experiment(experiment) => *experiment,
+            Body::Unread(why) => {
+                let what = format!("run {} cannot be continued: {why}", head.id);
+                return Err(Lacking { what, hint: None }.into());
+            }
+            _ => {
+                let what = format!("run {} is not an experiment but a {}", head.id, head.kind);
+                return Err(usage(what, "`weir results` lists what there is"));
+            }
+        };
+        if head.ended_early.is_none() {
+            let what = format!("run {} is complete", head.id);
             return Err(usage(what, "`weir results show` prints it"));
         }
-        return Ok(record);
+        return Ok((head, experiment));
     }
     let all = store.ids()?.into_iter().rev().filter_map(|id| store.entry(id).record.ok());
-    let mut open = all.filter(|record| record.kind == "tune" && record.ended_early.is_some());
+    let mut open = all.filter_map(|Record { head, body }| match body {
+        Body::Experiment(experiment) if head.ended_early.is_some() => Some((head, *experiment)),
+        _ => None,
+    });
     open.next().ok_or_else(|| usage("no interrupted experiment", "`weir results` lists what there is"))
-}
-
-fn experiment_of(record: &Record) -> anyhow::Result<Experiment> {
-    let lacking =
-        |why: String| Lacking { what: format!("run {} cannot be continued: {why}", record.id), hint: None };
-    let experiment: Experiment =
-        weir_core::json::typed(&record.extra).map_err(|error| lacking(error.to_string()))?;
-    if experiment.schema != log::SCHEMA {
-        let why = format!("its log is {}, this weir reads {}", experiment.schema, log::SCHEMA);
-        return Err(lacking(why).into());
-    }
-    Ok(experiment)
 }
 
 /// Refuses another kernel or device, on which earlier trials say nothing; remarks on what matters less.

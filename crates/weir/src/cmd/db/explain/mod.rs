@@ -3,18 +3,17 @@
 mod place;
 mod trials;
 
-use anyhow::Context;
-use weir_core::result::Record;
 use weir_core::units::Nanos;
 use weir_oltp::limits::{Change, Evidence, Tested, judge, tested};
 use weir_oltp::record::KIND;
 use weir_oltp::{OltpRecord, OltpSpec};
+use weir_record::Body;
 
 use crate::cli::db::explain::Args;
 use crate::failure::{Outcome, Usage};
 use crate::output::{Format, print_for, render};
 use crate::progress::StepLine;
-use crate::session::{Ran, Session, save};
+use crate::session::{Session, save};
 use crate::settings::db::workload::spec;
 use crate::signals::stop_on_signals;
 
@@ -57,14 +56,10 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         watched.tested = found;
     }
     line.clear();
-    let failed = record.error.clone();
-    let whole = Record {
-        extra: serde_json::to_value(&record).context("cannot serialise the record")?,
-        ..session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop)
-    };
-    let path = save(&whole);
+    let whole = session.record_of(Body::Oltp(Box::new(record)), &stop)?;
+    let path = save(&whole.head);
     print_for(args.format == Format::Text, &render(&whole, path.as_deref(), args.format)?)?;
-    if let Some(error) = failed {
+    if let Some(error) = whole.body.failure() {
         say!("error: {error}");
         return Ok(Outcome::WorkloadFailed);
     }
