@@ -7,12 +7,18 @@
 mod stderr;
 
 mod cli;
+mod clock;
 mod cmd;
+mod databases;
 mod devices;
+mod doctor;
+mod experiments;
 mod failure;
 mod guard;
+mod journal;
 mod machine;
 mod output;
+mod page;
 mod progress;
 mod quiet;
 mod servers;

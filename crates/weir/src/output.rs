@@ -11,7 +11,7 @@ use weir_core::printable;
 use weir_record::Record;
 use weir_report::record::report;
 
-use crate::failure::Usage;
+use crate::failure::{CANNOT_WRITE, Usage};
 
 /// Form of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -28,9 +28,6 @@ pub enum Format {
     /// The raw record as JSON: histograms, intervals and conditions
     Record,
 }
-
-/// What is said where standard output takes no more.
-pub const CANNOT_WRITE: &str = "cannot write the results to standard output";
 
 /// Writes a result for people to standard output; a reader that went away is an error of kind `BrokenPipe`, which
 /// `failure` takes as success. Of names that others chose, what a terminal would obey is replaced.

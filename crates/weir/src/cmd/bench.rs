@@ -11,11 +11,11 @@ use weir_io::runner::{JobPlan, Stop};
 use weir_record::Body;
 
 use crate::cli::bench::Args;
+use crate::devices::{folder_of, place_of, refuse_devices_in_use};
 use crate::failure::{Outcome, Usage};
 use crate::output::{Format, print_exact, print_for, render};
 use crate::progress::Progress;
 use crate::session::{Ran, Session, run_jobs, run_options, save};
-use crate::settings::bench::{folder_of, place_of, refuse_devices_in_use};
 use crate::settings::{self, BenchSettings};
 use crate::signals::stop_on_signals;
 

@@ -17,10 +17,11 @@ use super::scribe::Scribe;
 use super::subject::{self, Subject};
 use super::tell::Teller;
 use super::throttle::Throttles;
-use crate::cmd::knobs::{failed, root_or, the_journal};
 use crate::failure::Lacking;
+use crate::guard::settings::{GuardSettings, LeverChoice, May};
+use crate::journal::{failed, the_journal};
+use crate::machine::root_or;
 use crate::session::{Ran, Session};
-use crate::settings::guard::{GuardSettings, LeverChoice, May};
 use crate::store::Store;
 
 /// The least limit, however fast the device and however few its processors.

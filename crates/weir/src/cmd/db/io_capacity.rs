@@ -16,12 +16,11 @@ use weir_oltp::vitals::{LOG_FULL, Snapshot};
 use weir_oltp::{Dialect, OltpSpec, Script};
 
 use super::experiment::{Ground, arm, asked, carry_out, goal, ground};
-use super::server;
 use crate::cli::db::io_capacity::Args;
-use crate::cmd::tune::{planned, settle};
+use crate::databases::server;
+use crate::experiments::{Asked, planned, settle};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::servers::{self, name_of};
-use crate::settings::tune::Asked;
 use crate::signals::stop_on_signals;
 
 const CAPACITY: &str = "innodb_io_capacity";

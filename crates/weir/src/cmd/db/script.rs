@@ -5,10 +5,9 @@ use weir_db::runner::run_workload;
 use weir_oltp::OltpSpec;
 use weir_record::Record;
 
-use super::premises::Premises;
-use super::run::measure_by;
-use super::watch::Trace;
 use crate::cmd::sysbench::script;
+use crate::databases::watch::Trace;
+use crate::databases::{Premises, measure_by};
 use crate::failure::Lacking;
 
 /// A script, and the options of its own.

@@ -12,9 +12,11 @@ use weir_knobs::persist::{self, Keeper, Kept, Persisted};
 use weir_knobs::{KnobName, Value};
 use weir_report::text;
 
-use super::{apply, fail, the_journal};
+use super::apply;
 use crate::cli::knobs::Apply;
 use crate::failure::{Lacking, Outcome, Usage};
+use crate::journal::{refused, the_journal};
+use crate::machine::root_or;
 use crate::output::print;
 
 /// The longest file that is read: weir writes far shorter ones.
@@ -24,7 +26,7 @@ const LONGEST_BYTES: u64 = 1 << 20;
 pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
     let host = Host::live();
     let allow = apply::accepts(args)?;
-    let plan = knob::plan(&host, &args.settings, allow).map_err(|refusals| fail::refused(&refusals))?;
+    let plan = knob::plan(&host, &args.settings, allow).map_err(|refusals| refused(&refusals))?;
     for note in plan.notes.iter().filter(|note| !note.ends_with(" already")) {
         say!("note: {note}");
     }
@@ -166,11 +168,7 @@ fn place<'a>(root: Option<&Path>, path: &'a str) -> io::Result<(Dir, &'a OsStr)>
 
 /// Files of the machine itself take root; those of another root, whoever may write there.
 fn needs_root(root: Option<&Path>) -> anyhow::Result<()> {
-    if root.is_some() {
-        Ok(())
-    } else {
-        fail::root_or("writing there", "to look at the file, leave out --write")
-    }
+    if root.is_some() { Ok(()) } else { root_or("writing there", "to look at the file, leave out --write") }
 }
 
 /// A path of the machine, under a folder taken for its root.

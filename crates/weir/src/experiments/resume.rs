@@ -7,21 +7,23 @@ use serde_json::Value;
 use weir_core::result;
 use weir_experiment::{Arm, Experiment, Workload, replay};
 use weir_host::Host;
+use weir_io::runner::Stop;
 use weir_knobs::{KnobName, Setting};
 use weir_record::{Body, Record};
 
 use super::course::Course;
 use super::trial::Lab;
-use super::{finish, knobs, make_files, recover, refuse_if_busy, usage};
-use crate::cli::tune::ResumeArgs;
-use crate::failure::{Lacking, Outcome};
-use crate::signals::stop_on_signals;
+use super::{Ended, finish, knobs, make_files, recover, refuse_if_busy, usage};
+use crate::devices::refuse_devices_in_use;
+use crate::failure::Lacking;
 use crate::store::Store;
 
-/// Runs the command.
-pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
-    let stop = stop_on_signals()?;
-    let (record, mut experiment) = find(args.run.as_deref())?;
+/// Goes on with a run, or with the last experiment that was cut short. Block devices in `allowed` may be written to.
+///
+/// # Errors
+/// When there is none, or the machine is another one by now.
+pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Result<Ended> {
+    let (record, mut experiment) = find(run)?;
     let design = replay(&experiment).map_err(|why| Lacking {
         what: format!("run {} cannot be continued: {why}", record.id),
         hint: Some("begin a new one: the record stays".to_string()),
@@ -40,16 +42,16 @@ pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
     let now = serde_json::to_value(host.conditions(Some(&target)))?;
     experiment.remarks.extend(compare(&record.conditions, &now)?);
     refuse_other_settings(&experiment.found, &knobs::found(&host, &knobs))?;
-    let mut lab = Lab::new(host, target, experiment.conduct.clone(), &stop);
+    let mut lab = Lab::new(host, target, experiment.conduct.clone(), stop);
     if !experiment.conduct.even_if_busy && knobs::any_of_machine(&knobs) {
-        refuse_if_busy(&lab, &stop)?;
+        refuse_if_busy(&lab, stop)?;
     }
-    refuse_unsafe_writes(&arms, &args.i_know_this_destroys)?;
-    make_files(&mut lab, &arms, &stop)?;
+    refuse_unsafe_writes(&arms, allowed)?;
+    make_files(&mut lab, &arms, stop)?;
     let made = experiment.trials.len();
     say!("weir: continues {} after {made} trials", record.id);
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
-    finish(Course::new(lab, design, experiment, record, &stop), args.format)
+    finish(Course::new(lab, design, experiment, record, stop))
 }
 
 /// The run that is meant, or the last experiment that was cut short.
@@ -125,7 +127,7 @@ fn refuse_unsafe_writes(arms: &[Arm], allowed: &[PathBuf]) -> anyhow::Result<()>
             Workload::Transactions(_) | Workload::Command(_) => None,
         })
         .collect();
-    crate::settings::bench::refuse_devices_in_use(&jobs, allowed)
+    refuse_devices_in_use(&jobs, allowed)
 }
 
 #[cfg(test)]
