@@ -45,7 +45,7 @@ const BINARY_EDGES: Edges = &[
     ("stderr", &[]),
     ("terminal", &[]),
     ("devices", &["failure"]),
-    ("machine", &["failure"]),
+    ("machine", &["failure", "servers"]),
     ("output", &["failure"]),
     ("page", &["failure"]),
     ("store", &["failure"]),
@@ -53,7 +53,7 @@ const BINARY_EDGES: Edges = &[
     ("session", &["machine", "store"]),
     ("trace_input", &["failure", "progress"]),
     ("databases", &["clock", "failure", "progress", "session", "stages", "terminal"]),
-    ("doctor", &["failure", "progress", "quiet", "session", "stages"]),
+    ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
     (
         "experiments",
         &[
@@ -61,6 +61,7 @@ const BINARY_EDGES: Edges = &[
             "devices",
             "failure",
             "journal",
+            "machine",
             "progress",
             "quiet",
             "servers",

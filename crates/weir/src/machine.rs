@@ -4,6 +4,12 @@ use weir_host::Host;
 use weir_io::runner::Surroundings;
 
 use crate::failure::Lacking;
+use crate::servers::Reached;
+
+/// This machine, the variables of its database servers among its knobs.
+pub fn host() -> Host {
+    Host::live().reaching(&Reached)
+}
 
 /// This machine.
 pub struct Machine(Host);

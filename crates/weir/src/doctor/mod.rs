@@ -88,7 +88,7 @@ fn recover(survey: &Survey) {
         say!("weir: removed {}, left by a killed run", path.display());
     }
     if survey.conditions.limits.root {
-        for sentence in recover_stale(Journal::of_root().folder()) {
+        for sentence in recover_stale(&survey.host, &Journal::of_root()) {
             say!("weir: {sentence}");
         }
     }

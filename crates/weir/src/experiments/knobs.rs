@@ -85,7 +85,7 @@ pub fn check_privileges(host: &Host, arms: &[Arm], knobs: &[KnobName]) -> anyhow
 /// Applies the settings, then carries out the actions.
 pub fn apply(host: &Host, settings: &[Setting]) -> Result<InForce, KnobError> {
     let held = held(settings);
-    let applied = if held.is_empty() { None } else { Some(knob::trial(&the_journal(), &held)?) };
+    let applied = if held.is_empty() { None } else { Some(knob::trial(host, &the_journal(), &held)?) };
     if settings.iter().any(is_action) {
         host.drop_caches().map_err(KnobError::Host)?;
     }

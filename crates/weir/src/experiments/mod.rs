@@ -42,6 +42,7 @@ use crate::databases::{Premises, admit};
 use crate::devices::{folder_of, refuse_devices_in_use};
 use crate::failure::{Lacking, Usage};
 use crate::journal::the_journal;
+use crate::machine;
 use crate::quiet::unquiet;
 use crate::session::{Ran, Session};
 
@@ -88,7 +89,7 @@ pub fn lab<'a>(asked: &Asked, stop: &'a Stop) -> anyhow::Result<Lab<'a>> {
     if let Some(job) = asked.measured.job() {
         refuse_devices_in_use(std::slice::from_ref(job), &asked.destroys)?;
     }
-    let host = Host::live();
+    let host = machine::host();
     let target = target_of(&host, asked)?;
     Ok(Lab::new(host, target, asked.conduct.clone(), stop))
 }
@@ -105,7 +106,7 @@ pub fn carry_out(
     stop: &Stop,
 ) -> anyhow::Result<Ended> {
     knobs::check_privileges(&lab.host, &planned.arms, &planned.knobs)?;
-    recover(&asked.place(), &planned.knobs);
+    recover(&lab.host, &asked.place(), &planned.knobs);
     if !asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
         refuse_if_busy(&lab, stop)?;
     }
@@ -133,12 +134,12 @@ fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
 }
 
 /// Puts right what a killed run may have left: its folders here, and settings.
-fn recover(place: &Path, knobs: &[KnobName]) {
+fn recover(host: &Host, place: &Path, knobs: &[KnobName]) {
     for path in remove_abandoned(folder_of(place)) {
         say!("weir: removed {}, left by a killed run", path.display());
     }
     if !knobs.is_empty() {
-        for sentence in recover_stale(the_journal().folder()) {
+        for sentence in recover_stale(host, &the_journal()) {
             say!("weir: {sentence}");
         }
     }

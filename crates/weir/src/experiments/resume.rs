@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use serde_json::Value;
 use weir_core::result;
 use weir_experiment::{Arm, Experiment, Workload, replay};
-use weir_host::Host;
 use weir_io::runner::Stop;
 use weir_knobs::{KnobName, Setting};
 use weir_record::{Body, Record};
@@ -16,6 +15,7 @@ use super::trial::Lab;
 use super::{Ended, finish, knobs, make_files, recover, refuse_if_busy, usage};
 use crate::devices::refuse_devices_in_use;
 use crate::failure::Lacking;
+use crate::machine;
 use crate::store::Store;
 
 /// Goes on with a run, or with the last experiment that was cut short. Block devices in `allowed` may be written to.
@@ -28,7 +28,7 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
         what: format!("run {} cannot be continued: {why}", record.id),
         hint: Some("begin a new one: the record stays".to_string()),
     })?;
-    let host = Host::live();
+    let host = machine::host();
     let place = PathBuf::from(&experiment.conduct.place);
     let target = host.target(&place).map_err(|error| Lacking {
         what: format!("{} cannot be examined: {error}", place.display()),
@@ -38,7 +38,7 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
     let knobs: Vec<KnobName> = experiment.found.iter().map(|setting| setting.knob.clone()).collect();
     knobs::check_values(&host, &arms)?;
     knobs::check_privileges(&host, &arms, &knobs)?;
-    recover(&place, &knobs);
+    recover(&host, &place, &knobs);
     let now = serde_json::to_value(host.conditions(Some(&target)))?;
     experiment.remarks.extend(compare(&record.conditions, &now)?);
     refuse_other_settings(&experiment.found, &knobs::found(&host, &knobs))?;

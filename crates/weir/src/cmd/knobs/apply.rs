@@ -14,12 +14,12 @@ use super::confirm;
 use crate::cli::knobs::Apply;
 use crate::failure::{Outcome, Usage};
 use crate::journal::{failed, refused, the_journal};
-use crate::machine::root_or;
+use crate::machine::{self, root_or};
 use crate::output::{print, print_exact};
 
 /// Applies, or with `--dry-run` only says what that would do.
 pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
-    let host = Host::live();
+    let host = machine::host();
     let plan = plan(&host, args)?;
     if args.json {
         let document = json!({ "schema": "weir.knobs.plan/1", "plan": plan });
@@ -37,7 +37,7 @@ pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
     }
     root_or("changing knobs", "--dry-run and --print work without")?;
     let journal = the_journal();
-    for sentence in knob::recover_stale(journal.folder()) {
+    for sentence in knob::recover_stale(&host, &journal) {
         say!("{sentence}");
     }
     let hold =
@@ -57,7 +57,7 @@ pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
 
 /// A script that does the same.
 pub fn script(args: &Apply) -> anyhow::Result<Outcome> {
-    let plan = plan(&Host::live(), args)?;
+    let plan = plan(&machine::host(), args)?;
     for note in &plan.notes {
         say!("note: {note}");
     }

@@ -10,7 +10,7 @@ use weir_report::text::{self, knobs::Change};
 use super::keep;
 use crate::failure::{Lacking, Outcome};
 use crate::journal::{failed, the_journal};
-use crate::machine::root_or;
+use crate::machine::{self, root_or};
 use crate::output::print;
 
 /// What anybody may do.
@@ -77,7 +77,7 @@ pub fn confirm() -> anyhow::Result<Outcome> {
 /// Puts back.
 pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
     root_or("putting settings back", LOOKING)?;
-    let done = knob::rollback(&the_journal(), if all { Which::All } else { Which::Last });
+    let done = knob::rollback(&machine::host(), &the_journal(), if all { Which::All } else { Which::Last });
     for sentence in &done.said {
         print(&format!("{sentence}\n"))?;
     }
@@ -89,7 +89,7 @@ pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
 pub fn recover() -> anyhow::Result<Outcome> {
     root_or("putting settings back", LOOKING)?;
     let journal = the_journal();
-    for sentence in knob::recover_stale(journal.folder()) {
+    for sentence in knob::recover_stale(&machine::host(), &journal) {
         print(&format!("{sentence}\n"))?;
     }
     let (entries, damaged) = knob::entries(&journal);

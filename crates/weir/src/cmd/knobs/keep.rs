@@ -16,7 +16,7 @@ use super::apply;
 use crate::cli::knobs::Apply;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::journal::{refused, the_journal};
-use crate::machine::root_or;
+use crate::machine::{self, root_or};
 use crate::output::print;
 
 /// The longest file that is read: weir writes far shorter ones.
@@ -24,7 +24,7 @@ const LONGEST_BYTES: u64 = 1 << 20;
 
 /// Shows the file, or writes it.
 pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
-    let host = Host::live();
+    let host = machine::host();
     let allow = apply::accepts(args)?;
     let plan = knob::plan(&host, &args.settings, allow).map_err(|refusals| refused(&refusals))?;
     for note in plan.notes.iter().filter(|note| !note.ends_with(" already")) {
@@ -37,7 +37,7 @@ pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
     });
     let kept = persist::merged(earlier.unwrap_or_default(), wanted.collect());
     let mut persisted = keeper.persist(&kept, profile.as_deref());
-    let machine = args.root.as_deref().map_or_else(Host::live, Host::at);
+    let machine = args.root.as_deref().map_or_else(machine::host, Host::at);
     let overruled = persist::overruled(keeper, &persisted, &kept, knob::configuration(&machine));
     persisted.notes.splice(0..0, overruled);
     if persisted.left_out.len() == kept.len() {
