@@ -299,20 +299,6 @@ pub enum Effect {
     },
 }
 
-impl History {
-    /// The history that a record holds.
-    ///
-    /// # Errors
-    /// When it holds none, or one of another version.
-    pub fn from_record(extra: &serde_json::Value) -> Result<History, String> {
-        let schema = extra.get("schema").and_then(serde_json::Value::as_str).unwrap_or("none");
-        if schema != SCHEMA {
-            return Err(format!("the history's schema is {schema}, this weir reads {SCHEMA}"));
-        }
-        weir_core::json::typed(extra).map_err(|error| format!("the history is damaged: {error}"))
-    }
-}
-
 impl Noted {
     /// The branch of its decision.
     pub fn branch(&self) -> Option<Branch> {

@@ -13,8 +13,14 @@ use std::path::{Path, PathBuf};
 #[path = "tidy/words.rs"]
 mod words;
 
-/// Which modules of weir-core use which others. Between crates the picture in ARCHITECTURE.md is the table.
-const MODULE_EDGES: [(&str, &[&str]); 9] = [
+/// A crate's modules, and which others each may use.
+type Edges = &'static [(&'static str, &'static [&'static str])];
+
+/// Crates whose modules have a table of edges. Between crates the picture in ARCHITECTURE.md is the table.
+const TABLES: [(&str, Edges); 2] =
+    [("crates/weir-core/src/", CORE_EDGES), ("crates/weir/src/", BINARY_EDGES)];
+
+const CORE_EDGES: Edges = &[
     ("dialect", &[]),
     ("json", &[]),
     ("printable", &[]),
@@ -26,14 +32,82 @@ const MODULE_EDGES: [(&str, &[&str]); 9] = [
     ("result", &["stats", "units", "workload"]),
 ];
 
+/// The binary: `cmd` takes what was typed (`cli`) through `settings` into plain values, has `doctor`, `experiments`,
+/// `databases`, `guard` act on them, and prints. None of these knows how it was asked.
+const BINARY_EDGES: Edges = &[
+    ("clock", &[]),
+    ("failure", &[]),
+    ("progress", &[]),
+    ("quiet", &[]),
+    ("servers", &[]),
+    ("signals", &[]),
+    ("stages", &[]),
+    ("stderr", &[]),
+    ("terminal", &[]),
+    ("devices", &["failure"]),
+    ("machine", &["failure", "servers"]),
+    ("output", &["failure"]),
+    ("page", &["failure"]),
+    ("store", &["failure"]),
+    ("journal", &["failure", "store"]),
+    ("session", &["machine", "store"]),
+    ("trace_input", &["failure", "progress"]),
+    ("databases", &["clock", "failure", "progress", "session", "stages", "terminal"]),
+    ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
+    (
+        "experiments",
+        &[
+            "databases",
+            "devices",
+            "failure",
+            "journal",
+            "machine",
+            "progress",
+            "quiet",
+            "servers",
+            "session",
+            "stages",
+            "store",
+        ],
+    ),
+    ("guard", &["clock", "devices", "failure", "journal", "machine", "session", "store"]),
+    ("cli", &["guard", "output"]),
+    ("settings", &["cli", "databases", "devices", "experiments", "failure", "guard", "output", "servers"]),
+    (
+        "cmd",
+        &[
+            "cli",
+            "databases",
+            "devices",
+            "doctor",
+            "experiments",
+            "failure",
+            "guard",
+            "journal",
+            "machine",
+            "output",
+            "page",
+            "progress",
+            "servers",
+            "session",
+            "settings",
+            "signals",
+            "store",
+            "terminal",
+            "trace_input",
+        ],
+    ),
+];
+
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 8] = [
+const PURE_CRATES: [&str; 9] = [
     "weir-blocktrace",
     "weir-control",
     "weir-core",
     "weir-experiment",
     "weir-knobs",
     "weir-oltp",
+    "weir-record",
     "weir-sysbench",
     "weir-verdict",
 ];
@@ -77,7 +151,9 @@ fn every_rule_complains_about_a_bad_input() {
     let later = format!("//! A.\n// {}: later\n", concat!("TO", "DO"));
     let skipped = format!("#[test]\n#[{}]\nfn a() {{}}\n", "ignore");
     let hidden = format!("//! A.\nfn f() {{ {} {{ g() }} }}\n", "unsafe");
-    let cases: [(&str, &str, &str); 15] = [
+    let cases: [(&str, &str, &str); 17] = [
+        ("crates/weir/src/settings/a.rs", "//! A.\nuse crate::cmd::tune;\n", "settings may not use cmd"),
+        ("crates/weir/src/doctor/a.rs", "//! A.\nuse crate::{cli, failure};\n", "doctor may not use cli"),
         (&format!("{core}/units.rs"), "//! A.\nuse crate::stats::Histogram;\n", "units may not use stats"),
         (&format!("{core}/target/a.rs"), "//! A.\nuse crate::{units, result::view};\n", "may not use result"),
         (
@@ -94,11 +170,11 @@ fn every_rule_complains_about_a_bad_input() {
         (&format!("{core}/cellar/a.rs"), "//! A.\n", "no module called cellar"),
         ("crates/weir-io/src/lib.rs", &long, "lines"),
         ("crates/weir/src/main.rs", &long_main, "lines"),
-        ("crates/weir/src/a.rs", "fn f() {}\n", "say what the file is"),
+        ("crates/weir/src/cmd/a.rs", "fn f() {}\n", "say what the file is"),
         ("README.md", &workplace, "speaks of itself alone"),
-        ("crates/weir/src/a.rs", &later, "without an issue"),
+        ("crates/weir/src/cmd/a.rs", &later, "without an issue"),
         ("crates/weir/tests/a.rs", &skipped, "ignored"),
-        ("crates/weir/src/a.rs", &hidden, "unsafe"),
+        ("crates/weir/src/cmd/a.rs", &hidden, "unsafe"),
         ("crates/weir-io/src/a.rs", "//! A.\n#[test]\nfn root_mounts() {\n    mount();\n}\n", "does not ask"),
         ("crates/weir-io/Cargo.toml", "[package]\nname = \"weir-io\"\n", "workspace lints"),
     ];
@@ -134,7 +210,7 @@ fn no_rule_complains_about_a_good_input() {
             "crates/weir-io/src/a.rs",
             "//! A.\n#[test]\nfn root_mounts() {\n    if !root_or_say(\"root_mounts\") {\n        return;\n    }\n}\n",
         ),
-        ("crates/weir/src/a.rs", "//! A.\n// TODO(#12): later\n"),
+        ("crates/weir/src/cmd/a.rs", "//! A.\n// TODO(#12): later\n"),
         (
             "crates/weir-io/Cargo.toml",
             "[lints]\nworkspace = true\n[dependencies]\nweir-core.workspace = true\n",
@@ -233,25 +309,35 @@ fn without_comments(text: &str) -> String {
 }
 
 fn module_edges(path: &str, code: &str) -> Vec<String> {
-    let Some(inside) = path.strip_prefix("crates/weir-core/src/") else { return Vec::new() };
-    let module = inside.split(['/', '.']).next().unwrap_or_default();
-    if module == "lib" {
+    let Some((inside, edges)) = in_table(path) else { return Vec::new() };
+    let module = module_of(inside);
+    if ["lib", "main"].contains(&module) {
         return Vec::new();
     }
-    let Some((_, allowed)) = MODULE_EDGES.iter().find(|(name, _)| *name == module) else {
+    let Some((_, allowed)) = edges.iter().find(|(name, _)| *name == module) else {
         return vec![format!(
             "there is no module called {module} in the table of edges: say there what it may use"
         )];
     };
-    modules_used(inside, code)
+    modules_used(inside, code, edges)
         .into_iter()
         .filter(|used| used != module && !allowed.contains(&used.as_str()))
         .map(|used| format!("{module} may not use {used}"))
         .collect()
 }
 
+/// The path inside a crate that has a table, and the table.
+fn in_table(path: &str) -> Option<(&str, Edges)> {
+    TABLES.iter().find_map(|(root, edges)| Some((path.strip_prefix(root)?, *edges)))
+}
+
+/// The top-level module that a file belongs to.
+fn module_of(inside: &str) -> &str {
+    inside.split(['/', '.']).next().unwrap_or_default()
+}
+
 /// Top-level modules that the code of a file names: after `crate::`, or after as many `super::` as lead there.
-fn modules_used(inside: &str, code: &str) -> Vec<String> {
+fn modules_used(inside: &str, code: &str, edges: Edges) -> Vec<String> {
     let depth = inside.matches('/').count() + usize::from(!inside.ends_with("mod.rs"));
     let climb = "super::".repeat(depth);
     let mut used = Vec::new();
@@ -264,7 +350,7 @@ fn modules_used(inside: &str, code: &str) -> Vec<String> {
             }
         }
     }
-    used.retain(|name| MODULE_EDGES.iter().any(|(module, _)| module == name));
+    used.retain(|name| edges.iter().any(|(module, _)| module == name));
     used
 }
 
@@ -309,19 +395,21 @@ fn root_tests(code: &str) -> Vec<String> {
     complaints
 }
 
-/// Edges of the table that no file of the module needs.
+/// Edges of the tables that no file of the module needs.
 fn unused_edges(files: &BTreeMap<String, String>) -> Vec<String> {
+    TABLES.iter().flat_map(|(root, edges)| unused_edges_of(files, root, edges)).collect()
+}
+
+fn unused_edges_of(files: &BTreeMap<String, String>, root: &str, edges: Edges) -> Vec<String> {
     let mut needed: BTreeSet<(String, String)> = BTreeSet::new();
     for (path, text) in files {
-        if let Some(inside) = path.strip_prefix("crates/weir-core/src/") {
-            let module = inside.split(['/', '.']).next().unwrap_or_default();
-            let used = modules_used(inside, &without_comments(text));
-            needed.extend(used.into_iter().map(|used| (module.to_string(), used)));
+        if let Some(inside) = path.strip_prefix(root) {
+            let used = modules_used(inside, &without_comments(text), edges);
+            needed.extend(used.into_iter().map(|used| (module_of(inside).to_string(), used)));
         }
     }
-    let edges = MODULE_EDGES.iter().flat_map(|(module, all)| all.iter().map(move |used| (*module, *used)));
-    edges
-        .filter(|(module, used)| !needed.contains(&(module.to_string(), used.to_string())))
+    let all = edges.iter().flat_map(|(module, all)| all.iter().map(move |used| (*module, *used)));
+    all.filter(|(module, used)| !needed.contains(&(module.to_string(), used.to_string())))
         .map(|(module, used)| format!("{module} does not use {used}: the table of edges says it may"))
         .collect()
 }

@@ -45,5 +45,5 @@ pub use plan::ArmsPlan;
 pub use race::{Race, RacePlan};
 pub use replay::{build, replay};
 pub use scale::{Law, Scale};
-pub use study::{NotAnExperiment, Role, Study, TimeUsed};
+pub use study::{Role, Study, TimeUsed};
 pub use sweep::{Sweep, SweepPlan};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::arm::{Arm, Workload};
 use crate::design::{Outcome, Phase};
 use crate::finding::{Effect, Finding};
-use crate::log::{Experiment, SCHEMA, TrialLog};
+use crate::log::{Experiment, TrialLog};
 use crate::measures::Metric;
 use crate::replay::replay;
 use weir_core::result::Record;
@@ -53,44 +53,18 @@ pub struct TimeUsed {
 /// The kind of records that hold an experiment.
 pub const KIND: &str = "tune";
 
-/// A record that no experiment can be read from.
-#[derive(Debug, thiserror::Error)]
-pub enum NotAnExperiment {
-    /// It was made by another command.
-    #[error("record {id} is of kind `{kind}`, not `tune`")]
-    Kind {
-        /// The record.
-        id: String,
-        /// Its kind.
-        kind: String,
-    },
-    /// It does not hold what an experiment leaves.
-    #[error("record {id}: `extra` cannot be read as {SCHEMA}: {why}")]
-    Extra {
-        /// The record.
-        id: String,
-        /// What was wrong.
-        why: String,
-    },
-}
-
 impl<'a> Study<'a> {
-    /// The experiment of a record, its finding derived anew. `path` is where the record lies, if it is in a store.
+    /// The experiment that a record holds, its finding derived anew. `path` is where the record lies, if it is in a store.
     ///
     /// # Errors
-    /// A record of another kind, or one whose log cannot be read or does not follow its plan.
-    pub fn of(record: &'a Record, path: Option<String>) -> Result<Study<'a>, NotAnExperiment> {
-        let id = || record.id.clone();
-        if record.kind != KIND {
-            return Err(NotAnExperiment::Kind { id: id(), kind: record.kind.clone() });
-        }
-        let unreadable = |why: String| NotAnExperiment::Extra { id: id(), why };
-        let experiment: Experiment =
-            weir_core::json::typed(&record.extra).map_err(|error| unreadable(error.to_string()))?;
-        if experiment.schema != SCHEMA {
-            return Err(unreadable(format!("its schema is `{}`", experiment.schema)));
-        }
-        let mut design = replay(&experiment).map_err(unreadable)?;
+    /// A log that does not follow its plan; with the words for the user.
+    pub fn of(
+        record: &'a Record,
+        experiment: &Experiment,
+        path: Option<String>,
+    ) -> Result<Study<'a>, String> {
+        let experiment = experiment.clone();
+        let mut design = replay(&experiment)?;
         // What came to its end was asked for another trial and had none: only then do designs conclude.
         if record.ended_early.is_none() {
             design.propose(experiment.left_ns());
@@ -248,6 +222,7 @@ impl TimeUsed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::SCHEMA;
     use crate::synthetic::{Truth, arm, measures, run};
     use crate::{Conduct, Sweep, SweepPlan};
     use weir_core::result::samples;
@@ -300,8 +275,7 @@ mod tests {
     fn a_record_gives_the_finding_again() {
         let mut record = samples::record(Vec::new());
         record.kind = KIND.to_string();
-        record.extra = serde_json::to_value(logged()).unwrap();
-        let study = Study::of(&record, None).unwrap();
+        let study = Study::of(&record, &logged(), None).unwrap();
         let roles: Vec<Role> = (0..study.arms.len()).map(|arm| study.role(arm)).collect();
         assert_eq!(roles, [Role::Idle, Role::AsFound, Role::Tried]);
         assert!(
@@ -315,23 +289,10 @@ mod tests {
     }
 
     #[test]
-    fn records_of_other_kinds_or_shapes_are_refused_with_the_reason() {
-        let why = |kind: &str, extra: serde_json::Value| {
-            let mut record = samples::record(Vec::new());
-            (record.kind, record.extra) = (kind.to_string(), extra);
-            Study::of(&record, None).unwrap_err().to_string()
-        };
-        let mut foreign = serde_json::to_value(logged()).unwrap();
-        foreign["schema"] = "weir.experiment/99".into();
-        let mut shuffled = serde_json::to_value(logged()).unwrap();
-        shuffled["trials"].as_array_mut().unwrap().swap(0, 4);
-        for (told, expected) in [
-            (why("bench", serde_json::Value::Null), "kind `bench`"),
-            (why(KIND, serde_json::Value::Null), "cannot be read"),
-            (why(KIND, foreign), "weir.experiment/99"),
-            (why(KIND, shuffled), "does not follow the plan"),
-        ] {
-            assert!(told.contains(expected), "{told}");
-        }
+    fn a_log_that_does_not_follow_its_plan_is_refused() {
+        let mut shuffled = logged();
+        shuffled.trials.swap(0, 4);
+        let why = Study::of(&samples::record(Vec::new()), &shuffled, None).unwrap_err();
+        assert!(why.contains("does not follow the plan"), "{why}");
     }
 }

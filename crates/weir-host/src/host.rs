@@ -5,6 +5,7 @@ use std::path::Path;
 use weir_core::target::VmSettings;
 
 use crate::HostError;
+use crate::knob::Servers;
 use crate::tree::Tree;
 use crate::vm;
 
@@ -20,6 +21,13 @@ impl Host {
     /// This machine.
     pub fn live() -> Self {
         Host { tree: Tree::new(Path::new("/")), live: true }
+    }
+
+    /// The same machine with its database servers, whose variables are knobs, too.
+    #[must_use]
+    pub fn reaching(mut self, servers: &'static dyn Servers) -> Self {
+        self.tree.servers = Some(servers);
+        self
     }
 
     /// A captured tree with `proc` and `sys` inside. Only files are read: no sizes of file systems, and a path is

@@ -38,7 +38,7 @@ pub use journal::Journal;
 pub use owners::configuration;
 pub use read::{plan, read, read_with_owners, readings};
 pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover_stale, rollback};
-pub use servers::{Servers, Unreached, use_servers};
+pub use servers::{Servers, Unreached};
 
 /// How long a change stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,9 +59,8 @@ pub enum Hold {
 ///
 /// # Errors
 /// When a setting cannot be planned or applied; nothing is changed then.
-pub fn trial(journal: &Journal, settings: &[Setting]) -> Result<Applied, KnobError> {
-    let host = Host::live();
-    let mut plan = plan(&host, settings, false).map_err(KnobError::Planned)?;
+pub fn trial(host: &Host, journal: &Journal, settings: &[Setting]) -> Result<Applied, KnobError> {
+    let mut plan = plan(host, settings, false).map_err(KnobError::Planned)?;
     let in_force = settings.iter().filter(|setting| plan.steps.iter().all(|step| step.knob != setting.knob));
     let held: Vec<Step> = in_force
         .map(|setting| Step {
@@ -71,5 +70,5 @@ pub fn trial(journal: &Journal, settings: &[Setting]) -> Result<Applied, KnobErr
         })
         .collect();
     plan.steps.extend(held);
-    journal.apply(&host, &plan, Hold::WhileAlive, Duration::ZERO)
+    journal.apply(host, &plan, Hold::WhileAlive, Duration::ZERO)
 }

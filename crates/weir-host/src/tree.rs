@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{BadLine, HostError};
+use crate::knob::Servers;
 
 /// A root path. Paths given to its methods are absolute, as on the machine itself.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub(crate) struct Tree {
     root: PathBuf,
     /// Files that stay open from one reading to the next.
     open: Option<Arc<Mutex<Open>>>,
+    /// How database servers are reached, where they are.
+    pub servers: Option<&'static dyn Servers>,
 }
 
 /// What a file of the kernel holds at most, as far as weir reads them; longer ones take more than one call.
@@ -32,7 +35,7 @@ struct Open {
 
 impl Tree {
     pub fn new(root: &Path) -> Self {
-        Tree { root: root.to_path_buf(), open: None }
+        Tree { root: root.to_path_buf(), open: None, servers: None }
     }
 
     /// The same tree, for one who reads the same few files many times a second: they stay open. Only the kernel's own
@@ -40,7 +43,7 @@ impl Tree {
     /// been replaced by another one.
     pub fn keeping_open(&self) -> Tree {
         let open = (self.root == Path::new("/")).then(Arc::default);
-        Tree { root: self.root.clone(), open }
+        Tree { root: self.root.clone(), open, servers: self.servers }
     }
 
     /// Where `path` really lies.

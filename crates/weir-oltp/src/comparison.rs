@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::derive::derive;
-use super::record::{self, OltpRecord};
+use super::record::OltpRecord;
 use super::result::OltpResult;
 use super::{Kind, text};
 use weir_core::result::Record;
@@ -19,35 +19,28 @@ const KINDS: [Kind; 2] = [Kind::Transaction, Kind::Commit];
 const DOUBTS: [&str; 8] =
     ["server-error", "ended-early", "never-settled", "regimes", "unsteady", "stall", "client-cpu", "retries"];
 
-/// Whether a record holds transactions.
-pub fn is_oltp(record: &Record) -> bool {
-    record.kind == record::KIND
-}
-
-/// Compares B with A. `seed` drives the resamples: the same seed gives the same intervals.
-///
-/// # Errors
-/// When a record holds no transactions that this weir reads; with the words for the user.
-pub fn compare(a: &Record, b: &Record, seed: u64) -> Result<Comparison, String> {
-    let read = |record: &Record| {
-        OltpRecord::from_record(record).map_err(|why| format!("cannot use the record {}: {why}", record.id))
-    };
-    let (raw_a, raw_b) = (read(a)?, read(b)?);
-    let (result_a, result_b) = (derive(a, &raw_a), derive(b, &raw_b));
+/// Compares B with A, each a record with what it holds. `seed` drives the resamples: the same seed gives the same
+/// intervals.
+pub fn compare(
+    (a, raw_a): (&Record, &OltpRecord),
+    (b, raw_b): (&Record, &OltpRecord),
+    seed: u64,
+) -> Comparison {
+    let (result_a, result_b) = (derive(a, raw_a), derive(b, raw_b));
     let pairs = KINDS.iter().filter_map(|kind| {
         let of = |raw: &OltpRecord, result: &OltpResult| figures(raw, result, *kind);
-        Some((kind.name(), of(&raw_a, &result_a)?, of(&raw_b, &result_b)?))
+        Some((kind.name(), of(raw_a, &result_a)?, of(raw_b, &result_b)?))
     });
     let name = |raw: &OltpRecord| raw.script_path.clone().unwrap_or_else(|| raw.spec.script.to_string());
-    let job = comparison::job(name(&raw_a), name(&raw_b), pairs, seed);
-    let workload = difference::between(&workload(&raw_a), &workload(&raw_b), &["seed"]);
-    let mut warnings = warnings(&raw_a, &raw_b, &workload);
+    let job = comparison::job(name(raw_a), name(raw_b), pairs, seed);
+    let workload = difference::between(&workload(raw_a), &workload(raw_b), &["seed"]);
+    let mut warnings = warnings(raw_a, raw_b, &workload);
     for (name, result) in [("A", &result_a), ("B", &result_b)] {
         let doubts = result.notes.iter().filter(|note| DOUBTS.contains(&note.key.as_str()));
         warnings.extend(doubts.map(|n| Note { key: n.key.clone(), text: format!("{name}: {}", n.text) }));
     }
-    let differences = conditions(a, &raw_a, b, &raw_b);
-    Ok(Comparison::of([a, b], vec![job], workload, differences, warnings))
+    let differences = conditions(a, raw_a, b, raw_b);
+    Comparison::of([a, b], vec![job], workload, differences, warnings)
 }
 
 fn figures(raw: &OltpRecord, result: &OltpResult, kind: Kind) -> Option<Figures> {

@@ -6,7 +6,7 @@ use super::durability::Durability;
 use super::kind::Tally;
 use super::limits::{Evidence, Load, Part, judge};
 use super::processors::Processors;
-use super::record::{self, KindRecord, OltpRecord};
+use super::record::{KindRecord, OltpRecord};
 use super::result::{Connections, Errors, KindResult, OltpResult, Queries, SCHEMA};
 use super::{Kind, warnings};
 use weir_core::result::Record;
@@ -15,27 +15,10 @@ use weir_core::result::record::CpuRecord;
 use weir_core::result::run_result::CpuResult;
 use weir_core::result::series::{Series, per_second};
 
-impl OltpRecord {
-    /// What a stored record of kind [`record::KIND`] holds.
-    ///
-    /// # Errors
-    /// When it is of another kind, of a schema this weir does not read, or damaged; with the words for the user.
-    pub fn from_record(record: &Record) -> Result<OltpRecord, String> {
-        if record.kind != record::KIND {
-            return Err(format!("it is of kind {}, not {}", record.kind, record::KIND));
-        }
-        let found = record.extra.get("schema").and_then(|schema| schema.as_str()).unwrap_or("-");
-        if found != record::SCHEMA {
-            return Err(format!("its schema is {found}, this weir reads {}", record::SCHEMA));
-        }
-        weir_core::json::typed(&record.extra).map_err(|error| format!("damaged: {error}"))
-    }
-}
-
 /// Warnings that a verdict replaces.
 const GUESSED: [&str; 2] = ["wake-ups", "no-disk"];
 
-/// Derives the result of a run: `raw` is what `record` holds ([`OltpRecord::from_record`]).
+/// Derives the result of a run: `raw` is what `record` holds.
 pub fn derive(record: &Record, raw: &OltpRecord) -> OltpResult {
     let open_loop = raw.spec.rate.is_some();
     let series = Series::of_intervals(&raw.intervals, Kind::Transaction);

@@ -29,7 +29,7 @@ pub mod value;
 pub mod vitals;
 mod warnings;
 
-pub use comparison::{compare, is_oltp};
+pub use comparison::compare;
 pub use derive::derive;
 pub use kind::Kind;
 pub use record::OltpRecord;

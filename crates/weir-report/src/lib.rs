@@ -16,6 +16,7 @@ mod list;
 mod oltp;
 mod page;
 mod plot;
+pub mod record;
 pub mod trace;
 
 #[cfg(test)]

@@ -5,14 +5,27 @@ use serde_json::Value;
 
 use crate::guard::Story;
 use crate::layout::table;
-use weir_control::{History, history};
+use crate::record::report;
+use weir_control::History;
 use weir_core::result::derive::{class_result, headline};
 use weir_core::result::record::Record;
 use weir_core::units::{Nanos, megabytes_per_second, per_second};
 use weir_core::workload::Job;
 use weir_core::workload::spec::Target;
-use weir_experiment::{Study, study};
-use weir_oltp::OltpRecord;
+use weir_experiment::Study;
+use weir_oltp::{OltpRecord, OltpResult};
+use weir_record::Record as Typed;
+use weir_verdict::DoctorReport;
+
+/// What a row says of a run.
+pub struct Entry {
+    /// Its kind, with the design or script where there is one.
+    pub kind: String,
+    /// What it was about: a path, devices, a server.
+    pub target: String,
+    /// What came out.
+    pub headline: String,
+}
 
 /// One run of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,19 +42,17 @@ pub struct ListRow {
 
 impl ListRow {
     /// The row of a record; `started_at` is its start as it shall be shown.
-    pub fn of(record: &Record, started_at: String) -> ListRow {
-        let (kind, target, headline) = match record.kind.as_str() {
-            study::KIND => of_experiment(record),
-            history::KIND => of_guard(record),
-            weir_oltp::record::KIND => of_oltp(record),
-            _ => of_run(record),
+    pub fn of(record: &Typed, started_at: String) -> ListRow {
+        let entry = match report(record, None) {
+            Ok(report) => report.entry(),
+            Err(unread) => Entry { headline: first_words(&unread.why), ..of_run(&record.head) },
         };
         ListRow {
-            id: record.id.clone(),
+            id: record.head.id.clone(),
             started_at: Some(started_at),
-            kind: Some(kind),
-            target: Some(target),
-            headline: Some(headline),
+            kind: Some(entry.kind),
+            target: Some(entry.target),
+            headline: Some(entry.headline),
             error: None,
         }
     }
@@ -77,58 +88,43 @@ pub fn list(rows: &[ListRow]) -> String {
     out
 }
 
-/// Kind, target and headline of the doctor or of plain jobs.
-fn of_run(record: &Record) -> (String, String, String) {
-    let kind = record.kind.clone();
-    match weir_verdict::from_record(record) {
-        Ok(report) => {
-            let headline = format!("{}: {}", report.headline.grade.name(), report.headline.text);
-            (kind, report.path, first_words(&headline))
-        }
-        Err(_) => (kind, target_of(record), headline_of(record)),
+/// Of plain jobs.
+pub fn of_run(record: &Record) -> Entry {
+    Entry { kind: record.kind.clone(), target: target_of(record), headline: headline_of(record) }
+}
+
+/// Of an examination by the doctor.
+pub fn of_doctor(record: &Record, report: &DoctorReport) -> Entry {
+    let headline = format!("{}: {}", report.headline.grade.name(), report.headline.text);
+    Entry { kind: record.kind.clone(), target: report.path.clone(), headline: first_words(&headline) }
+}
+
+/// Of an experiment: kind with the design.
+pub fn of_experiment(study: &Study<'_>) -> Entry {
+    let (record, experiment) = (study.record, &study.experiment);
+    let place = experiment.conduct.place.clone();
+    let early = if record.ended_early.is_some() { "ended early: " } else { "" };
+    Entry {
+        kind: format!("{} {}", record.kind, experiment.design),
+        target: if place.is_empty() { target_of(record) } else { place },
+        headline: first_words(&format!("{early}{}", study.finding.headline)),
     }
 }
 
-/// Kind with the design, target and headline of an experiment.
-fn of_experiment(record: &Record) -> (String, String, String) {
-    match Study::of(record, None) {
-        Ok(study) => {
-            let place = study.experiment.conduct.place.clone();
-            let target = if place.is_empty() { target_of(record) } else { place };
-            let early = if record.ended_early.is_some() { "ended early: " } else { "" };
-            let headline = first_words(&format!("{early}{}", study.finding.headline));
-            (format!("{} {}", record.kind, study.experiment.design), target, headline)
-        }
-        Err(error) => (record.kind.clone(), target_of(record), first_words(&error.to_string())),
-    }
+/// Of a guard's history: its devices.
+pub fn of_guard(record: &Record, history: &History) -> Entry {
+    let devices: Vec<&str> = history.devices.iter().map(|device| device.name.as_str()).collect();
+    let headline = first_words(&Story::of(history).headline());
+    Entry { kind: record.kind.clone(), target: devices.join(", "), headline }
 }
 
-/// Kind, devices and headline of a guard's history.
-fn of_guard(record: &Record) -> (String, String, String) {
-    let kind = record.kind.clone();
-    match History::from_record(&record.extra) {
-        Ok(history) => {
-            let devices: Vec<&str> = history.devices.iter().map(|device| device.name.as_str()).collect();
-            (kind, devices.join(", "), first_words(&Story::of(&history).headline()))
-        }
-        Err(why) => (kind, String::new(), first_words(&why)),
-    }
-}
-
-/// Kind, server and headline of a run of transactions.
-fn of_oltp(record: &Record) -> (String, String, String) {
-    let kind = record.kind.clone();
-    match OltpRecord::from_record(record) {
-        Ok(raw) => {
-            let name = raw.script_path.clone().unwrap_or_else(|| raw.spec.script.to_string());
-            let result = weir_oltp::derive(record, &raw);
-            (
-                format!("{kind} {name}"),
-                weir_oltp::text::family(&raw.server),
-                crate::oltp::text::headline(&result),
-            )
-        }
-        Err(why) => (kind, String::new(), first_words(&why)),
+/// Of a run of transactions: kind with the script, and the server.
+pub fn of_oltp(record: &Record, raw: &OltpRecord, result: &OltpResult) -> Entry {
+    let name = raw.script_path.clone().unwrap_or_else(|| raw.spec.script.to_string());
+    Entry {
+        kind: format!("{} {name}", record.kind),
+        target: weir_oltp::text::family(&raw.server),
+        headline: crate::oltp::text::headline(result),
     }
 }
 

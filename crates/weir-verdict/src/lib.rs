@@ -21,46 +21,28 @@ use view::View;
 use weir_core::result::Record;
 use weir_core::target::Conditions;
 
-/// A record that no report can be derived from.
-#[derive(Debug, thiserror::Error)]
-pub enum NotADoctorsRecord {
-    /// It was made by another command.
-    #[error("record {id} is of kind `{kind}`, not `doctor`")]
-    Kind {
-        /// The record.
-        id: String,
-        /// Its kind.
-        kind: String,
-    },
-    /// A part of it does not have the expected shape.
-    #[error("record {id}: `{part}` cannot be read: {why}")]
-    Part {
-        /// The record.
-        id: String,
-        /// `extra` or `conditions`.
-        part: &'static str,
-        /// What was wrong.
-        why: String,
-    },
+/// What the doctor found, as a record holds it beside its jobs.
+#[derive(Debug, Clone)]
+pub struct Examined {
+    /// Its notes.
+    pub notes: DoctorNotes,
+    /// What the target stands on, and the settings.
+    pub conditions: Conditions,
 }
 
-/// Derives the report from a record, again and again if need be: nothing is measured.
-pub fn from_record(record: &Record) -> Result<DoctorReport, NotADoctorsRecord> {
-    if record.kind != "doctor" {
-        return Err(NotADoctorsRecord::Kind { id: record.id.clone(), kind: record.kind.clone() });
-    }
-    let part = |part: &'static str, error: serde_json::Error| NotADoctorsRecord::Part {
-        id: record.id.clone(),
-        part,
-        why: error.to_string(),
-    };
-    let notes: DoctorNotes = weir_core::json::typed(&record.extra).map_err(|e| part("extra", e))?;
-    let conditions: Conditions =
-        weir_core::json::typed(&record.conditions).map_err(|e| part("conditions", e))?;
-    Ok(report(record, &notes, &conditions))
+/// The report on a made-up record.
+///
+/// # Errors
+/// When the record does not hold an examination.
+#[cfg(any(test, feature = "samples"))]
+pub fn from_record(record: &Record) -> serde_json::Result<DoctorReport> {
+    let typed = weir_core::json::typed(&record.extra)?;
+    Ok(report(record, &Examined { notes: typed, conditions: weir_core::json::typed(&record.conditions)? }))
 }
 
-fn report(record: &Record, notes: &DoctorNotes, conditions: &Conditions) -> DoctorReport {
+/// Derives the report from a record and the examination it holds, again and again if need be: nothing is measured.
+pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
+    let Examined { notes, conditions } = examined;
     let pairs = notes.steps.iter().zip(&record.jobs);
     let measurements: Vec<_> = pairs.map(|(step, job)| measurement::measure(step, job)).collect();
     let curves = curve::curves(&measurements, notes);

@@ -11,6 +11,9 @@ use weir_oltp::Dialect;
 /// Value of [`DoctorNotes::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.doctor-notes/1";
 
+/// The kind of records that hold an examination.
+pub const KIND: &str = "doctor";
+
 /// The doctor's own notes of one examination.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]

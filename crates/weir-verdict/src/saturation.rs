@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Examined;
 use super::curve;
 use super::doctor::Curve;
 use super::measurement::measure;
@@ -92,9 +93,18 @@ pub struct Known {
 }
 
 impl Known {
-    /// The curves in a record of the doctor or a bench; none where it holds nothing of the kind.
-    pub fn of(record: &Record) -> Option<Known> {
-        let curves = if record.kind == "doctor" { of_doctor(record) } else { of_jobs(record) };
+    /// The curves of an examination by the doctor.
+    pub fn of_doctor(record: &Record, examined: &Examined) -> Option<Known> {
+        Known::of(record, of_doctor(record, examined))
+    }
+
+    /// The curves of plain jobs.
+    pub fn of_jobs(record: &Record) -> Option<Known> {
+        Known::of(record, of_jobs(record))
+    }
+
+    /// None where there are none.
+    fn of(record: &Record, curves: Vec<Curve>) -> Option<Known> {
         let known = Known { record_id: record.id.clone(), started_at: record.started_at.clone(), curves };
         (!known.curves.is_empty()).then_some(known)
     }
@@ -108,15 +118,13 @@ impl Known {
 }
 
 /// The doctor's depth curves; its bulk reads and writes stand as curves of one depth.
-fn of_doctor(record: &Record) -> Vec<Curve> {
-    let Ok(report) = super::from_record(record) else { return Vec::new() };
-    let Ok(notes) = weir_core::json::typed::<DoctorNotes>(&record.extra) else { return report.curves };
-    let bulk = notes.steps.iter().zip(&record.jobs).filter_map(|(step, job)| match step.kind {
+fn of_doctor(record: &Record, examined: &Examined) -> Vec<Curve> {
+    let bulk = examined.notes.steps.iter().zip(&record.jobs).filter_map(|(step, job)| match step.kind {
         StepKind::SequentialRead => Some((StepKind::ReadDepth, job)),
         StepKind::SequentialWrite => Some((StepKind::WriteDepth, job)),
         _ => None,
     });
-    let mut curves = report.curves;
+    let mut curves = super::report(record, examined).curves;
     curves.extend(
         grouped(bulk.collect())
             .into_iter()
@@ -367,7 +375,12 @@ mod tests {
 
     #[test]
     fn a_busy_device_is_held_against_its_curve() {
-        let known = Known::of(&throttled_and_flooded().record(Vec::new())).unwrap();
+        let record = throttled_and_flooded().record(Vec::new());
+        let examined = Examined {
+            notes: weir_core::json::typed(&record.extra).unwrap(),
+            conditions: weir_core::json::typed(&record.conditions).unwrap(),
+        };
+        let known = Known::of_doctor(&record, &examined).unwrap();
         let curve = known.curve(Class::Write, 4096.0).unwrap();
         let best = curve.max_iops;
         for (writes, kib, util, expected, says) in [

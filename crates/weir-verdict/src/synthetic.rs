@@ -175,7 +175,7 @@ impl Lab {
 
     /// The record as it would lie in the store.
     pub fn record(self, bars: Vec<Bar>) -> Record {
-        let notes = DoctorNotes { bars, ..self.notes };
+        let notes = DoctorNotes { schema: super::notes::SCHEMA.into(), bars, ..self.notes };
         let text = serde_json::to_string(&Record {
             schema: SCHEMA.into(),
             id: "20260101-000000-abcdef".into(),

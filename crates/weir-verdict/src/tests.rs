@@ -222,14 +222,6 @@ fn a_failed_operation_outweighs_good_figures() {
 }
 
 #[test]
-fn records_of_other_commands_are_refused() {
-    let mut record = Lab::new().record(Vec::new());
-    record.kind = "bench".into();
-    let error = from_record(&record).unwrap_err().to_string();
-    assert!(error.contains("kind `bench`"), "{error}");
-}
-
-#[test]
 fn a_measurement_keeps_quantiles_only_with_enough_samples() {
     let mut lab = Lab::new();
     let how = Behaviour { iops: 50.0, usual_ns: 1_000_000, slow_ns: 9_000_000 };

@@ -1,11 +1,13 @@
-//! The devices that somebody names.
+//! The devices that somebody names, and those that a job uses.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weir_core::target::Layer;
+use weir_core::workload::Job;
+use weir_core::workload::spec::Target;
 use weir_host::{Host, HostError};
 
-use crate::failure::Lacking;
+use crate::failure::{Lacking, Usage};
 
 /// The devices that were named; each once.
 ///
@@ -39,4 +41,41 @@ pub fn behind<T>(name: &str, found: Result<Option<T>, HostError>) -> anyhow::Res
 fn lacking(what: String) -> anyhow::Error {
     let hint = "give a device (/dev/sda or sda), or a path on a file system that stands on one";
     Lacking { what, hint: Some(hint.to_string()) }.into()
+}
+
+/// The folder of a place that may be a file.
+pub fn folder_of(place: &Path) -> &Path {
+    if place.is_dir() { place } else { place.parent().unwrap_or(Path::new(".")) }
+}
+
+/// The path whose file system and device a job uses.
+pub fn place_of(job: &Job) -> PathBuf {
+    match &job.target {
+        Target::Files { dir, .. } => dir.clone(),
+        Target::File { path, .. } | Target::Device { path, .. } => path.clone(),
+        Target::Null { .. } => PathBuf::from("."),
+    }
+}
+
+/// Writing to a device needs the user's word for that very device, if anything on it could be lost.
+pub fn refuse_devices_in_use(jobs: &[Job], allowed: &[PathBuf]) -> anyhow::Result<()> {
+    for job in jobs.iter().filter(|job| job.writes()) {
+        let Target::Device { path, .. } = &job.target else { continue };
+        if allowed.contains(path) {
+            continue;
+        }
+        let reasons = weir_host::signature::examine_device(path).map_err(|error| Lacking {
+            what: error.to_string(),
+            hint: Some("weir reads a device before it writes to it".to_string()),
+        })?;
+        let what = match reasons.as_slice() {
+            [] => format!("writing to {} destroys its content", path.display()),
+            reasons => {
+                format!("writing to {} destroys its content: {}", path.display(), reasons.join("; "))
+            }
+        };
+        let hint = Some(format!("if that is what you want: --i-know-this-destroys {}", path.display()));
+        return Err(Usage { what, hint }.into());
+    }
+    Ok(())
 }

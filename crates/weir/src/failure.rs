@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use weir_io::error::{Fault, IoError};
 
-use crate::output::CANNOT_WRITE;
+/// What is said where standard output takes no more.
+pub const CANNOT_WRITE: &str = "cannot write the results to standard output";
 
 /// How a command that ran to its end ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

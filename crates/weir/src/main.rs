@@ -7,12 +7,18 @@
 mod stderr;
 
 mod cli;
+mod clock;
 mod cmd;
+mod databases;
 mod devices;
+mod doctor;
+mod experiments;
 mod failure;
 mod guard;
+mod journal;
 mod machine;
 mod output;
+mod page;
 mod progress;
 mod quiet;
 mod servers;
@@ -29,12 +35,11 @@ use std::process::ExitCode;
 use weir_host::knob;
 
 fn main() -> ExitCode {
-    knob::use_servers(Box::new(servers::Reached));
     let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     if let [_, hidden, rest @ ..] = arguments.as_slice()
         && hidden == knob::ARGUMENT
     {
-        return knob::guardian_main(rest);
+        return knob::guardian_main(&machine::host(), rest);
     }
     if cli::called_as_sysbench(&arguments) {
         return failure::exit(cmd::sysbench::run(&arguments[1..]));

@@ -13,6 +13,7 @@ use weir_oltp::Dialect;
 const RELOAD: Duration = Duration::from_secs(2);
 
 /// Reaches servers as their own clients do.
+#[derive(Debug)]
 pub struct Reached;
 
 /// The name under which knobs and journals know a server.

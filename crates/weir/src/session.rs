@@ -4,13 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context;
 use jiff::Zoned;
 use serde_json::Value;
-use weir_core::result::Record;
+use weir_core::result;
 use weir_core::result::record::{FloodRecord, JobRecord, SCHEMA};
+use weir_core::target::Conditions;
 use weir_host::Host;
 use weir_io::flood::{Flood, FloodSpec};
 use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
+use weir_record::{Body, Record};
 
 use crate::machine::Machine;
 use crate::store::{Store, new_id};
@@ -21,7 +24,8 @@ pub struct Session {
     kind: &'static str,
     /// The exact command.
     command: Vec<String>,
-    conditions: Value,
+    /// The machine, and what the target stands on.
+    pub conditions: Conditions,
     started_at: String,
     id: String,
 }
@@ -44,41 +48,42 @@ impl Session {
     pub fn begin_at(kind: &'static str, command: &[String], path: Option<&Path>) -> Session {
         let host = Host::live();
         let target = path.and_then(|path| host.target(path).ok());
-        let conditions = serde_json::to_value(host.conditions(target.as_ref())).unwrap_or(Value::Null);
         Session {
             kind,
             command: command.to_vec(),
-            conditions,
+            conditions: host.conditions(target.as_ref()),
             started_at: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
             id: new_id(),
         }
     }
 
     /// The record of what ran.
-    pub fn record(self, ran: Ran, stop: &Stop) -> Record {
+    pub fn record(self, ran: Ran, stop: &Stop) -> result::Record {
         let failure = ran.jobs.iter().find_map(|job| job.error.clone());
         let ended_early = stop.requested().map(signal_name).or(failure);
-        Record { jobs: ran.jobs, floods: ran.floods, ..self.whole(ended_early, Value::Null) }
+        result::Record { jobs: ran.jobs, floods: ran.floods, ..self.head(ended_early) }
     }
 
-    /// The record of something else than jobs, which is kept in `extra`; `failure` is what ended it, if anything did.
-    pub fn record_of(self, extra: Value, failure: Option<String>, stop: &Stop) -> Record {
-        self.whole(stop.requested().map(signal_name).or(failure), extra)
+    /// The record of something else than jobs.
+    pub fn record_of(self, body: Body, stop: &Stop) -> anyhow::Result<Record> {
+        let failure = body.failure().map(str::to_string);
+        let head = self.head(stop.requested().map(signal_name).or(failure));
+        Record::new(head, body).context("cannot write the record as JSON")
     }
 
-    fn whole(self, ended_early: Option<String>, extra: Value) -> Record {
-        Record {
+    fn head(self, ended_early: Option<String>) -> result::Record {
+        result::Record {
             schema: SCHEMA.to_string(),
             id: self.id,
             weir_version: env!("CARGO_PKG_VERSION").to_string(),
             command: self.command,
             kind: self.kind.to_string(),
             started_at: self.started_at,
-            conditions: self.conditions,
+            conditions: serde_json::to_value(self.conditions).unwrap_or(Value::Null),
             jobs: Vec::new(),
             floods: Vec::new(),
             ended_early,
-            extra,
+            extra: Value::Null,
         }
     }
 }
@@ -103,7 +108,7 @@ pub fn run_jobs(
 }
 
 /// Saves a record; a store that cannot be written to is a warning, for what was measured is worth printing.
-pub fn save(record: &Record) -> Option<PathBuf> {
+pub fn save(record: &result::Record) -> Option<PathBuf> {
     match Store::open().and_then(|store| store.save(record)) {
         Ok(path) => Some(path),
         Err(error) => {

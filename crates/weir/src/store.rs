@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use jiff::Timestamp;
-use weir_control::{History, history};
-use weir_core::result::Record;
+use weir_core::result;
 use weir_core::result::record::SCHEMA;
 use weir_core::stats::claims;
 use weir_core::units::Bytes;
 use weir_fs::Dir;
+use weir_record::Record;
 
 use crate::failure::{Lacking, Usage};
 
@@ -78,7 +78,7 @@ impl Store {
     }
 
     /// Saves a record durably and returns its path. A record of the same name is replaced as a whole.
-    pub fn save(&self, record: &Record) -> anyhow::Result<PathBuf> {
+    pub fn save(&self, record: &result::Record) -> anyhow::Result<PathBuf> {
         let path = self.path_of(&record.id);
         let text = serde_json::to_vec(record).context("cannot write the record as JSON")?;
         self.write(&path, &text).map_err(|error| Lacking {
@@ -205,17 +205,10 @@ impl Store {
         if claims > HISTOGRAMS_MAX_BYTES {
             return Err(format!("damaged: its histograms would take {}", Bytes(claims)));
         }
-        let mut record: Record = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
-        if record.kind == history::KIND
-            && let Ok(additions) = self.read_additions(path)
-        {
-            let damaged = |error: serde_json::Error| format!("damaged: {error}");
-            claims::check_figures(&additions).map_err(damaged)?;
-            let mut whole: History = weir_core::json::typed(&record.extra.take()).map_err(damaged)?;
-            whole.take_in(&String::from_utf8_lossy(&additions));
-            record.extra = serde_json::to_value(&whole).map_err(damaged)?;
-        }
-        Ok(record)
+        let damaged = |error: serde_json::Error| format!("damaged: {error}");
+        let head: result::Record = serde_json::from_slice(text).map_err(damaged)?;
+        let additions = self.read_additions(path).ok();
+        Record::decode(head, additions.as_deref()).map_err(damaged)
     }
 }
 
@@ -295,10 +288,12 @@ fn is_suffix(id: &str, text: &str) -> bool {
 mod tests {
     use std::fs;
 
+    use weir_record::Body;
+
     use super::*;
 
-    fn record(id: &str) -> Record {
-        Record {
+    fn record(id: &str) -> result::Record {
+        result::Record {
             schema: SCHEMA.to_string(),
             id: id.to_string(),
             weir_version: "0.1.0".to_string(),
@@ -341,7 +336,7 @@ mod tests {
             ("lasting", Err("no run")),
         ] {
             match (store.resolve(text), expected) {
-                (Ok(path), Ok(id)) => assert_eq!(store.load(&path).unwrap().id, id, "{text}"),
+                (Ok(path), Ok(id)) => assert_eq!(store.load(&path).unwrap().head.id, id, "{text}"),
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
                 (found, _) => panic!("{text}: {found:?}"),
             }
@@ -366,14 +361,14 @@ mod tests {
     fn what_a_guard_added_is_read_from_a_file_and_nothing_else() {
         let (dir, store) = store_with(&[]);
         let mut whole = record("1-aaaa");
-        whole.kind = history::KIND.to_string();
+        whole.kind = weir_control::history::KIND.to_string();
         whole.extra = serde_json::json!({
-            "schema": history::SCHEMA, "target": weir_control::Target::default(), "protect": "all", "devices": [], "decisions": [],
+            "schema": weir_control::history::SCHEMA, "target": weir_control::Target::default(), "protect": "all", "devices": [], "decisions": [],
         });
         let named = dir.path().join("named.json");
         fs::write(&named, serde_json::to_vec(&whole).unwrap()).unwrap();
         let load = || {
-            let history: History = weir_core::json::typed(&store.load(&named).unwrap().extra).unwrap();
+            let Body::Guard(history) = store.load(&named).unwrap().body else { panic!("it is a guard's") };
             history.left_out
         };
         let (beside, elsewhere) = (named.with_extension(SECONDS), dir.path().join("elsewhere"));
@@ -402,7 +397,7 @@ mod tests {
         assert!(!dead.exists() && alive.exists());
         let entries = store.ids().unwrap().into_iter().map(|id| store.entry(id));
         let listed: Vec<(String, String)> =
-            entries.map(|e| (e.id, e.record.map_or_else(|why| why, |r| r.kind))).collect();
+            entries.map(|e| (e.id, e.record.map_or_else(|why| why, |r| r.head.kind))).collect();
         assert_eq!(listed[0], ("1-aaaa".into(), "bench".into()));
         assert!(listed[1].1.contains("not a record"), "{listed:?}");
         assert!(listed[2].1.contains("weir.record/9"), "{listed:?}");

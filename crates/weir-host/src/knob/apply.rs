@@ -299,7 +299,7 @@ fn accept(knob: &KnobName, wrote: &Value, reads: &Value) -> Result<(), KnobError
 mod tests {
     use super::*;
     use crate::knob::testing::Machine;
-    use crate::knob::{Which, plan, rollback::rollback_on};
+    use crate::knob::{Which, plan, rollback::rollback};
 
     const FINE: &str = "/sys/class/bdi/7:0/max_ratio_fine";
 
@@ -370,11 +370,11 @@ mod tests {
         // These files do not zero each other.
         machine.set("/proc/sys/vm/dirty_bytes", "0");
         machine.set("/proc/sys/vm/swappiness", "2");
-        let done = rollback_on(&machine.host, &machine.journal, Which::Last);
+        let done = rollback(&machine.host, &machine.journal, Which::Last);
         assert_eq!((values()[0].as_str(), machine.journaled().len()), ("1", 1), "{done:?}");
-        let done = rollback_on(&machine.host, &machine.journal, Which::All);
+        let done = rollback(&machine.host, &machine.journal, Which::All);
         assert_eq!((values(), machine.journaled().len()), (before.clone(), 0), "{done:?}");
-        let again = rollback_on(&machine.host, &machine.journal, Which::All);
+        let again = rollback(&machine.host, &machine.journal, Which::All);
         assert_eq!((values(), again.said.len()), (before, 1));
     }
 

@@ -103,7 +103,7 @@ fn come_away() -> io::Result<()> {
 
 /// The guardian's whole life: wait for the end of standard input, then restore the entry named by the arguments, its
 /// file and the moment it was made, if it is still there.
-pub fn guardian_main(arguments: &[String]) -> ExitCode {
+pub fn guardian_main(host: &Host, arguments: &[String]) -> ExitCode {
     let parsed = match arguments {
         [file, since] => since.parse().ok().map(|since_ns| (PathBuf::from(file), since_ns)),
         _ => None,
@@ -114,7 +114,7 @@ pub fn guardian_main(arguments: &[String]) -> ExitCode {
     };
     ignore_signals();
     let journal = Journal::at(file.parent().unwrap_or(Path::new("/")));
-    match watch(&Host::live(), &journal, &file, since_ns) {
+    match watch(host, &journal, &file, since_ns) {
         Ok(sentences) => {
             tell("after the end of the run", &sentences);
             ExitCode::SUCCESS

@@ -76,7 +76,7 @@ impl Place {
             },
             Place::Whole(file) => tree.parsed(file, parse_whole),
             Place::Default(file) => tree.parsed(file, parse_default),
-            Place::Variable { server, name } => servers::read(server, name),
+            Place::Variable { server, name } => servers::read(tree, server, name),
             Place::Keyed { file, device, key, unset } => tree
                 .parsed(file, |text| Ok(parse_keyed(text, *device, key)?.unwrap_or_else(|| unset.clone()))),
             Place::Line { file, device } => tree.parsed(file, |text| parse_line(text, *device)),
@@ -101,7 +101,7 @@ impl Place {
                 put(tree, file, &format!("{device} {}", value.number().unwrap_or(NO_LIMIT)))
             }
             (Place::Default(file), value) => put(tree, file, &format!("default {value}")),
-            (Place::Variable { server, name }, value) => servers::write(server, name, value),
+            (Place::Variable { server, name }, value) => servers::write(tree, server, name, value),
             (_, value) => put(tree, self.file(value), &value.to_string()),
         }
     }

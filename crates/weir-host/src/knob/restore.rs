@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
     use crate::knob::entry::Term;
-    use crate::knob::rollback::recover_on;
+    use crate::knob::rollback::recover_stale;
     use crate::knob::testing::Machine;
 
     const FILE: &str = "/proc/sys/vm/dirty_bytes";
@@ -237,7 +237,7 @@ mod tests {
             change(&mut entry);
             let file = machine.journal.folder().join("1.json");
             fs::write(&file, entry.text().unwrap()).unwrap();
-            let said = recover_on(&machine.host, &machine.journal).join("; ");
+            let said = recover_stale(&machine.host, &machine.journal).join("; ");
             assert!(said.contains(says) && (says.is_empty() == said.is_empty()), "{entry:?} {bytes}: {said}");
             assert_eq!((!file.exists(), machine.get(FILE).as_str()), (*gone, *left), "{entry:?} {bytes}");
         }
@@ -250,7 +250,7 @@ mod tests {
         let text = r#"{"schema": "weir.journal/1", "boot_id": "this-boot", "pid": 99, "pid_started_ticks": 1,
             "changes": [{"knob": "vm.dirty", "old": "bytes=40000", "new": ["bytes=20000", "bytes=10000"]}]}"#;
         fs::write(machine.journal.folder().join("99-1.json"), text).unwrap();
-        let said = recover_on(&machine.host, &machine.journal).join("; ");
+        let said = recover_stale(&machine.host, &machine.journal).join("; ");
         assert_eq!((machine.get(FILE).as_str(), machine.journaled().len()), ("40000", 0), "{said}");
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let foreign = [b"".to_vec(), b"{}".to_vec(), b"[1]".to_vec(), vec![0; 512], altered.into_bytes()];
         for text in cut.chain(foreign) {
             fs::write(&file, &text).unwrap();
-            let said = recover_on(&machine.host, &machine.journal).join("; ");
+            let said = recover_stale(&machine.host, &machine.journal).join("; ");
             assert!(said.contains("1.json") && said.contains("the file is now"), "{said}");
             assert_eq!((machine.get(FILE).as_str(), file.exists()), ("10000", false));
             let names = fs::read_dir(machine.journal.folder()).unwrap().flatten();
@@ -284,11 +284,11 @@ mod tests {
         let file = machine.journal.folder().join("1.json");
         fs::write(&file, entry(&machine).text().unwrap()).unwrap();
         machine.remove(BOOT);
-        let said = recover_on(&machine.host, &machine.journal).join("; ");
+        let said = recover_stale(&machine.host, &machine.journal).join("; ");
         assert!(said.contains("boot_id"), "{said}");
         assert_eq!((machine.get(FILE).as_str(), file.exists()), ("10000", true), "{said}");
         machine.set(BOOT, "this-boot");
-        recover_on(&machine.host, &machine.journal);
+        recover_stale(&machine.host, &machine.journal);
         assert_eq!((machine.get(FILE).as_str(), file.exists()), ("40000", false));
     }
 
@@ -300,7 +300,7 @@ mod tests {
         let file = machine.journal.folder().join("1.json");
         fs::write(&file, entry(&machine).text().unwrap()).unwrap();
         fs::set_permissions(machine.journal.folder(), fs::Permissions::from_mode(0o777)).unwrap();
-        recover_on(&machine.host, &machine.journal);
+        recover_stale(&machine.host, &machine.journal);
         assert_eq!((machine.get(FILE).as_str(), file.exists()), ("10000", true));
         let error = machine.journal.lock().unwrap_err();
         assert!(error.to_string().contains("other accounts may write"), "{error}");
@@ -315,7 +315,7 @@ mod tests {
         }
         assert!(machine.journal.lock().unwrap_err().to_string().contains("not a regular file"));
         fs::remove_file(machine.journal.folder().join("lock")).unwrap();
-        let said = recover_on(&machine.host, &machine.journal).join("; ");
+        let said = recover_stale(&machine.host, &machine.journal).join("; ");
         assert!(said.contains("1.json is not a regular file"), "{said}");
     }
 

@@ -1,6 +1,6 @@
 //! What stands in the journal: listed, confirmed, rolled back, and recovered when nobody answers for it any more.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_knobs::{Became, KnobName, Value};
@@ -115,11 +115,7 @@ fn became(change: &Written) -> Became {
 
 /// Takes changes back, from the journal alone. What a running weir has in use is left to it; values that somebody
 /// else has changed since are left alone.
-pub fn rollback(journal: &Journal, which: Which) -> LedBack {
-    rollback_on(&Host::live(), journal, which)
-}
-
-pub(super) fn rollback_on(host: &Host, journal: &Journal, which: Which) -> LedBack {
+pub fn rollback(host: &Host, journal: &Journal, which: Which) -> LedBack {
     let (entries, failed) = all(journal);
     let failed = failed.into_iter().map(|error| set_aside(host, journal, error)).collect();
     let mut done = LedBack { said: Vec::new(), failed };
@@ -199,11 +195,7 @@ const NOTHING_WAITS: &str = "nothing waits for confirmation";
 /// Leads back what nobody answers for any more: changes of processes that ended without doing it, and changes whose
 /// time to be confirmed has passed. Called at the start of every run that may change knobs. The sentences tell what
 /// was done, and what could not be.
-pub fn recover_stale(folder: &Path) -> Vec<String> {
-    recover_on(&Host::live(), &Journal::at(folder))
-}
-
-pub(super) fn recover_on(host: &Host, journal: &Journal) -> Vec<String> {
+pub fn recover_stale(host: &Host, journal: &Journal) -> Vec<String> {
     let (entries, damaged) = all(journal);
     let mut said: Vec<String> =
         damaged.into_iter().map(|error| with_hint(&set_aside(host, journal, error))).collect();

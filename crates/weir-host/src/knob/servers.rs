@@ -1,11 +1,12 @@
-//! Variables of database servers. This crate speaks no server's protocol: whoever does says so once, at its start, and
-//! also in the guardian and at a rollback, which need the variables as much.
+//! Variables of database servers. This crate speaks no server's protocol: whoever does gives it to the
+//! [`Host`](crate::Host), also in the guardian and at a rollback, which need the variables as much.
 
-use std::sync::OnceLock;
+use std::fmt::Debug;
 
 use weir_knobs::{ServerName, Value};
 
 use crate::error::HostError;
+use crate::tree::Tree;
 
 /// Why a server did not do as it was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub struct Unreached {
 }
 
 /// Reaches database servers.
-pub trait Servers: Send + Sync {
+pub trait Servers: Debug + Send + Sync {
     /// The value of a variable now.
     ///
     /// # Errors
@@ -31,14 +32,8 @@ pub trait Servers: Send + Sync {
     fn write(&self, server: &ServerName, variable: &str, value: &Value) -> Result<(), Unreached>;
 }
 
-static SERVERS: OnceLock<Box<dyn Servers>> = OnceLock::new();
-
-/// Says how servers are reached; the first to say so counts.
-pub fn use_servers(servers: Box<dyn Servers>) {
-    let _ = SERVERS.set(servers);
-}
-
 fn with<T>(
+    tree: &Tree,
     server: &ServerName,
     act: impl FnOnce(&dyn Servers) -> Result<T, Unreached>,
 ) -> Result<T, HostError> {
@@ -47,16 +42,21 @@ fn with<T>(
         why: unreached.why,
         gone: unreached.gone,
     };
-    match SERVERS.get() {
-        Some(servers) => act(servers.as_ref()).map_err(unreached),
+    match tree.servers {
+        Some(servers) => act(servers).map_err(unreached),
         None => Err(unreached(Unreached { why: "this program reaches no servers".to_string(), gone: false })),
     }
 }
 
-pub(super) fn read(server: &ServerName, variable: &str) -> Result<Value, HostError> {
-    with(server, |servers| servers.read(server, variable))
+pub(super) fn read(tree: &Tree, server: &ServerName, variable: &str) -> Result<Value, HostError> {
+    with(tree, server, |servers| servers.read(server, variable))
 }
 
-pub(super) fn write(server: &ServerName, variable: &str, value: &Value) -> Result<(), HostError> {
-    with(server, |servers| servers.write(server, variable, value))
+pub(super) fn write(
+    tree: &Tree,
+    server: &ServerName,
+    variable: &str,
+    value: &Value,
+) -> Result<(), HostError> {
+    with(tree, server, |servers| servers.write(server, variable, value))
 }

@@ -79,7 +79,7 @@ impl Disk {
     }
 
     pub fn trial(&self, texts: &[&str]) -> Result<Applied, KnobError> {
-        knob::trial(&Journal::at(&self.journal()), &settings(&self.settings(texts)))
+        knob::trial(&Host::live(), &Journal::at(&self.journal()), &settings(&self.settings(texts)))
     }
 
     /// Everything weir could have changed.

@@ -183,7 +183,7 @@ pub fn root_others_values_inside_the_band_survive() {
     run.kill();
     let foreign = (3 * GIB / 2).to_string();
     fs::write("/proc/sys/vm/dirty_bytes", &foreign).unwrap();
-    let done = knob::rollback(&Journal::at(folder.path()), Which::All);
+    let done = knob::rollback(&Host::live(), &Journal::at(folder.path()), Which::All);
     assert!(done.failed.is_empty(), "{done:?}");
     assert_eq!((limits()[0].as_str(), &limits()[2..]), (foreign.as_str(), &original.0[2..]), "{done:?}");
 }

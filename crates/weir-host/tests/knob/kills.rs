@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use weir_core::stats::random::Random;
+use weir_host::Host;
 use weir_host::knob::{self, Journal, Which};
 
 use super::devices::Disk;
@@ -62,7 +63,7 @@ pub fn root_a_guard_killed_at_any_moment_is_led_back() {
         drop(run);
         unfinished += entries(&folder);
         for again in [false, true] {
-            let done = knob::rollback(&Journal::at(&folder), Which::All);
+            let done = knob::rollback(&Host::live(), &Journal::at(&folder), Which::All);
             assert!(done.failed.is_empty(), "kill {index} after {alone:?}, {again}: {done:?}");
             assert_eq!(now(), before, "kill {index} after {alone:?}, {lever}: {done:?}");
         }
@@ -97,7 +98,7 @@ pub fn root_kills_at_any_moment_are_led_back() {
         // A run whose guardian alone was killed goes on; here it ends too.
         drop(run);
         unfinished += entries_now(&folder);
-        let done = knob::rollback(&Journal::at(&folder), Which::All);
+        let done = knob::rollback(&Host::live(), &Journal::at(&folder), Which::All);
         assert!(done.failed.is_empty(), "kill {index} after {alone:?}: {done:?}");
         assert_eq!(now(), before, "kill {index} after {alone:?}, {verb}: {done:?}");
         assert_eq!(entries(&folder), 0, "kill {index}");

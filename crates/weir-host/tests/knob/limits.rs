@@ -17,7 +17,7 @@ pub fn wanted() -> [String; 2] {
 }
 
 fn cap(journal: &Journal) -> Result<Applied, KnobError> {
-    knob::trial(journal, &settings(&wanted()))
+    knob::trial(&Host::live(), journal, &settings(&wanted()))
 }
 
 fn sysctl(name: &str) -> String {
@@ -105,14 +105,17 @@ pub fn root_signals_do_not_reach_the_guardian() {
 pub fn root_the_next_run_recovers() {
     let (original, folder) = (Original::keep(), tempfile::tempdir().unwrap());
     let mut holder = holder(folder.path());
-    assert!(knob::recover_stale(folder.path()).is_empty(), "a living run's entry is not stale");
+    assert!(
+        knob::recover_stale(&Host::live(), &Journal::at(folder.path())).is_empty(),
+        "a living run's entry is not stale"
+    );
     signal(holder.guardian(), "-KILL");
     holder.kill();
     assert_eq!(sysctl("dirty_bytes"), DIRTY_BYTES.to_string(), "nobody is left to restore");
-    let said = knob::recover_stale(folder.path());
+    let said = knob::recover_stale(&Host::live(), &Journal::at(folder.path()));
     assert!(said.iter().any(|sentence| sentence.starts_with("vm.dirty_")), "{said:?}");
     assert_eq!((limits(), entries(folder.path())), (original.0.clone(), 0));
-    assert!(knob::recover_stale(folder.path()).is_empty());
+    assert!(knob::recover_stale(&Host::live(), &Journal::at(folder.path())).is_empty());
 }
 
 pub fn root_a_foreign_value_is_left_alone() {

@@ -10,7 +10,7 @@ mod terms;
 
 use std::process::ExitCode;
 
-use weir_host::knob;
+use weir_host::{Host, knob};
 
 type Check = fn();
 const CHECKS: &[(&str, Check)] = &[
@@ -55,7 +55,7 @@ const CHECKS: &[(&str, Check)] = &[
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some(knob::ARGUMENT) => return knob::guardian_main(&arguments[1..]),
+        Some(knob::ARGUMENT) => return knob::guardian_main(&Host::live(), &arguments[1..]),
         Some(verb) if verb.starts_with("__") => runs::be(verb, &arguments[1..]),
         _ => {}
     }

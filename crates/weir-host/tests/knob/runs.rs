@@ -53,7 +53,7 @@ pub fn be(verb: &str, arguments: &[String]) -> ! {
     let (journal, wanted) = (Journal::at(Path::new(&arguments[0])), &arguments[1..]);
     match verb {
         "__hold" => {
-            let _applied = knob::trial(&journal, &settings(wanted)).unwrap();
+            let _applied = knob::trial(&Host::live(), &journal, &settings(wanted)).unwrap();
             println!("begun");
             sleep(Duration::MAX);
         }
@@ -61,7 +61,7 @@ pub fn be(verb: &str, arguments: &[String]) -> ! {
         "__churn" => {
             println!("begun");
             loop {
-                knob::trial(&journal, &settings(wanted)).unwrap().restore().unwrap();
+                knob::trial(&Host::live(), &journal, &settings(wanted)).unwrap().restore().unwrap();
             }
         }
         // Applies and rolls back what is to outlive it, for ever.
@@ -69,7 +69,7 @@ pub fn be(verb: &str, arguments: &[String]) -> ! {
             println!("begun");
             loop {
                 drop(apply(&journal, wanted, Hold::Kept).unwrap());
-                knob::rollback(&journal, knob::Which::All);
+                knob::rollback(&Host::live(), &journal, knob::Which::All);
             }
         }
         // Says why not.

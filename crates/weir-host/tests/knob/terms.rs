@@ -50,7 +50,7 @@ pub fn root_what_is_not_confirmed_goes_back() {
     unconfirmed(&disk, 1000);
     guardians(&journal).into_iter().for_each(|pid| signal(pid, "-KILL"));
     until("its time passes", || untils(&journal) == [Until::Stale]);
-    let said = knob::recover_stale(&journal).join("\n");
+    let said = knob::recover_stale(&Host::live(), &Journal::at(&journal)).join("\n");
     assert_eq!(disk.snapshot(), before, "{said}");
 }
 
@@ -84,9 +84,9 @@ pub fn root_what_is_confirmed_stays() {
     assert!(said.contains("read_ahead_kb: kept until"), "{said}");
     assert_eq!(knob::confirm(&Journal::at(&journal)).unwrap(), ["nothing waits for confirmation"]);
     until("its guardian ends", || guardians(&journal).is_empty());
-    assert!(knob::recover_stale(&journal).is_empty());
+    assert!(knob::recover_stale(&Host::live(), &Journal::at(&journal)).is_empty());
     assert_eq!((disk.read("queue/read_ahead_kb"), untils(&journal)), ("64".into(), vec![Until::Rollback]));
-    let done = knob::rollback(&Journal::at(&journal), Which::Last);
+    let done = knob::rollback(&Host::live(), &Journal::at(&journal), Which::Last);
     assert!(done.failed.is_empty() && done.said[0].contains("read_ahead_kb is back at 256"), "{done:?}");
     assert_eq!(disk.snapshot(), before);
 }
@@ -99,22 +99,22 @@ pub fn root_changes_go_back_newest_first() {
     Run::whole("__kept", &folder, &disk.settings(&["read_ahead_kb=32", "scheduler=none"]));
     // A trial on top of them is left alone, and what lies beneath it too.
     let trial = Run::start("__hold", &folder, &disk.settings(&["read_ahead_kb=16"]));
-    let done = knob::rollback(&journal, Which::All);
+    let done = knob::rollback(&Host::live(), &journal, Which::All);
     assert!(done.said[0].contains("in use by a running weir"), "{done:?}");
     assert_eq!((disk.read("queue/read_ahead_kb"), entries(&folder)), ("16".into(), 3));
     drop(trial);
     until("the trial is restored", || entries(&folder) == 2);
     assert_eq!(disk.read("queue/read_ahead_kb"), "32");
-    knob::rollback(&journal, Which::Last);
+    knob::rollback(&Host::live(), &journal, Which::Last);
     assert_eq!((disk.read("queue/read_ahead_kb"), entries(&folder)), ("64".into(), 1));
-    let done = knob::rollback(&journal, Which::All);
+    let done = knob::rollback(&Host::live(), &journal, Which::All);
     assert_eq!(disk.snapshot(), before, "{done:?}");
-    let again = knob::rollback(&journal, Which::All);
+    let again = knob::rollback(&Host::live(), &journal, Which::All);
     assert_eq!((again.said.len(), again.failed.len(), disk.snapshot()), (1, 0, before), "{again:?}");
     // Somebody else's value stays.
     Run::whole("__kept", &folder, &disk.settings(&["read_ahead_kb=64", "nomerges=2"]));
     disk.write("queue/read_ahead_kb", "512");
-    let said = knob::rollback(&journal, Which::All).said.join("\n");
+    let said = knob::rollback(&Host::live(), &journal, Which::All).said.join("\n");
     assert!(said.contains("is 512, which weir did not write (it wrote 64, over 256)"), "{said}");
     assert_eq!((disk.read("queue/read_ahead_kb"), disk.read("queue/nomerges")), ("512".into(), "0".into()));
 }
@@ -186,7 +186,7 @@ pub fn root_a_damaged_journal_blocks_nobody() {
     let draft = folder.join(format!(".17-1.0.json.4194305.{}.tmp", "0".repeat(32)));
     fs::write(&draft, "left by one that was killed").unwrap();
     // Its values stay as they are; it is put aside, and blocks nobody.
-    let done = knob::rollback(&Journal::at(&folder), Which::All);
+    let done = knob::rollback(&Host::live(), &Journal::at(&folder), Which::All);
     let [KnobError::Damaged { aside: Some(aside), .. }] = &done.failed[..] else { panic!("{done:?}") };
     assert_eq!((disk.read("queue/read_ahead_kb"), file.exists()), ("64".into(), false));
     drop(disk.trial(&["nomerges=2"]).unwrap());
@@ -194,6 +194,6 @@ pub fn root_a_damaged_journal_blocks_nobody() {
     assert_eq!(disk.read("queue/read_ahead_kb"), "64");
     fs::write(&file, whole).unwrap();
     fs::remove_file(aside).unwrap();
-    knob::rollback(&Journal::at(&folder), Which::All);
+    knob::rollback(&Host::live(), &Journal::at(&folder), Which::All);
     assert_eq!(disk.snapshot(), before);
 }

@@ -193,7 +193,8 @@ fn a_run_of_transactions_is_readable() {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    let row = text::list(&[text::ListRow::of(&record, "now".to_string())]);
+    let whole = weir_record::Record::decode(record.clone(), None).unwrap();
+    let row = text::list(&[text::ListRow::of(&whole, "now".to_string())]);
     assert!(row.contains("db read_write") && row.contains(" tps, p99 "), "{row}");
     let csv = crate::csv::oltp(&raw);
     assert_eq!(csv.lines().count(), 1 + 10 * 5, "an interval has a line for each kind");

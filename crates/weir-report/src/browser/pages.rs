@@ -4,14 +4,13 @@ use std::fs::File;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
-use weir_core::result::Record;
 use weir_core::stats::random::Random;
-use weir_experiment::Study;
-use weir_oltp::{OltpRecord, samples};
+use weir_oltp::samples;
+use weir_record::Record;
 use weir_verdict::from_record;
 
 use crate::experiment::synthetic as experiments;
-use crate::{bench, contradictions, doctor, guard, html, trace};
+use crate::{bench, contradictions, doctor, guard, html, record, trace};
 
 /// Names and pages.
 pub fn all() -> Vec<(String, String)> {
@@ -19,7 +18,7 @@ pub fn all() -> Vec<(String, String)> {
     all.extend(databases());
     all.extend(experiment_pages());
     all.push(("doctor", html::doctor(&from_record(&doctor::html::tests::starved()).unwrap())));
-    all.push(("doctor-record", html::doctor(&from_record(&fixture("doctor")).unwrap())));
+    all.push(("doctor-record", fixture("doctor")));
     for (name, shadow) in [("guard", false), ("guard-shadow", true)] {
         let history = guard::synthetic::history(shadow);
         all.push((name, html::guard(&guard::synthetic::record(&history), &history)));
@@ -34,11 +33,12 @@ pub fn all() -> Vec<(String, String)> {
     all.into_iter().map(|(name, page)| (name.to_string(), page)).collect()
 }
 
-/// A record among the fixtures.
-fn fixture(name: &str) -> Record {
+/// The page of a record among the fixtures.
+fn fixture(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/records/0.1.0");
     let file = File::open(folder.join(format!("{name}.json.gz"))).unwrap();
-    serde_json::from_reader(GzDecoder::new(file)).unwrap()
+    let stored = serde_json::from_reader(GzDecoder::new(file)).unwrap();
+    record::report(&Record::decode(stored, None).unwrap(), None).unwrap().html()
 }
 
 fn benches() -> Vec<(&'static str, String)> {
@@ -49,23 +49,22 @@ fn benches() -> Vec<(&'static str, String)> {
         ("bench", html::run(&bench::tests::full())),
         ("bench-classes", html::run(&one)),
         ("bench-merged", html::run(&merged)),
-        ("bench-record", html::run(&fixture("bench"))),
+        ("bench-record", fixture("bench")),
     ]
 }
 
 fn databases() -> Vec<(&'static str, String)> {
     let made = samples::raw(&mut Random::new(1), 8, 1.0);
     let limited = contradictions::limited();
-    let record = fixture("db");
     vec![
         ("oltp", html::oltp(&samples::record(&made), &made)),
         ("oltp-limits", html::oltp(&samples::record(&limited), &limited)),
-        ("oltp-record", html::oltp(&record, &OltpRecord::from_record(&record).unwrap())),
+        ("oltp-record", fixture("db")),
     ]
 }
 
 fn experiment_pages() -> Vec<(&'static str, String)> {
-    let (record, stored) = (experiments::record(), fixture("tune"));
+    let record = experiments::record();
     let studies = [
         ("sweep", experiments::sweep(&record)),
         ("ladder", experiments::ladder(&record)),
@@ -76,7 +75,7 @@ fn experiment_pages() -> Vec<(&'static str, String)> {
         ("scale", experiments::scale(&record)),
         ("spoilt", experiments::spoilt(&record)),
         ("experiment-empty", experiments::empty(&record, "sweep")),
-        ("experiment-record", Study::of(&stored, None).unwrap()),
     ];
-    studies.iter().map(|(name, study)| (*name, html::experiment(study))).collect()
+    let pages = studies.iter().map(|(name, study)| (*name, html::experiment(study)));
+    pages.chain([("experiment-record", fixture("tune"))]).collect()
 }

@@ -8,13 +8,14 @@ use weir_core::workload::stream::{JobStream, Layout};
 use weir_io::files::{Prepared, prepare};
 use weir_io::flood::FloodSpec;
 use weir_io::runner::{JobPlan, Stop};
+use weir_record::Body;
 
 use crate::cli::bench::Args;
+use crate::devices::{folder_of, place_of, refuse_devices_in_use};
 use crate::failure::{Outcome, Usage};
 use crate::output::{Format, print_exact, print_for, render};
 use crate::progress::Progress;
 use crate::session::{Ran, Session, run_jobs, run_options, save};
-use crate::settings::bench::{folder_of, place_of, refuse_devices_in_use};
 use crate::settings::{self, BenchSettings};
 use crate::signals::stop_on_signals;
 
@@ -32,9 +33,10 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     refuse_devices_in_use(&settings.jobs, &settings.destroys)?;
     let record = measure(&settings, command, &stop)?;
     let path = save(&record);
+    let record = weir_record::Record { head: record, body: Body::Jobs };
     print_for(settings.format == Format::Text, &render(&record, path.as_deref(), settings.format)?)?;
-    complain(&record);
-    Ok(outcome(&record, &stop))
+    complain(&record.head);
+    Ok(outcome(&record.head, &stop))
 }
 
 /// A failed operation is said on stderr, too: stdout may go to a program.

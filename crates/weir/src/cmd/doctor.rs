@@ -1,41 +1,16 @@
-//! `weir doctor`: facts first, then a plan that states the room and time it takes, then measurements in a folder of
-//! our own, a record in the store, and the verdict derived from it.
+//! `weir doctor`.
 
-mod examine;
-mod flood;
-mod jobs;
-mod plan;
-mod progress;
-mod room;
-mod survey;
-mod timeline;
-
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use weir_core::result::Record;
-use weir_core::units::Bytes;
-use weir_fs::Dir;
-use weir_host::knob::{Journal, recover_stale};
 use weir_io::runner::Stop;
-use weir_io::scratch;
-use weir_report::html;
+use weir_report::{html, text};
 use weir_verdict::DoctorReport;
-use weir_verdict::notes::{self, DatabaseNote, DoctorNotes};
 
-use self::examine::Examination;
-use self::flood::{Consent, FloodTrial, Quiet};
-use self::plan::{Mode, Plan};
-use self::progress::Steps;
-use self::room::Room;
-use self::survey::Survey;
 use crate::cli::doctor::{Args, Format};
-use crate::cmd::report;
+use crate::doctor::{Mode, Request, examine};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output;
-use crate::session::{self, Ran, Session};
+use crate::page;
 use crate::signals::stop_on_signals;
 
 /// A second shortest and longest examination that means anything.
@@ -44,27 +19,22 @@ const SECONDS_MAX: u64 = 3600;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
-    let mode = mode(&args)?;
-    // Said before minutes of measuring, not after.
-    args.html.as_deref().map_or(Ok(()), report::check)?;
-    let stop = stop_on_signals()?;
-    let survey = survey::look(&args.path)?;
-    let mut plan = plan::plan(mode, args.size);
-    let flood_wanted = survey.flood_wanted(mode, !args.no_flood);
-    let room = survey.room(&plan, args.size.is_some(), flood_wanted)?;
-    plan.file_size = room.file;
-    recover(&survey);
-    state(&survey, &plan, room);
-    let session = Session::begin("doctor", command, &survey.path);
-    let started = Instant::now();
-    let record = {
-        let folder = scratch::make(&scratch::open(&survey.path)?, "doctor")?;
-        let mut exam = examination(&survey, &plan, &args, folder.dir(), &stop)?;
-        examine(&mut exam, &survey, &plan, room, consent(&args, &survey))?;
-        finish(exam, session, started, &stop)
+    let request = Request {
+        path: args.path.clone(),
+        mode: mode(&args)?,
+        size: args.size,
+        bars: args.require.clone(),
+        flood: !args.no_flood,
+        knobs: !args.no_knobs,
+        even_if_busy: args.even_if_busy,
+        stages: !args.no_trace,
     };
-    let path = session::save(&record);
-    print(&record, path.as_deref(), &args, &stop)
+    // Said before minutes of measuring, not after.
+    args.html.as_deref().map_or(Ok(()), page::check)?;
+    let stop = stop_on_signals()?;
+    let (report, path) = examine(&request, command, &stop)?;
+    print(&report, path.as_deref(), &args)?;
+    Ok(outcome(&report, &stop))
 }
 
 fn mode(args: &Args) -> anyhow::Result<Mode> {
@@ -83,149 +53,16 @@ fn mode(args: &Args) -> anyhow::Result<Mode> {
     Ok(Mode::of(duration))
 }
 
-/// Puts right what a killed run may have left: its folders here, and settings.
-fn recover(survey: &Survey) {
-    for path in scratch::remove_abandoned(&survey.path) {
-        say!("weir: removed {}, left by a killed run", path.display());
-    }
-    if survey.conditions.limits.root {
-        for sentence in recover_stale(Journal::of_root().folder()) {
-            say!("weir: {sentence}");
-        }
-    }
-}
-
-/// Says what will be taken before anything is written.
-fn state(survey: &Survey, plan: &Plan, room: Room) {
-    let minutes = weir_core::units::Nanos(plan.mode.budget_ns);
-    let flood = match room.flood {
-        Bytes(0) => String::new(),
-        size => format!(" and up to {size} for the bulk writer"),
-    };
-    say!(
-        "weir: examining {} ({}): needs {} for a test file{flood}, at most {minutes}; everything is removed again",
-        survey.path.display(),
-        survey.kind(),
-        room.file,
-    );
-    if survey.is_memory() {
-        say!("weir: warning: {} is memory, not storage", survey.kind());
-    }
-}
-
-fn examination<'a>(
-    survey: &Survey,
-    plan: &Plan,
-    args: &Args,
-    folder: &'a Dir,
-    stop: &'a Stop,
-) -> anyhow::Result<Examination<'a>> {
-    let floods = if args.no_flood { 0 } else { plan.flood.threads.len() };
-    let rescues = if args.no_knobs { 0 } else { floods * plan.flood.limits.len() };
-    let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
-    let budget = Duration::from_nanos(plan.mode.budget_ns);
-    let expected = Duration::from_nanos(plan.expected_ns(floods > 0, rescues > 0));
-    let progress = Steps::new(2 + plan.steps.len() + phases, expected);
-    let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress)?;
-    exam.deadline = Instant::now() + budget;
-    exam.watch_stages(!args.no_trace);
-    exam.notes = DoctorNotes {
-        schema: notes::SCHEMA.to_string(),
-        path: survey.path.display().to_string(),
-        mode: plan.mode.name.to_string(),
-        budget_ns: plan.mode.budget_ns,
-        bars: args.require.clone(),
-        stages_unseen: exam.stages.unseen(),
-        databases: databases_at(survey),
-        ..DoctorNotes::default()
-    };
-    Ok(exam)
-}
-
-/// Servers with their data on the file system examined.
-fn databases_at(survey: &Survey) -> Vec<DatabaseNote> {
-    let device = |path: &Path| fs::metadata(path).map(|data| data.dev()).ok();
-    let here = device(&survey.path);
-    let servers = survey.host.database_servers().into_iter();
-    let here = servers.filter(|server| here.is_some() && device(&server.data_dir) == here);
-    here.map(|server| DatabaseNote { family: server.family, data_dir: server.data_dir.display().to_string() })
-        .collect()
-}
-
-/// Watches others, measures, floods. What was measured before an interruption stays in the examination.
-fn examine(
-    exam: &mut Examination<'_>,
-    survey: &Survey,
-    plan: &Plan,
-    room: Room,
-    consent: Consent,
-) -> anyhow::Result<()> {
-    exam.progress.next("watching other processes");
-    exam.notes.others = survey.others(Duration::from_nanos(plan.watch_ns), exam.stop);
-    let with_flood = room.flood.0 > 0;
-    let reserve_ns = if with_flood { plan.flood.expected_ns(consent.is_ok()) } else { 0 };
-    if !exam.stopped() {
-        exam.run_steps(plan, reserve_ns)?;
-    }
-    if exam.stopped() {
-        return Ok(());
-    }
-    if !with_flood {
-        let why = if consent.as_ref().is_err_and(|why| why == NO_FLOOD) {
-            NO_FLOOD
-        } else {
-            "not enough free space"
-        };
-        exam.skip("survival under a bulk writer", why);
-        return Ok(());
-    }
-    if let Err(error) = FloodTrial::new(exam, plan.flood.clone(), room.flood).run(consent) {
-        // What was measured before is worth a verdict all the same.
-        exam.notes.flood.remarks.push(format!("The bulk writer's part ended early: {error}."));
-    }
-    Ok(())
-}
-
-const NO_FLOOD: &str = "--no-flood was given";
-
-/// Whether a machine-wide limit may be lowered for a trial.
-fn consent(args: &Args, survey: &Survey) -> Consent {
-    if args.no_flood {
-        Err(NO_FLOOD.to_string())
-    } else if args.no_knobs {
-        Err("--no-knobs was given".to_string())
-    } else if !survey.conditions.limits.root {
-        Err("it takes root".to_string())
-    } else {
-        Ok(if args.even_if_busy { Quiet::Waived } else { Quiet::Needed })
-    }
-}
-
-fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &Stop) -> Record {
-    exam.progress.clear();
-    exam.notes.elapsed_ns = started.elapsed().as_nanos() as u64;
-    let ran = Ran { jobs: exam.jobs, floods: exam.floods };
-    let mut record = session.record(ran, stop);
-    match serde_json::to_value(&exam.notes) {
-        Ok(notes) => record.extra = notes,
-        Err(error) => say!("warning: the notes of this run are not kept: {error}"),
-    }
-    record
-}
-
 /// The verdict to stdout, the page to its file, and where everything lies to stderr.
-fn print(record: &Record, path: Option<&Path>, args: &Args, stop: &Stop) -> anyhow::Result<Outcome> {
-    let report = weir_verdict::from_record(record)?;
-    let format = match args.format {
-        Format::Text => output::Format::Text,
-        Format::Json => output::Format::Json,
-    };
-    output::print_for(format == output::Format::Text, &output::render(record, path, format)?)?;
+fn print(report: &DoctorReport, path: Option<&Path>, args: &Args) -> anyhow::Result<()> {
+    match args.format {
+        Format::Text => output::print(&text::doctor(report))?,
+        Format::Json => output::print_exact(&(serde_json::to_string_pretty(report)? + "\n"))?,
+    }
     if let Some(path) = path {
         say!("record: {}", path.display());
     }
-    write_page(&report, args, path)?;
-    Ok(outcome(&report, stop))
+    write_page(report, args, path)
 }
 
 /// The page goes where it was asked for; else beside the record, if there is one.
@@ -233,7 +70,7 @@ fn write_page(examined: &DoctorReport, args: &Args, record: Option<&Path>) -> an
     let Some(file) = args.html.clone().or_else(|| Some(record?.with_extension("html"))) else {
         return Ok(());
     };
-    report::write(&file, &html::doctor(examined)).map_err(|error| Lacking {
+    page::write(&file, &html::doctor(examined)).map_err(|error| Lacking {
         what: format!("the HTML report is not written: {error:#}"),
         hint: Some("name another file with --html; the record is kept all the same".to_string()),
     })?;

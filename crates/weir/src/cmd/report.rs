@@ -1,122 +1,37 @@
 //! `weir report`: a stored run as one HTML page.
 
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use weir_core::result::Record;
-use weir_experiment::Study;
-use weir_fs::{Access, Dir, Output};
-use weir_oltp::is_oltp;
-use weir_report::html;
+use weir_core::result;
+use weir_report::record::report;
 
 use crate::cli::report::Args;
-use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{history, is_experiment, is_guard, print_exact, transactions};
+use crate::failure::Outcome;
+use crate::output::print_exact;
+use crate::page;
 use crate::store::Store;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let store = Store::open()?;
     let record = store.load(&store.resolve(&args.run)?)?;
-    let page = render(&record)?;
+    let page = report(&record, None)?.html();
     match args.output {
         Some(path) if path.as_os_str() == "-" => print_exact(&page)?,
         Some(path) => save(&path, &page)?,
-        None => save(&default_path(&record), &page)?,
+        None => save(&default_path(&record.head), &page)?,
     }
     Ok(Outcome::Done)
 }
 
-/// The page of a record: the doctor's, an experiment's and a guard's have their own.
-pub fn render(record: &Record) -> anyhow::Result<String> {
-    if is_experiment(record) {
-        return Ok(html::experiment(&Study::of(record, None)?));
-    }
-    if is_guard(record) {
-        return Ok(html::guard(record, &history(record)?));
-    }
-    if is_oltp(record) {
-        return Ok(html::oltp(record, &transactions(record, None)?.0));
-    }
-    if record.kind == "doctor" {
-        return Ok(html::doctor(&weir_verdict::from_record(record)?));
-    }
-    Ok(html::run(record))
-}
-
-fn default_path(record: &Record) -> PathBuf {
+fn default_path(record: &result::Record) -> PathBuf {
     // A record can come from anywhere: its names must not lead out of the current folder.
     let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
     PathBuf::from(format!("weir-{}-{}.html", plain(&record.kind), plain(&record.id)))
 }
 
-fn save(path: &Path, page: &str) -> anyhow::Result<()> {
-    write(path, page)?;
+fn save(path: &Path, text: &str) -> anyhow::Result<()> {
+    page::write(path, text)?;
     say!("wrote {}", path.display());
     Ok(())
-}
-
-/// Writes a page beside its place and renames it there, so that nobody ever sees half a page. Replaces a page that
-/// weir made before, and nothing else.
-pub fn write(path: &Path, page: &str) -> anyhow::Result<()> {
-    check(path)?;
-    let written = Output::create(path, 0o644).and_then(|mut output| {
-        output.write_all(page.as_bytes())?;
-        output.commit()
-    });
-    written.with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Refuses a path where `write` could not put a page: something else is there, or its folder is missing.
-pub fn check(path: &Path) -> anyhow::Result<()> {
-    let hint = Some("name another file for the page".to_string());
-    if path.symlink_metadata().is_ok() && !is_page(path) {
-        let what = format!("{} exists and is not a page of weir's", path.display());
-        return Err(Usage { what, hint }.into());
-    }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if path.file_name().is_none() || !folder.is_dir() {
-        let what = format!("cannot write {}: {} is not a folder", path.display(), folder.display());
-        return Err(Lacking { what, hint }.into());
-    }
-    Ok(())
-}
-
-/// Whether a regular file begins as every page of weir does. Links are not followed: they may lead to a device.
-fn is_page(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let mut read = || {
-        let folder = Dir::open(path.parent().unwrap_or(Path::new("")))?;
-        let file = folder.open_file(path.file_name().unwrap_or_default(), Access::Read)?;
-        file.take(html::OPENING.len() as u64).read_to_end(&mut head)
-    };
-    read().is_ok() && head == html::OPENING.as_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn replaces_its_own_pages_and_nothing_else() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("page.html");
-        let page = format!("{}first", html::OPENING);
-        write(&path, &page).unwrap();
-        write(&path, &page.replace("first", "second")).unwrap();
-        assert!(fs::read_to_string(&path).unwrap().ends_with("second"));
-
-        let other = dir.path().join("notes.html");
-        fs::write(&other, "<!doctype html>\nmine").unwrap();
-        let link = dir.path().join("link.html");
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        for refused in [&other, &link, &dir.path().to_path_buf()] {
-            assert!(write(refused, &page).unwrap_err().is::<Usage>(), "{}", refused.display());
-        }
-        assert_eq!(fs::read_to_string(&other).unwrap(), "<!doctype html>\nmine");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "a temporary file was left");
-    }
 }

@@ -84,7 +84,7 @@ fn list(store: &Store, limit: usize, as_json: bool) -> anyhow::Result<String> {
 
 fn row(entry: &Entry, start: fn(&str) -> String) -> ListRow {
     match &entry.record {
-        Ok(record) => ListRow::of(record, start(&record.started_at)),
+        Ok(record) => ListRow::of(record, start(&record.head.started_at)),
         Err(why) => ListRow::unreadable(&entry.id, why),
     }
 }

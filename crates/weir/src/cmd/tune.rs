@@ -1,219 +1,77 @@
-//! `weir tune`: experiments with the machine's settings. The workload and the arms are read, the machine is looked
-//! at, the user is told what will be changed, and then a course of trials is made, of which each is in the store
-//! before the next begins.
+//! `weir tune`: the workload and the arms are read, the trials are made, and what follows from them is printed.
 
-mod beside;
-mod command;
-mod course;
 mod designs;
-mod files;
-mod guarded;
-mod knobs;
-mod progress;
-mod rate;
-mod rehearsal;
-mod resume;
-mod scene;
-mod trial;
-mod washout;
-mod watch;
 
-use std::path::Path;
-use std::time::Duration;
+use weir_experiment::Study;
+use weir_io::runner::Stop;
+use weir_report::{json, text};
 
-use weir_core::target::TargetFacts;
-use weir_core::units::Nanos;
-use weir_experiment::{Arm, CommandSpec, Experiment, Workload};
-use weir_host::Host;
-use weir_host::knob::recover_stale;
-use weir_io::runner::{Stop, pause};
-use weir_io::scratch::remove_abandoned;
-use weir_knobs::{KnobName, Scope, Setting};
-
-pub use self::beside::settle;
-use self::course::Course;
-pub use self::designs::{Planned, planned};
-use self::trial::Lab;
-use super::knobs::the_journal;
 use crate::cli::tune::{Args, Command, Format};
-use crate::failure::{Lacking, Outcome, Usage};
+use crate::experiments::{self, Asked, Ended, Lab, Planned, rehearsal};
+use crate::failure::{Lacking, Outcome};
 use crate::output;
-use crate::quiet::unquiet;
-use crate::session::{Ran, Session};
-use crate::settings::bench::folder_of;
-use crate::settings::tune::Asked;
 use crate::signals::stop_on_signals;
-
-/// How long an experiment waits for others to be quiet before it refuses.
-const QUIET_PATIENCE: u32 = 5;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
-    if let Command::Resume(args) = &args.command {
-        return resume::run(args);
-    }
     let stop = stop_on_signals()?;
-    let typed = designs::read(args.command)?;
+    if let Command::Resume(args) = &args.command {
+        let ended = experiments::resume(args.run.as_deref(), &args.i_know_this_destroys, &stop)?;
+        return print(&ended, args.format);
+    }
+    let mut typed = designs::read(args.command)?;
     for note in &typed.asked.notes {
         say!("note: {note}");
     }
-    let mut lab = lab(&typed.asked, &stop)?;
+    experiments::enter(&mut typed.asked)?;
+    let mut lab = experiments::lab(&typed.asked, &stop)?;
     let planned = designs::plan(&typed, &mut lab, &stop)?;
-    carry_out(lab, &planned, &typed.asked, typed.dry_run, typed.format, command, &stop)
+    carry_out(lab, &planned, &typed.asked, (typed.dry_run, typed.format), command, &stop)
 }
 
-/// Where the trials of an experiment are made.
-pub fn lab<'a>(asked: &Asked, stop: &'a Stop) -> anyhow::Result<Lab<'a>> {
-    let host = Host::live();
-    let target = target_of(&host, asked)?;
-    Ok(Lab::new(host, target, asked.conduct.clone(), stop))
-}
-
-/// Makes the trials of a plan, each of which is in the store before the next begins, and reports.
+/// Makes the trials of a plan and prints what follows; says what would be done where nothing shall be run.
 pub fn carry_out(
-    mut lab: Lab<'_>,
+    lab: Lab<'_>,
     planned: &Planned,
     asked: &Asked,
-    dry_run: bool,
-    format: Format,
+    (dry_run, format): (bool, Format),
     command: &[String],
     stop: &Stop,
 ) -> anyhow::Result<Outcome> {
-    knobs::check_values(&lab.host, &planned.arms)?;
+    experiments::knobs::check_values(&lab.host, &planned.arms)?;
     if dry_run {
         output::print(&rehearsal::text(planned, asked, &lab)?)?;
         return Ok(Outcome::Done);
     }
-    knobs::check_privileges(&lab.host, &planned.arms, &planned.knobs)?;
-    recover(&asked.place(), &planned.knobs);
-    if !asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
-        refuse_if_busy(&lab, stop)?;
-    }
-    let experiment = experiment(asked, planned, knobs::found(&lab.host, &planned.knobs));
-    announce(&experiment, &planned.arms);
-    if let Some(unfolds) = &planned.unfolds {
-        say!("weir: {unfolds}");
-    }
-    make_files(&mut lab, &planned.arms, stop)?;
-    let session = Session::begin("tune", command, &asked.place());
-    let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
-    finish(Course::new(lab, designs::build(planned)?, experiment, record, stop), format)
+    print(&experiments::carry_out(lab, planned, asked, command, stop)?, format)
 }
 
-/// Patterns of a command that are none.
-pub fn check_command(spec: &CommandSpec) -> Result<(), String> {
-    command::check(spec)
-}
-
-fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
-    let place = asked.place();
-    if !place.exists() {
-        let what = format!("{} does not exist", place.display());
-        return Err(Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into());
-    }
-    host.target(&place).map_err(|error| {
-        let what = format!("cannot find the device of {}: {error}", place.display());
-        Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into()
-    })
-}
-
-/// Puts right what a killed run may have left: its folders here, and settings.
-fn recover(place: &Path, knobs: &[KnobName]) {
-    for path in remove_abandoned(folder_of(place)) {
-        say!("weir: removed {}, left by a killed run", path.display());
-    }
-    if !knobs.is_empty() {
-        for sentence in recover_stale(the_journal().folder()) {
-            say!("weir: {sentence}");
-        }
-    }
-}
-
-/// A limit of the whole machine holds others back, too.
-fn refuse_if_busy(lab: &Lab<'_>, stop: &Stop) -> anyhow::Result<()> {
-    let mut why = None;
-    for _ in 0..QUIET_PATIENCE {
-        why = unquiet(&lab.host, &lab.target, |time: Duration| pause(stop, time));
-        if why.is_none() || stop.requested().is_some() {
-            break;
-        }
-    }
-    why.map_or(Ok(()), |why| {
-        let what = format!("the machine is too busy to change machine-wide settings: {why}");
-        Err(Lacking { what, hint: Some("wait for a quieter time, or add --even-if-busy".to_string()) }.into())
-    })
-}
-
-fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experiment {
-    Experiment {
-        schema: weir_experiment::log::SCHEMA.to_string(),
-        design: planned.name.to_string(),
-        plan: planned.plan.clone(),
-        goal: planned.goal.clone(),
-        seed: asked.seed,
-        budget_ns: asked.budget_ns,
-        conduct: asked.conduct.clone(),
-        found,
-        trials: Vec::new(),
-        notes: planned.notes.clone(),
-        remarks: planned.remarks.clone(),
-    }
-}
-
-/// Says what will be changed before anything is.
-fn announce(experiment: &Experiment, arms: &[Arm]) {
-    let budget = Nanos(experiment.budget_ns);
-    say!("weir: {}, goal {}, at most {budget}", experiment.design, experiment.goal);
-    for found in &experiment.found {
-        let settings = arms.iter().flat_map(|arm| &arm.settings);
-        let mut values: Vec<String> =
-            settings.filter(|setting| setting.knob == found.knob).map(Setting::written_value).collect();
-        values.dedup();
-        let values = if values.is_empty() { "values of its range".to_string() } else { values.join(", ") };
-        let (knob, found) = match found.knob.scope {
-            Scope::Server(_) => (found.short_name(), found.written_value()),
-            _ => (found.knob.to_string(), found.to_string()),
-        };
-        say!("weir: for the time of trials, {knob} is set to {values} (baseline: {found})");
-    }
-    if !experiment.found.is_empty() {
-        say!("weir: a guardian restores every setting, whatever happens");
-    }
-}
-
-/// All files before the first trial: writing them is part of none.
-fn make_files(lab: &mut Lab<'_>, arms: &[Arm], stop: &Stop) -> anyhow::Result<()> {
-    for arm in arms {
-        if let Workload::Job(job) = &arm.workload {
-            lab.files.prepared(job, stop)?;
-        }
-    }
-    Ok(())
-}
-
-/// Makes the trials and prints what follows from them, also of a course that was cut short.
-fn finish(mut course: Course<'_>, format: Format) -> anyhow::Result<Outcome> {
-    let ran = course.run();
-    let signal = course.stop.requested();
-    let ended_early = signal.map(crate::session::signal_name).or(ran.as_ref().err().map(ToString::to_string));
-    let path = course.save(ended_early);
-    ran?;
-    let id = course.record.id.clone();
-    let report = designs::report(&course, path.as_deref(), format)?;
-    output::print_for(format == Format::Text, &report)?;
-    if let Some(path) = &path {
+/// What follows from the trials, also of a course that was cut short.
+fn print(ended: &Ended, format: Format) -> anyhow::Result<Outcome> {
+    output::print_for(format == Format::Text, &report(ended, format)?)?;
+    if let Some(path) = &ended.path {
         say!("record: {}", path.display());
     }
-    match signal {
+    match ended.signal {
         Some(signal) => {
-            say!("weir: interrupted; `weir tune resume {id}` continues");
+            say!("weir: interrupted; `weir tune resume {}` continues", ended.record.id);
             Ok(Outcome::Interrupted(signal))
         }
         None => Ok(Outcome::Done),
     }
 }
 
-/// A mistake that clap cannot see.
-fn usage(what: impl Into<String>, hint: &str) -> anyhow::Error {
-    Usage { what: what.into(), hint: Some(hint.to_string()) }.into()
+fn report(ended: &Ended, format: Format) -> anyhow::Result<String> {
+    if format == Format::Record {
+        return Ok(serde_json::to_string(&ended.record)? + "\n");
+    }
+    let path = ended.path.as_ref().map(|path| path.display().to_string());
+    let study = Study::of(&ended.record, &ended.experiment, path).map_err(|why| Lacking {
+        what: format!("cannot use the record {}: {why}", ended.record.id),
+        hint: None,
+    })?;
+    Ok(match format {
+        Format::Json => json::experiment(&study)?,
+        _ => text::experiment(&study),
+    })
 }

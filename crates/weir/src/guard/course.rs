@@ -10,7 +10,6 @@ use weir_control::{
     State, state,
 };
 
-use super::clock::Moment;
 use super::cost::Meter;
 use super::eyes::{Eyes, Seen};
 use super::group::Group;
@@ -20,6 +19,7 @@ use super::notify::Manager;
 use super::post::{Law, Post};
 use super::tell::{Teller, status_line};
 use super::throttle::Time;
+use crate::clock::Moment;
 
 pub use cgroups::Cgroups;
 

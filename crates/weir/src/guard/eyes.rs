@@ -7,10 +7,10 @@ use weir_core::target::DeviceNumber;
 
 use weir_host::{self as host, Flow, Host, HostError};
 
-use super::clock::Moment;
 use super::sensor::{self, Senses, Sight};
 use super::subject::{self, Subject};
-use crate::settings::guard::Protected;
+use crate::clock::Moment;
+use crate::guard::settings::Protected;
 
 /// What was seen of a device since the look before.
 #[derive(Debug, Clone, PartialEq)]

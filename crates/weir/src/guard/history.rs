@@ -155,6 +155,8 @@ fn line(lines: &mut Vec<u8>, addition: &Addition) {
 mod tests {
     use weir_control::{Effect, Target};
 
+    use weir_record::Body;
+
     use super::*;
     use crate::session::{Ran, Session};
 
@@ -189,8 +191,8 @@ mod tests {
         let path = chapter.path();
         let read = || {
             let record = store().load(&path).unwrap();
-            let history: History = serde_json::from_value(record.extra.clone()).unwrap();
-            (record.ended_early, history)
+            let Body::Guard(history) = record.body else { panic!("it is a guard's") };
+            (record.head.ended_early, *history)
         };
         let mut pages = Pages::new(1);
         pages.second(0, Second { at_ms: 1000, ..Second::default() });

@@ -20,7 +20,7 @@ use weir_fs::{Dir, Private};
 use super::scrape::{self, Door};
 use super::socket;
 use crate::failure::{Lacking, Usage};
-use crate::settings::guard::MetricsAt;
+use crate::guard::settings::MetricsAt;
 
 /// How long one client may keep the others waiting.
 const PATIENCE: Duration = Duration::from_millis(300);

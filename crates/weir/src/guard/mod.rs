@@ -1,6 +1,5 @@
 //! The guard as a process: what it looks with, what it turns, what it says about itself.
 
-pub mod clock;
 mod cost;
 mod course;
 mod eyes;
@@ -17,6 +16,7 @@ mod scrape;
 mod scribe;
 mod second;
 mod sensor;
+pub mod settings;
 pub mod socket;
 mod start;
 mod subject;

@@ -17,10 +17,11 @@ use super::scribe::Scribe;
 use super::subject::{self, Subject};
 use super::tell::Teller;
 use super::throttle::Throttles;
-use crate::cmd::knobs::{failed, root_or, the_journal};
 use crate::failure::Lacking;
+use crate::guard::settings::{GuardSettings, LeverChoice, May};
+use crate::journal::{failed, the_journal};
+use crate::machine::{self, root_or};
 use crate::session::{Ran, Session};
-use crate::settings::guard::{GuardSettings, LeverChoice, May};
 use crate::store::Store;
 
 /// The least limit, however fast the device and however few its processors.
@@ -46,12 +47,12 @@ pub struct Begun {
 /// # Errors
 /// When there is nothing to guard, a privilege is lacking, or another guard has one of the limits.
 pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Begun> {
-    let host = Host::live();
+    let host = machine::host();
     let subjects = subject::find_all(&host, &settings.devices)?;
     let journal = the_journal();
     if !settings.shadow {
         root_or("turning limits", "--shadow only looks")?;
-        recover_stale(journal.folder()).iter().for_each(|sentence| say!("weir: {sentence}"));
+        recover_stale(&host, &journal).iter().for_each(|sentence| say!("weir: {sentence}"));
     }
     let doors = Doors::open(settings.metrics.as_ref())?;
     let log = settings.log.as_ref().map(|path| {

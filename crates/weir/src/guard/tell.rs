@@ -7,7 +7,7 @@ use weir_report::guard as words;
 use super::course::rfc3339;
 use super::log::{Minute, minute_json, noted_json, remark_json, sentence};
 use super::scribe::{Item, Scribe};
-use crate::cli::guard::run::Format;
+use crate::guard::settings::Format;
 
 /// Hands over what is to be told, each in the forms that were asked for.
 pub struct Teller {

@@ -244,42 +244,5 @@ pub fn draft(args: &Args) -> Draft {
     }
 }
 
-/// The folder of a place that may be a file.
-pub fn folder_of(place: &Path) -> &Path {
-    if place.is_dir() { place } else { place.parent().unwrap_or(Path::new(".")) }
-}
-
-/// The path whose file system and device a job uses.
-pub fn place_of(job: &Job) -> PathBuf {
-    match &job.target {
-        Target::Files { dir, .. } => dir.clone(),
-        Target::File { path, .. } | Target::Device { path, .. } => path.clone(),
-        Target::Null { .. } => PathBuf::from("."),
-    }
-}
-
-/// Writing to a device needs the user's word for that very device, if anything on it could be lost.
-pub fn refuse_devices_in_use(jobs: &[Job], allowed: &[PathBuf]) -> anyhow::Result<()> {
-    for job in jobs.iter().filter(|job| job.writes()) {
-        let Target::Device { path, .. } = &job.target else { continue };
-        if allowed.contains(path) {
-            continue;
-        }
-        let reasons = weir_host::signature::examine_device(path).map_err(|error| Lacking {
-            what: error.to_string(),
-            hint: Some("weir reads a device before it writes to it".to_string()),
-        })?;
-        let what = match reasons.as_slice() {
-            [] => format!("writing to {} destroys its content", path.display()),
-            reasons => {
-                format!("writing to {} destroys its content: {}", path.display(), reasons.join("; "))
-            }
-        };
-        let hint = Some(format!("if that is what you want: --i-know-this-destroys {}", path.display()));
-        return Err(Usage { what, hint }.into());
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests;

@@ -4,17 +4,16 @@ mod grid;
 mod steps;
 mod workload;
 
-use std::path::PathBuf;
-
 use weir_core::units::Nanos;
-use weir_experiment::{Arm, Conduct, Goal, Workload};
+use weir_experiment::{Arm, Conduct, Goal};
 use weir_knobs::{KnobName, Setting};
 
 use crate::cli::tune::{AbArgs, CommonArgs, LadderArgs};
+use crate::experiments::{Asked, Measured};
 use crate::failure::Usage;
 
 pub use grid::{default_values, dirty_values};
-pub use workload::{Base, Measured};
+pub use workload::Base;
 
 /// Word for the machine as it is.
 const FOUND: &str = "found";
@@ -27,31 +26,6 @@ const BUILD_UP: Nanos = Nanos::from_secs(12);
 const WARMUP_MAX_NS: u64 = 1_000_000_000;
 /// What stands for the target's device in the name of a knob.
 const DEVICE: &str = "@";
-
-/// An experiment as typed, but for what only the machine can say.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    /// What each arm runs, unless it says otherwise.
-    pub measured: Measured,
-    /// Floods beside it.
-    pub floods: Vec<String>,
-    /// What is to improve, where that was typed.
-    pub goal: Option<Goal>,
-    /// Measured time of a trial.
-    pub duration_ns: u64,
-    /// Trials of each arm, where that was typed.
-    pub repeats: Option<u32>,
-    /// Pairs, where that was typed.
-    pub pairs: Option<u32>,
-    /// Seed of the order.
-    pub seed: u64,
-    /// Time for everything.
-    pub budget_ns: u64,
-    /// How each trial is made.
-    pub conduct: Conduct,
-    /// What the user should know before the first trial. For stderr.
-    pub notes: Vec<String>,
-}
 
 /// Reads what all experiments share. `wants_flood`: the knob means nothing without one.
 pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::Result<Asked> {
@@ -93,6 +67,7 @@ pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::R
         seed: args.workload.pattern.seed.unwrap_or(1),
         budget_ns: args.budget.0,
         conduct,
+        destroys: args.workload.place.i_know_this_destroys.clone(),
         notes,
     })
 }
@@ -110,29 +85,6 @@ fn goal(args: &CommonArgs, measured: &Measured) -> anyhow::Result<Option<Goal>> 
     let goal: Goal = text.parse().map_err(usage)?;
     goal.check(&named).map_err(usage)?;
     Ok(Some(goal))
-}
-
-impl Asked {
-    /// The machine as it is found, under the floods.
-    pub fn found(&self) -> Arm {
-        self.arm("baseline", Vec::new())
-    }
-
-    /// The machine as it is found, without floods.
-    pub fn idle(&self) -> Arm {
-        Arm { floods: Vec::new(), ..self.arm("idle", Vec::new()) }
-    }
-
-    /// The workload under settings.
-    pub fn arm(&self, label: &str, settings: Vec<Setting>) -> Arm {
-        let workload = self.measured.workload.clone();
-        Arm { label: label.to_string(), settings, workload, floods: self.floods.clone(), guarded: false }
-    }
-
-    /// The folder or file whose device is watched.
-    pub fn place(&self) -> PathBuf {
-        self.measured.place.clone()
-    }
 }
 
 /// The arms of a sweep: one for each value.
@@ -194,16 +146,6 @@ pub fn ab_arms(asked: &Asked, args: &AbArgs, device: Option<&str>) -> anyhow::Re
         if text == FOUND { Ok(asked.found()) } else { steps::side(asked, text, device) }
     };
     Ok([side(&args.a)?, side(&args.b)?])
-}
-
-impl Asked {
-    fn command_arm(&self, command: &str) -> Arm {
-        let mut arm = self.arm(command, Vec::new());
-        if let Workload::Command(spec) = &mut arm.workload {
-            spec.command = command.to_string();
-        }
-        arm
-    }
 }
 
 /// Whether a knob only shows beside a bulk writer: the limits of dirty pages.

@@ -7,7 +7,7 @@ use weir_knobs::{Became, Value};
 
 use super::{Governor, Lever, Move};
 use crate::knob::journal::Sync;
-use crate::knob::rollback::{Which, listed, rollback_on};
+use crate::knob::rollback::{Which, listed, rollback};
 use crate::knob::testing::Machine;
 
 /// Its threshold of dirty pages.
@@ -145,7 +145,7 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
         machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
         machine.set(DIRTY, dirty);
         machine.set(BACKGROUND, background);
-        let done = rollback_on(&machine.host, &machine.journal, Which::Last);
+        let done = rollback(&machine.host, &machine.journal, Which::Last);
         let said = done.said.join("\n");
         assert_eq!(said.contains("vm.dirty_bytes is back at 4096000"), dirty_is_back, "{dirty}: {said}");
         assert_ne!(said.contains("which weir's guard did not write"), dirty_is_back, "{dirty}: {said}");
@@ -153,7 +153,7 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
             said.contains("vm.dirty_background_bytes is back at 2048000") && done.failed.is_empty(),
             "{done:?}"
         );
-        let again = rollback_on(&machine.host, &machine.journal, Which::All);
+        let again = rollback(&machine.host, &machine.journal, Which::All);
         assert!(again.said[0].contains("nothing to restore"), "{again:?}");
     }
 }

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{ValueEnum, ValueHint};
+use clap::ValueHint;
 use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
-use crate::settings::guard::{LeverChoice, May, MetricsAt, Protected, SensorChoice, latency_target, share};
+use crate::guard::settings::{
+    Format, LeverChoice, May, MetricsAt, Protected, SensorChoice, latency_target, share,
+};
 
 const NOTES: &str = "\
 Begin with --shadow: the guard decides and logs, and changes nothing.
@@ -71,14 +73,4 @@ pub struct Args {
     /// Keep no history in the store
     #[arg(long)]
     pub no_history: bool,
-}
-
-/// Form of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
-    /// Sentences
-    #[default]
-    Text,
-    /// JSON, one object a line
-    Json,
 }

@@ -4,16 +4,16 @@ use weir_db::database::{self, Need};
 use weir_db::load::{self, LoadOptions};
 use weir_db::{DbError, Server};
 
-use super::premises::Premises;
-use super::server;
 use crate::cli::db::workload::CleanupArgs;
+use crate::databases::{Premises, server};
 use crate::failure::Outcome;
+use crate::settings::db::servers;
 use crate::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: CleanupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
-    let mut premises = Premises::enter(&args.connect)?;
+    let mut premises = Premises::enter(servers(&args.connect)?)?;
     if !premises.exists {
         let server = premises.server()?;
         say!("weir: {} has no database `{}`: nothing to remove", server.place, server.database);

@@ -10,13 +10,12 @@ use super::experiment::{
     Ground, arm, asked, carry_out, filled, folder_of, goal, name_of, of_sandbox, refuse_without_room,
     sandbox_spec, spec,
 };
-use super::explain::Trials;
-use super::own::server_of;
-use super::sandbox::failed;
 use crate::cli::db::disk_vs_ram::Args;
-use crate::cmd::tune::planned;
+use crate::databases::explain::Trials;
+use crate::databases::own::server_of;
+use crate::databases::sandbox::failed;
+use crate::experiments::{Asked, planned};
 use crate::failure::{Outcome, Usage};
-use crate::settings::tune::Asked;
 use crate::signals::stop_on_signals;
 
 const PAIRS: u32 = 6;

@@ -14,9 +14,9 @@ use weir_oltp::vitals::Vitals;
 use weir_report::text::db_doctor;
 use weir_verdict::db::{self, Examination};
 
-use super::server;
-use super::watch::place::{self, Home};
 use crate::cli::db::doctor::{Args, Format};
+use crate::databases::server;
+use crate::databases::watch::place::{self, Home};
 use crate::failure::{Outcome, Usage};
 use crate::output;
 use crate::progress::Progress;
@@ -36,7 +36,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         }
         .into());
     }
-    let mut login = crate::settings::db::servers(&args.connect)?;
+    let mut login = crate::settings::db::servers(&args.connect)?.log_in()?;
     // No table is looked at: any database will do, and every PostgreSQL has this one.
     if server::first(&login)?.dialect == Dialect::Postgres {
         login.default_database("postgres");

@@ -9,17 +9,16 @@ use weir_db::sandbox::{Flavour, Sandbox, SandboxSpec};
 use weir_experiment::{Arm, Conduct, Goal, Metric, Transactions, Workload};
 use weir_oltp::{OltpSpec, Script, validate};
 
-use super::premises::Premises;
-use super::progress::Loading;
-use super::sandbox::failed;
-use super::{own, run};
 use crate::cli::db::experiment::{ExperimentArgs, SandboxArgs, TrialArgs};
-use crate::cmd::tune::{self, Planned};
+use crate::cmd::tune;
+use crate::databases::progress::Loading;
+use crate::databases::sandbox::failed;
+use crate::databases::{Premises, admit, own};
+use crate::experiments::{self, Asked, Measured, Planned};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::servers;
 use crate::settings::bench::usage;
-use crate::settings::db::workload;
-use crate::settings::tune::{Asked, Measured};
+use crate::settings::db::{servers as named, workload};
 
 /// Time for everything where nobody says.
 const BUDGET: Nanos = Nanos::from_secs(40 * 60);
@@ -55,8 +54,8 @@ pub fn ground(args: &ExperimentArgs, script: Script, stop: &Stop) -> anyhow::Res
         }
         None => {
             refuse_without_sandbox(&args.sandbox)?;
-            let mut premises = Premises::enter(&args.connect)?;
-            run::admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
+            let mut premises = Premises::enter(named(&args.connect)?)?;
+            admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
             let transactions = Transactions { spec, server: servers::name(&premises.login.servers) };
             let place = premises.data_here().unwrap_or_else(|| PathBuf::from("."));
             Ok(Ground { transactions, place, server: premises.server()?.clone(), sandbox: None })
@@ -161,6 +160,7 @@ pub fn asked(ground: &Ground, trials: &TrialArgs, floods: Vec<String>) -> Asked 
         measured: Measured {
             workload: Workload::Transactions(Box::new(ground.transactions.clone())),
             place: ground.place.clone(),
+            database: None,
         },
         floods,
         goal: trials.goal.clone(),
@@ -178,6 +178,7 @@ pub fn asked(ground: &Ground, trials: &TrialArgs, floods: Vec<String>) -> Asked 
             stages: !trials.no_trace,
             even_if_busy: true,
         },
+        destroys: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -191,8 +192,8 @@ pub fn carry_out(
     command: &[String],
     stop: &Stop,
 ) -> anyhow::Result<Outcome> {
-    let lab = tune::lab(asked, stop)?;
-    let outcome = tune::carry_out(lab, planned, asked, trials.dry_run, trials.format, command, stop);
+    let lab = experiments::lab(asked, stop)?;
+    let outcome = tune::carry_out(lab, planned, asked, (trials.dry_run, trials.format), command, stop);
     drop(ground.sandbox);
     outcome
 }

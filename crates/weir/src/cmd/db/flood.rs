@@ -6,7 +6,7 @@ use weir_oltp::Script;
 
 use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::flood::Args;
-use crate::cmd::tune::planned;
+use crate::experiments::planned;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::signals::stop_on_signals;
 

@@ -9,19 +9,18 @@ use weir_db::Connection;
 use weir_db::runner::{self, RunOptions, Silent};
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
 use weir_experiment::{Arm, SweepPlan};
-use weir_host::Host;
 use weir_host::knob;
 use weir_knobs::{KnobName, Scope, Setting, Value};
 use weir_oltp::vitals::{LOG_FULL, Snapshot};
 use weir_oltp::{Dialect, OltpSpec, Script};
 
 use super::experiment::{Ground, arm, asked, carry_out, goal, ground};
-use super::server;
 use crate::cli::db::io_capacity::Args;
-use crate::cmd::tune::{planned, settle};
+use crate::databases::server;
+use crate::experiments::{Asked, planned, settle};
 use crate::failure::{Lacking, Outcome, Usage};
+use crate::machine;
 use crate::servers::{self, name_of};
-use crate::settings::tune::Asked;
 use crate::signals::stop_on_signals;
 
 const CAPACITY: &str = "innodb_io_capacity";
@@ -162,7 +161,7 @@ fn variable(ground: &Ground, name: &str) -> KnobName {
 }
 
 fn value(ground: &Ground, name: &str) -> anyhow::Result<i64> {
-    let reading = knob::read(&Host::live(), &variable(ground, name));
+    let reading = knob::read(&machine::host(), &variable(ground, name));
     let value = reading.map_err(|error| Lacking { what: error.to_string(), hint: None })?.value;
     value.and_then(|value| value.number()).ok_or_else(|| {
         let what = format!("{name} cannot be read as a number");

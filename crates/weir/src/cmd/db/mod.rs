@@ -7,21 +7,13 @@ mod experiment;
 mod explain;
 mod flood;
 mod io_capacity;
-mod own;
-mod premises;
 mod prepare;
-mod progress;
 mod run;
 mod sandbox;
 mod scale;
 mod script;
-pub mod server;
-mod variables;
 mod warmup;
-mod watch;
 
-pub use self::premises::Premises;
-pub use self::run::admit;
 use crate::cli::db::{Args, Command};
 use crate::failure::Outcome;
 

@@ -7,12 +7,12 @@ use weir_db::load::{self, LoadOptions, Loaded, Way};
 use weir_db::{Connection, DbError, Server};
 use weir_oltp::{OltpSpec, validate};
 
-use super::premises::{Premises, outside};
-use super::progress::Loading;
-use super::server;
 use crate::cli::db::workload::PrepareArgs;
+use crate::databases::progress::Loading;
+use crate::databases::{Premises, outside, server};
 use crate::failure::Outcome;
 use crate::settings::bench::usage;
+use crate::settings::db::servers;
 use crate::settings::db::workload::tables;
 use crate::signals::stop_on_signals;
 
@@ -22,7 +22,7 @@ pub fn run(args: PrepareArgs, _command: &[String]) -> anyhow::Result<Outcome> {
     let spec = OltpSpec { script: args.script.unwrap_or(spec.script), ..spec };
     validate::spec(&spec).map_err(usage)?;
     let stop = stop_on_signals()?;
-    let mut premises = Premises::enter(&args.connect)?;
+    let mut premises = Premises::enter(servers(&args.connect)?)?;
     premises.refuse_foreign()?;
     premises.refuse_unprivileged(if premises.exists { Need::Prepare } else { Need::CreateDatabase })?;
     premises.refuse_full(Some(&spec), premises.connection.dialect())?;

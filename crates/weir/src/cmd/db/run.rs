@@ -1,23 +1,17 @@
 //! `weir db run`: transactions, measured.
 
-use weir_core::result::Record;
 use weir_core::stop::Stop;
-use weir_db::DbError;
-use weir_db::database::Need;
-use weir_db::load::{self, LoadOptions};
-use weir_db::runner::{self, Observer, RunOptions};
-use weir_host::Host;
-use weir_oltp::{OltpRecord, OltpSpec, validate};
+use weir_oltp::validate;
+use weir_record::Record;
 
-use super::premises::Premises;
-use super::watch::{Scope, Trace, watched};
-use super::{script, server, variables};
+use super::script;
 use crate::cli::db::workload::RunArgs;
+use crate::databases::{Premises, admit, measure};
 use crate::failure::{Outcome, Usage};
 use crate::output::{Format, print_for, render};
-use crate::progress::Progress;
-use crate::session::{Session, save};
+use crate::session::save;
 use crate::settings::bench::usage;
+use crate::settings::db::servers;
 use crate::settings::db::workload::spec;
 use crate::signals::stop_on_signals;
 
@@ -31,7 +25,7 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
         return Err(Usage { what, hint: Some("--format json is weir's own".to_string()) }.into());
     }
     let stop = stop_on_signals()?;
-    let mut premises = Premises::enter(&args.connect)?;
+    let mut premises = Premises::enter(servers(&args.connect)?)?;
     let trace = !args.no_trace;
     let record = match script {
         Some(path) => {
@@ -44,72 +38,15 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
             measure(&mut premises, &spec, command, trace, &stop)?
         }
     };
-    let path = save(&record);
+    let path = save(&record.head);
     print_for(args.format == Format::Text, &render(&record, path.as_deref(), args.format)?)?;
     Ok(end(&record, &stop))
-}
-
-/// Refuses what must not be run here, before anything is. `any_maker`: tables that sysbench made are taken, too.
-pub fn admit(premises: &mut Premises, spec: &OltpSpec, any_maker: bool) -> anyhow::Result<()> {
-    premises.refuse_missing()?;
-    let writes = spec.script.writes();
-    if writes {
-        premises.refuse_foreign()?;
-        premises.refuse_full(None, premises.connection.dialect())?;
-    }
-    premises.refuse_unprivileged(if writes { Need::Write } else { Need::Read })?;
-    let options = LoadOptions { any_maker: any_maker || !writes, ..LoadOptions::default() };
-    for server in &premises.login.servers {
-        load::check(spec, server, &options).map_err(|error| server::not_started(error, server))?;
-    }
-    Ok(())
-}
-
-/// Runs the transactions and returns their record, which is not stored yet. `trace`: whether programs may be loaded into
-/// the kernel.
-pub fn measure(
-    premises: &mut Premises,
-    spec: &OltpSpec,
-    command: &[String],
-    trace: bool,
-    stop: &Stop,
-) -> anyhow::Result<Record> {
-    let servers = premises.login.servers.clone();
-    let trace = Trace::of(trace, spec.script.writes());
-    measure_by(premises, command, trace, stop, |options, observer| {
-        runner::run(spec, &servers, options, observer, stop)
-    })
-}
-
-/// The same with a run of the caller's.
-pub fn measure_by(
-    premises: &mut Premises,
-    command: &[String],
-    trace: Trace,
-    stop: &Stop,
-    run: impl FnOnce(&RunOptions, &mut dyn Observer) -> Result<OltpRecord, DbError>,
-) -> anyhow::Result<Record> {
-    let variables = variables::read(&mut premises.connection);
-    let session = Session::begin_at("db", command, premises.data_dir.as_deref());
-    let options =
-        RunOptions { machine_busy_ns: Some(|| Host::live().busy_ns().ok()), ..RunOptions::default() };
-    let mut progress = Progress::new();
-    let scope = Scope { server: premises.server()?.clone(), trace };
-    let ran = watched(scope, &mut progress, |observer| run(&options, observer));
-    progress.clear();
-    let mut raw = match ran {
-        Ok(raw) => raw,
-        Err(error) => return Err(server::not_started(error, premises.server()?)),
-    };
-    raw.server.variables = variables;
-    let failure = raw.error.clone();
-    Ok(session.record_of(serde_json::to_value(&raw)?, failure, stop))
 }
 
 /// Says on stderr what ended the run, since stdout may go to a program; a failure of the server counts more than the
 /// signal that ended it.
 fn end(record: &Record, stop: &Stop) -> Outcome {
-    if let Ok(OltpRecord { error: Some(error), .. }) = OltpRecord::from_record(record) {
+    if let Some(error) = record.body.failure() {
         say!("error: {error}");
         say!("hint: the measurements until then are kept; the server's log may say more");
         return Outcome::WorkloadFailed;

@@ -11,6 +11,7 @@ use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxError, SandboxSpec
 use weir_report::text::table;
 
 use crate::cli::db::sandbox::{Args, Command, ServerArgs};
+use crate::databases::sandbox::failed;
 use crate::failure::{Lacking, Outcome, ServerFailed, Usage};
 use crate::output;
 use crate::signals::stop_on_signals;
@@ -27,12 +28,6 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         Command::List { json } => list(json),
         Command::Clean => clean(),
     }
-}
-
-/// An error of a throw-away server, with its exit code and hint.
-pub fn failed(error: SandboxError) -> anyhow::Error {
-    let (what, hint) = (error.to_string(), error.hint());
-    if error.is_usage() { Usage { what, hint }.into() } else { Lacking { what, hint }.into() }
 }
 
 /// Says what killed runs have left, and how it goes away.

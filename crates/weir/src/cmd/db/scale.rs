@@ -5,7 +5,7 @@ use weir_oltp::{OltpSpec, Script};
 
 use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::scale::Args;
-use crate::cmd::tune::planned;
+use crate::experiments::planned;
 use crate::failure::{Outcome, Usage};
 use crate::signals::stop_on_signals;
 

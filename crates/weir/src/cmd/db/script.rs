@@ -1,14 +1,13 @@
 //! `weir db run --script`: the events of a user's Lua script instead of weir's transactions.
 
-use weir_core::result::Record;
 use weir_core::stop::Stop;
 use weir_db::runner::run_workload;
 use weir_oltp::OltpSpec;
+use weir_record::Record;
 
-use super::premises::Premises;
-use super::run::measure_by;
-use super::watch::Trace;
 use crate::cmd::sysbench::script;
+use crate::databases::watch::Trace;
+use crate::databases::{Premises, measure_by};
 use crate::failure::Lacking;
 
 /// A script, and the options of its own.

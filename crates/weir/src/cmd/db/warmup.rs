@@ -6,12 +6,12 @@ use weir_db::database::Need;
 use weir_db::load::{self, LoadOptions};
 use weir_oltp::validate;
 
-use super::premises::Premises;
-use super::progress::Loading;
-use super::server;
 use crate::cli::db::workload::WarmupArgs;
+use crate::databases::progress::Loading;
+use crate::databases::{Premises, server};
 use crate::failure::Outcome;
 use crate::settings::bench::usage;
+use crate::settings::db::servers;
 use crate::settings::db::workload::tables;
 use crate::signals::stop_on_signals;
 
@@ -20,7 +20,7 @@ pub fn run(args: WarmupArgs, _command: &[String]) -> anyhow::Result<Outcome> {
     let spec = tables(&args.tables, args.threads, None);
     validate::spec(&spec).map_err(usage)?;
     let stop = stop_on_signals()?;
-    let mut premises = Premises::enter(&args.connect)?;
+    let mut premises = Premises::enter(servers(&args.connect)?)?;
     premises.refuse_missing()?;
     premises.refuse_unprivileged(Need::Read)?;
     let options = LoadOptions { threads: spec.threads, any_maker: true, ..LoadOptions::default() };

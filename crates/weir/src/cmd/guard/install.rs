@@ -6,11 +6,11 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::cli::guard::install::Args;
-use crate::cmd::knobs::root_or;
 use crate::failure::{Lacking, Outcome};
 use crate::guard::install::manifest::{Piece, Root};
 use crate::guard::install::unit::NAME;
 use crate::guard::install::{SHARE, check_program, next_steps, passing, pieces};
+use crate::machine::root_or;
 use crate::output::print;
 use crate::settings::guard::guard as settings_of;
 

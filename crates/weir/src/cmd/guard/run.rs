@@ -7,9 +7,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use weir_io::runner::Stop;
 
-use crate::cli::guard::run::{Args, Format};
+use crate::cli::guard::run::Args;
 use crate::failure::{Lacking, Outcome};
 use crate::guard;
+use crate::guard::settings::{Format, print as as_file};
 use crate::output::{print, print_exact};
 use crate::settings::guard as settings;
 
@@ -17,7 +18,7 @@ use crate::settings::guard as settings;
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let settings = settings::guard(&args)?;
     if args.print_config {
-        print_exact(&settings::print(&settings))?;
+        print_exact(&as_file(&settings))?;
         return Ok(Outcome::Done);
     }
     let begun = guard::begin(&settings, command)?;

@@ -2,10 +2,10 @@
 
 use super::install::{is_booted, systemctl};
 use crate::cli::guard::uninstall::Args;
-use crate::cmd::knobs::root_or;
 use crate::failure::Outcome;
 use crate::guard::install::manifest::Root;
 use crate::guard::install::unit::NAME;
+use crate::machine::root_or;
 use crate::output::print;
 
 /// Runs the command.

@@ -10,14 +10,16 @@ use weir_host::knob::{self, Hold, Journal};
 use weir_knobs::{Plan, Risk, Setting, catalog, script};
 use weir_report::text;
 
-use super::{confirm, fail, the_journal};
+use super::confirm;
 use crate::cli::knobs::Apply;
 use crate::failure::{Outcome, Usage};
+use crate::journal::{failed, refused, the_journal};
+use crate::machine::{self, root_or};
 use crate::output::{print, print_exact};
 
 /// Applies, or with `--dry-run` only says what that would do.
 pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
-    let host = Host::live();
+    let host = machine::host();
     let plan = plan(&host, args)?;
     if args.json {
         let document = json!({ "schema": "weir.knobs.plan/1", "plan": plan });
@@ -33,14 +35,14 @@ pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
         print("nothing to change\n")?;
         return Ok(Outcome::Done);
     }
-    fail::root_or("changing knobs", "--dry-run and --print work without")?;
+    root_or("changing knobs", "--dry-run and --print work without")?;
     let journal = the_journal();
-    for sentence in knob::recover_stale(journal.folder()) {
+    for sentence in knob::recover_stale(&host, &journal) {
         say!("{sentence}");
     }
     let hold =
         args.confirm_within.map_or(Hold::Kept, |time| Hold::UntilConfirmed { deadline: duration(time) });
-    let applied = journal.apply(&host, &plan, hold, duration(args.wait)).map_err(fail::failed)?;
+    let applied = journal.apply(&host, &plan, hold, duration(args.wait)).map_err(failed)?;
     let mut said = String::from("in force, each value read back\n");
     for note in applied.notes() {
         said.push_str(&format!("note: {note}\n"));
@@ -55,7 +57,7 @@ pub fn run(args: &Apply) -> anyhow::Result<Outcome> {
 
 /// A script that does the same.
 pub fn script(args: &Apply) -> anyhow::Result<Outcome> {
-    let plan = plan(&Host::live(), args)?;
+    let plan = plan(&machine::host(), args)?;
     for note in &plan.notes {
         say!("note: {note}");
     }
@@ -65,7 +67,7 @@ pub fn script(args: &Apply) -> anyhow::Result<Outcome> {
 
 /// The plan, or every reason why not.
 fn plan(host: &Host, args: &Apply) -> anyhow::Result<Plan> {
-    knob::plan(host, &args.settings, accepts(args)?).map_err(|refusals| fail::refused(&refusals))
+    knob::plan(host, &args.settings, accepts(args)?).map_err(|refusals| refused(&refusals))
 }
 
 /// Whether every knob that puts data at risk was named as accepted; a name that is not among the settings is a slip.

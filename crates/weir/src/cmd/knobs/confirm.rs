@@ -11,8 +11,8 @@ use signal_hook::consts::SIGINT;
 use weir_core::printable;
 use weir_host::knob::{self, Applied, Journal, Until};
 
-use super::fail;
 use crate::failure::Outcome;
+use crate::journal::failed;
 use crate::output::print;
 use crate::signals::stop_on_signals;
 
@@ -98,7 +98,7 @@ fn until(journal: &Journal) -> Option<Until> {
 }
 
 fn keep(journal: &Journal) -> anyhow::Result<Outcome> {
-    for sentence in knob::confirm(journal).map_err(fail::failed)? {
+    for sentence in knob::confirm(journal).map_err(failed)? {
         print(&format!("{sentence}\n"))?;
     }
     Ok(Outcome::Done)
@@ -107,7 +107,7 @@ fn keep(journal: &Journal) -> anyhow::Result<Outcome> {
 /// Ctrl-C takes back; any other signal leaves it to the guardian, as a lost terminal does.
 fn interrupted(applied: Applied, signal: u8) -> anyhow::Result<Outcome> {
     if i32::from(signal) == SIGINT {
-        for sentence in applied.restore().map_err(fail::failed)? {
+        for sentence in applied.restore().map_err(failed)? {
             print(&format!("{sentence}\n"))?;
         }
     }

@@ -7,8 +7,10 @@ use weir_host::knob::{self, KnobError, Listed, Until, Which};
 use weir_knobs::persist::{self, KEEPERS};
 use weir_report::text::{self, knobs::Change};
 
-use super::{fail, keep, the_journal};
+use super::keep;
 use crate::failure::{Lacking, Outcome};
+use crate::journal::{failed, the_journal};
+use crate::machine::{self, root_or};
 use crate::output::print;
 
 /// What anybody may do.
@@ -65,8 +67,8 @@ fn said(time: Duration) -> String {
 
 /// Keeps what waits.
 pub fn confirm() -> anyhow::Result<Outcome> {
-    fail::root_or("confirming a change", LOOKING)?;
-    for sentence in knob::confirm(&the_journal()).map_err(fail::failed)? {
+    root_or("confirming a change", LOOKING)?;
+    for sentence in knob::confirm(&the_journal()).map_err(failed)? {
         print(&format!("{sentence}\n"))?;
     }
     Ok(Outcome::Done)
@@ -74,8 +76,8 @@ pub fn confirm() -> anyhow::Result<Outcome> {
 
 /// Puts back.
 pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
-    fail::root_or("putting settings back", LOOKING)?;
-    let done = knob::rollback(&the_journal(), if all { Which::All } else { Which::Last });
+    root_or("putting settings back", LOOKING)?;
+    let done = knob::rollback(&machine::host(), &the_journal(), if all { Which::All } else { Which::Last });
     for sentence in &done.said {
         print(&format!("{sentence}\n"))?;
     }
@@ -85,9 +87,9 @@ pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
 /// Puts back what ended processes have left behind, and nothing that a running weir or a user keeps: what a service
 /// does after its end, whichever it was.
 pub fn recover() -> anyhow::Result<Outcome> {
-    fail::root_or("putting settings back", LOOKING)?;
+    root_or("putting settings back", LOOKING)?;
     let journal = the_journal();
-    for sentence in knob::recover_stale(journal.folder()) {
+    for sentence in knob::recover_stale(&machine::host(), &journal) {
         print(&format!("{sentence}\n"))?;
     }
     let (entries, damaged) = knob::entries(&journal);

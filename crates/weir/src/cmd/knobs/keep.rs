@@ -12,9 +12,11 @@ use weir_knobs::persist::{self, Keeper, Kept, Persisted};
 use weir_knobs::{KnobName, Value};
 use weir_report::text;
 
-use super::{apply, fail, the_journal};
+use super::apply;
 use crate::cli::knobs::Apply;
 use crate::failure::{Lacking, Outcome, Usage};
+use crate::journal::{refused, the_journal};
+use crate::machine::{self, root_or};
 use crate::output::print;
 
 /// The longest file that is read: weir writes far shorter ones.
@@ -22,9 +24,9 @@ const LONGEST_BYTES: u64 = 1 << 20;
 
 /// Shows the file, or writes it.
 pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
-    let host = Host::live();
+    let host = machine::host();
     let allow = apply::accepts(args)?;
-    let plan = knob::plan(&host, &args.settings, allow).map_err(|refusals| fail::refused(&refusals))?;
+    let plan = knob::plan(&host, &args.settings, allow).map_err(|refusals| refused(&refusals))?;
     for note in plan.notes.iter().filter(|note| !note.ends_with(" already")) {
         say!("note: {note}");
     }
@@ -35,7 +37,7 @@ pub fn persist(args: &Apply, keeper: Keeper) -> anyhow::Result<Outcome> {
     });
     let kept = persist::merged(earlier.unwrap_or_default(), wanted.collect());
     let mut persisted = keeper.persist(&kept, profile.as_deref());
-    let machine = args.root.as_deref().map_or_else(Host::live, Host::at);
+    let machine = args.root.as_deref().map_or_else(machine::host, Host::at);
     let overruled = persist::overruled(keeper, &persisted, &kept, knob::configuration(&machine));
     persisted.notes.splice(0..0, overruled);
     if persisted.left_out.len() == kept.len() {
@@ -166,11 +168,7 @@ fn place<'a>(root: Option<&Path>, path: &'a str) -> io::Result<(Dir, &'a OsStr)>
 
 /// Files of the machine itself take root; those of another root, whoever may write there.
 fn needs_root(root: Option<&Path>) -> anyhow::Result<()> {
-    if root.is_some() {
-        Ok(())
-    } else {
-        fail::root_or("writing there", "to look at the file, leave out --write")
-    }
+    if root.is_some() { Ok(()) } else { root_or("writing there", "to look at the file, leave out --write") }
 }
 
 /// A path of the machine, under a folder taken for its root.

@@ -8,11 +8,12 @@ use weir_knobs::{KnobName, Reading, Scope, catalog};
 use weir_report::{json, text};
 
 use crate::failure::{Lacking, Outcome, Usage};
+use crate::machine;
 use crate::output::{print, print_exact};
 
 /// `weir knobs list`.
 pub fn list(path: &Path, all: bool, as_json: bool) -> anyhow::Result<Outcome> {
-    let host = Host::live();
+    let host = machine::host();
     let target = if all { None } else { Some(target(&host, path)?) };
     let readings = knob::readings(&host, target.as_ref());
     let file_system = target.as_ref().and_then(|target| target.file_system.as_ref());
@@ -39,7 +40,7 @@ fn target(host: &Host, path: &Path) -> anyhow::Result<TargetFacts> {
 
 /// `weir knobs show`.
 pub fn show(typed: &str, as_json: bool) -> anyhow::Result<Outcome> {
-    let host = Host::live();
+    let host = machine::host();
     let named = typed.parse::<KnobName>().ok().filter(|name| catalog::spec(name).is_some());
     let Some(name) = named else {
         return print(&by_pattern(typed)?).map(|()| Outcome::Done);

@@ -2,20 +2,12 @@
 
 mod apply;
 mod confirm;
-mod fail;
 mod journal;
 mod keep;
 mod look;
 
-use std::path::Path;
-
-use weir_host::knob::Journal;
-
 use crate::cli::knobs::{Args, Command};
 use crate::failure::Outcome;
-use crate::store;
-
-pub use fail::{failed, refused, root_or};
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
@@ -32,15 +24,5 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Rollback { stale: true, .. } => journal::recover(),
         Command::Rollback { all, .. } => journal::rollback(all),
         Command::Journal => journal::show(),
-    }
-}
-
-/// Root's journal, a user's own, or the one in $WEIR_JOURNAL: a journal apart, whose changes exclude nobody else's.
-pub fn the_journal() -> Journal {
-    match std::env::var_os("WEIR_JOURNAL") {
-        Some(folder) if !folder.is_empty() => Journal::at(Path::new(&folder)),
-        _ if rustix::process::geteuid().is_root() => Journal::of_root(),
-        // What a user may change without root is in servers only.
-        _ => store::state_dir().map_or_else(Journal::of_root, |folder| Journal::at(&folder.join("journal"))),
     }
 }

@@ -10,8 +10,8 @@ use weir_sysbench::{Log, Quit, Request};
 
 use self::terminal::Terminal;
 use crate::cli::fileio::Args;
+use crate::failure::CANNOT_WRITE;
 use crate::failure::Outcome;
-use crate::output::CANNOT_WRITE;
 use crate::signals;
 
 /// `weir fileio ARGS`: the test name is given.

@@ -12,9 +12,9 @@ use weir_blocktrace::Sink;
 use weir_report::trace::{self as report, RowFormat, Rows};
 
 use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};
-use crate::cmd::report as page;
 use crate::failure::{Outcome, Usage};
 use crate::output::print_for;
+use crate::page;
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
 use crate::trace_input::{self, Analysed, Filter, Reader, Recording};

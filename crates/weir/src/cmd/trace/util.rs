@@ -7,6 +7,7 @@ use weir_core::target::{Layer, TargetFacts};
 use weir_core::units::Nanos;
 use weir_host::Host;
 use weir_io::runner::Stop;
+use weir_record::Record;
 use weir_report::text::trace_util;
 use weir_verdict::saturation::{self, Known};
 
@@ -67,11 +68,11 @@ fn watch(device: &Layer, duration: Nanos, stop: &Stop) -> Watched {
 fn stated(run: &str, device: &Layer) -> anyhow::Result<Known> {
     let store = Store::open()?;
     let record = store.load(&store.resolve(run)?)?;
-    if !saturation::is_about(&record, device) {
-        say!("warning: run {} was measured on another device than {}", record.id, device.name);
+    if !saturation::is_about(&record.head, device) {
+        say!("warning: run {} was measured on another device than {}", record.head.id, device.name);
     }
-    Known::of(&record).ok_or_else(|| {
-        let what = format!("run {} holds no depth curve", record.id);
+    record.curves().ok_or_else(|| {
+        let what = format!("run {} holds no depth curve", record.head.id);
         let hint = "`weir doctor` measures curves, and so does `weir bench` with O_DIRECT and random access";
         Usage { what, hint: Some(hint.to_string()) }.into()
     })
@@ -85,8 +86,8 @@ fn newest(device: &Layer) -> Option<Known> {
     let mut single = None;
     for id in ids.iter().rev() {
         let record =
-            store.load(&store.path_of(id)).ok().filter(|record| saturation::is_about(record, device));
-        let Some(known) = record.as_ref().and_then(Known::of) else { continue };
+            store.load(&store.path_of(id)).ok().filter(|record| saturation::is_about(&record.head, device));
+        let Some(known) = record.as_ref().and_then(Record::curves) else { continue };
         if known.curves.iter().any(|curve| curve.points.len() > 1) {
             return Some(known);
         }

@@ -1,21 +1,15 @@
 //! From what was typed and what the machine says to a design with its plan.
 
-use std::path::Path;
-
-use serde_json::Value;
 use weir_core::units::Bytes;
 use weir_experiment::prune::{Facts, space};
 use weir_experiment::race::RacePlan;
-use weir_experiment::{AbPlan, Arm, ArmsPlan, Design, Goal, Metric, Study, SweepPlan};
+use weir_experiment::{AbPlan, Arm, ArmsPlan, Goal, Metric, SweepPlan};
 use weir_io::runner::Stop;
 use weir_knobs::{KnobName, Setting};
-use weir_report::{json, text};
 
-use super::course::Course;
-use super::trial::Lab;
-use super::{knobs, rate, usage};
 use crate::cli::tune::{AbArgs, Command, CommonArgs, Format, LadderArgs, RaceArgs, SweepArgs};
-use crate::settings::tune::{self as settings, Asked, Base};
+use crate::experiments::{Asked, Lab, Planned, knobs, planned, rate, usage};
+use crate::settings::tune::{self as settings, Base};
 
 /// What a dry run takes the device to write: it measures nothing.
 const DRY_RATE: f64 = 200e6;
@@ -40,26 +34,6 @@ enum Kind {
     Ladder(Box<LadderArgs>),
     Ab(Box<AbArgs>),
     Race(Box<RaceArgs>),
-}
-
-/// An experiment ready to begin.
-pub struct Planned {
-    /// `sweep`, `ladder`, `ab` or `race`.
-    pub name: &'static str,
-    /// The design's own plan.
-    pub plan: Value,
-    /// Its arms as far as they are known.
-    pub arms: Vec<Arm>,
-    /// The knobs that it turns.
-    pub knobs: Vec<KnobName>,
-    /// What it is to improve.
-    pub goal: Goal,
-    /// What is known from the start, and helps to read what will be found.
-    pub notes: Vec<String>,
-    /// What weakens it from the start.
-    pub remarks: Vec<String>,
-    /// What is decided only by what is measured.
-    pub unfolds: Option<String>,
 }
 
 /// Reads what was typed.
@@ -240,36 +214,4 @@ fn write_rate(typed: &Typed, lab: &mut Lab<'_>, stop: &Stop) -> anyhow::Result<f
         return Ok(DRY_RATE);
     }
     rate::measure(lab, typed.asked.measured.job(), &typed.asked.place(), stop)
-}
-
-/// The plan of a design, once that design has taken it.
-pub fn planned(
-    name: &'static str,
-    plan: &impl serde::Serialize,
-    arms: Vec<Arm>,
-    goal: Goal,
-) -> anyhow::Result<Planned> {
-    let (plan, knobs) = (serde_json::to_value(plan)?, knobs::of_arms(&arms));
-    let planned =
-        Planned { name, plan, arms, knobs, goal, notes: Vec::new(), remarks: Vec::new(), unfolds: None };
-    build(&planned)?;
-    Ok(planned)
-}
-
-/// The design of a plan, nothing tried yet.
-pub fn build(planned: &Planned) -> anyhow::Result<Box<dyn Design>> {
-    weir_experiment::build(planned.name, &planned.plan).map_err(|why| usage(why, "see `weir tune --help`"))
-}
-
-/// The results of a course in a given form.
-pub fn report(course: &Course<'_>, path: Option<&Path>, format: Format) -> anyhow::Result<String> {
-    if format == Format::Record {
-        return Ok(serde_json::to_string(&course.record)? + "\n");
-    }
-    let path = path.map(|path| path.display().to_string());
-    let study = Study::of(&course.record, path).map_err(anyhow::Error::new)?;
-    Ok(match format {
-        Format::Json => json::experiment(&study)?,
-        _ => text::experiment(&study),
-    })
 }

@@ -14,7 +14,7 @@ use super::super::log::sentence;
 use super::super::scribe::Scribe;
 use super::super::throttle::{Choose, Switch};
 use super::*;
-use crate::cli::guard::run::Format;
+use crate::guard::settings::Format;
 
 const SAVED: u64 = 4_000_000_000;
 const FLOOR: u64 = 4_000_000;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use self::manifest::Piece;
 use self::unit::Needs;
 use crate::failure::Lacking;
-use crate::settings::guard::{GuardSettings, May, MetricsAt, print};
+use crate::guard::settings::{GuardSettings, May, MetricsAt, print};
 
 /// Where the dashboard lies unless it is asked for elsewhere.
 pub const SHARE: &str = "/usr/local/share/weir";

@@ -17,7 +17,7 @@ mod with {
     use weir_kernel::syncs::{DeviceLook, Look, Session, Whose, processes_of, unit};
 
     use super::super::{Sight, Watched, whose};
-    use crate::settings::guard::Protected;
+    use crate::guard::settings::Protected;
 
     /// Lists of processes and whether a unit was started anew are looked at so often.
     const LIST_EVERY_NS: u64 = 1_000_000_000;
@@ -212,7 +212,7 @@ mod without {
     //! Built without programs for the kernel.
 
     use super::super::{Sight, Watched};
-    use crate::settings::guard::Protected;
+    use crate::guard::settings::Protected;
 
     /// Never there.
     pub enum Syscalls {}

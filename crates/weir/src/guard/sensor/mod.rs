@@ -15,7 +15,7 @@ use weir_control::{Bulk, Sensor, SensorSource, Syncs};
 use weir_core::target::DeviceNumber;
 use weir_host::Host;
 
-use crate::settings::guard::Protected;
+use crate::guard::settings::Protected;
 
 /// What is to be seen.
 #[derive(Debug, Clone, Default)]

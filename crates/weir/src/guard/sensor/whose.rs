@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::settings::guard::Protected;
+use crate::guard::settings::Protected;
 
 /// A process as /proc tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,43 +3,25 @@
 use std::time::Duration;
 
 use weir_core::units::Nanos;
-use weir_db::Secret;
-use weir_db::credentials::{Around, CredentialsError, Layer, Login, Typed, parse_hosts, parse_url, resolve};
+use weir_db::credentials::{Around, CredentialsError, Layer, Typed, parse_hosts, parse_url, resolve};
 use weir_oltp::Dialect;
 
 use crate::cli::db::connect::ConnectArgs;
-use crate::failure::{Lacking, Usage};
-use crate::terminal;
+use crate::databases::Named;
+use crate::failure::Usage;
 
-/// Servers and log-in as typed, completed from files and environment; a password is asked for where that was typed.
-/// Says on stderr what the user should know. The database stays empty where nobody named one.
+/// Servers and log-in as typed, completed from files and environment. Says on stderr what the user should know. The
+/// database stays empty where nobody named one.
 ///
 /// # Errors
-/// [`Usage`] where no server can be made of it; [`Lacking`] where a password shall be asked for and there is no
-/// terminal.
-pub fn servers(args: &ConnectArgs) -> anyhow::Result<Login> {
+/// [`Usage`] where no server can be made of it.
+pub fn servers(args: &ConnectArgs) -> anyhow::Result<Named> {
     let typed = typed(args).map_err(usage)?;
-    let mut login = resolve(&typed, &Around::live()).map_err(usage)?;
+    let login = resolve(&typed, &Around::live()).map_err(usage)?;
     for note in &login.notes {
         say!("note: {note}");
     }
-    if args.ask_password && !ask_password(&mut login)? {
-        let what = "no terminal to ask for a password".to_string();
-        let hint = Some("keep it in ~/.my.cnf, ~/.pgpass, MYSQL_PWD or PGPASSWORD".to_string());
-        return Err(Lacking { what, hint }.into());
-    }
-    Ok(login)
-}
-
-/// Asks for the password of a log-in. `false`: there is no terminal.
-pub fn ask_password(login: &mut Login) -> anyhow::Result<bool> {
-    let Some(first) = login.servers.first() else { return Ok(false) };
-    let Some(typed) = terminal::ask_hidden(&format!("password of {} at {}: ", first.user, first.place))?
-    else {
-        return Ok(false);
-    };
-    login.servers.iter_mut().for_each(|server| server.password = Secret::new(typed.clone()));
-    Ok(true)
+    Ok(Named { login, ask_password: args.ask_password })
 }
 
 fn typed(args: &ConnectArgs) -> Result<Typed, CredentialsError> {

@@ -6,9 +6,6 @@ use weir_oltp::{OltpSpec, Script};
 
 use crate::cli::db::workload::{CourseArgs, MixArgs, TableArgs, WorkloadArgs};
 
-/// The database of the tables where nobody names one.
-pub const DATABASE: &str = "weir";
-
 /// What was typed over the defaults. Not yet validated.
 pub fn spec(script: Option<Script>, args: &WorkloadArgs) -> OltpSpec {
     let spec = with_tables(OltpSpec::default(), &args.tables);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use weir_core::units::{Bytes, Nanos};
+use weir_core::units::Bytes;
 use weir_core::workload::Job;
 use weir_core::workload::draft::Draft;
 use weir_core::workload::spec::{Access, BlockSize, Distribution, SyncMode, Target};
@@ -13,20 +13,13 @@ use weir_sysbench::{Log, Request};
 use crate::cli::bench;
 use crate::cli::db::workload::RunArgs;
 use crate::cli::tune::CommonArgs;
-use crate::cmd::db::{Premises, admit};
+use crate::databases::DATABASE;
+use crate::devices::place_of;
+use crate::experiments::{Entry, Measured, check_command};
 use crate::failure::Usage;
-use crate::servers;
 use crate::settings::bench as bench_settings;
 use crate::settings::db::workload as db_workload;
-
-/// What is measured where.
-#[derive(Debug, Clone)]
-pub struct Measured {
-    /// The workload.
-    pub workload: Workload,
-    /// The folder, file or device whose storage it is about.
-    pub place: PathBuf,
-}
+use crate::{servers, settings};
 
 /// The workload where none is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,34 +65,6 @@ impl Base {
     }
 }
 
-impl Measured {
-    /// Names of a command's figures.
-    pub fn figures(&self) -> Vec<&str> {
-        match &self.workload {
-            Workload::Job(_) | Workload::Transactions(_) => Vec::new(),
-            Workload::Command(spec) => spec.metrics.iter().map(|(name, _)| name.as_str()).collect(),
-        }
-    }
-
-    /// The job, if it is one.
-    pub fn job(&self) -> Option<&Job> {
-        match &self.workload {
-            Workload::Job(job) => Some(job),
-            Workload::Transactions(_) | Workload::Command(_) => None,
-        }
-    }
-
-    /// The time that the workload itself states.
-    pub fn duration(&self) -> Option<Nanos> {
-        let duration = match &self.workload {
-            Workload::Job(job) => Some(job.duration),
-            Workload::Transactions(transactions) => Some(transactions.spec.duration),
-            Workload::Command(_) => None,
-        };
-        duration.filter(|duration| duration.0 > 0)
-    }
-}
-
 /// The workload that is meant.
 pub fn read(args: &CommonArgs, base: Base, notes: &mut Vec<String>) -> anyhow::Result<Measured> {
     let metrics = args.metric.iter().map(|text| metric(text)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -118,13 +83,9 @@ pub fn read(args: &CommonArgs, base: Base, notes: &mut Vec<String>) -> anyhow::R
         (None, Some(_)) => of_bench(args, notes)?,
         (None, None) => of_flags(args, base)?,
     };
-    let place = bench_settings::place_of(&job);
+    let place = place_of(&job);
     let place = place.canonicalize().unwrap_or(place);
-    bench_settings::refuse_devices_in_use(
-        std::slice::from_ref(&job),
-        &args.workload.place.i_know_this_destroys,
-    )?;
-    Ok(Measured { workload: Workload::Job(Box::new(job)), place })
+    Ok(Measured { workload: Workload::Job(Box::new(job)), place, database: None })
 }
 
 fn of_command(args: &CommonArgs, command: &str, metrics: Vec<(String, String)>) -> anyhow::Result<Measured> {
@@ -133,12 +94,13 @@ fn of_command(args: &CommonArgs, command: &str, metrics: Vec<(String, String)>) 
         return Err(Usage { what: "no --metric for the command's output".to_string(), hint }.into());
     }
     let spec = CommandSpec { command: command.to_string(), metrics };
-    crate::cmd::tune::check_command(&spec).map_err(|what| Usage {
+    check_command(&spec).map_err(|what| Usage {
         what,
         hint: Some("the first group ( ) of the pattern is the number".to_string()),
     })?;
     let place = args.workload.place.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    Ok(Measured { workload: Workload::Command(spec), place: place.canonicalize().unwrap_or(place) })
+    let place = place.canonicalize().unwrap_or(place);
+    Ok(Measured { workload: Workload::Command(spec), place, database: None })
 }
 
 /// `weir db run`'s command line, as clap takes it.
@@ -148,7 +110,7 @@ struct DbLine {
     run: RunArgs,
 }
 
-/// A server that is there, with the workload's tables: looked at now, so that no trial has to fail for it.
+/// Transactions of a server that is there.
 fn of_db(line: &str, args: &CommonArgs) -> anyhow::Result<Measured> {
     let words = std::iter::once("run")
         .chain(line.split_whitespace().skip_while(|word| ["weir", "db", "run"].contains(word)));
@@ -162,13 +124,15 @@ fn of_db(line: &str, args: &CommonArgs) -> anyhow::Result<Measured> {
     })?;
     let spec = db_workload::spec(run.script, &run.workload);
     weir_oltp::validate::spec(&spec).map_err(bench_settings::usage)?;
-    let mut premises = Premises::enter(&run.connect)?;
-    admit(&mut premises, &spec, run.workload.tables.sysbench_tables)?;
-    let server = servers::name(&premises.login.servers);
+    let mut named = settings::db::servers(&run.connect)?;
+    named.login.default_database(DATABASE);
+    let server = servers::name(&named.login.servers);
     let typed = args.workload.place.dir.clone();
-    let place = typed.or(premises.data_here()).unwrap_or_else(|| PathBuf::from("."));
+    let any_maker = run.workload.tables.sysbench_tables;
+    let database = Some(Entry { named, any_maker, at_data: typed.is_none() });
+    let place = typed.unwrap_or_else(|| PathBuf::from("."));
     let workload = Workload::Transactions(Box::new(Transactions { spec, server }));
-    Ok(Measured { workload, place: place.canonicalize().unwrap_or(place) })
+    Ok(Measured { workload, place: place.canonicalize().unwrap_or(place), database })
 }
 
 fn metric(text: &str) -> anyhow::Result<(String, String)> {
@@ -197,7 +161,7 @@ fn of_flags(args: &CommonArgs, base: Base) -> anyhow::Result<Job> {
 }
 
 fn of_bench(args: &CommonArgs, notes: &mut Vec<String>) -> anyhow::Result<Job> {
-    let settings = crate::settings::bench(bench_args(args))?;
+    let settings = settings::bench(bench_args(args))?;
     notes.extend(settings.notes);
     if let [job] = &settings.jobs[..] {
         return Ok(job.clone());

@@ -11,6 +11,7 @@ use weir_host::Host;
 use weir_io::runner::Stop;
 use weir_oltp::record::KIND;
 use weir_oltp::{OltpRecord, OltpSpec};
+use weir_record::Body;
 use weir_sysbench::database::LOST;
 use weir_sysbench::sql::SqlCounts;
 use weir_sysbench::{General, Log, Quit, database, extra_sql, mode};
@@ -61,8 +62,10 @@ pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Q
     };
     record.script_path = Some(script.shared.source.name.clone());
     record.error = events.failure().or(record.error);
-    let extra = serde_json::to_value(&record).unwrap_or_default();
-    save(&session.record_of(extra, record.error.clone(), stop));
+    match session.record_of(Body::Oltp(Box::new(record.clone())), stop) {
+        Ok(whole) => drop(save(&whole.head)),
+        Err(error) => say!("warning: this run is not kept: {error:#}"),
+    }
     Ok(print(script, &record, events.failure(), &mut reports, stop))
 }
 

@@ -55,20 +55,3 @@ fn those_who_are_protected_are_named_in_many_ways() {
         assert!(text.parse::<Protected>().is_err(), "{text}");
     }
 }
-
-#[test]
-fn flags_go_before_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("guard.toml");
-    std::fs::write(&path, "target-p99 = \"20ms\"\nkeep = 0.8\ndevices = \"sda\"\nshadow = true\n").unwrap();
-    let typed = Args { config: Some(path), keep: Some(0.95), no_history: true, ..Args::default() };
-    let settings = guard(&typed).unwrap();
-    assert_eq!(settings.target.p99, LatencyTarget::Absolute(Nanos::from_millis(20)));
-    assert_eq!((settings.target.keep, settings.shadow, settings.history), (0.95, true, false));
-    assert_eq!(settings.devices, ["sda"]);
-    let others = Args { metrics: "0.0.0.0:9750".parse().ok(), ..typed.clone() };
-    assert!(guard(&others).unwrap_err().to_string().contains("are readable by every host"));
-    assert!(guard(&Args { metrics_for_others: true, ..others }).is_ok());
-    let all = Args { protect: vec![Protected::All, Protected::Pid(1)], ..typed };
-    assert!(guard(&all).is_err());
-}

@@ -5,16 +5,14 @@ use std::fmt::Write;
 use weir_core::units::Nanos;
 use weir_experiment::{Measures, Metric, Observation, Outcome};
 
-use super::designs::{self, Planned};
-use super::trial::Lab;
-use crate::settings::tune::Asked;
+use super::{Asked, Lab, Planned, build};
 
 /// More trials than this are not listed.
 const LISTED_MAX: usize = 2000;
 
 /// The trials in their order, with their time.
 pub fn text(planned: &Planned, asked: &Asked, lab: &Lab<'_>) -> anyhow::Result<String> {
-    let mut design = designs::build(planned)?;
+    let mut design = build(planned)?;
     let mut out = format!("{}: goal {}\n", planned.name, planned.goal);
     let (mut least_ns, mut most_ns) = (0, 0);
     let mut trials = Vec::new();

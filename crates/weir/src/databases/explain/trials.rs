@@ -7,8 +7,8 @@ use weir_db::runner::{RunOptions, Silent, run};
 use weir_db::server::Server;
 use weir_oltp::{Kind, OltpRecord, OltpSpec};
 
-use crate::cmd::db::server::failed;
-use crate::cmd::db::watch::{Scope, Trace, watched};
+use crate::databases::server::failed;
+use crate::databases::watch::{Scope, Trace, watched};
 
 /// How runs are made.
 pub struct Trials<'a> {

@@ -7,7 +7,7 @@
 mod eyes;
 mod kernel;
 mod machine;
-pub(super) mod place;
+pub mod place;
 mod processes;
 mod sessions;
 mod threads;

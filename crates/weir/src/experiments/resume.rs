@@ -4,29 +4,31 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use weir_core::result::Record;
-use weir_experiment::{Arm, Experiment, Workload, log, replay};
-use weir_host::Host;
+use weir_core::result;
+use weir_experiment::{Arm, Experiment, Workload, replay};
+use weir_io::runner::Stop;
 use weir_knobs::{KnobName, Setting};
+use weir_record::{Body, Record};
 
 use super::course::Course;
 use super::trial::Lab;
-use super::{finish, knobs, make_files, recover, refuse_if_busy, usage};
-use crate::cli::tune::ResumeArgs;
-use crate::failure::{Lacking, Outcome};
-use crate::signals::stop_on_signals;
+use super::{Ended, finish, knobs, make_files, recover, refuse_if_busy, usage};
+use crate::devices::refuse_devices_in_use;
+use crate::failure::Lacking;
+use crate::machine;
 use crate::store::Store;
 
-/// Runs the command.
-pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
-    let stop = stop_on_signals()?;
-    let record = find(args.run.as_deref())?;
-    let mut experiment = experiment_of(&record)?;
+/// Goes on with a run, or with the last experiment that was cut short. Block devices in `allowed` may be written to.
+///
+/// # Errors
+/// When there is none, or the machine is another one by now.
+pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Result<Ended> {
+    let (record, mut experiment) = find(run)?;
     let design = replay(&experiment).map_err(|why| Lacking {
         what: format!("run {} cannot be continued: {why}", record.id),
         hint: Some("begin a new one: the record stays".to_string()),
     })?;
-    let host = Host::live();
+    let host = machine::host();
     let place = PathBuf::from(&experiment.conduct.place);
     let target = host.target(&place).map_err(|error| Lacking {
         what: format!("{} cannot be examined: {error}", place.display()),
@@ -36,52 +38,50 @@ pub fn run(args: &ResumeArgs) -> anyhow::Result<Outcome> {
     let knobs: Vec<KnobName> = experiment.found.iter().map(|setting| setting.knob.clone()).collect();
     knobs::check_values(&host, &arms)?;
     knobs::check_privileges(&host, &arms, &knobs)?;
-    recover(&place, &knobs);
+    recover(&host, &place, &knobs);
     let now = serde_json::to_value(host.conditions(Some(&target)))?;
     experiment.remarks.extend(compare(&record.conditions, &now)?);
     refuse_other_settings(&experiment.found, &knobs::found(&host, &knobs))?;
-    let mut lab = Lab::new(host, target, experiment.conduct.clone(), &stop);
+    let mut lab = Lab::new(host, target, experiment.conduct.clone(), stop);
     if !experiment.conduct.even_if_busy && knobs::any_of_machine(&knobs) {
-        refuse_if_busy(&lab, &stop)?;
+        refuse_if_busy(&lab, stop)?;
     }
-    refuse_unsafe_writes(&arms, &args.i_know_this_destroys)?;
-    make_files(&mut lab, &arms, &stop)?;
+    refuse_unsafe_writes(&arms, allowed)?;
+    make_files(&mut lab, &arms, stop)?;
     let made = experiment.trials.len();
     say!("weir: continues {} after {made} trials", record.id);
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
-    finish(Course::new(lab, design, experiment, record, &stop), args.format)
+    finish(Course::new(lab, design, experiment, record, stop))
 }
 
 /// The run that is meant, or the last experiment that was cut short.
-fn find(run: Option<&str>) -> anyhow::Result<Record> {
+fn find(run: Option<&str>) -> anyhow::Result<(result::Record, Experiment)> {
     let store = Store::open()?;
     if let Some(run) = run {
-        let record = store.load(&store.resolve(run)?)?;
-        if record.kind != "tune" {
-            let what = format!("run {} is not an experiment but a {}", record.id, record.kind);
-            return Err(usage(what, "`weir results` lists what there is"));
-        }
-        if record.ended_early.is_none() {
-            let what = format!("run {} is complete", record.id);
+        let Record { head, body } = store.load(&store.resolve(run)?)?;
+        let experiment = match body {
+            Body::Experiment(experiment) => *experiment,
+            Body::Unread(why) => {
+                let what = format!("run {} cannot be continued: {why}", head.id);
+                return Err(Lacking { what, hint: None }.into());
+            }
+            _ => {
+                let what = format!("run {} is not an experiment but a {}", head.id, head.kind);
+                return Err(usage(what, "`weir results` lists what there is"));
+            }
+        };
+        if head.ended_early.is_none() {
+            let what = format!("run {} is complete", head.id);
             return Err(usage(what, "`weir results show` prints it"));
         }
-        return Ok(record);
+        return Ok((head, experiment));
     }
     let all = store.ids()?.into_iter().rev().filter_map(|id| store.entry(id).record.ok());
-    let mut open = all.filter(|record| record.kind == "tune" && record.ended_early.is_some());
+    let mut open = all.filter_map(|Record { head, body }| match body {
+        Body::Experiment(experiment) if head.ended_early.is_some() => Some((head, *experiment)),
+        _ => None,
+    });
     open.next().ok_or_else(|| usage("no interrupted experiment", "`weir results` lists what there is"))
-}
-
-fn experiment_of(record: &Record) -> anyhow::Result<Experiment> {
-    let lacking =
-        |why: String| Lacking { what: format!("run {} cannot be continued: {why}", record.id), hint: None };
-    let experiment: Experiment =
-        weir_core::json::typed(&record.extra).map_err(|error| lacking(error.to_string()))?;
-    if experiment.schema != log::SCHEMA {
-        let why = format!("its log is {}, this weir reads {}", experiment.schema, log::SCHEMA);
-        return Err(lacking(why).into());
-    }
-    Ok(experiment)
 }
 
 /// Refuses another kernel or device, on which earlier trials say nothing; remarks on what matters less.
@@ -127,7 +127,7 @@ fn refuse_unsafe_writes(arms: &[Arm], allowed: &[PathBuf]) -> anyhow::Result<()>
             Workload::Transactions(_) | Workload::Command(_) => None,
         })
         .collect();
-    crate::settings::bench::refuse_devices_in_use(&jobs, allowed)
+    refuse_devices_in_use(&jobs, allowed)
 }
 
 #[cfg(test)]

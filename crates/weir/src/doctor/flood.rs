@@ -312,7 +312,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         ));
         let before = self.exam.host.conditions(None).vm.dirty;
         let cap = Setting::new(KnobName::machine("vm.dirty"), Value::Bytes(bytes.0));
-        let applied = match knob::trial(&Journal::of_root(), &[cap]) {
+        let applied = match knob::trial(&self.exam.host, &Journal::of_root(), &[cap]) {
             Ok(applied) => applied,
             Err(error) => {
                 return self.remark(format!("No trial of vm.dirty_bytes = {}: {error}.", limit(bytes)));

@@ -12,6 +12,7 @@ use weir_verdict::notes::Others;
 use super::plan::{Mode, Plan};
 use super::room::{self, Room};
 use crate::failure::{Lacking, Usage};
+use crate::machine;
 
 /// What was found.
 pub struct Survey {
@@ -27,7 +28,7 @@ pub struct Survey {
 
 /// Looks at a folder; refuses what is none, or cannot be written.
 pub fn look(path: &Path) -> anyhow::Result<Survey> {
-    let host = Host::live();
+    let host = machine::host();
     let path = host.resolved(path).map_err(|error| Lacking {
         what: format!("cannot examine {error}"),
         hint: Some("give a folder on the storage in question".to_string()),

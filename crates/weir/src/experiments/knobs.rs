@@ -6,8 +6,8 @@ use weir_host::Host;
 use weir_host::knob::{self, Applied, KnobError};
 use weir_knobs::{KnobName, Reading, Scope, Setting};
 
-use crate::cmd::knobs::{refused, the_journal};
 use crate::failure::{Lacking, Usage};
+use crate::journal::{refused, the_journal};
 
 /// The knob that is an action: done, and never led back.
 const DROP_CACHES: &str = "vm.drop_caches";
@@ -85,7 +85,7 @@ pub fn check_privileges(host: &Host, arms: &[Arm], knobs: &[KnobName]) -> anyhow
 /// Applies the settings, then carries out the actions.
 pub fn apply(host: &Host, settings: &[Setting]) -> Result<InForce, KnobError> {
     let held = held(settings);
-    let applied = if held.is_empty() { None } else { Some(knob::trial(&the_journal(), &held)?) };
+    let applied = if held.is_empty() { None } else { Some(knob::trial(host, &the_journal(), &held)?) };
     if settings.iter().any(is_action) {
         host.drop_caches().map_err(KnobError::Host)?;
     }

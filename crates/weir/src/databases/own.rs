@@ -6,8 +6,8 @@ use weir_db::sandbox::Sandbox;
 use weir_db::{Connection, Server, database};
 use weir_oltp::OltpSpec;
 
+use super::DATABASE;
 use super::server::failed;
-use crate::settings::db::workload::DATABASE;
 
 /// Tables that are filled at the same time.
 const LOADERS_MAX: u32 = 4;

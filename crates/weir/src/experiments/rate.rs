@@ -9,8 +9,8 @@ use weir_core::workload::spec::{Access, BlockSize, EngineKind, SyncPolicy, Targe
 use weir_io::runner::{Silent, Stop, run};
 
 use super::trial::Lab;
+use crate::devices::folder_of;
 use crate::session;
-use crate::settings::bench::folder_of;
 
 const TIME: Nanos = Nanos::from_secs(2);
 const BLOCK: Bytes = Bytes(1 << 20);

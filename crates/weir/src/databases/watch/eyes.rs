@@ -19,7 +19,7 @@ use super::processes::Processes;
 use super::sessions::Looks;
 use super::threads::Threads;
 use super::{Scope, Trace};
-use crate::guard::clock::Moment;
+use crate::clock::Moment;
 
 /// Longest wait for an answer to a look: a server that hangs must not hang the run's end.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

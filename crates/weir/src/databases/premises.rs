@@ -9,12 +9,10 @@ use weir_db::{Connection, DbError, Server};
 use weir_host::Host;
 use weir_oltp::{Dialect, OltpSpec, size};
 
-use super::server;
+use super::server::Named;
 use super::watch::place;
-use crate::cli::db::connect::ConnectArgs;
+use super::{DATABASE, server};
 use crate::failure::{Lacking, Usage};
-use crate::settings::db::servers;
-use crate::settings::db::workload::DATABASE;
 
 /// What stays free on the data's file system whatever is loaded, besides a tenth of the load for redo and growth.
 const KEEP_BYTES: u64 = 256 << 20;
@@ -35,9 +33,9 @@ impl Premises {
     /// Connects to the first server.
     ///
     /// # Errors
-    /// Those of naming a server and of connecting.
-    pub fn enter(args: &ConnectArgs) -> anyhow::Result<Premises> {
-        let mut login = servers(args)?;
+    /// Those of logging in and of connecting.
+    pub fn enter(named: Named) -> anyhow::Result<Premises> {
+        let mut login = named.log_in()?;
         login.default_database(DATABASE);
         let (mut connection, exists) = match server::try_open(&mut login) {
             Ok(connection) => (connection, true),

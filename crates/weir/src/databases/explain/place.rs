@@ -1,6 +1,7 @@
 //! The throw-away server, its copy in memory, and what can be changed of them.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use weir_core::stop::Stop;
@@ -13,16 +14,23 @@ use weir_oltp::limits::Change;
 use weir_oltp::{Dialect, OltpRecord, OltpSpec};
 
 use super::trials::Trials;
-use crate::cli::db::explain::Args;
-use crate::cmd::db::own::{fill, server_of};
-use crate::cmd::db::server::failed;
-use crate::cmd::db::variables;
+use crate::databases::own::{fill, server_of};
+use crate::databases::server::failed;
+use crate::databases::variables;
 use crate::progress::StepLine;
 
 /// Room that the copy in memory leaves.
 const MEMORY_LEFT: u64 = 512 << 20;
 /// Folders within folders that a server's data have at most.
 const LEVELS_MAX: u32 = 32;
+
+/// What to start.
+pub struct Wanted {
+    /// The server.
+    pub sandbox: SandboxSpec,
+    /// Where its copy in memory goes, where one is wanted.
+    pub memory_dir: Option<PathBuf>,
+}
 
 /// Servers of weir's own, with tables; they go away with it.
 pub struct Place {
@@ -32,23 +40,17 @@ pub struct Place {
 
 impl Place {
     /// Starts the server, fills its tables, and makes a copy in memory where one is wanted.
-    pub fn start(
-        args: &Args,
-        spec: &OltpSpec,
-        in_memory: bool,
-        stop: &Stop,
-        line: &mut StepLine,
-    ) -> Result<Place> {
+    pub fn start(wanted: &Wanted, spec: &OltpSpec, stop: &Stop, line: &mut StepLine) -> Result<Place> {
         let stopped = || stop.requested().is_some();
-        line.begin(&format!("starting {} in {}", args.flavour, args.dir.display()));
-        let mut asked = SandboxSpec::new(args.flavour, &args.dir);
-        asked.memory = args.memory;
-        asked.root.clone_from(&args.root);
-        asked.variables.extend(args.set.iter().cloned());
-        let mut disk = Sandbox::start(&asked, &stopped)?;
+        let asked = &wanted.sandbox;
+        line.begin(&format!("starting {} in {}", asked.flavour, asked.dir.display()));
+        let mut disk = Sandbox::start(asked, &stopped)?;
         line.begin("filling the tables");
         fill(&disk, spec, &|_| {}, stop)?;
-        let memory = if in_memory { copy(args, &mut disk, stop, line)? } else { None };
+        let memory = match &wanted.memory_dir {
+            Some(dir) => copy(dir, &mut disk, stop, line)?,
+            None => None,
+        };
         Ok(Place { disk, memory })
     }
 
@@ -138,7 +140,7 @@ fn run(server: &Server, statements: &[String]) -> Result<()> {
 }
 
 /// The same data in memory, served by a second server; `None`, and a word why, where they do not fit.
-fn copy(args: &Args, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Result<Option<Sandbox>> {
+fn copy(dir: &Path, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Result<Option<Sandbox>> {
     let stopped = || stop.requested().is_some();
     let bytes = match Dir::open(&disk.data_dir()).and_then(|data| data.bytes(LEVELS_MAX)) {
         Ok(bytes) => bytes,
@@ -147,17 +149,14 @@ fn copy(args: &Args, disk: &mut Sandbox, stop: &Stop, line: &mut StepLine) -> Re
             return Ok(None);
         }
     };
-    let free = Host::live().free_space(&args.memory_dir).map_or(0, |space| space.free_bytes);
+    let free = Host::live().free_space(dir).map_or(0, |space| space.free_bytes);
     if free < bytes.saturating_add(MEMORY_LEFT) {
-        line.say(&format!(
-            "note: the data do not fit into {}: {bytes} bytes, {free} free",
-            args.memory_dir.display()
-        ));
+        line.say(&format!("note: the data do not fit into {}: {bytes} bytes, {free} free", dir.display()));
         return Ok(None);
     }
     line.begin("copying the data into memory");
     disk.stop()?;
-    let folder = args.memory_dir.join(format!("weir-explain-{}", weir_fs::unguessable()?));
+    let folder = dir.join(format!("weir-explain-{}", weir_fs::unguessable()?));
     let mut copy = disk.clone_to(&folder, &stopped)?;
     disk.run(&stopped)?;
     copy.run(&stopped)?;

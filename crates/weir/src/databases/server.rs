@@ -1,10 +1,34 @@
 //! The first connection of a command, and what errors of servers mean to a user.
 
 use weir_db::credentials::Login;
-use weir_db::{Connection, DbError, Server, ServerError};
+use weir_db::{Connection, DbError, Secret, Server, ServerError};
 
 use crate::failure::{Lacking, ServerFailed};
-use crate::settings::db::connect::ask_password;
+use crate::terminal;
+
+/// Servers and how to log in to them.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// Who they are, and as whom they are asked.
+    pub login: Login,
+    /// Whether a password is to be asked for.
+    pub ask_password: bool,
+}
+
+impl Named {
+    /// The log-in, with a password that somebody types where that was asked for.
+    ///
+    /// # Errors
+    /// [`Lacking`] where a password shall be asked for and there is no terminal.
+    pub fn log_in(mut self) -> anyhow::Result<Login> {
+        if self.ask_password && !ask_password(&mut self.login)? {
+            let what = "no terminal to ask for a password".to_string();
+            let hint = Some("keep it in ~/.my.cnf, ~/.pgpass, MYSQL_PWD or PGPASSWORD".to_string());
+            return Err(Lacking { what, hint }.into());
+        }
+        Ok(self.login)
+    }
+}
 
 /// Connects to the first server. Asks for a password where the server wants one, none is known and somebody can
 /// type it.
@@ -18,6 +42,17 @@ pub fn try_open(login: &mut Login) -> Result<Connection, DbError> {
         (Ok(true), Some(server)) => Connection::open(server),
         _ => Err(refused),
     }
+}
+
+/// Asks for the password of a log-in. `false`: there is no terminal.
+fn ask_password(login: &mut Login) -> anyhow::Result<bool> {
+    let Some(first) = login.servers.first() else { return Ok(false) };
+    let Some(typed) = terminal::ask_hidden(&format!("password of {} at {}: ", first.user, first.place))?
+    else {
+        return Ok(false);
+    };
+    login.servers.iter_mut().for_each(|server| server.password = Secret::new(typed.clone()));
+    Ok(true)
 }
 
 /// The server that is asked where one is enough.

@@ -1,9 +1,22 @@
-//! What goes wrong with knobs, as errors with hints and exit codes.
+//! The journal that changes go into, and what goes wrong with them as errors with hints and exit codes.
 
-use weir_host::knob::KnobError;
+use std::path::Path;
+
+use weir_host::knob::{Journal, KnobError};
 use weir_knobs::Refusal;
 
 use crate::failure::{Lacking, Usage};
+use crate::store;
+
+/// Root's journal, a user's own, or the one in $WEIR_JOURNAL: a journal apart, whose changes exclude nobody else's.
+pub fn the_journal() -> Journal {
+    match std::env::var_os("WEIR_JOURNAL") {
+        Some(folder) if !folder.is_empty() => Journal::at(Path::new(&folder)),
+        _ if rustix::process::geteuid().is_root() => Journal::of_root(),
+        // What a user may change without root is in servers only.
+        _ => store::state_dir().map_or_else(Journal::of_root, |folder| Journal::at(&folder.join("journal"))),
+    }
+}
 
 /// A transaction that was refused before anything was written: every reason, each with its hint.
 pub fn refused(refusals: &[Refusal]) -> anyhow::Error {
@@ -26,13 +39,4 @@ pub fn failed(error: KnobError) -> anyhow::Error {
         KnobError::Planned(refusals) => refused(&refusals),
         error => Lacking { what: error.to_string(), hint: error.hint() }.into(),
     }
-}
-
-/// Refuses where the user is not root; `without` says what works all the same.
-pub fn root_or(what: &str, without: &str) -> anyhow::Result<()> {
-    if rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let hint = format!("run it as root; {without}");
-    Err(Lacking { what: format!("{what} takes root"), hint: Some(hint) }.into())
 }

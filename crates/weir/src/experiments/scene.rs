@@ -13,8 +13,8 @@ use weir_io::error::Fault;
 use weir_io::flood::{Flood, FloodSpec};
 use weir_io::runner::{Stop, pause};
 
+use crate::devices::folder_of;
 use crate::quiet;
-use crate::settings::bench::folder_of;
 
 /// File systems give the room of a deleted file back late: a flood that finds none tries again for so long.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);

@@ -1,26 +1,20 @@
 //! `weir db explain`: what limits a throw-away server, put to the test.
 
-mod place;
-mod trials;
-
-use anyhow::Context;
-use weir_core::result::Record;
 use weir_core::units::Nanos;
+use weir_db::sandbox::SandboxSpec;
 use weir_oltp::limits::{Change, Evidence, Tested, judge, tested};
 use weir_oltp::record::KIND;
 use weir_oltp::{OltpRecord, OltpSpec};
+use weir_record::Body;
 
 use crate::cli::db::explain::Args;
+use crate::databases::explain::{Place, Trials, Wanted, seconds};
 use crate::failure::{Outcome, Usage};
 use crate::output::{Format, print_for, render};
 use crate::progress::StepLine;
-use crate::session::{Ran, Session, save};
+use crate::session::{Session, save};
 use crate::settings::db::workload::spec;
 use crate::signals::stop_on_signals;
-
-use place::Place;
-pub use trials::Trials;
-use trials::seconds;
 
 /// The first second of every trial is run and not counted.
 const TRIAL_WARMUP: Nanos = Nanos(1_000_000_000);
@@ -41,7 +35,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
     let mut line = StepLine::new();
     let changes = wanted(&args);
-    let mut place = Place::start(&args, &spec, changes.contains(&Change::InMemory), &stop, &mut line)?;
+    let mut place = Place::start(&to_start(&args, &changes), &spec, &stop, &mut line)?;
     let session = Session::begin(KIND, command, &args.dir);
     line.begin("transactions as they are");
     let trials = Trials { stop: &stop, trace: !args.no_trace };
@@ -57,18 +51,23 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         watched.tested = found;
     }
     line.clear();
-    let failed = record.error.clone();
-    let whole = Record {
-        extra: serde_json::to_value(&record).context("cannot serialise the record")?,
-        ..session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, &stop)
-    };
-    let path = save(&whole);
+    let whole = session.record_of(Body::Oltp(Box::new(record)), &stop)?;
+    let path = save(&whole.head);
     print_for(args.format == Format::Text, &render(&whole, path.as_deref(), args.format)?)?;
-    if let Some(error) = failed {
+    if let Some(error) = whole.body.failure() {
         say!("error: {error}");
         return Ok(Outcome::WorkloadFailed);
     }
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+/// The server to start, and where its copy goes if one is to be tried.
+fn to_start(args: &Args, changes: &[Change]) -> Wanted {
+    let mut sandbox = SandboxSpec::new(args.flavour, &args.dir);
+    sandbox.memory = args.memory;
+    sandbox.root.clone_from(&args.root);
+    sandbox.variables.extend(args.set.iter().cloned());
+    Wanted { sandbox, memory_dir: changes.contains(&Change::InMemory).then(|| args.memory_dir.clone()) }
 }
 
 /// Changes to try.

@@ -1,0 +1,76 @@
+//! What only runs of one kind have, and how it is read from a stored record.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use weir_control::{History, history};
+use weir_core::json::typed;
+use weir_core::result::Record;
+use weir_experiment::{Experiment, log, study};
+use weir_oltp::OltpRecord;
+use weir_verdict::{Examined, notes};
+
+/// What only runs of one kind have.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// Jobs, as of `weir bench` and sysbench's fileio: they are in the head.
+    Jobs,
+    /// An examination by the doctor.
+    Doctor(Box<Examined>),
+    /// Transactions of a database.
+    Oltp(Box<OltpRecord>),
+    /// An experiment.
+    Experiment(Box<Experiment>),
+    /// A guard's history.
+    Guard(Box<History>),
+    /// Of one of these kinds, but not readable by this weir: why.
+    Unread(String),
+}
+
+impl Body {
+    /// Reads the body of a stored record: the only place where kinds and versions are told apart.
+    pub(crate) fn decode(record: &Record) -> Body {
+        let extra = &record.extra;
+        let body = match record.kind.as_str() {
+            notes::KIND => examined(record).map(Body::Doctor),
+            weir_oltp::record::KIND => versioned(extra, weir_oltp::record::SCHEMA).map(Body::Oltp),
+            study::KIND => versioned(extra, log::SCHEMA).map(Body::Experiment),
+            history::KIND => versioned(extra, history::SCHEMA).map(Body::Guard),
+            _ => Ok(Body::Jobs),
+        };
+        body.unwrap_or_else(Body::Unread)
+    }
+
+    /// What ended a run of transactions before its time, other than a signal. (A job's failure is with the job.)
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Body::Oltp(raw) => raw.error.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// As it is stored; jobs are in the head, and what could not be read stays as it was.
+    pub(crate) fn to_json(&self) -> serde_json::Result<Option<Value>> {
+        Ok(match self {
+            Body::Jobs | Body::Unread(_) => None,
+            Body::Doctor(examined) => Some(serde_json::to_value(&examined.notes)?),
+            Body::Oltp(raw) => Some(serde_json::to_value(raw)?),
+            Body::Experiment(experiment) => Some(serde_json::to_value(experiment)?),
+            Body::Guard(history) => Some(serde_json::to_value(history)?),
+        })
+    }
+}
+
+fn examined(record: &Record) -> Result<Box<Examined>, String> {
+    let notes = versioned(&record.extra, notes::SCHEMA)?;
+    let conditions = typed(&record.conditions).map_err(|error| format!("damaged conditions: {error}"))?;
+    Ok(Box::new(Examined { notes, conditions }))
+}
+
+/// What a tree says that names its schema.
+fn versioned<T: DeserializeOwned>(extra: &Value, schema: &str) -> Result<T, String> {
+    let found = extra.get("schema").and_then(Value::as_str).unwrap_or("-");
+    if found != schema {
+        return Err(format!("its schema is {found}, this weir reads {schema}"));
+    }
+    typed(extra).map_err(|error| format!("damaged: {error}"))
+}

@@ -1,0 +1,7 @@
+//! What limits a server, put to the test: runs of a throw-away one, each with a change.
+
+mod place;
+mod trials;
+
+pub use place::{Place, Wanted};
+pub use trials::{Trials, seconds};

@@ -1,0 +1,214 @@
+//! The doctor: facts first, then a plan that states the room and time it takes, then measurements in a folder of our
+//! own, a record in the store, and the verdict derived from it.
+
+mod examine;
+mod flood;
+mod jobs;
+mod plan;
+mod progress;
+mod room;
+mod survey;
+mod timeline;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use weir_core::result::Record;
+use weir_core::units::Bytes;
+use weir_fs::Dir;
+use weir_host::knob::{Journal, recover_stale};
+use weir_io::runner::Stop;
+use weir_io::scratch;
+use weir_verdict::notes::{self, Bar, DatabaseNote, DoctorNotes};
+use weir_verdict::{DoctorReport, Examined};
+
+use self::examine::Examination;
+use self::flood::{Consent, FloodTrial, Quiet};
+pub use self::plan::Mode;
+use self::plan::Plan;
+use self::progress::Steps;
+use self::room::Room;
+use self::survey::Survey;
+use crate::session::{self, Ran, Session};
+
+/// What is to be examined, and how.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// A folder on the storage.
+    pub path: PathBuf,
+    /// How long it may take.
+    pub mode: Mode,
+    /// Size of the test file, where it was stated.
+    pub size: Option<Bytes>,
+    /// What the result is held against.
+    pub bars: Vec<Bar>,
+    /// Whether a bulk writer is part of it.
+    pub flood: bool,
+    /// Whether a setting may be lowered for a trial.
+    pub knobs: bool,
+    /// That trial, though others are writing.
+    pub even_if_busy: bool,
+    /// Whether the stages of the I/O are watched.
+    pub stages: bool,
+}
+
+/// Examines a place. The report is derived once, from what is in the store by then; with it comes where that lies.
+///
+/// # Errors
+/// When the place cannot be examined, or there is no room for it.
+pub fn examine(
+    request: &Request,
+    command: &[String],
+    stop: &Stop,
+) -> anyhow::Result<(DoctorReport, Option<PathBuf>)> {
+    let survey = survey::look(&request.path)?;
+    let mut plan = plan::plan(request.mode, request.size);
+    let flood_wanted = survey.flood_wanted(request.mode, request.flood);
+    let room = survey.room(&plan, request.size.is_some(), flood_wanted)?;
+    plan.file_size = room.file;
+    recover(&survey);
+    state(&survey, &plan, room);
+    let session = Session::begin("doctor", command, &survey.path);
+    let started = Instant::now();
+    let (record, examined) = {
+        let folder = scratch::make(&scratch::open(&survey.path)?, "doctor")?;
+        let mut exam = examination(&survey, &plan, request, folder.dir(), stop)?;
+        measure(&mut exam, &survey, &plan, room, consent(request, &survey))?;
+        finish(exam, session, started, stop)
+    };
+    let path = session::save(&record);
+    Ok((weir_verdict::report(&record, &examined), path))
+}
+
+/// Puts right what a killed run may have left: its folders here, and settings.
+fn recover(survey: &Survey) {
+    for path in scratch::remove_abandoned(&survey.path) {
+        say!("weir: removed {}, left by a killed run", path.display());
+    }
+    if survey.conditions.limits.root {
+        for sentence in recover_stale(&survey.host, &Journal::of_root()) {
+            say!("weir: {sentence}");
+        }
+    }
+}
+
+/// Says what will be taken before anything is written.
+fn state(survey: &Survey, plan: &Plan, room: Room) {
+    let minutes = weir_core::units::Nanos(plan.mode.budget_ns);
+    let flood = match room.flood {
+        Bytes(0) => String::new(),
+        size => format!(" and up to {size} for the bulk writer"),
+    };
+    say!(
+        "weir: examining {} ({}): needs {} for a test file{flood}, at most {minutes}; everything is removed again",
+        survey.path.display(),
+        survey.kind(),
+        room.file,
+    );
+    if survey.is_memory() {
+        say!("weir: warning: {} is memory, not storage", survey.kind());
+    }
+}
+
+fn examination<'a>(
+    survey: &Survey,
+    plan: &Plan,
+    request: &Request,
+    folder: &'a Dir,
+    stop: &'a Stop,
+) -> anyhow::Result<Examination<'a>> {
+    let floods = if !request.flood { 0 } else { plan.flood.threads.len() };
+    let rescues = if !request.knobs { 0 } else { floods * plan.flood.limits.len() };
+    let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
+    let budget = Duration::from_nanos(plan.mode.budget_ns);
+    let expected = Duration::from_nanos(plan.expected_ns(floods > 0, rescues > 0));
+    let progress = Steps::new(2 + plan.steps.len() + phases, expected);
+    let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress)?;
+    exam.deadline = Instant::now() + budget;
+    exam.watch_stages(request.stages);
+    exam.notes = DoctorNotes {
+        schema: notes::SCHEMA.to_string(),
+        path: survey.path.display().to_string(),
+        mode: plan.mode.name.to_string(),
+        budget_ns: plan.mode.budget_ns,
+        bars: request.bars.clone(),
+        stages_unseen: exam.stages.unseen(),
+        databases: databases_at(survey),
+        ..DoctorNotes::default()
+    };
+    Ok(exam)
+}
+
+/// Servers with their data on the file system examined.
+fn databases_at(survey: &Survey) -> Vec<DatabaseNote> {
+    let device = |path: &Path| fs::metadata(path).map(|data| data.dev()).ok();
+    let here = device(&survey.path);
+    let servers = survey.host.database_servers().into_iter();
+    let here = servers.filter(|server| here.is_some() && device(&server.data_dir) == here);
+    here.map(|server| DatabaseNote { family: server.family, data_dir: server.data_dir.display().to_string() })
+        .collect()
+}
+
+/// Watches others, measures, floods. What was measured before an interruption stays in the examination.
+fn measure(
+    exam: &mut Examination<'_>,
+    survey: &Survey,
+    plan: &Plan,
+    room: Room,
+    consent: Consent,
+) -> anyhow::Result<()> {
+    exam.progress.next("watching other processes");
+    exam.notes.others = survey.others(Duration::from_nanos(plan.watch_ns), exam.stop);
+    let with_flood = room.flood.0 > 0;
+    let reserve_ns = if with_flood { plan.flood.expected_ns(consent.is_ok()) } else { 0 };
+    if !exam.stopped() {
+        exam.run_steps(plan, reserve_ns)?;
+    }
+    if exam.stopped() {
+        return Ok(());
+    }
+    if !with_flood {
+        let why = if consent.as_ref().is_err_and(|why| why == NO_FLOOD) {
+            NO_FLOOD
+        } else {
+            "not enough free space"
+        };
+        exam.skip("survival under a bulk writer", why);
+        return Ok(());
+    }
+    if let Err(error) = FloodTrial::new(exam, plan.flood.clone(), room.flood).run(consent) {
+        // What was measured before is worth a verdict all the same.
+        exam.notes.flood.remarks.push(format!("The bulk writer's part ended early: {error}."));
+    }
+    Ok(())
+}
+
+const NO_FLOOD: &str = "--no-flood was given";
+
+/// Whether a machine-wide limit may be lowered for a trial.
+fn consent(request: &Request, survey: &Survey) -> Consent {
+    if !request.flood {
+        Err(NO_FLOOD.to_string())
+    } else if !request.knobs {
+        Err("--no-knobs was given".to_string())
+    } else if !survey.conditions.limits.root {
+        Err("it takes root".to_string())
+    } else {
+        Ok(if request.even_if_busy { Quiet::Waived } else { Quiet::Needed })
+    }
+}
+
+/// The record of what ran, and what it holds of the examination.
+fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &Stop) -> (Record, Examined) {
+    exam.progress.clear();
+    exam.notes.elapsed_ns = started.elapsed().as_nanos() as u64;
+    let examined = Examined { notes: exam.notes, conditions: session.conditions.clone() };
+    let mut record = session.record(Ran { jobs: exam.jobs, floods: exam.floods }, stop);
+    match serde_json::to_value(&examined.notes) {
+        Ok(notes) => record.extra = notes,
+        Err(error) => say!("warning: the notes of this run are not kept: {error}"),
+    }
+    (record, examined)
+}

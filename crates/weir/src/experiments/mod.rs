@@ -1,0 +1,223 @@
+//! Experiments with the machine's settings. The machine is looked at, the user is told what will be changed, and then a
+//! course of trials is made, of which each is in the store before the next begins.
+
+mod asked;
+mod beside;
+mod command;
+mod course;
+mod files;
+mod guarded;
+pub mod knobs;
+mod plan;
+mod progress;
+pub mod rate;
+pub mod rehearsal;
+mod resume;
+mod scene;
+mod trial;
+mod washout;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use weir_core::result::Record;
+use weir_core::target::TargetFacts;
+use weir_core::units::Nanos;
+use weir_experiment::{Arm, Experiment, Transactions, Workload};
+use weir_host::Host;
+use weir_host::knob::recover_stale;
+use weir_io::runner::{Stop, pause};
+use weir_io::scratch::remove_abandoned;
+use weir_knobs::{KnobName, Scope, Setting};
+
+pub use self::asked::{Asked, Entry, Measured};
+pub use self::beside::settle;
+pub use self::command::check as check_command;
+use self::course::Course;
+pub use self::plan::{Planned, build, planned};
+pub use self::resume::resume;
+pub use self::trial::Lab;
+use crate::databases::{Premises, admit};
+use crate::devices::{folder_of, refuse_devices_in_use};
+use crate::failure::{Lacking, Usage};
+use crate::journal::the_journal;
+use crate::machine;
+use crate::quiet::unquiet;
+use crate::session::{Ran, Session};
+
+/// How long an experiment waits for others to be quiet before it refuses.
+const QUIET_PATIENCE: u32 = 5;
+
+/// An experiment that has come to an end.
+pub struct Ended {
+    /// Its record.
+    pub record: Record,
+    /// What the record holds.
+    pub experiment: Experiment,
+    /// Where it is kept, if it is.
+    pub path: Option<PathBuf>,
+    /// The signal that ended it before its time.
+    pub signal: Option<u8>,
+}
+
+/// Enters the database that is measured, so that no trial has to fail for it.
+///
+/// # Errors
+/// When it cannot be reached, or must not be written to.
+pub fn enter(asked: &mut Asked) -> anyhow::Result<()> {
+    let (Some(entry), Workload::Transactions(of)) =
+        (asked.measured.database.take(), &asked.measured.workload)
+    else {
+        return Ok(());
+    };
+    let Transactions { spec, .. } = of.as_ref();
+    let mut premises = Premises::enter(entry.named)?;
+    admit(&mut premises, spec, entry.any_maker)?;
+    if let Some(place) = premises.data_here().filter(|_| entry.at_data) {
+        asked.measured.place = place.canonicalize().unwrap_or(place);
+        asked.conduct.place = asked.measured.place.display().to_string();
+    }
+    Ok(())
+}
+
+/// Where the trials of an experiment are made.
+///
+/// # Errors
+/// When the place is not there, or is a device that must not be written to.
+pub fn lab<'a>(asked: &Asked, stop: &'a Stop) -> anyhow::Result<Lab<'a>> {
+    if let Some(job) = asked.measured.job() {
+        refuse_devices_in_use(std::slice::from_ref(job), &asked.destroys)?;
+    }
+    let host = machine::host();
+    let target = target_of(&host, asked)?;
+    Ok(Lab::new(host, target, asked.conduct.clone(), stop))
+}
+
+/// Makes the trials of a plan, each of which is in the store before the next begins.
+///
+/// # Errors
+/// When a setting cannot be turned, the machine is busy, or no trial can be made.
+pub fn carry_out(
+    mut lab: Lab<'_>,
+    planned: &Planned,
+    asked: &Asked,
+    command: &[String],
+    stop: &Stop,
+) -> anyhow::Result<Ended> {
+    knobs::check_privileges(&lab.host, &planned.arms, &planned.knobs)?;
+    recover(&lab.host, &asked.place(), &planned.knobs);
+    if !asked.conduct.even_if_busy && knobs::any_of_machine(&planned.knobs) {
+        refuse_if_busy(&lab, stop)?;
+    }
+    let experiment = experiment(asked, planned, knobs::found(&lab.host, &planned.knobs));
+    announce(&experiment, &planned.arms);
+    if let Some(unfolds) = &planned.unfolds {
+        say!("weir: {unfolds}");
+    }
+    make_files(&mut lab, &planned.arms, stop)?;
+    let session = Session::begin("tune", command, &asked.place());
+    let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
+    finish(Course::new(lab, build(planned)?, experiment, record, stop))
+}
+
+fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
+    let place = asked.place();
+    if !place.exists() {
+        let what = format!("{} does not exist", place.display());
+        return Err(Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into());
+    }
+    host.target(&place).map_err(|error| {
+        let what = format!("cannot find the device of {}: {error}", place.display());
+        Lacking { what, hint: Some("give an existing folder with --dir".to_string()) }.into()
+    })
+}
+
+/// Puts right what a killed run may have left: its folders here, and settings.
+fn recover(host: &Host, place: &Path, knobs: &[KnobName]) {
+    for path in remove_abandoned(folder_of(place)) {
+        say!("weir: removed {}, left by a killed run", path.display());
+    }
+    if !knobs.is_empty() {
+        for sentence in recover_stale(host, &the_journal()) {
+            say!("weir: {sentence}");
+        }
+    }
+}
+
+/// A limit of the whole machine holds others back, too.
+fn refuse_if_busy(lab: &Lab<'_>, stop: &Stop) -> anyhow::Result<()> {
+    let mut why = None;
+    for _ in 0..QUIET_PATIENCE {
+        why = unquiet(&lab.host, &lab.target, |time: Duration| pause(stop, time));
+        if why.is_none() || stop.requested().is_some() {
+            break;
+        }
+    }
+    why.map_or(Ok(()), |why| {
+        let what = format!("the machine is too busy to change machine-wide settings: {why}");
+        Err(Lacking { what, hint: Some("wait for a quieter time, or add --even-if-busy".to_string()) }.into())
+    })
+}
+
+fn experiment(asked: &Asked, planned: &Planned, found: Vec<Setting>) -> Experiment {
+    Experiment {
+        schema: weir_experiment::log::SCHEMA.to_string(),
+        design: planned.name.to_string(),
+        plan: planned.plan.clone(),
+        goal: planned.goal.clone(),
+        seed: asked.seed,
+        budget_ns: asked.budget_ns,
+        conduct: asked.conduct.clone(),
+        found,
+        trials: Vec::new(),
+        notes: planned.notes.clone(),
+        remarks: planned.remarks.clone(),
+    }
+}
+
+/// Says what will be changed before anything is.
+fn announce(experiment: &Experiment, arms: &[Arm]) {
+    let budget = Nanos(experiment.budget_ns);
+    say!("weir: {}, goal {}, at most {budget}", experiment.design, experiment.goal);
+    for found in &experiment.found {
+        let settings = arms.iter().flat_map(|arm| &arm.settings);
+        let mut values: Vec<String> =
+            settings.filter(|setting| setting.knob == found.knob).map(Setting::written_value).collect();
+        values.dedup();
+        let values = if values.is_empty() { "values of its range".to_string() } else { values.join(", ") };
+        let (knob, found) = match found.knob.scope {
+            Scope::Server(_) => (found.short_name(), found.written_value()),
+            _ => (found.knob.to_string(), found.to_string()),
+        };
+        say!("weir: for the time of trials, {knob} is set to {values} (baseline: {found})");
+    }
+    if !experiment.found.is_empty() {
+        say!("weir: a guardian restores every setting, whatever happens");
+    }
+}
+
+/// All files before the first trial: writing them is part of none.
+fn make_files(lab: &mut Lab<'_>, arms: &[Arm], stop: &Stop) -> anyhow::Result<()> {
+    for arm in arms {
+        if let Workload::Job(job) = &arm.workload {
+            lab.files.prepared(job, stop)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the trials, and keeps what was measured also of a course that was cut short.
+fn finish(mut course: Course<'_>) -> anyhow::Result<Ended> {
+    let ran = course.run();
+    let signal = course.stop.requested();
+    let ended_early = signal.map(crate::session::signal_name).or(ran.as_ref().err().map(ToString::to_string));
+    let path = course.save(ended_early);
+    ran?;
+    Ok(Ended { record: course.record, experiment: course.experiment, path, signal })
+}
+
+/// A mistake that clap cannot see.
+pub fn usage(what: impl Into<String>, hint: &str) -> anyhow::Error {
+    Usage { what: what.into(), hint: Some(hint.to_string()) }.into()
+}
