@@ -22,7 +22,7 @@ const MODULE_EDGES: [(&str, &[&str]); 9] = [
     ("units", &[]),
     ("stats", &[]),
     ("target", &[]),
-    ("workload", &["units"]),
+    ("workload", &["stats", "units"]),
     ("result", &["stats", "units", "workload"]),
 ];
 
