@@ -13,9 +13,10 @@ use weir_core::result::{self, Record};
 use weir_experiment::Study;
 use weir_experiment::study::KIND;
 use weir_oltp::{OltpRecord, OltpResult, is_oltp};
-use weir_report::{csv, json, text};
+use weir_report::{csv, json, narrow, text};
 
 use crate::failure::{Lacking, Usage};
+use crate::terminal;
 
 /// Form of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -39,7 +40,11 @@ pub const CANNOT_WRITE: &str = "cannot write the results to standard output";
 /// Writes a result for people to standard output; a reader that went away is an error of kind `BrokenPipe`, which
 /// `failure` takes as success. Of names that others chose, what a terminal would obey is replaced.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    print_exact(&printable::lines(text))
+    let text = printable::lines(text);
+    match terminal::columns() {
+        Some(columns) => print_exact(&narrow::fitted(&text, columns)),
+        None => print_exact(&text),
+    }
 }
 
 /// The same with a text that either people read or a program.
