@@ -8,6 +8,7 @@ mod stderr;
 
 mod cli;
 mod cmd;
+mod completion;
 mod devices;
 mod failure;
 mod guard;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     if cli::called_as_sysbench(&arguments) {
         return failure::exit(cmd::sysbench::run(&arguments[1..]));
     }
+    completion::answer();
     match cli::parse(&arguments) {
         Ok(cli) => failure::exit(cmd::dispatch(cli, &arguments)),
         Err(error) => failure::exit_for_usage(&error),
