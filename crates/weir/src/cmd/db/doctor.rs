@@ -16,6 +16,7 @@ use weir_verdict::db::{self, Examination};
 
 use super::server;
 use super::watch::place::{self, Home};
+use crate::cli::db::connect::ConnectArgs;
 use crate::cli::db::doctor::{Args, Format};
 use crate::failure::{Outcome, Usage};
 use crate::output;
@@ -36,7 +37,8 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         }
         .into());
     }
-    let mut login = crate::settings::db::servers(&args.connect)?;
+    let connect = ConnectArgs { server: args.named.or(args.connect.server), ..args.connect };
+    let mut login = crate::settings::db::servers(&connect)?;
     // No table is looked at: any database will do, and every PostgreSQL has this one.
     if server::first(&login)?.dialect == Dialect::Postgres {
         login.default_database("postgres");
