@@ -65,7 +65,8 @@ as_root() {
 }
 
 # apt_install PACKAGE… : installs without starting services: a database server among the packages is for throw-away
-# instances of the project's own. policy-rc.d is where Debian asks; one that is there already stays as it is.
+# instances of the project's own. policy-rc.d is where Debian asks; one that is there already stays as it is. What apt says
+# is shown where it fails.
 apt_install() {
   # shellcheck disable=SC2016 # the inner shell expands it
   as_root env DEBIAN_FRONTEND=noninteractive sh -c '
@@ -75,7 +76,8 @@ apt_install() {
       trap "exit 130" INT TERM HUP
       printf "#!/bin/sh\nexit 101\n" >$policy && chmod 755 $policy
     fi
-    apt-get install -y --no-install-recommends "$@"' sh "$@" >&2
+    said=$(apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@" 2>&1 </dev/null) ||
+      { code=$?; printf "%s\n" "$said" >&2; exit $code; }' sh "$@" >&2
 }
 
 # install_packages WHAT NEED… : says what it installs for WHAT, then installs it; does nothing where all is here.
@@ -90,8 +92,8 @@ install_packages() {
   say "$what: installs from the system's package archive: ${packages[*]}"
   command -v apt-get >/dev/null || die "no apt-get here to install: ${packages[*]}" "install them by hand, then run this again"
   # The lists may be missing or old: refresh them only if the first try fails.
-  apt_install "${packages[@]}" ||
-    { as_root apt-get update >&2 && apt_install "${packages[@]}"; } ||
+  apt_install "${packages[@]}" 2>/dev/null ||
+    { as_root apt-get -qq update >&2 && apt_install "${packages[@]}"; } ||
     die "the packages could not be installed: ${packages[*]}"
 }
 

@@ -28,7 +28,7 @@ const CORE_EDGES: Edges = &[
     ("units", &[]),
     ("stats", &[]),
     ("target", &[]),
-    ("workload", &["units"]),
+    ("workload", &["stats", "units"]),
     ("result", &["stats", "units", "workload"]),
 ];
 

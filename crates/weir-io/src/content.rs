@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use weir_core::result::record::VerifyRecord;
+use weir_core::stats::random::mix64;
 use weir_core::workload::data;
-use weir_core::workload::rng::{Rng, mix64};
+use weir_core::workload::rng::Rng;
 use weir_core::workload::spec::Data;
 use weir_core::workload::stream::Layout;
 use weir_core::workload::verify::{self, Expected, Finding, GenerationMap, ReadTicket};

@@ -13,6 +13,7 @@ pub mod guard;
 mod knobs;
 mod layout;
 mod list;
+pub mod narrow;
 mod oltp;
 mod page;
 mod plot;

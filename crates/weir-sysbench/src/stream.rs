@@ -6,6 +6,7 @@
 
 use super::args::Settings;
 use super::fileio::{Fileio, TestMode};
+use weir_core::stats::random::Random;
 use weir_core::workload::op::{Op, OpKind, OpSource, Then};
 
 /// The stream of one run.
@@ -14,7 +15,7 @@ pub struct Stream {
     mode: TestMode,
     /// Events left; `None`: no limit.
     left: Option<u64>,
-    random: SplitMix,
+    random: Random,
     /// Where the next sequential request starts: file and offset.
     cursor: (u32, u64),
     /// Requests that were no syncs.
@@ -43,7 +44,7 @@ impl Stream {
             fileio: settings.fileio.clone(),
             mode: settings.fileio.test_mode.unwrap_or(TestMode::RandomRead),
             left: (events > 0).then_some(events),
-            random: SplitMix(seed),
+            random: Random::new(seed),
             cursor: (0, 0),
             requests: 0,
             reads: 0,
@@ -58,7 +59,7 @@ impl Stream {
     /// When the next operation is meant to start: independent arrivals, so exponential distances.
     fn due(&mut self) -> u64 {
         let Some(mean_ns) = self.arrivals_ns else { return 0 };
-        self.due_ns -= mean_ns * (1.0 - self.random.unit()).ln();
+        self.due_ns -= mean_ns * (1.0 - unit(&mut self.random)).ln();
         self.due_ns as u64
     }
 
@@ -116,7 +117,7 @@ impl Stream {
         let fileio = &self.fileio;
         // Past 2^53 bytes the product may round up to the total itself.
         let position =
-            ((self.random.unit() * fileio.total_size() as f64) as u64).min(fileio.total_size() - 1);
+            ((unit(&mut self.random) * fileio.total_size() as f64) as u64).min(fileio.total_size() - 1);
         let position = position - position % fileio.block_size;
         let (file, offset) = (position / fileio.file_size, position % fileio.file_size);
         (file as u32, offset, fileio.block_size.min(fileio.file_size - offset) as u32)
@@ -144,22 +145,9 @@ impl OpSource for Stream {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// In [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
+/// In [0, 1).
+fn unit(random: &mut Random) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

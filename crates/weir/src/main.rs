@@ -9,6 +9,7 @@ mod stderr;
 mod cli;
 mod clock;
 mod cmd;
+mod completion;
 mod databases;
 mod devices;
 mod doctor;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     if cli::called_as_sysbench(&arguments) {
         return failure::exit(cmd::sysbench::run(&arguments[1..]));
     }
+    completion::answer();
     match cli::parse(&arguments) {
         Ok(cli) => failure::exit(cmd::dispatch(cli, &arguments)),
         Err(error) => failure::exit_for_usage(&error),

@@ -212,6 +212,19 @@ impl Store {
     }
 }
 
+/// Names of the runs in the store, in order of time, for a shell to offer. Makes nothing, and finds none where there is no
+/// store.
+pub fn ids_to_offer() -> Vec<String> {
+    let Ok(dir) = default_dir() else { return Vec::new() };
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let of_record =
+        |name: String| name.strip_suffix(".json").filter(|id| !id.starts_with('.')).map(String::from);
+    let mut ids: Vec<String> = names.filter_map(of_record).collect();
+    ids.sort();
+    ids
+}
+
 fn default_dir() -> anyhow::Result<PathBuf> {
     if let Some(dir) = set("WEIR_STORE") {
         return Ok(dir);

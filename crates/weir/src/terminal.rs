@@ -39,10 +39,7 @@ impl Terminal {
 
     /// Columns and rows.
     pub fn size(&self) -> (usize, usize) {
-        match tcgetwinsize(io::stdout()) {
-            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-            _ => (80, 24),
-        }
+        size().unwrap_or((80, 24))
     }
 
     /// Shows lines, which fit into so many columns, from the top.
@@ -88,6 +85,16 @@ impl Drop for Terminal {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         }
     }
+}
+
+/// Columns of the terminal that standard output is; `None` where it is none, or does not say.
+pub fn columns() -> Option<usize> {
+    isatty(io::stdout()).then(size)?.map(|(columns, _)| columns)
+}
+
+fn size() -> Option<(usize, usize)> {
+    let size = tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
 }
 
 /// Asks for something that must not show while it is typed. `None`: there is no terminal, or nothing was typed.

@@ -1,4 +1,12 @@
-//! A small deterministic generator for resampling and permutation: the same seed gives the same interval.
+//! A small deterministic generator for resampling and permutation: the same seed gives the same interval. Written here,
+//! because stored runs are derived again by later versions, and a crate may change its sequences.
+
+/// The finalizer of SplitMix64: a bijection of 64 bits in which every input bit moves about half of the output bits.
+pub fn mix64(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
@@ -13,10 +21,7 @@ impl Random {
     /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        mix64(self.0)
     }
 
     /// A number below `n` (0 for `n` = 0), by multiplication: the bias is below n / 2^64.

@@ -1,7 +1,8 @@
 //! What is written. Zeros and repeated blocks flatter devices and file systems that compress, deduplicate or
 //! provision thinly, so by default every sector of every write is new and incompressible.
 
-use crate::workload::rng::{Rng, mix64};
+use crate::stats::random::mix64;
+use crate::workload::rng::Rng;
 use crate::workload::spec::Data;
 
 /// The unit in which devices deduplicate at the finest, and in which compressible data repeats.

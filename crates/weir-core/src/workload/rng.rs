@@ -1,5 +1,8 @@
 //! Seeded randomness: xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS
-//! 47(4), 2021), seeded through splitmix64. The same seed gives the same numbers on every machine.
+//! 47(4), 2021), seeded through SplitMix64. The same seed gives the same numbers on every machine and in every version: a
+//! job file with its seed is the workload.
+
+use crate::stats::random::{Random, mix64};
 
 /// A seeded generator. Not for cryptography.
 #[derive(Debug, Clone)]
@@ -7,24 +10,11 @@ pub struct Rng {
     state: [u64; 4],
 }
 
-/// splitmix64 (Steele, Lea and Flood, OOPSLA 2014): one step of the counter, then the mix.
-fn splitmix64(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mix64(*state)
-}
-
-/// splitmix64's finalizer: a bijection of 64 bits in which every input bit moves about half of the output bits.
-pub fn mix64(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
 impl Rng {
     /// A generator for one purpose: different `purpose`s of one seed are independent of each other.
     pub fn new(seed: u64, purpose: u64) -> Self {
-        let mut counter = mix64(seed) ^ mix64(purpose.wrapping_add(0x5851_f42d_4c95_7f2d));
-        let state = std::array::from_fn(|_| splitmix64(&mut counter));
+        let mut seeds = Random::new(mix64(seed) ^ mix64(purpose.wrapping_add(0x5851_f42d_4c95_7f2d)));
+        let state = std::array::from_fn(|_| seeds.next_u64());
         Rng { state }
     }
 

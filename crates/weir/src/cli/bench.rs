@@ -78,7 +78,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "device")]
     pub file: Option<PathBuf>,
     /// A block device instead
-    #[arg(long, value_name = "DEV")]
+    #[arg(long, value_name = "DEVICE")]
     pub device: Option<PathBuf>,
     /// First part of the names of the files that weir makes: PREFIX.0, PREFIX.1, … [default: weir-bench]
     #[arg(long, value_name = "PREFIX")]
@@ -96,7 +96,7 @@ pub struct PlaceArgs {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, hide_possible_values = true, value_name = "BOOL")]
     pub keep: Option<bool>,
     /// Allow writes to this block device: everything on it is lost. Repeatable
-    #[arg(long, value_name = "DEV")]
+    #[arg(long, value_name = "DEVICE")]
     pub i_know_this_destroys: Vec<PathBuf>,
 }
 

@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Nanos>,
     /// Size of the test file [default: what the time allows, at most 2 GiB; 8 GiB with --thorough]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
     /// Leave out the bulk writer, and with it the trial of dirty limits
     #[arg(long)]

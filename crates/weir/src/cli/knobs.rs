@@ -35,7 +35,7 @@ pub enum Command {
     /// Show every knob of the machine and of the storage under a path: value, range, owner, meaning
     List {
         /// The path, or a block device
-        #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
+        #[arg(value_name = "PATH|DEVICE", default_value = ".", value_hint = ValueHint::AnyPath)]
         path: PathBuf,
         /// Show the knobs of every device in use, not only of those under the path
         #[arg(long, conflicts_with = "path")]
@@ -47,7 +47,7 @@ pub enum Command {
     /// Show everything about one knob: range, default, traps, risk, owner
     Show {
         /// Which one
-        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
+        #[arg(value_name = "KNOB", value_hint = ValueHint::Other)]
         name: String,
         /// As JSON of schema weir.knobs/1
         #[arg(long)]
@@ -69,7 +69,7 @@ pub enum Command {
         #[arg(long, value_name = "KEEPER", conflicts_with = "all")]
         persist: Option<Keeper>,
         /// With --persist: a folder to take for /, such as that of an image
-        #[arg(long, value_name = "FOLDER", requires = "persist", value_hint = ValueHint::DirPath)]
+        #[arg(long, value_name = "DIR", requires = "persist", value_hint = ValueHint::DirPath)]
         root: Option<PathBuf>,
     },
     /// Show changes in force, and settings kept for the next boot
@@ -83,7 +83,7 @@ pub enum Command {
 )]
 pub struct Apply {
     /// What to set; sizes may have units
-    #[arg(value_name = "NAME=VALUE", required = true, value_hint = ValueHint::Other)]
+    #[arg(value_name = "KNOB=VALUE", required = true, value_hint = ValueHint::Other)]
     pub settings: Vec<Setting>,
     /// Restore it after this time unless it is confirmed
     #[arg(long, value_name = "TIME", value_parser = positive)]
@@ -95,7 +95,7 @@ pub struct Apply {
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub wait: Nanos,
     /// Set this knob although a power failure may lose data; once for each such knob
-    #[arg(long = "i-accept-data-loss-risk", value_name = "NAME", value_hint = ValueHint::Other)]
+    #[arg(long = "i-accept-data-loss-risk", value_name = "KNOB", value_hint = ValueHint::Other)]
     pub accept: Vec<KnobName>,
     /// Show the file that sets this at the next boot (sysctl.d, udev, tuned or systemd); nothing is changed now
     #[arg(long, value_name = "KEEPER", conflicts_with_all = ["confirm_within", "dry_run", "wait"])]
@@ -104,7 +104,7 @@ pub struct Apply {
     #[arg(long, requires = "persist")]
     pub write: bool,
     /// With --persist: a folder to take for /, such as that of an image
-    #[arg(long, value_name = "FOLDER", requires = "persist", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", requires = "persist", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
     /// Print a shell script that does the same, and its undo; nothing is changed
     #[arg(long, conflicts_with_all = ["persist", "confirm_within", "dry_run", "wait"])]

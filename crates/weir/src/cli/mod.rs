@@ -20,7 +20,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Measures storage as a database uses it, reports the result, and restores every setting.
 #[derive(Debug, Parser)]
-#[command(name = "weir", version, max_term_width = 110, arg_required_else_help = true)]
+#[command(name = "weir", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -47,7 +47,7 @@ pub enum Command {
     /// Write a run to a file or standard output
     Export {
         /// Which run
-        #[arg(value_name = "RUN")]
+        #[arg(value_name = "RUN", default_value = "last")]
         run: String,
         /// How
         #[arg(long, value_enum, default_value_t = Format::Record)]

@@ -127,7 +127,7 @@ pub struct ResumeArgs {
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
     /// Allow writes to this block device again: everything on it is lost. Repeatable
-    #[arg(long, value_name = "DEV")]
+    #[arg(long, value_name = "DEVICE")]
     pub i_know_this_destroys: Vec<PathBuf>,
     /// Form of the results on stdout
     #[arg(long, value_enum, default_value_t)]

@@ -12,7 +12,8 @@ pub mod sysbench;
 pub mod trace;
 pub mod tune;
 
-use crate::cli::{self, Cli, Command};
+use crate::cli::{Cli, Command};
+use crate::completion;
 use crate::failure::Outcome;
 use crate::output::print_exact;
 
@@ -32,10 +33,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),
         Command::Completions { shell } => {
-            // clap_complete panics where it cannot write; memory can always be written to.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut cli::command(), "weir", &mut script);
-            print_exact(&String::from_utf8_lossy(&script))?;
+            print_exact(&completion::script(shell)?)?;
             Ok(Outcome::Done)
         }
     }

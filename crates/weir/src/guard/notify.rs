@@ -1,4 +1,5 @@
-//! Words to the service manager, as sd_notify(3) defines them: datagrams to the socket named by `NOTIFY_SOCKET`.
+//! Words to the service manager, as sd_notify(3) defines them: datagrams to the socket named by `NOTIFY_SOCKET`. The crate
+//! sd-notify (0.5) knows no abstract sockets, and blocks where the manager's queue is full.
 
 use std::ffi::OsStr;
 use std::io;

@@ -87,7 +87,7 @@ fn disk_and_memory_hold_the_same_data() {
 }
 
 #[test]
-fn transactions_beside_a_flood_are_compared_with_those_alone() {
+fn alone_transactions_beside_a_flood_are_compared_with_those_alone() {
     let (weir, folder) = (Weir::alone(), tempfile::tempdir().unwrap());
     let line =
         ["db", "flood", "--sandbox", "mariadb", "--no-guard", "--flood", "dd:size=64M", "--repeats", "2"];
@@ -130,8 +130,8 @@ fn capacity(server: &TestServer) -> (String, String) {
 }
 
 #[test]
-fn root_a_variable_of_a_server_is_a_knob_that_survives_a_kill() {
-    const TEST: &str = "root_a_variable_of_a_server_is_a_knob_that_survives_a_kill";
+fn root_alone_a_variable_of_a_server_is_a_knob_that_survives_a_kill() {
+    const TEST: &str = "root_alone_a_variable_of_a_server_is_a_knob_that_survives_a_kill";
     if !root_or_say(TEST, &[]) {
         return;
     }
@@ -162,7 +162,7 @@ fn root_a_variable_of_a_server_is_a_knob_that_survives_a_kill() {
         "--grid",
         "900",
         "--time",
-        "20",
+        "4",
         "--warmup",
         "1",
         "--repeats",

@@ -1,6 +1,7 @@
 //! Throw-away servers for tests of `weir db`.
 
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -17,12 +18,15 @@ pub struct TestServer {
     _dir: TempDir,
 }
 
+/// Stopped servers of whose data the tests' servers get copies: making data takes seconds, a copy a tenth of one. Their
+/// minders remove them when this process has ended.
+static PREPARED: Mutex<Vec<Sandbox>> = Mutex::new(Vec::new());
+
 /// A server, if its binaries are installed. If not, the test says what it lacks, past the capture of the test harness,
 /// in the words that `make test` counts.
 pub fn server_or_say(test: &str, flavour: Flavour) -> Option<TestServer> {
     let dir = tempfile::tempdir().unwrap();
-    let spec = SandboxSpec::new(flavour, dir.path().join("data"));
-    match Sandbox::start(&spec, &|| false) {
+    match started(flavour, &dir) {
         Ok(sandbox) => Some(TestServer { sandbox, _dir: dir }),
         Err(SandboxError::NotInstalled { .. }) => {
             let _ = writeln!(io::stderr(), "not run: {test} lacks {flavour}");
@@ -30,6 +34,22 @@ pub fn server_or_say(test: &str, flavour: Flavour) -> Option<TestServer> {
         }
         Err(error) => panic!("{flavour}: {error}"),
     }
+}
+
+/// A server on a copy of the prepared data.
+pub fn started(flavour: Flavour, dir: &TempDir) -> Result<Sandbox, SandboxError> {
+    let mut sandbox = {
+        let mut prepared = PREPARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !prepared.iter().any(|sandbox| sandbox.spec().flavour == flavour) {
+            let name = format!("weir-it-{flavour}-{}", std::process::id());
+            let spec = SandboxSpec::new(flavour, std::env::temp_dir().join(name));
+            prepared.push(Sandbox::create(&spec, &|| false)?);
+        }
+        let of_flavour = prepared.iter().find(|sandbox| sandbox.spec().flavour == flavour);
+        of_flavour.expect("it was made above").clone_to(&dir.path().join("data"), &|| false)?
+    };
+    sandbox.run(&|| false)?;
+    Ok(sandbox)
 }
 
 impl TestServer {

@@ -23,7 +23,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
 }
 
 #[test]
-fn an_examination_says_what_it_measured_and_leaves_nothing() {
+fn alone_an_examination_says_what_it_measured_and_leaves_nothing() {
     let (weir, folder) = (Weir::alone(), tempfile::tempdir().unwrap());
     let bars = ["--require", "read-iops=1", "--require", "commit-p99=1ns", "--format", "json"];
     let ended = weir.run(folder.path(), &[&SHORT[..], &bars].concat());
@@ -127,8 +127,9 @@ fn what_cannot_be_examined_is_refused_with_a_hint() {
 }
 
 #[test]
-fn root_a_flood_is_survived_and_the_dirty_limit_comes_back() {
-    if !root_or_say("root_a_flood_is_survived_and_the_dirty_limit_comes_back", &["losetup", "mkfs.xfs"]) {
+fn root_alone_a_flood_is_survived_and_the_dirty_limit_comes_back() {
+    if !root_or_say("root_alone_a_flood_is_survived_and_the_dirty_limit_comes_back", &["losetup", "mkfs.xfs"])
+    {
         return;
     }
     let weir = Weir::alone();

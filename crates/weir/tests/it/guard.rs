@@ -180,8 +180,8 @@ pub fn contains(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn root_every_way_out_leads_back() {
-    let Some(bench) = Bench::new("root_every_way_out_leads_back") else { return };
+fn root_alone_every_way_out_leads_back() {
+    let Some(bench) = Bench::new("root_alone_every_way_out_leads_back") else { return };
     let found = bench.note();
     for (signal, code) in [("TERM", 143), ("INT", 130), ("KILL", 137)] {
         let (mut guard, load) = bench.holding();
@@ -206,8 +206,8 @@ fn root_every_way_out_leads_back() {
 }
 
 #[test]
-fn root_its_time_is_over() {
-    let Some(bench) = Bench::new("root_its_time_is_over") else { return };
+fn root_alone_its_time_is_over() {
+    let Some(bench) = Bench::new("root_alone_its_time_is_over") else { return };
     let found = bench.note();
     let load = bench.load();
     let run = bench.run(&format!("guard run MNT --lever {} --duration 8s --format json", bench.lever()));
@@ -237,8 +237,8 @@ fn root_its_time_is_over() {
 }
 
 #[test]
-fn root_one_limit_has_one_guard() {
-    let Some(bench) = Bench::new("root_one_limit_has_one_guard") else { return };
+fn root_alone_one_limit_has_one_guard() {
+    let Some(bench) = Bench::new("root_alone_one_limit_has_one_guard") else { return };
     let found = bench.note();
     let mut first = bench.guard("");
     let second = format!("guard run MNT --lever {}", bench.lever());
@@ -257,8 +257,8 @@ fn root_one_limit_has_one_guard() {
 }
 
 #[test]
-fn root_somebody_elses_limit_is_left_alone() {
-    let Some(bench) = Bench::new("root_somebody_elses_limit_is_left_alone") else { return };
+fn root_alone_somebody_elses_limit_is_left_alone() {
+    let Some(bench) = Bench::new("root_alone_somebody_elses_limit_is_left_alone") else { return };
     let (found, file) = (bench.note(), bench.bdi("max_ratio_fine"));
     if bench.lever() != "bdi" {
         let _ = writeln!(std::io::stderr(), "not run: the rest lacks a limit of the device's own");
@@ -285,8 +285,8 @@ fn root_somebody_elses_limit_is_left_alone() {
 }
 
 #[test]
-fn root_a_shadow_touches_nothing() {
-    let Some(bench) = Bench::new("root_a_shadow_touches_nothing") else { return };
+fn root_alone_a_shadow_touches_nothing() {
+    let Some(bench) = Bench::new("root_alone_a_shadow_touches_nothing") else { return };
     let found = bench.note();
     let mut shadow = bench.guard("--shadow --no-history");
     let load = bench.load();
@@ -307,8 +307,8 @@ fn root_a_shadow_touches_nothing() {
 }
 
 #[test]
-fn root_metrics_are_answered_and_the_rest_is_not() {
-    let Some(bench) = Bench::new("root_metrics_are_answered_and_the_rest_is_not") else { return };
+fn root_alone_metrics_are_answered_and_the_rest_is_not() {
+    let Some(bench) = Bench::new("root_alone_metrics_are_answered_and_the_rest_is_not") else { return };
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut guard = bench.guard(&format!("--shadow --no-history --metrics 127.0.0.1:{port}"));
     let ask = |request: &str| {

@@ -94,8 +94,8 @@ fn number(name: &str) -> String {
 }
 
 #[test]
-fn root_a_writer_past_the_page_cache_is_held_in_its_cgroup() {
-    const TEST: &str = "root_a_writer_past_the_page_cache_is_held_in_its_cgroup";
+fn root_alone_a_writer_past_the_page_cache_is_held_in_its_cgroup() {
+    const TEST: &str = "root_alone_a_writer_past_the_page_cache_is_held_in_its_cgroup";
     if !root_or_say(TEST, &["mkfs.xfs"]) {
         return;
     }

@@ -8,9 +8,9 @@ use crate::weir::Weir;
 /// 1000 writes per second for 6 s, and nothing can be written for 1 s of them: a sixth of the requests is late, and
 /// a tool that stops asking while it waits would not see it.
 #[test]
-fn root_an_open_loop_counts_the_requests_that_a_stall_made_late() {
+fn root_alone_an_open_loop_counts_the_requests_that_a_stall_made_late() {
     if !root_or_say(
-        "root_an_open_loop_counts_the_requests_that_a_stall_made_late",
+        "root_alone_an_open_loop_counts_the_requests_that_a_stall_made_late",
         &["mkfs.ext4", "fsfreeze"],
     ) {
         return;
@@ -82,7 +82,7 @@ fn a_stall_in_an_open_loop() -> Stalled {
 
 /// IOPS × mean latency is the number of requests in flight (Little), or the latency is not what it says.
 #[test]
-fn latencies_of_asynchronous_engines_satisfy_littles_law() {
+fn alone_latencies_of_asynchronous_engines_satisfy_littles_law() {
     // Beside the build, which is on a disk where /tmp may be memory, whose I/O is never asynchronous.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for engine in ["io_uring", "libaio"] {

@@ -4,6 +4,7 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+mod command_lines;
 mod db_experiments;
 mod db_explain;
 mod db_faults;

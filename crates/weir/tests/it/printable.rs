@@ -83,8 +83,8 @@ fn messages_of_servers_are_printed_and_not_obeyed() {
 }
 
 #[test]
-fn root_names_of_processes_are_printed_and_not_obeyed() {
-    if !root_or_say("root_names_of_processes_are_printed_and_not_obeyed", &["dd"]) {
+fn root_alone_names_of_processes_are_printed_and_not_obeyed() {
+    if !root_or_say("root_alone_names_of_processes_are_printed_and_not_obeyed", &["dd"]) {
         return;
     }
     let (weir, folder) = (Weir::alone(), folder());

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
+use weir_db::sandbox::{Binaries, Flavour, Sandbox};
 use weir_db::{Connection, Server};
 use weir_oltp::Dialect;
 
@@ -37,8 +37,7 @@ impl Bench {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        let spec = SandboxSpec::new(flavour, folder.path().join("server"));
-        let sandbox = Sandbox::start(&spec, &|| false).unwrap();
+        let sandbox = crate::db_server::started(flavour, &folder).unwrap();
         let bench = Bench { sandbox, weir: Weir::new(), folder };
         let statements: &[&str] = match flavour {
             Flavour::Postgres => {

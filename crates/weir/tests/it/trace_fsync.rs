@@ -79,8 +79,8 @@ fn calls(report: &Value) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn root_an_idle_device_s_syncs_wait_for_itself() {
-    let test = "root_an_idle_device_s_syncs_wait_for_itself";
+fn root_alone_an_idle_device_s_syncs_wait_for_itself() {
+    let test = "root_alone_an_idle_device_s_syncs_wait_for_itself";
     if !root_or_say(test, &["dd", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"]) || !describes_its_types() {
         return;
     }
@@ -111,8 +111,8 @@ fn root_an_idle_device_s_syncs_wait_for_itself() {
 }
 
 #[test]
-fn root_a_flood_is_named_with_its_share() {
-    let test = "root_a_flood_is_named_with_its_share";
+fn root_alone_a_flood_is_named_with_its_share() {
+    let test = "root_alone_a_flood_is_named_with_its_share";
     if !root_or_say(test, &["dd", "mkfs.ext4"]) || !describes_its_types() {
         return;
     }
@@ -148,8 +148,8 @@ fn root_a_flood_is_named_with_its_share() {
 }
 
 #[test]
-fn root_filters_keep_others_out_and_slow_syncs_are_shown() {
-    let test = "root_filters_keep_others_out_and_slow_syncs_are_shown";
+fn root_alone_filters_keep_others_out_and_slow_syncs_are_shown() {
+    let test = "root_alone_filters_keep_others_out_and_slow_syncs_are_shown";
     if !root_or_say(test, &["dd", "mkfs.ext4"]) || !describes_its_types() {
         return;
     }
@@ -187,8 +187,8 @@ fn root_filters_keep_others_out_and_slow_syncs_are_shown() {
 }
 
 #[test]
-fn root_syncs_through_io_uring_are_counted_and_said_not_to_be_followed() {
-    let test = "root_syncs_through_io_uring_are_counted_and_said_not_to_be_followed";
+fn root_alone_syncs_through_io_uring_are_counted_and_said_not_to_be_followed() {
+    let test = "root_alone_syncs_through_io_uring_are_counted_and_said_not_to_be_followed";
     if !root_or_say(test, &["fio", "mkfs.ext4"]) || !describes_its_types() {
         return;
     }

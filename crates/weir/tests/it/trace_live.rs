@@ -83,8 +83,8 @@ fn counters_need_no_privilege_and_say_what_they_lack() {
 }
 
 #[test]
-fn root_every_source_counts_the_same_load() {
-    if !root_or_say("root_every_source_counts_the_same_load", &["mkfs.ext4"]) {
+fn root_alone_every_source_counts_the_same_load() {
+    if !root_or_say("root_alone_every_source_counts_the_same_load", &["mkfs.ext4"]) {
         return;
     }
     let weir = Weir::alone();
@@ -141,8 +141,8 @@ impl Drop for MemoryDisk {
 }
 
 #[test]
-fn root_a_device_without_requests_is_seen_by_its_bios() {
-    const TEST: &str = "root_a_device_without_requests_is_seen_by_its_bios";
+fn root_alone_a_device_without_requests_is_seen_by_its_bios() {
+    const TEST: &str = "root_alone_a_device_without_requests_is_seen_by_its_bios";
     const WRITES: u64 = 200;
     if !root_or_say(TEST, &["dd"]) {
         return;
@@ -169,8 +169,8 @@ fn root_a_device_without_requests_is_seen_by_its_bios() {
 }
 
 #[test]
-fn root_slow_requests_come_with_stages_and_sender() {
-    if !root_or_say("root_slow_requests_come_with_stages_and_sender", &["mkfs.ext4"]) {
+fn root_alone_slow_requests_come_with_stages_and_sender() {
+    if !root_or_say("root_alone_slow_requests_come_with_stages_and_sender", &["mkfs.ext4"]) {
         return;
     }
     let weir = Weir::alone();
@@ -224,8 +224,8 @@ fn a_terminal_is_given_back() {
 }
 
 #[test]
-fn root_util_is_held_against_the_stored_curve() {
-    if !root_or_say("root_util_is_held_against_the_stored_curve", &["mkfs.ext4"]) {
+fn root_alone_util_is_held_against_the_stored_curve() {
+    if !root_or_say("root_alone_util_is_held_against_the_stored_curve", &["mkfs.ext4"]) {
         return;
     }
     let weir = Weir::alone();

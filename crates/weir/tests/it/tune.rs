@@ -203,8 +203,8 @@ pub const SWEEP: [&str; 16] = [
 ];
 
 #[test]
-fn root_a_sweep_shows_both_axes_and_leads_the_limit_back() {
-    if !root_or_say("root_a_sweep_shows_both_axes_and_leads_the_limit_back", &["losetup", "mkfs.xfs"]) {
+fn root_alone_a_sweep_shows_both_axes_and_leads_the_limit_back() {
+    if !root_or_say("root_alone_a_sweep_shows_both_axes_and_leads_the_limit_back", &["losetup", "mkfs.xfs"]) {
         return;
     }
     let weir = Weir::alone();

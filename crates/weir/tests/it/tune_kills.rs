@@ -96,8 +96,8 @@ fn entries(journal: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn root_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were() {
-    let name = "root_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were";
+fn root_alone_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were() {
+    let name = "root_alone_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were";
     if !root_or_say(name, &["losetup", "mkfs.xfs"]) {
         return;
     }
@@ -123,7 +123,7 @@ fn root_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were() {
 }
 
 #[test]
-fn a_command_does_not_outlive_a_killed_weir() {
+fn alone_a_command_does_not_outlive_a_killed_weir() {
     let weir = Weir::alone();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("process");

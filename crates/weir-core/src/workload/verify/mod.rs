@@ -16,10 +16,9 @@
 //! | len-8..len | XXH64 of all before it |
 
 mod generations;
-mod xxh64;
 
 pub use generations::{GenerationMap, ReadTicket};
-use xxh64::xxh64;
+use twox_hash::XxHash64;
 
 const MAGIC: [u8; 8] = *b"weirblk1";
 const TRAILER_BYTES: usize = 24;
@@ -98,7 +97,7 @@ pub fn seal(block: &mut [u8], id: BlockId, generation: u64) {
     let trailer = block.len() - TRAILER_BYTES;
     block[trailer..trailer + 8].copy_from_slice(&id.run_id.to_le_bytes());
     block[trailer + 8..trailer + 16].copy_from_slice(&generation.to_le_bytes());
-    let checksum = xxh64(&block[..trailer + 16]);
+    let checksum = XxHash64::oneshot(0, &block[..trailer + 16]);
     block[trailer + 16..].copy_from_slice(&checksum.to_le_bytes());
 }
 
@@ -111,7 +110,7 @@ pub fn check(block: &[u8], expected: &Expected) -> Result<(), Finding> {
     if !head_is_ours && !tail_is_ours {
         return if expected.lowest == 0 { check_earlier(block, expected) } else { Err(Finding::Unwritten) };
     }
-    if xxh64(&block[..trailer + 16]) != word(block, trailer + 16) || !head_is_ours {
+    if XxHash64::oneshot(0, &block[..trailer + 16]) != word(block, trailer + 16) || !head_is_ours {
         let torn = Finding::Torn { head: word(block, 32), tail: word(block, trailer + 8) };
         return if expected.overlapped { Ok(()) } else { Err(torn) };
     }
@@ -137,7 +136,7 @@ fn check_earlier(block: &[u8], expected: &Expected) -> Result<(), Finding> {
         return Ok(());
     }
     let trailer = block.len() - TRAILER_BYTES;
-    if xxh64(&block[..trailer + 16]) != word(block, trailer + 16) {
+    if XxHash64::oneshot(0, &block[..trailer + 16]) != word(block, trailer + 16) {
         return Err(Finding::Torn { head: word(block, 32), tail: word(block, trailer + 8) });
     }
     let (file, offset) = (word(block, 16) as u32, word(block, 24));
@@ -160,6 +159,14 @@ mod tests {
     use crate::workload::rng::Rng;
 
     const ID: BlockId = BlockId { run_id: 0xfeed, file: 3, offset: 81920 };
+
+    /// Blocks on disks were sealed by it.
+    #[test]
+    fn the_checksum_is_xxh64_with_seed_0() {
+        for (text, hash) in [("", 0xef46_db37_51d8_e999), ("abc", 0x44bc_2cf5_ad77_0999)] {
+            assert_eq!(XxHash64::oneshot(0, text.as_bytes()), hash, "{text}");
+        }
+    }
 
     fn sealed(length: usize, id: BlockId, generation: u64) -> Vec<u8> {
         let mut block = vec![0; length];

@@ -1,4 +1,6 @@
-//! One ring: its mappings, its queues, and entering the kernel.
+//! One ring: its mappings, its queues, and entering the kernel. The crate io-uring (0.7) is as fast (1.8 µs of processor
+//! time a read, at 32 in flight from memory), but keeps the number of a registered ring in a borrow of the ring, which an
+//! engine that owns one could only hold by leaking it.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

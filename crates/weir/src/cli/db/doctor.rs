@@ -13,9 +13,12 @@ statements ten times a second.
 
 Examples:
   weir db doctor
-  weir db doctor --server mysql://monitor@db1 --duration 5m
+  weir db doctor mysql://monitor@db1 --duration 5m
   weir db doctor --postgres --format json")]
 pub struct Args {
+    /// The server, as --server names it [default: the only one that has its socket here]
+    #[arg(value_name = "SERVER", conflicts_with_all = ["server", "mysql", "postgres"])]
+    pub named: Option<String>,
     /// Which server.
     #[command(flatten)]
     pub connect: ConnectArgs,

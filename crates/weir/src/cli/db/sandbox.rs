@@ -15,11 +15,11 @@ With --root the server comes from a folder, made by mmdebstrap or unpacked from 
 nothing but that, its data and its socket. Nothing is written to the folder.
 
 Examples:
-  weir db sandbox mariadb --dir /mnt/test/db
-  weir db sandbox postgres --dir /mnt/test/pg --memory 1G --keep \\
+  weir db sandbox mariadb /mnt/test/db
+  weir db sandbox postgres /mnt/test/pg --memory 1G --keep \\
       --set max_wal_size=4GB
-  weir db sandbox mysql --dir /mnt/test/my --root /srv/trees/mysql-9.7
-  weir db sandbox mariadb --dir /dev/shm/db -- \\
+  weir db sandbox mysql /mnt/test/my --root /srv/trees/mysql-9.7
+  weir db sandbox mariadb /dev/shm/db -- \\
       sh -c 'mariadb -u root -S \"$MYSQL_UNIX_PORT\" -e \"SHOW ENGINES\"'
   weir db sandbox list
   weir db sandbox clean")]
@@ -53,8 +53,11 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct ServerArgs {
     /// The folder for its data: one that does not exist, an empty one, or one that --keep left
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    pub dir: PathBuf,
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dir")]
+    pub folder: Option<PathBuf>,
+    /// The same
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "folder")]
+    pub dir: Option<PathBuf>,
     /// A variable of the server; again for more
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub set: Vec<(String, String)>,

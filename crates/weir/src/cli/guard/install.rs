@@ -29,9 +29,9 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["dry_run", "root"])]
     pub now: bool,
     /// The folder for the Grafana dashboard
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub to: Option<PathBuf>,
     /// A folder to take for /, such as that of an image
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
 }

@@ -11,13 +11,16 @@ use weir_core::units::Bytes;
 pub struct Args {
     /// The machine: a (3000 writes/s, 251 MB/s), b (1500, 200), c (20,000, 1 GB/s), d (a, whose rate steps), or a file
     /// that describes another one in TOML
-    #[arg(long, value_name = "a|b|c|d|FILE", default_value = "a")]
-    pub device: String,
+    #[arg(value_name = "a|b|c|d|FILE", default_value = "a")]
+    pub machine: String,
+    /// The same
+    #[arg(long, value_name = "a|b|c|d|FILE", conflicts_with = "machine")]
+    pub device: Option<String>,
     /// What happens: phases at one and at ten threads (gauntlet), one flood at ten threads (flood), or a file in TOML
     #[arg(long, value_name = "gauntlet|flood|FILE", default_value = "gauntlet", conflicts_with = "random")]
     pub script: String,
     /// Machines and events at random instead, from this seed on, an hour each
-    #[arg(long, value_name = "SEED", conflicts_with_all = ["device", "flood", "direct", "seconds"])]
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["machine", "device", "flood", "direct", "seconds"])]
     pub random: Option<u64>,
     /// Hours at random
     #[arg(long, value_name = "N", default_value_t = 1, requires = "random")]

@@ -8,6 +8,6 @@ use clap::ValueHint;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The folder used in place of / at the install
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
 }

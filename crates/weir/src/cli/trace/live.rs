@@ -9,9 +9,9 @@ const EXAMPLES: &str = "\
 Examples:
   weir trace live
       every device with I/O, refreshed each second; q ends
-  weir trace live -d sda --slow 10ms
+  weir trace live sda --slow 10ms
       one device, and each request of 10 ms or longer with its stages
-  weir trace live -d /var/lib/mysql --duration 1m
+  weir trace live /var/lib/mysql --duration 1m
       the device under a folder; a summary of the minute at the end
   weir trace live --json --duration 10s > b.json
       one JSON object a second, then a summary
@@ -22,8 +22,11 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A device, or any path: the device its I/O passes. Repeatable [default: every device that does any I/O]
-    #[arg(long, short, value_name = "DEVICE")]
+    /// Devices, or any paths: the devices their I/O passes [default: every device that does any I/O]
+    #[arg(value_name = "PATH|DEVICE")]
+    pub devices: Vec<String>,
+    /// The same. Repeatable
+    #[arg(long, short, value_name = "PATH|DEVICE")]
     pub device: Vec<String>,
     /// Time between refreshes
     #[arg(long, short, value_name = "TIME", default_value = "1s")]

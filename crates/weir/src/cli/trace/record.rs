@@ -9,11 +9,11 @@ const EXAMPLES: &str = "\
 Examples:
   weir trace record
       every device, until Ctrl-C, to weir-DATE-TIME.weirtrace
-  weir trace record --device sda --duration 30s --out a.weirtrace
+  weir trace record sda --duration 30s --out a.weirtrace
   weir trace read a.weirtrace
   weir trace record -- sysbench oltp_read_write run
       while a command runs; its exit code is the command's
-  weir trace record --device sda --blktrace --out a
+  weir trace record sda --blktrace --out a
       a.blktrace.0, a.blktrace.1, … for blkparse and btt
   weir trace record --events requests
       less to record: no bios, so no Q, no merges, no sender";
@@ -22,11 +22,14 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A device, or any path: the device its I/O passes. Repeatable [default: every device]
-    #[arg(long, short, value_name = "DEVICE")]
+    /// Devices, or any paths: the devices their I/O passes [default: every device]
+    #[arg(value_name = "PATH|DEVICE")]
+    pub devices: Vec<String>,
+    /// The same. Repeatable
+    #[arg(long, short, value_name = "PATH|DEVICE")]
     pub device: Vec<String>,
     /// The recording; with --blktrace what comes before `.blktrace.CPU`
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, visible_alias = "output", value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// End after this long [default: until Ctrl-C, or the end of COMMAND]
     #[arg(long, value_name = "TIME")]

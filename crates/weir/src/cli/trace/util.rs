@@ -17,6 +17,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// A device, or any path: the device its I/O passes
+    #[arg(value_name = "PATH|DEVICE")]
     pub device: String,
     /// How long to watch
     #[arg(long, value_name = "TIME", default_value = "10s")]

@@ -14,6 +14,7 @@ use weir_oltp::vitals::Vitals;
 use weir_report::text::db_doctor;
 use weir_verdict::db::{self, Examination};
 
+use crate::cli::db::connect::ConnectArgs;
 use crate::cli::db::doctor::{Args, Format};
 use crate::databases::server;
 use crate::databases::watch::place::{self, Home};
@@ -36,7 +37,8 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         }
         .into());
     }
-    let mut login = crate::settings::db::servers(&args.connect)?.log_in()?;
+    let connect = ConnectArgs { server: args.named.or(args.connect.server), ..args.connect };
+    let mut login = crate::settings::db::servers(&connect)?.log_in()?;
     // No table is looked at: any database will do, and every PostgreSQL has this one.
     if server::first(&login)?.dialect == Dialect::Postgres {
         login.default_database("postgres");

@@ -45,7 +45,7 @@ pub fn mention_abandoned() {
 fn serve(flavour: Flavour, args: &ServerArgs) -> anyhow::Result<Outcome> {
     let spec = SandboxSpec {
         flavour,
-        dir: args.dir.clone(),
+        dir: args.folder.clone().or_else(|| args.dir.clone()).unwrap_or_default(),
         variables: args.set.iter().cloned().collect(),
         memory: args.memory,
         keep: args.keep,

@@ -45,19 +45,17 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
 
 /// One machine, phase by phase.
 fn scripted(args: &Args, limits: &[LimitArg]) -> anyhow::Result<Vec<Simulated>> {
-    let mut spec = match PlantSpec::preset(&args.device) {
+    let machine = args.device.as_ref().unwrap_or(&args.machine);
+    let mut spec = match PlantSpec::preset(machine) {
         Some(spec) => spec,
-        None => parsed(
-            &args.device,
-            PlantSpec::from_toml(&read(&args.device, "one of the machines a, b, c, d")?),
-        )?,
+        None => parsed(machine, PlantSpec::from_toml(&read(machine, "one of the machines a, b, c, d")?))?,
     };
     if let Some(flood) = args.flood {
         spec.bulk.kind = flood.into();
     }
     spec.syncs.direct |= args.direct;
     let script = match args.script.as_str() {
-        "gauntlet" => Script::gauntlet(args.seconds, args.device == "d"),
+        "gauntlet" => Script::gauntlet(args.seconds, machine == "d"),
         "flood" => flood(args.seconds),
         file => parsed(file, Script::from_toml(&read(file, "one of the scripts gauntlet, flood")?))?,
     };

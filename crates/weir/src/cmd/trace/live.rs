@@ -30,7 +30,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         let what = format!("--interval {} is too short", args.interval);
         return Err(Usage { what, hint: Some(format!("the shortest is {INTERVAL_MIN}")) }.into());
     }
-    let devices = named(&args.device)?;
+    let devices = named(&[args.devices.as_slice(), &args.device].concat())?;
     let stop = stop_on_signals()?;
     let wanted = Wanted::of(&args, &devices)?;
     let opened = source::open(args.source, &wanted)?;

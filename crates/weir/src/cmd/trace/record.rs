@@ -74,7 +74,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         return Err(Usage { what, hint: Some("name the file to write".to_string()) }.into());
     }
     Ok(Options {
-        devices: devices(&args.device)?,
+        devices: devices(&[args.devices.as_slice(), &args.device].concat())?,
         events: match args.events {
             Events::Requests => record::Events::Requests,
             Events::Bios => record::Events::Bios,

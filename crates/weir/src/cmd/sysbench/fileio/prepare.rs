@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use weir_core::stats::random::mix64;
 use weir_core::workload::data;
-use weir_core::workload::rng::{Rng, mix64};
+use weir_core::workload::rng::Rng;
 use weir_core::workload::spec::Data;
 use weir_core::workload::verify::{self, BlockId};
 use weir_fs::{Access, reopen};

@@ -1,0 +1,190 @@
+//! What a shell offers while a command line is typed. Commands, options and fixed words are clap's; runs, devices and
+//! knobs are those that are here now.
+//!
+//! clap_complete calls this interface of its unstable: scripts of one version may not understand another's answers. The
+//! installation writes both, and Cargo.lock holds the version.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::{Arg, Command};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
+use weir_host::{Host, knob};
+use weir_knobs::catalog;
+
+use crate::{cli, store};
+
+/// By this variable a shell's script asks for what may come next.
+const VARIABLE: &str = "WEIR_COMPLETE";
+
+/// zsh runs a file of completions when it first needs it, and expects an answer from that run.
+const ZSH_FIRST: &str = "\n[ \"$funcstack[1]\" = _weir ] && _clap_dynamic_completer_weir\n";
+
+type Offer = fn(&str) -> Vec<CompletionCandidate>;
+
+/// Answers a shell that asks, and ends the process; returns at once where none does.
+pub fn answer() {
+    CompleteEnv::with_factory(|| offering(cli::command())).var(VARIABLE).complete();
+}
+
+/// The script with which a shell asks.
+pub fn script(shell: Shell) -> io::Result<String> {
+    let mut script = Vec::new();
+    let name = shell.to_string();
+    let of_shell = Shells::builtins();
+    let of_shell =
+        of_shell.completer(&name).ok_or_else(|| io::Error::other(format!("no script for {name}")))?;
+    of_shell.write_registration(VARIABLE, "weir", "weir", "weir", &mut script)?;
+    let first = if shell == Shell::Zsh { ZSH_FIRST } else { "" };
+    Ok(String::from_utf8_lossy(&script).into_owned() + first)
+}
+
+/// A command and all below it, each value with what can stand for it.
+fn offering(command: Command) -> Command {
+    let below: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_string()).collect();
+    let command = below.into_iter().fold(command, |command, name| command.mut_subcommand(name, offering));
+    let name = command.get_name().to_string();
+    command.mut_args(|argument| match offer(&name, &argument) {
+        Some(offer) => argument
+            .add(ArgValueCompleter::new(move |typed: &OsStr| typed.to_str().map(offer).unwrap_or_default())),
+        None => argument,
+    })
+}
+
+/// What a value stands for is said by its name.
+fn offer(command: &str, argument: &Arg) -> Option<Offer> {
+    let value = argument.get_value_names()?.first()?.as_str();
+    Some(match (command, value) {
+        (_, "RUN") | ("compare", "A" | "B") => runs,
+        (_, "DEVICE" | "PATH|DEVICE") => devices,
+        (_, "KNOB" | "KNOB,…") => knobs,
+        (_, "KNOB=VALUE") => settings,
+        ("ladder", "STEP") | ("ab", "A" | "B") | ("race", "SETTINGS") => changes,
+        (_, "DIR") => folders,
+        _ => return None,
+    })
+}
+
+fn runs(typed: &str) -> Vec<CompletionCandidate> {
+    if typed.contains('/') || typed.starts_with('.') {
+        return PathCompleter::file().complete(typed.as_ref());
+    }
+    let names = ["last", "last~1"].map(String::from).into_iter();
+    starting(typed, names.chain(store::ids_to_offer().into_iter().rev()))
+}
+
+fn devices(typed: &str) -> Vec<CompletionCandidate> {
+    let mut found = starting(typed, block_devices(Path::new("/sys/class/block")).into_iter());
+    found.extend(PathCompleter::any().complete(typed.as_ref()));
+    found
+}
+
+/// Those that hold something: a loop device without a file has no size.
+fn block_devices(folder: &Path) -> Vec<String> {
+    let size = |name: &str| fs::read_to_string(folder.join(name).join("size")).unwrap_or_default();
+    let names = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| !matches!(size(name).trim(), "" | "0"));
+    names.sort();
+    names
+}
+
+/// Knobs, the last of several with commas.
+fn knobs(typed: &str) -> Vec<CompletionCandidate> {
+    let done = typed.rfind(',').map_or("", |comma| &typed[..=comma]);
+    starting(typed, knob_names().map(|name| format!("{done}{name}")))
+}
+
+fn settings(typed: &str) -> Vec<CompletionCandidate> {
+    starting(typed, knob_names().map(|name| format!("{name}=")))
+}
+
+/// What an experiment can compare.
+fn changes(typed: &str) -> Vec<CompletionCandidate> {
+    let mut found = settings(typed);
+    found.extend(starting(typed, ["found", "job:", "db:", "drop-caches"].map(String::from).into_iter()));
+    found
+}
+
+/// The knobs of this machine, and those of whatever device the target has.
+fn knob_names() -> impl Iterator<Item = String> {
+    let here = knob::readings(&Host::live(), None).into_iter().map(|reading| reading.knob.to_string());
+    let of_target = catalog::CATALOG
+        .iter()
+        .filter_map(|spec| Some(format!("@/{}", spec.pattern().strip_prefix("DEV/")?)));
+    here.chain(of_target)
+}
+
+fn folders(typed: &str) -> Vec<CompletionCandidate> {
+    PathCompleter::dir().complete(typed.as_ref())
+}
+
+fn starting(typed: &str, names: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {
+    names.filter(|name| name.starts_with(typed)).map(CompletionCandidate::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every value that means one of these things is completed, in whatever command it stands.
+    #[test]
+    fn runs_devices_and_knobs_are_offered_wherever_they_are_meant() {
+        for line in [
+            "report RUN",
+            "compare A",
+            "compare B",
+            "results show RUN",
+            "results export RUN",
+            "results rm RUN",
+            "tune resume RUN",
+            "trace util RUN",
+            "trace util PATH|DEVICE",
+            "trace live PATH|DEVICE",
+            "trace record PATH|DEVICE",
+            "guard run PATH|DEVICE",
+            "knobs show KNOB",
+            "knobs apply KNOB=VALUE",
+            "tune sweep KNOB",
+            "tune race KNOB",
+            "tune ladder STEP",
+            "db sandbox mariadb DIR",
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            let (value, path) = words.split_last().unwrap();
+            let root = cli::command();
+            let command = path.iter().fold(&root, |command, name| {
+                command.find_subcommand(name).unwrap_or_else(|| panic!("{line}: there is no {name}"))
+            });
+            let named = |argument: &&Arg| argument.get_value_names().is_some_and(|names| names[0] == **value);
+            let argument =
+                command.get_arguments().find(named).unwrap_or_else(|| panic!("{line}: no such value"));
+            assert!(offer(command.get_name(), argument).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn devices_without_a_size_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, size) in [("sda", "100\n"), ("loop0", "0\n"), ("dm-0", "8\n")] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join("size"), size).unwrap();
+        }
+        assert_eq!(block_devices(folder.path()), ["dm-0", "sda"]);
+        assert_eq!(block_devices(Path::new("/nowhere")), Vec::<String>::new());
+    }
+
+    #[test]
+    fn of_a_list_the_last_is_completed() {
+        let values = |found: Vec<CompletionCandidate>| -> Vec<String> {
+            found.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(values(knobs("vm.swappiness,@/nr_r")), ["vm.swappiness,@/nr_requests"]);
+        assert!(values(settings("@/nr_r")).contains(&"@/nr_requests=".to_string()));
+        assert!(values(changes("fo")).contains(&"found".to_string()));
+    }
+}
