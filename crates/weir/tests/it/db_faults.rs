@@ -157,7 +157,10 @@ fn a_server_that_dies_ends_the_run_with_an_intact_record() {
         server.sandbox.kill().unwrap();
         let ended = running.finish();
         assert_eq!(ended.code, 4, "{ended:?}");
-        assert!(ended.stderr.contains("error: ") && ended.stderr.contains("what was measured"), "{ended:?}");
+        assert!(
+            ended.stderr.contains("error: ") && ended.stderr.contains("measurements until then"),
+            "{ended:?}"
+        );
         let record = &weir.records()[0];
         assert!(record["extra"]["error"].is_string() && record["ended_early"].is_string());
         assert!(record["extra"]["kinds"]["transaction"]["latency"]["count"].as_u64().unwrap() > 0);

@@ -58,7 +58,7 @@ fn mistakes_are_named() {
     for (arguments, code, says) in [
         (&["live", "--interval", "1ms"][..], 2, "--interval 1.00 ms is too short"),
         (&["live", "-d", "no-such-device"], 3, "no-such-device"),
-        (&["live", "--source", "diskstats", "--slow", "1ms"], 3, "--slow needs to look at single requests"),
+        (&["live", "--source", "diskstats", "--slow", "1ms"], 3, "--slow needs single requests"),
         (&["live", "--cgroup", "no/such/group"], 2, "is not a cgroup"),
         (&["util", "/proc"], 3, "no single block device stands behind /proc"),
         (&["util", "/", "--duration", "1ms"], 2, "too short for %util"),
