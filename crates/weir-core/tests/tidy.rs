@@ -46,7 +46,7 @@ const BINARY_EDGES: Edges = &[
     ("terminal", &[]),
     ("devices", &["failure"]),
     ("machine", &["failure", "servers"]),
-    ("output", &["failure"]),
+    ("output", &["failure", "terminal"]),
     ("page", &["failure"]),
     ("store", &["failure"]),
     ("journal", &["failure", "store"]),
@@ -72,11 +72,13 @@ const BINARY_EDGES: Edges = &[
     ),
     ("guard", &["clock", "devices", "failure", "journal", "machine", "session", "store"]),
     ("cli", &["guard", "output"]),
+    ("completion", &["cli", "store"]),
     ("settings", &["cli", "databases", "devices", "experiments", "failure", "guard", "output", "servers"]),
     (
         "cmd",
         &[
             "cli",
+            "completion",
             "databases",
             "devices",
             "doctor",
