@@ -1,5 +1,7 @@
 //! Lives of I/Os, as the matcher puts them together from events.
 
+use std::ops::ControlFlow;
+
 use super::event::{Event, Flags, Item};
 use super::stage::{Moment, Stage};
 use weir_core::target::DeviceNumber;
@@ -167,6 +169,10 @@ pub trait Sink {
     fn event(&mut self, event: &Event);
     /// The recording holds something beside events: a thread's name, say. Whoever reads the recording says so.
     fn item(&mut self, _item: &Item) {}
+    /// Whether it takes more; asked after every event. What cannot be written any longer breaks off the reading.
+    fn goes_on(&self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
@@ -188,5 +194,9 @@ impl<S: Sink + ?Sized> Sink for &mut S {
 
     fn item(&mut self, item: &Item) {
         (**self).item(item);
+    }
+
+    fn goes_on(&self) -> ControlFlow<()> {
+        (**self).goes_on()
     }
 }

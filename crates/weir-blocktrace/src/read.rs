@@ -25,10 +25,12 @@ pub struct Read {
     pub unmatched: Unmatched,
     /// Events that were out of order by more than the window.
     pub late: u64,
+    /// Whether the sink broke it off.
+    pub broken_off: bool,
 }
 
 /// Merges sources that are each in order ([`super::merge::Sorted`]) and matches what they say, to their ends or until
-/// `goes_on`, asked every [`TURNS`], says no.
+/// `goes_on`, asked every [`TURNS`], or the sink says no.
 pub fn read(sources: Vec<&mut dyn Source>, taker: Taker<'_>, goes_on: &mut dyn FnMut() -> bool) -> Read {
     match taker {
         Taker::Statistics(collector) => read_into(sources, collector, goes_on),
@@ -48,7 +50,8 @@ fn read_into(sources: Vec<&mut dyn Source>, sink: &mut impl Sink, goes_on: &mut 
             }
         }
         turns += 1;
-        !turns.is_multiple_of(TURNS) || goes_on()
+        sink.goes_on().is_continue() && (!turns.is_multiple_of(TURNS) || goes_on())
     });
-    Read { unmatched: matcher.finish(sink), late: merged.late }
+    let broken_off = sink.goes_on().is_break();
+    Read { unmatched: matcher.finish(sink), late: merged.late, broken_off }
 }

@@ -12,6 +12,7 @@ mod tests;
 mod waiting;
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use super::analysis::{Analysis, Sender, WallClock};
 use super::class::{Class, ClassSet};
@@ -262,5 +263,10 @@ impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for Both<'_, A, B> {
     fn item(&mut self, item: &Item) {
         self.0.item(item);
         self.1.item(item);
+    }
+
+    fn goes_on(&self) -> ControlFlow<()> {
+        self.0.goes_on()?;
+        self.1.goes_on()
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
+use std::ops::ControlFlow;
 
 use crate::layout::csv_field;
 use weir_blocktrace::{Bio, Event, Flags, Item, Kind, Moment, Piece, Request, Sink, Stage, Times};
@@ -100,19 +101,14 @@ impl<W: Write> Rows<W> {
         rows
     }
 
-    /// Whether writing failed; nothing is written after that.
-    pub fn failed(&self) -> bool {
-        self.failed.is_err()
-    }
-
     /// The writer, to be emptied between rows.
     pub fn writer(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// The writer, or that it failed.
-    pub fn finish(self) -> Result<W, fmt::Error> {
-        self.failed.map(|()| self.out)
+    /// The writer. After it failed, nothing was written to it.
+    pub fn finish(self) -> W {
+        self.out
     }
 
     fn row(&mut self, row: &Row) {
@@ -291,5 +287,9 @@ impl<W: Write> Sink for Rows<W> {
         {
             self.names.insert(*pid, name.clone());
         }
+    }
+
+    fn goes_on(&self) -> ControlFlow<()> {
+        if self.failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -36,8 +36,6 @@ pub struct Reader<'a> {
     pub progress: &'a mut Progress,
     /// Takes every I/O, too.
     pub rows: Option<&'a mut dyn Sink>,
-    /// Whether nobody takes the rows any longer.
-    pub give_up: &'a dyn Fn() -> bool,
 }
 
 /// A recording, analysed.
@@ -58,7 +56,6 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
     let meter = Meter::default();
     let mut course = Course {
         stop: reader.stop,
-        give_up: reader.give_up,
         progress: reader.progress,
         meter: &meter,
         bytes: bytes_of(recording),
@@ -192,7 +189,7 @@ fn run(streams: Vec<Stream>, strict: bool, taker: Taker<'_>, course: &mut Course
     });
     let (mut problems, mut late) = (Vec::new(), 0);
     // A thread that still waits for input ends with the process.
-    let interrupted = course.borrow().stop.requested().is_some() || (course.borrow().give_up)();
+    let interrupted = course.borrow().stop.requested().is_some() || read.broken_off;
     if !interrupted {
         let panicked = |_| anyhow::anyhow!("the thread that decodes ended in a panic");
         let streams = ahead::finish(inputs, reading).map_err(panicked)?;
@@ -205,7 +202,6 @@ fn run(streams: Vec<Stream>, strict: bool, taker: Taker<'_>, course: &mut Course
 /// How far it is, and whether to go on.
 struct Course<'a> {
     stop: &'a Stop,
-    give_up: &'a dyn Fn() -> bool,
     progress: &'a mut Progress,
     meter: &'a Meter,
     bytes: Option<u64>,
@@ -218,7 +214,7 @@ impl Course<'_> {
         if self.begun.elapsed() >= QUIET {
             self.progress.show(&self.line());
         }
-        self.stop.requested().is_none() && !(self.give_up)()
+        self.stop.requested().is_none()
     }
 
     fn line(&self) -> String {

@@ -4,6 +4,7 @@
 //! of are not the recording's but those of the I/Os taken, put back in their order in time.
 
 use std::collections::{BinaryHeap, HashSet};
+use std::ops::ControlFlow;
 
 use weir_blocktrace::{
     Act, Bio, Class, ClassSet, Event, Flags, Item, Kind, Moment, Piece, Request, Sink, Times,
@@ -220,6 +221,10 @@ impl<S: Sink> Sink for Filtered<'_, S> {
             }
         }
         self.inner.item(item);
+    }
+
+    fn goes_on(&self) -> ControlFlow<()> {
+        self.inner.goes_on()
     }
 }
 

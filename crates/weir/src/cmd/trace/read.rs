@@ -1,11 +1,9 @@
 //! `weir trace read`.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::rc::Rc;
 
 use anyhow::Context;
 use weir_blocktrace::Sink;
@@ -37,14 +35,12 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
     for recording in &recordings {
         let mut progress = Progress::new();
-        let failed = rows.as_ref().map(|rows| rows.failed.clone());
         let mut reader = Reader {
             filter: &filter,
             keep_going: args.keep_going,
             stop: &stop,
             progress: &mut progress,
-            rows: rows.as_mut().map(|rows| &mut rows.rows as &mut dyn Sink),
-            give_up: &|| failed.as_ref().is_some_and(|failed| failed.borrow().is_some()),
+            rows: rows.as_mut().map(|rows| rows as &mut dyn Sink),
         };
         let one = trace_input::analyse(recording, &mut reader)?;
         progress.clear();
@@ -56,7 +52,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     }
     let rows_on_stdout = rows.is_some() && args.output.out.is_none();
     if let Some(rows) = rows {
-        rows.finish()?;
+        rows.finish().end().context("cannot write the rows")?;
     }
     if !rows_on_stdout {
         let people = args.output.btt || args.output.format == Format::Text;
@@ -130,12 +126,7 @@ fn rendered(analysed: &[Analysed], args: &Args) -> anyhow::Result<String> {
 }
 
 /// Rows on their way to a file or to standard output.
-struct RowsOut {
-    rows: Rows<Text>,
-    failed: Rc<RefCell<Option<io::Error>>>,
-}
-
-fn open_rows(args: &Args) -> anyhow::Result<Option<RowsOut>> {
+fn open_rows(args: &Args) -> anyhow::Result<Option<Rows<Text>>> {
     let Some(form) = args.output.per_request else { return Ok(None) };
     let out: Box<dyn Write> = match &args.output.out {
         Some(path) if path.as_os_str() != "-" => Box::new(create(path)?),
@@ -150,9 +141,8 @@ fn open_rows(args: &Args) -> anyhow::Result<Option<RowsOut>> {
         RowUnit::Piece => report::RowUnit::Piece,
         RowUnit::Bio => report::RowUnit::Bio,
     };
-    let failed = Rc::new(RefCell::new(None));
-    let text = Text { out: BufWriter::with_capacity(1 << 18, out), failed: failed.clone() };
-    Ok(Some(RowsOut { rows: Rows::new(text, format, unit), failed }))
+    let text = Text { out: BufWriter::with_capacity(1 << 18, out), failed: None };
+    Ok(Some(Rows::new(text, format, unit)))
 }
 
 /// Replaces nothing: a recording may be what was named by mistake.
@@ -164,24 +154,23 @@ fn create(path: &Path) -> anyhow::Result<File> {
     })
 }
 
-impl RowsOut {
-    fn finish(self) -> anyhow::Result<()> {
-        let flushed = self.rows.finish().map(|mut text| text.out.flush());
-        let failed = self.failed.take().map_or(Ok(()), Err);
-        failed.and(flushed.unwrap_or(Ok(()))).context("cannot write the rows")
-    }
-}
-
 /// Text to a writer of bytes, which remembers how it failed.
 struct Text {
     out: BufWriter<Box<dyn Write>>,
-    failed: Rc<RefCell<Option<io::Error>>>,
+    failed: Option<io::Error>,
+}
+
+impl Text {
+    /// Writes what is left, or says how it failed.
+    fn end(mut self) -> io::Result<()> {
+        self.failed.map_or_else(|| self.out.flush(), Err)
+    }
 }
 
 impl fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.out.write_all(text.as_bytes()).map_err(|error| {
-            *self.failed.borrow_mut() = Some(error);
+            self.failed = Some(error);
             fmt::Error
         })
     }
