@@ -71,6 +71,10 @@ fn broken(lines: &[&str], paragraph: &Paragraph, columns: usize) -> Option<Strin
     let start = lines[0].char_indices().nth(edge).map_or(lines[0].len(), |(at, _)| at);
     let (label, first) = lines[0].split_at(start);
     let text: Vec<&str> = std::iter::once(first).chain(lines[1..].iter().copied()).map(str::trim).collect();
+    let has_room = |word: &str| word.chars().count() <= columns - edge;
+    if !text.iter().flat_map(|line| line.split(' ')).all(has_room) {
+        return None;
+    }
     let indentation = " ".repeat(edge);
     let mut out = String::new();
     for (at, line) in wrap(&text.join(" "), columns - edge).iter().enumerate() {
