@@ -26,20 +26,42 @@ fn first_difference(at: &str, old: &Value, new: &Value) -> Option<String> {
             let mut pairs = old.iter().zip(new).enumerate();
             pairs.find_map(|(n, (old, new))| first_difference(&format!("{at}[{n}]"), old, new))
         }
+        (Value::String(old), Value::String(new)) if is_sentence(old) => {
+            (figures(old) != figures(new)).then(|| format!("{at}: {old:.200} is now {new:.200}"))
+        }
         _ => (old != new).then(|| format!("{at}: {old:.200} is now {new:.200}")),
     }
+}
+
+/// Sentences may be worded anew; names and keys may not.
+fn is_sentence(text: &str) -> bool {
+    text.split(' ').count() > 3
+}
+
+/// The numbers of a sentence, in their order.
+fn figures(text: &str) -> Vec<&str> {
+    let parts = text.split(|c: char| !c.is_ascii_digit() && c != '.' && c != ',');
+    parts.map(|part| part.trim_end_matches(['.', ','])).filter(|part| !part.is_empty()).collect()
 }
 
 #[test]
 fn a_difference_is_found() {
     let old = serde_json::json!({"a": [1, {"b": 2}]});
-    for (new, expected) in [
-        (serde_json::json!({"a": [1, {"b": 2, "c": 3}], "d": 4}), None),
-        (serde_json::json!({"a": [1, {"b": 3}]}), Some(".a[1].b: 2 is now 3")),
-        (serde_json::json!({"a": [1, {}]}), Some(".a[1].b is gone")),
-        (serde_json::json!({"a": [1]}), Some(".a: [1,{\"b\":2}] is now [1]")),
+    let sentence = serde_json::json!("Throttled to 1,500 IOPS (p99 8.1 ms).");
+    for (old, new, expected) in [
+        (&old, serde_json::json!({"a": [1, {"b": 2, "c": 3}], "d": 4}), None),
+        (&old, serde_json::json!({"a": [1, {"b": 3}]}), Some(".a[1].b: 2 is now 3")),
+        (&old, serde_json::json!({"a": [1, {}]}), Some(".a[1].b is gone")),
+        (&old, serde_json::json!({"a": [1]}), Some(".a: [1,{\"b\":2}] is now [1]")),
+        (&sentence, "A volume of 1,500 IOPS, p99 8.1 ms.".into(), None),
+        (
+            &sentence,
+            "A volume, p99 8.1 ms.".into(),
+            Some(": Throttled to 1,500 IOPS (p99 8.1 ms). is now A volume, p99 8.1 ms."),
+        ),
+        (&"as-set".into(), "as-found".into(), Some(": \"as-set\" is now \"as-found\"")),
     ] {
-        assert_eq!(first_difference("", &old, &new).as_deref(), expected);
+        assert_eq!(first_difference("", old, &new).as_deref(), expected);
     }
 }
 
