@@ -112,11 +112,22 @@ fn changes(typed: &str) -> Vec<CompletionCandidate> {
 
 /// The knobs of this machine, and those of whatever device the target has.
 fn knob_names() -> impl Iterator<Item = String> {
-    let here = knob::readings(&Host::live(), None).into_iter().map(|reading| reading.knob.to_string());
+    let here = knob::readings(&Host::live(), None).into_iter();
+    let here = here.flat_map(|reading| spellings(&reading.knob.to_string()));
     let of_target = catalog::CATALOG
         .iter()
         .filter_map(|spec| Some(format!("@/{}", spec.pattern().strip_prefix("DEV/")?)));
     here.chain(of_target)
+}
+
+/// Sysctls of which one zeroes the other are one knob, which people know by the sysctls' names.
+fn spellings(knob: &str) -> Vec<String> {
+    match knob {
+        "vm.dirty" | "vm.dirty_background" => {
+            ["bytes", "ratio"].map(|unit| format!("{knob}_{unit}")).to_vec()
+        }
+        _ => vec![knob.to_string()],
+    }
 }
 
 fn folders(typed: &str) -> Vec<CompletionCandidate> {
