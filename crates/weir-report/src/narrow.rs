@@ -5,7 +5,7 @@ use crate::layout::{COLUMNS, wrap};
 /// Least room for prose; on anything narrower the terminal breaks lines itself.
 const PROSE_MIN: usize = 30;
 
-/// A report whose lines have at most [`COLUMNS`], for a terminal of so many.
+/// A report whose lines have at most 100 columns, for a terminal of so many.
 pub fn fitted(text: &str, columns: usize) -> String {
     if columns >= COLUMNS {
         return text.to_string();

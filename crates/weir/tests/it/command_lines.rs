@@ -62,7 +62,10 @@ fn a_shell_is_offered_runs_devices_and_knobs() {
         let offered = offered(&weir, folder.path(), line);
         assert!(offered.contains(&id) && offered.contains(&"last".to_string()), "{line}: {offered:?}");
     }
-    assert_eq!(offered(&weir, folder.path(), &format!("weir report {}", &id[..20])), std::slice::from_ref(&id));
+    assert_eq!(
+        offered(&weir, folder.path(), &format!("weir report {}", &id[..20])),
+        std::slice::from_ref(&id)
+    );
 
     let has_size = |name: &str| {
         let size = std::fs::read_to_string(format!("/sys/class/block/{name}/size"));
