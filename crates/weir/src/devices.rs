@@ -1,5 +1,6 @@
 //! The devices that somebody names, and those that a job uses.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use weir_core::target::Layer;
@@ -57,10 +58,19 @@ pub fn place_of(job: &Job) -> PathBuf {
     }
 }
 
+fn is_block_device(path: &Path) -> bool {
+    path.metadata().is_ok_and(|data| data.file_type().is_block_device())
+}
+
 /// Writing to a device needs the user's word for that very device, if anything on it could be lost.
 pub fn refuse_devices_in_use(jobs: &[Job], allowed: &[PathBuf]) -> anyhow::Result<()> {
     for job in jobs.iter().filter(|job| job.writes()) {
-        let Target::Device { path, .. } = &job.target else { continue };
+        // A record or a job file may call a device a file.
+        let path = match &job.target {
+            Target::Device { path, .. } => path,
+            Target::File { path, .. } if is_block_device(path) => path,
+            _ => continue,
+        };
         if allowed.contains(path) {
             continue;
         }

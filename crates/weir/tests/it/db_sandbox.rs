@@ -288,6 +288,10 @@ fn a_server_is_examined_and_nothing_is_changed() {
         assert_eq!(report["examination"]["vitals"]["unseen"], serde_json::json!([]), "{server}");
         let stands_on = &report["examination"]["conditions"]["target"]["file_system"]["kind"];
         assert!(stands_on.is_string(), "{server}: {stands_on}");
-        assert!(report["caveats"][0].as_str().unwrap().contains("findings that depend on load are missing"), "{}", report["caveats"]);
+        assert!(
+            report["caveats"][0].as_str().unwrap().contains("findings that depend on load are missing"),
+            "{}",
+            report["caveats"]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Experiments: what needs no root is measured without it, every way out leads the settings back, and an experiment
 //! that was killed goes on from its record.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -140,6 +141,20 @@ fn a_killed_experiment_goes_on_from_its_record() {
     running.finish();
     let before = weir.records().remove(0);
     assert_eq!(before["ended_early"], "not finished");
+
+    // A record says what commands run and what files are written: what others can write is not acted on.
+    let id = before["id"].as_str().unwrap();
+    let record = weir.store().join(format!("{id}.json"));
+    for (path, bits, usual) in [(record.as_path(), 0o666, 0o644), (weir.store(), 0o777, 0o755)] {
+        fs::set_permissions(path, Permissions::from_mode(bits)).unwrap();
+        let refused = weir.run(folder.path(), &["tune", "resume", id]);
+        assert_eq!(refused.code, 3, "{refused:?}");
+        assert!(refused.stderr.contains("other accounts may write to it"), "{refused:?}");
+        let skipped = weir.run(folder.path(), &["tune", "resume"]);
+        assert_eq!(skipped.code, 2, "{skipped:?}");
+        assert!(skipped.stderr.contains(&format!("note: skips {id}")), "{skipped:?}");
+        fs::set_permissions(path, Permissions::from_mode(usual)).unwrap();
+    }
 
     let resumed = weir.run(folder.path(), &["tune", "resume"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");
