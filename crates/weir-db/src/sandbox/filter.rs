@@ -1,6 +1,7 @@
 //! System calls that a throw-away server has no need for: those that make a user namespace, in which it would have every
 //! capability over what is its own, and those that mount. What it mounted there would be what others find who look
-//! through `/proc/PID/root`, and much of the kernel's code is only in reach of who has a capability.
+//! through `/proc/PID/root`, and much of the kernel's code is only in reach of who has a capability. Those for keys are
+//! refused, too: who starts a process gives it the keys of its session, whatever account it becomes.
 
 use std::io;
 use std::mem::offset_of;
@@ -14,7 +15,7 @@ const ARCHITECTURE: u32 = 0xc000_00b7;
 const X32: u32 = 0x4000_0000;
 
 /// Refused as to one without rights. `clone3` is not among them: see [`filter`].
-const REFUSED: [libc::c_long; 9] = [
+const REFUSED: [libc::c_long; 12] = [
     libc::SYS_setns,
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -24,6 +25,9 @@ const REFUSED: [libc::c_long; 9] = [
     libc::SYS_fsopen,
     libc::SYS_fsmount,
     libc::SYS_mount_setattr,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
 ];
 
 /// linux/bpf_common.h: a word of the call, jumps that compare it, and an answer.
@@ -163,6 +167,7 @@ mod tests {
             (libc::SYS_clone3, 0, ERRNO | libc::ENOSYS as u32),
             (libc::SYS_mount, 0, refused),
             (libc::SYS_mount_setattr, 0, refused),
+            (libc::SYS_keyctl, 0, refused),
             // Whatever bits the first argument of another call has.
             (libc::SYS_read, user, ALLOW),
             (libc::SYS_fdatasync, user, ALLOW),

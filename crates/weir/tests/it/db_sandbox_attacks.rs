@@ -459,9 +459,18 @@ fn root_a_tree_of_the_labs_runs_nothing_as_root() {
     assert_eq!(fs::metadata(&made).unwrap().uid(), NOBODY);
     let refused = run(around.path());
     assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("is root's"));
+    // Before its root is the root, a link of the tree leads to the machine.
+    let first = theirs.path().iter().nth(1).unwrap();
+    let aside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let _ = fs::remove_dir(tree.join(first));
+    std::os::unix::fs::symlink(aside.path(), tree.join(first)).unwrap();
+    let refused = run(theirs.path());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("lie on the way to"), "{refused:?}");
+    assert_eq!(fs::read_dir(aside.path()).unwrap().count(), 0);
 }
 
-/// In a user namespace of its own a server could mount, and show others what is not there.
+/// In a user namespace of its own a server could mount, and show others what is not there; the keys of root's session
+/// are root's (keyctl: the session keyring's number).
 #[test]
 fn root_a_server_makes_no_user_namespace_and_mounts_nothing() {
     let test = "root_a_server_makes_no_user_namespace_and_mounts_nothing";
@@ -470,15 +479,15 @@ fn root_a_server_makes_no_user_namespace_and_mounts_nothing() {
     }
     // CLONE_NEWUSER, and with it CLONE_NEWNS; a process that is made so by clone(2); mount(2).
     let program = "#!/usr/bin/python3\nimport ctypes, os, platform\nc = ctypes.CDLL(None, use_errno=True)\n\
-                   clone = 220 if platform.machine() == 'aarch64' else 56\n\
+                   clone, keyctl = (220, 219) if platform.machine() == 'aarch64' else (56, 250)\n\
                    made = c.syscall(clone, 0x10000011, 0, 0, 0, 0)\nif made == 0: os._exit(0)\n\
-                   print('tried', c.unshare(0x10000000), c.unshare(0x10020000), made, c.mount(b'x', b'/tmp', b'tmpfs', 0, b''))\n";
+                   print('tried', c.unshare(0x10000000), c.unshare(0x10020000), made, c.mount(b'x', b'/tmp', b'tmpfs', 0, b''), c.syscall(keyctl, 0, -3, 0))\n";
     let (yard, folder) = (Yard::new(), folder_of_nobody());
     let hostile = folder.path().join("hostile");
     fs::write(&hostile, program).unwrap();
     fs::set_permissions(&hostile, Permissions::from_mode(0o755)).unwrap();
     let ended = yard.run(&["mysql", "--dir", "d", "--binary", hostile.to_str().unwrap(), "--", "true"]);
-    assert!(ended.stderr.contains("it says `tried -1 -1 -1 -1`"), "{ended:?}");
+    assert!(ended.stderr.contains("it says `tried -1 -1 -1 -1 -1`"), "{ended:?}");
 }
 
 /// The owner of the folder above can put another sandbox in the place of one whose weir was killed.
