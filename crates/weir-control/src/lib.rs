@@ -10,6 +10,7 @@ pub mod history;
 mod law;
 mod parameters;
 pub mod plant;
+pub mod private;
 mod sample;
 pub mod state;
 

@@ -149,7 +149,7 @@ pub(crate) fn limits(tree: &Tree, memberships: &[Membership]) -> Vec<Cgroup> {
 }
 
 /// Whether the text says anything but "no limit": `max`, `-1`, or v1's largest number of bytes in whole pages.
-fn is_a_limit(text: &str) -> bool {
+pub(crate) fn is_a_limit(text: &str) -> bool {
     let no_limit = ["max", "-1", "no-change"].contains(&text.split(' ').next().unwrap_or_default());
     !no_limit && !text.parse::<u64>().is_ok_and(|n| n >= i64::MAX as u64 - 65536)
 }

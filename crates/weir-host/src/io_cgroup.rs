@@ -7,7 +7,7 @@ use crate::cgroup::{self, BLKIO, folders};
 use crate::host::Host;
 
 /// Groups below a cgroup that are looked through.
-const GROUPS_MAX: usize = 1024;
+pub(crate) const GROUPS_MAX: usize = 1024;
 
 /// A cgroup as the block layer throttles it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,16 @@ impl IoCgroup {
     /// Its path in its hierarchy, `/` for the root.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// One of version 2, by its path there and its folder.
+    pub(crate) fn of_version_2(path: String, folder: String) -> IoCgroup {
+        IoCgroup { path, folder, version: 2 }
+    }
+
+    /// Where it lies.
+    pub(crate) fn folder(&self) -> &str {
+        &self.folder
     }
 
     /// Whether it is the root, which holds everybody who is in no other.

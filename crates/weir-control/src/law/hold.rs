@@ -57,7 +57,7 @@ impl Guard {
         if let Some(step) = armed {
             return step;
         }
-        if self.shadow {
+        if self.shadow || self.aside {
             return self.only_see(sample, second);
         }
         if let Some(step) = self.rate_change(sample, second) {

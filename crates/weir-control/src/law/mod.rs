@@ -19,8 +19,9 @@ mod tests;
 
 pub use decision::{Action, Branch, Decision, Inputs, Known, Mood};
 
+use super::private::{Kept, Need};
 use super::{Parameters, Sample, SensorSource};
-use judge::Terms;
+use judge::{State, Terms};
 use presence::Presence;
 use rate::Rate;
 use reference::Reference;
@@ -77,6 +78,8 @@ pub struct Guard {
     roomy_until_ns: u64,
     /// Nothing of what it decides is done.
     shadow: bool,
+    /// Others hold the bulk writers for now.
+    aside: bool,
 }
 
 impl Guard {
@@ -104,6 +107,7 @@ impl Guard {
             probe: None,
             roomy_until_ns: 0,
             shadow: false,
+            aside: false,
         }
     }
 
@@ -123,6 +127,34 @@ impl Guard {
         self.of_cgroup = of_cgroup;
         (self.mood, self.wanted, self.probe, self.before) = (Mood::Released, None, None, None);
         (self.flooded, self.roomy_until_ns) = (false, 0);
+    }
+
+    /// Others hold the bulk writers from now on, or no longer: it goes on learning what syncs do, and decides nothing.
+    pub fn set_aside(&mut self, aside: bool) {
+        if aside != self.aside {
+            let of_cgroup = self.of_cgroup;
+            self.change_lever(of_cgroup);
+        }
+        self.aside = aside;
+    }
+
+    /// What syncs keep since a moment, by the target, and whether there are any to protect.
+    pub fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
+        let view = self.window.tail_since(since_ns.max(at_ns.saturating_sub(self.parameters.window_ns)));
+        let verdict = judge::judge(&view, &self.reference, &self.parameters, Terms::default());
+        let share = verdict.kept.unwrap_or(1.0);
+        let kept = match verdict.state() {
+            State::Unknown => Kept::Unknown,
+            State::Good => Kept::Good(share),
+            State::Close => Kept::Close(share),
+            State::Bad => Kept::Bad(share),
+        };
+        let need = match self.presence.protected() {
+            false => Need::Nobody,
+            true if self.presence.pauses(at_ns) => Need::Pausing,
+            true => Need::Here,
+        };
+        (kept, need)
     }
 
     /// What to do now. Samples come in the order of time; an action is taken to be done when the next sample's

@@ -29,7 +29,24 @@ pub(super) fn marked(bytes: u64, page_bytes: u64) -> u64 {
     pages.saturating_mul(page_bytes) - (PAGE - MARK)
 }
 
+/// Of memory.high the kernel keeps whole pages only: the mark is in their number.
+const PAGES: u64 = 64;
+/// Odd, and no multiple of a power of ten.
+const MARKED_PAGES: u64 = 43;
+
+/// The least limit in whole pages that is no lower, with the mark.
+pub(super) fn marked_pages(bytes: u64, page_bytes: u64) -> u64 {
+    let pages = bytes.div_ceil(page_bytes.max(1));
+    let beyond = (MARKED_PAGES + PAGES - pages % PAGES) % PAGES;
+    pages.saturating_add(beyond).saturating_mul(page_bytes)
+}
+
 impl Band {
+    /// Limits in whole pages, marked.
+    pub fn of_pages(low: u64, high: u64, page_bytes: u64) -> Band {
+        Band { low, high, modulus: PAGES * page_bytes, mark: MARKED_PAGES * page_bytes }
+    }
+
     /// Limits in bytes, marked.
     pub fn of_bytes(low: u64, high: u64) -> Band {
         Band { low, high, modulus: PAGE, mark: MARK }
@@ -82,6 +99,17 @@ mod tests {
                 assert!(!band.has(&Value::Bytes(bytes)), "{bytes}");
             }
             assert!(!band.has(&Value::Bytes(marked(1_000_000, page))) && !band.has(&Value::Ratio(MARK)));
+        }
+        for page in [4096, 65536] {
+            let band = Band::of_pages(0, 1 << 40, page);
+            for bytes in [1_u64, 16 << 20, 30_000_000, 1 << 30] {
+                let value = marked_pages(bytes, page);
+                assert!(
+                    value >= bytes && value - bytes <= 64 * page && value.is_multiple_of(page),
+                    "{bytes} → {value}"
+                );
+                assert!(band.has(&Value::Bytes(value)) && !band.has(&Value::Bytes(16 << 20)));
+            }
         }
         let band = Band::of_numbers(10, 999_999);
         let has = |number| band.has(&Value::Number(number));

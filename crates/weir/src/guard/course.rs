@@ -1,6 +1,7 @@
 //! The loop: look, decide, turn, tell; ten times a second, until somebody ends it.
 
 mod cgroups;
+mod privates;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::history::Pages;
 use super::listen::Board;
 use super::notify::Manager;
 use super::post::{Law, Post};
+use super::private::Privates;
 use super::tell::{Teller, status_line};
 use super::throttle::Time;
 use crate::clock::Moment;
@@ -54,6 +56,7 @@ pub struct Course {
     /// By device, which limit of dirty pages is turned where no cgroup's is.
     homes: Vec<usize>,
     cgroups: Option<Cgroups>,
+    privates: Option<Privates>,
     eyes: Box<dyn Eyes>,
     make_law: MakeLaw,
     teller: Teller,
@@ -79,6 +82,8 @@ pub struct Parts {
     pub groups: Vec<Group>,
     /// How cgroups are throttled, where that is allowed.
     pub cgroups: Option<Cgroups>,
+    /// The private limits of bulk writers' cgroups, where those may be turned.
+    pub privates: Option<Privates>,
     /// What looks.
     pub eyes: Box<dyn Eyes>,
     /// Makes laws.
@@ -97,8 +102,19 @@ impl Course {
     /// Begins: one look, which counts for nothing, and a first state.
     pub fn begin(parts: Parts) -> Course {
         let now = Moment::now();
-        let Parts { about, posts, groups, cgroups, mut eyes, make_law, teller, history, board, manager } =
-            parts;
+        let Parts {
+            about,
+            posts,
+            groups,
+            cgroups,
+            privates,
+            mut eyes,
+            make_law,
+            teller,
+            history,
+            board,
+            manager,
+        } = parts;
         eyes.look(now);
         let pages = history.then(|| Pages::new(posts.len()));
         let of_post = |at| groups.iter().position(|group| group.posts.contains(&at)).unwrap_or(0);
@@ -109,6 +125,7 @@ impl Course {
             groups,
             homes,
             cgroups,
+            privates,
             eyes,
             make_law,
             teller,
@@ -173,7 +190,9 @@ impl Course {
             group.look();
         }
         self.notice_who_is_there(&seen, at_ms);
-        self.choose_limits(&mut seen, Time { now_ns: now.awake_ns, elapsed_ns }, at_ms);
+        let time = Time { now_ns: now.awake_ns, elapsed_ns };
+        self.look_at_privates(&seen, time, at_ms);
+        self.choose_limits(&mut seen, time, at_ms);
         for at in 0..self.groups.len() {
             self.guard(at, &mut seen, now, elapsed_ns, at_ms);
         }
@@ -186,8 +205,10 @@ impl Course {
 
     /// What was looked at spans the sleep: it counts for nothing, and what the laws have in their windows is void.
     fn woke(&mut self, at_ms: u64, ms: u64) {
-        for post in &mut self.posts {
-            post.begin_anew(post.number, (self.make_law)());
+        for at in 0..self.posts.len() {
+            self.forget_privates(at, at_ms);
+            let number = self.posts[at].number;
+            self.posts[at].begin_anew(number, (self.make_law)());
         }
         self.tell(Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } });
     }
@@ -202,6 +223,7 @@ impl Course {
             let alone = self.groups.iter().position(|group| group.of_device && group.posts.contains(&at));
             match seen {
                 None if was_there => {
+                    self.forget_privates(at, at_ms);
                     (self.posts[at].is_there, self.posts[at].wish) = (false, None);
                     if let Some(group) = alone {
                         self.groups[group].let_go();
@@ -404,7 +426,9 @@ impl Course {
                 None => Standing::Guarding,
             };
             let state = |at: &usize| {
-                Some((*at, self.posts[*at].state(standing.clone(), &group.lever, &group.limits)?))
+                let private = self.privates.as_ref().and_then(|privates| privates.lever(*at));
+                let lever = private.as_ref().unwrap_or(&group.lever);
+                Some((*at, self.posts[*at].state(standing.clone(), lever, &group.limits)?))
             };
             devices.extend(group.posts.iter().filter_map(state));
         }
@@ -431,7 +455,13 @@ impl Course {
             let why = self.cgroups.as_ref()?.choose.why_not(at)?;
             Some(format!("{}: bulk writers go past the page cache, but {why}", post.name))
         };
-        self.eyes.remarks().into_iter().chain(self.posts.iter().enumerate().filter_map(why_not)).collect()
+        let of_private = |(at, post): (usize, &Post)| -> Vec<String> {
+            let remarks = self.privates.iter().flat_map(|privates| privates.remarks(at));
+            remarks.map(|remark| format!("{}: {remark}", post.name)).collect()
+        };
+        let posts = || self.posts.iter().enumerate();
+        let remarks = self.eyes.remarks().into_iter().chain(posts().filter_map(why_not));
+        remarks.chain(posts().flat_map(of_private)).collect()
     }
 
     /// Puts back what was found, then tells the rest. The last state, and what could not be put back.
@@ -443,6 +473,10 @@ impl Course {
                 Ok(sentences) => sentences.iter().for_each(|sentence| self.teller.remark(sentence)),
                 Err(error) => failed.push(error.to_string()),
             }
+        }
+        if let Some((said, not_back)) = self.privates.as_mut().map(Privates::end) {
+            said.iter().for_each(|sentence| self.teller.remark(sentence));
+            failed.extend(not_back);
         }
         let now = Moment::now();
         let at_ms = self.at_ms(now);

@@ -2,6 +2,7 @@
 
 mod cost;
 mod course;
+pub mod exec;
 mod eyes;
 mod group;
 mod hand;
@@ -12,6 +13,7 @@ mod log;
 mod metrics;
 mod notify;
 mod post;
+mod private;
 mod scrape;
 mod scribe;
 mod second;

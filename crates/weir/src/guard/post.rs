@@ -1,5 +1,6 @@
 //! One device under guard: its law, what it asks for, and what is told of it.
 
+use weir_control::private::{Kept, Need};
 use weir_control::{
     Decision, DeviceState, Effect, Guard, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
     Writer,
@@ -16,6 +17,14 @@ pub trait Law {
 
     /// Another limit is turned from now on: of a cgroup, or of dirty pages.
     fn change_lever(&mut self, of_cgroup: bool);
+
+    /// Others hold the bulk writers from now on, or no longer.
+    fn set_aside(&mut self, _aside: bool) {}
+
+    /// What syncs keep since a moment, and whether there are any to protect.
+    fn judged(&self, _at_ns: u64, _since_ns: u64) -> (Kept, Need) {
+        (Kept::Unknown, Need::Nobody)
+    }
 }
 
 impl Law for Guard {
@@ -25,6 +34,14 @@ impl Law for Guard {
 
     fn change_lever(&mut self, of_cgroup: bool) {
         Guard::change_lever(self, of_cgroup);
+    }
+
+    fn set_aside(&mut self, aside: bool) {
+        Guard::set_aside(self, aside);
+    }
+
+    fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
+        Guard::judged(self, at_ns, since_ns)
     }
 }
 
@@ -38,6 +55,8 @@ pub struct Post {
     pub is_there: bool,
     /// The limit that its law asks for; `None`: what was found.
     pub wish: Option<u64>,
+    /// Its bulk writers are held by limits of their own: nothing is asked of the others.
+    pub is_aside: bool,
     /// Why its limit could not be taken in hand when it came back.
     pub not_taken: Option<String>,
     /// Sums.
@@ -59,6 +78,7 @@ impl Post {
             number,
             is_there: true,
             wish: None,
+            is_aside: false,
             not_taken: None,
             totals: Totals::default(),
             law,
@@ -74,6 +94,7 @@ impl Post {
     /// It is another device now, or one that was away: what was learned is void.
     pub fn begin_anew(&mut self, number: DeviceNumber, law: Box<dyn Law>) {
         (self.number, self.law, self.is_there, self.wish) = (number, law, true, None);
+        self.law.set_aside(self.is_aside);
         self.gather = Gather::default();
         self.not_taken = None;
     }
@@ -84,11 +105,29 @@ impl Post {
         self.law.change_lever(of_cgroup);
     }
 
+    /// Its bulk writers are held by limits of their own from now on, or no longer.
+    pub fn set_aside(&mut self, aside: bool) {
+        if aside != self.is_aside {
+            (self.is_aside, self.wish) = (aside, None);
+            self.law.set_aside(aside);
+        }
+    }
+
+    /// What syncs keep since a moment, and whether there are any to protect.
+    pub fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
+        self.law.judged(at_ns, since_ns)
+    }
+
+    /// Age of the oldest sync under way at the last look.
+    pub fn oldest_ns(&self) -> u64 {
+        self.last.as_ref().map_or(0, |(sample, _)| sample.syncs.oldest_ns)
+    }
+
     /// Takes in a look and asks the law.
     pub fn look(&mut self, sample: Sample) -> &Decision {
         self.gather.look(&sample);
         let decision = self.law.step(&sample);
-        self.wish = wish(&decision, self.wish);
+        self.wish = wish(&decision, self.wish).filter(|_| !self.is_aside);
         &self.last.insert((sample, decision)).1
     }
 
@@ -105,11 +144,11 @@ impl Post {
             self.totals.count(decision.branch, bytes > sample.limits.now_bytes);
             self.minute.changes += 1;
         }
-        if !is_news {
-            return None;
-        }
         // What others did is no matter of the law's.
         let own = !matches!(effect, Effect::StoodDown { .. } | Effect::Gone);
+        if !is_news || (own && self.is_aside) {
+            return None;
+        }
         let decision_told = own.then(|| decision.clone());
         let noted = Noted { at_ms, device: self.name.clone(), decision: decision_told, effect };
         Some(self.news.has_room(decision.at_ns).then_some(noted))

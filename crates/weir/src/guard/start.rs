@@ -13,6 +13,7 @@ use super::history::Chapter;
 use super::listen::{Board, Doors, Files};
 use super::notify::Manager;
 use super::post::{Law, Post};
+use super::private::{Privates, take_pair};
 use super::scribe::Scribe;
 use super::subject::{self, Subject};
 use super::tell::Teller;
@@ -95,6 +96,10 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
             .may
             .contains(&May::Cgroup)
             .then(|| cgroups(&host, &journal, settings, subjects.len())),
+        privates: settings.may_be_private().then(|| {
+            let take = take_pair(&host, &journal, settings.shadow);
+            Privates::new(&host, take, &settings.spare, settings.shadow, settings.target.keep, subjects.len())
+        }),
         eyes: Box::new(eyes),
         make_law: Box::new(make_law),
         teller,

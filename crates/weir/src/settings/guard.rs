@@ -61,6 +61,9 @@ fn lay_over(settings: &mut GuardSettings, args: &Args) {
     if !args.may.is_empty() {
         settings.may = args.may.clone();
     }
+    if !args.spare.is_empty() {
+        settings.spare = args.spare.clone();
+    }
     settings.sensor = args.sensor.unwrap_or(settings.sensor);
     settings.shadow |= args.shadow;
     settings.metrics = args.metrics.clone().or(settings.metrics.take());
@@ -86,6 +89,11 @@ fn check(settings: &GuardSettings) -> anyhow::Result<()> {
     if settings.protect.len() > 1 && settings.protect.contains(&Protected::All) {
         let what = "`all` includes every other process".to_string();
         return Err(Usage { what, hint: Some("name either all, or single processes".to_string()) }.into());
+    }
+    if let Some(who) = settings.spare.iter().find(|who| matches!(who, Protected::Comm(_) | Protected::Pid(_)))
+    {
+        let what = format!("--spare {who} names processes; it takes a cgroup");
+        return Err(Usage { what, hint: Some("name a unit, cgroup:PATH, or all".to_string()) }.into());
     }
     Ok(())
 }

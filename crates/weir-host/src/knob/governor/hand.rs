@@ -3,7 +3,7 @@
 use weir_control::{Limits, UNLIMITED_BYTES};
 use weir_knobs::{KnobName, Scope, Value};
 
-use super::super::band::{Band, marked};
+use super::super::band::{Band, marked, marked_pages};
 use super::super::dirty;
 use super::super::place::Place;
 use super::Lever;
@@ -36,10 +36,11 @@ impl Hand {
             // Without strict_limit a share does not bound anything.
             Lever::Bdi(name) => ["strict_limit", "max_ratio_fine"].map(|file| of_bdi(name, file)).to_vec(),
             Lever::Cgroup(knob) => vec![knob.clone()],
+            Lever::Private { high, pace } => std::iter::once(high).chain(pace).cloned().collect(),
         };
         let places = knobs.iter().map(|knob| Place::of(&host.tree, knob)).collect::<Result<_, _>>()?;
         let share = match lever {
-            Lever::Dirty | Lever::Cgroup(_) => None,
+            Lever::Dirty | Lever::Cgroup(_) | Lever::Private { .. } => None,
             Lever::Bdi(name) => Some(Place::of(&host.tree, &of_bdi(name, "max_bytes"))?),
         };
         Ok(Hand { lever: lever.clone(), page_bytes: host.page_bytes(), knobs, places, share })
@@ -57,7 +58,7 @@ impl Hand {
 
     /// Whether it holds dirty pages: lowered below what is dirty it stalls their writers.
     pub fn is_of_dirty_pages(&self) -> bool {
-        !matches!(self.lever, Lever::Cgroup(_))
+        !matches!(self.lever, Lever::Cgroup(_) | Lever::Private { .. })
     }
 
     /// What there was, in bytes: now, and at most.
@@ -66,6 +67,7 @@ impl Hand {
         Ok(match (&self.lever, saved) {
             (Lever::Bdi(_), [Value::Number(1), Value::Number(ppm)]) => share(threshold()?, *ppm),
             (Lever::Cgroup(_), [found]) => of_a_tenth(found),
+            (Lever::Private { .. }, [high, ..]) => bytes_of(high),
             _ => threshold()?,
         })
     }
@@ -80,6 +82,9 @@ impl Hand {
         threshold_bytes: impl FnOnce() -> Result<u64, HostError>,
     ) -> Result<Limits, HostError> {
         let limits = match (&self.share, now) {
+            (None, [high, ..]) if matches!(self.lever, Lever::Private { .. }) => {
+                Limits { now_bytes: bytes_of(high), ..*saved }
+            }
             (None, [_, Value::Bytes(bytes)]) => Limits { now_bytes: *bytes, ..*saved },
             (None, [limit]) => Limits { now_bytes: of_a_tenth(limit), ..*saved },
             (Some(share), [Value::Number(1), _]) => {
@@ -107,6 +112,10 @@ impl Hand {
                 vec![Band::of_numbers(1, 1), Band::of_numbers(low.min(high), high)]
             }
             Lever::Cgroup(_) => vec![Band::of_bytes(self.of_a_second(limits.floor_bytes), most * TENTHS)],
+            Lever::Private { pace, .. } => {
+                let paces = pace.iter().map(|_| Band::of_bytes(1, saved.last().map_or(u64::MAX, bytes_of)));
+                std::iter::once(Band::of_pages(1, most, self.page_bytes)).chain(paces).collect()
+            }
         })
     }
 
@@ -126,8 +135,21 @@ impl Hand {
             (Lever::Cgroup(_), _) => {
                 vec![Value::Number(i64::try_from(self.of_a_second(bytes)).unwrap_or(i64::MAX))]
             }
+            (Lever::Private { .. }, _) => vec![number(marked_pages(bytes, self.page_bytes))],
             _ => [goal / 2, bytes].map(|bytes| Value::Bytes(marked(bytes, self.page_bytes))).to_vec(),
         })
+    }
+
+    /// The values of a private lever for these limits, of which `None` is what was found; none is above what was found.
+    pub fn private_values(&self, found: &[Value], high: Option<u64>, pace: Option<u64>) -> Vec<Value> {
+        let marked_pace = |bytes| marked(bytes, self.page_bytes);
+        let marked_high = |bytes| marked_pages(bytes, self.page_bytes);
+        let wanted = [high.map(marked_high), pace.map(marked_pace)];
+        let least = |(found, wanted): (&Value, Option<u64>)| match wanted {
+            Some(bytes) if bytes < bytes_of(found) => number(bytes),
+            _ => found.clone(),
+        };
+        found.iter().zip(wanted).map(least).collect()
     }
 
     /// Marked, though the kernel takes every number of bytes: so others' values are told from the guard's.
@@ -147,6 +169,15 @@ fn of_bdi(name: &str, file: &str) -> KnobName {
         return KnobName { scope: Scope::Bdi(name.to_string()), setting: file.to_string() };
     }
     KnobName::device(name, &format!("bdi/{file}"))
+}
+
+fn number(bytes: u64) -> Value {
+    Value::Number(i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
+/// A cgroup's limit in bytes; the word for none is more than there is.
+fn bytes_of(limit: &Value) -> u64 {
+    limit.number().and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(i64::MAX as u64)
 }
 
 /// What a cgroup's limit, or the word for none, lets through in a tenth of a second.

@@ -20,6 +20,14 @@ pub enum Lever {
     /// What a cgroup may write to a device ([`crate::IoCgroup::write_limit`]). Its limit in bytes is what that lets through
     /// in a tenth of a second.
     Cgroup(KnobName),
+    /// memory.high of a cgroup and, where it has it, what it may write to a device (io.max): [`super::Governor::set_private`].
+    /// Its limit in bytes is memory.high.
+    Private {
+        /// memory.high.
+        high: KnobName,
+        /// The `wbps` of io.max.
+        pace: Option<KnobName>,
+    },
 }
 
 /// A lever, and why that one.
@@ -36,6 +44,8 @@ impl fmt::Display for Lever {
         match self {
             Lever::Dirty => f.write_str("vm.dirty_bytes"),
             Lever::Bdi(device) => write!(f, "{device}/bdi (strict_limit, max_ratio_fine)"),
+            Lever::Private { high, pace: None } => write!(f, "{high}"),
+            Lever::Private { high, pace: Some(pace) } => write!(f, "{high} and {pace}"),
             Lever::Cgroup(knob) => write!(f, "{knob} (in a tenth of a second)"),
         }
     }

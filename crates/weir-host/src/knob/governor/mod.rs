@@ -193,6 +193,27 @@ impl Governor {
         self.step(now)
     }
 
+    /// Leads a private lever's limits to these, in bytes and in bytes a second; `None` is what was found. Lowered far below what a
+    /// cgroup uses, memory.high makes the one who writes it reclaim memory, which takes long where that is dirty.
+    ///
+    /// # Errors
+    /// As [`Governor::set`].
+    pub fn set_private(&mut self, high: Option<u64>, pace: Option<u64>) -> Result<Move, KnobError> {
+        if let Some(end) = self.look()? {
+            return Ok(end);
+        }
+        let found: Vec<Value> = self.entry.changes.iter().map(|change| change.old.clone()).collect();
+        for (nth, value) in self.hand.private_values(&found, high, pace).into_iter().enumerate() {
+            if let Err(error) = self.write(nth, value) {
+                return self.give_up(error);
+            }
+        }
+        if let Some(end) = self.look()? {
+            return Ok(end);
+        }
+        Ok(Move::Written { bytes: self.limits()?.now_bytes })
+    }
+
     /// A sign of life for the guardian, to be given several times within [`HANGS_AFTER`]. Goes on with a way down, and
     /// sees whether the limit is still the guard's.
     ///

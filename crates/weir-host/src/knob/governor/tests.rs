@@ -301,6 +301,63 @@ fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
 }
 
 #[test]
+fn both_limits_of_a_private_lever_are_turned_and_led_back_together() {
+    let high = "/sys/fs/cgroup/unified/db.slice/memory.high";
+    let lever = |pace: bool| Lever::Private {
+        high: "cgroup:/db.slice/memory.high".parse().unwrap(),
+        pace: pace.then(|| "cgroup:/db.slice/io.max/7:0/wbps".parse().unwrap()),
+    };
+    // (found, asked for in MB and MB/s, in force)
+    for (found, asked, in_force) in [
+        (("max", "7:0 wbps=max"), (Some(16), Some(30)), ("16166912", "7:0 wbps=29997739")),
+        (("max", "7:0 wbps=max"), (Some(16), None), ("16166912", "7:0 wbps=max")),
+        (("max", "7:0 wbps=max"), (None, Some(30)), ("max", "7:0 wbps=29997739")),
+        (("9000000", "7:0 wbps=2000000"), (Some(16), Some(30)), ("9000000", "7:0 wbps=2000000")),
+    ] {
+        let machine = machine();
+        machine.set(high, found.0);
+        machine.set(IO_MAX, found.1);
+        let mut governor = start(&machine, &lever(true));
+        let bytes = |mb: Option<u64>| mb.map(|mb| mb * 1_000_000);
+        written(governor.set_private(bytes(asked.0), bytes(asked.1)).unwrap());
+        assert_eq!(
+            (machine.get(high).as_str(), machine.get(IO_MAX).as_str()),
+            in_force,
+            "{found:?} {asked:?}"
+        );
+        written(governor.beat().unwrap());
+        drop(governor);
+        assert_eq!((machine.get(high).as_str(), machine.get(IO_MAX).as_str()), found);
+    }
+    let machine = machine();
+    machine.set(high, "max");
+    let mut governor = start(&machine, &lever(false));
+    written(governor.set_private(Some(16_000_000), Some(1)).unwrap());
+    // As a service manager does that applies a unit's properties again.
+    machine.set(high, "max");
+    assert_eq!(
+        stood_down(&governor.beat().unwrap()),
+        "",
+        "what was found is there: nothing is to be said of it"
+    );
+    // A killed guard's limits are told from others' by their mark.
+    let governor = start(&machine, &lever(true));
+    let file = machine.journal.folder().join(&machine.journaled()[0]);
+    let mut entry = machine.journal.read(&file).unwrap();
+    entry.pid_started_ticks = 1;
+    std::mem::forget(governor);
+    machine.journal.rewrite(&file, &entry, Sync::Not).unwrap();
+    machine.set(high, "16166912");
+    machine.set(IO_MAX, "7:0 wbps=30000000");
+    let said = rollback(&machine.host, &machine.journal, Which::Last).said.join("\n");
+    assert_eq!(
+        (machine.get(high).as_str(), machine.get(IO_MAX).as_str()),
+        ("max", "7:0 wbps=30000000"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_limit_of_a_cgroup_that_others_turn_is_left_alone_and_one_that_is_gone_is_gone() {
     let lever = of_cgroup("cgroup:/a/blkio.throttle.write_bps_device/7:0");
     let machine = machine();

@@ -1,5 +1,6 @@
 //! What can be typed after `weir guard`.
 
+pub mod exec;
 pub mod install;
 pub mod run;
 pub mod simulate;
@@ -22,6 +23,8 @@ pub struct Args {
 pub enum Command {
     /// Guard devices until a signal ends it
     Run(run::Args),
+    /// Run a copy, dump or backup in a cgroup of its own, so that a guard holds it alone
+    Exec(exec::Args),
     /// Say what a running guard does
     Status(status::Args),
     /// Watch a running guard: latency, limit, who is bulk, and what it decides

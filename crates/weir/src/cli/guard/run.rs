@@ -46,6 +46,10 @@ pub struct Args {
     /// What else it may turn where that helps more. Repeatable [default: nothing]
     #[arg(long, value_name = "WHAT")]
     pub may: Vec<May>,
+    /// Whose cgroup is left alone: a systemd unit, cgroup:PATH, or all. Others that bulk writers are alone in get
+    /// memory.high and io.max for as long as they flood. Repeatable [default: nobody's]
+    #[arg(long, value_name = "WHO")]
+    pub spare: Vec<Protected>,
     /// Where latencies come from [default: auto]
     #[arg(long, value_name = "SENSOR")]
     pub sensor: Option<SensorChoice>,

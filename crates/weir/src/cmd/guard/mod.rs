@@ -1,5 +1,6 @@
 //! `weir guard`: one file a command.
 
+pub mod exec;
 pub mod install;
 pub mod run;
 pub mod simulate;
@@ -14,6 +15,7 @@ use crate::failure::Outcome;
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     match args.command {
         Command::Run(args) => run::run(args, command),
+        Command::Exec(args) => exec::run(args, command),
         Command::Status(args) => status::run(args, command),
         Command::Watch(args) => watch::run(args, command),
         Command::Simulate(args) => simulate::run(args, command),

@@ -35,7 +35,11 @@ impl Course {
     pub(super) fn choose_limits(&mut self, seen: &mut [Option<Seen>], time: Time, at_ms: u64) {
         for (post, seen) in seen.iter_mut().enumerate() {
             let here = self.cgroup_of(post).unwrap_or(self.homes[post]);
-            let Some(seen) = seen.as_mut().filter(|_| self.posts[post].is_there) else { continue };
+            let Some(seen) =
+                seen.as_mut().filter(|_| self.posts[post].is_there && !self.posts[post].is_aside)
+            else {
+                continue;
+            };
             let Some(Cgroups { choose, .. }) = &mut self.cgroups else { return };
             let protected = || self.eyes.protected();
             match choose.look(post, seen, self.groups[here].limits, time, &protected) {

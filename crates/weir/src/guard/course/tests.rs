@@ -197,6 +197,7 @@ impl Stage {
             posts,
             groups: vec![group],
             cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),
+            privates: None,
             eyes: Box::new(Looks(there.clone())),
             make_law: Box::new(make_law),
             teller: Teller::new(scribe, Format::Text, false),

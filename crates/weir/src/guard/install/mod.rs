@@ -40,7 +40,7 @@ fn needs(settings: &GuardSettings, program: &Path) -> Needs {
     Needs {
         program: program.to_path_buf(),
         port: tcp,
-        cgroups: settings.may.contains(&May::Cgroup),
+        cgroups: settings.may.contains(&May::Cgroup) || settings.may_be_private(),
         for_others: tcp && settings.metrics_for_others,
         folders: socket.into_iter().chain(log).filter(|folder| !own(folder)).collect(),
     }
@@ -99,6 +99,7 @@ pub fn next_steps(settings: &GuardSettings, now: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guard::settings::Protected;
 
     fn settings() -> GuardSettings {
         GuardSettings { shadow: true, ..GuardSettings::default() }
@@ -128,6 +129,12 @@ mod tests {
         let [config, _, unit] = &texts(&cgroups)[..] else { panic!() };
         assert!(
             config.contains("may = [\"cgroup\"]\n") && unit.contains(" -/sys/fs/cgroup\n"),
+            "{config}{unit}"
+        );
+        let spares = GuardSettings { spare: vec![Protected::All], ..settings() };
+        let [config, _, unit] = &texts(&spares)[..] else { panic!() };
+        assert!(
+            config.contains("spare = [\"all\"]\n") && unit.contains("ProtectControlGroups=yes\n"),
             "{config}{unit}"
         );
         let others =

@@ -11,7 +11,7 @@ use weir_core::units::Nanos;
 use super::{GuardSettings, LeverChoice, MetricsAt, Protected, SensorChoice, latency_target, share};
 
 /// The keys, in the order in which they are printed.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "devices",
     "target-p99",
     "keep",
@@ -19,6 +19,7 @@ const KEYS: [&str; 13] = [
     "shadow",
     "lever",
     "may",
+    "spare",
     "sensor",
     "metrics",
     "metrics-for-others",
@@ -72,6 +73,7 @@ fn set(settings: &mut GuardSettings, key: &str, value: &DeValue<'_>) -> Result<(
             settings.lever = found.ok_or_else(|| format!("expected auto, vm or bdi, got `{word}`"))?;
         }
         "may" => settings.may = list(value)?,
+        "spare" => settings.spare = list(value)?,
         "sensor" => {
             let word = text(value)?;
             let found = SensorChoice::ALL.into_iter().find(|choice| choice.name() == word);
@@ -140,6 +142,9 @@ pub fn print(settings: &GuardSettings) -> String {
     if !settings.may.is_empty() {
         let may: Vec<String> = settings.may.iter().map(|may| may.name().to_string()).collect();
         line("may", quoted_list(&may));
+    }
+    if !settings.spare.is_empty() {
+        line("spare", quoted_list(&settings.spare.iter().map(Protected::to_string).collect::<Vec<_>>()));
     }
     line("sensor", quoted(settings.sensor.name()));
     if let Some(metrics) = &settings.metrics {

@@ -28,6 +28,8 @@ pub struct GuardSettings {
     pub lever: LeverChoice,
     /// What else may be.
     pub may: Vec<May>,
+    /// Whose cgroups are left alone.
+    pub spare: Vec<Protected>,
     /// Where latencies come from.
     pub sensor: SensorChoice,
     /// Where metrics are offered.
@@ -53,6 +55,7 @@ impl Default for GuardSettings {
             shadow: false,
             lever: LeverChoice::Auto,
             may: Vec::new(),
+            spare: Vec::new(),
             sensor: SensorChoice::Auto,
             metrics: None,
             metrics_for_others: false,
@@ -61,6 +64,13 @@ impl Default for GuardSettings {
             format: Format::Text,
             history: true,
         }
+    }
+}
+
+impl GuardSettings {
+    /// Whether limits of cgroups may be turned that bulk writers are alone in: who names a lever means that one.
+    pub fn may_be_private(&self) -> bool {
+        self.lever == LeverChoice::Auto && !self.spare.contains(&Protected::All)
     }
 }
 

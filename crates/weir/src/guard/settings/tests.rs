@@ -11,6 +11,7 @@ fn what_is_printed_reads_back_the_same() {
         shadow: true,
         lever: LeverChoice::Bdi,
         may: vec![May::Cgroup],
+        spare: vec![Protected::Cgroup("/a".to_string())],
         sensor: SensorChoice::Canary,
         metrics: Some(MetricsAt::Unix(PathBuf::from("/run/m.sock"))),
         metrics_for_others: true,

@@ -1,0 +1,30 @@
+//! The constants of the law, all of them, each with its reason.
+
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
+
+/// Dirty pages of a bulk writer that is not paced, as time at the device's rate: it bridges the pauses in which the kernel holds
+/// writers back (200 ms at most, most of them 10 to 100), so the device stays busy, and a sync waits for no more.
+pub(super) const BUDGET_NS: u64 = SECOND_NS / 10;
+/// The least of them: below that a device has no two requests of a megabyte to choose from.
+pub(super) const BUDGET_LEAST_BYTES: u64 = 2 << 20;
+/// Those of a paced one, as time at its pace: io.max serves in slices of 100 ms, and two of them are always filled. Twice that while
+/// syncs pause: it is soon written when they come back.
+pub(super) const PACED_NS: u64 = SECOND_NS / 4;
+/// The first pace, as a share of the device's rate: a queue at four fifths of its rate is empty most of the time (M/D/1).
+pub(super) const FIRST_PACE: f64 = 0.8;
+/// The least pace, in bytes a second: the slowest disk does that, and a copy still ends.
+pub(super) const PACE_LEAST: u64 = 1_000_000;
+/// One step cuts to no less than this: a single bad second may be somebody else's.
+pub(super) const CUT_MOST: f64 = 0.5;
+/// One step raises by this share where nothing is known to be too much; towards what was, by five times as large a share of the way.
+pub(super) const RAISE: f64 = 0.05;
+/// What proved too much is not tried again for so long: twenty steps down cost less than a fiftieth of the time.
+pub(super) const TOO_MUCH_NS: u64 = 20 * SECOND_NS;
+/// A move is judged by so much of what follows it, and a sync that has been under way for longer loses, whatever others do.
+pub(super) const JUDGED_NS: u64 = SECOND_NS;
+/// Without a byte written for so long a group's work is over, and its limits are what they were.
+pub(super) const IDLE_NS: u64 = 30 * SECOND_NS;
+/// A group that a limit harms, or does not serve, is left alone for so long.
+pub(super) const SPARED_NS: u64 = 600 * SECOND_NS;
+/// From this share of the time on, memory stalls or waits for something else than writing are harm.
+pub(super) const STALL: f64 = 0.2;

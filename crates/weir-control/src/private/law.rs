@@ -1,0 +1,355 @@
+//! The law: from a look to a state, by transitions that have names.
+
+use super::constants::{
+    BUDGET_LEAST_BYTES, BUDGET_NS, CUT_MOST, FIRST_PACE, IDLE_NS, JUDGED_NS, PACE_LEAST, PACED_NS, RAISE,
+    SECOND_NS, SPARED_NS, TOO_MUCH_NS,
+};
+use super::harm::Harm;
+use super::rate::Rate;
+use super::{Kept, Need, Seen, State, Transition, Wish};
+
+/// The least bound of dirty pages, as time at the device's rate.
+const TIME_LEAST_NS: u64 = BUDGET_NS / 5;
+/// From this share of a pace on it is used: lumps fall into one second or the next.
+const AT_PACE: f64 = 0.6;
+/// A step is doubled so often at most, and is two fifths then.
+const RAISES_MOST: i32 = 4;
+/// Cuts of the pace in a row that have to show something.
+const CUTS_THAT_SHOW: u32 = 3;
+/// Nothing moves while the sensor is silent for a sixth of that, and after so long nothing is held.
+const SILENT_NS: u64 = 60 * SECOND_NS;
+
+/// The law of one device's bulk writers.
+#[derive(Debug, Clone, Default)]
+pub struct Law {
+    state: State,
+    rate: Rate,
+    harm: Harm,
+    /// When the last move can show: what was dirty beyond it has to be written before, until then at most.
+    judged_from_ns: u64,
+    settled_by_ns: u64,
+    /// When a group wrote last.
+    wrote_ns: u64,
+    /// What proved too much, in bytes or bytes a second as the state has it, and when.
+    too_much: Option<(f64, u64)>,
+    /// What syncs kept when only dirty pages were bounded.
+    kept_bounded: Option<f64>,
+    /// Cuts of the pace since something was good; raises since something was not.
+    cuts: u32,
+    raises: i32,
+    /// The pace from which it was cut, and what syncs kept there.
+    cut_from: Option<(u64, f64)>,
+    /// Cuts were in vain: none until then.
+    no_cut_until_ns: u64,
+    /// Since when syncs lose at the least bound, and whether that was told.
+    least_ns: Option<u64>,
+    is_not_enough: bool,
+    /// io.max is not tried until then.
+    no_pace_until_ns: u64,
+    /// The state before syncs paused.
+    before_pause: Option<State>,
+}
+
+impl Law {
+    /// How it stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether a limit is the guard's.
+    pub fn holds(&self) -> bool {
+        !matches!(self.state, State::Watching | State::Spared { .. })
+    }
+
+    /// Whether other limits have to hold as well.
+    pub fn is_not_enough(&self) -> bool {
+        self.is_not_enough
+    }
+
+    /// From when on what syncs keep is to be judged.
+    pub fn judged_from(&self) -> u64 {
+        self.judged_from_ns
+    }
+
+    /// What the device takes, in bytes a second.
+    pub fn rate(&self) -> f64 {
+        self.rate.get()
+    }
+
+    /// What the groups may have together.
+    pub fn wish(&self) -> Wish {
+        match self.state {
+            State::Watching | State::Spared { .. } => Wish::default(),
+            State::Bounded { time_ns } => {
+                Wish { budget_bytes: Some(time_at(self.rate.get(), time_ns)), pace: None }
+            }
+            State::Paced { pace } => {
+                Wish { budget_bytes: Some(time_at(pace as f64, PACED_NS)), pace: Some(pace) }
+            }
+            State::Loose => Wish { budget_bytes: Some(time_at(self.rate.get(), 2 * PACED_NS)), pace: None },
+        }
+    }
+
+    /// Nothing is the guard's any more, whoever took it.
+    pub fn let_go(&mut self) {
+        (self.state, self.before_pause) = (State::Watching, None);
+        (self.least_ns, self.is_not_enough) = (None, false);
+        self.harm.forget();
+    }
+
+    /// They are left alone for a time, for a reason that the law does not know.
+    pub fn spare(&mut self, at_ns: u64) {
+        self.let_go();
+        self.state = State::Spared { until_ns: at_ns + SPARED_NS };
+    }
+
+    /// Takes in a look. What changed, if anything did.
+    pub fn step(&mut self, seen: &Seen<'_>) -> Option<Transition> {
+        self.rate.push(seen.elapsed_ns, seen.delivered_bytes, self.is_full(seen));
+        self.harm.push(seen.elapsed_ns, seen.groups);
+        let writes = seen.groups.iter().any(|group| group.writes() || group.memory.backlog() > (1 << 20));
+        if writes {
+            self.wrote_ns = seen.at_ns;
+        }
+        match self.state {
+            State::Watching => self.watch(seen, writes),
+            State::Spared { until_ns } if seen.at_ns < until_ns => None,
+            State::Spared { .. } => {
+                self.let_go();
+                Some(Transition::Again)
+            }
+            _ => self.end(seen).or_else(|| self.hold(seen)),
+        }
+    }
+
+    /// Whether the device has more to write than it takes. What is paced waits for io.max, unless the device takes far less.
+    fn is_full(&self, seen: &Seen<'_>) -> bool {
+        let Some(bound) = self.wish().budget_bytes.filter(|_| self.is_settled(seen)) else { return false };
+        let is_at_pace = match self.state {
+            State::Paced { pace } => self.rate.last_second() >= AT_PACE * pace as f64,
+            _ => false,
+        };
+        2 * backlog(seen) >= bound && !is_at_pace
+    }
+
+    /// Whether what the groups had beyond their bounds is written or given back.
+    fn is_settled(&self, seen: &Seen<'_>) -> bool {
+        let bound = self.wish().budget_bytes.unwrap_or(u64::MAX);
+        let is_over = seen
+            .groups
+            .iter()
+            .any(|group| group.high.is_some_and(|high| group.memory.current > high + high / 16));
+        seen.at_ns >= self.settled_by_ns || !(is_over || backlog(seen) / 2 > bound)
+    }
+
+    fn watch(&mut self, seen: &Seen<'_>, writes: bool) -> Option<Transition> {
+        if !writes || seen.need == Need::Nobody || seen.silent_ns >= SILENT_NS || self.rate.get() <= 0.0 {
+            return None;
+        }
+        (self.cuts, self.kept_bounded, self.too_much) = (0, None, None);
+        (self.cut_from, self.no_cut_until_ns) = (None, 0);
+        self.harm.forget();
+        let state = match seen.need {
+            Need::Pausing => State::Loose,
+            _ if seen.is_direct && self.may_pace(seen) => self.first_pace(),
+            _ => State::Bounded { time_ns: BUDGET_NS },
+        };
+        self.enter(seen, state);
+        Some(Transition::Arm)
+    }
+
+    /// What ends a limit, or keeps it from being one that counts.
+    fn end(&mut self, seen: &Seen<'_>) -> Option<Transition> {
+        if let Some(harm) = self.harm.found() {
+            self.spare(seen.at_ns);
+            return Some(harm);
+        }
+        let over = match seen {
+            _ if seen.silent_ns >= SILENT_NS => Transition::Silent,
+            _ if seen.need == Need::Nobody => Transition::Unneeded,
+            _ if seen.groups.is_empty() || seen.at_ns - self.wrote_ns >= IDLE_NS => Transition::Ended,
+            _ => return None,
+        };
+        self.let_go();
+        Some(over)
+    }
+
+    fn hold(&mut self, seen: &Seen<'_>) -> Option<Transition> {
+        match (self.state, seen.need) {
+            (State::Loose, Need::Pausing) => return None,
+            (State::Loose, _) => {
+                let back = self.before_pause.take();
+                self.enter(seen, back.unwrap_or(State::Bounded { time_ns: BUDGET_NS }));
+                return Some(Transition::Tighten);
+            }
+            (state, Need::Pausing) => {
+                self.before_pause = Some(state);
+                self.enter(seen, State::Loose);
+                return Some(Transition::Loosen);
+            }
+            _ => {}
+        }
+        if let State::Paced { pace } = self.state
+            && pace as f64 > self.rate.get().max(PACE_LEAST as f64)
+        {
+            // It cannot be held by a pace that it does not reach.
+            self.enter(seen, self.first_pace());
+            return Some(Transition::Slower);
+        }
+        if !self.is_settled(seen) {
+            self.judged_from_ns = seen.at_ns;
+        }
+        if seen.silent_ns >= SILENT_NS / 6 || seen.at_ns < self.judged_from_ns + JUDGED_NS {
+            return None;
+        }
+        let kept = if seen.oldest_ns > JUDGED_NS { Kept::Bad(CUT_MOST) } else { seen.kept };
+        match (self.state, kept) {
+            (State::Bounded { time_ns }, Kept::Bad(share)) => self.cut_budget(seen, time_ns, share),
+            (State::Bounded { time_ns }, Kept::Good(share)) => {
+                (self.kept_bounded, self.least_ns) = (Some(share), None);
+                self.raise_budget(seen, time_ns)
+            }
+            (State::Paced { pace }, Kept::Bad(share)) => self.cut_pace(seen, pace, share),
+            (State::Paced { pace }, Kept::Good(_)) => self.raise_pace(seen, pace),
+            _ => None,
+        }
+    }
+
+    /// Dirty pages first: less of them keeps the device busy all the same, and no sync waits for what is not written yet.
+    fn cut_budget(&mut self, seen: &Seen<'_>, time_ns: u64, share: f64) -> Option<Transition> {
+        (self.kept_bounded, self.raises) = (Some(share), 0);
+        let is_least = time_ns <= TIME_LEAST_NS || time_at(self.rate.get(), time_ns) <= BUDGET_LEAST_BYTES;
+        let is_steep = share < 0.9 * seen.keep;
+        if self.may_pace(seen) && (is_steep || is_least) {
+            (self.cuts, self.cut_from, self.too_much) = (0, None, None);
+            self.enter(seen, self.first_pace());
+            return Some(Transition::Pace);
+        }
+        if is_least {
+            return self.notice_not_enough(seen.at_ns);
+        }
+        self.too_much = Some((time_ns as f64, seen.at_ns));
+        let next = (time_ns as f64 * factor(share, seen.keep)) as u64;
+        self.enter(seen, State::Bounded { time_ns: next.max(TIME_LEAST_NS) });
+        Some(Transition::Cut)
+    }
+
+    /// It is told once: from then on two laws hold the same writers, and neither knows what is whose doing.
+    fn notice_not_enough(&mut self, at_ns: u64) -> Option<Transition> {
+        let since = *self.least_ns.get_or_insert(at_ns);
+        if self.is_not_enough || at_ns < since + IDLE_NS / 3 {
+            return None;
+        }
+        self.is_not_enough = true;
+        Some(Transition::NotEnough)
+    }
+
+    fn raise_budget(&mut self, seen: &Seen<'_>, time_ns: u64) -> Option<Transition> {
+        let next = self.raised(seen.at_ns, time_ns as f64)?.min(BUDGET_NS as f64) as u64;
+        if next <= time_ns + time_ns / 100 {
+            return None;
+        }
+        self.enter(seen, State::Bounded { time_ns: next });
+        Some(Transition::Raise)
+    }
+
+    fn cut_pace(&mut self, seen: &Seen<'_>, pace: u64, share: f64) -> Option<Transition> {
+        self.raises = 0;
+        if !self.is_used(pace) {
+            // It does not hold what it does not reach.
+            let next = (FIRST_PACE * self.rate.last_second()) as u64;
+            self.enter(seen, State::Paced { pace: next.clamp(PACE_LEAST, pace) });
+            return Some(Transition::Slower);
+        }
+        if seen.at_ns < self.no_cut_until_ns {
+            return None;
+        }
+        let (from, kept_there) = *self.cut_from.get_or_insert((pace, share));
+        self.cuts += 1;
+        // A tenth of what was missing is more than noise makes of it.
+        let helps = |before: f64| share > before + 0.1 * (seen.keep - before);
+        let shows = self.cuts > CUTS_THAT_SHOW;
+        if shows && self.kept_bounded.is_none_or(helps) && !helps(kept_there) {
+            (self.no_cut_until_ns, self.too_much) = (seen.at_ns + SILENT_NS, None);
+            (self.cuts, self.cut_from) = (0, None);
+            self.enter(seen, State::Paced { pace: from });
+            return Some(Transition::Vain);
+        }
+        if shows && !self.kept_bounded.is_none_or(helps) {
+            self.no_pace_until_ns = seen.at_ns + SPARED_NS;
+            self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
+            return Some(Transition::PaceHurts);
+        }
+        self.too_much = Some((pace as f64, seen.at_ns));
+        let next = ((pace as f64 * factor(share, seen.keep)) as u64).max(PACE_LEAST);
+        if next >= pace {
+            return None;
+        }
+        self.enter(seen, State::Paced { pace: next });
+        Some(Transition::Cut)
+    }
+
+    fn raise_pace(&mut self, seen: &Seen<'_>, pace: u64) -> Option<Transition> {
+        (self.cuts, self.cut_from) = (0, None);
+        // Who does not use what it has gets no more.
+        if !self.is_used(pace) {
+            return None;
+        }
+        let next = self.raised(seen.at_ns, pace as f64)?;
+        if next >= self.rate.get() {
+            self.too_much = None;
+            self.enter(seen, State::Bounded { time_ns: BUDGET_NS });
+            return Some(Transition::Unpace);
+        }
+        if next < pace as f64 * 1.01 {
+            return None;
+        }
+        self.enter(seen, State::Paced { pace: next as u64 });
+        Some(Transition::Raise)
+    }
+
+    fn is_used(&self, pace: u64) -> bool {
+        self.rate.last_second() >= AT_PACE * pace as f64
+    }
+
+    /// The next higher figure: slower the nearer to what proved too much, and faster with each step once that is long ago.
+    fn raised(&mut self, at_ns: u64, now: f64) -> Option<f64> {
+        self.too_much = self.too_much.filter(|(_, since_ns)| at_ns < since_ns + TOO_MUCH_NS);
+        let Some((too_much, _)) = self.too_much else {
+            self.raises = (self.raises + 1).min(RAISES_MOST);
+            return Some(now * (1.0 + RAISE * 2_f64.powi(self.raises - 1)));
+        };
+        self.raises = 0;
+        let room = (1.0 - RAISE) * too_much - now;
+        (room > 0.0).then_some(now + room * 5.0 * RAISE)
+    }
+
+    fn may_pace(&self, seen: &Seen<'_>) -> bool {
+        seen.can_pace && seen.at_ns >= self.no_pace_until_ns
+    }
+
+    fn first_pace(&self) -> State {
+        State::Paced { pace: ((self.rate.get() * FIRST_PACE) as u64).max(PACE_LEAST) }
+    }
+
+    fn enter(&mut self, seen: &Seen<'_>, state: State) {
+        self.state = state;
+        self.judged_from_ns = seen.at_ns + SECOND_NS / 5;
+        self.settled_by_ns = seen.at_ns + IDLE_NS;
+    }
+}
+
+/// Dirty or under way, of all groups.
+fn backlog(seen: &Seen<'_>) -> u64 {
+    seen.groups.iter().map(|group| group.memory.backlog()).sum()
+}
+
+/// So much time at a rate, in bytes; never less than a device needs to be kept busy.
+fn time_at(rate: f64, time_ns: u64) -> u64 {
+    ((rate * time_ns as f64 / 1e9) as u64).max(BUDGET_LEAST_BYTES)
+}
+
+/// How far one step cuts.
+fn factor(share: f64, keep: f64) -> f64 {
+    (share / keep.max(0.01)).clamp(CUT_MOST, 1.0 - RAISE)
+}

@@ -1,0 +1,178 @@
+//! The law on models of a cgroup, and its parts.
+
+mod model;
+
+use super::*;
+use model::{Plant, ext4_1, ext4_8, ordered, queue, xfs_1, xfs_8};
+
+const MB: u64 = 1_000_000;
+
+#[test]
+fn commits_keep_their_rate_and_the_rest_is_the_bulk_writers() {
+    // (name, device MB/s, commits MB/s, model, kept, of the left-over)
+    for (name, rate, own, answer, kept, bulk) in [
+        ("queue", 200.0, 10.0, queue as model::Answer, 0.93, 0.8),
+        ("slow queue", 40.0, 4.0, queue, 0.92, 0.4),
+        ("journal that waits", 200.0, 10.0, ordered, 0.35, 0.9),
+        ("ext4, 1 thread", 40.0, 3.8, ext4_1, 0.93, 0.85),
+        ("ext4, 8 threads", 40.0, 5.1, ext4_8, 0.93, 0.85),
+        ("xfs, 1 thread", 40.0, 3.4, xfs_1, 0.93, 0.8),
+        ("xfs, 8 threads", 40.0, 5.0, xfs_8, 0.93, 0.8),
+    ] {
+        let mut plant = Plant::new(rate, own, answer);
+        plant.run(60);
+        let (had_kept, had_bulk) = plant.last(40);
+        assert!(
+            had_kept >= kept && had_bulk >= bulk,
+            "{name}: {had_kept:.3} {had_bulk:.3} {:?} {:?}",
+            plant.law.state(),
+            plant.said
+        );
+        assert_eq!(plant.said[0], Transition::Arm, "{name}");
+    }
+}
+
+#[test]
+fn it_holds_within_three_seconds_of_the_floods_beginning() {
+    for (name, answer) in [("xfs", xfs_1 as model::Answer), ("ext4", ext4_8)] {
+        let mut plant = Plant::new(40.0, 4.0, answer);
+        plant.run(6);
+        assert!(plant.last(1).0 > 0.85, "{name}: {:?}", plant.last(1));
+    }
+}
+
+#[test]
+fn a_journal_that_waits_for_the_paced_is_seen_and_not_paced_again() {
+    let mut plant = Plant::new(200.0, 10.0, ordered);
+    plant.run(120);
+    let hurts = plant.said.iter().filter(|said| **said == Transition::PaceHurts).count();
+    assert_eq!(hurts, 1, "{:?}", plant.said);
+    assert!(matches!(plant.law.state(), State::Bounded { .. }), "{:?}", plant.law.state());
+    // The other limits have to hold as well.
+    assert!(
+        plant.law.is_not_enough() && plant.said.last() == Some(&Transition::NotEnough),
+        "{:?}",
+        plant.said
+    );
+}
+
+#[test]
+fn what_syncs_lose_elsewhere_is_not_taken_from_the_bulk_writer() {
+    // Processors that the copy takes: no pace gives them back, but a bound of dirty pages did something.
+    let busy: model::Answer = |_, _, pace| if pace.is_some() { 0.6 } else { 0.1 };
+    let mut plant = Plant::new(40.0, 4.0, busy);
+    plant.run(60);
+    assert!(plant.said.contains(&Transition::Vain), "{:?}", plant.said);
+    assert!(plant.last(30).1 > 0.8, "{:?} {:?}", plant.last(30), plant.said);
+}
+
+#[test]
+fn who_writes_past_the_page_cache_is_paced_at_once() {
+    let mut plant = Plant::new(40.0, 4.0, xfs_1);
+    plant.is_direct = true;
+    plant.run(2);
+    assert!(matches!(plant.law.state(), State::Paced { .. }), "{:?}", plant.said);
+}
+
+#[test]
+fn without_io_max_dirty_pages_are_bounded_further() {
+    let mut plant = Plant::new(40.0, 4.0, queue);
+    plant.can_pace = false;
+    plant.run(60);
+    let State::Bounded { time_ns } = plant.law.state() else { panic!("{:?}", plant.said) };
+    assert!(time_ns < 80_000_000 && !plant.said.contains(&Transition::Pace), "{:?}", plant.said);
+}
+
+#[test]
+fn a_device_that_becomes_slower_or_faster_is_followed() {
+    let mut plant = Plant::new(200.0, 10.0, queue);
+    plant.run(40);
+    plant.rate = 60e6;
+    plant.run(20);
+    assert!(plant.last(10).0 > 0.9, "{:?} {:?}", plant.last(10), plant.said);
+    plant.rate = 200e6;
+    plant.run(120);
+    assert!(plant.last(20).1 > 0.6, "{:?} {:?} {:?}", plant.last(20), plant.law.state(), plant.said);
+}
+
+#[test]
+fn limits_end_when_nobody_needs_them() {
+    type Change = fn(&mut Plant);
+    let cases: [(Change, u64, Transition, State); 6] = [
+        (|plant| plant.need = Need::Pausing, 1, Transition::Loosen, State::Loose),
+        (|plant| plant.need = Need::Nobody, 1, Transition::Unneeded, State::Watching),
+        (|plant| plant.is_writing = false, 32, Transition::Ended, State::Watching),
+        (|plant| plant.group.memory_stall_ns = 50_000_000, 7, Transition::MemoryStalls, State::Watching),
+        (|plant| plant.escapes = true, 7, Transition::Escapes, State::Watching),
+        (|plant| plant.group.refault_bytes = 20 * MB, 7, Transition::WorkingSet, State::Watching),
+    ];
+    for (change, seconds, transition, state) in cases {
+        let mut plant = Plant::new(40.0, 4.0, xfs_8);
+        plant.run(20);
+        change(&mut plant);
+        plant.run(seconds);
+        assert_eq!(plant.said.last(), Some(&transition), "{:?}", plant.said);
+        let is_spared = matches!(plant.law.state(), State::Spared { .. });
+        assert!(plant.law.state() == state || is_spared, "{transition}: {:?}", plant.law.state());
+        assert_eq!(plant.law.wish().pace, None, "{transition}");
+    }
+    let mut plant = Plant::new(40.0, 4.0, xfs_8);
+    plant.run(20).need = Need::Pausing;
+    plant.run(5).need = Need::Here;
+    let before = plant.said.len();
+    plant.run(1);
+    assert_eq!(plant.said.get(before), Some(&Transition::Tighten), "{:?}", plant.said);
+    plant.group.memory_stall_ns = 50_000_000;
+    plant.run(10);
+    plant.group.memory_stall_ns = 0;
+    plant.run(610);
+    let after = plant.said.iter().skip_while(|said| **said != Transition::MemoryStalls).nth(1);
+    assert_eq!(after, Some(&Transition::Again), "{:?}", plant.said);
+}
+
+#[test]
+fn memory_high_is_above_what_is_held_and_below_what_was_found() {
+    let memory = |held: u64, cache: u64| Memory {
+        current: held + cache,
+        anon: held / 2,
+        kernel: held / 4,
+        shmem: held / 4,
+        file: cache + held / 4,
+        ..Memory::default()
+    };
+    for (held, cache) in [(0, 0), (3 << 20, 100 << 20), (800 << 20, 1 << 30), (5 << 30, 0)] {
+        let needed = needed(&memory(held, cache), 4 * MB, 0.2);
+        assert!(
+            needed >= held + held / 8 + 20 * MB && needed <= held + held / 8 + (30 << 20),
+            "{held} {needed}"
+        );
+        assert_eq!(followed(None, needed, Some(1 << 20)), 1 << 20, "never above what was found");
+        let first = followed(None, needed, None);
+        assert_eq!(followed(Some(first), needed, None), first, "it stays");
+        assert!(followed(Some(first), first + 1, None) > first, "upward at once");
+        assert!(followed(Some(2 * first), needed, None) < 2 * first);
+    }
+    // memory.stat and memory.current are read one after the other.
+    let torn = Memory { current: 1, anon: 5 << 20, ..Memory::default() };
+    assert_eq!(torn.held(), 5 << 20);
+}
+
+#[test]
+fn a_cgroup_that_is_not_the_bulk_writers_alone_is_left_alone() {
+    let good =
+        Candidate { path: "/backup".to_string(), has_high: true, has_pace: true, ..Candidate::default() };
+    assert_eq!(may_hold(&good), Ok(()));
+    for (candidate, refusal) in [
+        (Candidate { is_root: true, ..good.clone() }, Refusal::Root),
+        (Candidate { is_spared: true, ..good.clone() }, Refusal::Spared),
+        (Candidate { has_high: false, ..good.clone() }, Refusal::NoController),
+        (Candidate { is_threaded: true, ..good.clone() }, Refusal::Threaded),
+        (
+            Candidate { shared_with: Some("mariadbd".into()), ..good.clone() },
+            Refusal::Shared("mariadbd".into()),
+        ),
+        (Candidate { limited_below: Some("/backup/a".into()), ..good }, Refusal::Nested("/backup/a".into())),
+    ] {
+        assert_eq!(may_hold(&candidate), Err(refusal));
+    }
+}

@@ -1,0 +1,283 @@
+//! A cgroup of version 2 whose memory.high and io.max may be turned: what it holds and does, and who is in it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use weir_control::private::{Candidate, Group, Memory};
+use weir_core::target::DeviceNumber;
+use weir_knobs::{KnobName, Scope};
+
+use crate::cgroup::{self, folders};
+use crate::error::{BadLine, HostError};
+use crate::host::Host;
+use crate::io_cgroup::IoCgroup;
+use crate::mounts::device_number;
+use crate::psi;
+
+/// Files in which a cgroup below has a limit of its own.
+const LIMITS: [&str; 3] = ["memory.high", "memory.max", "io.max"];
+
+/// Looks at a cgroup again and again.
+#[derive(Debug)]
+pub struct CgroupSight {
+    host: Host,
+    folder: String,
+    device: DeviceNumber,
+    before: Option<Counts>,
+}
+
+/// What a cgroup's files count since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    written_bytes: Option<u64>,
+    read_bytes: u64,
+    memory_stall_us: u64,
+    io_stall_us: u64,
+    refault_pages: u64,
+}
+
+impl IoCgroup {
+    /// Its memory.high. `None` where its path does not fit into the name of a knob.
+    pub fn high(&self) -> Option<KnobName> {
+        let knob =
+            KnobName { scope: Scope::Cgroup(self.path().to_string()), setting: "memory.high".to_string() };
+        (knob.to_string().parse() == Ok(knob.clone())).then_some(knob)
+    }
+
+    /// Looks at it from now on, and at what it writes to this device.
+    pub fn sight(&self, host: &Host, device: DeviceNumber) -> CgroupSight {
+        let (host, folder) = (host.keeping_open(), self.folder().to_string());
+        CgroupSight { host, folder, device, before: None }
+    }
+
+    /// What is to be known of it before its limits are turned; who shares it is for others to say.
+    pub fn candidate(&self, host: &Host) -> Candidate {
+        let tree = &host.tree;
+        let has = |file: &str| tree.exists(&format!("{}/{file}", self.folder()));
+        let kind = tree.line(&format!("{}/cgroup.type", self.folder())).unwrap_or_default();
+        Candidate {
+            path: self.path().to_string(),
+            is_root: self.is_root(),
+            has_high: has("memory.high"),
+            has_pace: has("io.max"),
+            is_threaded: kind.contains("threaded"),
+            limited_below: self.limited_below(host),
+            ..Candidate::default()
+        }
+    }
+
+    fn limited_below(&self, host: &Host) -> Option<String> {
+        let is_limit = |text: String| !text.is_empty() && cgroup::is_a_limit(&text);
+        let is_limited = |(_, folder): &(String, String)| {
+            LIMITS.iter().any(|file| host.tree.line(&format!("{folder}/{file}")).is_some_and(is_limit))
+        };
+        let below = host.tree.folders(self.folder());
+        let below =
+            below.map(|name| (format!("{}/{name}", self.path()), format!("{}/{name}", self.folder())));
+        below.take(crate::io_cgroup::GROUPS_MAX).find(is_limited).map(|(path, _)| path)
+    }
+}
+
+impl Host {
+    /// The cgroup of version 2 that a process is in. `None` where the process is gone, or there is no such hierarchy.
+    pub fn own_cgroup_of(&self, process: u32) -> Option<IoCgroup> {
+        let lines = self.tree.parsed(&format!("/proc/{process}/cgroup"), cgroup::parse).ok()?;
+        let (_, path) = lines.iter().find(|(controllers, _)| controllers.is_empty())?;
+        let mount = cgroup::mount_of_version_2(&self.tree).ok()?;
+        let (path, folder) = folders(&mount, path).into_iter().next()?;
+        Some(IoCgroup::of_version_2(path, folder))
+    }
+
+    /// Where cgroup version 2 is mounted, and this process's own cgroup there.
+    pub fn cgroup_folders(&self) -> Option<(PathBuf, PathBuf)> {
+        let mount = cgroup::mount_of_version_2(&self.tree).ok()?;
+        Some((self.tree.real(&mount.mount_point), self.cgroup_folder_of(std::process::id())?))
+    }
+
+    /// The folder of the cgroup of version 2 that a process is in.
+    pub fn cgroup_folder_of(&self, process: u32) -> Option<PathBuf> {
+        self.own_cgroup_of(process).map(|group| self.tree.real(group.folder()))
+    }
+
+    /// The share of page cache that the kernel lets be dirty, 0 to 1.
+    pub fn dirty_share(&self) -> f64 {
+        let settings = self.vm_settings();
+        let ratio = settings.dirty.ratio_percent.filter(|percent| *percent > 0);
+        let of_memory = || {
+            let available = self.available_memory_bytes().ok()?;
+            Some(settings.dirty_threshold_bytes? as f64 / available.max(1) as f64)
+        };
+        ratio.map_or_else(|| of_memory().unwrap_or(0.2), |percent| percent as f64 / 100.0).clamp(0.01, 1.0)
+    }
+}
+
+impl CgroupSight {
+    /// What it holds now, and did since the look before. What its processes gave to write(2) is for others to say.
+    ///
+    /// # Errors
+    /// When it is gone, or its files cannot be read or understood.
+    pub fn look(&mut self) -> Result<Group, HostError> {
+        let tree = &self.host.tree;
+        let file = |name: &str| format!("{}/{name}", self.folder);
+        let current: u64 = tree.value(&file("memory.current"))?;
+        let (memory, refault_pages) = tree.parsed(&file("memory.stat"), parse_stat)?;
+        let stall_us = |name: &str| tree.parsed(&file(name), psi::parse).map_or(0, |p| p.full_total_us);
+        let io = tree.parsed(&file("io.stat"), |text| parse_io(text, self.device)).ok();
+        let now = Counts {
+            written_bytes: io.map(|(written, _)| written),
+            read_bytes: io.map_or(0, |(_, read)| read),
+            memory_stall_us: stall_us("memory.pressure"),
+            io_stall_us: stall_us("io.pressure"),
+            refault_pages,
+        };
+        let before = self.before.replace(now).unwrap_or(now);
+        let written = now.written_bytes.zip(before.written_bytes);
+        Ok(Group {
+            memory: Memory { current, ..memory },
+            high: None,
+            written_bytes: written.map(|(now, before)| now.saturating_sub(before)),
+            sent_bytes: 0,
+            read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
+            memory_stall_ns: 1000 * now.memory_stall_us.saturating_sub(before.memory_stall_us),
+            io_stall_ns: 1000 * now.io_stall_us.saturating_sub(before.io_stall_us),
+            refault_bytes: self.host.page_bytes() * now.refault_pages.saturating_sub(before.refault_pages),
+        })
+    }
+}
+
+/// `anon 4096` and so on: memory by what it is, and pages that were needed again.
+fn parse_stat(text: &str) -> Result<(Memory, u64), BadLine> {
+    let mut all = HashMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let bad = || BadLine::new(index + 1, "NAME NUMBER", line);
+        let (name, number) = line.split_once(' ').ok_or_else(bad)?;
+        all.insert(name, number.trim().parse::<u64>().map_err(|_| bad())?);
+    }
+    let of = |name: &str| all.get(name).copied().unwrap_or(0);
+    // Before Linux 5.18 the kernel's own is told in parts only.
+    let parts = || ["slab", "kernel_stack", "pagetables", "percpu", "sock"].iter().map(|name| of(name)).sum();
+    let memory = Memory {
+        current: 0,
+        anon: of("anon"),
+        kernel: all.get("kernel").copied().unwrap_or_else(parts),
+        shmem: of("shmem"),
+        file: of("file"),
+        file_mapped: of("file_mapped"),
+        file_dirty: of("file_dirty"),
+        file_writeback: of("file_writeback"),
+    };
+    Ok((memory, of("workingset_activate_file") + of("workingset_refault_anon")))
+}
+
+/// `8:0 rbytes=1 wbytes=2 …`: what was written to one device, and read from all.
+fn parse_io(text: &str, device: DeviceNumber) -> Result<(u64, u64), BadLine> {
+    let (mut written, mut read) = (0, 0);
+    for (index, line) in text.lines().enumerate() {
+        let bad = || BadLine::new(index + 1, "MAJOR:MINOR KEY=VALUE…", line);
+        let mut words = line.split_whitespace();
+        let number = words.next().and_then(device_number).ok_or_else(bad)?;
+        for (key, value) in words.filter_map(|word| word.split_once('=')) {
+            let value: u64 = value.parse().map_err(|_| bad())?;
+            match key {
+                "wbytes" if number == device => written = value,
+                "rbytes" => read += value,
+                _ => {}
+            }
+        }
+    }
+    Ok((written, read))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::knob::testing::Machine;
+
+    const DISK: DeviceNumber = DeviceNumber { major: 7, minor: 0 };
+    const FOLDER: &str = "/sys/fs/cgroup/unified/backup";
+
+    fn machine() -> Machine {
+        let machine = Machine::new();
+        for (file, text) in [
+            ("cgroup.type", "domain"),
+            ("memory.current", "50000000"),
+            ("memory.high", "max"),
+            ("io.max", ""),
+            (
+                "memory.stat",
+                "anon 1000\nfile 40000\nkernel 2000\nshmem 300\nfile_mapped 100\nfile_dirty 70\nfile_writeback 7\nworkingset_activate_file 5",
+            ),
+            (
+                "memory.pressure",
+                "some avg10=0 avg60=0 avg300=0 total=9\nfull avg10=0 avg60=0 avg300=0 total=4",
+            ),
+            ("io.stat", "7:0 rbytes=1 wbytes=1000 rios=1 wios=1 dbytes=0 dios=0\n8:0 rbytes=2 wbytes=9"),
+        ] {
+            machine.set(&format!("{FOLDER}/{file}"), text);
+        }
+        machine.set("/proc/7/cgroup", "7:blkio:/a\n0::/backup");
+        machine
+    }
+
+    #[test]
+    fn what_a_cgroup_holds_and_does_is_read() {
+        let machine = machine();
+        let group = machine.host.own_cgroup_of(7).unwrap();
+        assert_eq!((group.path(), group.is_root()), ("/backup", false));
+        assert_eq!(group.high().unwrap().to_string(), "cgroup:/backup/memory.high");
+        let mut sight = group.sight(&machine.host, DISK);
+        let first = sight.look().unwrap();
+        let memory = Memory {
+            current: 50_000_000,
+            anon: 1000,
+            kernel: 2000,
+            shmem: 300,
+            file: 40_000,
+            file_mapped: 100,
+            file_dirty: 70,
+            file_writeback: 7,
+        };
+        assert_eq!(first, Group { memory, written_bytes: Some(0), ..Group::default() });
+        machine.set(&format!("{FOLDER}/io.stat"), "7:0 rbytes=4 wbytes=1500");
+        machine.set(&format!("{FOLDER}/memory.pressure"), "full avg10=0 avg60=0 avg300=0 total=9");
+        machine.set(&format!("{FOLDER}/memory.stat"), "slab 5\nsock 6\nworkingset_activate_file 7");
+        let second = sight.look().unwrap();
+        assert_eq!((second.written_bytes, second.read_bytes, second.memory.kernel), (Some(500), 1, 11));
+        assert_eq!((second.memory_stall_ns, second.refault_bytes), (5000, 2 * 4096));
+        fs::remove_dir_all(machine.real(FOLDER)).unwrap();
+        assert!(sight.look().unwrap_err().is_absent());
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_named() {
+        for (text, line) in [("anon x", 1), ("anon 1\nfile", 2)] {
+            assert_eq!(parse_stat(text).unwrap_err().line, line, "{text}");
+        }
+        for text in ["7-0 wbytes=1", "7:0 wbytes=x"] {
+            assert_eq!(parse_io(text, DISK).unwrap_err().line, 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_speaks_against_holding_a_cgroup_is_seen() {
+        type Change = fn(&Machine);
+        type Is = fn(&Candidate) -> bool;
+        let cases: [(Change, Is); 4] = [
+            (|_| {}, |c| c.has_high && c.has_pace && !c.is_threaded && c.limited_below.is_none()),
+            (|machine| machine.set(&format!("{FOLDER}/cgroup.type"), "domain threaded"), |c| c.is_threaded),
+            (|machine| machine.remove(&format!("{FOLDER}/memory.high")), |c| !c.has_high),
+            (
+                |machine| machine.set(&format!("{FOLDER}/inner/memory.high"), "1000000"),
+                |c| c.limited_below.as_deref() == Some("/backup/inner"),
+            ),
+        ];
+        for (at, (change, is_seen)) in cases.into_iter().enumerate() {
+            let machine = machine();
+            change(&machine);
+            let candidate = machine.host.own_cgroup_of(7).unwrap().candidate(&machine.host);
+            assert!(is_seen(&candidate), "{at}: {candidate:?}");
+        }
+    }
+}

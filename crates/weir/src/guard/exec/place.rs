@@ -1,0 +1,236 @@
+//! Where a command can have a cgroup of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use weir_host::Host;
+
+/// What its limits need.
+const CONTROLLERS: [&str; 2] = ["memory", "io"];
+/// So many tenths of a second it is waited for processes that end.
+const REMOVE_TRIES: usize = 20;
+/// What cgroups made here are called, with this process's number.
+const PREFIX: &str = "weir-exec-";
+
+/// A place for one command.
+pub enum Place {
+    /// A scope of systemd's, whose manager makes it and takes it away.
+    Scope {
+        /// Of the user's manager.
+        is_users: bool,
+        /// The slice it is to lie in.
+        slice: Option<String>,
+    },
+    /// A cgroup made here.
+    Cgroup {
+        /// It.
+        folder: PathBuf,
+        /// What was switched on for it, to be switched off again: files and controllers.
+        switched: Vec<(PathBuf, &'static str)>,
+        /// What it does not have.
+        lacks: Vec<String>,
+    },
+    /// None could be had.
+    Nowhere(String),
+}
+
+impl Place {
+    /// The best there is.
+    pub fn find(host: &Host, slice: Option<&str>) -> Place {
+        if has_systemd_run() {
+            return Place::Scope { is_users: !is_root(), slice: slice.map(str::to_string) };
+        }
+        match make(host, slice) {
+            Ok(place) => place,
+            Err(why) => Place::Nowhere(why),
+        }
+    }
+
+    /// What is lacking, in sentences.
+    pub fn lacks(&self) -> Vec<String> {
+        match self {
+            Place::Scope { .. } => Vec::new(),
+            Place::Cgroup { lacks, .. } => lacks.clone(),
+            Place::Nowhere(why) => {
+                vec![format!("no cgroup of its own, so it cannot be held alone: {why}")]
+            }
+        }
+    }
+
+    /// The command, to be started there.
+    pub fn command(&self, words: &[String]) -> Command {
+        match self {
+            Place::Scope { is_users, slice } => scope(*is_users, slice.as_deref(), words),
+            Place::Cgroup { folder, .. } => {
+                // It enters by itself, so that nothing it does is counted elsewhere.
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", "echo $$ >\"$0/cgroup.procs\"; exec \"$@\""]).arg(folder).args(words);
+                command
+            }
+            Place::Nowhere(_) => {
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]);
+                command
+            }
+        }
+    }
+
+    /// Takes away what was made; says what stays and why.
+    pub fn remove(self) -> Option<String> {
+        let Place::Cgroup { folder, switched, .. } = self else { return None };
+        // What it started may take a moment to end with it.
+        let mut tries = 0;
+        while let Err(error) = fs::remove_dir(&folder) {
+            tries += 1;
+            if error.kind() == std::io::ErrorKind::ResourceBusy && tries < REMOVE_TRIES {
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+            return Some(format!("the cgroup {} stays: {error}", folder.display()));
+        }
+        for (file, controller) in switched.into_iter().rev() {
+            // Others may have begun to use it.
+            let _ = fs::write(file, format!("-{controller}"));
+        }
+        None
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Whether systemd runs here (sd_booted(3)) and can be asked.
+fn has_systemd_run() -> bool {
+    let in_path = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("systemd-run").is_file()));
+    in_path && Path::new("/run/systemd/system").is_dir()
+}
+
+/// Accounting switches the controllers on for it. What is asked of it beyond that would be the unit's own limits, which the guard leaves
+/// alone.
+fn scope(is_users: bool, slice: Option<&str>, words: &[String]) -> Command {
+    let mut command = Command::new("systemd-run");
+    command.args(["--scope", "--quiet", "--collect", "-pIOAccounting=yes", "-pMemoryAccounting=yes"]);
+    command.arg(format!("--unit={PREFIX}{}", std::process::id()));
+    command.args(is_users.then_some("--user"));
+    command.args(slice.map(|slice| format!("--slice={slice}")));
+    command.arg("--").args(words);
+    command
+}
+
+/// Makes a cgroup beside this process's own, or in the one that was named.
+fn make(host: &Host, slice: Option<&str>) -> Result<Place, String> {
+    let (root, own) = host.cgroup_folders().ok_or("cgroup version 2 is not mounted here")?;
+    let mut switched = Vec::new();
+    let parent = match slice {
+        Some(name) => {
+            let folder = root.join(name.trim_matches('/'));
+            switch_on(&root, &mut switched);
+            fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            folder
+        }
+        // A cgroup with processes in it gives no controllers to those below, but for the root.
+        None if own == root => root,
+        None => own.parent().unwrap_or(&root).to_path_buf(),
+    };
+    switch_on(&parent, &mut switched);
+    sweep(&parent);
+    let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
+    fs::create_dir(&folder).map_err(|error| {
+        format!(
+            "{}: {error}; root may make one, and so may a user whose manager has it delegated",
+            folder.display()
+        )
+    })?;
+    let lacks = lacks_of(&folder, &parent);
+    Ok(Place::Cgroup { folder, switched, lacks })
+}
+
+/// Which limits a cgroup below this one does not have, in sentences.
+fn lacks_of(folder: &Path, parent: &Path) -> Vec<String> {
+    let needed = [("memory.high", "dirty pages", "memory"), ("io.max", "writes", "io")].into_iter();
+    let lacking = needed.filter(|(file, _, _)| !folder.join(file).exists());
+    let sentence = |(file, what, controller)| {
+        let above = parent.display();
+        format!(
+            "its cgroup has no {file}, so its {what} cannot be held: {above} gives no `{controller}` (cgroup.subtree_control)"
+        )
+    };
+    lacking.map(sentence).collect()
+}
+
+/// Gives controllers to the cgroups below, where they are not given yet.
+fn switch_on(folder: &Path, switched: &mut Vec<(PathBuf, &'static str)>) {
+    let file = folder.join("cgroup.subtree_control");
+    let given = fs::read_to_string(&file).unwrap_or_default();
+    for controller in CONTROLLERS {
+        let is_given = given.split_whitespace().any(|name| name == controller);
+        // What is refused shows in the files that are lacking.
+        if !is_given && fs::write(&file, format!("+{controller}")).is_ok() {
+            switched.push((file.clone(), controller));
+        }
+    }
+}
+
+/// Takes away what a killed one left: a cgroup with processes in it stays.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let maker = name.strip_prefix(PREFIX).and_then(|number| number.parse::<u32>().ok());
+        if maker.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &Command) -> Vec<String> {
+        let program = std::iter::once(command.get_program());
+        program.chain(command.get_args()).map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_scope_is_asked_for_as_its_user() {
+        let dd = ["dd".to_string(), "if=/dev/zero".to_string()];
+        let place = Place::Scope { is_users: true, slice: Some("backup.slice".to_string()) };
+        let asked = words(&place.command(&dd));
+        for word in ["systemd-run", "--scope", "-pIOAccounting=yes", "--user", "--slice=backup.slice"] {
+            assert!(asked.iter().any(|asked| asked == word), "{word}: {asked:?}");
+        }
+        assert_eq!(asked[asked.len() - 3..], ["--", "dd", "if=/dev/zero"]);
+    }
+
+    #[test]
+    fn without_a_cgroup_it_runs_all_the_same_and_that_is_said() {
+        let place = Place::Nowhere("there is none".to_string());
+        assert_eq!(words(&place.command(&["true".to_string()])), ["true"]);
+        assert!(place.lacks()[0].contains("cannot be held alone: there is none"));
+        assert_eq!(place.remove(), None);
+    }
+
+    #[test]
+    fn a_cgroup_is_made_and_taken_away_with_what_it_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, old) = (folder.path().join("a"), folder.path().join(format!("{PREFIX}4000001")));
+        [&own, &old].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        fs::write(folder.path().join("cgroup.subtree_control"), "io\n").unwrap();
+        let mut switched = Vec::new();
+        switch_on(folder.path(), &mut switched);
+        sweep(folder.path());
+        assert!(switched.len() == 1 && switched[0].1 == "memory" && !old.exists());
+        let place = Place::Cgroup { folder: own.clone(), switched, lacks: Vec::new() };
+        let entered = place.command(&["sh".to_string(), "-c".to_string(), "exit 7".to_string()]).status();
+        assert_eq!(entered.unwrap().code(), Some(7));
+        assert!(fs::read_to_string(own.join("cgroup.procs")).unwrap().trim().parse::<u32>().is_ok());
+        fs::remove_file(own.join("cgroup.procs")).unwrap();
+        assert_eq!(place.remove(), None);
+        assert!(!own.exists());
+        assert_eq!(fs::read_to_string(folder.path().join("cgroup.subtree_control")).unwrap(), "-memory");
+    }
+}

@@ -1,0 +1,223 @@
+//! The cgroups of a device's bulk writers: which are held, and what is seen of each.
+
+use std::collections::HashMap;
+
+use weir_control::Writer;
+use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
+use weir_core::target::DeviceNumber;
+use weir_host::knob::{KnobError, Lever};
+use weir_host::{CgroupSight, Host, IoCgroup};
+
+use super::pair::{End, Limits, Pair, TakePair};
+use crate::guard::settings::Protected;
+
+/// One that other hands turn is left to them for so long; one whose limits were reset is taken again after the shorter time.
+const SPARED_NS: u64 = 600_000_000_000;
+const AGAIN_NS: u64 = 5_000_000_000;
+
+/// A cgroup whose limits are in the guard's hand.
+pub struct Held {
+    /// It.
+    pub group: IoCgroup,
+    /// Its limits, in words.
+    pub lever: Lever,
+    /// As asked for last.
+    pub limits: Limits,
+    sight: CgroupSight,
+    pair: Box<dyn Pair>,
+}
+
+/// The cgroups of one device.
+#[derive(Default)]
+pub struct Groups {
+    /// Those that are held.
+    pub held: Vec<Held>,
+    /// Those that are not, until when, by path.
+    spared: HashMap<String, u64>,
+    /// Which cgroup a process is in, as of the last search.
+    homes: HashMap<u32, Option<IoCgroup>>,
+}
+
+/// What decides whose cgroup may be held.
+pub struct Rules<'a> {
+    /// The machine.
+    pub host: &'a Host,
+    /// Whose are left alone.
+    pub spare: &'a [Protected],
+    /// The processes that must not be held.
+    pub protected: &'a [u32],
+}
+
+impl Groups {
+    /// Takes the cgroups of these writers in hand that may be held. Sentences of those that may not, each with its writer.
+    pub fn find(
+        &mut self,
+        writers: &[Writer],
+        number: DeviceNumber,
+        now_ns: u64,
+        rules: &Rules<'_>,
+        take: &mut TakePair,
+    ) -> Vec<String> {
+        self.spared.retain(|_, until_ns| now_ns < *until_ns);
+        self.homes = writers.iter().map(|w| (w.pid, rules.host.own_cgroup_of(w.pid))).collect();
+        let mut refused = Vec::new();
+        for writer in writers {
+            let Some(Some(group)) = self.homes.get(&writer.pid).cloned() else { continue };
+            let is_known = self.held.iter().any(|held| held.group == group);
+            if is_known || self.spared.contains_key(group.path()) {
+                continue;
+            }
+            match self.take(&group, number, rules, take) {
+                Ok(()) => {}
+                Err(why) => refused.push(format!("{} cannot be held alone: {why}", writer.comm)),
+            }
+        }
+        refused
+    }
+
+    fn take(
+        &mut self,
+        group: &IoCgroup,
+        number: DeviceNumber,
+        rules: &Rules<'_>,
+        take: &mut TakePair,
+    ) -> Result<(), String> {
+        let mut candidate = group.candidate(rules.host);
+        candidate.is_spared = rules.spare.iter().any(|who| is_meant(who, group.path()));
+        if !candidate.is_root {
+            candidate.shared_with = shared_with(rules, group);
+        }
+        may_hold(&candidate).map_err(|why: Refusal| why.to_string())?;
+        let high = group.high().ok_or("its cgroup's name cannot be journaled")?;
+        let pace = candidate.has_pace.then(|| group.write_limit(number)).flatten();
+        let lever = Lever::Private { high, pace };
+        let pair = take(&lever).map_err(|error: KnobError| error.to_string())?;
+        let mut sight = group.sight(rules.host, number);
+        // The first look counts for nothing.
+        let _ = sight.look();
+        self.held.push(Held { group: group.clone(), lever, limits: Limits::default(), sight, pair });
+        Ok(())
+    }
+
+    /// Lets go of those in which somebody protected is now; says whose.
+    pub fn drop_shared(&mut self, now_ns: u64, rules: &Rules<'_>) -> Vec<String> {
+        let mut said = Vec::new();
+        for at in (0..self.held.len()).rev() {
+            if let Some(other) = shared_with(rules, &self.held[at].group) {
+                let path = self.held[at].group.path().to_string();
+                said.push(format!("{other} is in the cgroup {path} now"));
+                said.extend(self.let_go(at));
+                self.spared.insert(path, now_ns + AGAIN_NS);
+            }
+        }
+        said
+    }
+
+    /// What each does, with what these writers gave to write(2); those that are gone are let go of.
+    pub fn look(&mut self, writers: &[Writer], host: &Host) -> Vec<Group> {
+        let mut seen = Vec::new();
+        for at in (0..self.held.len()).rev() {
+            let held = &mut self.held[at];
+            let Ok(mut group) = held.sight.look() else {
+                let _ = self.let_go(at);
+                continue;
+            };
+            group.high = held.limits.high;
+            for writer in writers {
+                let home = self.homes.entry(writer.pid).or_insert_with(|| host.own_cgroup_of(writer.pid));
+                if home.as_ref() == Some(&held.group) {
+                    group.sent_bytes += writer.bytes;
+                }
+            }
+            seen.insert(0, group);
+        }
+        seen
+    }
+
+    /// What these writers wrote who are in a cgroup that is not held, and what all wrote, in bytes. One that has ended is in none.
+    pub fn not_held(&mut self, writers: &[Writer], host: &Host) -> (u64, u64) {
+        let mut others = 0;
+        for writer in writers {
+            let home = self.homes.entry(writer.pid).or_insert_with(|| host.own_cgroup_of(writer.pid));
+            let is_held = |home: &IoCgroup| self.held.iter().any(|held| held.group == *home);
+            others += if home.as_ref().is_some_and(|home| !is_held(home)) { writer.bytes } else { 0 };
+        }
+        (others, writers.iter().map(|writer| writer.bytes).sum())
+    }
+
+    /// Asks for the limits that a wish comes to.
+    pub fn apply(&mut self, wish: Wish, seen: &[Group], dirty_share: f64) {
+        let part = wish.part(seen.len());
+        for (held, group) in self.held.iter_mut().zip(seen) {
+            let needed = part.budget_bytes.map(|budget| needed(&group.memory, budget, dirty_share));
+            let high = needed.map(|needed| followed(held.limits.high, needed, None));
+            held.limits = Limits { high, pace: part.pace };
+            held.pair.set(held.limits);
+        }
+    }
+
+    /// Those that ended by themselves: sentences of it, and whether the limits of one were turned by somebody else.
+    pub fn ended(&mut self, now_ns: u64) -> Vec<String> {
+        let mut said = Vec::new();
+        for at in (0..self.held.len()).rev() {
+            let Some(end) = self.held[at].pair.ended() else { continue };
+            let path = self.held[at].group.path().to_string();
+            let wait_ns = match end {
+                End::Gone => 0,
+                End::Reset => {
+                    said.push(format!("the limits of the cgroup {path} were reset: taken again in 5 s"));
+                    AGAIN_NS
+                }
+                End::Lost(why) => {
+                    said.push(format!("the limits of the cgroup {path} are left alone: {why}"));
+                    SPARED_NS
+                }
+            };
+            said.extend(self.let_go(at));
+            self.spared.insert(path, now_ns + wait_ns);
+        }
+        said
+    }
+
+    fn let_go(&mut self, at: usize) -> Vec<String> {
+        match self.held.remove(at).pair.stop() {
+            Ok(said) => said,
+            Err(error) => vec![error.to_string()],
+        }
+    }
+
+    /// Lets go of all; what was put back, and what could not be.
+    pub fn let_all_go(&mut self) -> (Vec<String>, Vec<String>) {
+        let (mut said, mut failed) = (Vec::new(), Vec::new());
+        for held in self.held.drain(..) {
+            match held.pair.stop() {
+                Ok(more) => said.extend(more),
+                Err(error) => failed.push(error.to_string()),
+            }
+        }
+        (said, failed)
+    }
+}
+
+/// Whether somebody means this cgroup: a unit by its name, a path with all below it.
+fn is_meant(who: &Protected, path: &str) -> bool {
+    match who {
+        Protected::All => true,
+        Protected::Unit(name) => path.split('/').any(|part| part == name),
+        Protected::Cgroup(named) => {
+            let named = named.trim_end_matches('/');
+            path.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }
+        Protected::Comm(_) | Protected::Pid(_) => false,
+    }
+}
+
+/// Somebody in the cgroup who must not be held, by name: the protected, and the guard itself.
+fn shared_with(rules: &Rules<'_>, group: &IoCgroup) -> Option<String> {
+    let counts = |pid: &u32| rules.protected.contains(pid) || *pid == std::process::id();
+    let Some(inside) = rules.host.processes_in(group) else {
+        return Some("more groups than can be looked into".to_string());
+    };
+    let pid = inside.into_iter().find(counts)?;
+    Some(rules.host.name_of(pid).unwrap_or(format!("process {pid}")))
+}

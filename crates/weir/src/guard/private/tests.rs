@@ -1,0 +1,204 @@
+//! Private limits on a machine of a few files: whose cgroups are taken in hand, and when they are let go of.
+
+use std::cell::RefCell;
+use std::fs;
+use std::rc::Rc;
+
+use weir_control::private::{Kept, Need};
+use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs, Writer};
+use weir_core::target::DeviceNumber;
+use weir_host::Host;
+use weir_host::knob::{KnobError, Lever};
+
+use super::pair::{End, Limits, Pair};
+use super::*;
+
+const LOOK_NS: u64 = 100_000_000;
+const MB: u64 = 1_000_000;
+const DD: u32 = 4_000_007;
+const DATABASE: u32 = 4_000_008;
+
+/// What was asked of each lever, and how the next one that is asked ends.
+#[derive(Default)]
+struct Done {
+    taken: Vec<String>,
+    limits: Limits,
+    stopped: usize,
+    ends: Option<End>,
+}
+
+struct Hand(Rc<RefCell<Done>>);
+
+impl Pair for Hand {
+    fn set(&mut self, limits: Limits) {
+        self.0.borrow_mut().limits = limits;
+    }
+
+    fn ended(&mut self) -> Option<End> {
+        self.0.borrow_mut().ends.take()
+    }
+
+    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+        let mut done = self.0.borrow_mut();
+        (done.limits, done.stopped) = (Limits::default(), done.stopped + 1);
+        Ok(Vec::new())
+    }
+}
+
+/// A machine whose dd, in a cgroup of its own, floods a device beside a database.
+struct Stage {
+    folder: tempfile::TempDir,
+    done: Rc<RefCell<Done>>,
+    privates: Privates,
+    now_ns: u64,
+    need: Need,
+    /// Of dd, a look.
+    bytes: u64,
+}
+
+impl Stage {
+    fn new(spare: &[&str]) -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let (host, done) = (Host::at(folder.path()), Rc::new(RefCell::new(Done::default())));
+        let hands = done.clone();
+        let take = Box::new(move |lever: &Lever| -> Result<Box<dyn Pair>, KnobError> {
+            hands.borrow_mut().taken.push(lever.to_string());
+            Ok(Box::new(Hand(hands.clone())))
+        });
+        let spare: Vec<Protected> = spare.iter().map(|who| who.parse().unwrap()).collect();
+        let privates = Privates::new(&host, take, &spare, false, 0.93, 1);
+        let stage = Stage { folder, done, privates, now_ns: 0, need: Need::Here, bytes: 20 * MB };
+        stage.set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
+        stage.set("/proc/sys/vm/dirty_ratio", "20");
+        for (pid, comm, group) in [(DD, "dd", "backup.service"), (DATABASE, "mariadbd", "db.service")] {
+            stage.set(&format!("/proc/{pid}/comm"), comm);
+            stage.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
+            for (file, text) in [
+                ("cgroup.procs", pid.to_string().as_str()),
+                ("memory.current", "9000000"),
+                ("memory.stat", "anon 1000000\nkernel 2000000\nfile 6000000\nfile_dirty 4000000"),
+                ("memory.high", "max"),
+                ("io.max", ""),
+                ("io.stat", ""),
+            ] {
+                stage.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
+            }
+        }
+        stage
+    }
+
+    fn set(&self, path: &str, text: &str) {
+        let file = self.folder.path().join(path.trim_start_matches('/'));
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    /// Looks for so many seconds; what was told.
+    fn look(&mut self, seconds: u64) -> Vec<String> {
+        let mut said = Vec::new();
+        for _ in 0..10 * seconds {
+            self.now_ns += LOOK_NS;
+            let writers = vec![Writer { pid: DD, comm: "dd".to_string(), bytes: self.bytes }];
+            let seen = Seen {
+                number: DeviceNumber { major: 7, minor: 0 },
+                sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
+                syncs: Syncs::default(),
+                bulk: Bulk { writers, ..Bulk::default() },
+                flow: DeviceFlow { written_bytes: 20 * MB, ..DeviceFlow::default() },
+            };
+            let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
+            let judged = Judged { kept: Kept::Unknown, need: self.need, oldest_ns: 0 };
+            said.extend(self.privates.look(0, &seen, time, judged, &|| vec![DATABASE]));
+        }
+        said
+    }
+}
+
+#[test]
+fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
+    let mut stage = Stage::new(&[]);
+    let said = stage.look(2);
+    assert!(said[0].starts_with("/backup.service is held to 20 MB dirty"), "{said:?}");
+    let lever = "cgroup:/backup.service/memory.high and cgroup:/backup.service/io.max/7:0/wbps";
+    assert_eq!((stage.done.borrow().taken.as_slice(), said.len()), (&[lever.to_string()][..], 1));
+    let high = stage.done.borrow().limits.high.unwrap();
+    assert!((107 * MB..118 * MB).contains(&high), "{high}: what it holds, a margin, and five times 20 MB");
+    assert!(stage.privates.covers(0));
+    // It grows: the limit goes up at once.
+    stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 500000000");
+    stage.set("/sys/fs/cgroup/backup.service/memory.current", "500000000");
+    stage.look(1);
+    assert!(stage.done.borrow().limits.high.unwrap() > 600 * MB);
+    (stage.need, stage.bytes) = (Need::Nobody, 0);
+    let said = stage.look(1);
+    assert!(said[0].contains("as they were found (unneeded)"), "{said:?}");
+    assert!(!stage.privates.covers(0));
+    assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
+}
+
+#[test]
+fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
+    type Change = fn(&Stage);
+    let cases: [(Change, &[&str], &str); 5] = [
+        (|_| {}, &["backup.service"], "is to be left alone (--spare)"),
+        (|_| {}, &["cgroup:/backup.service/"], "is to be left alone (--spare)"),
+        (|stage| stage.set(&format!("/proc/{DD}/cgroup"), "0::/"), &[], "it is in the root cgroup"),
+        (
+            |stage| stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}")),
+            &["other.service", "cgroup:/back"],
+            "it shares its cgroup with mariadbd",
+        ),
+        (
+            |stage| stage.set("/sys/fs/cgroup/backup.service/inner/memory.max", "1000000"),
+            &[],
+            "/backup.service/inner below its own has limits already",
+        ),
+    ];
+    for (change, spare, why) in cases {
+        let mut stage = Stage::new(spare);
+        change(&stage);
+        let said = stage.look(5);
+        assert!(
+            said.len() == 1 && said[0].contains(why) && said[0].contains("weir guard exec"),
+            "{why}: {said:?}"
+        );
+        assert!(stage.privates.remarks(0)[0].contains(why) && !stage.privates.covers(0));
+        assert!(stage.done.borrow().taken.is_empty());
+    }
+}
+
+#[test]
+fn a_cgroup_that_goes_is_no_error_and_one_in_other_hands_is_left_to_them() {
+    let mut stage = Stage::new(&[]);
+    stage.look(2);
+    fs::remove_dir_all(stage.folder.path().join("sys/fs/cgroup/backup.service")).unwrap();
+    fs::remove_file(stage.folder.path().join(format!("proc/{DD}/cgroup"))).unwrap();
+    stage.bytes = 0;
+    let said = stage.look(1);
+    assert!(said.len() == 1 && said[0].contains("(ended)"), "{said:?}");
+
+    for (end, again_s, says) in
+        [(End::Reset, 6, "were reset"), (End::Lost("it is 5 now".into()), 601, "it is 5 now")]
+    {
+        let mut stage = Stage::new(&[]);
+        stage.look(2);
+        stage.done.borrow_mut().ends = Some(end);
+        let said = stage.look(1);
+        assert!(said[0].contains(says), "{said:?}");
+        assert!(!stage.privates.covers(0));
+        stage.look(again_s - 3);
+        assert_eq!(stage.done.borrow().taken.len(), 1, "{says}");
+        stage.look(4);
+        assert_eq!(stage.done.borrow().taken.len(), 2, "{says}");
+    }
+}
+
+#[test]
+fn who_is_protected_and_comes_into_a_held_cgroup_ends_it() {
+    let mut stage = Stage::new(&[]);
+    stage.look(2);
+    stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}"));
+    let said = stage.look(2);
+    assert!(said[0].contains("mariadbd is in the cgroup /backup.service now"), "{said:?}");
+    assert_eq!(stage.done.borrow().stopped, 1);
+}

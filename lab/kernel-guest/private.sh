@@ -1,0 +1,71 @@
+# Private limits of a bulk writer's cgroup, on a throttled disk. Run inside the guest, with the functions of checks.sh.
+# shellcheck shell=sh
+
+# commits NAME THREADS SECONDS : weir's own fileio, 16 KiB and an fsync each.
+commits() {
+  (cd /mnt && run "$1" timeout 90 weir fileio --file-num=1 --threads="$2" --file-total-size=96M --file-fsync-all=on \
+    --file-test-mode=rndwr --time="$3" --file-block-size=16384 run)
+}
+
+# written : sectors that the disk has taken.
+written() { awk '{print $7}' /sys/block/vda/stat; }
+
+# measured NAME THREADS SECONDS : commits, and in NAME.disk the bytes a second that the disk took meanwhile.
+measured() {
+  before=$(written) since=$(cut -d' ' -f1 /proc/uptime)
+  commits "$@"
+  echo "$(written) $before $(cut -d' ' -f1 /proc/uptime) $since" | awk '{print ($1 - $2) * 512 / ($3 - $4)}' >"/out/$1.disk"
+}
+
+bulk_group() { for bulk in /sys/fs/cgroup/weir-exec-*; do [ -e "$bulk/io.max" ] && echo "$bulk"; done; }
+private_limits() { cat "$(bulk_group)/memory.high" "$(bulk_group)/io.max"; }
+is_held() { ! grep -q max "$(bulk_group)/memory.high"; }
+is_not_held() { grep -q max "$(bulk_group)/memory.high" && ! grep -q wbps=[0-9] "$(bulk_group)/io.max"; }
+
+flooded() {
+  weir guard exec -- sh -c 'trap "kill \$!; wait; exit 5" TERM; while :; do dd if=/dev/zero of=/mnt/dump bs=1M count=400 conv=notrunc 2>/dev/null & wait $!; done' \
+    >/out/exec.out 2>/out/exec.said &
+  flood=$!
+}
+
+held_by() {
+  weir guard run /mnt --no-history --log "/out/$1.log" --json >"/out/$1.summary" 2>"/out/$1.said" &
+  guard=$!
+  until_true 30 weir guard status
+}
+
+scenario_check_private() { # a flood in a cgroup of its own: held by memory.high and io.max, which are led back; arg=FS
+  mounted "${1:-xfs}" /dev/vda
+  mkdir /sys/fs/cgroup/db
+  echo $$ >/sys/fs/cgroup/db/cgroup.procs
+  dd if=/dev/zero of=/mnt/test_file.0 bs=1M count=96 2>/dev/null
+  sync
+  held_by private-guard
+  for threads in 1 8; do measured private-idle-t$threads $threads 12; done
+  flooded
+  sleep 2
+  for threads in 1 8; do
+    measured private-flood-t$threads $threads 25
+    private_limits >"/out/private-flood-t$threads.limits"
+  done
+  run private-status weir guard status --json
+  kill -TERM $guard
+  wait $guard
+  run private-back-term is_not_held
+  held_by private-again
+  commits private-more 1 40 &
+  more=$!
+  run private-holds-again until_true 40 is_held
+  kill -KILL $guard
+  run private-back-kill until_true 30 is_not_held
+  wait $more
+  # Without a guard, for comparison.
+  measured private-alone-t1 1 8
+  kill -TERM $flood
+  wait $flood
+  echo $? >/out/private-exec.code
+  cp /out/exec.said /out/private-exec.out
+  : >/out/private-exec.err
+  run private-gone sh -c '! ls -d /sys/fs/cgroup/weir-exec-*'
+  umount /mnt
+}
