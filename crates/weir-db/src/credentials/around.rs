@@ -95,14 +95,13 @@ fn account(passwd: &str, uid: u32) -> Option<(String, PathBuf)> {
     })
 }
 
-/// Reads a file. Unless the user named it, it must be of root or the caller: a home, too, may be another's (`sudo -E`).
+/// Reads a file. Unless the user named it, root or the caller must have chosen what it says: a home, too, may be another's
+/// (`sudo -E`).
 pub(super) fn read(path: &Path, named: bool) -> io::Result<Found> {
     let file = weir_fs::regular_file(path)?;
     let data = file.metadata()?;
-    if let Err(why @ Distrust::Owner(_)) = trusted(&data)
-        && !named
-    {
-        return Err(why.into());
+    if !named {
+        check_owners(path, &data)?;
     }
     let mut bytes = Vec::new();
     file.take(LONGEST_BYTES + 1).read_to_end(&mut bytes)?;
@@ -115,6 +114,19 @@ pub(super) fn read(path: &Path, named: bool) -> io::Result<Found> {
     Ok(Found { bytes, readable: data.mode() & 0o077 != 0, writable: data.mode() & 0o002 != 0 })
 }
 
+/// Root or the caller owns the file, the folder that its name stands in, and both names where they are links: a stranger's
+/// link leads to whichever file of root's suits the stranger.
+fn check_owners(path: &Path, data: &fs::Metadata) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let all = [data.clone(), path.symlink_metadata()?, folder.symlink_metadata()?, folder.metadata()?];
+    for part in all {
+        if let Err(why @ Distrust::Owner(_)) = trusted(&part) {
+            return Err(why.into());
+        }
+    }
+    Ok(())
+}
+
 /// The same of a file that may be missing, and is left out with a note where it cannot be read or is not believed.
 pub(super) fn read_if_any(path: &Path, named: bool, notes: &mut Vec<String>) -> Option<Found> {
     let note = |error: io::Error| {
@@ -122,7 +134,11 @@ pub(super) fn read_if_any(path: &Path, named: bool, notes: &mut Vec<String>) -> 
             notes.push(format!("{} is left out: {error}", path.display()));
         }
     };
-    read(path, named).map_err(note).ok()
+    let found = read(path, named).and_then(|found| match found.writable && !named {
+        true => Err(io::Error::other("everybody may write it")),
+        false => Ok(found),
+    });
+    found.map_err(note).ok()
 }
 
 /// Whether there is a socket.

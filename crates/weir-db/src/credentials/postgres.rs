@@ -49,6 +49,10 @@ fn trusting(layer: Layer, around: &Around, notes: &mut Vec<String>) -> Layer {
     let root = || {
         let path = around.at_home(".postgresql/root.crt").filter(|path| path.exists())?;
         match read(&path, false) {
+            Ok(found) if found.writable => {
+                notes.push(format!("{} is left out: everybody may write it", path.display()));
+                None
+            }
             // What cannot be read stays named, and is an error when it is needed.
             Err(why) if why.raw_os_error().is_none() => {
                 notes.push(format!("{} is left out: {why}", path.display()));

@@ -237,6 +237,42 @@ fn leave_to_show_a_password_is_given_by_files_and_names() {
 }
 
 #[test]
+fn files_that_everybody_may_write_are_left_out() {
+    let machine = Machine::new(&[("PGSERVICE", "prod")]);
+    machine.file("etc/postgresql-common/pg_service.conf", 0o644, "[prod]\nuser=os\n");
+    machine.file("home/.pg_service.conf", 0o666, "[prod]\nhost=theirs\n");
+    machine.file("home/.postgresql/root.crt", 0o666, "");
+    let login = machine.resolve("postgres://?sslmode=require");
+    assert!(!line(&login.servers[0]).contains("theirs"), "{}", line(&login.servers[0]));
+    assert_eq!(login.servers[0].tls.ca, None);
+    let left_out = |note: &&String| note.contains("left out: everybody may write it");
+    assert_eq!(login.notes.iter().filter(left_out).count(), 2, "{:?}", login.notes);
+}
+
+#[test]
+fn root_a_link_of_anothers_does_not_lend_a_file_of_roots() {
+    use std::os::unix::fs::{chown, lchown, symlink};
+    if !root_or_say("root_a_link_of_anothers_does_not_lend_a_file_of_roots") {
+        return;
+    }
+    // Theirs is the link, or the folder that a link of root's lies in.
+    for theirs in ["home/.postgresql/root.crt", "home/.postgresql"] {
+        let machine = Machine::new(&[]);
+        let authority = machine.file("authority.pem", 0o644, "");
+        let link = machine.file("home/.postgresql/root.crt", 0o644, "");
+        std::fs::remove_file(&link).unwrap();
+        symlink(&authority, &link).unwrap();
+        let trusted = machine.resolve("postgres://db1?sslmode=require");
+        assert_eq!(trusted.servers[0].tls.ca.as_ref(), Some(&link), "a link of root's own");
+        let theirs = machine.around.root.join(theirs);
+        if theirs.is_dir() { chown(theirs, Some(65534), None) } else { lchown(theirs, Some(65534), None) }.unwrap();
+        let login = machine.resolve("postgres://db1?sslmode=require");
+        assert_eq!(login.servers[0].tls.ca, None);
+        assert!(login.notes[0].contains("left out: it belongs to account 65534"), "{:?}", login.notes);
+    }
+}
+
+#[test]
 fn root_files_of_other_accounts_are_believed_only_when_named() {
     if !root_or_say("root_files_of_other_accounts_are_believed_only_when_named") {
         return;

@@ -8,12 +8,14 @@ const PROFILE: &str = "weir";
 
 /// The profile. TuneD's plug-in for sysfs writes its lines in their order.
 pub fn file(kept: &[Kept], active: Option<&str>) -> Persisted {
-    let active = active.map(str::trim).filter(|name| !name.is_empty());
-    let base = active.filter(|name| *name != PROFILE);
+    let names: Vec<&str> = active.unwrap_or_default().split_whitespace().collect();
+    // An image chose them, and they stand in a command to copy.
+    let is_plain = names.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)));
+    let base = Some(&names).filter(|names| is_plain && !names.is_empty() && names[..] != [PROFILE]);
     let mut text = header(Keeper::Tuned, kept);
     text.push_str("[main]\nsummary=Settings by weir\n");
     if let Some(base) = base {
-        text.push_str(&format!("include={}\n", base.split_whitespace().collect::<Vec<_>>().join(",")));
+        text.push_str(&format!("include={}\n", base.join(",")));
     }
     section(&mut text, "sysctl", kept, |kept| {
         (kept.setting.knob.scope == Scope::Machine).then(|| kept.setting.written_name())
@@ -28,7 +30,10 @@ pub fn file(kept: &[Kept], active: Option<&str>) -> Persisted {
          there wins"
             .to_string(),
     );
-    let back = base.map_or("tuned-adm off".to_string(), |base| format!("tuned-adm profile {base}"));
+    if !is_plain {
+        notes.push("the active profile is left out: its name has characters that a shell may act on".to_string());
+    }
+    let back = base.map_or("tuned-adm off".to_string(), |base| format!("tuned-adm profile {}", base.join(" ")));
     Persisted {
         path: Keeper::Tuned.path().to_string(),
         text,
