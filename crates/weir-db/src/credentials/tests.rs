@@ -265,7 +265,8 @@ fn root_a_link_of_anothers_does_not_lend_a_file_of_roots() {
         let trusted = machine.resolve("postgres://db1?sslmode=require");
         assert_eq!(trusted.servers[0].tls.ca.as_ref(), Some(&link), "a link of root's own");
         let theirs = machine.around.root.join(theirs);
-        if theirs.is_dir() { chown(theirs, Some(65534), None) } else { lchown(theirs, Some(65534), None) }.unwrap();
+        if theirs.is_dir() { chown(theirs, Some(65534), None) } else { lchown(theirs, Some(65534), None) }
+            .unwrap();
         let login = machine.resolve("postgres://db1?sslmode=require");
         assert_eq!(login.servers[0].tls.ca, None);
         assert!(login.notes[0].contains("left out: it belongs to account 65534"), "{:?}", login.notes);
