@@ -10,7 +10,8 @@ const PROFILE: &str = "weir";
 pub fn file(kept: &[Kept], active: Option<&str>) -> Persisted {
     let names: Vec<&str> = active.unwrap_or_default().split_whitespace().collect();
     // An image chose them, and they stand in a command to copy.
-    let is_plain = names.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)));
+    let is_plain =
+        names.iter().all(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c)));
     let base = Some(&names).filter(|names| is_plain && !names.is_empty() && names[..] != [PROFILE]);
     let mut text = header(Keeper::Tuned, kept);
     text.push_str("[main]\nsummary=Settings by weir\n");
@@ -31,9 +32,12 @@ pub fn file(kept: &[Kept], active: Option<&str>) -> Persisted {
             .to_string(),
     );
     if !is_plain {
-        notes.push("the active profile is left out: its name has characters that a shell may act on".to_string());
+        notes.push(
+            "the active profile is left out: its name has characters that a shell may act on".to_string(),
+        );
     }
-    let back = base.map_or("tuned-adm off".to_string(), |base| format!("tuned-adm profile {}", base.join(" ")));
+    let back =
+        base.map_or("tuned-adm off".to_string(), |base| format!("tuned-adm profile {}", base.join(" ")));
     Persisted {
         path: Keeper::Tuned.path().to_string(),
         text,
