@@ -128,6 +128,7 @@ impl Account {
 
     /// Becomes it for good, with no right beyond its own. Only system calls: this runs between fork and exec.
     pub fn become_it(&self) -> io::Result<()> {
+        leave_keys();
         if self.other {
             let none: *const libc::gid_t = std::ptr::null();
             // SAFETY: no group is passed, so no memory is read; the rest takes numbers. The C library's functions of these
@@ -156,6 +157,16 @@ impl Account {
             done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())
         }
     }
+}
+
+/// Joins a session keyring of its own: whoever holds one uses its keys, whatever account it becomes. A kernel without
+/// keys, or a container that forbids them, has none to leave.
+fn leave_keys() {
+    /// linux/keyctl.h.
+    const JOIN_SESSION_KEYRING: libc::c_long = 1;
+    let unnamed: *const libc::c_char = std::ptr::null();
+    // SAFETY: without a name no memory is read.
+    unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, unnamed) };
 }
 
 /// Gives up what could bring capabilities back. A process that may not do this has nothing to bring back: without new
@@ -247,5 +258,25 @@ mod tests {
             assert_eq!(has_number(passwd, id), number, "{id}");
             assert_eq!(has_range("a:100000:2\nodd:x\nb:7\n", id), range, "{id}");
         }
+    }
+
+    #[test]
+    fn the_callers_keys_stay_behind() {
+        // linux/keyctl.h: the session's keyring, not made where there is none.
+        // SAFETY: takes numbers.
+        let session = || unsafe { libc::syscall(libc::SYS_keyctl, 0, -3, 0) };
+        let account = Account::unused().unwrap();
+        let settle = move || {
+            // As a log-in does.
+            leave_keys();
+            let before = session();
+            account.become_it()?;
+            match before >= 0 && session() == before {
+                true => Err(io::ErrorKind::AlreadyExists.into()),
+                false => Ok(()),
+            }
+        };
+        let mut program = super::super::spawn::Program::new(Path::new("/"), Vec::new(), 0, Box::new(settle));
+        assert!(program.is_possible().unwrap());
     }
 }

@@ -349,6 +349,12 @@ impl Sandbox {
         &self.spec
     }
 
+    /// The account of this machine that it runs as, where root's server has none of its own because namespaces are forbidden.
+    pub fn shared_account(&self) -> Option<u32> {
+        let Quarters { account, is_apart, .. } = &self.quarters;
+        (!is_apart && account.is_other()).then(|| account.ids().0)
+    }
+
     /// What it calls itself.
     pub fn version(&self) -> &str {
         &self.binaries.version

@@ -30,12 +30,16 @@ impl Quarters {
     /// the machine's own programs run without.
     ///
     /// # Errors
-    /// When there is no such tree, or root finds no other account.
+    /// When there is no such tree, root finds no other account, or namespaces fail for a reason that may pass.
     pub fn find(flavour: Flavour, root: Option<&Path>) -> Result<Quarters, SandboxError> {
         let tree = root.map_or_else(Tree::of_machine, Tree::open)?;
         let account = Account::unused().map_err(SandboxError::io("read", Path::new("/dev/urandom")))?;
         let apart = Quarters { account, tree, is_apart: true };
-        if !apart.tree.is_machine() || apart.command(Path::new("/"), &[])?.is_possible() {
+        if !apart.tree.is_machine() {
+            return Ok(apart);
+        }
+        let possible = apart.command(Path::new("/"), &[])?.is_possible();
+        if possible.map_err(SandboxError::io("make namespaces beside", Path::new("/")))? {
             return Ok(apart);
         }
         Ok(Quarters { account: Account::of_machine(flavour)?, is_apart: false, ..apart })

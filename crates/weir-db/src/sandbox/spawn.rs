@@ -23,6 +23,19 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Status of a child whose program could not be started, as a shell has it.
 const NOT_STARTED: libc::c_int = 127;
 
+/// What kernels and containers say that forbid namespaces, or mounts in them, or do not have them. ENOSPC and EUSERS: more
+/// of them than the caller may have.
+const FORBIDDEN: [i32; 8] = [
+    libc::EPERM,
+    libc::EACCES,
+    libc::ENOSYS,
+    libc::EINVAL,
+    libc::ENOSPC,
+    libc::EUSERS,
+    libc::ENODEV,
+    libc::EOPNOTSUPP,
+];
+
 /// What is done between fork and exec: only system calls.
 type Settle = Box<dyn FnMut() -> io::Result<()>>;
 
@@ -59,13 +72,25 @@ impl Program {
         self
     }
 
-    /// Whether a process may be made like this here.
-    pub fn is_possible(&mut self) -> bool {
+    /// Whether this kernel or container lets a process be made like this.
+    ///
+    /// # Errors
+    /// What says nothing about that: other accounts may have taken all processes for a moment.
+    pub fn is_possible(&mut self) -> io::Result<bool> {
         let settle = &mut self.settle;
-        let mut child = || if settle().is_ok() { 0 } else { NOT_STARTED };
+        let mut child = || settle().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         // SAFETY: `settle` makes only system calls.
-        let started = unsafe { fork(self.spaces, &mut child) };
-        started.and_then(|mut child| child.wait()).is_ok_and(|status| status.success())
+        let status = unsafe { fork(self.spaces, &mut child) }.and_then(|mut child| child.wait());
+        let error = match status {
+            Ok(status) if status.success() => return Ok(true),
+            // The number of an error fits a status.
+            Ok(status) => io::Error::from_raw_os_error(status.code().unwrap_or(libc::EINTR)),
+            Err(error) => error,
+        };
+        if error.raw_os_error().is_some_and(|number| FORBIDDEN.contains(&number)) {
+            return Ok(false);
+        }
+        Err(error)
     }
 
     /// Starts it, with its output going there, once `mind` has seen to its end.
@@ -318,6 +343,27 @@ pub(super) fn is_ready(fd: BorrowedFd<'_>, limit: Duration) -> bool {
             Ok(ready) => return ready > 0,
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_ban_means_that_namespaces_are_forbidden() {
+        let possible = |number: Option<i32>| {
+            let settle = move || number.map_or(Ok(()), |number| Err(io::Error::from_raw_os_error(number)));
+            let possible = Program::new(Path::new("/"), Vec::new(), 0, Box::new(settle)).is_possible();
+            possible.map_err(|error| error.raw_os_error())
+        };
+        assert_eq!(possible(None), Ok(true));
+        for number in [libc::EPERM, libc::ENOSPC, libc::EINVAL] {
+            assert_eq!(possible(Some(number)), Ok(false), "{number}");
+        }
+        for number in [libc::EAGAIN, libc::ENOMEM, libc::EIO] {
+            assert_eq!(possible(Some(number)), Err(Some(number)));
         }
     }
 }

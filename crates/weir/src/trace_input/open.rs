@@ -58,7 +58,8 @@ pub struct Opened {
 pub fn open(source: &Source, meter: &Meter) -> io::Result<Opened> {
     match &source.path {
         Some(path) => {
-            let file = File::open(path)?;
+            // What nobody named may be a pipe by now that nobody writes to.
+            let file = if source.named { File::open(path)? } else { weir_fs::regular_file(path)? };
             let is_plain = file.metadata()?.is_file();
             let opened = unpacked(file, meter)?;
             Ok(Opened { keeps_waiting: opened.packed || !is_plain, ..opened })

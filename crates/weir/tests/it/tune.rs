@@ -158,6 +158,7 @@ fn a_killed_experiment_goes_on_from_its_record() {
 
     let resumed = weir.run(folder.path(), &["tune", "resume"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert!(resumed.stderr.contains("weir: trials write to "), "nobody typed it this time: {resumed:?}");
     let after = weir.records();
     assert_eq!(after.len(), 1, "it goes on in the same record");
     assert_eq!(trials(&after[0]).len(), 8);

@@ -12,7 +12,7 @@ use weir_oltp::{OltpSpec, Script, validate};
 use crate::cli::db::experiment::{ExperimentArgs, SandboxArgs, TrialArgs};
 use crate::cmd::tune;
 use crate::databases::progress::Loading;
-use crate::databases::sandbox::failed;
+use crate::databases::sandbox::{failed, mention_account};
 use crate::databases::{Premises, admit, own};
 use crate::experiments::{self, Asked, Measured, Planned};
 use crate::failure::{Lacking, Outcome, Usage};
@@ -129,6 +129,7 @@ pub fn filled(sandbox: &SandboxSpec, spec: &OltpSpec, stop: &Stop) -> anyhow::Re
     say!("weir: starts a {} of its own in {}", sandbox.flavour, sandbox.dir.display());
     let stopped = || stop.requested().is_some();
     let running = Sandbox::start(sandbox, &stopped).map_err(failed)?;
+    mention_account(&running);
     let loading = Loading::of(spec, "filling");
     let filled = own::fill(&running, spec, &|event| loading.event(event), stop);
     loading.end();

@@ -11,7 +11,7 @@ use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxError, SandboxSpec
 use weir_report::text::table;
 
 use crate::cli::db::sandbox::{Args, Command, ServerArgs};
-use crate::databases::sandbox::failed;
+use crate::databases::sandbox::{failed, mention_account};
 use crate::failure::{Lacking, Outcome, ServerFailed, Usage};
 use crate::output;
 use crate::signals::stop_on_signals;
@@ -60,6 +60,7 @@ fn serve(flavour: Flavour, args: &ServerArgs) -> anyhow::Result<Outcome> {
         Err(SandboxError::Stopped) => return Ok(interrupted(&stop)),
         Err(error) => return Err(failed(error)),
     };
+    mention_account(&sandbox);
     match args.command.split_first() {
         Some((program, arguments)) => beside(&mut sandbox, program, arguments, &stop),
         None => foreground(&mut sandbox, &stop),

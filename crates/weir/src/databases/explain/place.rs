@@ -15,6 +15,7 @@ use weir_oltp::{Dialect, OltpRecord, OltpSpec};
 
 use super::trials::Trials;
 use crate::databases::own::{fill, server_of};
+use crate::databases::sandbox::mention_account;
 use crate::databases::server::failed;
 use crate::databases::variables;
 use crate::progress::StepLine;
@@ -45,6 +46,8 @@ impl Place {
         let asked = &wanted.sandbox;
         line.begin(&format!("starting {} in {}", asked.flavour, asked.dir.display()));
         let mut disk = Sandbox::start(asked, &stopped)?;
+        line.clear();
+        mention_account(&disk);
         line.begin("filling the tables");
         fill(&disk, spec, &|_| {}, stop)?;
         let memory = match &wanted.memory_dir {
