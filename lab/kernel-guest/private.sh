@@ -20,7 +20,7 @@ measured() {
 bulk_group() { for bulk in /sys/fs/cgroup/weir-exec-*; do [ -e "$bulk/io.max" ] && echo "$bulk"; done; }
 private_limits() { cat "$(bulk_group)/memory.high" "$(bulk_group)/io.max"; }
 is_held() { ! grep -q max "$(bulk_group)/memory.high"; }
-is_not_held() { grep -q max "$(bulk_group)/memory.high" && ! grep -q wbps=[0-9] "$(bulk_group)/io.max"; }
+is_not_held() { grep -q max "$(bulk_group)/memory.high" && ! grep -q "wbps=[0-9]" "$(bulk_group)/io.max"; }
 
 flooded() {
   weir guard exec -- sh -c 'trap "kill \$!; wait; exit 5" TERM; while :; do dd if=/dev/zero of=/mnt/dump bs=1M count=400 conv=notrunc 2>/dev/null & wait $!; done' \

@@ -1,5 +1,5 @@
 //! The shape of a doctor's report: what it measured, what follows, and what to do about it. It is derived from a
-//! record by [`super::from_record`] and rendered as text, JSON and HTML.
+//! record by [`super::report`] and rendered as text, JSON and HTML.
 
 use serde::{Deserialize, Serialize};
 
