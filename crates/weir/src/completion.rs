@@ -31,6 +31,20 @@ pub fn answer() {
     CompleteEnv::with_factory(|| offering(cli::command())).var(VARIABLE).complete();
 }
 
+/// bash puts what it is offered into the command line as it is, and others choose the names of files: what a shell would
+/// read as more than a word is not offered.
+const BASH_PLAIN: &str = r#"
+_weir_plain() {
+    _clap_complete_weir "$@"
+    local at
+    for at in "${!COMPREPLY[@]}"; do
+        case ${COMPREPLY[at]} in *[!A-Za-z0-9@%+=:,./_~-]*) unset "COMPREPLY[at]" ;; esac
+    done
+    COMPREPLY=("${COMPREPLY[@]}")
+}
+complete -o nospace -o bashdefault -F _weir_plain weir
+"#;
+
 /// The script with which a shell asks.
 pub fn script(shell: Shell) -> io::Result<String> {
     let mut script = Vec::new();
@@ -39,8 +53,12 @@ pub fn script(shell: Shell) -> io::Result<String> {
     let of_shell =
         of_shell.completer(&name).ok_or_else(|| io::Error::other(format!("no script for {name}")))?;
     of_shell.write_registration(VARIABLE, "weir", "weir", "weir", &mut script)?;
-    let first = if shell == Shell::Zsh { ZSH_FIRST } else { "" };
-    Ok(String::from_utf8_lossy(&script).into_owned() + first)
+    let more = match shell {
+        Shell::Zsh => ZSH_FIRST,
+        Shell::Bash => BASH_PLAIN,
+        _ => "",
+    };
+    Ok(String::from_utf8_lossy(&script).into_owned() + more)
 }
 
 /// A command and all below it, each value with what can stand for it.

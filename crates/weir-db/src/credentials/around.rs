@@ -114,13 +114,14 @@ pub(super) fn read(path: &Path, named: bool) -> io::Result<Found> {
     Ok(Found { bytes, readable: data.mode() & 0o077 != 0, writable: data.mode() & 0o002 != 0 })
 }
 
-/// Root or the caller owns the file, the folder that its name stands in, and both names where they are links: a stranger's
-/// link leads to whichever file of root's suits the stranger.
+/// Root or the caller owns the file, every folder on the way to it, and every name of them that is a link: a stranger's link
+/// leads to whichever file of root's suits the stranger, and so does a folder that a stranger can rename.
 fn check_owners(path: &Path, data: &fs::Metadata) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let all = [data.clone(), path.symlink_metadata()?, folder.symlink_metadata()?, folder.metadata()?];
-    for part in all {
-        if let Err(why @ Distrust::Owner(_)) = trusted(&part) {
+    let parts = path.ancestors().filter(|part| !part.as_os_str().is_empty());
+    let names = parts.map(|part| part.symlink_metadata());
+    let folders = path.ancestors().skip(1).filter(|part| !part.as_os_str().is_empty()).map(fs::metadata);
+    for part in names.chain(folders).chain([Ok(data.clone())]) {
+        if let Err(why @ Distrust::Owner(_)) = trusted(&part?) {
             return Err(why.into());
         }
     }

@@ -53,12 +53,11 @@ fn trusting(layer: Layer, around: &Around, notes: &mut Vec<String>) -> Layer {
                 notes.push(format!("{} is left out: everybody may write it", path.display()));
                 None
             }
-            // What cannot be read stays named, and is an error when it is needed.
-            Err(why) if why.raw_os_error().is_none() => {
+            Ok(_) => Some(path),
+            Err(why) => {
                 notes.push(format!("{} is left out: {why}", path.display()));
                 None
             }
-            _ => Some(path),
         }
     };
     let tls_ca = match layer.tls {

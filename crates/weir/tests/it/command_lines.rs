@@ -107,6 +107,23 @@ fn completion_makes_no_store_and_each_shell_has_a_script() {
     }
 }
 
+/// bash takes what it is offered as it is: a file's name may be a command.
+#[test]
+fn bash_is_offered_nothing_that_it_would_run() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    for name in ["plain-1.json", "data;echo${IFS}x|sh", "$(id)", "`id`", "a b"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    let program = weir.command(folder.path(), &[]).get_program().to_owned();
+    let script = "eval \"$(\"$0\" completions bash)\"; weir() { \"$0\" \"$@\"; }; COMP_WORDS=(weir report ./); COMP_CWORD=2; \
+                  COMP_TYPE=9; _weir_plain \"$0\" ./ report; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script]).arg(program).current_dir(folder.path()).env("WEIR_STORE", weir.store());
+    bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let offered = ended(bash);
+    assert_eq!(offered.stdout, "./plain-1.json\n", "{offered:?}");
+}
+
 #[test]
 fn reports_are_as_wide_as_the_terminal_and_no_wider_than_can_be_read() {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());

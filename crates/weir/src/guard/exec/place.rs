@@ -27,8 +27,6 @@ pub enum Place {
     Cgroup {
         /// It.
         folder: PathBuf,
-        /// What was switched on for it, to be switched off again: files and controllers.
-        switched: Vec<(PathBuf, &'static str)>,
         /// What it does not have.
         lacks: Vec<String>,
     },
@@ -79,7 +77,7 @@ impl Place {
 
     /// Takes away what was made; says what stays and why.
     pub fn remove(self) -> Option<String> {
-        let Place::Cgroup { folder, switched, .. } = self else { return None };
+        let Place::Cgroup { folder, .. } = self else { return None };
         // What it started may take a moment to end with it.
         let mut tries = 0;
         while let Err(error) = fs::remove_dir(&folder) {
@@ -89,10 +87,6 @@ impl Place {
                 continue;
             }
             return Some(format!("the cgroup {} stays: {error}", folder.display()));
-        }
-        for (file, controller) in switched.into_iter().rev() {
-            // Others may have begun to use it.
-            let _ = fs::write(file, format!("-{controller}"));
         }
         None
     }
@@ -124,11 +118,10 @@ fn scope(is_users: bool, slice: Option<&str>, words: &[String]) -> Command {
 /// Makes a cgroup beside this process's own, or in the one that was named.
 fn make(host: &Host, slice: Option<&str>) -> Result<Place, String> {
     let (root, own) = host.cgroup_folders().ok_or("cgroup version 2 is not mounted here")?;
-    let mut switched = Vec::new();
     let parent = match slice {
         Some(name) => {
             let folder = root.join(name.trim_matches('/'));
-            switch_on(&root, &mut switched);
+            switch_on(&root);
             fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
             folder
         }
@@ -136,7 +129,7 @@ fn make(host: &Host, slice: Option<&str>) -> Result<Place, String> {
         None if own == root => root,
         None => own.parent().unwrap_or(&root).to_path_buf(),
     };
-    switch_on(&parent, &mut switched);
+    switch_on(&parent);
     sweep(&parent);
     let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
     fs::create_dir(&folder).map_err(|error| {
@@ -146,7 +139,7 @@ fn make(host: &Host, slice: Option<&str>) -> Result<Place, String> {
         )
     })?;
     let lacks = lacks_of(&folder, &parent);
-    Ok(Place::Cgroup { folder, switched, lacks })
+    Ok(Place::Cgroup { folder, lacks })
 }
 
 /// Which limits a cgroup below this one does not have, in sentences.
@@ -162,15 +155,15 @@ fn lacks_of(folder: &Path, parent: &Path) -> Vec<String> {
     lacking.map(sentence).collect()
 }
 
-/// Gives controllers to the cgroups below, where they are not given yet.
-fn switch_on(folder: &Path, switched: &mut Vec<(PathBuf, &'static str)>) {
+/// Gives controllers to the cgroups below, where they are not given yet. They stay: others who use them meanwhile would lose
+/// their limits with them.
+fn switch_on(folder: &Path) {
     let file = folder.join("cgroup.subtree_control");
     let given = fs::read_to_string(&file).unwrap_or_default();
     for controller in CONTROLLERS {
-        let is_given = given.split_whitespace().any(|name| name == controller);
-        // What is refused shows in the files that are lacking.
-        if !is_given && fs::write(&file, format!("+{controller}")).is_ok() {
-            switched.push((file.clone(), controller));
+        if !given.split_whitespace().any(|name| name == controller) {
+            // What is refused shows in the files that are lacking.
+            let _ = fs::write(&file, format!("+{controller}"));
         }
     }
 }
@@ -220,17 +213,16 @@ mod tests {
         let (own, old) = (folder.path().join("a"), folder.path().join(format!("{PREFIX}4000001")));
         [&own, &old].iter().for_each(|folder| fs::create_dir(folder).unwrap());
         fs::write(folder.path().join("cgroup.subtree_control"), "io\n").unwrap();
-        let mut switched = Vec::new();
-        switch_on(folder.path(), &mut switched);
+        switch_on(folder.path());
         sweep(folder.path());
-        assert!(switched.len() == 1 && switched[0].1 == "memory" && !old.exists());
-        let place = Place::Cgroup { folder: own.clone(), switched, lacks: Vec::new() };
+        let given = fs::read_to_string(folder.path().join("cgroup.subtree_control")).unwrap();
+        assert!(given == "+memory" && !old.exists(), "{given}");
+        let place = Place::Cgroup { folder: own.clone(), lacks: Vec::new() };
         let entered = place.command(&["sh".to_string(), "-c".to_string(), "exit 7".to_string()]).status();
         assert_eq!(entered.unwrap().code(), Some(7));
         assert!(fs::read_to_string(own.join("cgroup.procs")).unwrap().trim().parse::<u32>().is_ok());
         fs::remove_file(own.join("cgroup.procs")).unwrap();
         assert_eq!(place.remove(), None);
         assert!(!own.exists());
-        assert_eq!(fs::read_to_string(folder.path().join("cgroup.subtree_control")).unwrap(), "-memory");
     }
 }
