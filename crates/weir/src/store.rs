@@ -129,10 +129,7 @@ impl Store {
     /// Reads a record. Refuses one that a newer weir wrote in another schema.
     pub fn load(&self, path: &Path) -> anyhow::Result<Record> {
         let text = self.read(path).with_context(|| format!("cannot read the record {}", path.display()))?;
-        self.parse(&text, path).map_err(|why| {
-            let what = format!("cannot use the record {}: {why}", path.display());
-            Lacking { what, hint: None }.into()
-        })
+        self.decode(&text, path)
     }
 
     /// Reads a record that is acted on, not only shown: root or the caller alone can have written it and put it there.
@@ -149,7 +146,11 @@ impl Store {
             });
             Lacking { what: format!("cannot act on the record {}: {error}", path.display()), hint }
         })?;
-        self.parse(&text, path).map_err(|why| {
+        self.decode(&text, path)
+    }
+
+    fn decode(&self, text: &[u8], path: &Path) -> anyhow::Result<Record> {
+        self.parse(text, path).map_err(|why| {
             let what = format!("cannot use the record {}: {why}", path.display());
             Lacking { what, hint: None }.into()
         })

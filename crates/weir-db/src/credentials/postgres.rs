@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use weir_oltp::Dialect;
 
-use super::around::{is_socket, read, read_if_any};
+use super::around::{is_socket, read_if_any};
 use super::{Around, CredentialsError, Host, Layer, Login, Typed, passfile, service, tls_mode, url};
 use crate::server::{Place, Secret, TlsMode};
 
@@ -48,17 +48,7 @@ fn trusting(layer: Layer, around: &Around, notes: &mut Vec<String>) -> Layer {
     }
     let root = || {
         let path = around.at_home(".postgresql/root.crt").filter(|path| path.exists())?;
-        match read(&path, false) {
-            Ok(found) if found.writable => {
-                notes.push(format!("{} is left out: everybody may write it", path.display()));
-                None
-            }
-            Ok(_) => Some(path),
-            Err(why) => {
-                notes.push(format!("{} is left out: {why}", path.display()));
-                None
-            }
-        }
+        read_if_any(&path, false, notes).map(|_| path)
     };
     let tls_ca = match layer.tls {
         Some(TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity) => layer.tls_ca.or_else(root),

@@ -79,18 +79,22 @@ fn find(run: Option<&str>) -> anyhow::Result<(result::Record, Experiment)> {
         return Ok((head, experiment));
     }
     let is_open =
-        |record: &Record| matches!(record.body, Body::Experiment(_)) && record.head.ended_early.is_some();
-    let open =
-        store.ids()?.into_iter().rev().filter(|id| store.entry(id.clone()).record.is_ok_and(|r| is_open(&r)));
+        |id: &String| store.entry(id.clone()).record.is_ok_and(|record| interrupted(record).is_some());
+    let open = store.ids()?.into_iter().rev().filter(is_open);
     // What another account can write is passed over: its commands would run as this one.
     let trusted = open.filter_map(|id| {
         store.load_trusted(&store.path_of(&id)).map_err(|error| say!("note: skips {id}: {error:#}")).ok()
     });
-    let mut open = trusted.filter_map(|Record { head, body }| match body {
+    let found = trusted.filter_map(interrupted).next();
+    found.ok_or_else(|| usage("no interrupted experiment", "`weir results` lists what there is"))
+}
+
+/// The experiment of a record, if it was cut short.
+fn interrupted(Record { head, body }: Record) -> Option<(result::Record, Experiment)> {
+    match body {
         Body::Experiment(experiment) if head.ended_early.is_some() => Some((head, *experiment)),
         _ => None,
-    });
-    open.next().ok_or_else(|| usage("no interrupted experiment", "`weir results` lists what there is"))
+    }
 }
 
 /// Refuses another kernel or device, on which earlier trials say nothing; remarks on what matters less.

@@ -26,6 +26,7 @@ mod tell;
 #[cfg(test)]
 mod testing;
 mod throttle;
+mod writers;
 
 pub use log::sentence;
 pub use start::begin;

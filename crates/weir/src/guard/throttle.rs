@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use weir_control::bypass::{Lodging, Sender, Throttled, Traffic, Watch, alone};
+use weir_control::bypass::{Lodging, Throttled, alone};
 use weir_control::{Limits, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::Lever;
@@ -11,6 +11,7 @@ use weir_host::{Host, IoCgroup};
 use weir_knobs::KnobName;
 
 use super::eyes::Seen;
+use super::writers::{Writers, protected_in};
 
 /// It is judged so often: who writes is told no more often than that.
 const JUDGE_EVERY_NS: u64 = 1_000_000_000;
@@ -81,9 +82,7 @@ pub struct Throttles {
 
 #[derive(Default)]
 struct Device {
-    watch: Watch,
-    /// Whether a process writes past the page cache, by number, as of when that was judged last.
-    direct: HashMap<u32, bool>,
+    writers: Writers,
     judged_ns: u64,
     held: Option<Held>,
     why_not: Option<String>,
@@ -122,7 +121,7 @@ impl Choose for Throttles {
         protected: &dyn Fn() -> Vec<u32>,
     ) -> Option<Switch> {
         let (host, device) = (&self.host, &mut self.devices[at]);
-        device.watch(host, seen, time.elapsed_ns);
+        device.writers.push(host, seen, time.elapsed_ns);
         if let Some(held) = &mut device.held {
             held.look(host, seen, limits, time.elapsed_ns);
         }
@@ -130,7 +129,7 @@ impl Choose for Throttles {
             return None;
         }
         device.judged_ns = time.now_ns;
-        device.direct.clear();
+        device.writers.ask_again();
         if device.held.is_some() { device.stay(host, protected) } else { device.find(host, seen, protected) }
     }
 
@@ -148,19 +147,9 @@ impl Choose for Throttles {
 }
 
 impl Device {
-    fn watch(&mut self, host: &Host, seen: &Seen, elapsed_ns: u64) {
-        let direct = &mut self.direct;
-        let sender = |writer: &Writer| {
-            let is_direct = *direct.entry(writer.pid).or_insert_with(|| host.writes_directly(writer.pid));
-            Sender { writer: writer.clone(), is_direct }
-        };
-        let writers = seen.bulk.writers.iter().map(sender).collect();
-        self.watch.push(Traffic { elapsed_ns, written_bytes: seen.flow.written_bytes, writers });
-    }
-
     /// Looks for a cgroup to throttle.
     fn find(&mut self, host: &Host, seen: &Seen, protected: &dyn Fn() -> Vec<u32>) -> Option<Switch> {
-        if !self.watch.is_past_the_page_cache() {
+        if !self.writers.watch.is_past_the_page_cache() {
             self.why_not = None;
             return None;
         }
@@ -188,7 +177,7 @@ impl Device {
         number: DeviceNumber,
         protected: &[u32],
     ) -> Result<(String, IoCgroup, KnobName), String> {
-        let writers = self.watch.writers().into_iter();
+        let writers = self.writers.watch.writers().into_iter();
         let found: Vec<(Writer, Option<(IoCgroup, KnobName)>)> = writers
             .filter(|writer| host.name_of(writer.pid).is_some())
             .map(|writer| {
@@ -236,10 +225,10 @@ impl Device {
             return Some(Switch::Back { why });
         } else if held.throttled.idle_ns() >= IDLE_NS {
             format!("the cgroup {path} writes no more")
-        } else if self.watch.is_flooded_by_others(is_member) {
+        } else if self.writers.watch.is_flooded_by_others(is_member) {
             format!("others than the cgroup {path} write more now")
         } else {
-            let writers = self.watch.writers();
+            let writers = self.writers.watch.writers();
             held.members.retain(|pid, _| writers.iter().any(|writer| writer.pid == *pid));
             return None;
         };
@@ -262,15 +251,9 @@ impl Held {
     }
 }
 
-/// Somebody in the cgroup who must not be throttled, by name: the protected, and the guard itself. Where it has too many
-/// groups to look through, anybody may be.
+/// Somebody in the cgroup who must not be throttled, by name. Where it has too many groups to look through, anybody may be.
 fn shared_with(host: &Host, group: &IoCgroup, protected: &[u32]) -> Option<String> {
-    let counts = |pid: &u32| protected.contains(pid) || *pid == std::process::id();
-    let Some(inside) = host.processes_in(group) else {
-        return Some("too many groups below it".to_string());
-    };
-    let pid = inside.into_iter().find(counts)?;
-    Some(host.name_of(pid).unwrap_or(format!("process {pid}")))
+    protected_in(host, group, protected).unwrap_or_else(|| Some("too many groups below it".to_string()))
 }
 
 #[cfg(test)]

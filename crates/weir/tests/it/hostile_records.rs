@@ -5,25 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use weir_core::stats::random::Random;
 
 use crate::weir::{Weir, ended};
 
 /// As many changes of each record; `WEIR_MUTATIONS=2000` tries more.
 const CHANGES: usize = 60;
-
-/// A generator of small numbers that is the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: usize) -> usize {
-        // Steele, Lea, Flood: Fast splittable pseudorandom number generators (2014).
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n.max(1) as u64) as usize
-    }
-}
 
 /// Every place in a record, deep or not, as likely as any other.
 fn places(value: &Value, at: String, out: &mut Vec<String>) {
@@ -39,7 +26,7 @@ fn places(value: &Value, at: String, out: &mut Vec<String>) {
 }
 
 /// Another value in the place of one.
-fn changed(old: &Value, dice: &mut Dice) -> Value {
+fn changed(old: &Value, dice: &mut Random) -> Value {
     let numbers = [
         json!(0),
         json!(-1),
@@ -53,7 +40,7 @@ fn changed(old: &Value, dice: &mut Dice) -> Value {
         json!(1_u64 << 53),
         json!(1_u64 << 60),
     ];
-    let number = |dice: &mut Dice| numbers[dice.below(numbers.len())].clone();
+    let number = |dice: &mut Random| numbers[dice.below(numbers.len())].clone();
     match old {
         Value::Number(_) => number(dice),
         Value::String(_) => match dice.below(3) {
@@ -99,7 +86,7 @@ fn try_changes(weir: &Weir, whole: &Value) {
     let file = folder.path().join("record.json");
     let mut at = Vec::new();
     places(whole, String::new(), &mut at);
-    let mut dice = Dice(7);
+    let mut dice = Random::new(7);
     let changes = std::env::var("WEIR_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(CHANGES);
     for _ in 0..changes {
         let place = &at[dice.below(at.len())];

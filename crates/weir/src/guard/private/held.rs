@@ -10,6 +10,7 @@ use weir_host::{CgroupSight, Host, IoCgroup};
 
 use super::pair::{End, Limits, Pair, TakePair};
 use crate::guard::settings::Protected;
+use crate::guard::writers::protected_in;
 
 /// One that other hands turn is left to them for so long; one whose limits were reset is taken again after the shorter time.
 const SPARED_NS: u64 = 600_000_000_000;
@@ -212,12 +213,8 @@ fn is_meant(who: &Protected, path: &str) -> bool {
     }
 }
 
-/// Somebody in the cgroup who must not be held, by name: the protected, and the guard itself.
+/// Somebody in the cgroup who must not be held, by name.
 fn shared_with(rules: &Rules<'_>, group: &IoCgroup) -> Option<String> {
-    let counts = |pid: &u32| rules.protected.contains(pid) || *pid == std::process::id();
-    let Some(inside) = rules.host.processes_in(group) else {
-        return Some("more groups than can be looked into".to_string());
-    };
-    let pid = inside.into_iter().find(counts)?;
-    Some(rules.host.name_of(pid).unwrap_or(format!("process {pid}")))
+    let inside = protected_in(rules.host, group, rules.protected);
+    inside.unwrap_or_else(|| Some("more groups than can be looked into".to_string()))
 }

@@ -6,10 +6,6 @@ mod pair;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-
-use weir_control::Writer;
-use weir_control::bypass::{Sender, Traffic, Watch};
 use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
@@ -18,6 +14,7 @@ use weir_host::knob::Lever;
 use self::held::{Groups, Rules};
 use super::eyes::Seen;
 use super::throttle::Time;
+use super::writers::Writers;
 use crate::guard::settings::Protected;
 
 pub use pair::{TakePair, take_pair};
@@ -43,8 +40,7 @@ pub struct Privates {
 
 #[derive(Default)]
 struct Device {
-    watch: Watch,
-    direct: HashMap<u32, bool>,
+    writers: Writers,
     law: Law,
     groups: Groups,
     found_ns: u64,
@@ -100,7 +96,7 @@ impl Privates {
         protected: &dyn Fn() -> Vec<u32>,
     ) -> Vec<String> {
         let device = &mut self.devices[at];
-        device.watch(&self.host, seen, time.elapsed_ns);
+        device.writers.push(&self.host, seen, time.elapsed_ns);
         let mut said = device.find(&self.host, &self.spare, &mut self.take, seen, time.now_ns, protected);
         let groups = device.groups.look(&seen.bulk.writers, &self.host);
         let can_pace = !device.groups.held.is_empty()
@@ -119,7 +115,7 @@ impl Privates {
             keep: self.keep,
             oldest_ns: if self.shadow { 0 } else { judged.oldest_ns },
             delivered_bytes: seen.flow.written_bytes,
-            is_direct: device.watch.is_past_the_page_cache(),
+            is_direct: device.writers.watch.is_past_the_page_cache(),
             groups: &groups,
             can_pace,
         });
@@ -171,16 +167,6 @@ impl Privates {
 }
 
 impl Device {
-    fn watch(&mut self, host: &Host, seen: &Seen, elapsed_ns: u64) {
-        let direct = &mut self.direct;
-        let sender = |writer: &Writer| {
-            let is_direct = *direct.entry(writer.pid).or_insert_with(|| host.writes_directly(writer.pid));
-            Sender { writer: writer.clone(), is_direct }
-        };
-        let writers = seen.bulk.writers.iter().map(sender).collect();
-        self.watch.push(Traffic { elapsed_ns, written_bytes: seen.flow.written_bytes, writers });
-    }
-
     /// Takes cgroups in hand, and lets go of those in which somebody protected is now.
     fn find(
         &mut self,
@@ -191,13 +177,13 @@ impl Device {
         now_ns: u64,
         protected: &dyn Fn() -> Vec<u32>,
     ) -> Vec<String> {
-        let floods = self.watch.is_flooded_by_others(|_| false);
+        let floods = self.writers.watch.is_flooded_by_others(|_| false);
         let nothing_to_do = !floods && self.groups.held.is_empty();
         if nothing_to_do || now_ns < self.found_ns + FIND_EVERY_NS {
             return Vec::new();
         }
         self.found_ns = now_ns;
-        self.direct.clear();
+        self.writers.ask_again();
         self.dirty_share = host.dirty_share();
         let protected = protected();
         let rules = Rules { host, spare, protected: &protected };
@@ -207,7 +193,7 @@ impl Device {
             said = self.groups.drop_shared(now_ns, &rules);
         }
         if floods {
-            let why_not = self.groups.find(&self.watch.writers(), seen.number, now_ns, &rules, take);
+            let why_not = self.groups.find(&self.writers.watch.writers(), seen.number, now_ns, &rules, take);
             let news = why_not.iter().filter(|why| !self.why_not.contains(why)).cloned();
             said.extend(
                 news.map(|why| format!("{why}; `weir guard exec` starts a command in a cgroup of its own")),
@@ -220,7 +206,7 @@ impl Device {
     }
 
     fn judge_cover(&mut self, host: &Host) {
-        let (others, all) = self.groups.not_held(&self.watch.writers(), host);
+        let (others, all) = self.groups.not_held(&self.writers.watch.writers(), host);
         let is_little = others <= OTHERS_BYTES || (others as f64) < OTHERS * all as f64;
         self.covers =
             self.law.holds() && !self.law.is_not_enough() && !self.groups.held.is_empty() && is_little;
