@@ -6,7 +6,7 @@ use weir_control::Writer;
 use weir_control::bypass::{Sender, Traffic, Watch};
 use weir_host::{Host, IoCgroup};
 
-use super::eyes::Seen;
+use super::sampler::Seen;
 
 /// Of one device.
 #[derive(Default)]

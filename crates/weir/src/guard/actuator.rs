@@ -4,7 +4,7 @@ use weir_control::Limits;
 use weir_host::knob::{Governor, KnobError, Move};
 
 /// A limit that can be turned.
-pub trait Turn {
+pub trait Actuator {
     /// As read now.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ pub trait Turn {
     /// When the kernel does not take it.
     fn release(&mut self) -> Result<Move, KnobError>;
 
-    /// A sign of life, after every look.
+    /// A sign of life, after every sample.
     ///
     /// # Errors
     /// When nobody would lead the limit back any more.
@@ -36,7 +36,7 @@ pub trait Turn {
     fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError>;
 }
 
-impl Turn for Governor {
+impl Actuator for Governor {
     fn limits(&mut self) -> Result<Limits, KnobError> {
         Governor::limits(self)
     }
@@ -70,7 +70,7 @@ impl Shadow {
     }
 }
 
-impl Turn for Shadow {
+impl Actuator for Shadow {
     fn limits(&mut self) -> Result<Limits, KnobError> {
         Ok(self.limits)
     }

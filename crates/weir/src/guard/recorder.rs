@@ -32,25 +32,25 @@ pub enum Item {
 pub type Begin = Box<dyn FnMut(&History) -> anyhow::Result<Chapter> + Send>;
 
 /// The thread, seen from the guard.
-pub struct Scribe {
+pub struct Recorder {
     sender: Option<SyncSender<Item>>,
     ended: Receiver<()>,
     left_out: u64,
 }
 
-impl Scribe {
+impl Recorder {
     /// Starts it.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(log: Option<File>, begin: Begin) -> std::io::Result<Scribe> {
+    pub fn start(log: Option<File>, begin: Begin) -> std::io::Result<Recorder> {
         let (sender, items) = sync_channel(ROOM);
         let (end, ended) = sync_channel(1);
-        thread::Builder::new().name("scribe".to_string()).spawn(move || {
+        thread::Builder::new().name("recorder".to_string()).spawn(move || {
             write(&items, log, begin);
             let _ = end.send(());
         })?;
-        Ok(Scribe { sender: Some(sender), ended, left_out: 0 })
+        Ok(Recorder { sender: Some(sender), ended, left_out: 0 })
     }
 
     /// Hands something over, without waiting.

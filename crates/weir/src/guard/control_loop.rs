@@ -1,4 +1,4 @@
-//! The loop: look, decide, turn, tell; ten times a second, until somebody ends it.
+//! The loop: sample, decide, set, report; ten times a second, until somebody ends it.
 
 mod cgroups;
 mod privates;
@@ -12,21 +12,21 @@ use weir_control::{
 };
 
 use super::cost::Meter;
-use super::eyes::{Eyes, Seen};
+use super::device::{GuardedDevice, Law};
 use super::group::Group;
 use super::history::Pages;
 use super::listen::Board;
 use super::notify::Manager;
-use super::post::{Law, Post};
 use super::private::Privates;
-use super::tell::{Teller, status_line};
+use super::reporter::{Reporter, status_line};
+use super::sampler::{Sampler, Seen};
 use super::throttle::Time;
 use crate::clock::Moment;
 
 pub use cgroups::Cgroups;
 
-/// Looks a second.
-const LOOKS: u64 = 10;
+/// Samples a second.
+const SAMPLES_PER_SECOND: u64 = 10;
 /// Asleep for longer than this, the machine slept; less is a difference between two clocks.
 const SLEPT_NS: u64 = 1_000_000_000;
 /// Decisions that a state has.
@@ -48,18 +48,18 @@ pub struct About {
 }
 
 /// Devices under guard.
-pub struct Course {
+pub struct ControlLoop {
     about: About,
-    posts: Vec<Post>,
-    /// Limits of dirty pages, as the course began, then those of cgroups: each device is under one of all.
+    devices: Vec<GuardedDevice>,
+    /// Limits of dirty pages, as the control loop began, then those of cgroups: each device is under one of all.
     groups: Vec<Group>,
     /// By device, which limit of dirty pages is turned where no cgroup's is.
     homes: Vec<usize>,
     cgroups: Option<Cgroups>,
     privates: Option<Privates>,
-    eyes: Box<dyn Eyes>,
+    sampler: Box<dyn Sampler>,
     make_law: MakeLaw,
-    teller: Teller,
+    reporter: Reporter,
     pages: Option<Pages>,
     board: Board,
     manager: Manager,
@@ -68,28 +68,28 @@ pub struct Course {
     /// When the record of the history began, since the guard did.
     chapter_ms: u64,
     last: Moment,
-    looks: u64,
+    samples: u64,
     decisions: Vec<Noted>,
 }
 
-/// What a course is made of.
+/// What a control loop is made of.
 pub struct Parts {
     /// What stays the same.
     pub about: About,
     /// The devices.
-    pub posts: Vec<Post>,
+    pub devices: Vec<GuardedDevice>,
     /// Their limits of dirty pages.
     pub groups: Vec<Group>,
     /// How cgroups are throttled, where that is allowed.
     pub cgroups: Option<Cgroups>,
     /// The private limits of bulk writers' cgroups, where those may be turned.
     pub privates: Option<Privates>,
-    /// What looks.
-    pub eyes: Box<dyn Eyes>,
+    /// What samples.
+    pub sampler: Box<dyn Sampler>,
     /// Makes laws.
     pub make_law: MakeLaw,
     /// What tells.
-    pub teller: Teller,
+    pub reporter: Reporter,
     /// Whether a history is kept.
     pub history: bool,
     /// Where the state is shown.
@@ -98,37 +98,37 @@ pub struct Parts {
     pub manager: Manager,
 }
 
-impl Course {
-    /// Begins: one look, which counts for nothing, and a first state.
-    pub fn begin(parts: Parts) -> Course {
+impl ControlLoop {
+    /// Begins: one sample, which counts for nothing, and a first state.
+    pub fn begin(parts: Parts) -> ControlLoop {
         let now = Moment::now();
         let Parts {
             about,
-            posts,
+            devices,
             groups,
             cgroups,
             privates,
-            mut eyes,
+            mut sampler,
             make_law,
-            teller,
+            reporter,
             history,
             board,
             manager,
         } = parts;
-        eyes.look(now);
-        let pages = history.then(|| Pages::new(posts.len()));
-        let of_post = |at| groups.iter().position(|group| group.posts.contains(&at)).unwrap_or(0);
-        let homes = (0..posts.len()).map(of_post).collect();
-        Course {
+        sampler.sample(now);
+        let pages = history.then(|| Pages::new(devices.len()));
+        let of_device_index = |at| groups.iter().position(|group| group.devices.contains(&at)).unwrap_or(0);
+        let homes = (0..devices.len()).map(of_device_index).collect();
+        ControlLoop {
             about,
-            posts,
+            devices,
             groups,
             homes,
             cgroups,
             privates,
-            eyes,
+            sampler,
             make_law,
-            teller,
+            reporter,
             pages,
             board,
             manager,
@@ -136,12 +136,12 @@ impl Course {
             began: now,
             chapter_ms: 0,
             last: now,
-            looks: 0,
+            samples: 0,
             decisions: Vec::new(),
         }
     }
 
-    /// Looks until told to end. `rearm`: asked at each look, whether to guard again what was stood down from.
+    /// Looks until told to end. `rearm`: asked at each sample, whether to guard again what was stood down from.
     pub fn run(&mut self, mut goes_on: impl FnMut(Moment) -> bool, mut rearm: impl FnMut() -> bool) {
         let look_ns = self.about.parameters.look_ns.max(1);
         let mut next_ns = self.last.awake_ns + look_ns;
@@ -157,11 +157,11 @@ impl Course {
             if rearm() {
                 self.rearm(self.at_ms(now));
             }
-            self.look(now);
-            if self.looks == LOOKS {
+            self.sample(now);
+            if self.samples == SAMPLES_PER_SECOND {
                 self.manager.ready();
             }
-            // A look that was missed is not made up for.
+            // A sample that was missed is not made up for.
             let late_ns = Moment::now().awake_ns.saturating_sub(next_ns);
             next_ns += look_ns * (1 + late_ns / look_ns);
         }
@@ -172,11 +172,11 @@ impl Course {
         now.boot_ns.saturating_sub(self.began.boot_ns) / 1_000_000
     }
 
-    /// One look, and all that follows from it.
-    pub fn look(&mut self, now: Moment) {
+    /// One sample, and all that follows from it.
+    pub fn sample(&mut self, now: Moment) {
         let (before, at_ms) = (std::mem::replace(&mut self.last, now), self.at_ms(now));
         let elapsed_ns = now.awake_ns.saturating_sub(before.awake_ns);
-        let mut seen = self.eyes.look(now);
+        let mut seen = self.sampler.sample(now);
         let slept_ns = now.slept_since(before);
         if slept_ns > SLEPT_NS {
             self.woke(at_ms, slept_ns / 1_000_000);
@@ -185,32 +185,32 @@ impl Course {
         if elapsed_ns > self.about.parameters.look_ns * 3 / 2 {
             self.meter.late();
         }
-        self.looks += 1;
+        self.samples += 1;
         for group in &mut self.groups {
-            group.look();
+            group.sample();
         }
         self.notice_who_is_there(&seen, at_ms);
         let time = Time { now_ns: now.awake_ns, elapsed_ns };
-        self.look_at_privates(&seen, time, at_ms);
+        self.sample_privates(&seen, time, at_ms);
         self.choose_limits(&mut seen, time, at_ms);
         for at in 0..self.groups.len() {
             self.guard(at, &mut seen, now, elapsed_ns, at_ms);
         }
         self.leave_cgroups_that_are_not_held(at_ms);
         self.manager.beat();
-        if self.looks.is_multiple_of(LOOKS) {
+        if self.samples.is_multiple_of(SAMPLES_PER_SECOND) {
             self.end_second(now, at_ms);
         }
     }
 
     /// What was looked at spans the sleep: it counts for nothing, and what the laws have in their windows is void.
     fn woke(&mut self, at_ms: u64, ms: u64) {
-        for at in 0..self.posts.len() {
+        for at in 0..self.devices.len() {
             self.forget_privates(at, at_ms);
-            let number = self.posts[at].number;
-            self.posts[at].begin_anew(number, (self.make_law)());
+            let number = self.devices[at].number;
+            self.devices[at].begin_anew(number, (self.make_law)());
         }
-        self.tell(Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } });
+        self.report(Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } });
     }
 
     /// Devices that went, and those that came back.
@@ -219,30 +219,30 @@ impl Course {
             if seen.is_none() && self.cgroup_of(at).is_some() {
                 self.go_home(at, at_ms, "the device is gone");
             }
-            let was_there = self.posts[at].is_there;
-            let alone = self.groups.iter().position(|group| group.of_device && group.posts.contains(&at));
+            let was_there = self.devices[at].is_there;
+            let alone = self.groups.iter().position(|group| group.of_device && group.devices.contains(&at));
             match seen {
                 None if was_there => {
                     self.forget_privates(at, at_ms);
-                    (self.posts[at].is_there, self.posts[at].wish) = (false, None);
+                    (self.devices[at].is_there, self.devices[at].wish) = (false, None);
                     if let Some(group) = alone {
                         self.groups[group].let_go();
                     }
-                    self.tell_of(at, at_ms, Effect::Gone);
+                    self.report_of(at, at_ms, Effect::Gone);
                 }
-                Some(seen) if !was_there && self.looks.is_multiple_of(LOOKS) => {
+                Some(seen) if !was_there && self.samples.is_multiple_of(SAMPLES_PER_SECOND) => {
                     // Its own limit is another file now, which may not be there yet.
                     let taken = alone.map_or(Ok(true), |group| self.groups[group].take_again());
                     if let Err(error) = taken {
                         let why = error.to_string();
-                        if self.posts[at].not_taken.as_ref() != Some(&why) {
-                            self.posts[at].not_taken = Some(why.clone());
-                            self.tell_of(at, at_ms, Effect::Refused { why });
+                        if self.devices[at].not_taken.as_ref() != Some(&why) {
+                            self.devices[at].not_taken = Some(why.clone());
+                            self.report_of(at, at_ms, Effect::Refused { why });
                         }
                         continue;
                     }
-                    self.posts[at].begin_anew(seen.number, (self.make_law)());
-                    self.tell_of(at, at_ms, Effect::Back);
+                    self.devices[at].begin_anew(seen.number, (self.make_law)());
+                    self.report_of(at, at_ms, Effect::Back);
                 }
                 _ => {}
             }
@@ -252,8 +252,8 @@ impl Course {
     /// Asks the laws of those who share a limit, and leads it. What was seen of them is taken: each has one limit.
     fn guard(&mut self, at: usize, seen: &mut [Option<Seen>], now: Moment, elapsed_ns: u64, at_ms: u64) {
         let group = &mut self.groups[at];
-        for &post in &group.posts {
-            let post_seen = seen[post].take().filter(|_| self.posts[post].is_there);
+        for &device in &group.devices {
+            let post_seen = seen[device].take().filter(|_| self.devices[device].is_there);
             if let Some(seen) = post_seen {
                 let sample = Sample {
                     device: seen.number,
@@ -265,38 +265,38 @@ impl Course {
                     flow: seen.flow,
                     limits: group.limits,
                 };
-                self.posts[post].look(sample);
+                self.devices[device].sample(sample);
             }
         }
-        let members = group.posts.clone();
-        let wishes = members.iter().filter_map(|post| self.posts[*post].wish);
+        let members = group.devices.clone();
+        let wishes = members.iter().filter_map(|device| self.devices[*device].wish);
         let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat());
         let is_of_cgroup = at >= self.first_of_cgroups();
         let effect = effect.filter(|effect| !is_of_cgroup || *effect != Effect::Gone);
         if effect == Some(Effect::Gone) {
             // Whatever has its name now is another device.
-            members.iter().for_each(|post| self.posts[*post].is_there = false);
+            members.iter().for_each(|device| self.devices[*device].is_there = false);
         }
         // The one that is held closest is the one it was done for.
         let cause = members
             .iter()
             .copied()
-            .filter(|post| self.posts[*post].is_there || effect == Some(Effect::Gone))
-            .min_by_key(|post| self.posts[*post].wish.unwrap_or(u64::MAX));
-        for post in members {
-            let is_cause = Some(post) == cause;
+            .filter(|device| self.devices[*device].is_there || effect == Some(Effect::Gone))
+            .min_by_key(|device| self.devices[*device].wish.unwrap_or(u64::MAX));
+        for device in members {
+            let is_cause = Some(device) == cause;
             let effect = effect.clone().filter(|_| is_cause).unwrap_or(Effect::None);
-            self.count(post, &effect);
-            match self.posts[post].told(at_ms, effect) {
-                Some(Some(noted)) => self.tell(noted),
+            self.count(device, &effect);
+            match self.devices[device].told(at_ms, effect) {
+                Some(Some(noted)) => self.report(noted),
                 Some(None) => self.leave_out(),
                 None => {}
             }
         }
     }
 
-    fn count(&mut self, post: usize, effect: &Effect) {
-        let totals = &mut self.posts[post].totals;
+    fn count(&mut self, device: usize, effect: &Effect) {
+        let totals = &mut self.devices[device].totals;
         match effect {
             Effect::Refused { .. } => totals.refused += 1,
             Effect::StoodDown { .. } => totals.stood_down += 1,
@@ -314,21 +314,21 @@ impl Course {
                 Ok(_) => format!("guards again with {}", self.groups[at].lever),
                 Err(error) => format!("still yields: {error}"),
             };
-            for post in self.groups[at].posts.clone() {
-                let number = self.posts[post].number;
-                self.posts[post].begin_anew(number, (self.make_law)());
-                self.tell_of(post, at_ms, Effect::Remark { what: what.clone() });
+            for device in self.groups[at].devices.clone() {
+                let number = self.devices[device].number;
+                self.devices[device].begin_anew(number, (self.make_law)());
+                self.report_of(device, at_ms, Effect::Remark { what: what.clone() });
             }
         }
     }
 
-    fn tell_of(&mut self, post: usize, at_ms: u64, effect: Effect) {
-        let device = self.posts[post].name.clone();
-        self.tell(Noted { at_ms, device, decision: None, effect });
+    fn report_of(&mut self, device: usize, at_ms: u64, effect: Effect) {
+        let device = self.devices[device].name.clone();
+        self.report(Noted { at_ms, device, decision: None, effect });
     }
 
-    fn tell(&mut self, noted: Noted) {
-        self.teller.noted(&noted);
+    fn report(&mut self, noted: Noted) {
+        self.reporter.noted(&noted);
         if let Some(pages) = &mut self.pages {
             pages.noted(&Noted { at_ms: noted.at_ms.saturating_sub(self.chapter_ms), ..noted.clone() });
         }
@@ -339,7 +339,7 @@ impl Course {
     }
 
     fn leave_out(&mut self) {
-        self.teller.leave_out();
+        self.reporter.leave_out();
         if let Some(pages) = &mut self.pages {
             pages.left_out();
         }
@@ -349,9 +349,9 @@ impl Course {
         for group in &self.groups {
             let limit_bytes =
                 if self.about.shadow { group.limits.saved_bytes } else { group.limits.now_bytes };
-            for &at in &group.posts {
-                let post = &mut self.posts[at];
-                let Some(second) = post.end_second(at_ms, limit_bytes).filter(|_| post.is_there) else {
+            for &at in &group.devices {
+                let device = &mut self.devices[at];
+                let Some(second) = device.end_second(at_ms, limit_bytes).filter(|_| device.is_there) else {
                     continue;
                 };
                 if let Some(pages) = &mut self.pages {
@@ -360,23 +360,23 @@ impl Course {
                 }
             }
         }
-        if self.looks.is_multiple_of(60 * LOOKS) {
-            let minutes: Vec<_> = self.posts.iter_mut().map(Post::end_minute).collect();
-            minutes.iter().for_each(|minute| self.teller.minute(minute));
+        if self.samples.is_multiple_of(60 * SAMPLES_PER_SECOND) {
+            let minutes: Vec<_> = self.devices.iter_mut().map(GuardedDevice::end_minute).collect();
+            minutes.iter().for_each(|minute| self.reporter.minute(minute));
         }
-        if self.looks == LOOKS {
+        if self.samples == SAMPLES_PER_SECOND {
             // Now it is known where latencies come from.
             self.begin_chapter();
         }
         let in_chapter_ms = at_ms - self.chapter_ms;
         if let Some(pages) = &mut self.pages {
             if let Some(lines) = pages.due(in_chapter_ms) {
-                self.teller.history(lines);
+                self.reporter.history(lines);
             }
             if pages.is_full(in_chapter_ms) {
-                self.teller.history(pages.take(in_chapter_ms));
+                self.reporter.history(pages.take(in_chapter_ms));
                 self.chapter_ms = at_ms;
-                self.pages = Some(Pages::new(self.posts.len()));
+                self.pages = Some(Pages::new(self.devices.len()));
                 self.begin_chapter();
             }
         }
@@ -388,7 +388,7 @@ impl Course {
     fn begin_chapter(&mut self) {
         if self.pages.is_some() {
             let history = self.history();
-            self.teller.begin_history(&history);
+            self.reporter.begin_history(&history);
         }
     }
 
@@ -396,15 +396,15 @@ impl Course {
     fn history(&self) -> History {
         let of_group = |group: &Group| {
             let device = |at: &usize| DeviceHistory {
-                name: self.posts[*at].name.clone(),
-                number: self.posts[*at].number,
+                name: self.devices[*at].name.clone(),
+                number: self.devices[*at].number,
                 lever: group.lever.clone(),
-                sensor: self.posts[*at].sensor().unwrap_or(SensorSource::Diskstats),
+                sensor: self.devices[*at].sensor().unwrap_or(SensorSource::Diskstats),
                 saved_bytes: group.limits.saved_bytes,
                 floor_bytes: group.limits.floor_bytes,
                 seconds: Vec::new(),
             };
-            group.posts.iter().map(|at| (*at, device(at))).collect::<Vec<_>>()
+            group.devices.iter().map(|at| (*at, device(at))).collect::<Vec<_>>()
         };
         let mut devices: Vec<(usize, DeviceHistory)> = self.groups.iter().flat_map(of_group).collect();
         devices.sort_by_key(|(at, _)| *at);
@@ -428,9 +428,9 @@ impl Course {
             let state = |at: &usize| {
                 let private = self.privates.as_ref().and_then(|privates| privates.lever(*at));
                 let lever = private.as_ref().unwrap_or(&group.lever);
-                Some((*at, self.posts[*at].state(standing.clone(), lever, &group.limits)?))
+                Some((*at, self.devices[*at].state(standing.clone(), lever, &group.limits)?))
             };
-            devices.extend(group.posts.iter().filter_map(state));
+            devices.extend(group.devices.iter().filter_map(state));
         }
         devices.sort_by_key(|(at, _)| *at);
         State {
@@ -451,17 +451,17 @@ impl Course {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let why_not = |(at, post): (usize, &Post)| {
+        let why_not = |(at, device): (usize, &GuardedDevice)| {
             let why = self.cgroups.as_ref()?.choose.why_not(at)?;
-            Some(format!("{}: bulk writers go past the page cache, but {why}", post.name))
+            Some(format!("{}: bulk writers go past the page cache, but {why}", device.name))
         };
-        let of_private = |(at, post): (usize, &Post)| -> Vec<String> {
+        let of_private = |(at, device): (usize, &GuardedDevice)| -> Vec<String> {
             let remarks = self.privates.iter().flat_map(|privates| privates.remarks(at));
-            remarks.map(|remark| format!("{}: {remark}", post.name)).collect()
+            remarks.map(|remark| format!("{}: {remark}", device.name)).collect()
         };
-        let posts = || self.posts.iter().enumerate();
-        let remarks = self.eyes.remarks().into_iter().chain(posts().filter_map(why_not));
-        remarks.chain(posts().flat_map(of_private)).collect()
+        let devices = || self.devices.iter().enumerate();
+        let remarks = self.sampler.remarks().into_iter().chain(devices().filter_map(why_not));
+        remarks.chain(devices().flat_map(of_private)).collect()
     }
 
     /// Puts back what was found, then tells the rest. The last state, and what could not be put back.
@@ -470,21 +470,21 @@ impl Course {
         let mut failed = Vec::new();
         for group in &mut self.groups {
             match group.end() {
-                Ok(sentences) => sentences.iter().for_each(|sentence| self.teller.remark(sentence)),
+                Ok(sentences) => sentences.iter().for_each(|sentence| self.reporter.remark(sentence)),
                 Err(error) => failed.push(error.to_string()),
             }
         }
         if let Some((said, not_back)) = self.privates.as_mut().map(Privates::end) {
-            said.iter().for_each(|sentence| self.teller.remark(sentence));
+            said.iter().for_each(|sentence| self.reporter.remark(sentence));
             failed.extend(not_back);
         }
         let now = Moment::now();
         let at_ms = self.at_ms(now);
         if let Some(mut pages) = self.pages.take() {
-            self.teller.history(pages.take(at_ms.saturating_sub(self.chapter_ms)));
+            self.reporter.history(pages.take(at_ms.saturating_sub(self.chapter_ms)));
         }
         let state = self.state(now, at_ms);
-        self.teller.end();
+        self.reporter.end();
         (state, failed)
     }
 }

@@ -10,7 +10,7 @@ use crate::failure::Lacking;
 
 /// A device that is to be guarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct BlockDevice {
     /// As somebody named it.
     pub asked: String,
     /// The kernel's name of the whole disk, or of what is mapped over disks.
@@ -25,11 +25,11 @@ pub struct Subject {
 ///
 /// # Errors
 /// When a name means no single block device, or there is none to guard.
-pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<Vec<Subject>> {
-    let mut subjects: Vec<Subject> = Vec::new();
-    let mut add = |subject: Subject| {
-        if subjects.iter().all(|known| known.name != subject.name) {
-            subjects.push(subject);
+pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<Vec<BlockDevice>> {
+    let mut block_devices: Vec<BlockDevice> = Vec::new();
+    let mut add = |block_device: BlockDevice| {
+        if block_devices.iter().all(|known| known.name != block_device.name) {
+            block_devices.push(block_device);
         }
     };
     for name in named {
@@ -39,18 +39,18 @@ pub fn find_all(host: &Host, named: &[String]) -> anyhow::Result<Vec<Subject>> {
         let mounts = host.mounts_for_writing().into_iter();
         mounts.filter_map(|mount| find(host, &mount).ok().flatten()).for_each(&mut add);
     }
-    if subjects.is_empty() {
+    if block_devices.is_empty() {
         let what = "no file system of a block device is mounted for writing".to_string();
         return Err(Lacking { what, hint: Some("name a device, or a path on one".to_string()) }.into());
     }
-    Ok(subjects)
+    Ok(block_devices)
 }
 
 /// What one name means; `None` where no single block device stands behind it.
 ///
 /// # Errors
 /// When it cannot be resolved.
-pub fn find(host: &Host, asked: &str) -> Result<Option<Subject>, HostError> {
+pub fn find(host: &Host, asked: &str) -> Result<Option<BlockDevice>, HostError> {
     let Some(layer) = host.device_of(asked)? else { return Ok(None) };
     let path = Path::new(asked);
     let of_file_system = asked.contains('/').then(|| host.target(path)).transpose()?;
@@ -60,5 +60,5 @@ pub fn find(host: &Host, asked: &str) -> Result<Option<Subject>, HostError> {
     let flow = host.flow(number)?;
     let file_system = own.filter(|own| own.is_anonymous());
     let (name, number) = (flow.name().to_string(), flow.number());
-    Ok(Some(Subject { asked: asked.to_string(), name, number, file_system }))
+    Ok(Some(BlockDevice { asked: asked.to_string(), name, number, file_system }))
 }

@@ -8,10 +8,10 @@ use weir_control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, S
 use weir_core::target::DeviceNumber;
 use weir_host::knob::{KnobError, Lever, Move};
 
+use super::super::actuator::{Actuator, Shadow};
 use super::super::group::Take;
-use super::super::hand::{Shadow, Turn};
 use super::super::log::sentence;
-use super::super::scribe::Scribe;
+use super::super::recorder::Recorder;
 use super::super::throttle::{Choose, Switch};
 use super::*;
 use crate::guard::settings::Format;
@@ -33,9 +33,9 @@ struct Knob {
     taken: usize,
 }
 
-struct Hand(Rc<RefCell<Knob>>);
+struct TestActuator(Rc<RefCell<Knob>>);
 
-impl Turn for Hand {
+impl Actuator for TestActuator {
     fn limits(&mut self) -> Result<Limits, KnobError> {
         let now_bytes = self.0.borrow().now;
         Ok(Limits { now_bytes, saved_bytes: SAVED, floor_bytes: FLOOR })
@@ -101,7 +101,7 @@ struct Chosen {
 }
 
 impl Choose for Chosen {
-    fn look(
+    fn sample(
         &mut self,
         _at: usize,
         _seen: &mut Seen,
@@ -125,10 +125,10 @@ impl Choose for Chosen {
 }
 
 /// Which devices are there.
-struct Looks(Rc<RefCell<Vec<bool>>>);
+struct TestSampler(Rc<RefCell<Vec<bool>>>);
 
-impl Eyes for Looks {
-    fn look(&mut self, _now: Moment) -> Vec<Option<Seen>> {
+impl Sampler for TestSampler {
+    fn sample(&mut self, _now: Moment) -> Vec<Option<Seen>> {
         let seen = |minor: usize| Seen {
             number: DeviceNumber { major: 7, minor: minor as u32 },
             sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
@@ -148,9 +148,9 @@ impl Eyes for Looks {
     }
 }
 
-/// A course over so many devices that share a limit, or have one alone.
+/// A control loop over so many devices that share a limit, or have one alone.
 struct Stage {
-    course: Course,
+    control_loop: ControlLoop,
     knob: Rc<RefCell<Knob>>,
     /// The limit of a cgroup.
     throttle: Rc<RefCell<Knob>>,
@@ -165,25 +165,25 @@ impl Stage {
         let knob = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
         let script = Rc::new(RefCell::new(Script::default()));
         let there = Rc::new(RefCell::new(vec![true; devices]));
-        let (laws, hands) = (script.clone(), knob.clone());
+        let (laws, actuators) = (script.clone(), knob.clone());
         let make_law = move || -> Box<dyn Law> {
             laws.borrow_mut().made += 1;
             Box::new(Scripted(laws.clone()))
         };
-        let take = take(hands);
+        let take = take(actuators);
         let throttle = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
         let chosen = Chosen::default();
         let of_cgroup = throttle.clone();
-        let take_cgroup = move |lever: Lever, post: usize| {
-            Group::begin(lever.to_string(), true, vec![post], false, super::tests::take(of_cgroup.clone()))
+        let take_cgroup = move |lever: Lever, device: usize| {
+            Group::begin(lever.to_string(), true, vec![device], false, super::tests::take(of_cgroup.clone()))
         };
-        let posts =
-            (0..devices).map(|at| Post::new(&format!("loop{at}"), DeviceNumber::default(), make_law()));
-        let posts = posts.collect();
+        let guarded = (0..devices)
+            .map(|at| GuardedDevice::new(&format!("loop{at}"), DeviceNumber::default(), make_law()))
+            .collect();
         let all = (0..devices).collect();
         let group = Group::begin("knob".to_string(), of_device, all, false, take).unwrap();
-        let scribe = Scribe::start(None, Box::new(|_| anyhow::bail!("no history here"))).unwrap();
-        let course = Course::begin(Parts {
+        let recorder = Recorder::start(None, Box::new(|_| anyhow::bail!("no history here"))).unwrap();
+        let control_loop = ControlLoop::begin(Parts {
             about: About {
                 since: String::new(),
                 shadow: false,
@@ -194,27 +194,27 @@ impl Stage {
                 },
                 protect: "all".to_string(),
             },
-            posts,
+            devices: guarded,
             groups: vec![group],
             cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),
             privates: None,
-            eyes: Box::new(Looks(there.clone())),
+            sampler: Box::new(TestSampler(there.clone())),
             make_law: Box::new(make_law),
-            teller: Teller::new(scribe, Format::Text, false),
+            reporter: Reporter::new(recorder, Format::Text, false),
             history: false,
             board: Board::default(),
             manager: Manager::of_environment(),
         });
-        let now = course.last;
-        Stage { course, knob, throttle, chosen, script, there, now }
+        let now = control_loop.last;
+        Stage { control_loop, knob, throttle, chosen, script, there, now }
     }
 
-    /// One look, a tenth of a second later, at which the laws say this in turn.
-    fn look(&mut self, says: &[(Action, Branch)]) {
+    /// One sample, a tenth of a second later, at which the laws say this in turn.
+    fn sample(&mut self, says: &[(Action, Branch)]) {
         self.script.borrow_mut().next = says.iter().copied().collect();
         self.now.awake_ns += LOOK_NS;
         self.now.boot_ns += LOOK_NS;
-        self.course.look(self.now);
+        self.control_loop.sample(self.now);
     }
 
     fn done(&self) -> Vec<String> {
@@ -223,15 +223,15 @@ impl Stage {
 
     /// What was told since the last call, without its times.
     fn told(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.course.decisions).iter().map(sentence).collect()
+        std::mem::take(&mut self.control_loop.decisions).iter().map(sentence).collect()
     }
 }
 
-/// Takes this limit in hand.
+/// Takes this limit over.
 fn take(knob: Rc<RefCell<Knob>>) -> Take {
-    Box::new(move || -> Result<Box<dyn Turn>, KnobError> {
+    Box::new(move || -> Result<Box<dyn Actuator>, KnobError> {
         knob.borrow_mut().taken += 1;
-        Ok(Box::new(Hand(knob.clone())))
+        Ok(Box::new(TestActuator(knob.clone())))
     })
 }
 
@@ -244,7 +244,7 @@ fn set(bytes: u64) -> (Action, Branch) {
 #[test]
 fn the_least_wish_is_set_and_the_last_to_let_go_releases() {
     let mut stage = Stage::new(2, false);
-    stage.look(&[KEEP, KEEP]);
+    stage.sample(&[KEEP, KEEP]);
     assert!(stage.done().is_empty() && stage.told().is_empty());
     for (says, done) in [
         ([set(20), KEEP], &["set 20"][..]),
@@ -254,10 +254,10 @@ fn the_least_wish_is_set_and_the_last_to_let_go_releases() {
         ([KEEP, (Action::Release, Branch::Idle)], &["set 40"]),
         ([(Action::Release, Branch::Idle), KEEP], &["release"]),
     ] {
-        stage.look(&says);
+        stage.sample(&says);
         assert_eq!(stage.done(), done, "{says:?}");
     }
-    let (state, failed) = stage.course.end();
+    let (state, failed) = stage.control_loop.end();
     assert_eq!((failed.len(), stage.knob.borrow().done.as_slice()), (0, &["stop".to_string()][..]));
     let counts = |device: usize| -> u64 {
         let totals = &state.devices[device].totals;
@@ -270,74 +270,74 @@ fn the_least_wish_is_set_and_the_last_to_let_go_releases() {
 #[test]
 fn somebody_elses_limit_is_left_alone_until_told_otherwise() {
     let mut stage = Stage::new(1, false);
-    stage.look(&[set(20)]);
+    stage.sample(&[set(20)]);
     stage.told();
     stage.knob.borrow_mut().beats.push_back(Move::StoodDown { said: "it is 9 now".to_string() });
-    stage.look(&[KEEP]);
+    stage.sample(&[KEEP]);
     assert_eq!(stage.told(), ["loop0: yielded: it is 9 now"]);
     stage.done();
     for _ in 0..20 {
-        stage.look(&[set(10)]);
+        stage.sample(&[set(10)]);
     }
     assert!(stage.done().is_empty(), "a limit that is not the guard's was turned");
-    let state = stage.course.state(stage.now, 0);
+    let state = stage.control_loop.state(stage.now, 0);
     assert!(matches!(&state.devices[0].standing, Standing::StoodDown { why } if why == "it is 9 now"));
     assert_eq!(state.devices[0].totals.stood_down, 1);
     // It still measures.
     assert_eq!(state.devices[0].second.written_bytes, 10_000);
-    stage.course.rearm(0);
-    stage.look(&[set(10)]);
+    stage.control_loop.rearm(0);
+    stage.sample(&[set(10)]);
     assert_eq!((stage.done(), stage.knob.borrow().taken), (vec!["set 10".to_string()], 2));
 }
 
 #[test]
 fn a_device_that_comes_back_is_guarded_anew() {
     let mut stage = Stage::new(1, true);
-    stage.look(&[set(20)]);
+    stage.sample(&[set(20)]);
     let made = stage.script.borrow().made;
     stage.told();
     stage.there.borrow_mut()[0] = false;
     for _ in 0..15 {
-        stage.look(&[set(10)]);
+        stage.sample(&[set(10)]);
     }
     assert_eq!(stage.told(), ["loop0: the device is gone"]);
-    assert_eq!(stage.course.state(stage.now, 0).devices[0].standing, Standing::Gone);
+    assert_eq!(stage.control_loop.state(stage.now, 0).devices[0].standing, Standing::Gone);
     stage.done();
     stage.there.borrow_mut()[0] = true;
     for _ in 0..10 {
-        stage.look(&[KEEP]);
+        stage.sample(&[KEEP]);
     }
     assert_eq!(stage.told(), ["loop0: the device is back"]);
     assert_eq!((stage.script.borrow().made, stage.knob.borrow().taken), (made + 1, 2));
     // What was asked for before it went is not asked for now.
     assert!(stage.done().is_empty());
-    stage.look(&[set(10)]);
+    stage.sample(&[set(10)]);
     assert_eq!(stage.done(), ["set 10"]);
 }
 
 #[test]
 fn a_device_that_was_swapped_is_another_one() {
     let mut stage = Stage::new(1, true);
-    stage.look(&[set(20)]);
+    stage.sample(&[set(20)]);
     stage.told();
     stage.knob.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
-    stage.look(&[KEEP]);
+    stage.sample(&[KEEP]);
     assert_eq!(stage.told(), ["loop0: the device is gone"]);
     for _ in 0..10 {
-        stage.look(&[KEEP]);
+        stage.sample(&[KEEP]);
     }
     assert_eq!((stage.told(), stage.knob.borrow().taken), (vec!["loop0: the device is back".to_string()], 2));
 }
 
 /// What is turned for a device.
 fn lever(stage: &mut Stage, device: usize) -> String {
-    stage.course.state(stage.now, 0).devices[device].lever.clone()
+    stage.control_loop.state(stage.now, 0).devices[device].lever.clone()
 }
 
 #[test]
 fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     let mut stage = Stage::new(2, false);
-    stage.look(&[set(20), set(30)]);
+    stage.sample(&[set(20), set(30)]);
     assert_eq!(stage.done(), ["set 20"]);
     stage.told();
     let knob: weir_knobs::KnobName = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
@@ -345,7 +345,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
         || Switch::Cgroup { lever: Lever::Cgroup(knob.clone()), why: "dd is past it".to_string() };
     *stage.chosen.next.borrow_mut() = Some(of_cgroup());
     // The other device's limit is what is left of the shared one.
-    stage.look(&[KEEP, set(9)]);
+    stage.sample(&[KEEP, set(9)]);
     assert_eq!(
         (stage.done(), stage.throttle.borrow().done.clone()),
         (vec!["set 30".into()], vec!["set 9".into()])
@@ -358,7 +358,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
         ("knob".to_string(), vec![true])
     );
     *stage.chosen.next.borrow_mut() = Some(Switch::Back { why: "it ended".to_string() });
-    stage.look(&[KEEP, set(5)]);
+    stage.sample(&[KEEP, set(5)]);
     assert_eq!(
         (stage.done(), stage.throttle.borrow().done.last().cloned()),
         (vec!["set 5".into()], Some("stop".into()))
@@ -370,18 +370,18 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     );
     // It goes while it is turned: the device has not.
     *stage.chosen.next.borrow_mut() = Some(of_cgroup());
-    stage.look(&[KEEP, set(9)]);
+    stage.sample(&[KEEP, set(9)]);
     stage.told();
     stage.throttle.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
-    stage.look(&[KEEP, KEEP]);
+    stage.sample(&[KEEP, KEEP]);
     assert_eq!(stage.told(), ["loop0: turns knob again: the cgroup is gone"]);
     assert_eq!((lever(&mut stage, 0), stage.throttle.borrow().taken), ("knob".to_string(), 2));
     // The device goes with a cgroup's limit in hand.
     *stage.chosen.next.borrow_mut() = Some(of_cgroup());
-    stage.look(&[KEEP, KEEP]);
+    stage.sample(&[KEEP, KEEP]);
     stage.told();
     stage.there.borrow_mut()[0] = false;
-    stage.look(&[KEEP]);
+    stage.sample(&[KEEP]);
     assert_eq!(stage.told(), ["loop0: turns knob again: the device is gone", "loop0: the device is gone"]);
     assert_eq!(stage.throttle.borrow().done.last().cloned(), Some("stop".into()));
 }
@@ -393,33 +393,33 @@ fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
     let knob = "cgroup:/user/io.max/7:0/wbps".parse().unwrap();
     *stage.chosen.next.borrow_mut() =
         Some(Switch::Cgroup { lever: Lever::Cgroup(knob), why: "dd is past it".to_string() });
-    stage.look(&[set(9)]);
+    stage.sample(&[set(9)]);
     stage.told();
     stage.throttle.borrow_mut().beats.push_back(Move::StoodDown { said: "it is max now".to_string() });
-    stage.look(&[KEEP]);
+    stage.sample(&[KEEP]);
     let told = stage.told();
     assert_eq!(told[0], "loop0: yielded: it is max now");
     assert_eq!(told[1], "loop0: turns knob again: another program changed the cgroup's limit");
     assert_eq!(lever(&mut stage, 0), "knob");
     assert_eq!(stage.chosen.refused.borrow().as_slice(), ["another program changed the cgroup's limit"]);
     stage.done();
-    stage.look(&[set(8)]);
+    stage.sample(&[set(8)]);
     assert_eq!(stage.done(), ["set 8"]);
 }
 
 #[test]
 fn sleep_makes_windows_begin_anew() {
     let mut stage = Stage::new(2, false);
-    stage.look(&[set(20), KEEP]);
+    stage.sample(&[set(20), KEEP]);
     stage.told();
     let made = stage.script.borrow().made;
     stage.now.boot_ns += 3_600_000_000_000;
-    stage.look(&[set(10), KEEP]);
+    stage.sample(&[set(10), KEEP]);
     assert_eq!(stage.told(), ["the machine slept for 60.0 min"]);
     assert_eq!(stage.script.borrow().made, made + 2);
     // The first look after it counts for nothing; what follows does.
     stage.done();
-    stage.look(&[set(10), KEEP]);
+    stage.sample(&[set(10), KEEP]);
     assert_eq!(stage.done(), ["set 10"]);
 }
 
@@ -427,19 +427,19 @@ fn sleep_makes_windows_begin_anew() {
 fn a_limit_that_is_refused_is_tried_again_ever_less_often() {
     let mut stage = Stage::new(1, false);
     stage.knob.borrow_mut().refuses = true;
-    stage.look(&[set(20)]);
+    stage.sample(&[set(20)]);
     assert!(stage.told()[0].contains("the kernel refused"));
     for _ in 0..600 {
-        stage.look(&[KEEP]);
+        stage.sample(&[KEEP]);
     }
     // After 1, 2, 4, 8, 16 and 32 seconds, of which the last is not over.
     assert_eq!(stage.done().len(), 6);
     stage.knob.borrow_mut().refuses = false;
     for _ in 0..320 {
-        stage.look(&[KEEP]);
+        stage.sample(&[KEEP]);
     }
     assert_eq!(stage.done(), ["set 20"]);
-    assert_eq!(stage.course.state(stage.now, 0).devices[0].totals.refused, 6);
+    assert_eq!(stage.control_loop.state(stage.now, 0).devices[0].totals.refused, 6);
 }
 
 #[test]

@@ -46,18 +46,18 @@ impl Law for Guard {
 }
 
 /// A device under guard.
-pub struct Post {
+pub struct GuardedDevice {
     /// The kernel's name.
     pub name: String,
     /// Its number now.
     pub number: DeviceNumber,
-    /// Whether it was there at the last look.
+    /// Whether it was there at the last sample.
     pub is_there: bool,
     /// The limit that its law asks for; `None`: what was found.
     pub wish: Option<u64>,
     /// Its bulk writers are held by limits of their own: nothing is asked of the others.
     pub is_aside: bool,
-    /// Why its limit could not be taken in hand when it came back.
+    /// Why its limit could not be taken over when it came back.
     pub not_taken: Option<String>,
     /// Sums.
     pub totals: Totals,
@@ -70,10 +70,10 @@ pub struct Post {
     minute: Minute,
 }
 
-impl Post {
+impl GuardedDevice {
     /// Of a device about which nothing is known yet.
-    pub fn new(name: &str, number: DeviceNumber, law: Box<dyn Law>) -> Post {
-        Post {
+    pub fn new(name: &str, number: DeviceNumber, law: Box<dyn Law>) -> GuardedDevice {
+        GuardedDevice {
             name: name.to_string(),
             number,
             is_there: true,
@@ -118,14 +118,14 @@ impl Post {
         self.law.judged(at_ns, since_ns)
     }
 
-    /// Age of the oldest sync under way at the last look.
+    /// Age of the oldest sync under way at the last sample.
     pub fn oldest_ns(&self) -> u64 {
         self.last.as_ref().map_or(0, |(sample, _)| sample.syncs.oldest_ns)
     }
 
-    /// Takes in a look and asks the law.
-    pub fn look(&mut self, sample: Sample) -> &Decision {
-        self.gather.look(&sample);
+    /// Takes in a sample and asks the law.
+    pub fn sample(&mut self, sample: Sample) -> &Decision {
+        self.gather.sample(&sample);
         let decision = self.law.step(&sample);
         self.wish = wish(&decision, self.wish).filter(|_| !self.is_aside);
         &self.last.insert((sample, decision)).1

@@ -4,23 +4,23 @@ use weir_control::{History, Noted, Standing, State};
 use weir_core::units::Nanos;
 use weir_report::guard as words;
 
-use super::course::rfc3339;
+use super::control_loop::rfc3339;
 use super::log::{Minute, minute_json, noted_json, remark_json, sentence};
-use super::scribe::{Item, Scribe};
+use super::recorder::{Item, Recorder};
 use crate::guard::settings::Format;
 
 /// Hands over what is to be told, each in the forms that were asked for.
-pub struct Teller {
-    scribe: Scribe,
+pub struct Reporter {
+    recorder: Recorder,
     format: Format,
     has_log: bool,
     left_out: u64,
 }
 
-impl Teller {
-    /// By this scribe; stderr has lines in the format, and the log, if there is one, always JSON.
-    pub fn new(scribe: Scribe, format: Format, has_log: bool) -> Teller {
-        Teller { scribe, format, has_log, left_out: 0 }
+impl Reporter {
+    /// By this recorder; stderr has lines in the format, and the log, if there is one, always JSON.
+    pub fn new(recorder: Recorder, format: Format, has_log: bool) -> Reporter {
+        Reporter { recorder, format, has_log, left_out: 0 }
     }
 
     /// A decision.
@@ -31,7 +31,7 @@ impl Teller {
     /// A minute of a device.
     pub fn minute(&mut self, minute: &Minute) {
         self.line(|at| minute_json(at, minute), || minute.sentence());
-        let left_out = self.left_out + self.scribe.left_out();
+        let left_out = self.left_out + self.recorder.left_out();
         if left_out > 0 {
             self.remark(&format!("{left_out} lines were left out so far: too many in a short time"));
         }
@@ -50,18 +50,18 @@ impl Teller {
     /// Lines of the history.
     pub fn history(&mut self, lines: Vec<u8>) {
         if !lines.is_empty() {
-            self.scribe.write(Item::History(lines));
+            self.recorder.write(Item::History(lines));
         }
     }
 
     /// A record of the history begins.
     pub fn begin_history(&mut self, history: &History) {
-        self.scribe.write(Item::Begin(Box::new(history.clone())));
+        self.recorder.write(Item::Begin(Box::new(history.clone())));
     }
 
     /// All is told: waits until it is written, but not for ever.
     pub fn end(self) {
-        self.scribe.end();
+        self.recorder.end();
     }
 
     fn line(&mut self, json: impl Fn(&str) -> String, sentence: impl Fn() -> String) {
@@ -70,9 +70,9 @@ impl Teller {
             (Some(json), Format::Json) => json.clone(),
             _ => format!("weir: {}", sentence()),
         };
-        self.scribe.write(Item::Said(said));
+        self.recorder.write(Item::Said(said));
         if let Some(json) = json.filter(|_| self.has_log) {
-            self.scribe.write(Item::Logged(json));
+            self.recorder.write(Item::Logged(json));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a look brings, of every device under guard.
+//! What a sample brings, of every device under guard.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ use weir_core::target::DeviceNumber;
 
 use weir_host::{self as host, Flow, Host, HostError};
 
+use super::block_device::{self, BlockDevice};
 use super::sensor::{self, Senses, Sight};
-use super::subject::{self, Subject};
 use crate::clock::Moment;
 use crate::guard::settings::Protected;
 
-/// What was seen of a device since the look before.
+/// What was seen of a device since the sample before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// Its number now: a device that was away may come back with another.
@@ -27,10 +27,10 @@ pub struct Seen {
     pub flow: DeviceFlow,
 }
 
-/// What looks.
-pub trait Eyes {
-    /// A look at every device, in the order in which they were named; `None` for one that is gone.
-    fn look(&mut self, now: Moment) -> Vec<Option<Seen>>;
+/// What samples.
+pub trait Sampler {
+    /// A sample of every device, in the order in which they were named; `None` for one that is gone.
+    fn sample(&mut self, now: Moment) -> Vec<Option<Seen>>;
 
     /// Processes that are to be protected, as far as they are known.
     fn protected(&self) -> Vec<u32>;
@@ -44,12 +44,12 @@ pub struct Machine {
     host: Host,
     watched: Vec<Watched>,
     senses: Senses,
-    looks: u64,
+    samples: u64,
 }
 
 /// A device, found again whenever it comes back.
 struct Watched {
-    subject: Subject,
+    block_device: BlockDevice,
     flow: Option<Flow>,
 }
 
@@ -64,40 +64,40 @@ impl Machine {
     /// When the counters of one cannot be read, or the source that was asked for cannot be had.
     pub fn watch(
         host: &Host,
-        subjects: &[Subject],
+        block_devices: &[BlockDevice],
         protect: &[Protected],
         source: Option<SensorSource>,
     ) -> anyhow::Result<Machine> {
-        let watched = |subject: &Subject| {
-            Ok(Watched { subject: subject.clone(), flow: Some(host.flow(subject.number)?) })
+        let watched = |block_device: &BlockDevice| {
+            Ok(Watched { block_device: block_device.clone(), flow: Some(host.flow(block_device.number)?) })
         };
-        let watched = subjects.iter().map(watched).collect::<Result<_, HostError>>()?;
-        let devices = subjects.iter().map(|subject| sensor::Watched {
-            number: subject.number,
-            file_system: subject.file_system,
-            folder: folder(host, subject),
+        let watched = block_devices.iter().map(watched).collect::<Result<_, HostError>>()?;
+        let devices = block_devices.iter().map(|block_device| sensor::Watched {
+            number: block_device.number,
+            file_system: block_device.file_system,
+            folder: folder(host, block_device),
         });
         let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source };
         let senses = Senses::start(host, &options)?;
-        Ok(Machine { host: host.clone(), watched, senses, looks: 0 })
+        Ok(Machine { host: host.clone(), watched, senses, samples: 0 })
     }
 }
 
-impl Eyes for Machine {
-    fn look(&mut self, now: Moment) -> Vec<Option<Seen>> {
-        self.looks += 1;
-        let searches = self.looks.is_multiple_of(SEARCH_EVERY);
+impl Sampler for Machine {
+    fn sample(&mut self, now: Moment) -> Vec<Option<Seen>> {
+        self.samples += 1;
+        let searches = self.samples.is_multiple_of(SEARCH_EVERY);
         if searches {
             for (at, watched) in self.watched.iter_mut().enumerate() {
                 if watched.search(&self.host) {
-                    self.senses.moved(at, watched.subject.number);
+                    self.senses.moved(at, watched.block_device.number);
                 }
             }
         }
-        let sights = self.senses.look(now.awake_ns);
+        let sights = self.senses.sample(now.awake_ns);
         let seen = |(watched, sight): (&mut Watched, Sight)| {
-            let flow = watched.look(sight.backlog_bytes)?;
-            let number = watched.subject.number;
+            let flow = watched.sample(sight.backlog_bytes)?;
+            let number = watched.block_device.number;
             Some(Seen { number, sensor: sight.sensor, syncs: sight.syncs, bulk: sight.bulk, flow })
         };
         self.watched.iter_mut().zip(sights).map(seen).collect()
@@ -113,13 +113,16 @@ impl Eyes for Machine {
 }
 
 /// A folder on the device: the one that was named, or where it is mounted for writing.
-fn folder(host: &Host, subject: &Subject) -> Option<PathBuf> {
-    let named = Path::new(&subject.asked);
+fn folder(host: &Host, block_device: &BlockDevice) -> Option<PathBuf> {
+    let named = Path::new(&block_device.asked);
     if named.is_dir() {
         return Some(named.to_path_buf());
     }
     let is_there = |mount: &String| {
-        subject::find(host, mount).ok().flatten().is_some_and(|found| found.number == subject.number)
+        block_device::find(host, mount)
+            .ok()
+            .flatten()
+            .is_some_and(|found| found.number == block_device.number)
     };
     host.mounts_for_writing().into_iter().find(is_there).map(PathBuf::from)
 }
@@ -131,16 +134,16 @@ impl Watched {
             return false;
         }
         // A path that lies elsewhere now is not what was to be guarded.
-        let found = subject::find(host, &self.subject.asked).ok().flatten();
-        if let Some(found) = found.filter(|found| found.name == self.subject.name) {
+        let found = block_device::find(host, &self.block_device.asked).ok().flatten();
+        if let Some(found) = found.filter(|found| found.name == self.block_device.name) {
             self.flow = host.flow(found.number).ok();
-            self.subject = found;
+            self.block_device = found;
         }
         self.flow.is_some()
     }
 
     /// What it did; `backlog_bytes` as of [`Flow::look`].
-    fn look(&mut self, backlog_bytes: Option<(u64, u64)>) -> Option<DeviceFlow> {
+    fn sample(&mut self, backlog_bytes: Option<(u64, u64)>) -> Option<DeviceFlow> {
         match self.flow.as_mut()?.look(backlog_bytes) {
             Ok(host::Seen::Here(flow)) => Some(flow),
             _ => {
