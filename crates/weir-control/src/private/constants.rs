@@ -16,8 +16,8 @@ pub(super) const FIRST_PACE: f64 = 0.8;
 pub(super) const PACE_LEAST: u64 = 1_000_000;
 /// One step cuts to no less than this: a single bad second may be somebody else's.
 pub(super) const CUT_MOST: f64 = 0.5;
-/// One step raises by this share where nothing is known to be too much; towards what was, by five times as large a share of the way.
-pub(super) const RAISE: f64 = 0.05;
+/// One step raises by this share at least and twice that at most, and cuts by as much at least: noise of a second's syncs is as large.
+pub(super) const RAISE: f64 = 0.04;
 /// What proved too much is not tried again for so long: twenty steps down cost less than a fiftieth of the time.
 pub(super) const TOO_MUCH_NS: u64 = 20 * SECOND_NS;
 /// A move is judged by so much of what follows it, and a sync that has been under way for longer loses, whatever others do.

@@ -6,16 +6,14 @@ use super::constants::{
 };
 use super::harm::Harm;
 use super::rate::Rate;
-use super::{Kept, Need, Seen, State, Transition, Wish};
+use super::{Group, Kept, Need, Seen, State, Transition, Wish};
 
 /// The least bound of dirty pages, as time at the device's rate.
 const TIME_LEAST_NS: u64 = BUDGET_NS / 5;
 /// From this share of a pace on it is used: lumps fall into one second or the next.
 const AT_PACE: f64 = 0.6;
-/// A step is doubled so often at most, and is two fifths then.
-const RAISES_MOST: i32 = 4;
-/// Cuts of the pace in a row that have to show something.
-const CUTS_THAT_SHOW: u32 = 3;
+/// A pace stays so far below one that proved too much.
+const BELOW: f64 = 1.0 - RAISE / 2.0;
 /// Nothing moves while the sensor is silent for a sixth of that, and after so long nothing is held.
 const SILENT_NS: u64 = 60 * SECOND_NS;
 
@@ -25,22 +23,21 @@ pub struct Law {
     state: State,
     rate: Rate,
     harm: Harm,
-    /// When the last move can show: what was dirty beyond it has to be written before, until then at most.
+    /// When the last move was made, and from when on it can show: what was dirty beyond a bound has to be written before.
+    moved_ns: u64,
     judged_from_ns: u64,
-    settled_by_ns: u64,
     /// When a group wrote last.
     wrote_ns: u64,
     /// What proved too much, in bytes or bytes a second as the state has it, and when.
     too_much: Option<(f64, u64)>,
     /// What syncs kept when only dirty pages were bounded.
     kept_bounded: Option<f64>,
-    /// Cuts of the pace since something was good; raises since something was not.
-    cuts: u32,
-    raises: i32,
-    /// The pace from which it was cut, and what syncs kept there.
+    /// The last pace that was good, as a share of the device's rate: the next flood begins with it.
+    good_pace: Option<f64>,
+    /// The pace from which it was cut since something was good, and what syncs kept there.
     cut_from: Option<(u64, f64)>,
-    /// Cuts were in vain: none until then.
-    no_cut_until_ns: u64,
+    /// Below this pace cuts were in vain: none until then.
+    vain: Option<(u64, u64)>,
     /// Since when syncs lose at the least bound, and whether that was told.
     least_ns: Option<u64>,
     is_not_enough: bool,
@@ -135,23 +132,21 @@ impl Law {
     /// Whether what the groups had beyond their bounds is written or given back.
     fn is_settled(&self, seen: &Seen<'_>) -> bool {
         let bound = self.wish().budget_bytes.unwrap_or(u64::MAX);
-        let is_over = seen
-            .groups
-            .iter()
-            .any(|group| group.high.is_some_and(|high| group.memory.current > high + high / 16));
-        seen.at_ns >= self.settled_by_ns || !(is_over || backlog(seen) / 2 > bound)
+        let is_over = |group: &Group| group.high.is_some_and(|high| group.memory.current > high + high / 16);
+        let waits = seen.groups.iter().any(is_over) || backlog(seen) / 2 > bound;
+        !waits || seen.at_ns >= self.moved_ns + IDLE_NS
     }
 
     fn watch(&mut self, seen: &Seen<'_>, writes: bool) -> Option<Transition> {
         if !writes || seen.need == Need::Nobody || seen.silent_ns >= SILENT_NS || self.rate.get() <= 0.0 {
             return None;
         }
-        (self.cuts, self.kept_bounded, self.too_much) = (0, None, None);
-        (self.cut_from, self.no_cut_until_ns) = (None, 0);
+        (self.kept_bounded, self.too_much) = (None, None);
+        (self.cut_from, self.vain) = (None, None);
         self.harm.forget();
         let state = match seen.need {
-            Need::Pausing => State::Loose,
-            _ if seen.is_direct && self.may_pace(seen) => self.first_pace(),
+            Need::Pausing if !is_waiting(seen) => State::Loose,
+            _ if self.good_pace.is_some() && self.may_pace(seen) => self.first_pace(),
             _ => State::Bounded { time_ns: BUDGET_NS },
         };
         self.enter(seen, state);
@@ -175,34 +170,39 @@ impl Law {
     }
 
     fn hold(&mut self, seen: &Seen<'_>) -> Option<Transition> {
-        match (self.state, seen.need) {
-            (State::Loose, Need::Pausing) => return None,
-            (State::Loose, _) => {
+        let pauses = seen.need == Need::Pausing && !is_waiting(seen);
+        match self.state {
+            State::Loose if pauses => return None,
+            State::Loose => {
                 let back = self.before_pause.take();
                 self.enter(seen, back.unwrap_or(State::Bounded { time_ns: BUDGET_NS }));
                 return Some(Transition::Tighten);
             }
-            (state, Need::Pausing) => {
+            state if pauses => {
                 self.before_pause = Some(state);
                 self.enter(seen, State::Loose);
                 return Some(Transition::Loosen);
             }
+            // It cannot be held by a pace that it does not reach.
+            State::Paced { pace } if pace as f64 > self.rate.get().max(PACE_LEAST as f64) => {
+                return Some(self.slower(seen, self.first_pace()));
+            }
+            State::Bounded { .. } if !self.is_settled(seen) => {
+                self.judged_from_ns = seen.at_ns;
+                // A bound takes nothing back that is dirty already. A pace does: what waits for it is not in the device's queue.
+                let is_late = seen.at_ns >= self.moved_ns + JUDGED_NS;
+                return (is_late && self.may_pace(seen)).then(|| self.pace(seen));
+            }
             _ => {}
         }
-        if let State::Paced { pace } = self.state
-            && pace as f64 > self.rate.get().max(PACE_LEAST as f64)
-        {
-            // It cannot be held by a pace that it does not reach.
-            self.enter(seen, self.first_pace());
-            return Some(Transition::Slower);
-        }
-        if !self.is_settled(seen) {
-            self.judged_from_ns = seen.at_ns;
-        }
-        if seen.silent_ns >= SILENT_NS / 6 || seen.at_ns < self.judged_from_ns + JUDGED_NS {
+        let judged_ns = seen.at_ns.saturating_sub(self.judged_from_ns);
+        if seen.silent_ns >= SILENT_NS / 6 || judged_ns < JUDGED_NS {
             return None;
         }
-        let kept = if seen.oldest_ns > JUDGED_NS { Kept::Bad(CUT_MOST) } else { seen.kept };
+        // One that began before the move may wait for what was written before it.
+        let is_stuck =
+            seen.oldest_ns > JUDGED_NS && (seen.oldest_ns < judged_ns || judged_ns > 3 * JUDGED_NS);
+        let kept = if is_stuck { Kept::Bad(CUT_MOST) } else { seen.kept };
         match (self.state, kept) {
             (State::Bounded { time_ns }, Kept::Bad(share)) => self.cut_budget(seen, time_ns, share),
             (State::Bounded { time_ns }, Kept::Good(share)) => {
@@ -210,20 +210,22 @@ impl Law {
                 self.raise_budget(seen, time_ns)
             }
             (State::Paced { pace }, Kept::Bad(share)) => self.cut_pace(seen, pace, share),
-            (State::Paced { pace }, Kept::Good(_)) => self.raise_pace(seen, pace),
+            (State::Paced { pace }, Kept::Good(share)) => self.raise_pace(seen, pace, share, true),
+            // Neither good nor bad for as long as it takes to know better: towards the goal, in small steps.
+            (State::Paced { pace }, Kept::Close(share)) if judged_ns >= 2 * JUDGED_NS => {
+                self.raise_pace(seen, pace, share, false)
+            }
             _ => None,
         }
     }
 
     /// Dirty pages first: less of them keeps the device busy all the same, and no sync waits for what is not written yet.
     fn cut_budget(&mut self, seen: &Seen<'_>, time_ns: u64, share: f64) -> Option<Transition> {
-        (self.kept_bounded, self.raises) = (Some(share), 0);
+        self.kept_bounded = Some(share);
         let is_least = time_ns <= TIME_LEAST_NS || time_at(self.rate.get(), time_ns) <= BUDGET_LEAST_BYTES;
-        let is_steep = share < 0.9 * seen.keep;
+        let is_steep = seen.is_direct || share < 0.9 * seen.keep;
         if self.may_pace(seen) && (is_steep || is_least) {
-            (self.cuts, self.cut_from, self.too_much) = (0, None, None);
-            self.enter(seen, self.first_pace());
-            return Some(Transition::Pace);
+            return Some(self.pace(seen));
         }
         if is_least {
             return self.notice_not_enough(seen.at_ns);
@@ -232,6 +234,12 @@ impl Law {
         let next = (time_ns as f64 * factor(share, seen.keep)) as u64;
         self.enter(seen, State::Bounded { time_ns: next.max(TIME_LEAST_NS) });
         Some(Transition::Cut)
+    }
+
+    fn pace(&mut self, seen: &Seen<'_>) -> Transition {
+        (self.cut_from, self.too_much) = (None, None);
+        self.enter(seen, self.first_pace());
+        Transition::Pace
     }
 
     /// It is told once: from then on two laws hold the same writers, and neither knows what is whose doing.
@@ -245,7 +253,8 @@ impl Law {
     }
 
     fn raise_budget(&mut self, seen: &Seen<'_>, time_ns: u64) -> Option<Transition> {
-        let next = self.raised(seen.at_ns, time_ns as f64)?.min(BUDGET_NS as f64) as u64;
+        let most = self.most(seen.at_ns).unwrap_or(f64::INFINITY);
+        let next = (time_ns as f64 * (1.0 + 2.0 * RAISE)).min(most).min(BUDGET_NS as f64) as u64;
         if next <= time_ns + time_ns / 100 {
             return None;
         }
@@ -254,54 +263,80 @@ impl Law {
     }
 
     fn cut_pace(&mut self, seen: &Seen<'_>, pace: u64, share: f64) -> Option<Transition> {
-        self.raises = 0;
         if !self.is_used(pace) {
             // It does not hold what it does not reach.
             let next = (FIRST_PACE * self.rate.last_second()) as u64;
-            self.enter(seen, State::Paced { pace: next.clamp(PACE_LEAST, pace) });
-            return Some(Transition::Slower);
+            return Some(self.slower(seen, State::Paced { pace: next.clamp(PACE_LEAST.min(pace), pace) }));
         }
-        if seen.at_ns < self.no_cut_until_ns {
-            return None;
-        }
+        self.vain = self.vain.filter(|(_, until_ns)| seen.at_ns < *until_ns);
+        let least = self.vain.map_or(PACE_LEAST, |(pace, _)| pace);
         let (from, kept_there) = *self.cut_from.get_or_insert((pace, share));
-        self.cuts += 1;
-        // A tenth of what was missing is more than noise makes of it.
-        let helps = |before: f64| share > before + 0.1 * (seen.keep - before);
-        let shows = self.cuts > CUTS_THAT_SHOW;
-        if shows && self.kept_bounded.is_none_or(helps) && !helps(kept_there) {
-            (self.no_cut_until_ns, self.too_much) = (seen.at_ns + SILENT_NS, None);
-            (self.cuts, self.cut_from) = (0, None);
-            self.enter(seen, State::Paced { pace: from });
-            return Some(Transition::Vain);
+        // A loss that the pace makes goes down at least as the pace does. Half of that is more than noise makes of it.
+        let cut = 1.0 - pace as f64 / from as f64;
+        let helps = |before: f64| share > before + 0.5 * cut * (seen.keep - before);
+        if cut >= CUT_MOST / 2.0 && !helps(kept_there) {
+            return Some(self.give_up(
+                seen,
+                from,
+                self.kept_bounded.is_none_or(|before| kept_there > before),
+            ));
         }
-        if shows && !self.kept_bounded.is_none_or(helps) {
-            self.no_pace_until_ns = seen.at_ns + SPARED_NS;
-            self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
-            return Some(Transition::PaceHurts);
+        let next = ((pace as f64 * factor(share, seen.keep)) as u64).max(least);
+        if next >= pace {
+            self.cut_from = None;
+            return None;
         }
         self.too_much = Some((pace as f64, seen.at_ns));
-        let next = ((pace as f64 * factor(share, seen.keep)) as u64).max(PACE_LEAST);
-        if next >= pace {
-            return None;
-        }
         self.enter(seen, State::Paced { pace: next });
         Some(Transition::Cut)
     }
 
-    fn raise_pace(&mut self, seen: &Seen<'_>, pace: u64) -> Option<Transition> {
-        (self.cuts, self.cut_from) = (0, None);
+    /// What was found out is of a faster device.
+    fn slower(&mut self, seen: &Seen<'_>, state: State) -> Transition {
+        (self.cut_from, self.vain, self.too_much) = (None, None, None);
+        self.enter(seen, state);
+        Transition::Slower
+    }
+
+    /// Lower paces gave nothing: back to the first of them, or to none if that one gave nothing either.
+    fn give_up(&mut self, seen: &Seen<'_>, from: u64, first_helped: bool) -> Transition {
+        (self.cut_from, self.too_much) = (None, None);
+        if first_helped {
+            self.vain = Some((from, seen.at_ns + TOO_MUCH_NS));
+            self.enter(seen, State::Paced { pace: from });
+            return Transition::Vain;
+        }
+        (self.no_pace_until_ns, self.good_pace) = (seen.at_ns + SPARED_NS, None);
+        self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
+        Transition::PaceHurts
+    }
+
+    /// In proportion to what is kept beyond the goal; half of the way back at once where a pace proved too much. `is_sure`: they keep it
+    /// with room.
+    fn raise_pace(&mut self, seen: &Seen<'_>, pace: u64, share: f64, is_sure: bool) -> Option<Transition> {
+        if share < seen.keep {
+            return None;
+        }
+        self.good_pace = Some(pace as f64 / self.rate.get().max(1.0));
         // Who does not use what it has gets no more.
         if !self.is_used(pace) {
             return None;
         }
-        let next = self.raised(seen.at_ns, pace as f64)?;
-        if next >= self.rate.get() {
+        let (now, most) = (pace as f64, self.most(seen.at_ns));
+        let step = (share - seen.keep).min(2.0 * RAISE);
+        let mut next = now * (1.0 + if is_sure { step.max(RAISE) } else { step });
+        if is_sure {
+            self.cut_from = None;
+            next = next.max(0.5 * (now + most.unwrap_or(now)));
+        }
+        next = next.min(most.unwrap_or(f64::INFINITY));
+        if next >= self.rate.get() && self.kept_bounded.is_none_or(|kept| kept >= seen.keep) {
             self.too_much = None;
             self.enter(seen, State::Bounded { time_ns: BUDGET_NS });
             return Some(Transition::Unpace);
         }
-        if next < pace as f64 * 1.01 {
+        next = next.min(self.rate.get());
+        if next < now * 1.01 {
             return None;
         }
         self.enter(seen, State::Paced { pace: next as u64 });
@@ -312,16 +347,10 @@ impl Law {
         self.rate.last_second() >= AT_PACE * pace as f64
     }
 
-    /// The next higher figure: slower the nearer to what proved too much, and faster with each step once that is long ago.
-    fn raised(&mut self, at_ns: u64, now: f64) -> Option<f64> {
+    /// The most that did not prove too much lately.
+    fn most(&mut self, at_ns: u64) -> Option<f64> {
         self.too_much = self.too_much.filter(|(_, since_ns)| at_ns < since_ns + TOO_MUCH_NS);
-        let Some((too_much, _)) = self.too_much else {
-            self.raises = (self.raises + 1).min(RAISES_MOST);
-            return Some(now * (1.0 + RAISE * 2_f64.powi(self.raises - 1)));
-        };
-        self.raises = 0;
-        let room = (1.0 - RAISE) * too_much - now;
-        (room > 0.0).then_some(now + room * 5.0 * RAISE)
+        self.too_much.map(|(too_much, _)| BELOW * too_much)
     }
 
     fn may_pace(&self, seen: &Seen<'_>) -> bool {
@@ -329,14 +358,20 @@ impl Law {
     }
 
     fn first_pace(&self) -> State {
-        State::Paced { pace: ((self.rate.get() * FIRST_PACE) as u64).max(PACE_LEAST) }
+        let share = self.good_pace.unwrap_or(FIRST_PACE).clamp(FIRST_PACE / 2.0, 1.0);
+        State::Paced { pace: ((self.rate.get() * share) as u64).max(PACE_LEAST) }
     }
 
     fn enter(&mut self, seen: &Seen<'_>, state: State) {
         self.state = state;
+        self.moved_ns = seen.at_ns;
         self.judged_from_ns = seen.at_ns + SECOND_NS / 5;
-        self.settled_by_ns = seen.at_ns + IDLE_NS;
     }
+}
+
+/// Whether a sync is under way for longer than one look: those who wait for it do not pause.
+fn is_waiting(seen: &Seen<'_>) -> bool {
+    seen.oldest_ns > SECOND_NS / 5
 }
 
 /// Dirty or under way, of all groups.

@@ -5,6 +5,8 @@ mod model;
 use super::*;
 use model::{Plant, ext4_1, ext4_8, ordered, queue, xfs_1, xfs_8};
 
+use super::constants::SECOND_NS;
+
 const MB: u64 = 1_000_000;
 
 #[test]
@@ -58,12 +60,46 @@ fn a_journal_that_waits_for_the_paced_is_seen_and_not_paced_again() {
 
 #[test]
 fn what_syncs_lose_elsewhere_is_not_taken_from_the_bulk_writer() {
-    // Processors that the copy takes: no pace gives them back, but a bound of dirty pages did something.
+    // Processors that the copy takes: no pace gives them back, but the first did something.
     let busy: model::Answer = |_, _, pace| if pace.is_some() { 0.6 } else { 0.1 };
     let mut plant = Plant::new(40.0, 4.0, busy);
     plant.run(60);
     assert!(plant.said.contains(&Transition::Vain), "{:?}", plant.said);
     assert!(plant.last(30).1 > 0.8, "{:?} {:?}", plant.last(30), plant.said);
+}
+
+#[test]
+fn a_loss_that_passes_costs_the_bulk_writer_little() {
+    // As in a guest: for the first seconds commits lose half whatever the pace is.
+    for seconds in [4, 8, 15] {
+        let mut plant = Plant::new(40.0, 4.0, xfs_1);
+        (plant.lost_elsewhere, plant.backlog) = ((0.5, seconds * SECOND_NS), 140e6);
+        plant.run(30);
+        let (kept, bulk) = plant.last(10);
+        assert!(kept > 0.9 && bulk > 0.8, "{seconds}: {kept:.3} {bulk:.3} {:?}", plant.said);
+        assert!(plant.last(25).1 > 0.6, "{seconds}: {:?} {:?}", plant.last(25), plant.said);
+    }
+}
+
+#[test]
+fn the_next_flood_begins_with_the_pace_that_was_good() {
+    let mut plant = Plant::new(40.0, 4.0, xfs_1);
+    plant.run(60).is_writing = false;
+    plant.run(40).is_writing = true;
+    let before = plant.said.len();
+    plant.run(6);
+    assert_eq!(plant.said.get(before), Some(&Transition::Arm), "{:?}", plant.said);
+    let (kept, bulk) = plant.last(5);
+    assert!(kept > 0.9 && bulk > 0.8, "{kept:.3} {bulk:.3} {:?}", plant.said);
+}
+
+#[test]
+fn a_sync_that_waits_is_no_pause() {
+    let mut plant = Plant::new(40.0, 4.0, xfs_1);
+    plant.run(5).need = Need::Pausing;
+    plant.oldest_ns = SECOND_NS / 2;
+    plant.run(1);
+    assert!(!plant.said.contains(&Transition::Loosen), "{:?}", plant.said);
 }
 
 #[test]

@@ -6,6 +6,11 @@ pub const LOOK_NS: u64 = 100_000_000;
 pub const KEEP: f64 = 0.93;
 const MB: f64 = 1e6;
 const DIRTY_SHARE: f64 = 0.2;
+/// Of the share that a tenth of a second shows: commits come in lumps, and one in ten of a second's is noise.
+const NOISE: f64 = 0.16;
+/// As `Parameters`: how sure a share has to be, and over how many looks at most.
+const CONFIDENCE: f64 = 1.28;
+const WINDOW: usize = 50;
 
 /// What commits keep, by what bulk writers may do: so many bytes dirty, or so many a second besides.
 pub type Answer = fn(&Plant, f64, Option<f64>) -> f64;
@@ -25,8 +30,15 @@ pub struct Plant {
     pub escapes: bool,
     pub need: Need,
     pub is_writing: bool,
+    /// Age of the oldest sync under way.
+    pub oldest_ns: u64,
     pub high: Option<u64>,
     pub now_ns: u64,
+    /// What commits lose whatever bulk writers do, and until when.
+    pub lost_elsewhere: (f64, u64),
+    /// Dirty at the flood's beginning, beyond what a bound allows.
+    pub backlog: f64,
+    random: u64,
     /// Shares kept since the law judges.
     judged: Vec<f64>,
     /// Of the last looks: kept, bulk bytes a second.
@@ -48,8 +60,12 @@ impl Plant {
             escapes: false,
             need: Need::Here,
             is_writing: true,
+            oldest_ns: 0,
             high: None,
             now_ns: 0,
+            lost_elsewhere: (0.0, 0),
+            backlog: 0.0,
+            random: 1,
             judged: Vec::new(),
             done: Vec::new(),
             said: Vec::new(),
@@ -70,13 +86,17 @@ impl Plant {
             assert!(high > held, "memory.high {high} is not above what is held, {held}");
             DIRTY_SHARE * (high - held) as f64
         });
-        let kept = if self.is_writing { (self.answer)(self, bound, pace) } else { 1.0 };
+        let kept = if self.is_writing { (self.answer)(self, bound.max(self.backlog), pace) } else { 1.0 };
+        let lost = if self.now_ns < self.lost_elsewhere.1 { self.lost_elsewhere.0 } else { 0.0 };
+        let kept = kept * (1.0 - lost);
         let mut left = self.rate - self.own * kept;
         if self.is_direct && !self.is_writing {
             left = 0.0;
         }
         let bulk = if self.is_writing { left.min(pace.unwrap_or(f64::INFINITY)) } else { 0.0 };
         let dirty = if self.is_writing && !self.is_direct { bound.min(600.0 * MB) } else { 0.0 };
+        self.backlog = (self.backlog - bulk / 10.0).max(0.0);
+        let dirty = dirty.max(self.backlog);
         let memory = &mut self.group.memory;
         // A device that takes less than the pace lets the backlog grow to its bound; one that takes more empties it.
         memory.file_dirty =
@@ -92,7 +112,10 @@ impl Plant {
 
     fn step(&mut self, kept: f64, delivered: f64) {
         if self.now_ns > self.law.judged_from() {
-            self.judged.push(kept);
+            let noise = NOISE * self.normal();
+            self.judged.push((kept * (1.0 + noise)).max(0.0));
+        } else {
+            self.judged.clear();
         }
         let groups = [self.group];
         let seen = Seen {
@@ -102,7 +125,7 @@ impl Plant {
             need: self.need,
             kept: self.judge(),
             keep: KEEP,
-            oldest_ns: 0,
+            oldest_ns: self.oldest_ns,
             delivered_bytes: delivered as u64,
             is_direct: self.is_direct,
             groups: &groups,
@@ -117,12 +140,31 @@ impl Plant {
         self.high = budget.map(|budget| followed(self.high, needed(memory, budget, DIRTY_SHARE), None));
     }
 
+    /// As `law/judge.rs`: sure of a share by its samples, or by a whole window.
     fn judge(&self) -> Kept {
-        if self.judged.len() < 5 {
+        let lately = &self.judged[self.judged.len().saturating_sub(WINDOW)..];
+        if lately.len() < 5 {
             return Kept::Unknown;
         }
-        let kept = self.judged.iter().sum::<f64>() / self.judged.len() as f64;
-        if kept < KEEP { Kept::Bad(kept) } else { Kept::Good(kept) }
+        let kept = lately.iter().sum::<f64>() / lately.len() as f64;
+        let margin = CONFIDENCE * kept * NOISE / (lately.len() as f64).sqrt();
+        if kept - margin.min(0.5 * (1.0 - KEEP)) >= KEEP {
+            Kept::Good(kept)
+        } else if kept + margin < KEEP || (lately.len() == WINDOW && kept < KEEP) {
+            Kept::Bad(kept)
+        } else {
+            Kept::Close(kept)
+        }
+    }
+
+    /// About a normal number: twelve even ones, less six.
+    fn normal(&mut self) -> f64 {
+        let mut even = || {
+            self.random =
+                self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.random >> 40) as f64 / (1u64 << 24) as f64
+        };
+        (0..12).map(|_| even()).sum::<f64>() - 6.0
     }
 
     /// What commits kept and what bulk writers got of the left-over in the last so many seconds.
