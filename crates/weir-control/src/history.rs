@@ -86,8 +86,12 @@ pub struct Second {
     pub bulk_held_ms: u64,
     /// Time that the protected were held back for their own pages, in the same way.
     pub own_held_ms: u64,
-    /// Whether the guard's limit was in force.
+    /// Whether a limit of the guard's was in force.
     pub holding: bool,
+    /// What bulk writers' own cgroups might have dirty, together, where they were held: in bytes, at the end.
+    pub private_dirty_bytes: Option<u64>,
+    /// What they might write, together, where that was paced: in bytes a second, at the end.
+    pub private_pace: Option<u64>,
 }
 
 /// From so many syncs on, one is no more than a hundredth of them.
@@ -113,7 +117,7 @@ impl Second {
 }
 
 /// The columns of [`Second`] as they stand in JSON.
-pub const COLUMNS: [&str; 15] = [
+pub const COLUMNS: [&str; 17] = [
     "at_ms",
     "syncs",
     "p50_us",
@@ -129,6 +133,8 @@ pub const COLUMNS: [&str; 15] = [
     "bulk_held_ms",
     "own_held_ms",
     "holding",
+    "private_dirty_bytes",
+    "private_pace",
 ];
 
 /// A second as an array.
@@ -149,6 +155,9 @@ struct Row(
     u64,
     u64,
     bool,
+    // Histories of before have none.
+    #[serde(default)] Option<u64>,
+    #[serde(default)] Option<u64>,
 );
 
 impl From<Row> for Second {
@@ -169,6 +178,8 @@ impl From<Row> for Second {
             bulk_held_ms: row.12,
             own_held_ms: row.13,
             holding: row.14,
+            private_dirty_bytes: row.15,
+            private_pace: row.16,
         }
     }
 }
@@ -193,6 +204,8 @@ impl From<Second> for Row {
             second.bulk_held_ms,
             second.own_held_ms,
             second.holding,
+            second.private_dirty_bytes,
+            second.private_pace,
         )
     }
 }
@@ -360,5 +373,7 @@ mod tests {
         let read: Second = serde_json::from_value(serde_json::Value::Array(row.clone())).unwrap();
         assert_eq!(read.kept, Some(0.935));
         assert_eq!(Second { kept: None, ..read }, Second { kept: None, ..second });
+        let older: Second = serde_json::from_value(serde_json::Value::Array(row[..15].to_vec())).unwrap();
+        assert_eq!(older, read, "of a version that did not know private limits");
     }
 }

@@ -58,6 +58,9 @@ pub struct DeviceState {
     pub floor_bytes: u64,
     /// The last whole second.
     pub second: Second,
+    /// Cgroups of bulk writers that are held by limits of their own.
+    #[serde(default)]
+    pub private_cgroups: u64,
     /// The newest decision, whether or not it mattered.
     pub decision: Decision,
     /// Bulk writers of the last second, most first.

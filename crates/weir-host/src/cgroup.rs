@@ -115,6 +115,7 @@ fn mount_of<'a>(mounts: &'a [Mount], version: u8, controllers: &str) -> Option<&
 /// cgroup outside of it (`/../x`) has no folder here.
 pub(crate) fn folders(mount: &Mount, path: &str) -> Vec<(String, String)> {
     let below = if mount.root == "/" { Some(path) } else { path.strip_prefix(mount.root.as_str()) };
+    let below = below.filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let below = below.unwrap_or("/").trim_end_matches('/');
     if below.contains("/..") {
         return Vec::new();

@@ -217,6 +217,7 @@ impl DeviceStory<'_> {
         out.push(kept);
         out.push(self.bulk(&flooded));
         out.push(self.limit());
+        out.extend(self.private());
         out
     }
 
@@ -239,6 +240,25 @@ impl DeviceStory<'_> {
             ),
         };
         format!("{got} on average and {best} in its best second{held}.")
+    }
+
+    /// Private limits of bulk writers' cgroups in one sentence, where there were any.
+    fn private(&self) -> Option<String> {
+        let held = || self.device.seconds.iter().filter(|second| second.private_dirty_bytes.is_some());
+        let seconds = held().count();
+        let paces = held().filter_map(|second| second.private_pace);
+        let (least, most) =
+            paces.clone().fold((u64::MAX, 0), |(least, most), pace| (least.min(pace), most.max(pace)));
+        let were = if self.shadow { "would have been" } else { "were" };
+        let paced = match paces.count() {
+            0 => "none of it by a pace".to_string(),
+            n => format!(
+                "{n} s of it to a pace of {} to {}",
+                megabytes_per_second(least as f64),
+                megabytes_per_second(most as f64)
+            ),
+        };
+        (seconds > 0).then(|| format!("Bulk writers' own cgroups {were} held for {seconds} s, {paced}."))
     }
 
     /// The limit's path in one sentence.

@@ -44,6 +44,8 @@ fn second(at: u64) -> Second {
         bulk_bytes: Some(if flood { 140_000_000 } else { 0 }),
         bulk_held_ms: if flood { 800 } else { 0 },
         own_held_ms: 0,
+        private_dirty_bytes: None,
+        private_pace: None,
         holding: flood,
     }
 }

@@ -126,6 +126,20 @@ mod tests {
     }
 
     #[test]
+    fn private_limits_are_told_where_there_were_any() {
+        let mut history = synthetic::history(false);
+        assert!(!guard(&synthetic::record(&history), &history, None).contains("own cgroups"));
+        for (second, pace) in history.devices[0].seconds[40..70].iter_mut().zip(1..) {
+            second.private_dirty_bytes = Some(8_000_000);
+            second.private_pace = (pace > 10).then_some(pace * 1_000_000);
+        }
+        let text = guard(&synthetic::record(&history), &history, None).replace('\n', " ");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let wanted = "own cgroups were held for 30 s, 20 s of it to a pace of 11.0 MB/s to 30.0 MB/s.";
+        assert!(words.join(" ").contains(wanted), "{text}");
+    }
+
+    #[test]
     fn a_shadow_is_told_as_one() {
         let text = told(true);
         assert!(text.contains("shadow   the guard decided and touched nothing"), "{text}");

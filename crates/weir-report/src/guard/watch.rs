@@ -295,6 +295,7 @@ mod tests {
             target: history.target,
             protect: history.protect.clone(),
             devices: vec![DeviceState {
+                private_cgroups: 0,
                 name: device.name.clone(),
                 number: device.number,
                 standing: Standing::Guarding,

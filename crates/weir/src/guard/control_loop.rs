@@ -21,6 +21,7 @@ use super::private::Privates;
 use super::reporter::{Reporter, status_line};
 use super::sampler::{Sampler, Seen};
 use super::throttle::Time;
+use super::writers::Writers;
 use crate::clock::Moment;
 
 pub use cgroups::Cgroups;
@@ -57,6 +58,8 @@ pub struct ControlLoop {
     homes: Vec<usize>,
     cgroups: Option<Cgroups>,
     privates: Option<Privates>,
+    /// The bulk writers of each device.
+    writers: Vec<Writers>,
     sampler: Box<dyn Sampler>,
     make_law: MakeLaw,
     reporter: Reporter,
@@ -84,6 +87,8 @@ pub struct Parts {
     pub cgroups: Option<Cgroups>,
     /// The private limits of bulk writers' cgroups, where those may be turned.
     pub privates: Option<Privates>,
+    /// The bulk writers of each device.
+    pub writers: Vec<Writers>,
     /// What samples.
     pub sampler: Box<dyn Sampler>,
     /// Makes laws.
@@ -108,6 +113,7 @@ impl ControlLoop {
             groups,
             cgroups,
             privates,
+            writers,
             mut sampler,
             make_law,
             reporter,
@@ -126,6 +132,7 @@ impl ControlLoop {
             homes,
             cgroups,
             privates,
+            writers,
             sampler,
             make_law,
             reporter,
@@ -191,6 +198,12 @@ impl ControlLoop {
         }
         self.notice_who_is_there(&seen, at_ms);
         let time = Time { now_ns: now.awake_ns, elapsed_ns };
+        for (writers, seen) in self.writers.iter_mut().zip(&seen) {
+            match seen {
+                Some(seen) => writers.push(seen, time),
+                None => writers.forget(),
+            }
+        }
         self.sample_privates(&seen, time, at_ms);
         self.choose_limits(&mut seen, time, at_ms);
         for at in 0..self.groups.len() {
@@ -207,6 +220,7 @@ impl ControlLoop {
     fn woke(&mut self, at_ms: u64, ms: u64) {
         for at in 0..self.devices.len() {
             self.forget_privates(at, at_ms);
+            self.writers[at].forget();
             let number = self.devices[at].number;
             self.devices[at].begin_anew(number, (self.make_law)());
         }
@@ -351,9 +365,10 @@ impl ControlLoop {
                 if self.about.shadow { group.limits.saved_bytes } else { group.limits.now_bytes };
             for &at in &group.devices {
                 let device = &mut self.devices[at];
-                let Some(second) = device.end_second(at_ms, limit_bytes).filter(|_| device.is_there) else {
-                    continue;
-                };
+                let private = self.privates.as_ref().map(|privates| privates.wish(at)).unwrap_or_default();
+                let ended = device.end_second(at_ms, limit_bytes, private).filter(|_| device.is_there);
+                let Some(mut second) = ended else { continue };
+                second.holding |= private.budget_bytes.is_some() && !self.about.shadow;
                 if let Some(pages) = &mut self.pages {
                     let at_ms = at_ms.saturating_sub(self.chapter_ms);
                     pages.second(at, Second { at_ms, ..second });
@@ -428,7 +443,9 @@ impl ControlLoop {
             let state = |at: &usize| {
                 let private = self.privates.as_ref().and_then(|privates| privates.lever(*at));
                 let lever = private.as_ref().unwrap_or(&group.lever);
-                Some((*at, self.devices[*at].state(standing.clone(), lever, &group.limits)?))
+                let state = self.devices[*at].state(standing.clone(), lever, &group.limits)?;
+                let private_cgroups = self.privates.as_ref().map_or(0, |privates| privates.held(*at));
+                Some((*at, DeviceState { private_cgroups, ..state }))
             };
             devices.extend(group.devices.iter().filter_map(state));
         }

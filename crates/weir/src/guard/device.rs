@@ -1,6 +1,6 @@
 //! One device under guard: its law, what it asks for, and what is told of it.
 
-use weir_control::private::{Kept, Need};
+use weir_control::private::{Kept, Need, Wish};
 use weir_control::{
     Decision, DeviceState, Effect, Guard, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
     Writer,
@@ -154,11 +154,12 @@ impl GuardedDevice {
         Some(self.news.has_room(decision.at_ns).then_some(noted))
     }
 
-    /// Ends a second; `limit_bytes` is in force.
-    pub fn end_second(&mut self, at_ms: u64, limit_bytes: u64) -> Option<Second> {
+    /// Ends a second; `limit_bytes` is in force, and `private` limits are.
+    pub fn end_second(&mut self, at_ms: u64, limit_bytes: u64, private: Wish) -> Option<Second> {
         let (sample, decision) = self.last.as_ref()?;
         let ended = self.gather.end(at_ms, sample, limit_bytes, decision, &mut self.totals);
         (self.second, self.writers) = ended;
+        (self.second.private_dirty_bytes, self.second.private_pace) = (private.budget_bytes, private.pace);
         self.minute.add(&self.second, decision.inputs.of_cgroup);
         Some(self.second)
     }
@@ -181,6 +182,7 @@ impl GuardedDevice {
             saved_bytes: limits.saved_bytes,
             floor_bytes: limits.floor_bytes,
             second: self.second,
+            private_cgroups: 0,
             decision: decision.clone(),
             writers: self.writers.clone(),
             totals: self.totals.clone(),

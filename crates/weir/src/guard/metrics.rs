@@ -67,6 +67,14 @@ fn limits(page: &mut Page, devices: &[DeviceState]) {
     page.each("weir_guard_holding", "", "1 while the guard's limit is in force.", devices, |device| {
         Some(u8::from(device.second.holding))
     });
+    let help = "What bulk writers' own cgroups may have dirty, while they are held (memory.high).";
+    page.each("weir_guard_private_dirty_bytes", "bytes", help, devices, |device| {
+        device.second.private_dirty_bytes
+    });
+    let help = "What bulk writers' own cgroups may write in a second, while they are paced (io.max).";
+    page.each("weir_guard_private_pace_bytes", "bytes", help, devices, |device| device.second.private_pace);
+    let help = "Cgroups of bulk writers that are held by limits of their own.";
+    page.each("weir_guard_private_cgroups", "", help, devices, |device| Some(device.private_cgroups));
     let help = "What the guard does with the device.";
     page.family("weir_guard_standing", "stateset", "", help);
     for device in devices {

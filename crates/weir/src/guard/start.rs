@@ -18,6 +18,7 @@ use super::recorder::Recorder;
 use super::reporter::Reporter;
 use super::sampler::{Machine, Sampler};
 use super::throttle::Throttles;
+use super::writers::Writers;
 use crate::failure::Lacking;
 use crate::guard::settings::{GuardSettings, LeverChoice, May};
 use crate::journal::{failed, the_journal};
@@ -111,6 +112,7 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
                 block_devices.len(),
             )
         }),
+        writers: block_devices.iter().map(|_| Writers::new(&host)).collect(),
         sampler: Box::new(sampler),
         make_law: Box::new(make_law),
         reporter,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use weir_control::bypass::{Lodging, Throttled, alone};
+use weir_control::bypass::{Lodging, Throttled, Watch, alone};
 use weir_control::{Limits, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::Lever;
@@ -45,11 +45,12 @@ pub enum Switch {
 /// What chooses between the limits of a device.
 pub trait Choose {
     /// Takes in a sample at the device `at`, adds to it what a throttle does to bulk writers, and says what follows.
-    /// `limits` are of the limit that is turned now, `protected` tells the processes that must not be throttled.
+    /// `writers` are its bulk writers, `limits` of the limit that is turned now, `protected` tells the processes that must not be throttled.
     fn sample(
         &mut self,
         at: usize,
         seen: &mut Seen,
+        writers: &Writers,
         limits: Limits,
         time: Time,
         protected: &dyn Fn() -> Vec<u32>,
@@ -82,7 +83,6 @@ pub struct Throttles {
 
 #[derive(Default)]
 struct Device {
-    writers: Writers,
     judged_ns: u64,
     held: Option<Held>,
     why_not: Option<String>,
@@ -116,12 +116,12 @@ impl Choose for Throttles {
         &mut self,
         at: usize,
         seen: &mut Seen,
+        writers: &Writers,
         limits: Limits,
         time: Time,
         protected: &dyn Fn() -> Vec<u32>,
     ) -> Option<Switch> {
         let (host, device) = (&self.host, &mut self.devices[at]);
-        device.writers.push(host, seen, time.elapsed_ns);
         if let Some(held) = &mut device.held {
             held.sample(host, seen, limits, time.elapsed_ns);
         }
@@ -129,8 +129,12 @@ impl Choose for Throttles {
             return None;
         }
         device.judged_ns = time.now_ns;
-        device.writers.ask_again();
-        if device.held.is_some() { device.stay(host, protected) } else { device.find(host, seen, protected) }
+        let watch = &writers.watch;
+        if device.held.is_some() {
+            device.stay(host, watch, protected)
+        } else {
+            device.find(host, seen.number, watch, protected)
+        }
     }
 
     fn is_back(&mut self, at: usize) {
@@ -148,14 +152,20 @@ impl Choose for Throttles {
 
 impl Device {
     /// Looks for a cgroup to throttle.
-    fn find(&mut self, host: &Host, seen: &Seen, protected: &dyn Fn() -> Vec<u32>) -> Option<Switch> {
-        if !self.writers.watch.is_past_the_page_cache() {
+    fn find(
+        &mut self,
+        host: &Host,
+        number: DeviceNumber,
+        watch: &Watch,
+        protected: &dyn Fn() -> Vec<u32>,
+    ) -> Option<Switch> {
+        if !watch.is_past_the_page_cache() {
             self.why_not = None;
             return None;
         }
         let now_ns = self.judged_ns;
         self.spared = self.spared.take().filter(|spared| now_ns < spared.until_ns);
-        match self.choose(host, seen.number, &protected()) {
+        match self.choose(host, number, watch, &protected()) {
             Ok((comm, group, knob)) => {
                 self.held = Some(Held { group, members: HashMap::new(), throttled: Throttled::default() });
                 self.why_not = None;
@@ -175,9 +185,10 @@ impl Device {
         &self,
         host: &Host,
         number: DeviceNumber,
+        watch: &Watch,
         protected: &[u32],
     ) -> Result<(String, IoCgroup, KnobName), String> {
-        let writers = self.writers.watch.writers().into_iter();
+        let writers = watch.writers().into_iter();
         let found: Vec<(Writer, Option<(IoCgroup, KnobName)>)> = writers
             .filter(|writer| host.name_of(writer.pid).is_some())
             .map(|writer| {
@@ -213,7 +224,7 @@ impl Device {
     }
 
     /// Whether the cgroup is to be throttled on.
-    fn stay(&mut self, host: &Host, protected: &dyn Fn() -> Vec<u32>) -> Option<Switch> {
+    fn stay(&mut self, host: &Host, watch: &Watch, protected: &dyn Fn() -> Vec<u32>) -> Option<Switch> {
         let held = self.held.as_mut()?;
         let path = held.group.path();
         let is_member = |pid: u32| held.members.get(&pid).copied().unwrap_or(false);
@@ -225,10 +236,10 @@ impl Device {
             return Some(Switch::Back { why });
         } else if held.throttled.idle_ns() >= IDLE_NS {
             format!("the cgroup {path} writes no more")
-        } else if self.writers.watch.is_flooded_by_others(is_member) {
+        } else if watch.is_flooded_by_others(is_member) {
             format!("others than the cgroup {path} write more now")
         } else {
-            let writers = self.writers.watch.writers();
+            let writers = watch.writers();
             held.members.retain(|pid, _| writers.iter().any(|writer| writer.pid == *pid));
             return None;
         };
@@ -279,6 +290,7 @@ mod tests {
     struct Stage {
         folder: tempfile::TempDir,
         throttles: Throttles,
+        writers: Writers,
         now_ns: u64,
         limit_bytes: u64,
     }
@@ -289,7 +301,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let host = Host::at(folder.path());
             let throttles = Throttles::new(&host, 1);
-            let stage = Stage { folder, throttles, now_ns: 0, limit_bytes: SAVED };
+            let writers = Writers::new(&host);
+            let stage = Stage { folder, throttles, writers, now_ns: 0, limit_bytes: SAVED };
             let mount = match version {
                 1 => "38 31 0:35 / /sys/fs/cgroup rw - cgroup cgroup rw,blkio",
                 _ => "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
@@ -336,7 +349,9 @@ mod tests {
                 };
                 let limits = Limits { now_bytes: self.limit_bytes, saved_bytes: SAVED, floor_bytes: MB / 10 };
                 let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
-                said.extend(self.throttles.sample(0, &mut seen, limits, time, &|| vec![DATABASE]));
+                self.writers.push(&seen, time);
+                let writers = &self.writers;
+                said.extend(self.throttles.sample(0, &mut seen, writers, limits, time, &|| vec![DATABASE]));
                 // What the control loop does with it.
                 if matches!(said.last(), Some(Switch::Back { .. })) {
                     self.throttles.is_back(0);

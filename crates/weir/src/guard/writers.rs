@@ -7,31 +7,49 @@ use weir_control::bypass::{Sender, Traffic, Watch};
 use weir_host::{Host, IoCgroup};
 
 use super::sampler::Seen;
+use super::throttle::Time;
+
+/// Each is asked so often whether it writes past the page cache.
+const ASK_EVERY_NS: u64 = 300_000_000;
 
 /// Of one device.
-#[derive(Default)]
 pub struct Writers {
+    host: Host,
     /// What they wrote.
     pub watch: Watch,
     /// Whether a process writes past the page cache, by number, as of when that was asked last.
     direct: HashMap<u32, bool>,
+    asked_ns: u64,
 }
 
 impl Writers {
+    /// Of processes of this machine.
+    pub fn new(host: &Host) -> Writers {
+        Writers { host: host.clone(), watch: Watch::default(), direct: HashMap::new(), asked_ns: 0 }
+    }
+
     /// Takes in a sample.
-    pub fn push(&mut self, host: &Host, seen: &Seen, elapsed_ns: u64) {
-        let direct = &mut self.direct;
+    pub fn push(&mut self, seen: &Seen, time: Time) {
+        if time.now_ns >= self.asked_ns + ASK_EVERY_NS {
+            self.asked_ns = time.now_ns;
+            self.direct.clear();
+        }
+        let (host, direct) = (&self.host, &mut self.direct);
         let sender = |writer: &Writer| {
             let is_direct = *direct.entry(writer.pid).or_insert_with(|| host.writes_directly(writer.pid));
             Sender { writer: writer.clone(), is_direct }
         };
         let writers = seen.bulk.writers.iter().map(sender).collect();
-        self.watch.push(Traffic { elapsed_ns, written_bytes: seen.flow.written_bytes, writers });
+        self.watch.push(Traffic {
+            elapsed_ns: time.elapsed_ns,
+            written_bytes: seen.flow.written_bytes,
+            writers,
+        });
     }
 
-    /// From now on each is asked again whether it writes past the page cache.
-    pub fn ask_again(&mut self) {
-        self.direct.clear();
+    /// The device is gone, or what was seen spans a sleep.
+    pub fn forget(&mut self) {
+        (self.watch, self.direct) = (Watch::default(), HashMap::new());
     }
 }
 

@@ -132,7 +132,10 @@ fn commits(columns: &[Column<'_>]) -> Panel {
 fn written(columns: &[Column<'_>]) -> Panel {
     let device = line("device", 5, columns, |c| c.mean(|s| Some(s.written_bytes)));
     let bulk = line("bulk writers", 1, columns, |c| c.mean(|s| s.bulk_bytes));
-    let series = [Series { area: true, ..bulk }, device].into_iter().filter(seen).collect();
+    let pace = stepped(line("private pace", 0, columns, |c| {
+        c.seconds.last().and_then(|s| s.private_pace).map_or(f64::NAN, |pace| pace as f64)
+    }));
+    let series = [Series { area: true, ..bulk }, device, pace].into_iter().filter(seen).collect();
     Panel::of(Axis::y("written", Unit::BytesPerSecond, Scale::Linear), series, 0.42)
 }
 

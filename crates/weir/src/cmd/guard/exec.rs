@@ -31,7 +31,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         .command(&args.command)
         .spawn()
         .map_err(|error| Lacking { what: format!("cannot start {name}: {error}"), hint: None })?;
-    let mut watch = Watch::begin(&host, child.id(), &name);
+    let mut watch = Watch::begin(&host, child.id(), &name, place.tells_late());
     let status = wait(&mut child, &mut signals, (!args.quiet).then_some(&mut watch))?;
     if !args.quiet {
         watch.last_words().iter().for_each(|line| say!("weir: {line}"));
@@ -57,7 +57,9 @@ fn wait(
         signals.pending().filter(|signal| is_to_be_passed(*signal)).for_each(|signal| pass(child, signal));
         if let Some(watch) = watch.as_mut().filter(|_| looked.elapsed() >= LOOK_EVERY) {
             looked = Instant::now();
-            if let Some(line) = watch.sample() {
+            let line = watch.sample();
+            watch.lacks().iter().for_each(|lack| say!("weir: {lack}"));
+            if let Some(line) = line {
                 progress.show(&line);
             }
         }

@@ -42,7 +42,14 @@ impl ControlLoop {
             };
             let Some(Cgroups { choose, .. }) = &mut self.cgroups else { return };
             let protected = || self.sampler.protected();
-            match choose.sample(device, seen, self.groups[here].limits, time, &protected) {
+            match choose.sample(
+                device,
+                seen,
+                &self.writers[device],
+                self.groups[here].limits,
+                time,
+                &protected,
+            ) {
                 Some(Switch::Cgroup { lever, why }) => self.turn_cgroup(device, lever, &why, at_ms),
                 Some(Switch::Back { why }) => self.go_home(device, at_ms, &why),
                 Some(Switch::Not { why }) => {

@@ -2,7 +2,7 @@
 
 use weir_control::Effect;
 
-use super::super::private::Judged;
+use super::super::private::{Judged, Now};
 use super::super::sampler::Seen;
 use super::super::throttle::Time;
 use super::ControlLoop;
@@ -16,7 +16,8 @@ impl ControlLoop {
             let (kept, need) = self.devices[device].judged(time.now_ns, privates.judged_from(device));
             let judged = Judged { kept, need, oldest_ns: self.devices[device].oldest_ns() };
             let protected = || self.sampler.protected();
-            let said = privates.sample(device, seen, time, judged, &protected);
+            let now = Now { seen, writers: &self.writers[device], time, protected: &protected };
+            let said = privates.sample(device, &now, judged);
             let covers = privates.covers(device);
             if covers && self.cgroup_of(device).is_some() {
                 self.go_home(device, at_ms, "its cgroup has private limits now");

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use weir_control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
 use weir_core::target::DeviceNumber;
+use weir_host::Host;
 use weir_host::knob::{KnobError, Lever, Move};
 
 use super::super::actuator::{Actuator, Shadow};
@@ -105,6 +106,7 @@ impl Choose for Chosen {
         &mut self,
         _at: usize,
         _seen: &mut Seen,
+        _writers: &Writers,
         _limits: Limits,
         _time: Time,
         protected: &dyn Fn() -> Vec<u32>,
@@ -177,6 +179,8 @@ impl Stage {
         let take_cgroup = move |lever: Lever, device: usize| {
             Group::begin(lever.to_string(), true, vec![device], false, super::tests::take(of_cgroup.clone()))
         };
+        let guarded_writers =
+            (0..devices).map(|_| Writers::new(&Host::at(std::path::Path::new("/nowhere")))).collect();
         let guarded = (0..devices)
             .map(|at| GuardedDevice::new(&format!("loop{at}"), DeviceNumber::default(), make_law()))
             .collect();
@@ -194,6 +198,7 @@ impl Stage {
                 },
                 protect: "all".to_string(),
             },
+            writers: guarded_writers,
             devices: guarded,
             groups: vec![group],
             cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),

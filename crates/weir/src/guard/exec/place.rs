@@ -57,6 +57,11 @@ impl Place {
         }
     }
 
+    /// Whether what is lacking shows only once the command is there: a manager is not asked which controllers it has.
+    pub fn tells_late(&self) -> bool {
+        matches!(self, Place::Scope { .. })
+    }
+
     /// The command, to be started there.
     pub fn command(&self, words: &[String]) -> Command {
         match self {
@@ -143,7 +148,7 @@ fn make(host: &Host, slice: Option<&str>) -> Result<Place, String> {
 }
 
 /// Which limits a cgroup below this one does not have, in sentences.
-fn lacks_of(folder: &Path, parent: &Path) -> Vec<String> {
+pub(super) fn lacks_of(folder: &Path, parent: &Path) -> Vec<String> {
     let needed = [("memory.high", "dirty pages", "memory"), ("io.max", "writes", "io")].into_iter();
     let lacking = needed.filter(|(file, _, _)| !folder.join(file).exists());
     let sentence = |(file, what, controller)| {

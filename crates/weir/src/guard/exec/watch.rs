@@ -7,6 +7,8 @@ use std::{fs, io};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
 
+use super::place::lacks_of;
+
 /// From this share of the time on it is told what a command waits for.
 const WAITS: f64 = 0.5;
 
@@ -18,6 +20,7 @@ pub struct Watch {
     /// Of this process: the command is elsewhere once it is not there.
     own: Option<PathBuf>,
     folder: Option<PathBuf>,
+    tells_lacks: bool,
     began: Instant,
     last: Option<(Instant, Counts)>,
     held_s: f64,
@@ -39,8 +42,8 @@ struct Limits {
 }
 
 impl Watch {
-    /// Of a command that has just been started.
-    pub fn begin(host: &Host, pid: u32, name: &str) -> Watch {
+    /// Of a command that has just been started. `tells_lacks`: its cgroup is not known yet, nor what it lacks.
+    pub fn begin(host: &Host, pid: u32, name: &str, tells_lacks: bool) -> Watch {
         let own = host.cgroup_folders().map(|(_, own)| own);
         let name = name.rsplit('/').next().unwrap_or(name).to_string();
         Watch {
@@ -49,6 +52,7 @@ impl Watch {
             host: host.clone(),
             own,
             folder: None,
+            tells_lacks,
             began: Instant::now(),
             last: None,
             held_s: 0.0,
@@ -80,6 +84,16 @@ impl Watch {
             Bytes(counts.written_bytes),
             why(limits, waits)
         ))
+    }
+
+    /// Which limits its cgroup does not have, once, as soon as it is there.
+    pub fn lacks(&mut self) -> Vec<String> {
+        match &self.folder {
+            Some(folder) if std::mem::take(&mut self.tells_lacks) => {
+                lacks_of(folder, folder.parent().unwrap_or(folder))
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// What became of it.

@@ -29,6 +29,10 @@ pub struct Needs {
 /// belong to root.
 const CAPABILITIES: [&str; 4] = ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"];
 
+/// Where limits of cgroups are turned: those that a user's manager made have files that belong to the user, and root without this writes to its
+/// own alone. What it could write to beyond them is mounted read-only (`ProtectSystem=strict`).
+const OF_CGROUPS: &str = "CAP_DAC_OVERRIDE";
+
 /// The unit. Everything is read-only but the dirty limits, the devices' shares of them, cgroups where it may turn those,
 /// and weir's own folders.
 pub fn text(needs: &Needs) -> String {
@@ -40,7 +44,8 @@ pub fn text(needs: &Needs) -> String {
     // What is not there, such as a folder not yet mounted, must not keep the service from starting.
     let optional = |path: &PathBuf| word(&format!("-{}", path.display()));
     let writable = writable.iter().map(optional).collect::<Vec<_>>().join(" ");
-    let capabilities = CAPABILITIES.join(" ");
+    let of_cgroups = needs.cgroups.then_some(OF_CGROUPS);
+    let capabilities = CAPABILITIES.into_iter().chain(of_cgroups).collect::<Vec<_>>().join(" ");
     let families = if needs.port { "AF_UNIX AF_INET AF_INET6" } else { "AF_UNIX" };
     // It would make all of them read-only, whatever else is said of them.
     let protect_cgroups = if needs.cgroups { "no" } else { "yes" };
@@ -178,6 +183,7 @@ mod tests {
         assert!(writable.ends_with(" \"-/srv/my log\" -/srv/100%%"), "{writable}");
         let unit = parsed(&text(&Needs { cgroups: true, ..needs() }));
         assert_eq!(unit["Service.ProtectControlGroups"], ["no"]);
+        assert!(unit["Service.CapabilityBoundingSet"][0].ends_with(" CAP_DAC_OVERRIDE"));
         let writable = &unit["Service.ReadWritePaths"][0];
         assert!(writable.ends_with(" -/sys/fs/cgroup"), "{writable}");
         let unit = parsed(&text(&Needs { port: true, for_others: true, ..needs() }));

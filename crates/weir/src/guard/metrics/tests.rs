@@ -12,6 +12,8 @@ fn device(name: &str, standing: Standing) -> DeviceState {
     totals.count(weir_control::Branch::OldestSync, false);
     totals.count(weir_control::Branch::Raise, true);
     let second = weir_control::Second {
+        private_dirty_bytes: Some(8_000_000),
+        private_pace: Some(33_000_000),
         p50_us: Some(400),
         p99_us: Some(92_000),
         max_us: Some(100_000),
@@ -22,6 +24,7 @@ fn device(name: &str, standing: Standing) -> DeviceState {
         ..Default::default()
     };
     DeviceState {
+        private_cgroups: 2,
         name: name.to_string(),
         number: Default::default(),
         standing,
@@ -178,6 +181,8 @@ fn the_page_keeps_the_format() {
             1.0,
         ),
         ("weir_guard_sensor", "", vec![sda, ("weir_guard_sensor", "syscalls")], 1.0),
+        ("weir_guard_private_cgroups", "", vec![sda], 2.0),
+        ("weir_guard_private_pace_bytes", "", vec![sda], 33e6),
         ("weir_guard_start_seconds", "", vec![], 1_795_000_000.5),
     ] {
         assert_eq!(value(family, &format!("{family}{suffix}"), &labels), expected, "{family} {labels:?}");

@@ -1,6 +1,7 @@
 //! The cgroups of a device's bulk writers: which are held, and what is seen of each.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use weir_control::Writer;
 use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
@@ -8,13 +9,21 @@ use weir_core::target::DeviceNumber;
 use weir_host::knob::{KnobError, Lever};
 use weir_host::{CgroupSight, Host, IoCgroup};
 
-use super::pair::{End, Limits, Pair, TakePair};
+use super::pair::{End, Limits, Pair, Restored, TakePair};
 use crate::guard::settings::Protected;
 use crate::guard::writers::protected_in;
 
 /// One that others set is left to them for so long; one whose limits were reset is taken again after the shorter time.
 const SPARED_NS: u64 = 600_000_000_000;
 const AGAIN_NS: u64 = 5_000_000_000;
+/// One that may not be held is looked into again after so long.
+const REFUSED_NS: u64 = 3_000_000_000;
+/// At most so many are held on a device, each by a thread: an account may make as many as it likes.
+const HELD_MAX: usize = 16;
+/// So many are remembered as those that are not.
+const REMEMBERED_MAX: usize = 256;
+/// So long the end of the guard waits for all of them.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A cgroup whose limits are held by the guard.
 pub struct Held {
@@ -33,8 +42,14 @@ pub struct Held {
 pub struct Groups {
     /// Those that are held.
     pub held: Vec<Held>,
+    /// Those whose limits are being restored, by path.
+    leaving: Vec<(String, Box<dyn Pair>)>,
     /// Those that are not, until when, by path.
     spared: HashMap<String, u64>,
+    /// Those that may not be, until when that is believed, and why.
+    refused: HashMap<String, (u64, String)>,
+    /// The next that is looked into for somebody protected.
+    next: usize,
     /// Which cgroup a process is in, as of the last search.
     homes: HashMap<u32, Option<IoCgroup>>,
 }
@@ -60,18 +75,26 @@ impl Groups {
         take: &mut TakePair,
     ) -> Vec<String> {
         self.spared.retain(|_, until_ns| now_ns < *until_ns);
+        self.refused.retain(|_, (until_ns, _)| now_ns < *until_ns);
         self.homes = writers.iter().map(|w| (w.pid, rules.host.own_cgroup_of(w.pid))).collect();
         let mut refused = Vec::new();
         for writer in writers {
             let Some(Some(group)) = self.homes.get(&writer.pid).cloned() else { continue };
-            let is_known = self.held.iter().any(|held| held.group == group);
+            let is_known = self.held.iter().any(|held| held.group == group)
+                || self.leaving.iter().any(|(path, _)| path == group.path());
             if is_known || self.spared.contains_key(group.path()) {
                 continue;
             }
-            match self.take(&group, number, rules, take) {
-                Ok(()) => {}
-                Err(why) => refused.push(format!("{} cannot be held alone: {why}", writer.comm)),
+            if self.held.len() + self.leaving.len() >= HELD_MAX {
+                refused.push(format!("no more than {HELD_MAX} cgroups of bulk writers are held at a time"));
+                break;
             }
+            let known = self.refused.get(group.path()).map(|(_, why)| why.clone());
+            let Some(why) = known.or_else(|| self.take(&group, number, rules, take).err()) else { continue };
+            if self.refused.len() < REMEMBERED_MAX {
+                self.refused.entry(group.path().to_string()).or_insert((now_ns + REFUSED_NS, why.clone()));
+            }
+            refused.push(format!("{} cannot be held alone: {why}", writer.comm));
         }
         refused
     }
@@ -100,18 +123,21 @@ impl Groups {
         Ok(())
     }
 
-    /// Lets go of those in which somebody protected is now; says whose.
-    pub fn drop_shared(&mut self, now_ns: u64, rules: &Rules<'_>) -> Vec<String> {
-        let mut said = Vec::new();
-        for at in (0..self.held.len()).rev() {
-            if let Some(other) = shared_with(rules, &self.held[at].group) {
-                let path = self.held[at].group.path().to_string();
-                said.push(format!("{other} is in the cgroup {path} now"));
-                said.extend(self.let_go(at));
-                self.spared.insert(path, now_ns + AGAIN_NS);
-            }
+    /// Looks into one of them in turn, and lets go of it if somebody protected is in it now; says who.
+    pub fn drop_shared(&mut self, now_ns: u64, rules: &Rules<'_>) -> Option<String> {
+        let at = self.next.checked_rem(self.held.len())?;
+        self.next = at + 1;
+        let other = shared_with(rules, &self.held[at].group)?;
+        let path = self.let_go(at);
+        let said = format!("{other} is in the cgroup {path} now");
+        self.spare(path, now_ns + AGAIN_NS);
+        Some(said)
+    }
+
+    fn spare(&mut self, path: String, until_ns: u64) {
+        if self.spared.len() < REMEMBERED_MAX {
+            self.spared.insert(path, until_ns);
         }
-        said
     }
 
     /// What each does, with what these writers gave to write(2); those that are gone are let go of.
@@ -120,7 +146,7 @@ impl Groups {
         for at in (0..self.held.len()).rev() {
             let held = &mut self.held[at];
             let Ok(mut group) = held.sight.look() else {
-                let _ = self.let_go(at);
+                self.let_go(at);
                 continue;
             };
             group.high = held.limits.high;
@@ -174,43 +200,89 @@ impl Groups {
                     SPARED_NS
                 }
             };
-            said.extend(self.let_go(at));
-            self.spared.insert(path, now_ns + wait_ns);
+            self.let_go(at);
+            self.spare(path, now_ns + wait_ns);
         }
         said
     }
 
-    fn let_go(&mut self, at: usize) -> Vec<String> {
-        match self.held.remove(at).pair.stop() {
-            Ok(said) => said,
-            Err(error) => vec![error.to_string()],
+    /// Its limits are restored from now on; returns its path.
+    fn let_go(&mut self, at: usize) -> String {
+        let Held { group, mut pair, .. } = self.held.remove(at);
+        pair.release();
+        self.leaving.push((group.path().to_string(), pair));
+        group.path().to_string()
+    }
+
+    /// Lets go of all. [`Groups::left`] tells what was restored.
+    pub fn let_all_go(&mut self) {
+        while !self.held.is_empty() {
+            self.let_go(0);
         }
     }
 
-    /// Lets go of all; what was put back, and what could not be.
-    pub fn let_all_go(&mut self) -> (Vec<String>, Vec<String>) {
-        let (mut said, mut failed) = (Vec::new(), Vec::new());
-        for held in self.held.drain(..) {
-            match held.pair.stop() {
-                Ok(more) => said.extend(more),
-                Err(error) => failed.push(error.to_string()),
+    /// What was restored since this was asked last.
+    pub fn left(&mut self) -> Vec<String> {
+        let (mut still, mut said) = (Vec::new(), Vec::new());
+        for (path, mut pair) in self.leaving.drain(..) {
+            match pair.released(Duration::ZERO) {
+                Some(restored) => said.extend(sentences(restored)),
+                None => still.push((path, pair)),
+            }
+        }
+        self.leaving = still;
+        said
+    }
+
+    /// Lets go of all, and waits for it, but not for ever; what was restored, and what was not.
+    pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
+        self.let_all_go();
+        let (mut said, mut failed, until) = (Vec::new(), Vec::new(), Instant::now() + PATIENCE);
+        for (path, mut pair) in self.leaving.drain(..) {
+            match pair.released(until.saturating_duration_since(Instant::now())) {
+                Some(Ok(sentences)) => said.extend(sentences),
+                Some(Err(error)) => failed.push(error.to_string()),
+                None => {
+                    said.push(format!("the limits of the cgroup {path} are restored by the guardian process"))
+                }
             }
         }
         (said, failed)
     }
 }
 
+fn sentences(restored: Restored) -> Vec<String> {
+    restored.unwrap_or_else(|error| vec![error.to_string()])
+}
+
 /// Whether somebody means this cgroup: a unit by its name, a path with all below it.
 fn is_meant(who: &Protected, path: &str) -> bool {
     match who {
         Protected::All => true,
-        Protected::Unit(name) => path.split('/').any(|part| part == name),
+        Protected::Unit(name) => is_system_unit(name, path),
         Protected::Cgroup(named) => {
             let named = named.trim_end_matches('/');
             path.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }
         Protected::Comm(_) | Protected::Pid(_) => false,
     }
+}
+
+/// Whether a cgroup is that of a unit of the system's manager, or in it. Below a service or a scope others name their cgroups as they
+/// like, and one called like a spared unit is not it.
+fn is_system_unit(name: &str, path: &str) -> bool {
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    let mut is_below_a_unit = false;
+    for part in parts {
+        if is_below_a_unit {
+            return false;
+        }
+        if part == name {
+            return true;
+        }
+        is_below_a_unit = !part.ends_with(".slice");
+    }
+    false
 }
 
 /// Somebody in the cgroup who must not be held, by name.

@@ -6,7 +6,7 @@ mod pair;
 #[cfg(test)]
 mod tests;
 
-use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition};
+use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
 use weir_host::knob::Lever;
@@ -19,10 +19,8 @@ use crate::guard::settings::Protected;
 
 pub use pair::{TakePair, take_pair};
 
-/// Cgroups are looked for so often, while bulk writers write ...
+/// Cgroups are looked for so often, while bulk writers write, and one that is held for somebody protected who came into it.
 const FIND_EVERY_NS: u64 = 300_000_000;
-/// ... and it is looked so often whether somebody protected has come into one that is held.
-const SHARED_EVERY_NS: u64 = 1_000_000_000;
 /// Those who are not held may write this share of all: what they leave dirty is as nothing then.
 const OTHERS: f64 = 0.1;
 /// And so much in any case.
@@ -40,15 +38,25 @@ pub struct Privates {
 
 #[derive(Default)]
 struct Device {
-    writers: Writers,
     law: Law,
     groups: Groups,
     found_ns: u64,
-    shared_ns: u64,
     dirty_share: f64,
     /// Why a writer is not held, as it was said last.
     why_not: Vec<String>,
     covers: bool,
+}
+
+/// What is known of a device at a sample.
+pub struct Now<'a> {
+    /// The sample.
+    pub seen: &'a Seen,
+    /// Its bulk writers in the last seconds.
+    pub writers: &'a Writers,
+    /// When.
+    pub time: Time,
+    /// The processes that are protected.
+    pub protected: &'a dyn Fn() -> Vec<u32>,
 }
 
 /// What the judge says of a device's syncs.
@@ -86,18 +94,10 @@ impl Privates {
         self.devices[at].covers
     }
 
-    /// a sample of a device: what is to be told.
-    pub fn sample(
-        &mut self,
-        at: usize,
-        seen: &Seen,
-        time: Time,
-        judged: Judged,
-        protected: &dyn Fn() -> Vec<u32>,
-    ) -> Vec<String> {
-        let device = &mut self.devices[at];
-        device.writers.push(&self.host, seen, time.elapsed_ns);
-        let mut said = device.find(&self.host, &self.spare, &mut self.take, seen, time.now_ns, protected);
+    /// A sample of a device: what is to be told.
+    pub fn sample(&mut self, at: usize, now: &Now<'_>, judged: Judged) -> Vec<String> {
+        let (device, seen, time) = (&mut self.devices[at], now.seen, now.time);
+        let mut said = device.find(&self.host, &self.spare, &mut self.take, now);
         let groups = device.groups.sample(&seen.bulk.writers, &self.host);
         let can_pace = !device.groups.held.is_empty()
             && device
@@ -115,7 +115,7 @@ impl Privates {
             keep: self.keep,
             oldest_ns: if self.shadow { 0 } else { judged.oldest_ns },
             delivered_bytes: seen.flow.written_bytes,
-            is_direct: device.writers.watch.is_past_the_page_cache(),
+            is_direct: now.writers.watch.is_past_the_page_cache(),
             groups: &groups,
             can_pace,
         });
@@ -124,12 +124,24 @@ impl Privates {
             said.push(device.sentence(transition, judged.kept, self.shadow));
         }
         if !device.law.holds() && matches!(transition, Some(Transition::Ended | Transition::Unneeded)) {
-            let (more, failed) = device.groups.let_all_go();
-            said.extend(more.into_iter().chain(failed));
+            device.groups.let_all_go();
         }
         said.extend(device.groups.ended(time.now_ns));
-        device.judge_cover(&self.host);
+        said.extend(device.groups.left());
+        device.judge_cover(&self.host, now.writers);
         said
+    }
+
+    /// What a device's bulk writers may have together.
+    pub fn wish(&self, at: usize) -> Wish {
+        let device = &self.devices[at];
+        if device.groups.held.is_empty() { Wish::default() } else { device.law.wish() }
+    }
+
+    /// How many of their cgroups are held.
+    pub fn held(&self, at: usize) -> u64 {
+        let device = &self.devices[at];
+        if device.law.holds() { device.groups.held.len() as u64 } else { 0 }
     }
 
     /// The limits in force, for who asks what is turned.
@@ -150,7 +162,7 @@ impl Privates {
     pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut said, mut failed) = (Vec::new(), Vec::new());
         for device in &mut self.devices {
-            let (more, not_back) = device.groups.let_all_go();
+            let (more, not_back) = device.groups.end();
             said.extend(more);
             failed.extend(not_back);
             device.law.let_go();
@@ -160,40 +172,30 @@ impl Privates {
 
     /// The device is gone, or the machine slept: nothing is known any more.
     pub fn forget(&mut self, at: usize) -> Vec<String> {
-        let (said, failed) = self.devices[at].groups.let_all_go();
-        self.devices[at] = Device::default();
-        said.into_iter().chain(failed).collect()
+        let device = &mut self.devices[at];
+        device.groups.let_all_go();
+        let groups = std::mem::take(&mut device.groups);
+        *device = Device { groups, ..Device::default() };
+        device.groups.left()
     }
 }
 
 impl Device {
     /// Takes cgroups over, and lets go of those in which somebody protected is now.
-    fn find(
-        &mut self,
-        host: &Host,
-        spare: &[Protected],
-        take: &mut TakePair,
-        seen: &Seen,
-        now_ns: u64,
-        protected: &dyn Fn() -> Vec<u32>,
-    ) -> Vec<String> {
-        let floods = self.writers.watch.is_flooded_by_others(|_| false);
+    fn find(&mut self, host: &Host, spare: &[Protected], take: &mut TakePair, now: &Now<'_>) -> Vec<String> {
+        let (watch, now_ns) = (&now.writers.watch, now.time.now_ns);
+        let floods = watch.is_flooded_by_others(|_| false);
         let nothing_to_do = !floods && self.groups.held.is_empty();
         if nothing_to_do || now_ns < self.found_ns + FIND_EVERY_NS {
             return Vec::new();
         }
         self.found_ns = now_ns;
-        self.writers.ask_again();
         self.dirty_share = host.dirty_share();
-        let protected = protected();
+        let protected = (now.protected)();
         let rules = Rules { host, spare, protected: &protected };
-        let mut said = Vec::new();
-        if now_ns >= self.shared_ns + SHARED_EVERY_NS {
-            self.shared_ns = now_ns;
-            said = self.groups.drop_shared(now_ns, &rules);
-        }
+        let mut said: Vec<String> = self.groups.drop_shared(now_ns, &rules).into_iter().collect();
         if floods {
-            let why_not = self.groups.find(&self.writers.watch.writers(), seen.number, now_ns, &rules, take);
+            let why_not = self.groups.find(&watch.writers(), now.seen.number, now_ns, &rules, take);
             let news = why_not.iter().filter(|why| !self.why_not.contains(why)).cloned();
             said.extend(
                 news.map(|why| format!("{why}; `weir guard exec` starts a command in a cgroup of its own")),
@@ -205,8 +207,8 @@ impl Device {
         said
     }
 
-    fn judge_cover(&mut self, host: &Host) {
-        let (others, all) = self.groups.not_held(&self.writers.watch.writers(), host);
+    fn judge_cover(&mut self, host: &Host, writers: &Writers) {
+        let (others, all) = self.groups.not_held(&writers.watch.writers(), host);
         let is_little = others <= OTHERS_BYTES || (others as f64) < OTHERS * all as f64;
         self.covers =
             self.law.holds() && !self.law.is_not_enough() && !self.groups.held.is_empty() && is_little;
@@ -224,7 +226,7 @@ impl Device {
         if self.law.holds() {
             return format!("{} ({transition}): {why}", self.standing(shadow));
         }
-        format!("limits of bulk writers' cgroups are as they were found ({transition}): {why}")
+        format!("limits of bulk writers' cgroups are at the baseline ({transition}): {why}")
     }
 
     /// What they may have, in words.

@@ -4,7 +4,6 @@
 //! guard has to go on looking meanwhile.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use weir_host::Host;
@@ -43,12 +42,16 @@ pub trait Pair {
     /// Whether it has ended by itself.
     fn ended(&mut self) -> Option<End>;
 
-    /// Puts back what was found. The sentences tell what was.
-    ///
-    /// # Errors
-    /// When the kernel does not take it.
-    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError>;
+    /// Begins to restore them, and does not wait: the kernel may take long over the write before.
+    fn release(&mut self);
+
+    /// Waits for that, this long at most. The sentences tell what was restored; `None`: not yet. Where the guard ends before, its guardian
+    /// process restores them.
+    fn released(&mut self, patience: Duration) -> Option<Restored>;
 }
+
+/// Sentences of what was restored, or why it was not.
+pub type Restored = Result<Vec<String>, KnobError>;
 
 /// Takes the limits of a cgroup over.
 pub type TakePair = Box<dyn FnMut(&Lever) -> Result<Box<dyn Pair>, KnobError>>;
@@ -74,8 +77,10 @@ impl Pair for Untouched {
         None
     }
 
-    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
-        Ok(Vec::new())
+    fn release(&mut self) {}
+
+    fn released(&mut self, _patience: Duration) -> Option<Restored> {
+        Some(Ok(Vec::new()))
     }
 }
 
@@ -84,26 +89,25 @@ struct Worker {
     wanted: Option<Sender<Limits>>,
     asked: Limits,
     ends: Receiver<End>,
-    thread: Option<JoinHandle<Result<Vec<String>, KnobError>>>,
+    restored: Receiver<Restored>,
 }
 
 impl Worker {
     fn start(governor: Governor) -> Result<Worker, KnobError> {
-        let ((wanted, asks), (tell, ends)) = (channel(), channel());
-        let thread = std::thread::Builder::new()
+        let ((wanted, asks), (tell, ends), (done, restored)) = (channel(), channel(), channel());
+        std::thread::Builder::new()
             .name("private limits".to_string())
-            .spawn(move || turn(governor, &asks, &tell))
+            .spawn(move || {
+                // Nobody hears it who does not wait any more.
+                let _ = done.send(turn(governor, &asks, &tell));
+            })
             .map_err(KnobError::NoGuardian)?;
-        Ok(Worker { wanted: Some(wanted), asked: Limits::default(), ends, thread: Some(thread) })
+        Ok(Worker { wanted: Some(wanted), asked: Limits::default(), ends, restored })
     }
 }
 
 /// Does what was asked for last, until nobody asks any more.
-fn turn(
-    mut governor: Governor,
-    asks: &Receiver<Limits>,
-    tell: &Sender<End>,
-) -> Result<Vec<String>, KnobError> {
+fn turn(mut governor: Governor, asks: &Receiver<Limits>, tell: &Sender<End>) -> Restored {
     loop {
         let moved = match asks.recv_timeout(LOOK_EVERY) {
             Ok(first) => {
@@ -139,17 +143,16 @@ impl Pair for Worker {
         self.ends.try_recv().ok()
     }
 
-    fn stop(mut self: Box<Self>) -> Result<Vec<String>, KnobError> {
+    fn release(&mut self) {
         self.wanted = None;
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Ok(Vec::new()))
     }
-}
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.wanted = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+    fn released(&mut self, patience: Duration) -> Option<Restored> {
+        self.release();
+        match self.restored.recv_timeout(patience) {
+            Ok(restored) => Some(restored),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Ok(Vec::new())),
         }
     }
 }

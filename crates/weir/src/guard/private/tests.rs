@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::rc::Rc;
+use std::time::Duration;
 
 use weir_control::private::{Kept, Need};
 use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs, Writer};
@@ -10,7 +11,7 @@ use weir_core::target::DeviceNumber;
 use weir_host::Host;
 use weir_host::knob::{KnobError, Lever};
 
-use super::pair::{End, Limits, Pair};
+use super::pair::{End, Limits, Pair, Restored};
 use super::*;
 
 const LOOK_NS: u64 = 100_000_000;
@@ -25,11 +26,13 @@ struct Done {
     limits: Limits,
     stopped: usize,
     ends: Option<End>,
+    /// The kernel takes its time over the last write.
+    is_slow: bool,
 }
 
-struct TestActuator(Rc<RefCell<Done>>);
+struct TestPair(Rc<RefCell<Done>>);
 
-impl Pair for TestActuator {
+impl Pair for TestPair {
     fn set(&mut self, limits: Limits) {
         self.0.borrow_mut().limits = limits;
     }
@@ -38,10 +41,13 @@ impl Pair for TestActuator {
         self.0.borrow_mut().ends.take()
     }
 
-    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+    fn release(&mut self) {
         let mut done = self.0.borrow_mut();
         (done.limits, done.stopped) = (Limits::default(), done.stopped + 1);
-        Ok(Vec::new())
+    }
+
+    fn released(&mut self, _patience: Duration) -> Option<Restored> {
+        (!self.0.borrow().is_slow).then(|| Ok(Vec::new()))
     }
 }
 
@@ -50,9 +56,12 @@ struct Stage {
     folder: tempfile::TempDir,
     done: Rc<RefCell<Done>>,
     privates: Privates,
+    writers: Writers,
     now_ns: u64,
     need: Need,
-    /// Of dd, a sample.
+    /// Who writes.
+    pids: Vec<u32>,
+    /// Of all of them, a sample.
     bytes: u64,
 }
 
@@ -63,28 +72,42 @@ impl Stage {
         let actuators = done.clone();
         let take = Box::new(move |lever: &Lever| -> Result<Box<dyn Pair>, KnobError> {
             actuators.borrow_mut().taken.push(lever.to_string());
-            Ok(Box::new(TestActuator(actuators.clone())))
+            Ok(Box::new(TestPair(actuators.clone())))
         });
         let spare: Vec<Protected> = spare.iter().map(|who| who.parse().unwrap()).collect();
         let privates = Privates::new(&host, take, &spare, false, 0.93, 1);
-        let stage = Stage { folder, done, privates, now_ns: 0, need: Need::Here, bytes: 20 * MB };
+        let writers = Writers::new(&host);
+        let stage = Stage {
+            folder,
+            done,
+            privates,
+            writers,
+            now_ns: 0,
+            need: Need::Here,
+            pids: vec![DD],
+            bytes: 20 * MB,
+        };
         stage.set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
         stage.set("/proc/sys/vm/dirty_ratio", "20");
-        for (pid, comm, group) in [(DD, "dd", "backup.service"), (DATABASE, "mariadbd", "db.service")] {
-            stage.set(&format!("/proc/{pid}/comm"), comm);
-            stage.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
-            for (file, text) in [
-                ("cgroup.procs", pid.to_string().as_str()),
-                ("memory.current", "9000000"),
-                ("memory.stat", "anon 1000000\nkernel 2000000\nfile 6000000\nfile_dirty 4000000"),
-                ("memory.high", "max"),
-                ("io.max", ""),
-                ("io.stat", ""),
-            ] {
-                stage.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
-            }
-        }
+        stage.add_cgroup(DD, "dd", "backup.service");
+        stage.add_cgroup(DATABASE, "mariadbd", "db.service");
         stage
+    }
+
+    /// A process in a cgroup of its own.
+    fn add_cgroup(&self, pid: u32, comm: &str, group: &str) {
+        self.set(&format!("/proc/{pid}/comm"), comm);
+        self.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
+        for (file, text) in [
+            ("cgroup.procs", pid.to_string().as_str()),
+            ("memory.current", "9000000"),
+            ("memory.stat", "anon 1000000\nkernel 2000000\nfile 6000000\nfile_dirty 4000000"),
+            ("memory.high", "max"),
+            ("io.max", ""),
+            ("io.stat", ""),
+        ] {
+            self.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
+        }
     }
 
     fn set(&self, path: &str, text: &str) {
@@ -98,7 +121,9 @@ impl Stage {
         let mut said = Vec::new();
         for _ in 0..10 * seconds {
             self.now_ns += LOOK_NS;
-            let writers = vec![Writer { pid: DD, comm: "dd".to_string(), bytes: self.bytes }];
+            let bytes = self.bytes / self.pids.len() as u64;
+            let writer = |pid: &u32| Writer { pid: *pid, comm: "dd".to_string(), bytes };
+            let writers = self.pids.iter().map(writer).collect();
             let seen = Seen {
                 number: DeviceNumber { major: 7, minor: 0 },
                 sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
@@ -108,7 +133,10 @@ impl Stage {
             };
             let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
             let judged = Judged { kept: Kept::Unknown, need: self.need, oldest_ns: 0 };
-            said.extend(self.privates.sample(0, &seen, time, judged, &|| vec![DATABASE]));
+            self.writers.push(&seen, time);
+            let protected = || vec![DATABASE];
+            let now = Now { seen: &seen, writers: &self.writers, time, protected: &protected };
+            said.extend(self.privates.sample(0, &now, judged));
         }
         said
     }
@@ -131,7 +159,7 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     assert!(stage.done.borrow().limits.high.unwrap() > 600 * MB);
     (stage.need, stage.bytes) = (Need::Nobody, 0);
     let said = stage.sample(1);
-    assert!(said[0].contains("as they were found (unneeded)"), "{said:?}");
+    assert!(said[0].contains("at the baseline (unneeded)"), "{said:?}");
     assert!(!stage.privates.covers(0));
     assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
 }
@@ -201,4 +229,46 @@ fn who_is_protected_and_comes_into_a_held_cgroup_ends_it() {
     let said = stage.sample(2);
     assert!(said[0].contains("mariadbd is in the cgroup /backup.service now"), "{said:?}");
     assert_eq!(stage.done.borrow().stopped, 1);
+}
+
+#[test]
+fn very_many_cgroups_are_neither_all_held_nor_waited_for() {
+    let mut stage = Stage::new(&[]);
+    // A writer each, new ones every three seconds: as many as count by their share.
+    for round in 0..4 {
+        stage.pids = (0..18).map(|nth| DD + 100 + 20 * round + nth).collect();
+        for pid in stage.pids.clone() {
+            stage.add_cgroup(pid, "dd", &format!("many/{pid}"));
+        }
+        stage.sample(3);
+    }
+    let taken = stage.done.borrow().taken.len();
+    assert_eq!(taken, 16, "held at a time");
+    let why = stage.privates.remarks(0).join("; ");
+    assert!(why.contains("no more than 16 cgroups"), "{why}");
+    stage.done.borrow_mut().is_slow = true;
+    stage.need = Need::Nobody;
+    stage.sample(1);
+    assert_eq!(stage.done.borrow().stopped, 16, "asked to restore, and not waited for");
+    (stage.need, stage.pids) = (Need::Here, vec![DD]);
+    stage.sample(3);
+    assert_eq!(stage.done.borrow().taken.len(), 16, "none before those are restored");
+    stage.done.borrow_mut().is_slow = false;
+    stage.sample(3);
+    assert_eq!(stage.done.borrow().taken.len(), 17);
+}
+
+#[test]
+fn only_a_unit_of_the_systems_manager_is_spared_by_its_name() {
+    for (path, is_spared) in [
+        ("/system.slice/backup.service", true),
+        ("/system.slice/backup.service/inner", true),
+        ("/user.slice/user-7.slice/user@7.service/app.slice/backup.service", false),
+        ("/system.slice/other.service/backup.service", false),
+    ] {
+        let mut stage = Stage::new(&["backup.service"]);
+        stage.add_cgroup(DD, "dd", path.trim_start_matches('/'));
+        stage.sample(2);
+        assert_eq!(stage.done.borrow().taken.is_empty(), is_spared, "{path}");
+    }
 }
