@@ -82,6 +82,7 @@ turned() {
 # guarded STACK PATH : commits beside a bulk writer in a cgroup of its own, in shadow and for earnest.
 guarded() {
   stack=$1 path=$2
+  echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
   mkdir -p /sys/fs/cgroup/bulk
   for how in shadow acts; do
     options=''
@@ -118,6 +119,9 @@ guarded() {
 }
 
 limits() {
+  # Once written, io.max names the device also where nothing is limited.
+  cat /sys/fs/cgroup/bulk/memory.high
+  grep -v "rbps=max wbps=max riops=max wiops=max" /sys/fs/cgroup/bulk/io.max
   for file in /proc/sys/vm/dirty_* /sys/class/bdi/*/max_ratio /sys/class/bdi/*/strict_limit /sys/class/bdi/*/max_ratio_fine; do
     [ ! -e "$file" ] || echo "$file $(cat "$file")"
   done

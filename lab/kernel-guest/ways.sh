@@ -27,7 +27,7 @@ disk() {
 way() {
   before=$(disk)
   rate=$(cd /mnt && timeout 60 weir fileio --file-num=1 --threads="$2" --file-total-size=96M --file-fsync-all=on \
-    --file-test-mode=rndwr --time=6 --file-block-size=16384 $3 run 2>/dev/null | awk '/writes\/s/{print $2}')
+    --file-test-mode=rndwr --time=${ways_seconds:-6} --file-block-size=16384 $3 run 2>/dev/null | awk '/writes\/s/{print $2}')
   echo "$before $(disk)" | awk -v way="$1" -v threads="$2" -v rate="$rate" -v OFS='\t' \
     '{s = $5 - $1; print way, threads, rate, ($6 - $2) / s, ($7 - $3) / s, ($8 - $4) / s}' >>/out/ways.tsv
 }
@@ -71,5 +71,42 @@ scenario_ways_limits() { # static memory.high and io.max of a bulk writer's cgro
     both "direct:$way"
   done
   bulk_ends
+  umount /mnt
+}
+
+# weighted NAME HIGH : one thread and eight beside a flood whose cgroup has this memory.high.
+weighted() {
+  limited "$2" max
+  bulk_begins ""
+  both "$1"
+  bulk_ends
+}
+
+scenario_ways_others() { # io.weight by BFQ and by io.cost, io.latency, BFQ's idle class; each alone, and with memory.high; arg=FS
+  ways_begin "${1:-xfs}"
+  number=$(cat /sys/block/vda/dev)
+  for high in max 24M; do
+    weighted "none $high" $high
+    # BFQ takes io.bfq.weight, and the classes of ionice.
+    modprobe bfq
+    echo bfq >/sys/block/vda/queue/scheduler
+    for group in bulk db; do
+      weight=$([ $group = bulk ] && echo 1 || echo 1000)
+      for file in io.bfq.weight io.weight; do echo "default $weight" >/sys/fs/cgroup/$group/$file; done
+    done 2>/dev/null
+    weighted "bfq weight 1:1000 $high" $high
+    echo mq-deadline >/sys/block/vda/queue/scheduler
+    # A model of the device as it is; latency to be held as low as BFQ would.
+    if echo "$number ctrl=user model=linear rbps=40000000 rseqiops=400 rrandiops=400 wbps=20000000 wseqiops=200 wrandiops=200" \
+      >/sys/fs/cgroup/io.cost.model 2>/dev/null; then
+      echo "$number enable=1 ctrl=user rpct=95.00 rlat=10000 wpct=95.00 wlat=20000 min=50.00 max=100.00" >/sys/fs/cgroup/io.cost.qos
+      weighted "io.cost weight 1:1000 $high" $high
+      echo "$number enable=0" >/sys/fs/cgroup/io.cost.qos
+    fi
+    if echo "$number target=10000" >/sys/fs/cgroup/db/io.latency 2>/dev/null; then
+      weighted "io.latency 10 ms $high" $high
+      echo "$number target=0" >/sys/fs/cgroup/db/io.latency
+    fi
+  done
   umount /mnt
 }

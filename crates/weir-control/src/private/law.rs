@@ -17,6 +17,16 @@ const BELOW: f64 = 1.0 - RAISE / 2.0;
 /// Nothing moves while the sensor is silent for a sixth of that, and after so long nothing is held.
 const SILENT_NS: u64 = 60 * SECOND_NS;
 
+/// Cuts below a pace gave syncs nothing.
+#[derive(Debug, Clone, Copy)]
+struct Vain {
+    pace: u64,
+    /// That counts until then.
+    until_ns: u64,
+    /// What they kept there.
+    kept: f64,
+}
+
 /// The law of one device's bulk writers.
 #[derive(Debug, Clone, Default)]
 pub struct Law {
@@ -36,8 +46,8 @@ pub struct Law {
     good_pace: Option<f64>,
     /// The pace from which it was cut since something was good, and what syncs kept there.
     cut_from: Option<(u64, f64)>,
-    /// Below this pace cuts were in vain: none until then.
-    vain: Option<(u64, u64)>,
+    /// Below a pace cuts were in vain.
+    vain: Option<Vain>,
     /// Since when syncs lose at the least bound, and whether that was told.
     least_ns: Option<u64>,
     is_not_enough: bool,
@@ -141,8 +151,7 @@ impl Law {
         if !writes || seen.need == Need::Nobody || seen.silent_ns >= SILENT_NS || self.rate.get() <= 0.0 {
             return None;
         }
-        (self.kept_bounded, self.too_much) = (None, None);
-        (self.cut_from, self.vain) = (None, None);
+        (self.too_much, self.cut_from, self.vain) = (None, None, None);
         self.harm.forget();
         let state = match seen.need {
             Need::Pausing if !is_waiting(seen) => State::Loose,
@@ -222,6 +231,9 @@ impl Law {
     /// Dirty pages first: less of them keeps the device busy all the same, and no sync waits for what is not written yet.
     fn cut_budget(&mut self, seen: &Seen<'_>, time_ns: u64, share: f64) -> Option<Transition> {
         self.kept_bounded = Some(share);
+        if self.vain(seen).is_some_and(|vain| share >= vain.kept) {
+            (self.no_pace_until_ns, self.good_pace) = (seen.at_ns + SPARED_NS, None);
+        }
         let is_least = time_ns <= TIME_LEAST_NS || time_at(self.rate.get(), time_ns) <= BUDGET_LEAST_BYTES;
         let is_steep = seen.is_direct || share < 0.9 * seen.keep;
         if self.may_pace(seen) && (is_steep || is_least) {
@@ -268,18 +280,13 @@ impl Law {
             let next = (FIRST_PACE * self.rate.last_second()) as u64;
             return Some(self.slower(seen, State::Paced { pace: next.clamp(PACE_LEAST.min(pace), pace) }));
         }
-        self.vain = self.vain.filter(|(_, until_ns)| seen.at_ns < *until_ns);
-        let least = self.vain.map_or(PACE_LEAST, |(pace, _)| pace);
+        let least = self.vain(seen).map_or(PACE_LEAST, |vain| vain.pace);
         let (from, kept_there) = *self.cut_from.get_or_insert((pace, share));
         // A loss that the pace makes goes down at least as the pace does. Half of that is more than noise makes of it.
         let cut = 1.0 - pace as f64 / from as f64;
         let helps = |before: f64| share > before + 0.5 * cut * (seen.keep - before);
         if cut >= CUT_MOST / 2.0 && !helps(kept_there) {
-            return Some(self.give_up(
-                seen,
-                from,
-                self.kept_bounded.is_none_or(|before| kept_there > before),
-            ));
+            return Some(self.give_up(seen, from, kept_there));
         }
         let next = ((pace as f64 * factor(share, seen.keep)) as u64).max(least);
         if next >= pace {
@@ -298,17 +305,30 @@ impl Law {
         Transition::Slower
     }
 
-    /// Lower paces gave nothing: back to the first of them, or to none if that one gave nothing either.
-    fn give_up(&mut self, seen: &Seen<'_>, from: u64, first_helped: bool) -> Transition {
+    /// Lower paces gave nothing: back to the first of them, or to none if that one gave nothing either. Where that is not known it is tried.
+    fn give_up(&mut self, seen: &Seen<'_>, pace: u64, kept: f64) -> Transition {
         (self.cut_from, self.too_much) = (None, None);
-        if first_helped {
-            self.vain = Some((from, seen.at_ns + TOO_MUCH_NS));
-            self.enter(seen, State::Paced { pace: from });
-            return Transition::Vain;
+        self.vain = Some(Vain { pace, until_ns: seen.at_ns + TOO_MUCH_NS, kept });
+        match self.kept_bounded {
+            Some(bounded) if bounded >= kept => {
+                (self.no_pace_until_ns, self.good_pace) = (seen.at_ns + SPARED_NS, None);
+                self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
+                Transition::PaceHurts
+            }
+            Some(_) => {
+                self.enter(seen, State::Paced { pace });
+                Transition::Vain
+            }
+            None => {
+                self.good_pace = Some(pace as f64 / self.rate.get().max(1.0));
+                self.enter(seen, State::Bounded { time_ns: BUDGET_NS });
+                Transition::Vain
+            }
         }
-        (self.no_pace_until_ns, self.good_pace) = (seen.at_ns + SPARED_NS, None);
-        self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
-        Transition::PaceHurts
+    }
+
+    fn vain(&self, seen: &Seen<'_>) -> Option<Vain> {
+        self.vain.filter(|vain| seen.at_ns < vain.until_ns)
     }
 
     /// In proportion to what is kept beyond the goal; half of the way back at once where a pace proved too much. `is_sure`: they keep it

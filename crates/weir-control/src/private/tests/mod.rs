@@ -82,6 +82,17 @@ fn a_loss_that_passes_costs_the_bulk_writer_little() {
 }
 
 #[test]
+fn where_a_pace_hurts_a_bound_is_found_though_the_flood_came_first() {
+    let mut plant = Plant::new(200.0, 10.0, ordered);
+    plant.backlog = 800e6;
+    plant.run(40);
+    assert_eq!(plant.said[1], Transition::Pace, "{:?}", plant.said);
+    assert!(matches!(plant.law.state(), State::Bounded { .. }), "{:?}", plant.said);
+    plant.run(60);
+    assert!(matches!(plant.law.state(), State::Bounded { .. }), "{:?}", plant.said);
+}
+
+#[test]
 fn the_next_flood_begins_with_the_pace_that_was_good() {
     let mut plant = Plant::new(40.0, 4.0, xfs_1);
     plant.run(60).is_writing = false;
