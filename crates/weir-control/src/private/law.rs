@@ -23,8 +23,6 @@ struct Vain {
     pace: u64,
     /// That counts until then.
     until_ns: u64,
-    /// What they kept there.
-    kept: f64,
 }
 
 /// The law of one device's bulk writers.
@@ -231,9 +229,6 @@ impl Law {
     /// Dirty pages first: less of them keeps the device busy all the same, and no sync waits for what is not written yet.
     fn cut_budget(&mut self, seen: &Seen<'_>, time_ns: u64, share: f64) -> Option<Transition> {
         self.kept_bounded = Some(share);
-        if self.vain(seen).is_some_and(|vain| share >= vain.kept) {
-            (self.no_pace_until_ns, self.good_pace) = (seen.at_ns + SPARED_NS, None);
-        }
         let is_least = time_ns <= TIME_LEAST_NS || time_at(self.rate.get(), time_ns) <= BUDGET_LEAST_BYTES;
         let is_steep = seen.is_direct || share < 0.9 * seen.keep;
         if self.may_pace(seen) && (is_steep || is_least) {
@@ -308,7 +303,6 @@ impl Law {
     /// Lower paces gave nothing: back to the first of them, or to none if that one gave nothing either. Where that is not known it is tried.
     fn give_up(&mut self, seen: &Seen<'_>, pace: u64, kept: f64) -> Transition {
         (self.cut_from, self.too_much) = (None, None);
-        self.vain = Some(Vain { pace, until_ns: seen.at_ns + TOO_MUCH_NS, kept });
         match self.kept_bounded {
             Some(bounded) if bounded >= kept => {
                 (self.no_pace_until_ns, self.good_pace) = (seen.at_ns + SPARED_NS, None);
@@ -316,9 +310,11 @@ impl Law {
                 Transition::PaceHurts
             }
             Some(_) => {
+                self.vain = Some(Vain { pace, until_ns: seen.at_ns + TOO_MUCH_NS });
                 self.enter(seen, State::Paced { pace });
                 Transition::Vain
             }
+            // Both are then judged again: what was lost there may have had a cause that has passed.
             None => {
                 self.good_pace = Some(pace as f64 / self.rate.get().max(1.0));
                 self.enter(seen, State::Bounded { time_ns: BUDGET_NS });

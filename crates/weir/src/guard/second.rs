@@ -75,6 +75,9 @@ impl Gather {
             bulk_held_ms: self.bulk_held_ns / 1_000_000,
             own_held_ms: self.own_held_ns / 1_000_000,
             holding: decision.mood == Mood::Holding,
+            // The control loop knows them.
+            private_dirty_bytes: None,
+            private_pace: None,
         };
         second.kept = second.kept.filter(|_| second.has_syncs());
         self.add_to(totals, &second);
