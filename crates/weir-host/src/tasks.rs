@@ -69,18 +69,21 @@ impl Host {
         self.tree.line(&format!("/proc/{task}/comm"))
     }
 
-    /// Whether a process has a file open that it writes past the page cache (O_DIRECT), among the first
-    /// 1024 of them. Of those of other users only root is told.
-    pub fn writes_directly(&self, process: u32) -> bool {
+    /// Whether a process has a file open that it writes past the page cache (O_DIRECT), among the first 1024 of them, and of no
+    /// more than `files`, from which it takes those it looked at: another account's process has as many as it likes. Of those of
+    /// other users only root is told.
+    pub fn writes_directly(&self, process: u32, files: &mut usize) -> bool {
         let folder = format!("/proc/{process}/fdinfo");
-        let is_direct = |name: &String| {
+        let most = FILES_MAX.min(*files);
+        let mut is_direct = |name: &String| {
+            *files = files.saturating_sub(1);
             let info = self.tree.text(&format!("{folder}/{name}")).unwrap_or_default();
             // In octal, proc_pid_fdinfo(5).
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
             let flags = flags.and_then(|text| i32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0);
             flags & libc::O_DIRECT != 0 && flags & libc::O_ACCMODE != libc::O_RDONLY
         };
-        self.tree.some_names(&folder).take(FILES_MAX).any(|name| is_direct(&name))
+        self.tree.some_names(&folder).take(most).any(|name| is_direct(&name))
     }
 
     /// Threads of a process; none where there is no such process.

@@ -32,13 +32,16 @@ pub fn answer() {
 }
 
 /// bash puts what it is offered into the command line as it is, and others choose the names of files: what a shell would
-/// read as more than a word is not offered.
+/// read as more than a word is not offered, nor is a file that weir would read as an option.
 const BASH_PLAIN: &str = r#"
 _weir_plain() {
     _clap_complete_weir "$@"
     local at
     for at in "${!COMPREPLY[@]}"; do
-        case ${COMPREPLY[at]} in *[!A-Za-z0-9@%+=:,./_~-]*) unset "COMPREPLY[at]" ;; esac
+        case ${COMPREPLY[at]} in
+            *[!A-Za-z0-9@%+=:,./_~-]*) unset "COMPREPLY[at]" ;;
+            -*) [ ! -e "./${COMPREPLY[at]}" ] || unset "COMPREPLY[at]" ;;
+        esac
     done
     COMPREPLY=("${COMPREPLY[@]}")
 }

@@ -1,5 +1,6 @@
 //! Words and figures that text and page of an experiment share.
 
+use weir_core::printable;
 use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::units::{Bytes, Nanos, limit, megabytes_per_second, per_second, significant};
 use weir_experiment::{
