@@ -132,6 +132,23 @@ fn bash_is_offered_nothing_that_it_would_run() {
     assert!(all.contains("plain-1.json") && !all.contains("--allow-write=sda"), "{all}");
 }
 
+/// So does PowerShell.
+#[test]
+fn powershell_is_offered_nothing_that_it_would_run() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    for name in ["plain-1.json", "data;id", "$(id)", "a|b", "a`b", "a b", "x\n$(id)", "--out=x"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    let offered = |command: &str, typed: &str| {
+        let mut command = weir.command(folder.path(), &["--", "weir", command, typed]);
+        command.env("WEIR_COMPLETE", "powershell").env("WEIR_STORE", weir.store());
+        ended(command).stdout
+    };
+    assert_eq!(offered("report", "./"), "./--out=x\n./plain-1.json\n./x\n");
+    let all = offered("bench", "");
+    assert!(all.contains("plain-1.json") && !all.contains("--out=x") && !all.contains('$'), "{all}");
+}
+
 #[test]
 fn reports_are_as_wide_as_the_terminal_and_no_wider_than_can_be_read() {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
