@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::rc::Rc;
+use std::time::Duration;
 
 use weir_control::private::{Kept, Need};
 use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs, Writer};
@@ -38,7 +39,7 @@ impl Pair for TestActuator {
         self.0.borrow_mut().ends.take()
     }
 
-    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+    fn stop(self: Box<Self>, _patience: Duration) -> Result<Vec<String>, KnobError> {
         let mut done = self.0.borrow_mut();
         (done.limits, done.stopped) = (Limits::default(), done.stopped + 1);
         Ok(Vec::new())
@@ -54,6 +55,8 @@ struct Stage {
     need: Need,
     /// Of dd, a sample.
     bytes: u64,
+    /// What others write in a look.
+    others: Vec<(u32, u64)>,
 }
 
 impl Stage {
@@ -67,24 +70,30 @@ impl Stage {
         });
         let spare: Vec<Protected> = spare.iter().map(|who| who.parse().unwrap()).collect();
         let privates = Privates::new(&host, take, &spare, false, 0.93, 1);
-        let stage = Stage { folder, done, privates, now_ns: 0, need: Need::Here, bytes: 20 * MB };
+        let (need, others) = (Need::Here, Vec::new());
+        let stage = Stage { folder, done, privates, now_ns: 0, need, bytes: 20 * MB, others };
         stage.set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
         stage.set("/proc/sys/vm/dirty_ratio", "20");
         for (pid, comm, group) in [(DD, "dd", "backup.service"), (DATABASE, "mariadbd", "db.service")] {
-            stage.set(&format!("/proc/{pid}/comm"), comm);
-            stage.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
-            for (file, text) in [
-                ("cgroup.procs", pid.to_string().as_str()),
-                ("memory.current", "9000000"),
-                ("memory.stat", "anon 1000000\nkernel 2000000\nfile 6000000\nfile_dirty 4000000"),
-                ("memory.high", "max"),
-                ("io.max", ""),
-                ("io.stat", ""),
-            ] {
-                stage.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
-            }
+            stage.put(pid, comm, group);
         }
         stage
+    }
+
+    /// A process in a cgroup of its own.
+    fn put(&self, pid: u32, comm: &str, group: &str) {
+        self.set(&format!("/proc/{pid}/comm"), comm);
+        self.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
+        for (file, text) in [
+            ("cgroup.procs", pid.to_string().as_str()),
+            ("memory.current", "9000000"),
+            ("memory.stat", "anon 1000000\nkernel 2000000\nfile 6000000\nfile_dirty 4000000"),
+            ("memory.high", "max"),
+            ("io.max", ""),
+            ("io.stat", ""),
+        ] {
+            self.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
+        }
     }
 
     fn set(&self, path: &str, text: &str) {
@@ -98,7 +107,9 @@ impl Stage {
         let mut said = Vec::new();
         for _ in 0..10 * seconds {
             self.now_ns += LOOK_NS;
-            let writers = vec![Writer { pid: DD, comm: "dd".to_string(), bytes: self.bytes }];
+            let writer =
+                |(pid, bytes): &(u32, u64)| Writer { pid: *pid, comm: "dd".to_string(), bytes: *bytes };
+            let writers = std::iter::once(&(DD, self.bytes)).chain(&self.others).map(writer).collect();
             let seen = Seen {
                 number: DeviceNumber { major: 7, minor: 0 },
                 sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
@@ -139,9 +150,14 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
 #[test]
 fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
     type Change = fn(&Stage);
-    let cases: [(Change, &[&str], &str); 5] = [
+    let cases: [(Change, &[&str], &str); 6] = [
         (|_| {}, &["backup.service"], "is to be left alone (--spare)"),
         (|_| {}, &["cgroup:/backup.service/"], "is to be left alone (--spare)"),
+        (
+            |stage| stage.put(DD, "dd", "a.slice/backup.service/payload"),
+            &["backup.service"],
+            "is to be left alone (--spare)",
+        ),
         (|stage| stage.set(&format!("/proc/{DD}/cgroup"), "0::/"), &[], "it is in the root cgroup"),
         (
             |stage| stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}")),
@@ -201,4 +217,67 @@ fn who_is_protected_and_comes_into_a_held_cgroup_ends_it() {
     let said = stage.sample(2);
     assert!(said[0].contains("mariadbd is in the cgroup /backup.service now"), "{said:?}");
     assert_eq!(stage.done.borrow().stopped, 1);
+}
+
+/// A user's manager, or a container, lets whoever runs there name the groups.
+#[test]
+fn nobody_calls_a_cgroup_of_his_like_one_that_is_spared() {
+    for group in [
+        "user.slice/user-1000.slice/user@1000.service/app.slice/backup.service",
+        "machine.slice/libpod-1.scope/backup.service",
+        "x/backup.service",
+    ] {
+        let mut stage = Stage::new(&["backup.service", "app.slice"]);
+        stage.put(DD, "dd", group);
+        stage.look(2);
+        assert_eq!(stage.done.borrow().taken.len(), 1, "{group}");
+    }
+}
+
+/// Others that cannot be held, or are too many to be asked, are not covered for that.
+#[test]
+fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
+    type Change = fn(&mut Stage);
+    let small = |stage: &mut Stage| stage.others = (1..=60).map(|pid| (pid, MB)).collect();
+    let cases: [(&str, Change); 6] = [
+        ("nobody", |stage| stage.others.clear()),
+        ("who has ended", |stage| fs::remove_dir_all(stage.folder.path().join("proc/5")).unwrap()),
+        ("beside what is mounted here", |stage| stage.set("/proc/5/cgroup", "0::/../elsewhere")),
+        ("of a name that is none", |stage| stage.put(5, "dd", "a b")),
+        ("of a name that is read as another's", |stage| stage.put(5, "dd", "a\u{fffd}")),
+        ("of many that are small", small),
+    ];
+    for (name, change) in cases {
+        let mut stage = Stage::new(&[]);
+        stage.look(2);
+        assert!(stage.privates.covers(0));
+        stage.set("/proc/5/comm", "dd");
+        stage.others = vec![(5, 20 * MB)];
+        change(&mut stage);
+        let lives = |pid: u32| (format!("/proc/{pid}/comm"), format!("/proc/{pid}/cgroup"));
+        for (comm, cgroup) in stage.others.iter().filter(|(pid, _)| *pid != 5).map(|(pid, _)| lives(*pid)) {
+            stage.set(&comm, "dd");
+            stage.set(&cgroup, "0::/");
+        }
+        stage.look(1);
+        assert_eq!(stage.privates.covers(0), ["nobody", "who has ended"].contains(&name), "{name}");
+        assert_eq!(stage.done.borrow().taken.len(), 1, "{name}");
+    }
+}
+
+/// Each that is held takes a thread and a guardian.
+#[test]
+fn only_some_of_very_many_cgroups_are_held_or_looked_through() {
+    let mut stage = Stage::new(&[]);
+    for nth in 0..15 {
+        stage.put(100 + nth, "dd", &format!("user.slice/{nth}"));
+        stage.others.push((100 + nth, 20 * MB));
+    }
+    let said = stage.look(1);
+    let taken = stage.done.borrow().taken.len();
+    assert!((2..=8).contains(&taken), "{taken} were looked through at once");
+    let said: Vec<String> = said.into_iter().chain(stage.look(15)).collect();
+    assert_eq!(stage.done.borrow().taken.len(), 8);
+    let told = said.iter().filter(|line| line.contains("more than 8 cgroups write")).count();
+    assert!(told == 1 && !stage.privates.covers(0), "{said:?}");
 }
