@@ -10,8 +10,6 @@ NOISE = 3.0
 # The bars: share of cells on the front or beyond it, in %, and points of commits below the best static limit that moves as much.
 ON_FRONT_BAR = 90.0
 COMMITS_SHORT_BAR = 5.0
-# A static limit that moves this share of a guard's bulk moves as much.
-AS_MUCH = 0.95
 # What is wished for of every cell: share of idle commits, share of the left-over, in %.
 WISHED = (93.0, 85.0)
 
@@ -31,16 +29,19 @@ def pareto(static):
     return best
 
 
-def distance(point, static):
-    """Points that the front lies beyond a point: by how much more of both it would be on the front. Less than 0 where it is
-    beyond the front by that much."""
-    return max(min(other[0] - point[0], other[1] - point[1]) for other in static)
-
-
 def commits_short(point, static):
-    """Points of commits below the best static limit that moves as much bulk; 0 where none moves as much, or none is better."""
-    as_much = [other[0] for other in static if other[1] >= AS_MUCH * point[1]]
-    return max(0.0, max(as_much, default=0.0) - point[0])
+    """Points of commits below the best static limit that moves as much bulk; less than 0 where none keeps as many."""
+    return max((other[0] for other in static if other[1] >= point[1] - NOISE), default=0.0) - point[0]
+
+
+def bulk_short(point, static):
+    """Points of bulk below the static limit that moves most of those that keep as many commits; less than 0 where none does."""
+    return max((other[1] for other in static if other[0] >= point[0] - NOISE), default=0.0) - point[1]
+
+
+def distance(point, static):
+    """Points behind the front: what a static limit has more of one at as much of the other. Less than 0: beyond the front."""
+    return max(commits_short(point, static), bulk_short(point, static))
 
 
 def front_of(rows):
@@ -51,13 +52,13 @@ def front_of(rows):
 
 def placed(row, point, static):
     """What a row of a guard adds: its distance, and the verdict in words."""
-    far, short = distance(point, static), commits_short(point, static)
+    far = distance(point, static)
     if far <= NOISE:
         word = "beyond the front" if far < -NOISE else "on the front"
     else:
         word = "behind the front"
-    found = {"distance": far, "commits_short": short, "commits": point[0], "bulk": point[1]}
-    return row | found | {"verdict": f"{word} ({-far:+.0f})" + (f", {short:.0f} commits short" if short > NOISE else "")}
+    found = {"distance": far, "commits_short": commits_short(point, static), "commits": point[0], "bulk": point[1]}
+    return row | found | {"verdict": f"{word} ({-far:+.0f} points of {'commits' if far == found['commits_short'] else 'bulk'})"}
 
 
 def summary(name, rows):
@@ -65,7 +66,7 @@ def summary(name, rows):
     far = [row["distance"] for row in rows]
     on = 100 * sum(distance <= NOISE for distance in far) / len(far)
     wished = sum(row["sync_percent"] >= WISHED[0] and (row["bulk_percent"] is None or row["bulk_percent"] >= WISHED[1]) for row in rows)
-    short, lowest = max(row["commits_short"] for row in rows), min(rows, key=lambda row: row["sync_percent"])
+    short, lowest = max(0.0, *(row["commits_short"] for row in rows)), min(rows, key=lambda row: row["sync_percent"])
     said = [
         f"{name}: in {sum(distance <= NOISE for distance in far)} of {len(far)} cells ({on:.0f} %) on the front of static limits or beyond it; "
         f"behind it by {statistics.median(far):.0f} points in the median, {max(far):.0f} at worst (less than 0: beyond)",
