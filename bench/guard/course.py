@@ -54,8 +54,6 @@ class Course:
         """All phases; one flood runs through those that follow each other with one."""
         done, bulk = [], None
         bound = (self.arguments.phase_seconds + loads.PATIENCE) * len(phases)
-        self.load.rest()
-        self.device.settle()
         with contextlib.ExitStack() as stack:
             prefix = stack.enter_context(bulks.own_group(self.arguments.bulk_in, self.arguments.weir))
 
@@ -75,5 +73,7 @@ class Course:
             if bulk is not None:
                 bulk.stop()
                 bulk.remove()
+        self.device.lift()
+        self.load.rest()
         self.device.settle()
         return done
