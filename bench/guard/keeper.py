@@ -67,9 +67,15 @@ def kept(folder):
             os._exit(0)
     os.close(reading)
     os.environ[MARK] = mark
+    # A failure on the way out may have left something.
+    word = b""
     try:
         yield
+        word = b"restored"
+    except (KeyboardInterrupt, SystemExit):
+        word = b"restored"
+        raise
     finally:
-        os.write(writing, b"restored")
+        os.write(writing, word)
         os.close(writing)
         os.waitpid(child, 0)
