@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::fileio_report::{Rest, Share, percentile_ms, print_rest};
 use super::log::Log;
-use super::report::{Rest, Share, percentile_ms, print_rest};
 use weir_core::stats::Histogram;
 use weir_oltp::kind::Tally;
 use weir_oltp::record::ConnectionRecord;

@@ -11,11 +11,11 @@ use weir_blocktrace::decode::{Batch, Decoder};
 use weir_blocktrace::recording::BlktraceWriter;
 use weir_blocktrace::{Event, Item};
 
-use super::journal::{Journal, Setting};
-use super::records::Record;
+use super::records::BlktraceRecord;
 use super::session::Progress;
 use super::sink::Sink;
 use super::tracer::{in_use, opened, settings_of};
+use super::tracer_journal::{Setting, TracerJournal};
 use crate::Error;
 use crate::tracefs::Tracefs;
 
@@ -28,7 +28,7 @@ const ROUND_BYTES_MAX: usize = 4 << 20;
 pub struct Ftrace {
     // Dropped in this order: pipes are closed before settings go back, devices stay open until then, and the mount goes last.
     pipes: Vec<File>,
-    journal: Journal,
+    journal: TracerJournal,
     _devices: Vec<File>,
     disks: Vec<String>,
     /// By CPU: each one's stream is read by itself, and tells a thread's name before its first record.
@@ -44,7 +44,7 @@ pub struct Ftrace {
 impl Ftrace {
     /// Takes the tracer and sets it up.
     pub fn open(disks: &[String], ring_bytes: usize, cpus: usize) -> Result<Ftrace, Error> {
-        let journal = opened(Journal::open())?;
+        let journal = opened(TracerJournal::open())?;
         let mount = Tracefs::open()?;
         let mut ftrace = Ftrace {
             pipes: Vec::new(),
@@ -162,7 +162,7 @@ impl Ftrace {
         let (mut from, mut at, mut names) = (0, 0, Vec::new());
         let mut events = 0;
         while at < length {
-            if let Some(record) = Record::of(&bytes[at..]) {
+            if let Some(record) = BlktraceRecord::of(&bytes[at..]) {
                 if named.len() < THREADS_MAX && named.insert(record.pid) {
                     name(record.pid, cpu, self.mount.root(), &mut names);
                 }
@@ -279,15 +279,15 @@ mod tests {
         let mut bytes = Vec::new();
         let event = Event { act: weir_blocktrace::Act::Split, pid: 77, detail: 9, ..Event::default() };
         BlktraceWriter::default().event(&event, &mut bytes);
-        let record = Record { torn: false, bytes: 56, time_ns: 0, pid: 77, notify: false };
-        assert_eq!(Record::of(&bytes), Some(record));
-        assert_eq!(Record::of(&bytes[..55]), None);
+        let record = BlktraceRecord { torn: false, bytes: 56, time_ns: 0, pid: 77, notify: false };
+        assert_eq!(BlktraceRecord::of(&bytes), Some(record));
+        assert_eq!(BlktraceRecord::of(&bytes[..55]), None);
         for (text, expected) in [
             (&b"CPU:1 [LOST 123 EVENTS]\nrest"[..], (24, 123)),
             (b"CPU:1 [LOST EVENTS]\n", (20, 1)),
             (b"what is this", (12, 1)),
         ] {
-            assert_eq!((Record::of(text), lost(text)), (None, expected));
+            assert_eq!((BlktraceRecord::of(text), lost(text)), (None, expected));
         }
     }
 }

@@ -6,19 +6,19 @@ mod bpf;
 mod clock;
 mod debugfs;
 mod ftrace;
-mod journal;
 mod records;
 mod relay;
 mod ring;
 mod session;
 mod sink;
 mod tracer;
+mod tracer_journal;
 
 use std::path::PathBuf;
 
 pub use bpf::DEVICES_MAX;
 pub use ring::RING_BYTES;
-pub use session::{Progress, Session, Summary};
+pub use session::{CaptureSession, Progress, Summary};
 use weir_core::target::DeviceNumber;
 
 /// What to record, and where to.

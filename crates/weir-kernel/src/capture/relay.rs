@@ -7,11 +7,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::debugfs::Debugfs;
-use super::journal::Journal;
 use super::records::{records, take_whole};
 use super::session::Progress;
 use super::sink::Sink;
 use super::tracer::{in_use, opened};
+use super::tracer_journal::TracerJournal;
 use crate::Error;
 
 /// linux/fs.h.
@@ -41,7 +41,7 @@ pub struct Relay {
     files: Vec<Disk>,
     /// Records that the kernel was writing as they were read.
     torn: u64,
-    _journal: Journal,
+    _journal: TracerJournal,
     _mount: Debugfs,
 }
 
@@ -57,7 +57,7 @@ struct Disk {
 impl Relay {
     /// Sets up a trace of each disk.
     pub fn open(disks: &[String], ring_bytes: usize, cpus: usize) -> Result<Relay, Error> {
-        let mut journal = opened(Journal::open())?;
+        let mut journal = opened(TracerJournal::open())?;
         let mount = Debugfs::open()?;
         let mut files = Vec::new();
         for disk in disks {
@@ -118,7 +118,7 @@ fn set_up(
     disk: &str,
     ring_bytes: usize,
     cpus: usize,
-    journal: &mut Journal,
+    journal: &mut TracerJournal,
     mount: &Debugfs,
 ) -> Result<Disk, Error> {
     let path = Path::new("/dev").join(disk);
@@ -136,7 +136,7 @@ fn set_up(
     };
     journal
         .relay(&path)
-        .map_err(system(format!("the journal of settings to restore, {}", super::journal::PATH)))?;
+        .map_err(system(format!("the journal of settings to restore, {}", super::tracer_journal::PATH)))?;
     // SAFETY: the kernel reads and writes one structure of this layout.
     let done = unsafe { libc::ioctl(node.as_raw_fd(), BLKTRACESETUP as _, &raw mut setup) };
     if done < 0 {

@@ -17,7 +17,7 @@ use super::tables::{Backlog, DeviceSyncs, Process, THREAD_WORDS, load, load32};
 use super::writers::{Id, Writers, Written};
 use crate::Error;
 use crate::brackets::Brackets;
-use crate::fsync::{files, record};
+use crate::fsync::{files, ring_entry};
 use crate::live::buckets::{BUCKETS, bounds};
 use crate::live::overhead::{ProgramFigures, monotonic_ns};
 
@@ -84,7 +84,7 @@ enum Part {
 }
 
 /// Programs attached to the kernel; they go away when this is dropped.
-pub struct Session {
+pub struct SyncSession {
     programs: Programs,
     is_everybody: bool,
     tick_ns: u64,
@@ -106,15 +106,15 @@ pub struct Session {
     tidy_ns: u64,
 }
 
-impl Session {
+impl SyncSession {
     /// Loads and attaches the programs. Syncs that began before are not seen.
     ///
     /// # Errors
     /// What is missing: privilege, kernel support, or what the kernel refused.
-    pub fn start(whose: &Whose) -> Result<Session, Error> {
+    pub fn start(whose: &Whose) -> Result<SyncSession, Error> {
         let programs = Programs::start(whose)?;
         let now_ns = monotonic_ns();
-        let mut session = Session {
+        let mut session = SyncSession {
             programs,
             is_everybody: *whose == Whose::Everybody,
             tick_ns: tick_ns(),
@@ -150,7 +150,7 @@ impl Session {
         self.programs.brackets()
     }
 
-    /// From now on no call of the machine pays for the programs, and no sync is seen, until [`Session::wake`]. Where calls
+    /// From now on no call of the machine pays for the programs, and no sync is seen, until [`SyncSession::wake`]. Where calls
     /// are bracketed one by one ([`Brackets::OwnCalls`]) nobody pays for what is none of them, and nothing changes.
     pub fn rest(&mut self) {
         self.programs.rest();
@@ -404,7 +404,7 @@ impl Session {
     fn tidy(&mut self) {
         self.disks.clear();
         for place in self.programs.devices.places() {
-            let number = record::number(load(&place.device) as u32);
+            let number = ring_entry::number(load(&place.device) as u32);
             let is_there = Path::new(&format!("/sys/dev/block/{number}")).exists();
             if load(&place.device) != 0 && !number.is_anonymous() && !is_there {
                 place.release();
@@ -473,7 +473,7 @@ fn ended(place: &DeviceSyncs, before: &mut DeviceBefore) -> CoarseHistogram {
 
 /// The whole disk of a device as the programs write it.
 fn disk(disks: &mut HashMap<u32, DeviceNumber>, packed: u32) -> DeviceNumber {
-    *disks.entry(packed).or_insert_with(|| files::whole(record::number(packed)))
+    *disks.entry(packed).or_insert_with(|| files::whole(ring_entry::number(packed)))
 }
 
 fn page_bytes() -> u64 {
@@ -508,7 +508,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for whose in [Whose::Comm("weir-crowded".to_string()), Whose::Everybody] {
             let test = "root_who_finds_no_place_is_counted_all_the_same";
-            let Some(mut session) = root_or_say(test, Session::start(&whose).map_err(|why| why.to_string()))
+            let Some(mut session) =
+                root_or_say(test, SyncSession::start(&whose).map_err(|why| why.to_string()))
             else {
                 return;
             };

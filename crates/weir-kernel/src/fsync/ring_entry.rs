@@ -61,21 +61,21 @@ pub(super) struct RawSync {
 
 /// A record of the ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Record {
+pub(super) enum RingEntry {
     Sync(RawSync),
     Io(Io),
     Stack { tid: u32, wait_start_ns: u64, frames: Vec<u64> },
 }
 
 /// Reads a record; `None` if it is none that the programs write.
-pub(super) fn record(bytes: &[u8]) -> Option<Record> {
+pub(super) fn record(bytes: &[u8]) -> Option<RingEntry> {
     match u32_at(bytes, 0)? {
-        RECORD_SYNC => Some(Record::Sync(sync(bytes)?)),
-        RECORD_IO => Some(Record::Io(io(bytes)?)),
+        RECORD_SYNC => Some(RingEntry::Sync(sync(bytes)?)),
+        RECORD_IO => Some(RingEntry::Io(io(bytes)?)),
         RECORD_STACK => {
             let held = usize::try_from(u64_at(bytes, 16)?).ok()?;
             let frames = (0..held).map(|i| u64_at(bytes, FRAMES_AT + 8 * i)).take_while(|f| *f != Some(0));
-            Some(Record::Stack {
+            Some(RingEntry::Stack {
                 tid: u32_at(bytes, 4)?,
                 wait_start_ns: u64_at(bytes, 8)?,
                 frames: frames.collect::<Option<Vec<u64>>>()?,

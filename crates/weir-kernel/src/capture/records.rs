@@ -7,7 +7,7 @@ const NOTIFY: u64 = 1 << 10;
 
 /// A record's place in time, its thread, and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub struct BlktraceRecord {
     /// Length with its payload, bytes.
     pub bytes: usize,
     /// When, ns.
@@ -20,9 +20,9 @@ pub struct Record {
     pub torn: bool,
 }
 
-impl Record {
+impl BlktraceRecord {
     /// The record that begins here, if a whole one does (linux/blktrace_api.h, versions 7 and 8).
-    pub fn of(bytes: &[u8]) -> Option<Record> {
+    pub fn of(bytes: &[u8]) -> Option<BlktraceRecord> {
         let word = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
         let long = |at: usize| Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
         let magic = word(0)?;
@@ -35,7 +35,13 @@ impl Record {
         let length = header_bytes + usize::from(payload);
         let notify = action >> 16 & NOTIFY != 0;
         let torn = !notify && action & 0xff == 0;
-        (length <= bytes.len()).then_some(Record { bytes: length, time_ns: long(8)?, pid, notify, torn })
+        (length <= bytes.len()).then_some(BlktraceRecord {
+            bytes: length,
+            time_ns: long(8)?,
+            pid,
+            notify,
+            torn,
+        })
     }
 }
 
@@ -48,7 +54,7 @@ pub fn take_whole(bytes: &mut Vec<u8>) -> (Vec<u8>, u64) {
     while let Some(start) = (at..bytes.len()).find(|&at| begins(at)) {
         torn += u64::from(start > at);
         at = start;
-        let Some(record) = Record::of(&bytes[at..]) else { break };
+        let Some(record) = BlktraceRecord::of(&bytes[at..]) else { break };
         let end = at + record.bytes;
         if record.torn {
             torn += 1
@@ -66,10 +72,10 @@ fn is_magic(word: u32) -> bool {
 }
 
 /// The whole records at the start of `bytes`, with their offsets.
-pub fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, Record)> + '_ {
+pub fn records(bytes: &[u8]) -> impl Iterator<Item = (usize, BlktraceRecord)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let record = Record::of(&bytes[at..])?;
+        let record = BlktraceRecord::of(&bytes[at..])?;
         at += record.bytes;
         Some((at - record.bytes, record))
     })
@@ -102,7 +108,7 @@ mod tests {
             ([record(2, 0), vec![9; 8]].concat(), vec![], 2),
             (vec![], last[..40].to_vec(), 0),
         ] {
-            let is_event = |bytes: &[u8]| Record::of(bytes).is_some_and(|record| !record.torn);
+            let is_event = |bytes: &[u8]| BlktraceRecord::of(bytes).is_some_and(|record| !record.torn);
             let kept = if is_event(&between) { between.clone() } else { Vec::new() };
             let mut bytes = [&first[..], &between, &last, &rest].concat();
             assert_eq!(take_whole(&mut bytes), ([&first[..], &kept, &last].concat(), torn), "{between:?}");

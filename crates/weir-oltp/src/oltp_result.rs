@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::durability::Durability;
-use super::limits::Verdict;
+use super::limits::Diagnosis;
 use super::processors::Processors;
 use super::record::ServerRecord;
 use super::{Kind, OltpSpec};
@@ -74,7 +74,7 @@ pub struct OltpResult {
     pub durability: Durability,
     /// What limited the run; `null` where server and machine were not watched.
     #[serde(default)]
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<Diagnosis>,
     /// What a reader must know.
     pub notes: Vec<Note>,
 }

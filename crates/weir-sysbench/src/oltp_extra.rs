@@ -2,7 +2,7 @@
 //! above it that sysbench would have measured otherwise.
 
 use super::database::Database;
-use super::extra::{head, row, too_short_for, wait_behind};
+use super::fileio_extra::{head, row, too_short_for, wait_behind};
 use super::general::General;
 use weir_core::stats::Histogram;
 use weir_oltp::processors::Processors;
@@ -49,7 +49,7 @@ fn lines(general: &General, database: &Database, record: &OltpRecord) -> Vec<Str
     lines.extend(
         database.without_effect.iter().map(|name| format!("--{name} has no effect: weir does not do that.")),
     );
-    lines.extend(record.notes.iter().map(|note| super::extra::sentence(&note.text)));
+    lines.extend(record.notes.iter().map(|note| super::fileio_extra::sentence(&note.text)));
     lines
 }
 

@@ -17,7 +17,7 @@ const TRACEFS: &str = "tracefs:";
 
 /// An open journal. Dropping it puts everything back and removes it.
 #[derive(Debug)]
-pub struct Journal {
+pub struct TracerJournal {
     path: PathBuf,
     file: File,
     changes: Vec<Change>,
@@ -79,13 +79,13 @@ pub enum Refusal {
     Failed(io::Error),
 }
 
-impl Journal {
+impl TracerJournal {
     /// Takes the journal; puts back what a dead run left in it.
-    pub fn open() -> Result<Journal, Refusal> {
-        Journal::open_at(Path::new(PATH))
+    pub fn open() -> Result<TracerJournal, Refusal> {
+        TracerJournal::open_at(Path::new(PATH))
     }
 
-    fn open_at(path: &Path) -> Result<Journal, Refusal> {
+    fn open_at(path: &Path) -> Result<TracerJournal, Refusal> {
         if let Ok(text) = fs::read_to_string(path) {
             match owner(&text) {
                 Some((pid, started)) if started_at(pid) == Some(started) => return Err(Refusal::Held(pid)),
@@ -101,7 +101,7 @@ impl Journal {
             .mode(0o600)
             .open(path)
             .map_err(Refusal::Failed)?;
-        let mut journal = Journal { path: path.to_path_buf(), file, changes: Vec::new() };
+        let mut journal = TracerJournal { path: path.to_path_buf(), file, changes: Vec::new() };
         let pid = std::process::id();
         journal.line(&format!("{pid} {}", started_at(pid).unwrap_or(0))).map_err(Refusal::Failed)?;
         Ok(journal)
@@ -137,7 +137,7 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for TracerJournal {
     fn drop(&mut self) {
         self.changes.iter().rev().for_each(put_back);
         let _ = fs::remove_file(&self.path);
@@ -202,7 +202,7 @@ mod tests {
             fs::write(&other, "1408\n").unwrap();
         };
         let read = || (fs::read_to_string(&setting).unwrap(), fs::read_to_string(&other).unwrap());
-        let change = |journal: &mut Journal| {
+        let change = |journal: &mut TracerJournal| {
             journal.set(Setting::File(setting.clone()), "mono").unwrap();
             journal.set(Setting::File(other.clone()), "1408").unwrap();
             journal.set(Setting::File(other.clone()), "4096").unwrap();
@@ -210,22 +210,24 @@ mod tests {
             assert_eq!(read(), ("mono".to_string(), "8192".to_string()));
         };
         reset();
-        let mut journal = Journal::open_at(&path).unwrap();
+        let mut journal = TracerJournal::open_at(&path).unwrap();
         change(&mut journal);
-        assert!(matches!(Journal::open_at(&path), Err(Refusal::Held(pid)) if pid == std::process::id()));
+        assert!(
+            matches!(TracerJournal::open_at(&path), Err(Refusal::Held(pid)) if pid == std::process::id())
+        );
         drop(journal);
         assert_eq!(read(), ("local".to_string(), "1408".to_string()));
         assert!(!path.exists());
 
         reset();
-        let mut journal = Journal::open_at(&path).unwrap();
+        let mut journal = TracerJournal::open_at(&path).unwrap();
         change(&mut journal);
         std::mem::forget(journal);
         // The same process, had it died and its number been taken by another.
         let text = fs::read_to_string(&path).unwrap();
         let (first, rest) = text.split_once('\n').unwrap();
         fs::write(&path, format!("{} 1\n{rest}", first.split_once(' ').unwrap().0)).unwrap();
-        drop(Journal::open_at(&path).unwrap());
+        drop(TracerJournal::open_at(&path).unwrap());
         assert_eq!(read(), ("local".to_string(), "1408".to_string()));
         fs::remove_dir_all(&folder).unwrap();
     }

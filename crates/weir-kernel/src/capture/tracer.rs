@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use weir_core::target::DeviceNumber;
 
 use super::ftrace::Ftrace;
-use super::journal::{Journal, Refusal};
 use super::relay::Relay;
 use super::session::Progress;
 use super::sink::Sink;
+use super::tracer_journal::{Refusal, TracerJournal};
 use super::{Options, Source, about};
 use crate::Error;
 
@@ -102,14 +102,14 @@ pub fn settings_of(disk: &str) -> PathBuf {
 }
 
 /// The journal, or why there is none.
-pub fn opened(journal: Result<Journal, Refusal>) -> Result<Journal, Error> {
+pub fn opened(journal: Result<TracerJournal, Refusal>) -> Result<TracerJournal, Error> {
     journal.map_err(|loading| match loading {
         Refusal::Held(pid) => in_use(format!("process {pid}, a weir too, has the kernel's tracer")),
         Refusal::Failed(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Error::Denied { what: "the kernel's tracer", lacking: vec!["root".to_string()] }
         }
         Refusal::Failed(source) => Error::System {
-            what: format!("the journal of settings to restore, {}", super::journal::PATH),
+            what: format!("the journal of settings to restore, {}", super::tracer_journal::PATH),
             source,
         },
     })

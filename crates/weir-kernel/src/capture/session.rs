@@ -55,7 +55,7 @@ pub struct Summary {
 }
 
 /// A recording: the kernel records, and the file has its header.
-pub struct Session {
+pub struct CaptureSession {
     intake: Intake,
     sink: Sink,
     progress: Progress,
@@ -68,19 +68,19 @@ enum Intake {
     Tracer(Box<Tracer>),
 }
 
-impl Session {
+impl CaptureSession {
     /// Makes the file and begins to record.
     ///
     /// # Errors
     /// The file cannot be made, or the kernel offers none of the sources that may be used.
-    pub fn start(options: &Options) -> Result<Session, Error> {
+    pub fn start(options: &Options) -> Result<CaptureSession, Error> {
         let cpus = cpus()?;
         let (base_ns, wall_ns) = (clock::monotonic_ns(), clock::wall_ns());
         let (intake, why) = Intake::open(options, base_ns, cpus)?;
         let header = about::header(options, intake.source(), cpus, base_ns, wall_ns);
         let make = if options.blktrace { Sink::blktrace } else { Sink::weir };
         let sink = make(&options.out, &header, options.size_max_bytes)?;
-        Ok(Session { intake, sink, progress: Progress::default(), base_ns, why })
+        Ok(CaptureSession { intake, sink, progress: Progress::default(), base_ns, why })
     }
 
     /// Where the events come from.

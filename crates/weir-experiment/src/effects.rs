@@ -33,7 +33,7 @@ pub struct Wanted {
 }
 
 /// Trials of an experiment, and how they are judged.
-pub struct Judge<'a> {
+pub struct EffectJudge<'a> {
     trials: Vec<&'a Observation>,
     goal: &'a Goal,
     seed: u64,
@@ -56,10 +56,15 @@ impl Contrast {
     }
 }
 
-impl<'a> Judge<'a> {
+impl<'a> EffectJudge<'a> {
     /// Judges these trials. The goal says of which of a command's figures less is better.
-    pub fn new(trials: impl IntoIterator<Item = &'a Observation>, goal: &'a Goal, seed: u64) -> Judge<'a> {
-        let mut judge = Judge { trials: trials.into_iter().collect(), goal, seed, worst: BTreeMap::new() };
+    pub fn new(
+        trials: impl IntoIterator<Item = &'a Observation>,
+        goal: &'a Goal,
+        seed: u64,
+    ) -> EffectJudge<'a> {
+        let mut judge =
+            EffectJudge { trials: trials.into_iter().collect(), goal, seed, worst: BTreeMap::new() };
         for metric in judge.metrics() {
             let measured =
                 judge.trials.iter().filter_map(|trial| measured(trial.outcome.measured()?, &metric));
@@ -152,7 +157,7 @@ impl<'a> Judge<'a> {
         self.effects_at(wanted, bca::ALPHA)
     }
 
-    /// As [`Judge::effects`], where the family may make a false claim with chance `alpha`.
+    /// As [`EffectJudge::effects`], where the family may make a false claim with chance `alpha`.
     pub fn effects_at(&self, wanted: &[Wanted], alpha: f64) -> Vec<Effect> {
         self.cut(wanted, |estimates| holm::intervals_at(estimates, alpha))
     }
@@ -193,7 +198,7 @@ impl<'a> Judge<'a> {
         self.gains_at(from, arms, bca::ALPHA)
     }
 
-    /// As [`Judge::gains`], where the family may make a false claim with chance `alpha`.
+    /// As [`EffectJudge::gains`], where the family may make a false claim with chance `alpha`.
     pub fn gains_at(
         &self,
         from: usize,

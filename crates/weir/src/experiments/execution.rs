@@ -1,4 +1,4 @@
-//! The course of an experiment: the design proposes, a trial is made, the design is told, and the record is saved,
+//! The execution of an experiment: the design proposes, a trial is made, the design is told, and the record is saved,
 //! until the design has enough, the time is up, or the user asks to end.
 
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const TIMES_SUBMITS: &str = "ladder";
 pub const UNFINISHED: &str = "not finished";
 
 /// An experiment under way.
-pub struct Course<'a> {
+pub struct Execution<'a> {
     /// Where trials are made.
     pub lab: Lab<'a>,
     /// What to try next.
@@ -40,7 +40,7 @@ pub struct Course<'a> {
     before: Duration,
 }
 
-impl<'a> Course<'a> {
+impl<'a> Execution<'a> {
     /// Ready for the next trial.
     pub fn new(
         lab: Lab<'a>,
@@ -50,7 +50,7 @@ impl<'a> Course<'a> {
         stop: &'a Stop,
     ) -> Self {
         let before = experiment.trials.last().map_or(0, |trial| trial.start_ns + trial.took_ns);
-        Course {
+        Execution {
             time_submits: experiment.design == TIMES_SUBMITS && design.arms().iter().any(queues),
             store: open_store(),
             lab,

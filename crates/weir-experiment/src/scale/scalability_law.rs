@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A fitted law. Rates are in whatever unit the points were.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Law {
+pub struct ScalabilityLaw {
     /// Rate of one alone, λ.
     pub alone: f64,
     /// Contention σ, 0 or more.
@@ -17,10 +17,10 @@ pub struct Law {
 /// Fewest different numbers of connections that a law of three parameters is fitted to.
 pub const POINTS_MIN: usize = 4;
 
-impl Law {
+impl ScalabilityLaw {
     /// The law nearest to points (connections, rate), by the sum of squared relative errors of N/X, in which the law
     /// is linear. `None` with fewer than [`POINTS_MIN`] points of different N, or where a rate is not positive.
-    pub fn fit(points: &[(f64, f64)]) -> Option<Law> {
+    pub fn fit(points: &[(f64, f64)]) -> Option<ScalabilityLaw> {
         let mut counts: Vec<u64> = points.iter().map(|(n, _)| n.to_bits()).collect();
         counts.sort_unstable();
         counts.dedup();
@@ -57,7 +57,7 @@ impl Law {
 
 /// Least squares of a + b(N−1) + cN(N−1) = N/X, each row divided by N/X; b and c only where `used`. The sum of squares
 /// and the law, if it is one.
-fn solve(points: &[(f64, f64)], used: [bool; 2]) -> Option<(f64, Law)> {
+fn solve(points: &[(f64, f64)], used: [bool; 2]) -> Option<(f64, ScalabilityLaw)> {
     let row = |(n, x): &(f64, f64)| {
         let y = n / x;
         [1.0 / y, if used[0] { (n - 1.0) / y } else { 0.0 }, if used[1] { n * (n - 1.0) / y } else { 0.0 }]
@@ -82,7 +82,7 @@ fn solve(points: &[(f64, f64)], used: [bool; 2]) -> Option<(f64, Law)> {
     }
     let error = |terms: [f64; 3]| (terms[0] * a + terms[1] * b + terms[2] * c - 1.0).powi(2);
     let sum = points.iter().map(|point| error(row(point))).sum();
-    Some((sum, Law { alone: 1.0 / a, contention: b / a, coherency: c / a }))
+    Some((sum, ScalabilityLaw { alone: 1.0 / a, contention: b / a, coherency: c / a }))
 }
 
 /// Gauss with the largest pivot; `None` where the equations depend on each other.
@@ -110,15 +110,15 @@ mod tests {
 
     const LADDER: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 
-    fn points(law: Law) -> Vec<(f64, f64)> {
+    fn points(law: ScalabilityLaw) -> Vec<(f64, f64)> {
         LADDER.map(|n| (n, law.at(n))).to_vec()
     }
 
     proptest! {
         #[test]
         fn a_law_is_found_again(alone in 1.0f64..1e5, contention in 0.0f64..0.9, coherency in 0.0f64..0.01) {
-            let law = Law { alone, contention, coherency };
-            let found = Law::fit(&points(law)).unwrap();
+            let law = ScalabilityLaw { alone, contention, coherency };
+            let found = ScalabilityLaw::fit(&points(law)).unwrap();
             prop_assert!((found.alone / alone - 1.0).abs() < 1e-6, "{found:?}");
             prop_assert!((found.contention - contention).abs() < 1e-6, "{found:?}");
             prop_assert!((found.coherency - coherency).abs() < 1e-7, "{found:?}");
@@ -126,7 +126,7 @@ mod tests {
 
         #[test]
         fn no_points_break_it(points in prop::collection::vec((1.0f64..300.0, 1e-3f64..1e6), 0..12)) {
-            if let Some(law) = Law::fit(&points) {
+            if let Some(law) = ScalabilityLaw::fit(&points) {
                 prop_assert!(law.alone > 0.0 && law.contention >= 0.0 && law.coherency >= 0.0);
                 prop_assert!(law.peak().is_none_or(|peak| peak >= 1.0));
             }
@@ -135,22 +135,22 @@ mod tests {
 
     #[test]
     fn peak_and_ceiling_are_those_of_the_law() {
-        let peaked = Law { alone: 100.0, contention: 0.05, coherency: 0.001 };
+        let peaked = ScalabilityLaw { alone: 100.0, contention: 0.05, coherency: 0.001 };
         let peak = peaked.peak().unwrap();
         assert!((peak - 30.82).abs() < 0.01 && peaked.ceiling().is_none());
         assert!(peaked.at(peak) > peaked.at(peak * 0.9) && peaked.at(peak) > peaked.at(peak * 1.1));
-        let amdahl = Law { alone: 100.0, contention: 0.1, coherency: 0.0 };
+        let amdahl = ScalabilityLaw { alone: 100.0, contention: 0.1, coherency: 0.0 };
         assert_eq!((amdahl.peak(), amdahl.ceiling()), (None, Some(1000.0)));
-        let linear = Law { alone: 100.0, contention: 0.0, coherency: 0.0 };
+        let linear = ScalabilityLaw { alone: 100.0, contention: 0.0, coherency: 0.0 };
         assert_eq!((linear.peak(), linear.ceiling()), (None, None));
     }
 
     #[test]
     fn faster_than_in_proportion_is_no_negative_contention() {
         let points = [(1.0, 500.0), (2.0, 3000.0), (4.0, 2900.0), (8.0, 2100.0)];
-        let law = Law::fit(&points).unwrap();
+        let law = ScalabilityLaw::fit(&points).unwrap();
         assert!(law.contention >= 0.0 && law.coherency >= 0.0);
         assert!(law.worst_error(&points) > 0.15, "{law:?} fits what no such law describes");
-        assert_eq!(Law::fit(&points[..3]), None);
+        assert_eq!(ScalabilityLaw::fit(&points[..3]), None);
     }
 }

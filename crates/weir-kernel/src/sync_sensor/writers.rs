@@ -10,7 +10,7 @@ use weir_core::target::DeviceNumber;
 
 use super::account::{Account, Open};
 use crate::fsync::files::{self, FILES_MAX};
-use crate::fsync::record::{text, u32_at, u64_at};
+use crate::fsync::ring_entry::{text, u32_at, u64_at};
 use crate::live::overhead::thread_ns;
 
 /// Threads that have written less are not told of.

@@ -3,7 +3,7 @@
 
 use super::args::Settings;
 use super::fileio::IoMode;
-use super::report::Counts;
+use super::fileio_report::Counts;
 use weir_core::result::record::JobRecord;
 use weir_core::stats::quantile::quantile;
 use weir_core::stats::{Histogram, little};

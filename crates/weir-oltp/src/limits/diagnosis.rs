@@ -58,7 +58,7 @@ pub struct Candidate {
 
 /// What limits a run, why, and what would help at most.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct Diagnosis {
     /// The limit.
     pub limit: Limit,
     /// Its share of the sessions' time in transactions, 0 to 1; 0 for [`Limit::Nothing`] and [`Limit::CannotTell`].
