@@ -2,7 +2,7 @@
 
 use super::{Sample, model, process, sample};
 use crate::key::action;
-use crate::{Action, Flow, Key, Model, Pane, View};
+use crate::{Flow, Key, Model, Pane, View};
 
 fn press(model: &mut Model, keys: &str) {
     for c in keys.chars() {
@@ -135,7 +135,7 @@ fn panes_are_gone_through_and_opened() {
     assert!(model.help && model.view == View::Overview);
     press(&mut model, "\x1b");
     assert!(!model.help);
-    model.key(Key::BackTab);
+    assert!(model.key(Key::BackTab).is_continue());
     assert_eq!(model.pane, Pane::Processes);
     // Nothing to open, nothing to select.
     let mut empty = super::model(0);

@@ -40,6 +40,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let mut machine = Machine::start(wishes, &mut storage)?;
     let kept = (args.keep.0 / args.interval.0).clamp(1, SAMPLES_MAX) as usize;
     let mut model = Model::new(machine.about().clone(), kept);
+    machine.earlier().into_iter().for_each(|sample| model.push(sample));
     if args.once {
         once(&args, &mut machine, &mut model, &stop)?;
     } else {

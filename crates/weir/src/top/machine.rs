@@ -58,7 +58,6 @@ impl<'a> Machine<'a> {
     pub fn start(wishes: Wishes, storage: &'a mut Storage) -> anyhow::Result<Machine<'a>> {
         let host = Host::live();
         let mut remarks = Vec::new();
-        let wanted = |devices| Wanted { devices, pids: Vec::new(), cgroup: None, slow: None, detail: false };
         let opened = match wishes.source {
             Some(source) => live::open(Some(source), &wanted(&wishes.devices))?,
             // The tracer's events cost more than a screen that is always there may.
@@ -142,6 +141,10 @@ impl<'a> Machine<'a> {
             syncs: Some(anatomy.clone()),
         }
     }
+}
+
+fn wanted(devices: &[Layer]) -> Wanted<'_> {
+    Wanted { devices, pids: Vec::new(), cgroup: None, slow: None, detail: false }
 }
 
 /// The unit of a process, asked for once.

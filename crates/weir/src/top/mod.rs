@@ -5,5 +5,5 @@ mod screen;
 mod syncs;
 
 pub use machine::{Machine, Wishes};
-pub use screen::{Screen, run};
+pub use screen::run;
 pub use syncs::Storage;

@@ -1,6 +1,6 @@
 //! The terminal while `weir top` has it: frames, keys, and the way back on every way out.
 
-use std::io::{self, Stdout, Write, stdout};
+use std::io::{self, BufWriter, Stdout, Write, stdout};
 use std::time::{Duration, Instant};
 
 use crossterm::cursor::{Hide, Show};
@@ -12,6 +12,8 @@ use ratatui_crossterm::CrosstermBackend;
 use weir_io::runner::Stop;
 use weir_top::{Key, Look, Model, Samples, draw};
 
+/// Bytes of a large frame.
+const FRAME_BYTES: usize = 1 << 16;
 /// How often keys and signals are looked at, and what has piled up is taken in.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -42,14 +44,16 @@ impl<W: Write> Drop for Restoring<W> {
     }
 }
 
-impl Screen<Stdout> {
+impl Screen<BufWriter<Stdout>> {
     /// Takes the terminal.
-    pub fn enter(look: Look) -> io::Result<Screen<Stdout>> {
+    pub fn enter(look: Look) -> io::Result<Self> {
         restore_before_a_panic_is_told();
         enable_raw_mode()?;
-        Screen::on(stdout(), look)
-            .inspect_err(|_| _ = disable_raw_mode())
-            .map(|screen| Screen { is_raw: true, ..screen })
+        // A frame goes out in one piece.
+        let screen = Screen::on(BufWriter::with_capacity(FRAME_BYTES, stdout()), look);
+        let mut screen = screen.inspect_err(|_| _ = disable_raw_mode())?;
+        screen.is_raw = true;
+        Ok(screen)
     }
 }
 

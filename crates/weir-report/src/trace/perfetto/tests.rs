@@ -278,7 +278,7 @@ fn recordings_become_tracks_of_queues_and_of_threads_that_sync() {
             inserted
                 <= cell(Class::All).stage(Stage::I2D).count() + cell(Class::Flush).stage(Stage::I2D).count()
         );
-        assert_eq!(inserted > 0, folder != "ext4-none", "{folder}");
+        assert!(inserted > 0 || folder != "ext4-mq-deadline");
         // Those that somebody waited for have an arrow.
         assert!(!trace.flows.is_empty(), "{folder}");
         let senders: BTreeSet<&str> =

@@ -38,20 +38,22 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals()?;
     for recording in &recordings {
         let mut progress = Progress::new();
-        let mut both = rows.as_mut().zip(perfetto.as_mut()).map(|(rows, perfetto)| Both(rows, perfetto));
-        let rows: Option<&mut dyn Sink> = match &mut both {
-            Some(both) => Some(both),
-            None => match (&mut rows, &mut perfetto) {
-                (Some(rows), _) => Some(rows),
-                (None, perfetto) => perfetto.as_mut().map(|perfetto| perfetto as &mut dyn Sink),
-            },
+        let mut both;
+        let takers: Option<&mut dyn Sink> = match (rows.as_mut(), perfetto.as_mut()) {
+            (Some(rows), Some(perfetto)) => {
+                both = Both(rows, perfetto);
+                Some(&mut both)
+            }
+            (Some(rows), None) => Some(rows),
+            (None, Some(perfetto)) => Some(perfetto),
+            (None, None) => None,
         };
         let mut reader = Reader {
             filter: &filter,
             keep_going: args.keep_going,
             stop: &stop,
             progress: &mut progress,
-            rows,
+            rows: takers,
         };
         let one = trace_input::analyse(recording, &mut reader)?;
         progress.clear();
