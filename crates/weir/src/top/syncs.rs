@@ -5,7 +5,7 @@ use std::time::Instant;
 use weir_blocktrace::fsync::{Analyst, Anatomy, Sampling, SlowSync};
 use weir_core::units::Nanos;
 use weir_kernel::Error;
-use weir_kernel::fsync::{Options, FsyncSession};
+use weir_kernel::fsync::{FsyncSession, Options};
 use weir_top::Syncs;
 
 pub use weir_kernel::fsync::Storage;
