@@ -5,9 +5,9 @@
 //! takes. What remains when nothing is short and nobody waits is that too few sessions ask.
 
 use super::bounds::{Bounds, busy_share, is_in_memory, pressing_others, pressing_share};
+use super::diagnosis::{Candidate, Confidence, Diagnosis, Limit};
 use super::profile::{Part, Profile};
 use super::traps::traps;
-use super::verdict::{Candidate, Confidence, Limit, Verdict};
 use super::waits::Wait;
 use super::watched::Evidence;
 use super::words;
@@ -46,13 +46,13 @@ const PAGE_IMAGE_BYTES: u64 = 8192;
 const QUEUES_FROM: f64 = 0.6;
 
 /// What limits the run.
-pub fn judge(evidence: &Evidence) -> Verdict {
+pub fn judge(evidence: &Evidence) -> Diagnosis {
     let profile = Profile::of(evidence);
     let candidates = candidates(evidence, &profile);
     let (limit, share) = name(evidence, &profile, &candidates);
     let confidence = confidence(evidence, &profile, limit, &candidates);
     let bounds = Bounds::of(evidence, &profile);
-    Verdict {
+    Diagnosis {
         limit,
         share,
         confidence,

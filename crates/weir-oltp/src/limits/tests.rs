@@ -1,13 +1,13 @@
 //! The fingerprints of constructed bottlenecks, as they were measured, and what must be said of them.
 
+use super::diagnosis::{Confidence, Diagnosis, Limit};
 use super::synthetic::{ELAPSED_NS, Scene, disk, memory};
-use super::verdict::{Confidence, Limit, Verdict};
 use super::waits::Wait;
 use super::watched::{Counters, Evidence, Watched};
 use super::{Part, judge};
 
 #[track_caller]
-fn check(name: &str, evidence: &Evidence, limit: Limit) -> Verdict {
+fn check(name: &str, evidence: &Evidence, limit: Limit) -> Diagnosis {
     let verdict = judge(evidence);
     assert_eq!(verdict.limit, limit, "{name}: {verdict:#?}");
     let sum: f64 = verdict.profile.parts.iter().map(|(_, share)| share).sum();
