@@ -193,14 +193,15 @@ contained() {
   [ -n "$inside" ]
 }
 
-# whose_syncs NAME [WORD…] : what weir says of the container's commits, from outside of it.
+# whose_syncs NAME [WORD…] : what weir says of the container's commits, from outside of it. So many that weir looks at the
+# process while it lives: of one that is gone the kernel tells no cgroup.
 whose_syncs() {
   whose=stack-container-fsync-$1
   shift
   run "$whose" weir trace fsync "$@" --duration 20s --json &
   tracing=$!
   sleep 10
-  (in_container oplog commit /var/lib/db/data 30 4096 4194304 fdatasync) >"/out/$whose.ops"
+  (in_container oplog commit /var/lib/db/data 500 4096 4194304 fdatasync) >"/out/$whose.ops"
   wait $tracing
 }
 
