@@ -6,7 +6,7 @@ use weir_control::Writer;
 use weir_control::bypass::{Sender, Traffic, Watch};
 use weir_host::{Host, IoCgroup};
 
-use super::eyes::Seen;
+use super::sampler::Seen;
 
 /// Files of processes that are looked at in one look, so that nobody's many files or processes delay the next.
 const FILES_MOST: usize = 2048;

@@ -13,7 +13,7 @@ use super::pair::{End, Limits, Pair, TakePair};
 use crate::guard::settings::Protected;
 use crate::guard::writers::protected_in;
 
-/// One that other hands turn is left to them for so long; one whose limits were reset is taken again after the shorter time.
+/// One that others set is left to them for so long; one whose limits were reset is taken again after the shorter time.
 const SPARED_NS: u64 = 600_000_000_000;
 const AGAIN_NS: u64 = 5_000_000_000;
 /// Cgroups of one device that are held at the same time. Another account may have any number of them that write, and each that is
@@ -28,7 +28,7 @@ pub const WRITERS_MOST: usize = 64;
 /// So long at most a look waits for the limits of one to be restored: the guard is not to seem to hang.
 pub const SOON: Duration = Duration::from_millis(200);
 
-/// A cgroup whose limits are in the guard's hand.
+/// A cgroup whose limits are held by the guard.
 pub struct Held {
     /// It.
     pub group: IoCgroup,
@@ -64,7 +64,7 @@ pub struct Rules<'a> {
 }
 
 impl Groups {
-    /// Takes the cgroups of these writers in hand that may be held. Sentences of those that may not, each with its writer.
+    /// Takes the cgroups of these writers over that may be held. Sentences of those that may not, each with its writer.
     pub fn find(
         &mut self,
         writers: &[Writer],
@@ -144,7 +144,7 @@ impl Groups {
     }
 
     /// What each does, with what these writers gave to write(2); those that are gone are let go of.
-    pub fn look(&mut self, writers: &[Writer], host: &Host) -> Vec<Group> {
+    pub fn sample(&mut self, writers: &[Writer], host: &Host) -> Vec<Group> {
         if !self.held.is_empty() {
             self.ask_homes(writers, host);
         }

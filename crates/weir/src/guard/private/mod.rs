@@ -14,7 +14,7 @@ use weir_host::Host;
 use weir_host::knob::Lever;
 
 use self::held::{Groups, Rules, SOON};
-use super::eyes::Seen;
+use super::sampler::Seen;
 use super::throttle::Time;
 use super::writers::Writers;
 use crate::guard::settings::Protected;
@@ -93,8 +93,8 @@ impl Privates {
         self.devices[at].covers
     }
 
-    /// A look at a device: what is to be told.
-    pub fn look(
+    /// a sample of a device: what is to be told.
+    pub fn sample(
         &mut self,
         at: usize,
         seen: &Seen,
@@ -105,7 +105,7 @@ impl Privates {
         let device = &mut self.devices[at];
         device.writers.push(&self.host, seen, time.elapsed_ns);
         let mut said = device.find(&self.host, &self.spare, &mut self.take, seen, time.now_ns, protected);
-        let groups = device.groups.look(&seen.bulk.writers, &self.host);
+        let groups = device.groups.sample(&seen.bulk.writers, &self.host);
         let can_pace = !device.groups.held.is_empty()
             && device
                 .groups
@@ -174,7 +174,7 @@ impl Privates {
 }
 
 impl Device {
-    /// Takes cgroups in hand, and lets go of those in which somebody protected is now.
+    /// Takes cgroups over, and lets go of those in which somebody protected is now.
     fn find(
         &mut self,
         host: &Host,

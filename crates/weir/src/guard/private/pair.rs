@@ -59,7 +59,7 @@ pub trait Pair {
     fn stop(self: Box<Self>, patience: Duration) -> Result<Vec<String>, KnobError>;
 }
 
-/// Takes the limits of a cgroup in hand.
+/// Takes the limits of a cgroup over.
 pub type TakePair = Box<dyn FnMut(&Lever) -> Result<Box<dyn Pair>, KnobError>>;
 
 /// Takes them for earnest, or in shadow.

@@ -1,4 +1,4 @@
-//! Private limits on a machine of a few files: whose cgroups are taken in hand, and when they are let go of.
+//! Private limits on a machine of a few files: whose cgroups are taken over, and when they are let go of.
 
 use std::cell::RefCell;
 use std::fs;
@@ -28,9 +28,9 @@ struct Done {
     ends: Option<End>,
 }
 
-struct Hand(Rc<RefCell<Done>>);
+struct TestActuator(Rc<RefCell<Done>>);
 
-impl Pair for Hand {
+impl Pair for TestActuator {
     fn set(&mut self, limits: Limits) {
         self.0.borrow_mut().limits = limits;
     }
@@ -53,7 +53,7 @@ struct Stage {
     privates: Privates,
     now_ns: u64,
     need: Need,
-    /// Of dd, a look.
+    /// Of dd, a sample.
     bytes: u64,
     /// What others write in a look.
     others: Vec<(u32, u64)>,
@@ -63,10 +63,10 @@ impl Stage {
     fn new(spare: &[&str]) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let (host, done) = (Host::at(folder.path()), Rc::new(RefCell::new(Done::default())));
-        let hands = done.clone();
+        let actuators = done.clone();
         let take = Box::new(move |lever: &Lever| -> Result<Box<dyn Pair>, KnobError> {
-            hands.borrow_mut().taken.push(lever.to_string());
-            Ok(Box::new(Hand(hands.clone())))
+            actuators.borrow_mut().taken.push(lever.to_string());
+            Ok(Box::new(TestActuator(actuators.clone())))
         });
         let spare: Vec<Protected> = spare.iter().map(|who| who.parse().unwrap()).collect();
         let privates = Privates::new(&host, take, &spare, false, 0.93, 1);
@@ -103,7 +103,7 @@ impl Stage {
     }
 
     /// Looks for so many seconds; what was told.
-    fn look(&mut self, seconds: u64) -> Vec<String> {
+    fn sample(&mut self, seconds: u64) -> Vec<String> {
         let mut said = Vec::new();
         for _ in 0..10 * seconds {
             self.now_ns += LOOK_NS;
@@ -119,7 +119,7 @@ impl Stage {
             };
             let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
             let judged = Judged { kept: Kept::Unknown, need: self.need, oldest_ns: 0 };
-            said.extend(self.privates.look(0, &seen, time, judged, &|| vec![DATABASE]));
+            said.extend(self.privates.sample(0, &seen, time, judged, &|| vec![DATABASE]));
         }
         said
     }
@@ -128,7 +128,7 @@ impl Stage {
 #[test]
 fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     let mut stage = Stage::new(&[]);
-    let said = stage.look(2);
+    let said = stage.sample(2);
     assert!(said[0].starts_with("/backup.service is held to 20 MB dirty"), "{said:?}");
     let lever = "cgroup:/backup.service/memory.high and cgroup:/backup.service/io.max/7:0/wbps";
     assert_eq!((stage.done.borrow().taken.as_slice(), said.len()), (&[lever.to_string()][..], 1));
@@ -138,10 +138,10 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     // It grows: the limit goes up at once.
     stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 500000000");
     stage.set("/sys/fs/cgroup/backup.service/memory.current", "500000000");
-    stage.look(1);
+    stage.sample(1);
     assert!(stage.done.borrow().limits.high.unwrap() > 600 * MB);
     (stage.need, stage.bytes) = (Need::Nobody, 0);
-    let said = stage.look(1);
+    let said = stage.sample(1);
     assert!(said[0].contains("as they were found (unneeded)"), "{said:?}");
     assert!(!stage.privates.covers(0));
     assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
@@ -173,7 +173,7 @@ fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
     for (change, spare, why) in cases {
         let mut stage = Stage::new(spare);
         change(&stage);
-        let said = stage.look(5);
+        let said = stage.sample(5);
         assert!(
             said.len() == 1 && said[0].contains(why) && said[0].contains("weir guard exec"),
             "{why}: {said:?}"
@@ -186,25 +186,25 @@ fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
 #[test]
 fn a_cgroup_that_goes_is_no_error_and_one_in_other_hands_is_left_to_them() {
     let mut stage = Stage::new(&[]);
-    stage.look(2);
+    stage.sample(2);
     fs::remove_dir_all(stage.folder.path().join("sys/fs/cgroup/backup.service")).unwrap();
     fs::remove_file(stage.folder.path().join(format!("proc/{DD}/cgroup"))).unwrap();
     stage.bytes = 0;
-    let said = stage.look(1);
+    let said = stage.sample(1);
     assert!(said.len() == 1 && said[0].contains("(ended)"), "{said:?}");
 
     for (end, again_s, says) in
         [(End::Reset, 6, "were reset"), (End::Lost("it is 5 now".into()), 601, "it is 5 now")]
     {
         let mut stage = Stage::new(&[]);
-        stage.look(2);
+        stage.sample(2);
         stage.done.borrow_mut().ends = Some(end);
-        let said = stage.look(1);
+        let said = stage.sample(1);
         assert!(said[0].contains(says), "{said:?}");
         assert!(!stage.privates.covers(0));
-        stage.look(again_s - 3);
+        stage.sample(again_s - 3);
         assert_eq!(stage.done.borrow().taken.len(), 1, "{says}");
-        stage.look(4);
+        stage.sample(4);
         assert_eq!(stage.done.borrow().taken.len(), 2, "{says}");
     }
 }
@@ -212,9 +212,9 @@ fn a_cgroup_that_goes_is_no_error_and_one_in_other_hands_is_left_to_them() {
 #[test]
 fn who_is_protected_and_comes_into_a_held_cgroup_ends_it() {
     let mut stage = Stage::new(&[]);
-    stage.look(2);
+    stage.sample(2);
     stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}"));
-    let said = stage.look(2);
+    let said = stage.sample(2);
     assert!(said[0].contains("mariadbd is in the cgroup /backup.service now"), "{said:?}");
     assert_eq!(stage.done.borrow().stopped, 1);
 }
