@@ -224,6 +224,7 @@ mod tests {
             "tune resume RUN",
             "trace util RUN",
             "trace util PATH|DEVICE",
+            "top PATH|DEVICE",
             "trace live PATH|DEVICE",
             "trace record PATH|DEVICE",
             "guard run PATH|DEVICE",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use weir_blocktrace::{Analysis, Cost, DeviceFrame, Frame, Intervals, SlowIo, StageTable};
-use weir_core::target::{Layer, Load, TargetFacts};
+use weir_core::target::{Layer, Load, PressureLoad, TargetFacts};
 use weir_host::{Host, Sample, own_cpu_ns};
 
 use super::source::{Counted, Watch};
@@ -17,6 +17,8 @@ pub struct Taken {
     pub slow: Vec<SlowIo>,
     /// Losses since the start, by reason.
     pub lost: BTreeMap<String, u64>,
+    /// Share of the time in which tasks waited, by resource.
+    pub pressure: BTreeMap<String, PressureLoad>,
 }
 
 /// The whole time.
@@ -70,8 +72,9 @@ impl Sampler {
             self.intervals.push(frame.at_ns, table);
         }
         let lost = now.counted.lost.clone();
+        let pressure = now.sample.since(&self.last.sample).pressure;
         self.last = now;
-        Ok(Taken { frame, slow: self.watch.slow(), lost })
+        Ok(Taken { frame, slow: self.watch.slow(), lost, pressure })
     }
 
     /// Takes in what the source has piled up.

@@ -7,9 +7,8 @@ use weir_core::target::Layer;
 use weir_core::units::Nanos;
 use weir_report::text::trace_live::About;
 
-use super::{kernel, lacking};
-use crate::cli::trace::live::{Args, Choice};
-use crate::failure::{Lacking, Usage};
+use super::kernel;
+use crate::failure::Lacking;
 
 /// What a source has counted since it was opened.
 #[derive(Default)]
@@ -52,13 +51,7 @@ pub struct Wanted<'a> {
     pub detail: bool,
 }
 
-impl<'a> Wanted<'a> {
-    /// From what was typed.
-    pub fn of(args: &Args, devices: &'a [Layer]) -> anyhow::Result<Wanted<'a>> {
-        let cgroup = args.cgroup.as_deref().map(cgroup_id).transpose()?;
-        Ok(Wanted { devices, pids: args.pid.clone(), cgroup, slow: args.slow, detail: args.detail })
-    }
-
+impl Wanted<'_> {
     /// What only stages can give, as typed.
     fn beyond_counters(&self) -> Option<&'static str> {
         let asked = [
@@ -69,20 +62,6 @@ impl<'a> Wanted<'a> {
         ];
         asked.into_iter().find(|(asked, _)| *asked).map(|(_, name)| name)
     }
-}
-
-/// The id of a cgroup is the inode number of its folder (kernfs).
-fn cgroup_id(path: &std::path::Path) -> anyhow::Result<u64> {
-    use std::os::unix::fs::MetadataExt;
-    let below = std::path::Path::new("/sys/fs/cgroup").join(path.strip_prefix("/").unwrap_or(path));
-    let unified = std::path::Path::new("/sys/fs/cgroup/unified").join(path.strip_prefix("/").unwrap_or(path));
-    let candidates = [path.to_path_buf(), below, unified];
-    let found = candidates.iter().find(|path| path.join("cgroup.procs").exists());
-    let id = found.and_then(|path| std::fs::metadata(path).ok()).map(|meta| meta.ino());
-    id.ok_or_else(|| {
-        let what = format!("{} is not a cgroup", path.display());
-        Usage { what, hint: Some("give its folder under /sys/fs/cgroup".to_string()) }.into()
-    })
 }
 
 /// A source that was opened, and what had to be given up for it.
@@ -110,24 +89,21 @@ impl Opened {
     }
 
     /// What stays the same while watching.
-    pub fn about(&self, args: &Args) -> About {
-        About {
-            source: self.source,
-            how: self.how.clone(),
-            remarks: self.remarks.clone(),
-            interval: args.interval,
-            slow: args.slow,
-        }
+    pub fn about(&self, interval: Nanos, slow: Option<Nanos>) -> About {
+        let (how, remarks) = (self.how.clone(), self.remarks.clone());
+        About { source: self.source, how, remarks, interval, slow }
     }
 }
 
 /// Opens the source that was asked for, or the best there is; what was given up on the way down is said.
-pub fn open(choice: Choice, wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
+pub fn open(choice: Option<Source>, wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
     match choice {
-        Choice::Bpf => kernel::bpf(wanted).map_err(|why| lacking(Source::Bpf, &why.to_string())),
-        Choice::Tracefs => kernel::tracer(wanted).map_err(|why| lacking(Source::Tracefs, &why.to_string())),
-        Choice::Diskstats => diskstats(wanted),
-        Choice::Auto => best(wanted),
+        Some(Source::Bpf) => kernel::bpf(wanted).map_err(|why| lacking(Source::Bpf, &why.to_string())),
+        Some(Source::Tracefs) => {
+            kernel::tracer(wanted).map_err(|why| lacking(Source::Tracefs, &why.to_string()))
+        }
+        Some(Source::Diskstats) => diskstats(wanted),
+        None => best(wanted),
     }
 }
 
@@ -167,4 +143,15 @@ fn diskstats(wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
     }
     let remarks = Source::Diskstats.loses().map(|what| format!("not shown: {what}")).into_iter().collect();
     Ok(Opened::new(Box::new(Counters), Source::Diskstats, "the kernel's counters", remarks))
+}
+
+/// What a source needs that is not there, with the way out.
+fn lacking(source: Source, why: &str) -> anyhow::Error {
+    let what = format!("the source {} cannot be used here: {why}", source.name());
+    let hint = match source {
+        Source::Bpf => "run it as root, or let --source auto take the best there is",
+        Source::Tracefs => "run it as root, or use --source diskstats, which needs no privilege",
+        Source::Diskstats => "/proc/diskstats must be readable",
+    };
+    Lacking { what, hint: Some(hint.to_string()) }.into()
 }
