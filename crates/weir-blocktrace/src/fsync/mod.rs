@@ -6,6 +6,7 @@
 
 mod analyst;
 mod cause;
+mod ledger;
 mod part;
 mod phase;
 mod report;
@@ -15,6 +16,7 @@ mod tests;
 
 pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
+pub use ledger::Ledger;
 pub use part::{Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
 pub use report::{

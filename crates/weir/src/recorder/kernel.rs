@@ -1,0 +1,174 @@
+//! What the kernel's programs see: stages of requests, and what syncs wait for. Either may be refused; it is said what is not
+//! seen then.
+
+use weir_archive::interval::{self, Span, Syncs};
+use weir_archive::tables::{Event, Stage};
+use weir_blocktrace::StageTable;
+use weir_blocktrace::fsync::{Analyst, Sampling, SlowSync};
+use weir_core::target::DeviceNumber;
+use weir_kernel::fsync::{Options as SyncOptions, Session as SyncSession, Storage};
+use weir_kernel::live::{Options, Session, Snapshot};
+
+use super::whose::Known;
+
+/// Waits at least this long always have their stack taken.
+const STACK_EVERY_NS: u64 = 1_000_000;
+/// Slow syncs of an interval that are kept one by one.
+const SLOW_MAX: usize = 32;
+
+/// Where libbpf keeps what the session borrows.
+#[derive(Default)]
+pub struct Room(Storage);
+
+/// Programs in the kernel; they go away with this.
+pub struct Programs<'a> {
+    stages: Option<Session>,
+    before: StageTable,
+    losses: u64,
+    syncs: Option<(SyncSession<'a>, Analyst)>,
+    lost_syncs: u64,
+    slow: Vec<SlowSync>,
+    slow_left_out: u64,
+    remarks: Vec<String>,
+}
+
+/// What an interval brought.
+pub struct Seen {
+    /// Rows of stages.
+    pub stages: Vec<Stage>,
+    /// Rows of syncs.
+    pub syncs: Syncs,
+    /// Slow syncs, and what was lost.
+    pub events: Vec<Event>,
+}
+
+impl<'a> Programs<'a> {
+    /// Loads what the kernel takes.
+    pub fn start(room: &'a mut Room, devices: &[DeviceNumber], slow_ns: u64) -> Programs<'a> {
+        let mut remarks = Vec::new();
+        let options = Options { devices: devices.to_vec(), ..Options::default() };
+        let stages = Session::start(&options)
+            .map_err(|error| remarks.push(format!("stages of requests are not seen: {error}")))
+            .ok();
+        let options = SyncOptions { stack_every_ns: STACK_EVERY_NS, ..SyncOptions::default() };
+        let sampling = Sampling { stack_every_ns: STACK_EVERY_NS, slow_ns: Some(slow_ns) };
+        let syncs = SyncSession::start(&mut room.0, &options)
+            .map_err(|error| remarks.push(format!("syncs and what they wait for are not seen: {error}")))
+            .ok()
+            .map(|session| (session, Analyst::new(sampling)));
+        if let Some((session, _)) = &syncs {
+            let unknown = session.unknown().iter();
+            remarks.extend(unknown.map(|(what, why)| format!("not known here: {what} ({why})")));
+        }
+        Programs {
+            stages,
+            before: StageTable::default(),
+            losses: 0,
+            syncs,
+            lost_syncs: 0,
+            slow: Vec::new(),
+            slow_left_out: 0,
+            remarks,
+        }
+    }
+
+    /// What is not seen, and why.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Whether anything is.
+    pub fn see_syncs(&self) -> bool {
+        self.syncs.is_some()
+    }
+
+    /// Takes what lies in the ring; some ten times a second.
+    pub fn drain(&mut self, known: &mut Known) {
+        let Some((session, analyst)) = &mut self.syncs else { return };
+        if session.drain(analyst).is_ok() {
+            self.keep_slow(known);
+        }
+    }
+
+    /// Takes how far syncs under way have come; once a second.
+    pub fn tick(&mut self, known: &mut Known) {
+        let Some((session, analyst)) = &mut self.syncs else { return };
+        if session.tick(analyst, false).is_ok() {
+            self.keep_slow(known);
+        }
+    }
+
+    fn keep_slow(&mut self, known: &mut Known) {
+        let Some((_, analyst)) = &mut self.syncs else { return };
+        for slow in analyst.slow() {
+            // Processes may end before the interval does.
+            let culprits = slow.culprits.iter().map(|culprit| &culprit.process);
+            for process in culprits.chain([&slow.process]) {
+                process.pid.into_iter().for_each(|pid| known.meet(pid, &process.comm));
+            }
+            if self.slow.len() < SLOW_MAX { self.slow.push(slow) } else { self.slow_left_out += 1 }
+        }
+    }
+
+    /// What happened since the last call. `clock_ms` is what has to be added to CLOCK_MONOTONIC, ms, to make it Unix time.
+    pub fn interval(
+        &mut self,
+        span: Span,
+        clock_ms: i64,
+        known: &mut Known,
+        name_of: impl Fn(DeviceNumber) -> Option<String>,
+    ) -> Seen {
+        let mut seen = Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new() };
+        if let Some(session) = &mut self.stages {
+            let snapshot = session.snapshot();
+            let fresh = snapshot.table.since(&self.before);
+            let lost = lost_of(&snapshot);
+            if lost > self.losses {
+                seen.events.push(lost_event(span, "requests", lost - self.losses));
+            }
+            (self.before, self.losses) = (snapshot.table, lost);
+            seen.stages = interval::stages(span, &fresh, &name_of);
+        }
+        if let Some((session, analyst)) = &mut self.syncs {
+            // Pauses of writers are not kept, and syncs through io_uring are no loss of the programs'.
+            let losses = session.losses();
+            let lost = losses.tasks + losses.syncs + losses.ios;
+            if lost > self.lost_syncs {
+                seen.events.push(lost_event(span, "syncs, or parts of them", lost - self.lost_syncs));
+            }
+            self.lost_syncs = lost;
+            let ledgers = analyst.take_ledgers();
+            for ledger in &ledgers {
+                let culprits = ledger.culprits.iter().map(|culprit| &culprit.process);
+                for process in culprits.chain([&ledger.process]) {
+                    process.pid.into_iter().for_each(|pid| known.meet(pid, &process.comm));
+                }
+            }
+            seen.syncs = interval::syncs(span, &ledgers, |pid, comm| known.whose(pid, comm));
+        }
+        for slow in std::mem::take(&mut self.slow) {
+            let ts_ms = clock_ms + (slow.start_ns / 1_000_000) as i64;
+            let device = slow.device.and_then(&name_of).unwrap_or_default();
+            let whose = known.whose(slow.process.pid, &slow.process.comm);
+            seen.events.push(interval::slow_sync(ts_ms, &slow, device, whose));
+        }
+        if std::mem::take(&mut self.slow_left_out) > 0 {
+            seen.events.push(lost_event(span, "slow syncs one by one: there were more", 1));
+        }
+        seen
+    }
+}
+
+fn lost_of(snapshot: &Snapshot) -> u64 {
+    let losses = &snapshot.losses;
+    losses.cells + losses.skipped + losses.unseen + losses.bios
+}
+
+fn lost_event(span: Span, what: &str, count: u64) -> Event {
+    Event {
+        ts_ms: span.ts_ms,
+        kind: "lost".to_string(),
+        detail: serde_json::json!({ "what": what, "count": count }).to_string(),
+        ..Event::default()
+    }
+}
