@@ -12,6 +12,7 @@ pub mod journal;
 pub mod parquet;
 pub mod segment;
 pub mod series;
+pub mod snapshot;
 pub mod tables;
 pub mod verdict;
 

@@ -202,7 +202,7 @@ mod tests {
         let second = stats(104);
         let of_machine = [(String::new(), "dirtied_bytes", 8192), (String::new(), "dirty_bytes", 12288)];
         let told = counted(&second, &first);
-        assert_eq!(told[..2], of_machine);
+        assert!(of_machine.iter().all(|counted| told.contains(counted)), "{told:?}");
         assert!(told.contains(&("loop0".to_string(), "writes", 4)), "{told:?}");
         assert!(told.contains(&("loop0".to_string(), "in_flight", 1)), "{told:?}");
         let other = counted(&stats(1), &second);

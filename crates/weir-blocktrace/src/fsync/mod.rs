@@ -9,6 +9,7 @@ mod cause;
 mod ledger;
 mod part;
 mod phase;
+mod recent;
 mod report;
 mod tally;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use weir_archive::journal::{Frames, MAGIC};
 use weir_archive::parquet::{self, Writer};
-use weir_archive::segment::{Name, too_many};
+use weir_archive::segment::{Name, stamp, too_many};
 use weir_archive::{Batch, SCHEMA};
 use weir_fs::{Access, Dir, lock};
 
@@ -125,7 +125,7 @@ impl Archive {
                         Err(error) => foreign.push(format!("{text} ({error})")),
                     }
                 }
-                None if text == LOCK || text.starts_with('.') => {}
+                None if text == LOCK || text == SNAPSHOTS || text.starts_with('.') => {}
                 None => foreign.push(text),
             }
         }
@@ -265,6 +265,48 @@ impl Archive {
         let gone = too_many(&files, oldest_s, most_bytes);
         gone.iter().try_for_each(|name| self.dir.remove_file(name.to_string()))?;
         Ok(gone.len())
+    }
+}
+
+/// The folder of snapshots, in the archive's.
+const SNAPSHOTS: &str = "snapshots";
+
+/// The path of a snapshot, from the archive's folder.
+pub fn snapshot_name(at_ms: i64) -> String {
+    format!("{SNAPSHOTS}/{}-{:03}.json", stamp(at_ms.div_euclid(1000)), at_ms.rem_euclid(1000))
+}
+
+impl Archive {
+    /// Keeps a snapshot. It is not synced: it is written just when the disk is slow.
+    pub(super) fn keep_snapshot(&self, at_ms: i64, bytes: &[u8]) -> io::Result<()> {
+        let folder = match self.dir.subdir(SNAPSHOTS) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.dir.make_dir(SNAPSHOTS, FOLDER_MODE)?
+            }
+            opened => opened?,
+        };
+        let name = snapshot_name(at_ms);
+        let mut fresh = folder.beside(name.rsplit('/').next().unwrap_or(&name), FILE_MODE)?;
+        fresh.write_all(bytes)?;
+        fresh.commit_unsynced()
+    }
+
+    /// Removes snapshots that were last written before a time.
+    pub(super) fn thin_out_snapshots(&self, oldest_s: i64) -> io::Result<()> {
+        let folder = match self.dir.subdir(SNAPSHOTS) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        let oldest = stamp(oldest_s);
+        for name in folder.names()? {
+            let name = name?;
+            // Their names are in order of time.
+            let is_old = name.to_str().is_some_and(|name| name.ends_with(".json") && *name < *oldest);
+            if is_old {
+                folder.remove_file(&name)?;
+            }
+        }
+        Ok(())
     }
 }
 

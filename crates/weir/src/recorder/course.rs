@@ -11,7 +11,7 @@ use weir_core::target::DeviceNumber;
 use weir_host::{Counts, Host, ProcessSample, knob, own_cpu_ns, own_memory_bytes};
 use weir_io::runner::Stop;
 
-use super::archive::{About, Archive};
+use super::archive::{About, Archive, snapshot_name};
 use super::guarded::Guarded;
 use super::kernel::{Programs, Room, Seen};
 use super::settings::RecorderSettings;
@@ -171,8 +171,14 @@ impl<'a> Course<'a> {
         let counts = self.host.counts();
         let name_of = |number: DeviceNumber| counts.devices().get(&number).cloned();
         let clock_ms = now_ms - (now.awake_ns / 1_000_000) as i64;
-        let Seen { stages, syncs, events } = self.programs.interval(span, clock_ms, &mut self.known, name_of);
+        let Seen { stages, syncs, events, snapshots } =
+            self.programs.interval(span, clock_ms, &mut self.known, name_of);
         self.events.extend(events);
+        for snapshot in &snapshots {
+            let detail = serde_json::json!({ "file": snapshot_name(snapshot.at_ms) }).to_string();
+            let kind = "snapshot".to_string();
+            self.events.push(Event { ts_ms: snapshot.at_ms, kind, detail, ..Event::default() });
+        }
         let moved = self.host.processes();
         let mut of_processes = Vec::new();
         for process in moved.moved_since(&self.moved) {
@@ -194,7 +200,7 @@ impl<'a> Course<'a> {
             Counter::batch(&counters),
             Event::batch(&events),
         ];
-        Interval { begin_ms: span.ts_ms, batches }
+        Interval { begin_ms: span.ts_ms, batches, snapshots }
     }
 
     fn counters(&mut self, span: Span, counts: &Counts, recorded: &Recorded) -> Vec<Counter> {
@@ -244,6 +250,10 @@ impl<'a> Course<'a> {
     }
 }
 
+/// Knobs that the kernel derives from others and from free memory, so that they change all the time.
+const FOLLOW: [&str; 2] = ["bdi/max_bytes", "bdi/min_bytes"];
+
 fn knobs(host: &Host) -> BTreeMap<String, String> {
-    knob::values(host).into_iter().map(|(knob, value)| (knob.to_string(), value.to_string())).collect()
+    let all = knob::values(host).into_iter().map(|(knob, value)| (knob.to_string(), value.to_string()));
+    all.filter(|(knob, _)| !FOLLOW.iter().any(|follows| knob.ends_with(follows))).collect()
 }

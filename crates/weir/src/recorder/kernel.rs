@@ -2,6 +2,7 @@
 //! seen then.
 
 use weir_archive::interval::{self, Span, Syncs};
+use weir_archive::snapshot::{Budget, document};
 use weir_archive::tables::{Event, Stage};
 use weir_blocktrace::StageTable;
 use weir_blocktrace::fsync::{Analyst, Sampling, SlowSync};
@@ -10,11 +11,18 @@ use weir_kernel::fsync::{Options as SyncOptions, Session as SyncSession, Storage
 use weir_kernel::live::{Options, Session, Snapshot};
 
 use super::whose::Known;
+use super::writer::Snapshot as File;
 
 /// Waits at least this long always have their stack taken.
 const STACK_EVERY_NS: u64 = 1_000_000;
 /// Slow syncs of an interval that are kept one by one.
 const SLOW_MAX: usize = 32;
+/// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
+const REMEMBERED: usize = 1 << 16;
+/// Before a slow sync, so much time is of interest, ns.
+const BEFORE_NS: u64 = 1_000_000_000;
+/// Completions in a snapshot.
+const IN_SNAPSHOT: usize = 8192;
 
 /// Where libbpf keeps what the session borrows.
 #[derive(Default)]
@@ -29,6 +37,8 @@ pub struct Programs<'a> {
     lost_syncs: u64,
     slow: Vec<SlowSync>,
     slow_left_out: u64,
+    budget: Budget,
+    snapshots: Vec<File>,
     remarks: Vec<String>,
 }
 
@@ -40,6 +50,8 @@ pub struct Seen {
     pub syncs: Syncs,
     /// Slow syncs, and what was lost.
     pub events: Vec<Event>,
+    /// What led to some of them.
+    pub snapshots: Vec<File>,
 }
 
 impl<'a> Programs<'a> {
@@ -55,7 +67,11 @@ impl<'a> Programs<'a> {
         let syncs = SyncSession::start(&mut room.0, &options)
             .map_err(|error| remarks.push(format!("syncs and what they wait for are not seen: {error}")))
             .ok()
-            .map(|session| (session, Analyst::new(sampling)));
+            .map(|session| {
+                let mut analyst = Analyst::new(sampling);
+                analyst.remember(REMEMBERED);
+                (session, analyst)
+            });
         if let Some((session, _)) = &syncs {
             let unknown = session.unknown().iter();
             remarks.extend(unknown.map(|(what, why)| format!("not known here: {what} ({why})")));
@@ -68,6 +84,8 @@ impl<'a> Programs<'a> {
             lost_syncs: 0,
             slow: Vec::new(),
             slow_left_out: 0,
+            budget: Budget::default(),
+            snapshots: Vec::new(),
             remarks,
         }
     }
@@ -106,6 +124,7 @@ impl<'a> Programs<'a> {
             for process in culprits.chain([&slow.process]) {
                 process.pid.into_iter().for_each(|pid| known.meet(pid, &process.comm));
             }
+            self.snapshots.extend(snapshot(analyst, &mut self.budget, &slow, known));
             if self.slow.len() < SLOW_MAX { self.slow.push(slow) } else { self.slow_left_out += 1 }
         }
     }
@@ -118,7 +137,12 @@ impl<'a> Programs<'a> {
         known: &mut Known,
         name_of: impl Fn(DeviceNumber) -> Option<String>,
     ) -> Seen {
-        let mut seen = Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new() };
+        let mut seen = Seen {
+            stages: Vec::new(),
+            syncs: Syncs::default(),
+            events: Vec::new(),
+            snapshots: std::mem::take(&mut self.snapshots),
+        };
         if let Some(session) = &mut self.stages {
             let snapshot = session.snapshot();
             let fresh = snapshot.table.since(&self.before);
@@ -157,6 +181,21 @@ impl<'a> Programs<'a> {
         }
         seen
     }
+}
+
+/// What led to a slow sync, where that is worth a file.
+fn snapshot(analyst: &Analyst, budget: &mut Budget, slow: &SlowSync, known: &Known) -> Option<File> {
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let device = slow.device.map(|number| number.to_string()).unwrap_or_default();
+    if !budget.takes(now_ms, slow, &device) {
+        return None;
+    }
+    let (from_ns, to_ns) = (slow.start_ns.saturating_sub(BEFORE_NS), slow.start_ns + slow.took_ns);
+    let ios = analyst.recent(slow.device, from_ns, to_ns);
+    let whose = known.whose(slow.process.pid, &slow.process.comm);
+    let bytes = document(now_ms, slow, &device, &whose.unit, &ios, IN_SNAPSHOT).ok()?;
+    budget.took(bytes.len() as u64);
+    Some(File { at_ms: now_ms, bytes })
 }
 
 fn lost_of(snapshot: &Snapshot) -> u64 {

@@ -7,6 +7,7 @@ use weir_archive::tables::{Event, Stage};
 use weir_core::target::DeviceNumber;
 
 use super::whose::Known;
+use super::writer::Snapshot;
 
 /// Nothing is kept.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub struct Seen {
     pub syncs: Syncs,
     /// Slow syncs, and what was lost.
     pub events: Vec<Event>,
+    /// None.
+    pub snapshots: Vec<Snapshot>,
 }
 
 impl<'a> Programs<'a> {
@@ -59,6 +62,6 @@ impl<'a> Programs<'a> {
         _known: &mut Known,
         _name_of: impl Fn(DeviceNumber) -> Option<String>,
     ) -> Seen {
-        Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new() }
+        Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new(), snapshots: Vec::new() }
     }
 }

@@ -23,12 +23,22 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Whether a segment's time is over is asked so often.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
+/// A file that says what led to something.
+pub struct Snapshot {
+    /// When it was taken, Unix time, ms.
+    pub at_ms: i64,
+    /// All of it.
+    pub bytes: Vec<u8>,
+}
+
 /// Rows of an interval.
 pub struct Interval {
     /// When it began, Unix time, ms.
     pub begin_ms: i64,
     /// Its rows.
     pub batches: Vec<Batch>,
+    /// Snapshots of it.
+    pub snapshots: Vec<Snapshot>,
 }
 
 /// What became of the intervals.
@@ -139,6 +149,10 @@ impl Writer {
     }
 
     fn append(&mut self, interval: &Interval) {
+        for snapshot in &interval.snapshots {
+            let kept = self.archive.keep_snapshot(snapshot.at_ms, &snapshot.bytes);
+            self.note("a snapshot cannot be written", kept);
+        }
         let written = self.try_append(interval);
         let count = if written.is_some() { &self.account.written } else { &self.account.failed };
         count.fetch_add(1, Ordering::Relaxed);
@@ -180,6 +194,8 @@ impl Writer {
         let now_s = jiff::Timestamp::now().as_second();
         let thinned = self.archive.thin_out(now_s - self.max_age_s, self.max_bytes);
         self.note("old segments cannot be removed", thinned);
+        let thinned = self.archive.thin_out_snapshots(now_s - self.max_age_s);
+        self.note("old snapshots cannot be removed", thinned);
     }
 
     fn close_all(&mut self) {

@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn times_are_the_last_that_have_passed() {
-        let now: Zoned = "2026-11-25T12:00:00+00:00[UTC]".parse().unwrap();
+        let now: Timestamp = "2026-11-25T12:00:00Z".parse().unwrap();
+        let now = now.to_zoned(jiff::tz::TimeZone::UTC);
         let at = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond();
         for (since, until, expected) in [
             ("03:00", Some("03:30"), ("2026-11-25T03:00:00Z", "2026-11-25T03:30:00Z")),

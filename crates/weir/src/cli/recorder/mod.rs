@@ -35,7 +35,7 @@ It records stages of requests and what syncs wait for, where the kernel takes we
 
 Examples:
   weir recorder run
-  weir recorder run --interval 1s --dir /srv/archive --max-bytes 4g --max-age 30d";
+  weir recorder run --interval 1s --dir /srv/archive --max-age 30d";
 
 /// Arguments of `weir recorder run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -120,7 +120,7 @@ The columns are described in docs/reference/recorder.md. Other programs can also
 
 Examples:
   weir recorder export counters --since 1d > counters.csv
-  weir recorder export stages --since 03:00 --until 04:00 --parquet --to stages.parquet")]
+  weir recorder export stages --since 3h --parquet --to stages.parquet")]
 pub struct ExportArgs {
     /// stages, syncs, waits, behind, processes, counters or events
     #[arg(value_name = "TABLE")]

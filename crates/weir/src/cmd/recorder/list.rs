@@ -51,7 +51,9 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Outcome> {
         let until = end_s.map_or("open".to_string(), |end_s| local(end_s * 1000, &now));
         rows.push(vec![local(begin_s * 1000, &now), until, Bytes(*bytes).to_string()]);
     }
-    let mut out = format!("{}: {} segments, {}\n", archive.path().display(), segments.len(), Bytes(bytes));
+    let counted =
+        if segments.len() == 1 { "1 segment".to_string() } else { format!("{} segments", segments.len()) };
+    let mut out = format!("{}: {}, {}\n", archive.path().display(), counted, Bytes(bytes));
     table(&mut out, &rows, 2);
     if !open && !segments.is_empty() {
         out.push_str("No recorder writes to it, or its segment has just been closed.\n");
