@@ -292,7 +292,7 @@ mod tests {
         values.iter().for_each(|value| latency.record(*value));
         let [own, journal, cpu] = shares;
         Ledger {
-            process: Who { pid: Some(pid), comm: format!("p{pid}") },
+            process: Who::new(Some(pid), &format!("p{pid}")),
             latency,
             wall_ns: values.iter().sum(),
             phases: vec![
@@ -301,7 +301,7 @@ mod tests {
                 Row { phase: Phase::Cpu, share: cpu, causes: vec![] },
             ],
             culprits: vec![Culprit {
-                process: Who { pid: Some(99), comm: "dd".into() },
+                process: Who::new(Some(99), "dd"),
                 way: Way::Writeback,
                 share: own,
                 bytes: 4096,

@@ -161,7 +161,7 @@ mod tests {
         SlowSync {
             start_ns: 5_000_000,
             took_ns: 200_000_000,
-            process: Process { pid: Some(7), comm: comm.into() },
+            process: Process::new(Some(7), comm),
             tid: 7,
             call: Call::Fsync,
             device: None,

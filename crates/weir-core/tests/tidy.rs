@@ -51,6 +51,8 @@ const BINARY_EDGES: Edges = &[
     ("store", &["failure"]),
     ("journal", &["failure", "store"]),
     ("session", &["machine", "store"]),
+    ("live", &["failure"]),
+    ("top", &["live"]),
     ("trace_input", &["failure", "progress"]),
     ("databases", &["clock", "failure", "progress", "session", "stages", "terminal"]),
     ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
@@ -82,6 +84,7 @@ const BINARY_EDGES: Edges = &[
         "cmd",
         &[
             "cli",
+            "clock",
             "completion",
             "databases",
             "devices",
@@ -90,6 +93,7 @@ const BINARY_EDGES: Edges = &[
             "failure",
             "guard",
             "journal",
+            "live",
             "machine",
             "output",
             "page",
@@ -101,13 +105,14 @@ const BINARY_EDGES: Edges = &[
             "signals",
             "store",
             "terminal",
+            "top",
             "trace_input",
         ],
     ),
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 10] = [
+const PURE_CRATES: [&str; 11] = [
     "weir-archive",
     "weir-blocktrace",
     "weir-control",
@@ -117,6 +122,7 @@ const PURE_CRATES: [&str; 10] = [
     "weir-oltp",
     "weir-record",
     "weir-sysbench",
+    "weir-top",
     "weir-verdict",
 ];
 

@@ -32,6 +32,7 @@ impl Analyst {
         self.past.clear();
         if self.names.len() >= NAMES_MAX {
             self.names.clear();
+            self.cgroups.clear();
         }
         ledgers
     }

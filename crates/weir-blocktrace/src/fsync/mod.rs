@@ -7,6 +7,7 @@
 mod analyst;
 mod cause;
 mod ledger;
+mod log;
 mod part;
 mod phase;
 mod recent;
@@ -18,6 +19,7 @@ mod tests;
 pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
 pub use ledger::Ledger;
+pub use log::{Log, LoggedSync, LoggedWait};
 pub use part::{Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
 pub use report::{

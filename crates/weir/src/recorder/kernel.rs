@@ -7,8 +7,8 @@ use weir_archive::tables::{Event, Stage};
 use weir_blocktrace::StageTable;
 use weir_blocktrace::fsync::{Analyst, Sampling, SlowSync};
 use weir_core::target::DeviceNumber;
-use weir_kernel::fsync::{Options as SyncOptions, Session as SyncSession, Storage};
-use weir_kernel::live::{Options, Session, Snapshot};
+use weir_kernel::fsync::{FsyncSession, Options as SyncOptions, Storage};
+use weir_kernel::live::{Options, Snapshot, StageSession};
 
 use super::whose::Known;
 use super::writer::Snapshot as File;
@@ -30,10 +30,10 @@ pub struct Room(Storage);
 
 /// Programs in the kernel; they go away with this.
 pub struct Programs<'a> {
-    stages: Option<Session>,
+    stages: Option<StageSession>,
     before: StageTable,
     losses: u64,
-    syncs: Option<(SyncSession<'a>, Analyst)>,
+    syncs: Option<(FsyncSession<'a>, Analyst)>,
     lost_syncs: u64,
     slow: Vec<SlowSync>,
     slow_left_out: u64,
@@ -59,12 +59,12 @@ impl<'a> Programs<'a> {
     pub fn start(room: &'a mut Room, devices: &[DeviceNumber], slow_ns: u64) -> Programs<'a> {
         let mut remarks = Vec::new();
         let options = Options { devices: devices.to_vec(), ..Options::default() };
-        let stages = Session::start(&options)
+        let stages = StageSession::start(&options)
             .map_err(|error| remarks.push(format!("stages of requests are not seen: {error}")))
             .ok();
         let options = SyncOptions { stack_every_ns: STACK_EVERY_NS, ..SyncOptions::default() };
         let sampling = Sampling { stack_every_ns: STACK_EVERY_NS, slow_ns: Some(slow_ns) };
-        let syncs = SyncSession::start(&mut room.0, &options)
+        let syncs = FsyncSession::start(&mut room.0, &options)
             .map_err(|error| remarks.push(format!("syncs and what they wait for are not seen: {error}")))
             .ok()
             .map(|session| {
