@@ -18,8 +18,8 @@ const LONGEST_BYTES: u64 = 1 << 20;
 const MARK: &str = "# Written by `weir recorder install`; `weir recorder uninstall` takes it away. Sum: ";
 
 /// Those that load programs into the kernel and read its symbols, and those that see other users' processes
-/// (capabilities(7)). The trace of syncs reads kernel stacks, which takes CAP_SYS_ADMIN.
-const CAPABILITIES: &str = "CAP_BPF CAP_PERFMON CAP_SYSLOG CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_READ_SEARCH";
+/// (capabilities(7)). Without CAP_SYS_ADMIN the place of a wait is known when it ends, and not before (`/proc/PID/stack`).
+const CAPABILITIES: &str = "CAP_BPF CAP_PERFMON CAP_SYSLOG CAP_SYS_PTRACE CAP_DAC_READ_SEARCH";
 
 /// The unit that runs a program with these options.
 pub fn unit(program: &Path, options: &[String]) -> String {
