@@ -74,11 +74,13 @@ pub(super) fn of_slow(slots: &[(i64, &Slot)], user: &User, normals: &Normals, no
         return Cause::NotStorage { place: most.0.to_string(), share: share(most.1) };
     }
     // A device that is slow makes everybody's I/O last: looked at before whose it was.
-    let slow = normals.devices.iter().find(|(device, usual)| {
-        let at: Vec<&DeviceSlot> = slots.iter().filter_map(|(_, slot)| slot.devices.get(*device)).collect();
-        is_slow_device(&at, usual)
+    let slow = normals.devices.iter().filter_map(|(device, usual)| {
+        let at: Vec<&DeviceSlot> = slots.iter().filter_map(|(_, slot)| slot.devices.get(device)).collect();
+        let (bytes_per_s, _) = service(&at).filter(|_| is_slow_device(&at, usual))?;
+        Some((bytes_per_s as f64 / usual.busy_bytes_per_s.max(1) as f64, device, usual))
     });
-    if let Some((device, usual)) = slow {
+    // What lies over a slow device is slow, too, and what lies under it does less: the one that lost most is named.
+    if let Some((_, device, usual)) = slow.min_by(|a, b| a.0.total_cmp(&b.0)) {
         return slow_device(
             slots,
             device,
