@@ -33,7 +33,7 @@ for table, column in TABLES.items():
     rows = list(csv.DictReader(io.StringIO(text)))
     own = (len(rows), sum(int(row[column]) for row in rows))
     query = f"select count(*), sum({column})::hugeint from read_parquet({files!r})"
-    count, total = duckdb.sql(query).fetchone()
+    count, total = duckdb.sql(query).fetchall()[0]
     arrow = [pyarrow.parquet.ParquetFile(file).read() for file in files]
     by_arrow = (sum(one.num_rows for one in arrow), sum(sum(one[column].to_pylist()) for one in arrow))
     agree = own == (count, int(total or 0)) == by_arrow

@@ -364,3 +364,113 @@ impl Tables<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use weir_archive::journal::frame;
+    use weir_archive::tables::{Counter, Event, Row};
+
+    use super::*;
+
+    const BEGIN_S: i64 = 1_795_576_200;
+
+    fn interval(at: i64) -> Vec<Batch> {
+        let ts_ms = (BEGIN_S + at) * 1000;
+        let counter = Counter { ts_ms, span_ms: 1000, name: "reads".into(), value: at, ..Counter::default() };
+        let event = Event { ts_ms, kind: "start".into(), ..Event::default() };
+        vec![Counter::batch(&[counter]), Event::batch(&[event])]
+    }
+
+    /// An archive with a journal of so many intervals.
+    fn with_journal(path: &Path, count: i64) -> Archive {
+        let archive = Archive::to_write(path).unwrap();
+        let mut file = archive.begin_journal(BEGIN_S).unwrap();
+        (0..count).for_each(|at| file.write_all(&frame(&interval(at)).unwrap()).unwrap());
+        archive
+    }
+
+    fn values(archive: &Archive) -> (Vec<i64>, Vec<String>) {
+        let mut values = Vec::new();
+        let take = |batch: Batch| values.extend(Counter::all(&batch).iter().map(|row| row.value));
+        let remarks = archive.read(0, i64::MAX, &["counters"], take).unwrap();
+        (values, remarks)
+    }
+
+    #[test]
+    fn rows_are_read_once_before_while_and_after_a_segment_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive");
+        let archive = with_journal(&path, 3);
+        let all = (vec![0, 1, 2], Vec::new());
+        assert_eq!(values(&archive), all);
+        let journal = path.join(Name::Journal { begin_s: BEGIN_S }.to_string());
+        let kept = fs::read(&journal).unwrap();
+        assert_eq!(archive.close_journal(BEGIN_S, &About::here()).unwrap(), None);
+        assert_eq!(values(&archive), all);
+        assert!(!journal.exists());
+        // Killed between the tables and the journal's end: it is closed again, to the same.
+        fs::write(&journal, kept).unwrap();
+        assert_eq!(values(&archive), all);
+        assert_eq!(archive.journals().unwrap(), [BEGIN_S]);
+        archive.close_journal(BEGIN_S, &About::here()).unwrap();
+        assert_eq!(values(&archive), all);
+        // Another one that begins in the same second has a name of its own.
+        archive.begin_journal(BEGIN_S).unwrap();
+        assert_eq!(archive.journals().unwrap(), [BEGIN_S + 1]);
+    }
+
+    #[test]
+    fn what_is_torn_or_foreign_is_said_and_costs_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive");
+        let archive = with_journal(&path, 3);
+        let journal = path.join(Name::Journal { begin_s: BEGIN_S }.to_string());
+        let whole = fs::read(&journal).unwrap();
+        fs::write(&journal, &whole[..whole.len() - 5]).unwrap();
+        fs::write(path.join("counters-20200101T000000Z-20990101T000000Z.parquet"), "PAR1").unwrap();
+        fs::write(path.join("open-20200101T000000Z.journal"), "somebody else's").unwrap();
+        fs::write(path.join("mine.txt"), "").unwrap();
+        let (read, remarks) = values(&archive);
+        assert_eq!((read, remarks.len()), (vec![0, 1], 3), "{remarks:?}");
+        assert_eq!(archive.files().unwrap().1, ["mine.txt"]);
+        for begin_s in archive.journals().unwrap() {
+            assert!(archive.close_journal(begin_s, &About::here()).unwrap().is_some());
+        }
+        assert_eq!(values(&archive).0, [0, 1]);
+        assert!(!journal.exists() && path.join("open-20200101T000000Z.journal").exists());
+    }
+
+    #[test]
+    fn one_writes_and_nobody_else_may_have_written() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive");
+        let first = Archive::to_write(&path).unwrap();
+        let second = Archive::to_write(&path).err().unwrap();
+        assert!(second.to_string().contains("another recorder writes"), "{second}");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        drop(first);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        for refused in [Archive::to_write(&path).err(), Archive::to_read(&path).err()] {
+            assert!(refused.unwrap().to_string().contains("other accounts may write"));
+        }
+    }
+
+    #[test]
+    fn old_segments_and_snapshots_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = with_journal(&folder.path().join("archive"), 1);
+        archive.close_journal(BEGIN_S, &About::here()).unwrap();
+        for at_ms in [1_000, BEGIN_S * 1000] {
+            archive.keep_snapshot(at_ms, b"{}").unwrap();
+        }
+        assert_eq!(archive.thin_out(0, u64::MAX).unwrap(), 0);
+        archive.thin_out_snapshots(BEGIN_S - 1).unwrap();
+        let left = fs::read_dir(archive.path().join(SNAPSHOTS)).unwrap().count();
+        assert_eq!(left, 1);
+        assert_eq!(archive.thin_out(0, 0).unwrap(), 2);
+        assert_eq!(values(&archive).0, []);
+    }
+}
