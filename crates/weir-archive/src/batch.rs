@@ -46,7 +46,23 @@ impl Texts {
 
     /// Adds a row.
     pub fn push(&mut self, word: &str) {
-        let code = match self.places.get(word) {
+        let code = self.code(word);
+        self.codes.push(code);
+    }
+
+    /// Adds rows that are places among other words; false, and none, where one is beyond them. Each word is looked for once.
+    pub fn extend(&mut self, words: &[String], places: &[u32]) -> bool {
+        if places.iter().any(|place| *place as usize >= words.len()) {
+            return false;
+        }
+        let codes: Vec<u32> = words.iter().map(|word| self.code(word)).collect();
+        self.codes.extend(places.iter().map(|place| codes[*place as usize]));
+        true
+    }
+
+    /// The place of a word, which it has from now on.
+    fn code(&mut self, word: &str) -> u32 {
+        match self.places.get(word) {
             Some(code) => *code,
             None => {
                 let code = self.words.len() as u32;
@@ -54,8 +70,7 @@ impl Texts {
                 self.places.insert(word.to_string(), code);
                 code
             }
-        };
-        self.codes.push(code);
+        }
     }
 }
 
@@ -124,6 +139,7 @@ impl Column {
     fn append(&mut self, other: &Column) {
         match (self, other) {
             (Column::Integers(mine), Column::Integers(theirs)) => mine.extend(theirs),
+            (Column::Texts(mine), Column::Texts(theirs)) => _ = mine.extend(&theirs.words, &theirs.codes),
             (mine, theirs) => (0..theirs.len()).for_each(|row| mine.push_text(theirs.text(row))),
         }
     }

@@ -165,16 +165,18 @@ fn values(
         },
         Some(number::RLE_DICTIONARY | number::PLAIN_DICTIONARY) => {
             let width = u32::from(from.byte()?);
-            for code in hybrid::read(from, count, width)? {
-                let code = code as usize;
-                let known = match words {
-                    Some(Words::Integers(words)) => words.get(code).map(|word| column.push_integer(*word)),
-                    Some(Words::Texts(words)) => words.get(code).map(|word| column.push_text(word)),
-                    None => None,
-                };
-                if known.is_none() {
-                    return from.damaged("a place beyond the dictionary");
+            let places = hybrid::read(from, count, width)?;
+            let all_known = match (words, column) {
+                (Some(Words::Texts(words)), Column::Texts(texts)) => texts.extend(words, &places),
+                (Some(Words::Integers(words)), Column::Integers(values)) => {
+                    let known = places.iter().map_while(|place| words.get(*place as usize));
+                    values.extend(known);
+                    places.iter().all(|place| (*place as usize) < words.len())
                 }
+                _ => false,
+            };
+            if !all_known {
+                return from.damaged("a place beyond the dictionary");
             }
         }
         other => return from.damaged(&format!("encoding {other:?}, which weir does not read")),

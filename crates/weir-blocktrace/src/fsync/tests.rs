@@ -283,5 +283,5 @@ fn a_ledger_takes_all_of_an_interval_and_leaves_the_next_one_empty() {
     };
     assert_eq!(recent(Some(LOOP), 0, 100), [30, 60]);
     assert_eq!(recent(None, 31, 100), [60]);
-    assert_eq!(recent(Some(DeviceNumber { major: 8, minor: 0 }), 0, 100), []);
+    assert_eq!(recent(Some(DeviceNumber { major: 8, minor: 0 }), 0, 100), Vec::<u64>::new());
 }
