@@ -1,9 +1,9 @@
 //! The archive's rows as a course of intervals: what the verdict looks at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::batch::{Batch, Column};
-use crate::tables::{Behind, Event, Row, Wait};
+use crate::batch::{Batch, Column, Texts};
+use crate::tables::{Event, Row};
 
 /// Lowest value and count of buckets.
 pub type Histogram = BTreeMap<i64, i64>;
@@ -175,6 +175,40 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// What two columns of names make together: made once for each pair, since there are few and rows are many.
+struct Pairs<'a, T, F> {
+    columns: [Option<&'a Texts>; 2],
+    made: HashMap<[u32; 2], T>,
+    make: F,
+}
+
+impl<'a, T, F: Fn(&str, &str) -> T> Pairs<'a, T, F> {
+    fn of(batch: &'a Batch, names: [&str; 2], make: F) -> Pairs<'a, T, F> {
+        let texts = |name| match batch.column(name) {
+            Some(Column::Texts(texts)) => Some(texts),
+            _ => None,
+        };
+        Pairs { columns: names.map(texts), made: HashMap::new(), make }
+    }
+
+    fn get(&mut self, row: usize) -> &T {
+        let code =
+            |texts: Option<&Texts>| texts.and_then(|texts| texts.codes().get(row).copied()).unwrap_or(0);
+        let text = |texts: Option<&'a Texts>| texts.map_or("", |texts| texts.get(row));
+        let [first, second] = self.columns;
+        let made = self.made.entry([code(first), code(second)]);
+        made.or_insert_with(|| (self.make)(text(first), text(second)))
+    }
+}
+
+/// Changes the value of a key, which is made if it is not there; the key is copied only then.
+fn change<K: Ord + Clone, V: Default>(map: &mut BTreeMap<K, V>, key: &K, change: impl FnOnce(&mut V)) {
+    match map.get_mut(key) {
+        Some(value) => change(value),
+        None => change(map.entry(key.clone()).or_default()),
+    }
+}
+
 impl Series {
     /// Adds the rows of a batch that are wanted.
     pub fn take(&mut self, batch: &Batch, wanted: &Wanted) {
@@ -224,14 +258,14 @@ impl Series {
         else {
             return;
         };
-        let is = |texts: &crate::batch::Texts, check: &dyn Fn(&str) -> bool| -> Vec<bool> {
+        let is = |texts: &Texts, check: &dyn Fn(&str) -> bool| -> Vec<bool> {
             texts.words().iter().map(|word| check(word)).collect()
         };
         let of_device = is(devices, &|word| wanted.has_device(word));
         let of_class = is(classes, &|word| matches!(word, "read" | "write"));
         let of_stage = is(stages, &|word| word == "d2c");
         for row in 0..batch.rows() {
-            let has = |texts: &crate::batch::Texts, flags: &[bool]| flags[texts.codes()[row] as usize];
+            let has = |texts: &Texts, flags: &[bool]| flags[texts.codes()[row] as usize];
             if wanted.has_time(times[row])
                 && has(stages, &of_stage)
                 && has(classes, &of_class)
@@ -251,44 +285,60 @@ impl Series {
         let columns = Columns(batch);
         let (times, spans) = (columns.integers("ts_ms"), columns.integers("span_ms"));
         let (lows, counts) = (columns.integers("bucket_low_ns"), columns.integers("count"));
-        for row in 0..batch.rows() {
-            let (comm, unit) = (columns.text("comm", row), columns.text("unit", row));
-            if wanted.has_time(times[row]) && wanted.has_user(comm, unit) {
-                let user = self.slot(times[row], spans[row]).users.entry(User::of(comm, unit)).or_default();
-                *user.latency.entry(lows[row]).or_default() += counts[row];
+        let mut users = Pairs::of(batch, ["comm", "unit"], User::of);
+        for row in (0..batch.rows()).filter(|row| wanted.has_time(times[*row])) {
+            let user = users.get(row);
+            if wanted.has_user(&user.comm, &user.unit) {
+                let count = |slot: &mut UserSlot| *slot.latency.entry(lows[row]).or_default() += counts[row];
+                change(&mut self.slot(times[row], spans[row]).users, user, count);
             }
         }
     }
 
     fn waits(&mut self, batch: &Batch, wanted: &Wanted) {
-        for row in Wait::all(batch) {
-            if wanted.has_time(row.ts_ms) && wanted.has_user(&row.comm, &row.unit) {
-                let slot = self.slot(row.ts_ms, row.span_ms);
-                let user = slot.users.entry(User::of(&row.comm, &row.unit)).or_default();
-                *user.waits.entry((row.part, row.cause)).or_default() += row.ns;
+        let columns = Columns(batch);
+        let (times, spans) = (columns.integers("ts_ms"), columns.integers("span_ms"));
+        let ns = columns.integers("ns");
+        let mut users = Pairs::of(batch, ["comm", "unit"], User::of);
+        let mut parts =
+            Pairs::of(batch, ["part", "cause"], |part, cause| (part.to_string(), cause.to_string()));
+        for row in (0..batch.rows()).filter(|row| wanted.has_time(times[*row])) {
+            let user = users.get(row);
+            if wanted.has_user(&user.comm, &user.unit) {
+                let part = parts.get(row);
+                let add = |slot: &mut UserSlot| change(&mut slot.waits, part, |sum| *sum += ns[row]);
+                change(&mut self.slot(times[row], spans[row]).users, user, add);
             }
         }
     }
 
     fn behind(&mut self, batch: &Batch, wanted: &Wanted) {
-        for row in Behind::all(batch) {
-            if wanted.has_time(row.ts_ms) && wanted.has_user(&row.comm, &row.unit) {
-                let slot = self.slot(row.ts_ms, row.span_ms);
-                let user = slot.users.entry(User::of(&row.comm, &row.unit)).or_default();
-                let culprit = User::of(&row.culprit, &row.culprit_unit);
-                let sum = user.behind.entry((culprit, row.way)).or_default();
-                *sum = (sum.0 + row.ns, sum.1 + row.bytes);
+        let columns = Columns(batch);
+        let (times, spans) = (columns.integers("ts_ms"), columns.integers("span_ms"));
+        let (ns, bytes) = (columns.integers("ns"), columns.integers("bytes"));
+        let mut users = Pairs::of(batch, ["comm", "unit"], User::of);
+        let mut culprits = Pairs::of(batch, ["culprit", "culprit_unit"], User::of);
+        for row in (0..batch.rows()).filter(|row| wanted.has_time(times[*row])) {
+            let user = users.get(row);
+            if wanted.has_user(&user.comm, &user.unit) {
+                let key = (culprits.get(row).clone(), columns.text("way", row).to_string());
+                let add = |slot: &mut UserSlot| {
+                    let sum = slot.behind.entry(key).or_default();
+                    *sum = (sum.0 + ns[row], sum.1 + bytes[row]);
+                };
+                change(&mut self.slot(times[row], spans[row]).users, user, add);
             }
         }
     }
 
     fn processes(&mut self, batch: &Batch, wanted: &Wanted) {
-        for row in crate::tables::Process::all(batch) {
-            if wanted.has_time(row.ts_ms) {
-                let slot = self.slot(row.ts_ms, row.span_ms);
-                let sum = slot.processes.entry(User::of(&row.comm, &row.unit)).or_default();
-                *sum = (sum.0 + row.read_bytes, sum.1 + row.written_bytes);
-            }
+        let columns = Columns(batch);
+        let (times, spans) = (columns.integers("ts_ms"), columns.integers("span_ms"));
+        let (read, written) = (columns.integers("read_bytes"), columns.integers("written_bytes"));
+        let mut users = Pairs::of(batch, ["comm", "unit"], User::of);
+        for row in (0..batch.rows()).filter(|row| wanted.has_time(times[*row])) {
+            let add = |sum: &mut (i64, i64)| *sum = (sum.0 + read[row], sum.1 + written[row]);
+            change(&mut self.slot(times[row], spans[row]).processes, users.get(row), add);
         }
     }
 
@@ -302,11 +352,15 @@ impl Series {
                 continue;
             }
             let slot = self.slot(times[row], spans[row]);
-            let counters = match device {
-                "" => &mut slot.machine,
-                _ => &mut slot.devices.entry(device.to_string()).or_default().counters,
+            let set = |counters: &mut BTreeMap<String, i64>| match counters.get_mut(name) {
+                Some(value) => *value = values[row],
+                None => _ = counters.insert(name.to_string(), values[row]),
             };
-            counters.insert(name.to_string(), values[row]);
+            match slot.devices.get_mut(device) {
+                _ if device.is_empty() => set(&mut slot.machine),
+                Some(known) => set(&mut known.counters),
+                None => set(&mut slot.devices.entry(device.to_string()).or_default().counters),
+            }
         }
     }
 }

@@ -74,13 +74,7 @@ pub(super) fn of_slow(slots: &[(i64, &Slot)], user: &User, normals: &Normals, no
         return Cause::NotStorage { place: most.0.to_string(), share: share(most.1) };
     }
     // A device that is slow makes everybody's I/O last: looked at before whose it was.
-    let slow = normals.devices.iter().filter_map(|(device, usual)| {
-        let at: Vec<&DeviceSlot> = slots.iter().filter_map(|(_, slot)| slot.devices.get(device)).collect();
-        let (bytes_per_s, _) = service(&at).filter(|_| is_slow_device(&at, usual))?;
-        Some((bytes_per_s as f64 / usual.busy_bytes_per_s.max(1) as f64, device, usual))
-    });
-    // What lies over a slow device is slow, too, and what lies under it does less: the one that lost most is named.
-    if let Some((_, device, usual)) = slow.min_by(|a, b| a.0.total_cmp(&b.0)) {
+    if let Some((device, usual)) = slowest(slots, normals) {
         return slow_device(
             slots,
             device,
@@ -95,6 +89,17 @@ pub(super) fn of_slow(slots: &[(i64, &Slot)], user: &User, normals: &Normals, no
         return Cause::Throttled { share: share(excess.throttled) };
     }
     Cause::LateDevice { share: share(excess.device) }
+}
+
+/// The device that is slow. What lies over a slow device is slow, too, and what lies under it does less: the one that lost most
+/// is meant.
+fn slowest<'a>(slots: &[(i64, &Slot)], normals: &'a Normals) -> Option<(&'a String, &'a NormalDevice)> {
+    let slow = normals.devices.iter().filter_map(|(device, usual)| {
+        let at: Vec<&DeviceSlot> = slots.iter().filter_map(|(_, slot)| slot.devices.get(device)).collect();
+        let (bytes_per_s, _) = service(&at).filter(|_| is_slow_device(&at, usual))?;
+        Some((bytes_per_s as f64 / usual.busy_bytes_per_s.max(1) as f64, device, usual))
+    });
+    slow.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, device, usual)| (device, usual))
 }
 
 fn flood(slots: &[(i64, &Slot)], user: &User, whole_ns: f64, all_others: f64) -> Option<Cause> {
@@ -148,6 +153,9 @@ pub(super) fn slow_device(
 
 /// Why commits were few though each was fast: whether a device was busier than usual.
 pub(super) fn of_few(slots: &[(i64, &Slot)], normals: &Normals) -> Cause {
+    if let Some((device, usual)) = slowest(slots, normals) {
+        return slow_device(slots, device, usual, None);
+    }
     let percent = |device: &str| {
         let busy = |(_, slot): &(i64, &Slot)| {
             let busy_ms = slot.devices.get(device)?.counter("busy_ms");

@@ -22,10 +22,20 @@ const SLOW_BY_NS: i64 = 2_000_000;
 /// Syncs are far fewer below this share of their normal rate, where there are normally so many an interval.
 const FEW_SHARE: f64 = 0.3;
 const FEW_FROM: f64 = 20.0;
+/// Slow syncs are trouble where they took so much of a thread's time more than they normally do.
+const ADDED_SHARE: f64 = 0.05;
+/// Of one who synced in fewer intervals it is not known what is normal.
+const KNOWN_FROM: usize = 5;
+/// Few commits say nothing for a shorter time.
+const FEW_MS: i64 = 5_000;
+/// Troubles that are told: those that lasted longest or took most time.
+const TOLD_MOST: usize = 12;
 /// Syncs stand still where so much of a thread's interval is spent in them and none returns.
 const STUCK_SHARE: f64 = 0.5;
-/// Intervals without trouble that do not end one.
-const GAP: usize = 1;
+/// Syncs of up to so many times their normal length are as fast as usual.
+const USUAL_TIMES: i64 = 2;
+/// An interval without trouble, or so much time, does not end one.
+const GAP_MS: i64 = 5_000;
 /// Events this long before trouble began may have to do with it.
 const BEFORE_MS: i64 = 60_000;
 /// A process that moves so much a second, and so many times what it does normally, is a change.
@@ -49,6 +59,8 @@ pub struct Verdict {
     pub devices: Vec<NormalDevice>,
     /// What was not normal, in order of time.
     pub troubles: Vec<Trouble>,
+    /// Lesser ones that are not told.
+    pub untold: usize,
     /// The slowest syncs, the slowest first.
     pub slowest: Vec<Event>,
     /// Sentences: what was not seen.
@@ -72,6 +84,17 @@ pub struct Trouble {
     pub changes: Vec<Change>,
 }
 
+impl Trouble {
+    /// What it is measured by: the time that slow syncs took, else how long it lasted.
+    fn weight_ns(&self) -> i64 {
+        let lasted_ns = (self.end_ms - self.begin_ms).saturating_mul(1_000_000);
+        match (&self.cause, &self.syncs) {
+            (Cause::FewerNotStorage { .. }, _) | (_, None) => lasted_ns,
+            (_, Some(seen)) => seen.wall_ns,
+        }
+    }
+}
+
 /// Syncs in trouble beside normal ones.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Seen {
@@ -89,6 +112,14 @@ pub struct Seen {
     pub normal_p99_ns: i64,
     /// Time inside syncs, ns, summed over threads.
     pub wall_ns: i64,
+}
+
+impl Seen {
+    /// Whether each took about as long as normally.
+    fn is_usual(&self) -> bool {
+        let usual = |ns: Option<i64>, normal_ns: i64| ns.is_none_or(|ns| ns <= USUAL_TIMES * normal_ns);
+        usual(self.p50_ns, self.normal_p50_ns) && usual(self.p99_ns, self.normal_p99_ns)
+    }
 }
 
 /// Why.
@@ -164,7 +195,7 @@ pub enum Change {
         /// Normally.
         normal_bytes_per_s: i64,
     },
-    /// A recorded event: a knob, a decision of the guard, a start.
+    /// A recorded event: a knob, a decision of the guard, a clock that was set.
     Event(Event),
 }
 
@@ -175,12 +206,15 @@ pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
         series.slots.range(since_ms..until_ms).map(|(ts_ms, slot)| (*ts_ms, slot)).collect();
     let mut troubles = Vec::new();
     for user in normals.users.keys() {
-        troubles.extend(of_user(series, &inside, &normals, user));
+        troubles.extend(of_user(&inside, &normals, user));
     }
     troubles.extend(of_devices(&inside, &normals, &troubles));
     for trouble in &mut troubles {
         trouble.changes = changes(series, &inside, &normals, trouble.begin_ms);
     }
+    troubles.sort_by_key(|trouble| std::cmp::Reverse(trouble.weight_ns()));
+    let untold = troubles.len().saturating_sub(TOLD_MOST);
+    troubles.truncate(TOLD_MOST);
     troubles.sort_by_key(|trouble| (trouble.begin_ms, trouble.end_ms));
     let is_slow =
         |event: &&Event| event.kind == "slow_sync" && event.ts_ms >= since_ms && event.ts_ms < until_ms;
@@ -195,6 +229,7 @@ pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
         users: normals.users.into_values().collect(),
         devices: normals.devices.into_values().collect(),
         troubles,
+        untold,
         slowest,
         blind: blind(series, &inside),
     }
@@ -216,7 +251,12 @@ fn state(slot: &Slot, user: &User, normal: &NormalUser) -> State {
         ns > SLOW_TIMES * normal.p99_ns && ns - normal.p99_ns > SLOW_BY_NS && 2 * ns > 3 * normal.p99_high_ns
     };
     let stuck = p99_ns.is_none() && syncs.wall_ns() as f64 > STUCK_SHARE * slot.span_ms as f64 * 1e6;
-    if p99_ns.is_some_and(over) || stuck {
+    let added_ns = syncs.wall_ns() as f64 - normal.mean_ns() * syncs.count() as f64;
+    let counts = added_ns > ADDED_SHARE * slot.span_ms as f64 * 1e6;
+    if normal.intervals < KNOWN_FROM {
+        return State::Usual;
+    }
+    if counts && (p99_ns.is_some_and(over) || stuck) {
         return State::Slow;
     }
     let normally = normal.per_s * slot.span_ms as f64 / 1e3;
@@ -225,28 +265,30 @@ fn state(slot: &Slot, user: &User, normal: &NormalUser) -> State {
 }
 
 /// Runs of intervals in one state, as ranges of places; short interruptions do not end one.
-fn runs(states: &[State], wanted: State) -> Vec<std::ops::Range<usize>> {
+fn runs(slots: &[(i64, &Slot)], states: &[State], wanted: State) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..states.len()).filter(|at| states[*at] == wanted) {
+        let is_near = |end: usize| at - end <= 1 || slots[at].0 - slots[end].0 <= GAP_MS;
         match runs.last_mut() {
-            Some(last) if at - last.end <= GAP => last.end = at + 1,
+            Some(last) if is_near(last.end) => last.end = at + 1,
             _ => runs.push(at..at + 1),
         }
     }
     runs
 }
 
-fn of_user(series: &Series, inside: &[(i64, &Slot)], normals: &Normals, user: &User) -> Vec<Trouble> {
+fn of_user(inside: &[(i64, &Slot)], normals: &Normals, user: &User) -> Vec<Trouble> {
     let Some(normal) = normals.users.get(user) else { return Vec::new() };
     let states: Vec<State> = inside.iter().map(|(_, slot)| state(slot, user, normal)).collect();
     let mut troubles = Vec::new();
-    for (wanted, least) in [(State::Slow, 1), (State::Few, 2)] {
-        for run in runs(&states, wanted) {
-            // One interval with few commits says nothing; nor do the last ones of a series that has ended.
-            if run.len() < least {
+    for wanted in [State::Slow, State::Few] {
+        for run in runs(inside, &states, wanted) {
+            let slots = &inside[run];
+            // One interval with few commits says nothing.
+            let lasted_ms = slots.iter().map(|(_, slot)| slot.span_ms).sum::<i64>();
+            if wanted == State::Few && (slots.len() < 2 || lasted_ms < FEW_MS) {
                 continue;
             }
-            let slots = &inside[run];
             // What is few where others are slow at the same time is part of the same trouble.
             let overlaps = |trouble: &Trouble| {
                 let (begin_ms, end_ms) = ends(slots);
@@ -256,16 +298,16 @@ fn of_user(series: &Series, inside: &[(i64, &Slot)], normals: &Normals, user: &U
                 continue;
             }
             let (begin_ms, end_ms) = ends(slots);
+            let syncs = seen(slots, user, normal);
             let cause = match wanted {
-                State::Few => cause::of_few(slots, normals),
+                State::Few if syncs.is_usual() => cause::of_few(slots, normals),
                 _ => cause::of_slow(slots, user, normals, normal),
             };
-            let syncs = Some(seen(slots, user, normal));
+            let syncs = Some(syncs);
             let user = Some(user.clone());
             troubles.push(Trouble { begin_ms, end_ms, user, syncs, cause, changes: Vec::new() });
         }
     }
-    let _ = series;
     troubles
 }
 
@@ -306,7 +348,7 @@ fn of_devices(inside: &[(i64, &Slot)], normals: &Normals, known: &[Trouble]) -> 
         };
         let states: Vec<State> =
             inside.iter().map(|slot| if is_slow(slot) { State::Slow } else { State::Usual }).collect();
-        for run in runs(&states, State::Slow).into_iter().filter(|run| run.len() > 1) {
+        for run in runs(inside, &states, State::Slow).into_iter().filter(|run| run.len() > 1) {
             let slots = &inside[run];
             let (begin_ms, end_ms) = ends(slots);
             let is_known = known.iter().any(|trouble| {
@@ -329,7 +371,7 @@ fn changes(series: &Series, inside: &[(i64, &Slot)], normals: &Normals, begin_ms
     let Some((_, first)) = inside.iter().find(|(ts_ms, _)| *ts_ms == begin_ms) else { return Vec::new() };
     let near = begin_ms - BEFORE_MS..begin_ms + first.span_ms;
     let of_note = |event: &&Event| {
-        matches!(event.kind.as_str(), "knob" | "guard" | "clock" | "start") && near.contains(&event.ts_ms)
+        matches!(event.kind.as_str(), "knob" | "guard" | "clock") && near.contains(&event.ts_ms)
     };
     let mut changes: Vec<Change> = series.events.iter().filter(of_note).cloned().map(Change::Event).collect();
     let mut loads: Vec<(&User, i64, i64)> = Vec::new();

@@ -14,6 +14,8 @@ const ENOUGH: usize = 10;
 pub struct NormalUser {
     /// Whose.
     pub user: User,
+    /// Intervals in which it synced.
+    pub intervals: usize,
     /// Syncs a second.
     pub per_s: f64,
     /// Median of the intervals' medians, ns.
@@ -80,11 +82,20 @@ impl Normals {
     }
 }
 
+impl NormalUser {
+    /// Mean time of a sync, ns.
+    pub fn mean_ns(&self) -> f64 {
+        self.parts.values().sum()
+    }
+}
+
 fn of_user(slots: &[&Slot], user: &User) -> NormalUser {
     let present: Vec<_> =
         slots.iter().filter_map(|slot| Some((slot.span_ms, slot.users.get(user)?))).collect();
-    let rates: Vec<i64> =
+    let mut rates: Vec<i64> =
         present.iter().map(|(span_ms, syncs)| syncs.count() * 1_000_000 / (*span_ms).max(1)).collect();
+    // Who syncs now and then does not normally sync.
+    rates.resize(slots.len(), 0);
     let at = |q: f64| -> Vec<i64> {
         present.iter().filter_map(|(_, syncs)| quantile(&syncs.latency, q)).collect()
     };
@@ -101,6 +112,7 @@ fn of_user(slots: &[&Slot], user: &User) -> NormalUser {
     parts.values_mut().for_each(|ns| *ns /= f64::from(u32::try_from(count.max(1)).unwrap_or(u32::MAX)));
     NormalUser {
         user: user.clone(),
+        intervals: present.len(),
         per_s: median(rates).unwrap_or(0) as f64 / 1e3,
         p50_ns: median(at(0.5)).unwrap_or(0),
         p99_ns,

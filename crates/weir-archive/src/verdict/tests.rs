@@ -119,6 +119,18 @@ fn a_device_at_a_tenth_of_its_rate_is_named() {
 }
 
 #[test]
+fn few_commits_on_a_slow_device_are_not_called_no_matter_of_storage() {
+    for each_ms in [1, 3] {
+        let tired = |slot: &mut Slot| {
+            syncs(slot, 100, each_ms * MS, &[("own_data", "device", each_ms * MS)]);
+            device(slot, 100, 800_000, 1_000, 10_000);
+        };
+        let cause = only(&night(60..64, tired)).cause;
+        assert!(matches!(&cause, Cause::SlowDevice { device, .. } if device == "sda"), "{cause:?}");
+    }
+}
+
+#[test]
 fn commits_that_wait_for_something_else_are_not_storage() {
     let blocked = |slot: &mut Slot| {
         syncs(slot, 10, MS, &[("own_data", "device", 700_000), ("cpu", "", 300_000)]);
@@ -162,6 +174,43 @@ fn a_knob_that_changed_shortly_before_is_said() {
     let knob = |ts_ms| Event { ts_ms, kind: "knob".into(), detail: "{}".into(), ..Event::default() };
     series.events = vec![knob(100_000), knob(595_000)];
     assert_eq!(only(&series).changes, [Change::Event(knob(595_000))]);
+}
+
+#[test]
+fn who_syncs_now_and_then_is_in_no_trouble_when_it_does_not() {
+    let mut series = night(0..0, |_| {});
+    let user = |count: i64, each_ns: i64| UserSlot {
+        latency: Histogram::from([(each_ns, count)]),
+        waits: [(("own_data".to_string(), "device".to_string()), each_ns * count)].into(),
+        ..UserSlot::default()
+    };
+    for (nth, slot) in series.slots.values_mut().enumerate() {
+        if nth % 4 == 0 {
+            slot.users.insert(User::named("cron"), user(500, MS));
+        }
+        // One that synced once, for long: nobody knows what is normal for it.
+        if nth == 50 {
+            slot.users.insert(User::named("sync"), user(1, 9_000 * MS));
+        }
+        // One slow sync among a thousand is told among the slowest, not as trouble.
+        if nth == 60 {
+            let rare = slot.users.get_mut(&db()).unwrap();
+            rare.latency.insert(300 * MS, 15);
+        }
+    }
+    assert_eq!(judged(&series), []);
+}
+
+#[test]
+fn troubles_that_are_many_are_told_by_their_weight() {
+    let mut series = night(0..0, |_| {});
+    for (nth, slot) in series.slots.values_mut().enumerate().filter(|(nth, _)| nth % 6 == 3) {
+        syncs(slot, 100, (20 + nth as i64) * MS, &[("own_data", "held", (20 + nth as i64) * MS)]);
+    }
+    let verdict = judge(&series, 0, i64::MAX);
+    assert_eq!((verdict.troubles.len(), verdict.untold), (TOLD_MOST, 20 - TOLD_MOST));
+    assert!(verdict.troubles.iter().all(|trouble| trouble.begin_ms > 40 * SPAN_MS));
+    assert!(verdict.troubles.windows(2).all(|pair| pair[0].begin_ms < pair[1].begin_ms));
 }
 
 #[test]

@@ -16,6 +16,10 @@ pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> Strin
         out.push('\n');
         out.push_str(&of_trouble(trouble, time));
     }
+    if verdict.untold > 0 {
+        out.push('\n');
+        labelled_at(&mut out, "", 0, &format!("{} lesser ones are not told.", verdict.untold));
+    }
     out.push('\n');
     normal(&mut out, verdict);
     if !verdict.slowest.is_empty() {
@@ -33,7 +37,7 @@ pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> Strin
 }
 
 fn headline(verdict: &Verdict) -> String {
-    match (verdict.intervals, verdict.troubles.len()) {
+    match (verdict.intervals, verdict.troubles.len() + verdict.untold) {
         (0, _) => "Nothing was recorded then.".to_string(),
         (_, 0) => "Everything was as usual.".to_string(),
         (_, 1) => "One thing was not as usual.".to_string(),
@@ -293,6 +297,7 @@ mod tests {
                 users: vec![normal.clone()],
                 devices: Vec::new(),
                 troubles: vec![trouble(cause)],
+                untold: 0,
                 slowest: vec![Event { kind: "slow_sync".into(), detail: "torn".into(), ..Event::default() }],
                 blind: vec!["something".into()],
             };

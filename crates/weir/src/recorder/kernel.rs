@@ -15,6 +15,8 @@ use super::writer::Snapshot as File;
 
 /// Waits at least this long always have their stack taken.
 const STACK_EVERY_NS: u64 = 1_000_000;
+/// Fewer than one of so many requests of an interval missing is no loss worth a word.
+const LOST_SHARE: u64 = 1000;
 /// Slow syncs of an interval that are kept one by one.
 const SLOW_MAX: usize = 32;
 /// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
@@ -147,7 +149,9 @@ impl<'a> Programs<'a> {
             let snapshot = session.snapshot();
             let fresh = snapshot.table.since(&self.before);
             let lost = lost_of(&snapshot);
-            if lost > self.losses {
+            // A few are missing whenever another tracer comes or goes.
+            let ios: u64 = fresh.cells().map(|(_, cell)| cell.ios).sum();
+            if lost.saturating_sub(self.losses) > ios / LOST_SHARE {
                 seen.events.push(lost_event(span, "requests", lost - self.losses));
             }
             (self.before, self.losses) = (snapshot.table, lost);
