@@ -73,9 +73,13 @@ const BINARY_EDGES: Edges = &[
         ],
     ),
     ("guard", &["clock", "devices", "failure", "journal", "machine", "session", "store"]),
+    ("recorder", &["clock", "failure", "guard"]),
     ("cli", &["guard", "output"]),
     ("completion", &["cli", "store"]),
-    ("settings", &["cli", "databases", "devices", "experiments", "failure", "guard", "output", "servers"]),
+    (
+        "settings",
+        &["cli", "databases", "devices", "experiments", "failure", "guard", "output", "recorder", "servers"],
+    ),
     (
         "cmd",
         &[
@@ -94,6 +98,7 @@ const BINARY_EDGES: Edges = &[
             "output",
             "page",
             "progress",
+            "recorder",
             "servers",
             "session",
             "settings",
@@ -107,7 +112,8 @@ const BINARY_EDGES: Edges = &[
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 10] = [
+const PURE_CRATES: [&str; 11] = [
+    "weir-archive",
     "weir-blocktrace",
     "weir-control",
     "weir-core",

@@ -24,6 +24,7 @@ mod output;
 mod page;
 mod progress;
 mod quiet;
+mod recorder;
 mod servers;
 mod session;
 mod settings;
