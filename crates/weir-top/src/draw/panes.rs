@@ -85,8 +85,16 @@ fn rows_needed(model: &Model, pane: Pane) -> u16 {
 /// Rows of each pane, its head included: first what all need at least, then what is left in turn, processes first.
 fn heights(needs: [u16; 4], height: u16) -> [u16; 4] {
     const LEAST: [u16; 4] = [2, 2, 3, 2];
+    // On a very low screen some panes are not there.
+    const SPARED_LAST: [usize; 4] = [1, 3, 0, 2];
     const TURNS: [usize; 7] = [2, 3, 0, 2, 1, 2, 3];
     let mut heights: [u16; 4] = std::array::from_fn(|at| LEAST[at].min(needs[at]));
+    let mut over = heights.iter().sum::<u16>().saturating_sub(height);
+    for at in SPARED_LAST {
+        let cut = over.min(heights[at]);
+        heights[at] -= cut;
+        over -= cut;
+    }
     let mut left = height.saturating_sub(heights.iter().sum());
     while left > 0 {
         let before = left;
@@ -112,6 +120,9 @@ fn pane_in(model: &Model, look: Look, pane: Pane, area: Rect, buffer: &mut Buffe
     let columns = columns(pane);
     heads(columns, look.title(is_in_focus), head, buffer);
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    if body.height == 0 {
+        return;
+    }
     let names = model.names(pane);
     if names.is_empty() {
         put(buffer, body.x, body.y, body.width, &nothing(model, pane), look.faint(), false);
@@ -280,9 +291,11 @@ mod tests {
     #[test]
     fn every_pane_has_its_least_and_nothing_is_wasted() {
         for (needs, height, expected) in [
-            ([3, 5, 9, 30], 21, [3, 4, 7, 7]),
+            ([3, 5, 9, 30], 21, [3, 4, 9, 5]),
             ([2, 2, 2, 2], 21, [2, 2, 2, 2]),
             ([9, 9, 90, 90], 9, [2, 2, 3, 2]),
+            ([9, 9, 90, 90], 7, [2, 0, 3, 2]),
+            ([9, 9, 90, 90], 4, [1, 0, 3, 0]),
             ([3, 5, 9, 4], 57, [3, 5, 9, 4]),
         ] {
             let found = heights(needs, height);
