@@ -120,6 +120,7 @@ fn what_is_not_seen_is_said() {
         .for_each(|process| (process.syncs, process.read, process.written) = (None, None, None));
     blind.push(without);
     let text = text(&blind, 80, 24);
+    assert!(text.contains("p50") && text.contains("p99"), "{text}");
     for words in ["syncs are not seen", "syncs are not seen here; ? says why", "?"] {
         assert!(text.contains(words), "{words}:\n{text}");
     }
@@ -129,4 +130,23 @@ fn what_is_not_seen_is_said() {
     };
     assert!(filtered.contains("nothing here is called `yy`"), "{filtered}");
     assert!(filtered.contains("only `yy`"), "{filtered}");
+}
+
+/// Counters know means, and no column calls them anything else.
+#[test]
+fn means_are_called_means() {
+    let mut counters = model(0);
+    let mut of_means = sample(3);
+    for row in of_means.frame.devices.iter_mut().flat_map(|device| &mut device.rows) {
+        for spread in [&mut row.total, &mut row.queue, &mut row.device].into_iter().flatten() {
+            (spread.p50_ns, spread.p99_ns, spread.max_ns) = (None, None, None);
+        }
+    }
+    counters.push(of_means);
+    let text = text(&counters, 80, 24);
+    let heads: Vec<&str> = text.lines().filter(|line| line.contains("IOPS")).collect();
+    assert_eq!(heads.len(), 2, "{text}");
+    assert!(heads.iter().all(|head| head.contains("mean") && !head.contains("p50") && !head.contains("p99")), "{text}");
+    let row = text.lines().find(|line| line.starts_with("vda")).unwrap();
+    assert!(row.contains("3.25   250 µs"), "{row}");
 }
