@@ -87,6 +87,7 @@ pub struct Analyst {
     /// Of earlier intervals.
     pub(super) past: BTreeMap<u32, Sums>,
     pub(super) names: HashMap<u32, String>,
+    pub(super) cgroups: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
     pub(super) senders: Vec<Sender>,
     /// What each had sent at the last call, and when the interval began that is not to know of what was before.
@@ -118,6 +119,7 @@ impl Analyst {
             sums: BTreeMap::new(),
             past: BTreeMap::new(),
             names: HashMap::new(),
+            cgroups: HashMap::new(),
             stalls: Vec::new(),
             senders: Vec::new(),
             sent: Sent::new(),
@@ -157,6 +159,13 @@ impl Analyst {
     pub fn name(&mut self, tgid: u32, comm: &str) {
         if self.names.len() < PROCESSES_MAX || self.names.contains_key(&tgid) {
             self.names.insert(tgid, comm.to_string());
+        }
+    }
+
+    /// Says in which cgroup a process runs.
+    pub fn runs_in(&mut self, tgid: u32, cgroup: &str) {
+        if self.cgroups.len() < PROCESSES_MAX || self.cgroups.contains_key(&tgid) {
+            self.cgroups.insert(tgid, cgroup.to_string());
         }
     }
 

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        let process = |pid, comm: &str| Process { pid: Some(pid), comm: comm.to_string() };
+        let process = |pid, comm: &str| Process::new(Some(pid), comm);
         let rows = vec![
             Row {
                 phase: Phase::Journal,

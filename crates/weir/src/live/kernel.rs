@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_blocktrace::{Kind, Moment, Piece, SlowIo, Source};
 use weir_core::target::{DeviceNumber, Layer};
 use weir_host::Host;
-use weir_kernel::live::{Detail, Options, Session, Slow, Snapshot};
+use weir_kernel::live::{Detail, Options, Slow, Snapshot, StageSession};
 use weir_kernel::tracefs;
 
 use super::source::{Counted, Opened, Wanted, Watch};
@@ -25,7 +25,7 @@ pub fn bpf(wanted: &Wanted<'_>) -> Result<Opened, weir_kernel::Error> {
         detail: if every_bio { Detail::Full } else { Detail::Default },
         slow_ns: wanted.slow.map(|slow| slow.0),
     };
-    let mut session = Session::start(&options)?;
+    let mut session = StageSession::start(&options)?;
     let hooks = session.hooks();
     let (what, remark) = match options.needed() {
         Detail::Full => ("every bio from its Q", "not shown: waits before Q, as in cgroup throttling"),
@@ -65,7 +65,7 @@ fn follows_bios(wanted: &Wanted<'_>, all: &[Layer]) -> (bool, Option<String>) {
 }
 
 struct Programs {
-    session: Session,
+    session: StageSession,
     started_ns: u64,
 }
 
@@ -129,12 +129,12 @@ pub fn tracer(wanted: &Wanted<'_>) -> Result<Opened, weir_kernel::Error> {
         pids: wanted.pids.clone(),
         slow_ns: wanted.slow.map(|slow| slow.0),
     };
-    let watch = Tracer(tracefs::Session::start(&options)?);
+    let watch = Tracer(tracefs::TracerSession::start(&options)?);
     let remarks = Source::Tracefs.loses().map(|what| format!("not shown, and at what price: {what}"));
     Ok(Opened::new(Box::new(watch), Source::Tracefs, "every bio, from its Q", remarks.into_iter().collect()))
 }
 
-struct Tracer(tracefs::Session);
+struct Tracer(tracefs::TracerSession);
 
 impl Watch for Tracer {
     fn counted(&mut self) -> anyhow::Result<Counted> {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use weir_blocktrace::fsync::{Analyst, Anatomy, Sampling, SlowSync};
 use weir_core::units::Nanos;
 use weir_kernel::Error;
-use weir_kernel::fsync::{Options, Session};
+use weir_kernel::fsync::{FsyncSession, Options};
 use weir_top::Syncs;
 
 pub use weir_kernel::fsync::Storage;
@@ -15,7 +15,7 @@ const STACK_EVERY_NS: u64 = 1_000_000;
 
 /// Programs that follow syncs.
 pub struct Watched<'a> {
-    session: Session<'a>,
+    session: FsyncSession<'a>,
     analyst: Analyst,
     since: Instant,
     lost: u64,
@@ -37,7 +37,7 @@ impl<'a> Watched<'a> {
     /// Begins now.
     pub fn start(storage: &'a mut Storage, slow: Nanos) -> Result<Watched<'a>, Error> {
         let options = Options { stack_every_ns: STACK_EVERY_NS, ..Options::default() };
-        let session = Session::start(storage, &options)?;
+        let session = FsyncSession::start(storage, &options)?;
         let sampling = Sampling { stack_every_ns: STACK_EVERY_NS, slow_ns: Some(slow.0) };
         Ok(Watched { session, analyst: Analyst::new(sampling), since: Instant::now(), lost: 0 })
     }

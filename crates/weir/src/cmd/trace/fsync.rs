@@ -16,7 +16,7 @@ use weir_core::units::Nanos;
 use weir_host::Host;
 use weir_io::runner::Stop;
 use weir_kernel::Error;
-use weir_kernel::fsync::{Options, Session, Storage};
+use weir_kernel::fsync::{FsyncSession, Options, Storage};
 use weir_report::text;
 use weir_report::trace::{folded, perfetto};
 
@@ -44,7 +44,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let files = Files::create(&args)?;
     let stop = stop_on_signals()?;
     let mut storage = Storage::default();
-    let session = Session::start(&mut storage, &options(&args)).map_err(explain)?;
+    let session = FsyncSession::start(&mut storage, &options(&args)).map_err(explain)?;
     for (what, why) in session.unknown() {
         say!("weir: not known here: {what} ({why})");
     }
@@ -64,7 +64,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
 
 /// A trace under way.
 struct Watch<'a> {
-    session: Session<'a>,
+    session: FsyncSession<'a>,
     analyst: Analyst,
     begun: Instant,
     child: Option<Child>,
