@@ -264,7 +264,7 @@ fn stacks_have_phases() {
 fn what_is_forgotten_is_in_no_later_interval() {
     let mut analyst = analyst();
     let sender = |pid, comm: &str, bytes| Sender {
-        process: Process { pid: Some(pid), comm: comm.to_string() },
+        process: Process::new(Some(pid), comm),
         device: LOOP,
         way: Way::Reads,
         bytes,

@@ -146,7 +146,10 @@ fn means_are_called_means() {
     let text = text(&counters, 80, 24);
     let heads: Vec<&str> = text.lines().filter(|line| line.contains("IOPS")).collect();
     assert_eq!(heads.len(), 2, "{text}");
-    assert!(heads.iter().all(|head| head.contains("mean") && !head.contains("p50") && !head.contains("p99")), "{text}");
+    assert!(
+        heads.iter().all(|head| head.contains("mean") && !head.contains("p50") && !head.contains("p99")),
+        "{text}"
+    );
     let row = text.lines().find(|line| line.starts_with("vda")).unwrap();
     assert!(row.contains("3.25   250 µs"), "{row}");
 }
