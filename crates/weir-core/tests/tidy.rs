@@ -52,7 +52,8 @@ const BINARY_EDGES: Edges = &[
     ("journal", &["failure", "store"]),
     ("session", &["machine", "store"]),
     ("trace_input", &["failure", "progress"]),
-    ("databases", &["clock", "failure", "progress", "session", "stages", "terminal"]),
+    ("databases", &["clock", "failure", "progress", "servers", "session", "stages", "terminal"]),
+    ("kernel_traces", &["failure"]),
     ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
     (
         "experiments",
@@ -86,6 +87,7 @@ const BINARY_EDGES: Edges = &[
             "failure",
             "guard",
             "journal",
+            "kernel_traces",
             "machine",
             "output",
             "page",

@@ -17,6 +17,8 @@ mod experiments;
 mod failure;
 mod guard;
 mod journal;
+#[cfg(feature = "trace")]
+mod kernel_traces;
 mod machine;
 mod output;
 mod page;

@@ -7,8 +7,7 @@ use weir_core::target::Layer;
 use weir_core::units::Nanos;
 use weir_report::text::trace_live::About;
 
-use super::{kernel, lacking};
-use crate::cli::trace::live::{Args, Choice};
+use super::{Request, kernel, lacking};
 use crate::failure::{Lacking, Usage};
 
 /// What a source has counted since it was opened.
@@ -53,10 +52,11 @@ pub struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// From what was typed.
-    pub fn of(args: &Args, devices: &'a [Layer]) -> anyhow::Result<Wanted<'a>> {
-        let cgroup = args.cgroup.as_deref().map(cgroup_id).transpose()?;
-        Ok(Wanted { devices, pids: args.pid.clone(), cgroup, slow: args.slow, detail: args.detail })
+    /// What a request asks of its source.
+    pub fn of(request: &'a Request) -> anyhow::Result<Wanted<'a>> {
+        let Request { devices, pids, slow, detail, .. } = request;
+        let cgroup = request.cgroup.as_deref().map(cgroup_id).transpose()?;
+        Ok(Wanted { devices, pids: pids.clone(), cgroup, slow: *slow, detail: *detail })
     }
 
     /// What only stages can give, as typed.
@@ -110,24 +110,20 @@ impl Opened {
     }
 
     /// What stays the same while watching.
-    pub fn about(&self, args: &Args) -> About {
-        About {
-            source: self.source,
-            how: self.how.clone(),
-            remarks: self.remarks.clone(),
-            interval: args.interval,
-            slow: args.slow,
-        }
+    pub fn about(&self, interval: Nanos, slow: Option<Nanos>) -> About {
+        About { source: self.source, how: self.how.clone(), remarks: self.remarks.clone(), interval, slow }
     }
 }
 
 /// Opens the source that was asked for, or the best there is; what was given up on the way down is said.
-pub fn open(choice: Choice, wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
-    match choice {
-        Choice::Bpf => kernel::bpf(wanted).map_err(|why| lacking(Source::Bpf, &why.to_string())),
-        Choice::Tracefs => kernel::tracer(wanted).map_err(|why| lacking(Source::Tracefs, &why.to_string())),
-        Choice::Diskstats => diskstats(wanted),
-        Choice::Auto => best(wanted),
+pub fn open(source: Option<Source>, wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
+    match source {
+        Some(Source::Bpf) => kernel::bpf(wanted).map_err(|why| lacking(Source::Bpf, &why.to_string())),
+        Some(Source::Tracefs) => {
+            kernel::tracer(wanted).map_err(|why| lacking(Source::Tracefs, &why.to_string()))
+        }
+        Some(Source::Diskstats) => diskstats(wanted),
+        None => best(wanted),
     }
 }
 
