@@ -51,9 +51,11 @@ const BINARY_EDGES: Edges = &[
     ("store", &["failure"]),
     ("journal", &["failure", "store"]),
     ("session", &["machine", "store"]),
+    ("live", &["failure"]),
+    ("top", &["live"]),
     ("trace_input", &["failure", "progress"]),
     ("databases", &["clock", "failure", "progress", "servers", "session", "stages", "terminal"]),
-    ("kernel_traces", &["failure"]),
+    ("kernel_traces", &["clock", "failure"]),
     ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
     (
         "experiments",
@@ -88,6 +90,7 @@ const BINARY_EDGES: Edges = &[
             "guard",
             "journal",
             "kernel_traces",
+            "live",
             "machine",
             "output",
             "page",
@@ -98,13 +101,14 @@ const BINARY_EDGES: Edges = &[
             "signals",
             "store",
             "terminal",
+            "top",
             "trace_input",
         ],
     ),
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 9] = [
+const PURE_CRATES: [&str; 10] = [
     "weir-blocktrace",
     "weir-control",
     "weir-core",
@@ -113,6 +117,7 @@ const PURE_CRATES: [&str; 9] = [
     "weir-oltp",
     "weir-record",
     "weir-sysbench",
+    "weir-top",
     "weir-verdict",
 ];
 

@@ -354,6 +354,29 @@ fn root_a_copy_beside_commits_is_bulk_and_its_sync_is_left_out() {
     assert_eq!((found.syncs.ended.count(), found.left_out), (0, 1), "it wrote nothing itself");
 }
 
+/// Whether a sync counts must not depend on when its program was read last.
+#[test]
+fn root_times_of_access_are_nothing_written() {
+    let test = "root_times_of_access_are_nothing_written";
+    let Some(device) = Device::create(test, "ext4-without-journal") else { return };
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
+    let reads = "\
+os.utime('read',(0,0)); os.sync()
+if os.fork(): sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+open('read').read()
+io=dict(line.split(': ') for line in open('/proc/self/io'))
+assert (int(io['wchar']),int(io['write_bytes'])//4096)==(0,1), io
+os.fsync(os.open('others',os.O_RDONLY))";
+    for _ in 0..3 {
+        run(python(&device, "for name in ['read','others']: open(name,'wb').write(b'x'*4000000)"));
+        run(python(&device, reads));
+        let found = look(&mut session, &device);
+        assert_eq!((found.syncs.ended.count(), found.left_out), (0, 1));
+    }
+    run(python(&device, "m=mmap.mmap(os.open('read',os.O_RDWR),4096); m[0]=1; m.flush()"));
+    assert_eq!(look(&mut session, &device).syncs.ended.count(), 1, "written by memory");
+}
+
 fn is_over(child: &mut Child) -> bool {
     child.try_wait().unwrap().is_some()
 }

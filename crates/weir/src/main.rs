@@ -19,6 +19,8 @@ mod guard;
 mod journal;
 #[cfg(feature = "trace")]
 mod kernel_traces;
+#[cfg(feature = "trace")]
+mod live;
 mod machine;
 mod output;
 mod page;
@@ -31,6 +33,8 @@ mod signals;
 mod stages;
 mod store;
 mod terminal;
+#[cfg(feature = "trace")]
+mod top;
 mod trace_input;
 
 use std::process::ExitCode;

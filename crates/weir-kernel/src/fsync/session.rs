@@ -70,6 +70,7 @@ pub struct FsyncSession<'a> {
     stacks: HashMap<(u32, u64), SiteId>,
     stack_every_ns: u64,
     looked_for: HashMap<FileId, u32>,
+    own_cgroup: Option<String>,
     /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
     skims: HashMap<Vec<u8>, (u64, u64)>,
 }
@@ -102,6 +103,7 @@ impl<'a> FsyncSession<'a> {
             stacks: HashMap::new(),
             stack_every_ns,
             looked_for: HashMap::new(),
+            own_cgroup: files::cgroup_of("self"),
             skims: HashMap::new(),
         };
         session.release_those_that_left(&before);
@@ -174,7 +176,14 @@ impl<'a> FsyncSession<'a> {
         analyst.under_way(&parts, now_ns, last);
         analyst.skimmed(&self.skimmed(analyst));
         analyst.stalls(self.stalls());
-        analyst.senders(self.senders());
+        let senders = self.senders();
+        for process in senders.iter().map(|sender| &sender.process) {
+            if let Some(tgid) = process.pid.filter(|tgid| !analyst.has_name(*tgid)) {
+                let name = files::comm(tgid).unwrap_or_else(|| process.comm.clone());
+                self.introduce(tgid, &name, analyst);
+            }
+        }
+        analyst.senders(senders);
         Ok(())
     }
 
@@ -204,7 +213,7 @@ impl<'a> FsyncSession<'a> {
             && !analyst.has_name(tgid)
         {
             let name = self.dirtier(file).or_else(|| files::comm(tgid)).unwrap_or_else(|| "?".to_string());
-            analyst.name(tgid, &name);
+            self.introduce(tgid, &name, analyst);
         }
         analyst.io(io);
     }
@@ -280,7 +289,16 @@ impl<'a> FsyncSession<'a> {
         }
         if !analyst.has_name(part.tgid) {
             let name = files::comm(part.tgid).unwrap_or_else(|| part.comm.clone());
-            analyst.name(part.tgid, &name);
+            self.introduce(part.tgid, &name, analyst);
+        }
+    }
+
+    /// Says what a process is called, and where it runs unless that is where weir does.
+    fn introduce(&self, tgid: u32, name: &str, analyst: &mut Analyst) {
+        analyst.name(tgid, name);
+        let cgroup = files::cgroup_of(&tgid.to_string());
+        if let Some(cgroup) = cgroup.filter(|cgroup| Some(cgroup) != self.own_cgroup.as_ref()) {
+            analyst.runs_in(tgid, &cgroup);
         }
     }
 
@@ -430,7 +448,7 @@ fn values(map: &impl MapCore) -> Vec<Vec<u8>> {
 /// `struct stall_key` and `struct stall`.
 fn stall(key: &[u8], value: &[u8]) -> Option<Stall> {
     Some(Stall {
-        process: Process { pid: ring_entry::u32_at(key, 0), comm: ring_entry::text(value.get(24..40)?) },
+        process: Process::new(ring_entry::u32_at(key, 0), &ring_entry::text(value.get(24..40)?)),
         bdi: ring_entry::text(key.get(8..24)?),
         count: ring_entry::u64_at(value, 0)?,
         slept_ns: ring_entry::u64_at(value, 8)?,
@@ -441,7 +459,7 @@ fn stall(key: &[u8], value: &[u8]) -> Option<Stall> {
 /// `struct submitter_key` and `struct submitter`.
 fn sender(key: &[u8], value: &[u8]) -> Option<Sender> {
     Some(Sender {
-        process: Process { pid: ring_entry::u32_at(key, 0), comm: ring_entry::text(value.get(16..32)?) },
+        process: Process::new(ring_entry::u32_at(key, 0), &ring_entry::text(value.get(16..32)?)),
         device: ring_entry::number(ring_entry::u32_at(key, 4)?),
         way: if ring_entry::u32_at(key, 8)? == 0 { Way::Reads } else { Way::DirectWrites },
         bytes: ring_entry::u64_at(value, 0)?,

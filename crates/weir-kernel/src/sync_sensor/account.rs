@@ -6,6 +6,8 @@
 //! and not at all of pages written by `mmap` or io_uring. So the number of calls bounds it from below: each can have
 //! been accounted with one folio too much at either end.
 
+use super::writers::TOLD_BYTES;
+
 /// The largest folio of a page cache with pages of 4 KiB.
 const FOLIO: u64 = 2 << 20;
 /// What a call can have been accounted with beyond what it wrote.
@@ -48,9 +50,37 @@ impl Open {
     }
 }
 
+/// Bytes that a process wrote by its `/proc/PID/io`, and 0 where it may only have read: a file's time of last access dirties
+/// a page, too, on ext4 without a journal. `without_write`: its bytes need not have passed through `write`.
+pub fn written(io: &str, without_write: bool) -> u64 {
+    let figure = |key: &str| {
+        let figure =
+            io.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')?.trim().parse().ok());
+        figure.unwrap_or(0)
+    };
+    let written = figure("write_bytes");
+    let may_have_read = !without_write && figure("wchar") == 0 && written < TOLD_BYTES;
+    if may_have_read { 0 } else { written }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_dirtied_by_reading_are_no_writes() {
+        for (wchar, write_bytes, without_write, expected) in [
+            (0, 0, false, 0),
+            (0, 4096, false, 0),
+            (0, 4096, true, 4096),
+            (1, 4096, false, 4096),
+            (0, 64 << 10, false, 64 << 10),
+        ] {
+            let io =
+                format!("rchar: 9\nwchar: {wchar}\nwrite_bytes: {write_bytes}\ncancelled_write_bytes: 7\n");
+            assert_eq!(written(&io, without_write), expected, "{io}");
+        }
+    }
 
     const MIB: u64 = 1 << 20;
 

@@ -6,7 +6,8 @@
 //! debt grows to 1 GiB and no further, so that a process that loaded a dump is protected again after 248 syncs.
 //!
 //! Who has written nothing at all and syncs (`sync FILE` after a copy) waits for what others wrote: that sync does not
-//! count either. The programs in the kernel apply the same rule to a process that they meet for the first time.
+//! count either. Reading dirties a page now and then, too (a file's time of last access on ext4 without a journal), so who
+//! has passed nothing to `write` has written from 64 KiB on, or when it syncs memory (`msync`, io_uring). The programs in the kernel apply the same rule to a process that they meet for the first time.
 
 /// Written bytes that a sync pays for.
 const PAID_BY_A_SYNC: u64 = 4 << 20;

@@ -10,6 +10,7 @@ use weir_core::stats::CoarseHistogram;
 use weir_core::target::DeviceNumber;
 
 use super::Whose;
+use super::account;
 use super::debt::{BULK_ABOVE, Class, Debt};
 use super::programs::Programs;
 use super::tables::{Backlog, DeviceSyncs, Process, THREAD_WORDS, load, load32};
@@ -325,7 +326,11 @@ impl SyncSession {
                 || match parts.get(&pid) {
                     Some(part) => *part == Part::Protected,
                     // It has not ended one yet.
-                    None => (1..BULK_ABOVE).contains(&written_by(pid, &self.written)),
+                    None => (1..BULK_ABOVE).contains(&written_by(
+                        pid,
+                        load32(&flight.without_write),
+                        &self.written,
+                    )),
                 };
             if !counts {
                 continue;
@@ -409,11 +414,11 @@ impl SyncSession {
 }
 
 /// What a process has written, as far as it was told; else what /proc says.
-fn written_by(pid: u32, written: &HashMap<Id, Written>) -> u64 {
+fn written_by(pid: u32, without_write: u32, written: &HashMap<Id, Written>) -> u64 {
     let told = written.iter().filter(|(id, _)| id.pid == pid).map(|(_, process)| process.total_bytes).max();
     told.or_else(|| {
         let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-        text.lines().find_map(|line| line.strip_prefix("write_bytes:")?.trim().parse().ok())
+        Some(account::written(&text, without_write != 0))
     })
     .unwrap_or(0)
 }

@@ -13,7 +13,7 @@ pub struct Flight {
     pub tid: AtomicU32,
     pub tgid: AtomicU32,
     pub device: AtomicU32,
-    _pad: AtomicU32,
+    pub without_write: AtomicU32,
     pub start_ns: AtomicU64,
 }
 

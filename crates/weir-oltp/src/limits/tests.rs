@@ -180,6 +180,32 @@ fn processors_that_others_keep_busy_limit_only_who_could_use_more() {
     }
 }
 
+/// PostgreSQL 18 with a client on one processor, behind two programs that spin there, while the server used up to all of the
+/// other: whether the machine had a little time left or not changes nothing for the client.
+#[test]
+fn a_client_confined_among_others_is_the_load_generator() {
+    for server in [0.12, 0.2, 0.24] {
+        let scene = Scene {
+            server: (server, 0.02),
+            client: (0.03, 0.65),
+            waits: &[(Wait::Client, 0.74)],
+            device: memory(),
+            ..Scene::default()
+        };
+        let mut evidence = scene.evidence();
+        let ns = |processors: f64| (processors * ELAPSED_NS as f64) as u64;
+        evidence.watched.cpu.server_ns = Some(ns(4.0 * server));
+        evidence.watched.cpu.machine_ns = Some(ns(4.0 * server + 1.0));
+        evidence.watched.client_processors = 1;
+        let verdict = check("confined", &evidence, Limit::LoadGenerator);
+        assert!(verdict.headline.contains("does not get to run"), "{}", verdict.headline);
+        // Free to go anywhere, it is kept from running by those that leave no processor idle.
+        evidence.watched.client_processors = 2;
+        evidence.watched.cpu.machine_ns = Some(ns(2.0));
+        check("free", &evidence, Limit::OtherPrograms);
+    }
+}
+
 /// MariaDB with four connections on two processors, beside a compiler at `nice`: what gives way keeps processors busy all
 /// the same.
 #[test]

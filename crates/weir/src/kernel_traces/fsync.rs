@@ -6,12 +6,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use weir_blocktrace::fsync::{Analyst, Report, Sampling, SlowSync};
+use jiff::Timestamp;
+use weir_blocktrace::fsync::{Analyst, Log, Report, Sampling, SlowSync};
+use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
+use weir_host::Host;
 use weir_io::runner::Stop;
 use weir_kernel::Error;
 use weir_kernel::fsync::{FsyncSession, Options, Storage};
+use weir_report::trace::perfetto::Counters;
 
+use crate::clock::Moment;
 use crate::failure::Lacking;
 
 /// How often the programs' ring is emptied.
@@ -37,6 +42,8 @@ pub struct Request {
     pub duration: Option<Nanos>,
     /// Report so often, and on the whole at the end.
     pub interval: Option<Nanos>,
+    /// Keep single syncs and requests for the end.
+    pub log: bool,
 }
 
 /// A report, and what is known beside it.
@@ -68,6 +75,12 @@ pub trait View {
     /// # Errors
     /// When it cannot be shown.
     fn report(&mut self, telling: &Telling<'_>) -> anyhow::Result<()>;
+
+    /// The end, with the log if one was asked for.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn end(&mut self, whole: &Report, log: Option<(Log, Counters)>) -> anyhow::Result<()>;
 }
 
 /// Follows syncs until the time is up, the command ends or a signal comes; reports on the way and at the end.
@@ -83,8 +96,14 @@ pub fn follow(request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::R
     let sampling =
         Sampling { stack_every_ns: request.stack_every.0, slow_ns: request.slow.map(|slow| slow.0) };
     let child = start(&request.command)?;
-    let mut watch = Watch { session, analyst: Analyst::new(sampling), begun: Instant::now(), child };
-    watch.run(request, view, stop)?;
+    let mut analyst = Analyst::new(sampling);
+    if request.log {
+        analyst.keep_log();
+    }
+    let memory = request.log.then(Memory::default);
+    let mut watch = Watch { session, analyst, begun: Instant::now(), child, memory };
+    let whole = watch.run(request, view, stop)?;
+    view.end(&whole, watch.log())?;
     watch.end_child(stop)
 }
 
@@ -94,10 +113,27 @@ struct Watch<'a> {
     analyst: Analyst,
     begun: Instant,
     child: Option<Child>,
+    /// Kept beside a log.
+    memory: Option<Memory>,
+}
+
+/// Dirty pages from tick to tick.
+#[derive(Default)]
+struct Memory {
+    points: Vec<(u64, u64, u64)>,
+}
+
+impl Memory {
+    fn take(&mut self) {
+        let (host, none) = (Host::live(), TargetFacts::default());
+        let sample = host.sample(&none);
+        let memory = sample.since(&sample).memory;
+        self.points.push((Moment::now().awake_ns, memory.dirty_bytes, memory.writeback_bytes));
+    }
 }
 
 impl Watch<'_> {
-    fn run(&mut self, request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::Result<()> {
+    fn run(&mut self, request: &Request, view: &mut impl View, stop: &Stop) -> anyhow::Result<Report> {
         let end = request.duration.map(|duration| self.begun + Duration::from_nanos(duration.0));
         let interval = request.interval.map(|interval| Duration::from_nanos(interval.0));
         let (mut tick, mut since) = (self.begun + TICK, self.begun);
@@ -108,6 +144,7 @@ impl Watch<'_> {
             let interval_over = interval.is_some_and(|interval| now >= since + interval);
             if over || interval_over || now >= tick {
                 self.session.tick(&mut self.analyst, over).map_err(explain)?;
+                self.memory.iter_mut().for_each(Memory::take);
                 tick = now + TICK;
             } else {
                 self.session.drain(&mut self.analyst).map_err(explain)?;
@@ -121,7 +158,8 @@ impl Watch<'_> {
             }
             if over {
                 let report = self.analyst.whole(nanos(self.begun.elapsed()), self.session.losses());
-                return self.tell(view, true, &report);
+                self.tell(view, true, &report)?;
+                return Ok(report);
             }
             std::thread::sleep(DRAIN);
         }
@@ -136,6 +174,15 @@ impl Watch<'_> {
             hooks: self.session.brackets().name(),
             unknown: self.session.unknown(),
         })
+    }
+
+    /// Single syncs and requests, and what was read beside them.
+    fn log(&mut self) -> Option<(Log, Counters)> {
+        let memory = self.memory.take()?.points;
+        let wall_ns = u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(0);
+        let devices = Host::live().devices().into_iter().map(|device| (device.number, device.name));
+        let wall_clock = Some((Moment::now().awake_ns, wall_ns));
+        Some((self.analyst.take_log(), Counters { memory, wall_clock, devices: devices.collect() }))
     }
 
     fn child_ended(&mut self) -> anyhow::Result<bool> {

@@ -65,6 +65,9 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
     let opened = open_while(recording, &meter, reader.keep_going, &mut run_state)?;
     let (streams, mut notes) = opened.unwrap_or_default();
     let names = names_of(&streams, Path::new("/"));
+    if let Some(rows) = reader.rows.as_deref_mut() {
+        names.iter().for_each(|(device, name)| rows.device_called(*device, name));
+    }
     let strict = !reader.keep_going;
     let mut collector = Collector::new();
     let ran = match reader.rows.as_deref_mut() {

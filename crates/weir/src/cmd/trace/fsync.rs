@@ -1,15 +1,22 @@
 //! `weir trace fsync`: what was typed as a request, and its reports as text or JSON.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use weir_blocktrace::fsync::{Report, SlowSync};
+use weir_blocktrace::fsync::{Log, Report, SlowSync};
 use weir_core::units::Nanos;
 use weir_report::text;
+use weir_report::trace::folded;
+use weir_report::trace::perfetto::{self, Counters};
 
 use crate::cli::trace::fsync::Args;
 use crate::failure::{Outcome, Usage};
 use crate::kernel_traces::fsync::{Request, Telling, View, follow};
-use crate::output::{print, print_exact};
+use crate::output::{create, print, print_exact};
 use crate::signals::stop_on_signals;
 
 /// Without a command and without --duration.
@@ -23,21 +30,44 @@ const INTERVAL_MIN: Nanos = Nanos(100_000_000);
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     check(&args)?;
+    let files = Files::create(&args)?;
     let stop = stop_on_signals()?;
-    let mut told = Told { as_json: args.json, in_intervals: args.interval.is_some(), slow: Vec::new() };
+    let in_intervals = args.interval.is_some();
+    let mut told = Told { as_json: args.json, in_intervals, slow: Vec::new(), files };
     follow(&request(&args), &mut told, &stop)?;
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
 }
 
 /// Prints what a trace tells.
-struct Told {
+struct Told<'a> {
     as_json: bool,
     in_intervals: bool,
     /// Slow syncs of the interval, for JSON.
     slow: Vec<SlowSync>,
+    files: Files<'a>,
 }
 
-impl View for Told {
+/// Files for results beside the report.
+struct Files<'a> {
+    folded: Option<(&'a Path, File)>,
+    perfetto: Option<(&'a Path, File)>,
+}
+
+impl Files<'_> {
+    /// Made before anything is traced: a place that cannot be written to is told at once.
+    fn create(args: &Args) -> anyhow::Result<Files<'_>> {
+        Ok(Files {
+            folded: made(args.folded.as_deref(), "--folded")?,
+            perfetto: made(args.perfetto.as_deref(), "--perfetto")?,
+        })
+    }
+}
+
+fn made<'a>(path: Option<&'a Path>, option: &str) -> anyhow::Result<Option<(&'a Path, File)>> {
+    path.map(|path| Ok((path, create(path, option)?))).transpose()
+}
+
+impl View for Told<'_> {
     fn slow(&mut self, fresh: Vec<SlowSync>) -> anyhow::Result<()> {
         if !self.as_json {
             return fresh.iter().try_for_each(|slow| print(&text::trace_fsync_slow(slow)));
@@ -59,9 +89,29 @@ impl View for Told {
         let gap = if told.whole { "" } else { "\n" };
         print(&format!("{title}{}{gap}", text::trace_fsync(told.report, told.still_waiting)))
     }
+
+    fn end(&mut self, whole: &Report, log: Option<(Log, Counters)>) -> anyhow::Result<()> {
+        if let Some((path, mut file)) = self.files.folded.take() {
+            let written = file.write_all(folded(whole).as_bytes());
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+            say!("wrote {}", path.display());
+        }
+        let Some(((path, file), (log, beside))) = self.files.perfetto.take().zip(log) else { return Ok(()) };
+        let written = perfetto::syncs(BufWriter::new(file), &log, &beside);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+        if log.left_out > 0 {
+            say!(
+                "note: {} syncs and requests are not in {}: it holds the first ones",
+                log.left_out,
+                path.display()
+            );
+        }
+        say!("wrote {} ({} syncs, {} requests)", path.display(), log.syncs.len(), log.ios.len());
+        Ok(())
+    }
 }
 
-impl Told {
+impl Told<'_> {
     fn json(&mut self, told: &Telling<'_>) -> anyhow::Result<()> {
         let kind = if told.whole { "whole" } else { "interval" };
         let mut object = json(kind, told.report, told.still_waiting, &self.slow)?;
@@ -112,5 +162,6 @@ fn request(args: &Args) -> Request {
         slow: args.slow,
         duration: args.duration.or(args.command.is_empty().then_some(DURATION)),
         interval: args.interval,
+        log: args.perfetto.is_some(),
     }
 }

@@ -12,7 +12,7 @@ use self::show::Show;
 use crate::cli::trace::live::{Args, Choice};
 use crate::devices::named;
 use crate::failure::{Outcome, Usage};
-use crate::kernel_traces::live::{Live, Request};
+use crate::live::{Request, Watching};
 use crate::signals::stop_on_signals;
 
 /// Shortest time between refreshes: below it the view costs more than what it watches.
@@ -27,7 +27,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let as_json = args.json;
     let request = request(args)?;
     let stop = stop_on_signals()?;
-    let live = Live::start(request)?;
+    let live = Watching::start(request)?;
     let about = live.about();
     let mut show = if as_json {
         Show::json(about)
@@ -36,7 +36,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     } else {
         Show::lines(about)
     };
-    let whole = live.watch(&mut show, &stop)?;
+    let whole = live.run(&mut show, &stop)?;
     show.end(&whole)?;
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
 }

@@ -8,7 +8,7 @@ use weir_io::runner::Stop;
 use weir_report::text::trace_live::{self, About, Screen};
 
 use super::json;
-use crate::kernel_traces::live::{Taken, View, Whole};
+use crate::live::{Taken, View, Whole};
 use crate::output::{print, print_exact};
 use crate::terminal::Terminal;
 
