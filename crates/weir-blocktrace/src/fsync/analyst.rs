@@ -303,6 +303,7 @@ impl Analyst {
         self.sums.clear();
         self.past.clear();
         self.names.clear();
+        self.cgroups.clear();
         self.sent_before.clone_from(&self.sent);
     }
 

@@ -70,7 +70,7 @@ fn machine(sample: &Sample, look: Look, area: Rect, buffer: &mut Buffer) {
     }
     if let Some(io) = sample.pressure.get("io") {
         let style = if io.some_percent >= PRESSURE_LOUD { look.loud() } else { look.plain() };
-        parts.push((format!("pressure {:.0} %", io.some_percent), style));
+        parts.push((format!("PSI {:.0} %", io.some_percent), style));
     }
     let memory_of = &sample.frame.memory;
     parts.push((format!("dirty {}", memory(memory_of.dirty_bytes)), look.plain()));

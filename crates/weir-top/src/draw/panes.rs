@@ -75,7 +75,7 @@ const PROCESSES: [Column; 9] = [
 const SLOW: [Column; 6] = [
     Column::text("SLOW SYNCS", 10, 0),
     Column::figure("took", 8, 0),
-    Column::text("call", 12, 4),
+    Column::text("call", 15, 4),
     Column::rest("process", 18, 0),
     Column::text("device", 9, 3),
     Column::rest("waited for", 24, 0),
@@ -160,8 +160,10 @@ fn pane_in(model: &Model, look: Look, pane: Pane, area: Rect, buffer: &mut Buffe
     }
     let hidden = names.len().saturating_sub(first + height);
     if hidden > 0 {
-        let text = format!("+{hidden}");
-        put(buffer, area.right().saturating_sub(6), area.y, 6, &text, look.faint(), true);
+        // Behind the pane's own name, where no other head stands.
+        let text = if hidden > 99 { ">99".to_string() } else { format!("+{hidden}") };
+        let x = area.x + columns[0].name.len() as u16 + 1;
+        put(buffer, x, area.y, 3, &text, look.faint(), false);
     }
 }
 

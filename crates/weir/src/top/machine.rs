@@ -131,7 +131,8 @@ impl<'a> Machine<'a> {
 
     /// A process that syncs, and of which nobody told that it reads or writes.
     fn unread(&self, anatomy: &Anatomy, process: &weir_blocktrace::fsync::Process) -> Process {
-        let nothing = (self.processes.last.refused == 0).then_some(0.0);
+        let was_read = process.pid.is_none_or(|pid| self.processes.last.holds(pid));
+        let nothing = was_read.then_some(0.0);
         Process {
             pid: process.pid,
             name: process.comm.clone(),
