@@ -359,7 +359,7 @@ fn root_a_copy_beside_commits_is_bulk_and_its_sync_is_left_out() {
 fn root_times_of_access_are_nothing_written() {
     let test = "root_times_of_access_are_nothing_written";
     let Some(device) = Device::create(test, "ext4-without-journal") else { return };
-    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     let reads = "\
 os.utime('read',(0,0)); os.sync()
 if os.fork(): sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))

@@ -62,7 +62,7 @@ fn disk(name: &str, minor: u32, ios: u64, mean_ns: u64) -> DeviceFrame {
 }
 
 fn who(pid: u32, comm: &str) -> Who {
-    Who { pid: Some(pid), comm: comm.to_string() }
+    Who::new(Some(pid), comm)
 }
 
 fn phases() -> Vec<PhaseRow> {

@@ -229,7 +229,7 @@ fn nobody_calls_a_cgroup_of_his_like_one_that_is_spared() {
     ] {
         let mut stage = Stage::new(&["backup.service", "app.slice"]);
         stage.put(DD, "dd", group);
-        stage.look(2);
+        stage.sample(2);
         assert_eq!(stage.done.borrow().taken.len(), 1, "{group}");
     }
 }
@@ -249,7 +249,7 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
     ];
     for (name, change) in cases {
         let mut stage = Stage::new(&[]);
-        stage.look(2);
+        stage.sample(2);
         assert!(stage.privates.covers(0));
         stage.set("/proc/5/comm", "dd");
         stage.others = vec![(5, 20 * MB)];
@@ -259,7 +259,7 @@ fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
             stage.set(&comm, "dd");
             stage.set(&cgroup, "0::/");
         }
-        stage.look(1);
+        stage.sample(1);
         assert_eq!(stage.privates.covers(0), ["nobody", "who has ended"].contains(&name), "{name}");
         assert_eq!(stage.done.borrow().taken.len(), 1, "{name}");
     }
@@ -273,10 +273,10 @@ fn only_some_of_very_many_cgroups_are_held_or_looked_through() {
         stage.put(100 + nth, "dd", &format!("user.slice/{nth}"));
         stage.others.push((100 + nth, 20 * MB));
     }
-    let said = stage.look(1);
+    let said = stage.sample(1);
     let taken = stage.done.borrow().taken.len();
     assert!((2..=8).contains(&taken), "{taken} were looked through at once");
-    let said: Vec<String> = said.into_iter().chain(stage.look(15)).collect();
+    let said: Vec<String> = said.into_iter().chain(stage.sample(15)).collect();
     assert_eq!(stage.done.borrow().taken.len(), 8);
     let told = said.iter().filter(|line| line.contains("more than 8 cgroups write")).count();
     assert!(told == 1 && !stage.privates.covers(0), "{said:?}");
