@@ -79,6 +79,7 @@ impl<R: Read> Frames<R> {
     ///
     /// # Errors
     /// Where the rest is torn, damaged, or no journal's: what came before holds.
+    #[allow(clippy::should_implement_trait, reason = "after an error there is no next frame")]
     pub fn next(&mut self) -> Result<Option<Vec<Batch>>, Damaged> {
         if !self.begun {
             self.begun = true;
