@@ -160,7 +160,7 @@ fn nearest(moments: &[Moment], at_ns: u64) -> Option<&Moment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_core::result::record::{ClassRecord, EngineRecord};
+    use weir_core::result::record::ClassRecord;
     use weir_core::units::Nanos;
     use weir_core::workload::Job;
     use weir_core::workload::spec::SyncPolicy;
