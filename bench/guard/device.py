@@ -130,9 +130,10 @@ class Here(Device):
 
     has_queue = True
 
-    def __init__(self, shape, folder, size_mib, fs=""):
+    def __init__(self, shape, folder, size_mib, fs="", disk=None):
         self.shape, self.size_mib, self.sync_mib, self.fs = shape, size_mib, size_mib // 8, fs
-        number = os.stat(folder).st_dev
+        # Files of btrfs name no block device.
+        number = os.stat(disk).st_rdev if disk else os.stat(folder).st_dev
         block = os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
         if not os.path.exists(block):
             table.lacking(f"{folder} is on no block device")
@@ -158,7 +159,7 @@ class Disk(Here):
         subprocess.run([f"mkfs.{fs}", "-q", force, disk], check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["mount", "-t", fs, "-o", mount.replace("+", ","), disk, self.at], check=True)
         try:
-            super().__init__(shape, self.at, size_mib, fs)
+            super().__init__(shape, self.at, size_mib, fs, disk)
         except BaseException:
             self.__exit__()
             raise

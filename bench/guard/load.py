@@ -49,9 +49,9 @@ class WeirBench:
         words += ["--engine", "io_uring"] if self.how == "io_uring" else []
         return words + ["--threads", str(threads), "--duration", f"{seconds}s", "--format", "record"]
 
-    def seconds_of(self, text):
-        """Every second of its record."""
-        return [second_of(interval) for interval in json.loads(text)["jobs"][0]["intervals"]]
+    def seconds_of(self, out, _err=""):
+        """Every second of its record; notes are on stderr."""
+        return [second_of(interval) for interval in json.loads(out)["jobs"][0]["intervals"]]
 
 
 class Sysbench:
@@ -90,16 +90,16 @@ class Sysbench:
         timing = [f"--threads={threads}", f"--time={seconds}", "--report-interval=1", "--percentile=99", "--histogram=on"]
         return self.words(device, [*timing, "run"])
 
-    def seconds_of(self, text):
+    def seconds_of(self, out, _err=""):
         """Every second that it reported."""
         found = []
-        for mib, fsyncs, p99 in self.SECOND.findall(text):
+        for mib, fsyncs, p99 in self.SECOND.findall(out):
             # Fewer digits, but there where no fsync is.
             commits = float(fsyncs) or float(mib) * devices.MIB / BLOCK
             found.append(dict(NOTHING, commits=commits, p99_ms=(float(p99) or None) if commits else None))
-        longest = self.LONGEST.findall(text)
+        longest = self.LONGEST.findall(out)
         if found and longest:
-            found[-1]["counts"] = [[0, int(float(edge) * 1e6), int(count)] for edge, count in self.SPREAD.findall(text)]
+            found[-1]["counts"] = [[0, int(float(edge) * 1e6), int(count)] for edge, count in self.SPREAD.findall(out)]
             found[-1]["max_ms"] = float(longest[-1])
         return found
 
@@ -124,9 +124,9 @@ class Database:
         """Commits as typed."""
         return self.server.as_user(*self.server.load(threads, seconds))
 
-    def seconds_of(self, text):
-        """Every second that it reported."""
-        return [dict(NOTHING, commits=float(rate), p99_ms=float(p99) if p99 else None) for rate, p99 in servers.SECOND.findall(text)]
+    def seconds_of(self, out, err=""):
+        """Every second that it reported: sysbench on stdout, pgbench on stderr."""
+        return [dict(NOTHING, commits=float(rate), p99_ms=float(p99) if p99 else None) for rate, p99 in servers.SECOND.findall(out + err)]
 
 
 @contextlib.contextmanager
@@ -177,10 +177,10 @@ class Commits:
             devices.stop(self.process)
         self.out.seek(0)
         self.err.seek(0)
-        text = self.out.read()
-        if not text:
-            raise RuntimeError(f"{' '.join(self.command)} ended with {self.process.returncode}: {self.err.read()[-400:]}")
-        return whole(self.load.seconds_of(text + self.err.read()), self.seconds)
+        out, err = self.out.read(), self.err.read()
+        if not out:
+            raise RuntimeError(f"{' '.join(self.command)} ended with {self.process.returncode}: {err[-400:]}")
+        return whole(self.load.seconds_of(out, err), self.seconds)
 
 
 def whole(seconds, count):

@@ -1,10 +1,12 @@
 """Reports of loads, and the process that puts back what a killed bench changed."""
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 
 GUARD = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -42,7 +44,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(found[0]["counts"], [])
 
     def test_databases(self):
-        found = load.Database(None).seconds_of(PGBENCH)
+        found = load.Database(None).seconds_of("scaling factor: 5\n", PGBENCH)
         self.assertEqual([(second["commits"], second["p99_ms"]) for second in found], [(512.0, None), (0.0, None)])
         found = load.Database(None).seconds_of(OLTP)
         self.assertEqual([(second["commits"], second["p99_ms"]) for second in found], [(250.12, 5.18)])
@@ -54,6 +56,25 @@ class Reports(unittest.TestCase):
         self.assertEqual((found["commits"], found["p99_ms"], found["max_ms"]), (20, 2.0, 3.0))
         stuck = load.second_of({"len_ns": 1, "oldest_ns": 7_000_000_000, "classes": {}})
         self.assertEqual((stuck["commits"], stuck["max_ms"]), (0, 7000.0))
+
+    def test_notes_beside_a_record_are_no_part_of_it(self):
+        record = {"jobs": [{"intervals": [{"len_ns": 1, "oldest_ns": 5_000_000, "classes": {}}]}]}
+        found = load.WeirBench("weir").seconds_of(json.dumps(record), "note: a load that is stuck\n")
+        self.assertEqual([second["max_ms"] for second in found], [5.0])
+
+    def test_what_runs_is_read_from_its_own_stream(self):
+        self.assertEqual(self.finished("echo '{\"jobs\": [{\"intervals\": []}]}'; echo note >&2", load.WeirBench("weir")), [load.NOTHING] * 2)
+        found = self.finished(f"echo 'type: simple'; printf '%s' '{PGBENCH}' >&2", load.Database(None))
+        self.assertEqual([second["commits"] for second in found], [512.0, 0.0])
+        with self.assertRaisesRegex(RuntimeError, "ended with 3: no space"):
+            self.finished("echo no space >&2; exit 3", load.Sysbench())
+
+    def finished(self, script, of):
+        """What `of` makes of a program in its place."""
+        of.command = lambda *_: ["sh", "-c", script]
+        device = types.SimpleNamespace(prefix=[], mount="/", folder="/nonexistent")
+        with load.Commits(of, device, 1, 2) as commits:
+            return commits.finish()
 
     def test_a_phase_has_its_seconds_whatever_was_reported(self):
         found = load.Sysbench().seconds_of(SYSBENCH)
