@@ -6,6 +6,7 @@ use super::cause::{Completion, Owner, Piece, Relation, cut};
 use super::log::Book;
 use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
+use super::recent::Recent;
 use super::report::{Sender, SlowSync, Stall, Way};
 use super::tally::{Place, Tally};
 use crate::SizeClass;
@@ -97,6 +98,7 @@ pub struct Analyst {
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
     pub(super) stacks: u64,
+    pub(super) recent: Recent,
     /// Where single syncs and requests are kept, if they are.
     pub(super) book: Option<Box<Book>>,
 }
@@ -128,6 +130,7 @@ impl Analyst {
             ios_forgotten: 0,
             syncs_forgotten: 0,
             stacks: 0,
+            recent: Recent::default(),
             book: None,
         }
     }
@@ -181,6 +184,7 @@ impl Analyst {
 
     /// A completion, before the parts of the syncs that it ended.
     pub fn io(&mut self, io: Io) {
+        self.recent.push(io);
         if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
             let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
             let took_ns = io.complete_ns - io.issue_ns;
@@ -421,10 +425,15 @@ impl Analyst {
     /// Whether requests of a device serve a sync; those of sync(2) may go to any.
     fn serves(&self, device: DeviceNumber, part: &Part) -> bool {
         if let Some(top) = part.device {
-            return self.leaves.get(&top).map_or(top == device, |leaves| leaves.contains(&device));
+            return self.is_under(device, top);
         }
         let Some(file) = part.file else { return true };
         self.seen_on.get(&file.file_system).is_some_and(|devices| devices.contains(&device))
+    }
+
+    /// Whether a disk serves requests of a device: it is that device, or lies under it.
+    pub(super) fn is_under(&self, disk: DeviceNumber, top: DeviceNumber) -> bool {
+        self.leaves.get(&top).map_or(top == disk, |leaves| leaves.contains(&disk))
     }
 
     fn fastest(&self, io: &Io) -> u64 {
