@@ -64,7 +64,8 @@ fn on_a_terminal(keys: &str, then: &str) -> Option<String> {
     let there = "n=0; until grep -q PROCESSES sent || [ $n -gt 300 ]; do n=$((n+1)); sleep 0.1; done";
     let line = line.replace("THERE", there);
     let feed = format!("{there}; printf '{keys}'; sleep 2");
-    let line = format!("({feed}) | timeout 60 script -qec '{}' typescript > sent", line.replace('\'', "'\\''"));
+    let line =
+        format!("({feed}) | timeout 60 script -qec '{}' typescript > sent", line.replace('\'', "'\\''"));
     let done = Command::new("sh")
         .args(["-c", &line])
         .current_dir(folder.path())
