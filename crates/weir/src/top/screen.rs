@@ -12,6 +12,8 @@ use ratatui_crossterm::CrosstermBackend;
 use weir_io::runner::Stop;
 use weir_top::{Key, Look, Model, Samples, draw};
 
+/// How long the screen may take to end.
+const GRACE: Duration = Duration::from_secs(1);
 /// Bytes of a large frame.
 const FRAME_BYTES: usize = 1 << 16;
 /// How often keys and signals are looked at, and what has piled up is taken in.
@@ -99,6 +101,7 @@ pub fn run<S: Samples<Error = anyhow::Error>>(
 ) -> anyhow::Result<()> {
     let interval = Duration::from_nanos(model.about.interval_ns);
     let mut screen = Screen::enter(look)?;
+    end_without_a_terminal(stop)?;
     screen.draw(model)?;
     let mut next = Instant::now() + interval;
     loop {
@@ -120,6 +123,24 @@ pub fn run<S: Samples<Error = anyhow::Error>>(
             screen.draw(model)?;
         }
     }
+}
+
+/// Ends the process when a signal has asked for it and the screen does not: reading keys of a terminal that hung up may
+/// never return.
+fn end_without_a_terminal(stop: &Stop) -> io::Result<()> {
+    let stop = stop.clone();
+    std::thread::Builder::new().name("end".to_string()).spawn(move || {
+        loop {
+            std::thread::sleep(GRACE);
+            if let Some(signal) = stop.requested() {
+                std::thread::sleep(GRACE);
+                let _ = disable_raw_mode();
+                let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+                std::process::exit(128 + i32::from(signal));
+            }
+        }
+    })?;
+    Ok(())
 }
 
 /// Waits for keys until a moment, and takes all there are. Whether a frame is due, and whether it goes on.
