@@ -54,7 +54,8 @@ const BINARY_EDGES: Edges = &[
     ("live", &["failure"]),
     ("top", &["live"]),
     ("trace_input", &["failure", "progress"]),
-    ("databases", &["clock", "failure", "progress", "session", "stages", "terminal"]),
+    ("databases", &["clock", "failure", "progress", "servers", "session", "stages", "terminal"]),
+    ("kernel_traces", &["clock", "failure"]),
     ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
     (
         "experiments",
@@ -84,7 +85,6 @@ const BINARY_EDGES: Edges = &[
         "cmd",
         &[
             "cli",
-            "clock",
             "completion",
             "databases",
             "devices",
@@ -93,6 +93,7 @@ const BINARY_EDGES: Edges = &[
             "failure",
             "guard",
             "journal",
+            "kernel_traces",
             "live",
             "machine",
             "output",

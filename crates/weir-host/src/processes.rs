@@ -91,6 +91,11 @@ impl ProcessSample {
         self.by_pid.iter().filter_map(moved).collect()
     }
 
+    /// Whether a process's counters were read.
+    pub fn holds(&self, pid: u32) -> bool {
+        self.by_pid.contains_key(&pid)
+    }
+
     /// Processes that read or wrote since the earlier sample, those that moved most bytes first. One that began in
     /// between counts with all it did.
     pub fn since(&self, earlier: &ProcessSample) -> Vec<ProcessLoad> {

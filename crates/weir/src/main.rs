@@ -18,6 +18,8 @@ mod failure;
 mod guard;
 mod journal;
 #[cfg(feature = "trace")]
+mod kernel_traces;
+#[cfg(feature = "trace")]
 mod live;
 mod machine;
 mod output;

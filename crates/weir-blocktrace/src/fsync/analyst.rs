@@ -7,7 +7,7 @@ use super::log::Book;
 use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
 use super::recent::Recent;
-use super::report::{Sender, SlowSync, Stall};
+use super::report::{Sender, SlowSync, Stall, Way};
 use super::tally::{Place, Tally};
 use crate::SizeClass;
 use weir_core::stats::Distribution;
@@ -57,6 +57,9 @@ pub(super) struct Short {
     pub skimmed_ns: u64,
 }
 
+/// Bytes by process, device, and whether they were read.
+type Sent = HashMap<(Option<u32>, DeviceNumber, bool), u64>;
+
 #[derive(Debug)]
 struct Open {
     accounted_ns: u64,
@@ -88,6 +91,9 @@ pub struct Analyst {
     pub(super) cgroups: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
     pub(super) senders: Vec<Sender>,
+    /// What each had sent at the last call, and when the interval began that is not to know of what was before.
+    sent: Sent,
+    sent_before: Sent,
     pub(super) still: usize,
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
@@ -118,6 +124,8 @@ impl Analyst {
             cgroups: HashMap::new(),
             stalls: Vec::new(),
             senders: Vec::new(),
+            sent: Sent::new(),
+            sent_before: Sent::new(),
             still: 0,
             ios_forgotten: 0,
             syncs_forgotten: 0,
@@ -260,7 +268,13 @@ impl Analyst {
 
     /// Replaces what is known of who reads and who writes past the page cache.
     pub fn senders(&mut self, senders: Vec<Sender>) {
-        self.senders = senders.into_iter().filter(|sender| self.is_watched(sender.device)).collect();
+        let key = |sender: &Sender| (sender.process.pid, sender.device, sender.way == Way::Reads);
+        self.sent = senders.iter().map(|sender| (key(sender), sender.bytes)).collect();
+        let fresh = senders.into_iter().map(|sender| {
+            let before = self.sent_before.get(&key(&sender)).copied().unwrap_or(0);
+            Sender { bytes: sender.bytes.saturating_sub(before), ..sender }
+        });
+        self.senders = fresh.filter(|sender| sender.bytes > 0 && self.is_watched(sender.device)).collect();
     }
 
     /// Whether a device serves any sync that was seen.
@@ -289,6 +303,8 @@ impl Analyst {
         self.sums.clear();
         self.past.clear();
         self.names.clear();
+        self.cgroups.clear();
+        self.sent_before.clone_from(&self.sent);
     }
 
     /// Until when it is known whose the time of a sync under way was.

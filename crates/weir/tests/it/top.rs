@@ -21,11 +21,13 @@ fn a_frame_fits_its_size_and_says_what_is_not_seen() {
         assert_eq!(done.code, 0, "{done:?}");
         assert_eq!(done.stdout.lines().count(), rows, "{done:?}");
         assert!(done.stdout.lines().all(|line| line.chars().count() <= columns), "{done:?}");
-        for head in ["weir top", "DEVICES", "CLASSES", "PROCESSES", "SLOW SYNCS"] {
+        // The lowest screen has no space for all of them.
+        let heads = ["weir top", "DEVICES", "PROCESSES", "CLASSES", "SLOW SYNCS"];
+        for head in &heads[..if rows > 10 { 5 } else { 3 }] {
             assert!(done.stdout.contains(head), "{head}: {done:?}");
         }
         assert!(done.stderr.contains("syncs are not followed: --no-syncs"), "{done:?}");
-        assert!(done.stderr.contains("not shown: no percentiles"), "{done:?}");
+        assert!(done.stderr.contains("not shown: percentiles"), "{done:?}");
     }
 }
 
@@ -58,9 +60,12 @@ fn on_a_terminal(keys: &str, then: &str) -> Option<String> {
         "stty rows 24 cols 80; stty -g > before; {program} top {} & top=$!; {then}; wait $top; echo code=$?; stty -g > after",
         COUNTERS.join(" ")
     );
-    // Keys come when the screen is there, and not all at once.
-    let feed = format!("sleep 1; printf '{keys}'; sleep 1");
-    let line = format!("{feed} | script -qec '{}' typescript > sent", line.replace('\'', "'\\''"));
+    // Keys come when the screen is there; nothing waits for ever.
+    let there = "n=0; until grep -q PROCESSES sent || [ $n -gt 300 ]; do n=$((n+1)); sleep 0.1; done";
+    let line = line.replace("THERE", there);
+    let feed = format!("{there}; printf '{keys}'; sleep 2");
+    let line =
+        format!("({feed}) | timeout 60 script -qec '{}' typescript > sent", line.replace('\'', "'\\''"));
     let done = Command::new("sh")
         .args(["-c", &line])
         .current_dir(folder.path())
@@ -76,7 +81,7 @@ fn on_a_terminal(keys: &str, then: &str) -> Option<String> {
 #[test]
 fn the_terminal_is_given_back_whatever_ends_the_screen() {
     for (keys, then, code) in
-        [("?q", ":", "code=0"), ("\\003", ":", "code=0"), ("", "sleep 1; kill -TERM $top", "code=143")]
+        [("?q", ":", "code=0"), ("\\003", ":", "code=0"), ("", "THERE; kill -TERM $top", "code=143")]
     {
         let Some(sent) = on_a_terminal(keys, then) else { return };
         assert!(sent.contains("\x1b[?1049h") && sent.contains("\x1b[?25l"), "{keys}: {sent:?}");
