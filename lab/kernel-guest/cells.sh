@@ -1,6 +1,7 @@
 # Commits beside a flood that a guard holds by its cgroup's own limits, one cell after another: commits and bulk writer each
 # buffered or O_DIRECT, one thread and eight. Run inside the guest; lab/kernel-guest/cells reads what it leaves.
 # shellcheck shell=sh
+# shellcheck disable=SC2154 # private.sh says guard and flood
 
 # watched NAME : each second the disk's writes and sectors, the bulk writer's processor time, writes and bytes, and its limits.
 watched() {
@@ -24,12 +25,12 @@ cell() {
   cut -d' ' -f1 /proc/uptime >"/out/$1.flood"
   weir guard exec -- sh -c "while :; do dd if=/dev/zero of=/mnt/dump bs=1M count=400 conv=notrunc $4 2>/dev/null; done" >/dev/null 2>&1 &
   flooding=$!
-  wait $committing
+  wait "$committing"
   touch /tmp/end
-  wait $watching
-  kill -TERM $flooding
+  wait "$watching"
+  kill -TERM "$flooding"
   for bulk in /sys/fs/cgroup/weir-exec-*; do echo 1 >"$bulk/cgroup.kill"; done 2>/dev/null
-  wait $flooding
+  wait "$flooding"
   sync
 }
 
@@ -49,8 +50,8 @@ scenario_cells() { # commits beside a flood held by private limits; arg=FS or FS
       for threads in 1 8; do cell "cell-$commit_way-$bulk_way-t$threads" $threads "$commit_option" "$dd_option"; done
     done
   done
-  kill -TERM $guard
-  wait $guard
+  kill -TERM "$guard"
+  wait "$guard"
   umount /mnt
 }
 
@@ -75,10 +76,10 @@ scenario_private_fails() { # however a guard ends or is interfered with, memory.
   flooded
   run private-fails-held until_true 20 is_held
   # It hangs: its guardian process restores the limits.
-  kill -STOP $guard
+  kill -STOP "$guard"
   run private-fails-hang until_true 60 is_not_held
-  kill -KILL $guard
-  wait $guard
+  kill -KILL "$guard"
+  wait "$guard"
   held_by fails-restart
   run private-fails-restart until_true 30 is_held
   # As a service manager does that applies its properties anew: held again after some seconds.
@@ -88,15 +89,15 @@ scenario_private_fails() { # however a guard ends or is interfered with, memory.
   echo 123457536 >"$(bulk_group)/memory.high"
   sleep 8
   run private-fails-others stays_at 123457536
-  kill -TERM $guard
-  wait $guard
+  kill -TERM "$guard"
+  wait "$guard"
   run private-fails-others-still stays_at 123457536
   echo max >"$(bulk_group)/memory.high"
   # The cgroup goes while it is held.
   held_by fails-gone
   run private-fails-held-again until_true 30 is_held
-  kill -TERM $flood
-  wait $flood
+  kill -TERM "$flood"
+  wait "$flood"
   run private-fails-removed sh -c '! ls -d /sys/fs/cgroup/weir-exec-*'
   sleep 3
   run private-fails-goes-on weir guard status
@@ -104,13 +105,13 @@ scenario_private_fails() { # however a guard ends or is interfered with, memory.
   flooded
   run private-fails-held-third until_true 30 is_held
   pkill -KILL -x weir-guardian 2>/dev/null
-  for process in $(pidof weir); do [ "$process" = $flood ] || grep -q fileio /proc/$process/cmdline || kill -KILL "$process"; done
+  for process in $(pidof weir); do [ "$process" = "$flood" ] || grep -q fileio "/proc/$process/cmdline" || kill -KILL "$process"; done
   sleep 1
   run private-fails-both-before is_held
   run private-fails-rollback weir knobs rollback --stale
   run private-fails-both is_not_held
-  kill -TERM $flood
-  wait $flood
+  kill -TERM "$flood"
+  wait "$flood"
   # As a new user would.
   run private-exec-ok weir guard exec -- dd if=/dev/zero of=/mnt/dump bs=1M count=100
   run private-exec-code sh -c 'weir guard exec -- sh -c "exit 7"; [ $? = 7 ]'
@@ -120,7 +121,7 @@ scenario_private_fails() { # however a guard ends or is interfered with, memory.
   run private-exec-int sh -c 'weir guard exec -- sleep 60 & sleep 2; kill -INT $!; wait $!; echo "code $?"'
   adduser -D -H someone 2>/dev/null || echo 'someone:x:1000:1000::/:/bin/sh' >>/etc/passwd
   run private-exec-user su someone -c 'weir guard exec -- sh -c "echo ran"'
-  kill $committing
-  wait $committing
+  kill "$committing"
+  wait "$committing"
   umount /mnt
 }

@@ -26,8 +26,9 @@ disk() {
 # way NAME THREADS [OPTION] : commits of 16 KiB, an fsync each, for some seconds.
 way() {
   before=$(disk)
+  # shellcheck disable=SC2086 # no option is no word
   rate=$(cd /mnt && timeout 60 weir fileio --file-num=1 --threads="$2" --file-total-size=96M --file-fsync-all=on \
-    --file-test-mode=rndwr --time=${ways_seconds:-6} --file-block-size=16384 $3 run 2>/dev/null | awk '/writes\/s/{print $2}')
+    --file-test-mode=rndwr --time="${ways_seconds:-6}" --file-block-size=16384 $3 run 2>/dev/null | awk '/writes\/s/{print $2}')
   echo "$before $(disk)" | awk -v way="$1" -v threads="$2" -v rate="$rate" -v OFS='\t' \
     '{s = $5 - $1; print way, threads, rate, ($6 - $2) / s, ($7 - $3) / s, ($8 - $4) / s}' >>/out/ways.tsv
 }

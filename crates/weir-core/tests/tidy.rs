@@ -51,8 +51,11 @@ const BINARY_EDGES: Edges = &[
     ("store", &["failure"]),
     ("journal", &["failure", "store"]),
     ("session", &["machine", "store"]),
+    ("live", &["failure"]),
+    ("top", &["live"]),
     ("trace_input", &["failure", "progress"]),
-    ("databases", &["clock", "failure", "progress", "session", "stages", "terminal"]),
+    ("databases", &["clock", "failure", "progress", "servers", "session", "stages", "terminal"]),
+    ("kernel_traces", &["clock", "failure"]),
     ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
     (
         "experiments",
@@ -71,9 +74,13 @@ const BINARY_EDGES: Edges = &[
         ],
     ),
     ("guard", &["clock", "devices", "failure", "journal", "machine", "session", "store"]),
+    ("recorder", &["clock", "failure", "guard"]),
     ("cli", &["guard", "output"]),
     ("completion", &["cli", "store"]),
-    ("settings", &["cli", "databases", "devices", "experiments", "failure", "guard", "output", "servers"]),
+    (
+        "settings",
+        &["cli", "databases", "devices", "experiments", "failure", "guard", "output", "recorder", "servers"],
+    ),
     (
         "cmd",
         &[
@@ -86,23 +93,28 @@ const BINARY_EDGES: Edges = &[
             "failure",
             "guard",
             "journal",
+            "kernel_traces",
+            "live",
             "machine",
             "output",
             "page",
             "progress",
+            "recorder",
             "servers",
             "session",
             "settings",
             "signals",
             "store",
             "terminal",
+            "top",
             "trace_input",
         ],
     ),
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 9] = [
+const PURE_CRATES: [&str; 11] = [
+    "weir-archive",
     "weir-blocktrace",
     "weir-control",
     "weir-core",
@@ -111,6 +123,7 @@ const PURE_CRATES: [&str; 9] = [
     "weir-oltp",
     "weir-record",
     "weir-sysbench",
+    "weir-top",
     "weir-verdict",
 ];
 

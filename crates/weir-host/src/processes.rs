@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use weir_core::target::ProcessLoad;
 
+use crate::cgroup;
 use crate::error::BadLine;
 use crate::host::Host;
 
@@ -48,13 +49,53 @@ impl Host {
         ProcessSample { at: Instant::now(), by_pid, refused }
     }
 
+    /// The systemd unit, or the container's scope, that a process runs in: the outermost group that is no slice, as only
+    /// systemd names those (systemd.slice(5)). `None` where it runs in none, or is gone.
+    pub fn unit_of(&self, process: u32) -> Option<String> {
+        let lines = self.tree.parsed(&format!("/proc/{process}/cgroup"), cgroup::parse).ok()?;
+        let of = |name: &str| lines.iter().find(|(controllers, _)| controllers == name).map(|(_, path)| path);
+        let path = of("name=systemd").or_else(|| of(""))?;
+        let unit = path.split('/').find(|group| !group.is_empty() && !group.ends_with(".slice"))?;
+        Some(unit.to_string())
+    }
+
     /// Kernel threads have no command line. What they write, some process made dirty, and counts there.
     fn is_kernel_thread(&self, pid: u32) -> bool {
         self.tree.line(&format!("/proc/{pid}/cmdline")).is_none()
     }
 }
 
+/// What a process read and wrote between two samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Which.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Bytes.
+    pub read_bytes: u64,
+    /// Bytes.
+    pub written_bytes: u64,
+}
+
 impl ProcessSample {
+    /// The same as [`ProcessSample::since`] in whole bytes, in no order.
+    pub fn moved_since(&self, earlier: &ProcessSample) -> Vec<Moved> {
+        let moved = |(pid, later): (&u32, &Counters)| {
+            let before = earlier.by_pid.get(pid).filter(|before| before.name == later.name);
+            let bytes = |pick: fn(&Counters) -> u64| pick(later).saturating_sub(before.map_or(0, pick));
+            let (read_bytes, written_bytes) = (bytes(|c| c.read_bytes), bytes(|c| c.write_bytes));
+            let moved = read_bytes.saturating_add(written_bytes) > 0;
+            moved.then(|| Moved { pid: *pid, comm: later.name.clone(), read_bytes, written_bytes })
+        };
+        self.by_pid.iter().filter_map(moved).collect()
+    }
+
+    /// Whether a process's counters were read.
+    pub fn holds(&self, pid: u32) -> bool {
+        self.by_pid.contains_key(&pid)
+    }
+
     /// Processes that read or wrote since the earlier sample, those that moved most bytes first. One that began in
     /// between counts with all it did.
     pub fn since(&self, earlier: &ProcessSample) -> Vec<ProcessLoad> {
@@ -89,6 +130,22 @@ pub(crate) fn parse(text: &str) -> Result<(u64, u64), BadLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_unit_is_the_first_group_that_is_no_slice() {
+        let machine = crate::knob::testing::Machine::new();
+        for (text, expected) in [
+            ("0::/system.slice/mariadb.service\n", Some("mariadb.service")),
+            ("0::/user.slice/user-0.slice/session-1.scope\n", Some("session-1.scope")),
+            ("0::/machine.slice/libpod-1.scope/system.slice/x.service\n", Some("libpod-1.scope")),
+            ("12:blkio:/\n1:name=systemd:/system.slice/cron.service\n0::/\n", Some("cron.service")),
+            ("0::/\n", None),
+        ] {
+            machine.set("/proc/7/cgroup", text);
+            assert_eq!(machine.host.unit_of(7).as_deref(), expected, "{text}");
+        }
+        assert_eq!(machine.host.unit_of(8), None);
+    }
 
     #[test]
     fn counters_parse_and_make_rates() {

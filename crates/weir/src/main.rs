@@ -17,11 +17,16 @@ mod experiments;
 mod failure;
 mod guard;
 mod journal;
+#[cfg(feature = "trace")]
+mod kernel_traces;
+#[cfg(feature = "trace")]
+mod live;
 mod machine;
 mod output;
 mod page;
 mod progress;
 mod quiet;
+mod recorder;
 mod servers;
 mod session;
 mod settings;
@@ -29,6 +34,8 @@ mod signals;
 mod stages;
 mod store;
 mod terminal;
+#[cfg(feature = "trace")]
+mod top;
 mod trace_input;
 
 use std::process::ExitCode;

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::cause::{Completion, Owner, Piece, Relation, cut};
+use super::log::Book;
 use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
-use super::report::{Sender, SlowSync, Stall};
+use super::recent::Recent;
+use super::report::{Sender, SlowSync, Stall, Way};
 use super::tally::{Place, Tally};
 use crate::SizeClass;
 use weir_core::stats::Distribution;
@@ -55,6 +57,9 @@ pub(super) struct Short {
     pub skimmed_ns: u64,
 }
 
+/// Bytes by process, device, and whether they were read.
+type Sent = HashMap<(Option<u32>, DeviceNumber, bool), u64>;
+
 #[derive(Debug)]
 struct Open {
     accounted_ns: u64,
@@ -83,12 +88,19 @@ pub struct Analyst {
     /// Of earlier intervals.
     pub(super) past: BTreeMap<u32, Sums>,
     pub(super) names: HashMap<u32, String>,
+    pub(super) cgroups: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
     pub(super) senders: Vec<Sender>,
+    /// What each had sent at the last call, and when the interval began that is not to know of what was before.
+    sent: Sent,
+    sent_before: Sent,
     pub(super) still: usize,
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
     pub(super) stacks: u64,
+    pub(super) recent: Recent,
+    /// Where single syncs and requests are kept, if they are.
+    pub(super) book: Option<Box<Book>>,
 }
 
 impl Analyst {
@@ -109,12 +121,17 @@ impl Analyst {
             sums: BTreeMap::new(),
             past: BTreeMap::new(),
             names: HashMap::new(),
+            cgroups: HashMap::new(),
             stalls: Vec::new(),
             senders: Vec::new(),
+            sent: Sent::new(),
+            sent_before: Sent::new(),
             still: 0,
             ios_forgotten: 0,
             syncs_forgotten: 0,
             stacks: 0,
+            recent: Recent::default(),
+            book: None,
         }
     }
 
@@ -148,6 +165,13 @@ impl Analyst {
         }
     }
 
+    /// Says in which cgroup a process runs.
+    pub fn runs_in(&mut self, tgid: u32, cgroup: &str) {
+        if self.cgroups.len() < PROCESSES_MAX || self.cgroups.contains_key(&tgid) {
+            self.cgroups.insert(tgid, cgroup.to_string());
+        }
+    }
+
     /// Whether a process has a name.
     pub fn has_name(&self, tgid: u32) -> bool {
         self.names.contains_key(&tgid)
@@ -160,6 +184,7 @@ impl Analyst {
 
     /// A completion, before the parts of the syncs that it ended.
     pub fn io(&mut self, io: Io) {
+        self.recent.push(io);
         if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
             let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
             let took_ns = io.complete_ns - io.issue_ns;
@@ -171,6 +196,9 @@ impl Analyst {
         // The end of a flush sequence comes again, without data: it was told with the flush.
         if io.bytes == 0 && !io.flags.is_flush() {
             return;
+        }
+        if let Some(book) = &mut self.book {
+            book.io(&io);
         }
         if self.ios_held >= IOS_MAX {
             self.ios_forgotten += 1;
@@ -240,7 +268,13 @@ impl Analyst {
 
     /// Replaces what is known of who reads and who writes past the page cache.
     pub fn senders(&mut self, senders: Vec<Sender>) {
-        self.senders = senders.into_iter().filter(|sender| self.is_watched(sender.device)).collect();
+        let key = |sender: &Sender| (sender.process.pid, sender.device, sender.way == Way::Reads);
+        self.sent = senders.iter().map(|sender| (key(sender), sender.bytes)).collect();
+        let fresh = senders.into_iter().map(|sender| {
+            let before = self.sent_before.get(&key(&sender)).copied().unwrap_or(0);
+            Sender { bytes: sender.bytes.saturating_sub(before), ..sender }
+        });
+        self.senders = fresh.filter(|sender| sender.bytes > 0 && self.is_watched(sender.device)).collect();
     }
 
     /// Whether a device serves any sync that was seen.
@@ -261,6 +295,16 @@ impl Analyst {
                 self.past.entry(tgid).or_insert_with(|| Sums { comm: sums.comm.clone(), ..Sums::default() });
             past.merge(&sums);
         }
+    }
+
+    /// Begins the next interval as if nothing had been before: for those who watch for weeks, in which more processes come
+    /// and go than can be distinguished. What is under way goes on.
+    pub fn forget(&mut self) {
+        self.sums.clear();
+        self.past.clear();
+        self.names.clear();
+        self.cgroups.clear();
+        self.sent_before.clone_from(&self.sent);
     }
 
     /// Until when it is known whose the time of a sync under way was.
@@ -301,10 +345,15 @@ impl Analyst {
         let end_ns = until_ns.max(at_ns);
         fresh.add_plain(Phase::Cpu, end_ns - at_ns);
         open.accounted_ns = end_ns;
+        self.write_down(part, from_ns, end_ns);
         open.tally.merge(&fresh);
         let sums = self.sums_of(part.tgid, &part.comm);
         sums.wall_ns += end_ns - from_ns;
         sums.tally.merge(&fresh);
+    }
+
+    pub(super) fn phase_of(&self, site: SiteId) -> Phase {
+        self.sites.get(site.0 as usize).map_or(Phase::Unknown, |(_, phase)| *phase)
     }
 
     fn wait(&self, tally: &mut Tally, part: &Part, wait: &Wait, start_ns: u64, end_ns: u64) {
@@ -355,7 +404,7 @@ impl Analyst {
     }
 
     /// The completions of a window on the devices under a sync, by time.
-    fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
+    pub(super) fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
         let mut found = Vec::new();
         for (device, ios) in &self.ios {
             if !self.serves(*device, part) {
@@ -376,10 +425,15 @@ impl Analyst {
     /// Whether requests of a device serve a sync; those of sync(2) may go to any.
     fn serves(&self, device: DeviceNumber, part: &Part) -> bool {
         if let Some(top) = part.device {
-            return self.leaves.get(&top).map_or(top == device, |leaves| leaves.contains(&device));
+            return self.is_under(device, top);
         }
         let Some(file) = part.file else { return true };
         self.seen_on.get(&file.file_system).is_some_and(|devices| devices.contains(&device))
+    }
+
+    /// Whether a disk serves requests of a device: it is that device, or lies under it.
+    pub(super) fn is_under(&self, disk: DeviceNumber, top: DeviceNumber) -> bool {
+        self.leaves.get(&top).map_or(top == disk, |leaves| leaves.contains(&disk))
     }
 
     fn fastest(&self, io: &Io) -> u64 {
@@ -390,6 +444,9 @@ impl Analyst {
 
     fn close(&mut self, part: &Part, end_ns: u64, open: Open) {
         let took_ns = end_ns.saturating_sub(part.start_ns);
+        if let Some(book) = &mut self.book {
+            book.close(part, end_ns);
+        }
         let sums = self.sums_of(part.tgid, &part.comm);
         sums.latency.record(took_ns);
         *sums.calls.entry(part.call).or_default() += 1;

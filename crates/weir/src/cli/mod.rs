@@ -8,8 +8,11 @@ pub mod fileio;
 mod forms;
 pub mod guard;
 pub mod knobs;
+pub mod recorder;
 pub mod report;
 pub mod results;
+#[cfg(feature = "trace")]
+pub mod top;
 pub mod trace;
 pub mod tune;
 
@@ -42,12 +45,17 @@ pub enum Command {
     Tune(tune::Args),
     /// Run transactions on a database server and find its limit
     Db(Box<db::Args>),
+    #[cfg(feature = "trace")]
+    /// Watch devices, processes and slow syncs on one screen
+    Top(top::Args),
     /// Show where an I/O, or an fsync, spends its time
     Trace(trace::Args),
     /// Show settings of kernel and devices, set them in a transaction, restore them, keep them for the next boot
     Knobs(Box<knobs::Args>),
     /// Hold the latency of syncs while bulk writers fill the page cache
     Guard(Box<guard::Args>),
+    /// Record what storage and syncs do, always, and look back at what went wrong
+    Recorder(Box<recorder::Args>),
     /// List, show and export stored runs
     Results(results::Args),
     /// Compare two stored runs, with intervals

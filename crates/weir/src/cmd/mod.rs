@@ -6,9 +6,12 @@ pub mod db;
 pub mod doctor;
 pub mod guard;
 pub mod knobs;
+pub mod recorder;
 pub mod report;
 pub mod results;
 pub mod sysbench;
+#[cfg(feature = "trace")]
+pub mod top;
 pub mod trace;
 pub mod tune;
 
@@ -25,10 +28,13 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Fileio(args) => sysbench::run_fileio(args),
         Command::Sysbench(args) => sysbench::run(&args.arguments),
         Command::Db(args) => db::run(*args, command),
+        #[cfg(feature = "trace")]
+        Command::Top(args) => top::run(args, command),
         Command::Trace(args) => trace::run(args, command),
         Command::Knobs(args) => knobs::run(*args),
         Command::Tune(args) => tune::run(args, command),
         Command::Guard(args) => guard::run(*args, command),
+        Command::Recorder(args) => recorder::run(*args, command),
         Command::Results(args) => results::run(args, command),
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),

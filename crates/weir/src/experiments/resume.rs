@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use weir_core::result;
-use weir_experiment::{Arm, Experiment, Workload, replay};
+use weir_experiment::{Arm, Experiment, Workload, replay, study};
 use weir_io::runner::Stop;
 use weir_knobs::{KnobName, Setting};
 use weir_record::{Body, Record};
 
-use super::course::Course;
+use super::execution::Execution;
 use super::trial::Lab;
 use super::{Ended, announce, finish, knobs, make_files, recover, refuse_if_busy, usage};
 use crate::devices::{place_of, refuse_devices_in_use};
@@ -53,7 +53,7 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
     workloads(&arms).iter().for_each(|line| say!("weir: {line}"));
     make_files(&mut lab, &arms, stop)?;
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
-    finish(Course::new(lab, design, experiment, record, stop))
+    finish(Execution::new(lab, design, experiment, record, stop))
 }
 
 /// The run that is meant, or the last experiment that was cut short.
@@ -78,9 +78,7 @@ fn find(run: Option<&str>) -> anyhow::Result<(result::Record, Experiment)> {
         }
         return Ok((head, experiment));
     }
-    let is_open =
-        |id: &String| store.entry(id.clone()).record.is_ok_and(|record| interrupted(record).is_some());
-    let open = store.ids()?.into_iter().rev().filter(is_open);
+    let open = store.ids()?.into_iter().rev().filter(|id| store.is_open(id, study::KIND));
     // What another account can write is passed over: its commands would run as this one.
     let trusted = open.filter_map(|id| {
         store.load_trusted(&store.path_of(&id)).map_err(|error| say!("note: skips {id}: {error:#}")).ok()

@@ -1,30 +1,26 @@
-//! `weir trace fsync`.
+//! `weir trace fsync`: what was typed as a request, and its reports as text or JSON.
 
-use std::io::stderr;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use weir_blocktrace::fsync::{Analyst, Report, Sampling, SlowSync};
+use weir_blocktrace::fsync::{Log, Report, SlowSync};
 use weir_core::units::Nanos;
-use weir_io::runner::Stop;
-use weir_kernel::Error;
-use weir_kernel::fsync::{Options, Session, Storage};
 use weir_report::text;
+use weir_report::trace::folded;
+use weir_report::trace::perfetto::{self, Counters};
 
 use crate::cli::trace::fsync::Args;
-use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{print, print_exact};
+use crate::failure::{Outcome, Usage};
+use crate::kernel_traces::fsync::{Request, Telling, View, follow};
+use crate::output::{create, print, print_exact};
 use crate::signals::stop_on_signals;
 
 /// Without a command and without --duration.
 const DURATION: Nanos = Nanos(10_000_000_000);
-/// How often the programs' ring is emptied.
-const DRAIN: Duration = Duration::from_millis(50);
-/// How often syncs under way are looked at.
-const TICK: Duration = Duration::from_secs(1);
 /// The kernel cuts names here.
 const COMM_MAX: usize = 15;
 /// Slow syncs in one JSON object.
@@ -34,109 +30,101 @@ const INTERVAL_MIN: Nanos = Nanos(100_000_000);
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     check(&args)?;
+    let files = Files::create(&args)?;
     let stop = stop_on_signals()?;
-    let mut storage = Storage::default();
-    let session = Session::start(&mut storage, &options(&args)).map_err(explain)?;
-    for (what, why) in session.unknown() {
-        say!("weir: not known here: {what} ({why})");
-    }
-    let sampling = Sampling { stack_every_ns: args.stack_every.0, slow_ns: args.slow.map(|slow| slow.0) };
-    let child = start(&args.command)?;
-    let mut watch = Watch { session, analyst: Analyst::new(sampling), begun: Instant::now(), child };
-    watch.run(&args, &stop)?;
-    watch.end_child(&stop)?;
+    let in_intervals = args.interval.is_some();
+    let mut told = Told { as_json: args.json, in_intervals, slow: Vec::new(), files };
+    follow(&request(&args), &mut told, &stop)?;
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
 }
 
-/// A trace under way.
-struct Watch<'a> {
-    session: Session<'a>,
-    analyst: Analyst,
-    begun: Instant,
-    child: Option<Child>,
+/// Prints what a trace tells.
+struct Told<'a> {
+    as_json: bool,
+    in_intervals: bool,
+    /// Slow syncs of the interval, for JSON.
+    slow: Vec<SlowSync>,
+    files: Files<'a>,
 }
 
-impl Watch<'_> {
-    /// Until the time is up, the command ends or a signal comes; reports on the way and at the end.
-    fn run(&mut self, args: &Args, stop: &Stop) -> anyhow::Result<()> {
-        let duration = args.duration.or(self.child.is_none().then_some(DURATION));
-        let end = duration.map(|duration| self.begun + Duration::from_nanos(duration.0));
-        let interval = args.interval.map(|interval| Duration::from_nanos(interval.0));
-        let (mut tick, mut since) = (self.begun + TICK, self.begun);
-        let mut slow = Vec::new();
-        loop {
-            let now = Instant::now();
-            let over =
-                end.is_some_and(|end| now >= end) || stop.requested().is_some() || self.child_ended()?;
-            let interval_over = interval.is_some_and(|interval| now >= since + interval);
-            if over || interval_over || now >= tick {
-                self.session.tick(&mut self.analyst, over).map_err(explain)?;
-                tick = now + TICK;
-            } else {
-                self.session.drain(&mut self.analyst).map_err(explain)?;
-            }
-            let fresh = self.analyst.slow();
-            if args.json {
-                slow.extend(fresh.into_iter().take(SLOW_MAX - slow.len().min(SLOW_MAX)));
-            } else {
-                fresh.iter().try_for_each(|slow| print(&text::trace_fsync_slow(slow)))?;
-            }
-            if interval_over || (over && interval.is_some()) {
-                let report = self.analyst.report(nanos(since.elapsed()), self.session.losses());
-                self.show(args, "interval", &report, &slow)?;
-                slow.clear();
-                self.analyst.next_interval();
-                since = now;
-            }
-            if over {
-                let report = self.analyst.whole(nanos(self.begun.elapsed()), self.session.losses());
-                return self.show(args, "whole", &report, &slow);
-            }
-            std::thread::sleep(DRAIN);
-        }
-    }
+/// Files for results beside the report.
+struct Files<'a> {
+    folded: Option<(&'a Path, File)>,
+    perfetto: Option<(&'a Path, File)>,
+}
 
-    fn show(&self, args: &Args, kind: &str, report: &Report, slow: &[SlowSync]) -> anyhow::Result<()> {
-        let still = self.analyst.still_waiting();
-        if args.json {
-            let mut object = json(kind, report, still, slow)?;
-            object.insert("hooks".to_string(), self.session.brackets().name().into());
-            let unknown = self.session.unknown().iter().map(|(what, _)| Value::from(*what)).collect();
-            object.insert("unknown".to_string(), Value::Array(unknown));
-            let text = if args.interval.is_some() {
-                serde_json::to_string(&object)?
-            } else {
-                serde_json::to_string_pretty(&object)?
-            };
-            return print_exact(&(text + "\n"));
-        }
-        let title = match (args.interval, kind) {
-            (None, _) => String::new(),
-            (Some(_), "whole") => "the whole time\n".to_string(),
-            (Some(_), _) => {
-                format!("until {}\n", Nanos(nanos(self.begun.elapsed()) / 100_000_000 * 100_000_000))
-            }
-        };
-        let gap = if kind == "interval" { "\n" } else { "" };
-        print(&format!("{title}{}{gap}", text::trace_fsync(report, still)))
+impl Files<'_> {
+    /// Made before anything is traced: a place that cannot be written to is told at once.
+    fn create(args: &Args) -> anyhow::Result<Files<'_>> {
+        Ok(Files {
+            folded: made(args.folded.as_deref(), "--folded")?,
+            perfetto: made(args.perfetto.as_deref(), "--perfetto")?,
+        })
     }
+}
 
-    fn child_ended(&mut self) -> anyhow::Result<bool> {
-        let Some(child) = &mut self.child else { return Ok(false) };
-        Ok(child.try_wait().context("cannot wait for the command")?.is_some())
-    }
+fn made<'a>(path: Option<&'a Path>, option: &str) -> anyhow::Result<Option<(&'a Path, File)>> {
+    path.map(|path| Ok((path, create(path, option)?))).transpose()
+}
 
-    /// A signal ends the command too; the end of --duration lets it finish.
-    fn end_child(&mut self, stop: &Stop) -> anyhow::Result<()> {
-        let Some(child) = &mut self.child else { return Ok(()) };
-        if stop.requested().is_some() {
-            let _ = child.kill();
+impl View for Told<'_> {
+    fn slow(&mut self, fresh: Vec<SlowSync>) -> anyhow::Result<()> {
+        if !self.as_json {
+            return fresh.iter().try_for_each(|slow| print(&text::trace_fsync_slow(slow)));
         }
-        let status = child.wait().context("cannot wait for the command")?;
-        if !status.success() {
-            say!("weir: the command ended with {status}");
-        }
+        let left = SLOW_MAX - self.slow.len().min(SLOW_MAX);
+        self.slow.extend(fresh.into_iter().take(left));
         Ok(())
+    }
+
+    fn report(&mut self, told: &Telling<'_>) -> anyhow::Result<()> {
+        if self.as_json {
+            return self.json(told);
+        }
+        let title = match (self.in_intervals, told.whole) {
+            (false, _) => String::new(),
+            (true, true) => "the whole time\n".to_string(),
+            (true, false) => format!("until {}\n", Nanos(told.elapsed_ns / 100_000_000 * 100_000_000)),
+        };
+        let gap = if told.whole { "" } else { "\n" };
+        print(&format!("{title}{}{gap}", text::trace_fsync(told.report, told.still_waiting)))
+    }
+
+    fn end(&mut self, whole: &Report, log: Option<(Log, Counters)>) -> anyhow::Result<()> {
+        if let Some((path, mut file)) = self.files.folded.take() {
+            let written = file.write_all(folded(whole).as_bytes());
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+            say!("wrote {}", path.display());
+        }
+        let Some(((path, file), (log, beside))) = self.files.perfetto.take().zip(log) else { return Ok(()) };
+        let written = perfetto::syncs(BufWriter::new(file), &log, &beside);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+        if log.left_out > 0 {
+            say!(
+                "note: {} syncs and requests are not in {}: it holds the first ones",
+                log.left_out,
+                path.display()
+            );
+        }
+        say!("wrote {} ({} syncs, {} requests)", path.display(), log.syncs.len(), log.ios.len());
+        Ok(())
+    }
+}
+
+impl Told<'_> {
+    fn json(&mut self, told: &Telling<'_>) -> anyhow::Result<()> {
+        let kind = if told.whole { "whole" } else { "interval" };
+        let mut object = json(kind, told.report, told.still_waiting, &self.slow)?;
+        self.slow.clear();
+        object.insert("hooks".to_string(), told.hooks.into());
+        let unknown = told.unknown.iter().map(|(what, _)| Value::from(*what)).collect();
+        object.insert("unknown".to_string(), Value::Array(unknown));
+        let text = if self.in_intervals {
+            serde_json::to_string(&object)?
+        } else {
+            serde_json::to_string_pretty(&object)?
+        };
+        print_exact(&(text + "\n"))
     }
 }
 
@@ -164,42 +152,16 @@ fn check(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn options(args: &Args) -> Options {
-    Options {
+fn request(args: &Args) -> Request {
+    Request {
         pid: args.pid,
         comm: args.comm.clone(),
         cgroup: args.cgroup.clone(),
-        // The command does not exist yet; weir itself syncs nothing.
-        descendants_of: (!args.command.is_empty()).then(std::process::id),
-        stack_every_ns: args.stack_every.0,
+        command: args.command.clone(),
+        stack_every: args.stack_every,
+        slow: args.slow,
+        duration: args.duration.or(args.command.is_empty().then_some(DURATION)),
+        interval: args.interval,
+        log: args.perfetto.is_some(),
     }
-}
-
-/// Starts the command, if there is one; stdout is for the report alone.
-fn start(command: &[String]) -> anyhow::Result<Option<Child>> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-    let child = Command::new(program)
-        .args(arguments)
-        .stdout(Stdio::from(stderr()))
-        .spawn()
-        .with_context(|| format!("cannot start `{program}`"))?;
-    Ok(Some(child))
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// What the machine lacks, in words.
-fn explain(error: Error) -> anyhow::Error {
-    let probed = weir_kernel::probe::report();
-    let hint = if !probed.lacking.is_empty() {
-        format!("missing: {}; run it as root", probed.lacking.join(", "))
-    } else if let Some(mode) = &probed.lockdown {
-        format!("the kernel is locked down ({mode}), which forbids programs that read its memory")
-    } else {
-        "it needs root (CAP_SYS_ADMIN) and a kernel with CONFIG_DEBUG_INFO_BTF; weir trace live shows what the devices do"
-            .to_string()
-    };
-    Lacking { what: error.to_string(), hint: Some(hint) }.into()
 }

@@ -16,13 +16,16 @@ use crate::guard::writers::protected_in;
 /// One that others set is left to them for so long; one whose limits were reset is taken again after the shorter time.
 const SPARED_NS: u64 = 600_000_000_000;
 const AGAIN_NS: u64 = 5_000_000_000;
-/// One that may not be held is looked into again after so long.
-const REFUSED_NS: u64 = 3_000_000_000;
-/// At most so many are held on a device, each by a thread: an account may make as many as it likes.
-const HELD_MAX: usize = 16;
-/// So many are remembered as those that are not.
-const REMEMBERED_MAX: usize = 256;
-/// So long the end of the guard waits for all of them.
+/// Cgroups of one device that are held or being restored at the same time. Another account may have any number of them that write,
+/// and each that is held takes a thread and a guardian process.
+const HELD_MOST: usize = 8;
+/// Cgroups that are left alone for what became of them, at most: until there are fewer, no other one is taken.
+const SPARED_MOST: usize = 256;
+/// Cgroups that are searched at a time: each may have a thousand below it. It bounds also those that are remembered as refused.
+const LOOKED_MOST: usize = 2;
+/// Writers whose cgroup is asked for in one sample. Bytes that others write count as not held.
+const WRITERS_MOST: usize = 64;
+/// The end of the guard waits so long for all of them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A cgroup whose limits are held by the guard.
@@ -46,9 +49,9 @@ pub struct Groups {
     leaving: Vec<(String, Box<dyn Pair>)>,
     /// Those that are not, until when, by path.
     spared: HashMap<String, u64>,
-    /// Those that may not be, until when that is believed, and why.
+    /// Those that may not be held, by path: until when that is believed, and why.
     refused: HashMap<String, (u64, String)>,
-    /// The next that is looked into for somebody protected.
+    /// The next that is searched for a protected process.
     next: usize,
     /// Which cgroup a process is in, as of the last search.
     homes: HashMap<u32, Option<IoCgroup>>,
@@ -76,8 +79,9 @@ impl Groups {
     ) -> Vec<String> {
         self.spared.retain(|_, until_ns| now_ns < *until_ns);
         self.refused.retain(|_, (until_ns, _)| now_ns < *until_ns);
-        self.homes = writers.iter().map(|w| (w.pid, rules.host.own_cgroup_of(w.pid))).collect();
-        let mut refused = Vec::new();
+        let asked = writers.iter().take(WRITERS_MOST);
+        self.homes = asked.map(|w| (w.pid, rules.host.own_cgroup_of(w.pid))).collect();
+        let (mut refused, mut looked) = (Vec::new(), 0);
         for writer in writers {
             let Some(Some(group)) = self.homes.get(&writer.pid).cloned() else { continue };
             let is_known = self.held.iter().any(|held| held.group == group)
@@ -85,18 +89,30 @@ impl Groups {
             if is_known || self.spared.contains_key(group.path()) {
                 continue;
             }
-            if self.held.len() + self.leaving.len() >= HELD_MAX {
-                refused.push(format!("no more than {HELD_MAX} cgroups of bulk writers are held at a time"));
-                break;
+            let why = match self.refused.get(group.path()) {
+                Some((_, why)) => why.clone(),
+                None if self.is_full() => {
+                    format!("no more than {HELD_MOST} cgroups of bulk writers are held at a time")
+                }
+                None if looked == LOOKED_MOST => continue,
+                None => {
+                    looked += 1;
+                    let Err(why) = self.take(&group, number, rules, take) else { continue };
+                    let why = format!("{} cannot be held alone: {why}", writer.comm);
+                    self.refused.insert(group.path().to_string(), (now_ns + AGAIN_NS, why.clone()));
+                    why
+                }
+            };
+            if !refused.contains(&why) {
+                refused.push(why);
             }
-            let known = self.refused.get(group.path()).map(|(_, why)| why.clone());
-            let Some(why) = known.or_else(|| self.take(&group, number, rules, take).err()) else { continue };
-            if self.refused.len() < REMEMBERED_MAX {
-                self.refused.entry(group.path().to_string()).or_insert((now_ns + REFUSED_NS, why.clone()));
-            }
-            refused.push(format!("{} cannot be held alone: {why}", writer.comm));
         }
         refused
+    }
+
+    /// Whether no other one is taken.
+    fn is_full(&self) -> bool {
+        self.held.len() + self.leaving.len() >= HELD_MOST || self.spared.len() >= SPARED_MOST
     }
 
     fn take(
@@ -130,18 +146,15 @@ impl Groups {
         let other = shared_with(rules, &self.held[at].group)?;
         let path = self.let_go(at);
         let said = format!("{other} is in the cgroup {path} now");
-        self.spare(path, now_ns + AGAIN_NS);
+        self.spared.insert(path, now_ns + AGAIN_NS);
         Some(said)
-    }
-
-    fn spare(&mut self, path: String, until_ns: u64) {
-        if self.spared.len() < REMEMBERED_MAX {
-            self.spared.insert(path, until_ns);
-        }
     }
 
     /// What each does, with what these writers gave to write(2); those that are gone are let go of.
     pub fn sample(&mut self, writers: &[Writer], host: &Host) -> Vec<Group> {
+        if !self.held.is_empty() {
+            self.ask_homes(writers, host);
+        }
         let mut seen = Vec::new();
         for at in (0..self.held.len()).rev() {
             let held = &mut self.held[at];
@@ -150,25 +163,33 @@ impl Groups {
                 continue;
             };
             group.high = held.limits.high;
-            for writer in writers {
-                let home = self.homes.entry(writer.pid).or_insert_with(|| host.own_cgroup_of(writer.pid));
-                if home.as_ref() == Some(&held.group) {
-                    group.sent_bytes += writer.bytes;
-                }
-            }
+            let is_here =
+                |pid: &u32| self.homes.get(pid).is_some_and(|home| home.as_ref() == Some(&held.group));
+            let here = writers.iter().filter(|writer| is_here(&writer.pid));
+            group.sent_bytes = here.map(|writer| writer.bytes).sum();
             seen.insert(0, group);
         }
         seen
     }
 
-    /// What these writers wrote who are in a cgroup that is not held, and what all wrote, in bytes. One that has ended is in none.
+    /// Asks for the cgroups of writers who are not known yet, as many as there is time for.
+    fn ask_homes(&mut self, writers: &[Writer], host: &Host) {
+        let unknown = writers.iter().filter(|writer| !self.homes.contains_key(&writer.pid));
+        let asked: Vec<u32> = unknown.take(WRITERS_MOST).map(|writer| writer.pid).collect();
+        self.homes.extend(asked.into_iter().map(|pid| (pid, host.own_cgroup_of(pid))));
+    }
+
+    /// What these writers wrote who are in a cgroup that is not held, or not known to be, and what all wrote, in bytes. One that has
+    /// ended is in none.
     pub fn not_held(&mut self, writers: &[Writer], host: &Host) -> (u64, u64) {
-        let mut others = 0;
-        for writer in writers {
-            let home = self.homes.entry(writer.pid).or_insert_with(|| host.own_cgroup_of(writer.pid));
-            let is_held = |home: &IoCgroup| self.held.iter().any(|held| held.group == *home);
-            others += if home.as_ref().is_some_and(|home| !is_held(home)) { writer.bytes } else { 0 };
-        }
+        self.ask_homes(writers, host);
+        let is_held = |pid: u32| match self.homes.get(&pid) {
+            Some(Some(home)) => self.held.iter().any(|held| held.group == *home),
+            // It lies where no cgroup can be held.
+            Some(None) => host.name_of(pid).is_none(),
+            None => false,
+        };
+        let others = writers.iter().filter(|writer| !is_held(writer.pid)).map(|writer| writer.bytes).sum();
         (others, writers.iter().map(|writer| writer.bytes).sum())
     }
 
@@ -201,7 +222,7 @@ impl Groups {
                 }
             };
             self.let_go(at);
-            self.spare(path, now_ns + wait_ns);
+            self.spared.insert(path, now_ns + wait_ns);
         }
         said
     }
@@ -268,8 +289,8 @@ fn is_meant(who: &Protected, path: &str) -> bool {
     }
 }
 
-/// Whether a cgroup is that of a unit of the system's manager, or in it. Below a service or a scope others name their cgroups as they
-/// like, and one called like a spared unit is not it.
+/// Whether a cgroup is that of a unit of the system's manager, or in it. systemd keeps its units in slices and nowhere else
+/// (systemd.slice(5)). Below a service or a scope others name their cgroups as they like, and one called like a spared unit is not it.
 fn is_system_unit(name: &str, path: &str) -> bool {
     let parts = path.split('/').filter(|part| !part.is_empty());
     let mut is_below_a_unit = false;

@@ -21,6 +21,8 @@ pub use pair::{TakePair, take_pair};
 
 /// Cgroups are looked for so often, while bulk writers write, and one that is held for somebody protected who came into it.
 const FIND_EVERY_NS: u64 = 300_000_000;
+/// The reasons why writers are not held are told so often.
+const TELL_EVERY_NS: u64 = 10_000_000_000;
 /// Those who are not held may write this share of all: what they leave dirty is as nothing then.
 const OTHERS: f64 = 0.1;
 /// And so much in any case.
@@ -41,6 +43,7 @@ struct Device {
     law: Law,
     groups: Groups,
     found_ns: u64,
+    told_ns: u64,
     dirty_share: f64,
     /// Why a writer is not held, as it was said last.
     why_not: Vec<String>,
@@ -195,11 +198,20 @@ impl Device {
         let rules = Rules { host, spare, protected: &protected };
         let mut said: Vec<String> = self.groups.drop_shared(now_ns, &rules).into_iter().collect();
         if floods {
-            let why_not = self.groups.find(&watch.writers(), now.seen.number, now_ns, &rules, take);
-            let news = why_not.iter().filter(|why| !self.why_not.contains(why)).cloned();
-            said.extend(
-                news.map(|why| format!("{why}; `weir guard exec` starts a command in a cgroup of its own")),
-            );
+            let mut writers = watch.writers();
+            if writers.is_empty() {
+                // None of them counts alone.
+                writers = watch.all_writers();
+            }
+            let why_not = self.groups.find(&writers, now.seen.number, now_ns, &rules, take);
+            let is_news = why_not.iter().any(|why| !self.why_not.contains(why));
+            // Names are the writers' choice, and may be new ones each time.
+            if is_news && now_ns >= self.told_ns {
+                self.told_ns = now_ns + TELL_EVERY_NS;
+                let news = why_not.iter().filter(|why| !self.why_not.contains(why)).cloned();
+                let hint = "`weir guard exec` starts a command in a cgroup of its own";
+                said.extend(news.map(|why| format!("{why}; {hint}")));
+            }
             self.why_not = why_not;
         } else {
             self.why_not.clear();
@@ -208,10 +220,13 @@ impl Device {
     }
 
     fn judge_cover(&mut self, host: &Host, writers: &Writers) {
-        let (others, all) = self.groups.not_held(&writers.watch.writers(), host);
+        if self.groups.held.is_empty() {
+            self.covers = false;
+            return;
+        }
+        let (others, all) = self.groups.not_held(&writers.watch.all_writers(), host);
         let is_little = others <= OTHERS_BYTES || (others as f64) < OTHERS * all as f64;
-        self.covers =
-            self.law.holds() && !self.law.is_not_enough() && !self.groups.held.is_empty() && is_little;
+        self.covers = self.law.holds() && !self.law.is_not_enough() && is_little;
     }
 
     fn sentence(&self, transition: Transition, kept: Kept, shadow: bool) -> String {

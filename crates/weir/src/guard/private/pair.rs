@@ -3,6 +3,7 @@
 //! Whoever lowers memory.high below what a cgroup uses reclaims its memory in that very write, and waits where it is dirty. The
 //! guard has to go on looking meanwhile.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -13,6 +14,11 @@ use weir_host::knob::{Governor, Journal, KnobError, Lever, Move};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// memory.high is never asked to be less.
 const FLOOR_BYTES: u64 = 1 << 20;
+/// Threads at the same time, those that are not done though nobody waits for them any more included. Each has a guardian, and a
+/// service has 64 tasks.
+const THREADS_MOST: usize = 16;
+/// Those there are.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// The limits of one cgroup; `None` is what was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,7 +69,8 @@ pub fn take_pair(host: &Host, journal: &Journal, shadow: bool) -> TakePair {
         if shadow {
             return Ok(Box::new(Untouched));
         }
-        Ok(Box::new(Worker::start(Governor::start(&journal, &host, lever, FLOOR_BYTES)?)?))
+        let turns = Turns::take().ok_or_else(too_many)?;
+        Ok(Box::new(Worker::start(Governor::start(&journal, &host, lever, FLOOR_BYTES)?, turns)?))
     })
 }
 
@@ -84,23 +91,55 @@ impl Pair for Untouched {
     }
 }
 
-/// A governor on a thread of its own. When the sender is dropped it puts back what was found.
+/// One of the threads that there may be.
+struct Turns;
+
+impl Turns {
+    fn take() -> Option<Turns> {
+        let more = |threads: usize| (threads < THREADS_MOST).then_some(threads + 1);
+        THREADS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Turns)
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        THREADS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn too_many() -> KnobError {
+    let why = format!("limits of {THREADS_MOST} cgroups are in use, and no more are taken");
+    KnobError::NoGuardian(std::io::Error::other(why))
+}
+
+/// A governor on a thread of its own. When the sender is dropped it puts back what was found, however long the kernel takes.
 struct Worker {
     wanted: Option<Sender<Limits>>,
     asked: Limits,
     ends: Receiver<End>,
+    /// What came of it, once the thread is done.
     restored: Receiver<Restored>,
 }
 
 impl Worker {
-    fn start(governor: Governor) -> Result<Worker, KnobError> {
+    fn start(governor: Governor, turns: Turns) -> Result<Worker, KnobError> {
+        Worker::of(turns, move |asks, tell| turn(governor, asks, tell))
+    }
+
+    fn of(
+        turns: Turns,
+        work: impl FnOnce(&Receiver<Limits>, &Sender<End>) -> Restored + Send + 'static,
+    ) -> Result<Worker, KnobError> {
         let ((wanted, asks), (tell, ends), (done, restored)) = (channel(), channel(), channel());
+        let all = move || {
+            let result = work(&asks, &tell);
+            drop(turns);
+            // Nobody hears it who does not wait any more.
+            let _ = done.send(result);
+        };
         std::thread::Builder::new()
             .name("private limits".to_string())
-            .spawn(move || {
-                // Nobody hears it who does not wait any more.
-                let _ = done.send(turn(governor, &asks, &tell));
-            })
+            .spawn(all)
             .map_err(KnobError::NoGuardian)?;
         Ok(Worker { wanted: Some(wanted), asked: Limits::default(), ends, restored })
     }
@@ -154,5 +193,34 @@ impl Pair for Worker {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(Ok(Vec::new())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// A kernel that does not come back from a write, as long as whoever is in the cgroup likes.
+    #[test]
+    fn a_thread_that_hangs_is_not_waited_for_and_still_counts() {
+        let (release, held) = channel::<()>();
+        let hangs = move |_: &Receiver<Limits>, _: &Sender<End>| {
+            let _ = held.recv();
+            Ok(vec!["back".to_string()])
+        };
+        let mut taken: Vec<Turns> = std::iter::from_fn(Turns::take).collect();
+        assert_eq!(taken.len(), THREADS_MOST);
+        assert!(too_many().to_string().contains("limits of 16 cgroups are in use"));
+        let mut worker = Worker::of(taken.remove(0), hangs).unwrap();
+        worker.release();
+        assert!(worker.released(Duration::from_millis(1)).is_none(), "the kernel is still busy with it");
+        assert!(Turns::take().is_none(), "its thread is still there");
+        release.send(()).unwrap();
+        while Turns::take().map(|turns| taken.push(turns)).is_none() {
+            std::thread::yield_now();
+        }
+        assert_eq!(worker.released(Duration::from_secs(60)).unwrap().unwrap(), ["back"]);
     }
 }

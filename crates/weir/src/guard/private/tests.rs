@@ -59,10 +59,10 @@ struct Stage {
     writers: Writers,
     now_ns: u64,
     need: Need,
-    /// Who writes.
-    pids: Vec<u32>,
-    /// Of all of them, a sample.
+    /// Of dd, a sample.
     bytes: u64,
+    /// What others write in a sample.
+    others: Vec<(u32, u64)>,
 }
 
 impl Stage {
@@ -77,25 +77,18 @@ impl Stage {
         let spare: Vec<Protected> = spare.iter().map(|who| who.parse().unwrap()).collect();
         let privates = Privates::new(&host, take, &spare, false, 0.93, 1);
         let writers = Writers::new(&host);
-        let stage = Stage {
-            folder,
-            done,
-            privates,
-            writers,
-            now_ns: 0,
-            need: Need::Here,
-            pids: vec![DD],
-            bytes: 20 * MB,
-        };
+        let (need, others) = (Need::Here, Vec::new());
+        let stage = Stage { folder, done, privates, writers, now_ns: 0, need, bytes: 20 * MB, others };
         stage.set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
         stage.set("/proc/sys/vm/dirty_ratio", "20");
-        stage.add_cgroup(DD, "dd", "backup.service");
-        stage.add_cgroup(DATABASE, "mariadbd", "db.service");
+        for (pid, comm, group) in [(DD, "dd", "backup.service"), (DATABASE, "mariadbd", "db.service")] {
+            stage.put(pid, comm, group);
+        }
         stage
     }
 
     /// A process in a cgroup of its own.
-    fn add_cgroup(&self, pid: u32, comm: &str, group: &str) {
+    fn put(&self, pid: u32, comm: &str, group: &str) {
         self.set(&format!("/proc/{pid}/comm"), comm);
         self.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
         for (file, text) in [
@@ -121,9 +114,9 @@ impl Stage {
         let mut said = Vec::new();
         for _ in 0..10 * seconds {
             self.now_ns += LOOK_NS;
-            let bytes = self.bytes / self.pids.len() as u64;
-            let writer = |pid: &u32| Writer { pid: *pid, comm: "dd".to_string(), bytes };
-            let writers = self.pids.iter().map(writer).collect();
+            let writer =
+                |(pid, bytes): &(u32, u64)| Writer { pid: *pid, comm: "dd".to_string(), bytes: *bytes };
+            let writers = std::iter::once(&(DD, self.bytes)).chain(&self.others).map(writer).collect();
             let seen = Seen {
                 number: DeviceNumber { major: 7, minor: 0 },
                 sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
@@ -167,9 +160,14 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
 #[test]
 fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
     type Change = fn(&Stage);
-    let cases: [(Change, &[&str], &str); 5] = [
+    let cases: [(Change, &[&str], &str); 6] = [
         (|_| {}, &["backup.service"], "is to be left alone (--spare)"),
         (|_| {}, &["cgroup:/backup.service/"], "is to be left alone (--spare)"),
+        (
+            |stage| stage.put(DD, "dd", "a.slice/backup.service/payload"),
+            &["backup.service"],
+            "is to be left alone (--spare)",
+        ),
         (|stage| stage.set(&format!("/proc/{DD}/cgroup"), "0::/"), &[], "it is in the root cgroup"),
         (
             |stage| stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}")),
@@ -235,38 +233,88 @@ fn who_is_protected_and_comes_into_a_held_cgroup_ends_it() {
 fn very_many_cgroups_are_neither_all_held_nor_waited_for() {
     let mut stage = Stage::new(&[]);
     // A writer each: about as many as count by their share.
-    stage.pids = (0..18).map(|nth| DD + 100 + nth).collect();
-    for pid in stage.pids.clone() {
-        stage.add_cgroup(pid, "dd", &format!("many/{pid}"));
+    stage.bytes = 0;
+    stage.others = (0..18).map(|nth| (DD + 100 + nth, MB)).collect();
+    for (pid, _) in stage.others.clone() {
+        stage.put(pid, "dd", &format!("many/{pid}"));
     }
     stage.sample(3);
     let taken = stage.done.borrow().taken.len();
-    assert_eq!(taken, 16, "held at a time");
+    assert_eq!(taken, 8, "held at a time");
     let why = stage.privates.remarks(0).join("; ");
-    assert!(why.contains("no more than 16 cgroups"), "{why}");
+    assert!(why.contains("no more than 8 cgroups"), "{why}");
     stage.done.borrow_mut().is_slow = true;
     stage.need = Need::Nobody;
     stage.sample(1);
-    assert_eq!(stage.done.borrow().stopped, 16, "asked to restore, and not waited for");
-    (stage.need, stage.pids) = (Need::Here, vec![DD]);
+    assert_eq!(stage.done.borrow().stopped, 8, "asked to restore, and not waited for");
+    (stage.need, stage.bytes, stage.others) = (Need::Here, 20 * MB, Vec::new());
     stage.sample(3);
-    assert_eq!(stage.done.borrow().taken.len(), 16, "none before those are restored");
+    assert_eq!(stage.done.borrow().taken.len(), 8, "none before those are restored");
     stage.done.borrow_mut().is_slow = false;
     stage.sample(3);
-    assert_eq!(stage.done.borrow().taken.len(), 17);
+    assert_eq!(stage.done.borrow().taken.len(), 9);
 }
 
+/// A user's manager, or a container, lets whoever runs there name the groups.
 #[test]
-fn only_a_unit_of_the_systems_manager_is_spared_by_its_name() {
-    for (path, is_spared) in [
-        ("/system.slice/backup.service", true),
-        ("/system.slice/backup.service/inner", true),
-        ("/user.slice/user-7.slice/user@7.service/app.slice/backup.service", false),
-        ("/system.slice/other.service/backup.service", false),
+fn nobody_calls_a_cgroup_of_his_like_one_that_is_spared() {
+    for group in [
+        "user.slice/user-1000.slice/user@1000.service/app.slice/backup.service",
+        "machine.slice/libpod-1.scope/backup.service",
+        "x/backup.service",
+        "system.slice/other.service/backup.service",
     ] {
-        let mut stage = Stage::new(&["backup.service"]);
-        stage.add_cgroup(DD, "dd", path.trim_start_matches('/'));
+        let mut stage = Stage::new(&["backup.service", "app.slice"]);
+        stage.put(DD, "dd", group);
         stage.sample(2);
-        assert_eq!(stage.done.borrow().taken.is_empty(), is_spared, "{path}");
+        assert_eq!(stage.done.borrow().taken.len(), 1, "{group}");
     }
+}
+
+/// Others that cannot be held, or are too many to be asked, are not covered for that.
+#[test]
+fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
+    type Change = fn(&mut Stage);
+    let small = |stage: &mut Stage| stage.others = (1..=60).map(|pid| (pid, MB)).collect();
+    let cases: [(&str, Change); 6] = [
+        ("nobody", |stage| stage.others.clear()),
+        ("who has ended", |stage| fs::remove_dir_all(stage.folder.path().join("proc/5")).unwrap()),
+        ("beside what is mounted here", |stage| stage.set("/proc/5/cgroup", "0::/../elsewhere")),
+        ("of a name that is none", |stage| stage.put(5, "dd", "a b")),
+        ("of a name that is read as another's", |stage| stage.put(5, "dd", "a\u{fffd}")),
+        ("of many that are small", small),
+    ];
+    for (name, change) in cases {
+        let mut stage = Stage::new(&[]);
+        stage.sample(2);
+        assert!(stage.privates.covers(0));
+        stage.set("/proc/5/comm", "dd");
+        stage.others = vec![(5, 20 * MB)];
+        change(&mut stage);
+        let lives = |pid: u32| (format!("/proc/{pid}/comm"), format!("/proc/{pid}/cgroup"));
+        for (comm, cgroup) in stage.others.iter().filter(|(pid, _)| *pid != 5).map(|(pid, _)| lives(*pid)) {
+            stage.set(&comm, "dd");
+            stage.set(&cgroup, "0::/");
+        }
+        stage.sample(1);
+        assert_eq!(stage.privates.covers(0), ["nobody", "who has ended"].contains(&name), "{name}");
+        assert_eq!(stage.done.borrow().taken.len(), 1, "{name}");
+    }
+}
+
+/// Each that is held takes a thread and a guardian.
+#[test]
+fn only_some_of_very_many_cgroups_are_held_or_looked_through() {
+    let mut stage = Stage::new(&[]);
+    for nth in 0..15 {
+        stage.put(100 + nth, "dd", &format!("user.slice/{nth}"));
+        stage.others.push((100 + nth, 20 * MB));
+    }
+    let said = stage.sample(1);
+    let taken = stage.done.borrow().taken.len();
+    assert!((2..=8).contains(&taken), "{taken} were looked through at once");
+    let said: Vec<String> = said.into_iter().chain(stage.sample(15)).collect();
+    assert_eq!(stage.done.borrow().taken.len(), 8);
+    let told = said.iter().filter(|line| line.contains("no more than 8 cgroups")).count();
+    assert!(told == 1 && !stage.privates.covers(0), "{said:?}");
 }

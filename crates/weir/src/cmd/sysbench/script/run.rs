@@ -13,8 +13,8 @@ use weir_oltp::record::KIND;
 use weir_oltp::{OltpRecord, OltpSpec};
 use weir_record::Body;
 use weir_sysbench::database::LOST;
-use weir_sysbench::sql::SqlCounts;
-use weir_sysbench::{General, Log, Quit, database, extra_sql, mode};
+use weir_sysbench::oltp_report::SqlCounts;
+use weir_sysbench::{General, Log, Quit, database, mode, oltp_extra};
 
 use super::reports::Reports;
 use super::{Script, fatal};
@@ -62,10 +62,7 @@ pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Q
     };
     record.script_path = Some(script.shared.source.name.clone());
     record.error = events.failure().or(record.error);
-    match session.record_of(Body::Oltp(Box::new(record.clone())), stop) {
-        Ok(whole) => drop(save(&whole.head)),
-        Err(error) => say!("warning: this run is not kept: {error:#}"),
-    }
+    save(&session.record_of(Body::Oltp(Box::new(record.clone())), stop));
     Ok(print(script, &record, events.failure(), &mut reports, stop))
 }
 
@@ -113,7 +110,7 @@ fn print(
     let done = script.state.call("done", None);
     script.state.finish();
     if script.general.extra {
-        let remarks = extra_sql::blocks(&script.general, &script.database, record);
+        let remarks = oltp_extra::blocks(&script.general, &script.database, record);
         reports.log.notice(remarks.trim_end());
     }
     if let Err(error) = &done {
