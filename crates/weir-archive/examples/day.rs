@@ -121,7 +121,7 @@ fn interval(ts_ms: i64, random: &mut Random) -> Vec<Batch> {
                     device: device.clone(),
                     class: class.into(),
                     stage: stage.into(),
-                    bucket_low_ns: 1 << ((first + nth) / 4) | (first + nth) % 4,
+                    bucket_low_ns: (1 << ((first + nth) / 4)) | ((first + nth) % 4),
                     count: 1 + random.below(1 << (10 - (nth - 10).abs())),
                 }));
             }

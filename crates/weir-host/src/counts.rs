@@ -161,7 +161,7 @@ impl Counts {
             let before = earlier.values.get(&(device.clone(), *name)).map_or(*value, |(_, before)| *before);
             let value = if *kind == Kind::Gauge { *value } else { value.saturating_sub(before) };
             let is_known = *kind == Kind::Gauge || !others.contains(device.as_str());
-            (value > 0 && is_known).then(|| Counted { device: device.clone(), name: *name, value })
+            (value > 0 && is_known).then(|| Counted { device: device.clone(), name, value })
         };
         self.values.iter().filter_map(counted).collect()
     }

@@ -429,7 +429,7 @@ mod tests {
         let journal = path.join(Name::Journal { begin_s: BEGIN_S }.to_string());
         let whole = fs::read(&journal).unwrap();
         fs::write(&journal, &whole[..whole.len() - 5]).unwrap();
-        fs::write(path.join("counters-20200101T000000Z-20990101T000000Z.parquet"), "PAR1").unwrap();
+        fs::write(path.join("counters-20190101T000000Z-20990101T000000Z.parquet"), "PAR1").unwrap();
         fs::write(path.join("open-20200101T000000Z.journal"), "somebody else's").unwrap();
         fs::write(path.join("mine.txt"), "").unwrap();
         let (read, remarks) = values(&archive);
