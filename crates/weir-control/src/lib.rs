@@ -8,6 +8,7 @@
 pub mod bypass;
 pub mod history;
 mod law;
+pub mod old;
 mod parameters;
 pub mod plant;
 pub mod private;
@@ -16,6 +17,7 @@ pub mod state;
 
 pub use history::{DeviceHistory, Effect, History, Noted, Second};
 pub use law::{Action, Branch, Decision, Guard, Inputs, Known, Mood};
+pub use law::{Entry, Found, Learned, Place};
 pub use parameters::{LatencyTarget, Parameters, Target};
 pub use sample::{Bulk, DeviceFlow, Limits, Sample, Sensor, SensorSource, Syncs, UNLIMITED_BYTES, Writer};
 pub use state::{Cost, DeviceState, Standing, State, Totals};

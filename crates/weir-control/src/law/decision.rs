@@ -56,6 +56,12 @@ pub enum Branch {
     /// A limit at which syncs can be fast, and have become slow: for less than a second bulk writers get the least, so
     /// that they become fast again.
     Tip,
+    /// A lower limit is tried: syncs lose here, or it is not known what they do undisturbed.
+    Lower,
+    /// Back from a limit that proved no better.
+    Back,
+    /// The device is as fast as before.
+    RateRise,
 }
 
 /// How the guard stands to a device.

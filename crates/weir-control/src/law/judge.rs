@@ -1,96 +1,39 @@
 //! Whether a window holds the target.
 
+use super::constants::{MEAN_SYNCS, SURE, TAIL_SYNCS};
 use super::decision::Known;
 use super::reference::{Expected, Reference};
 use super::window::View;
-use crate::{LatencyTarget, Parameters};
+use crate::{LatencyTarget, Target};
 
-/// From this share of their time on that the protected processes were held back, their rate alone says what they lost.
-const OWN_TRACE: f64 = 0.03;
-
-/// How much a tail counts beside a share where both are off: a tail that is three times its target is as bad as a loss of a
-/// third of the rate.
-const TAIL_WEIGHT: f64 = 0.3;
 /// One in a hundred may be over the target of the 99th percentile.
 const TAIL_SHARE: f64 = 0.01;
-/// From this share of undisturbed syncs over the target on, the 99th percentile lies on a cliff: a device that serves in
-/// slices, as throttled ones do, lets one sync in each slice wait for the next. A few more of them turn the percentile
-/// from a fraction of the target into a multiple of it, and say nothing about all others.
+/// From this share of undisturbed syncs over the target on, the 99th percentile lies on a cliff: a few more of them turn it from a
+/// fraction of the target into a multiple of it, and say nothing about all others. There three times as many may be over it.
 const CLIFF_SHARE: f64 = 0.3 * TAIL_SHARE;
-/// There, so many times as many may be over it: what that costs them shows in their rate, which is held all the same.
 const CLIFF_TIMES: f64 = 3.0;
-
-/// Below this share of what they are to keep, syncs lose steeply.
-pub(super) const STEEP: f64 = 0.8;
-
-/// How one half of the target stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    /// Too little is known.
-    Unknown,
-    /// Held, with room.
-    Good,
-    /// Held or nearly, without room.
-    Close,
-    /// Missed.
-    Bad,
-}
-
-/// What a concurrency's limits were found not to change, and syncs are not asked to keep there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Terms {
-    /// The tail that is in reach, where the wanted one is not.
-    pub relaxed_ns: Option<u64>,
-    /// The load comes less often whatever the limit is: what syncs take says alone what they lose.
-    pub is_slack: bool,
-}
 
 /// A window against the target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
+    /// Share of their undisturbed rate, where enough syncs came.
     pub kept: Option<f64>,
-    /// How many fewer syncs came than what they take explains, as a logarithm.
-    pub fewer: f64,
-    /// Standard error of `kept`, by durations or by their count, whichever is larger.
+    /// Standard error of `kept`.
     pub error: f64,
     pub known: Known,
     pub p99_ns: Option<u64>,
     pub target_ns: Option<u64>,
-    pub share: State,
-    pub tail: State,
-    /// The tail against its target: above 1 it is over. By duration, or where a cliff lies there by how many are over it.
-    pub tail_ratio: Option<f64>,
-    /// How far off, as a logarithm: 0 at the target, above it missed.
-    pub off: f64,
+    /// The tail against its target: above 1 it is over, and that is no chance.
+    pub tail: Option<f64>,
+    /// Each sync takes as long as ever: what is lost is lost elsewhere.
+    pub is_fast: bool,
     /// What the protected processes lost, they lost waiting for their own pages.
     pub own: bool,
 }
 
-impl Verdict {
-    /// Whether syncs lose next to nothing.
-    pub fn has_spare(&self, parameters: &Parameters) -> bool {
-        self.kept.is_some_and(|kept| kept > 0.5 * (1.0 + parameters.target.keep))
-    }
-
-    /// Whether syncs lose so much of their rate that no small step mends it.
-    pub fn loses_steeply(&self, keep: f64) -> bool {
-        self.kept.is_some_and(|kept| kept < STEEP * keep)
-    }
-
-    /// Both halves.
-    pub fn state(&self) -> State {
-        match (self.share, self.tail) {
-            (State::Bad, _) | (_, State::Bad) => State::Bad,
-            (State::Unknown, _) => State::Unknown,
-            (State::Close, _) | (_, State::Close) => State::Close,
-            _ => State::Good,
-        }
-    }
-}
-
 /// The tail that is to be held, where it is known.
-pub(super) fn target_ns(expected: Option<Expected>, parameters: &Parameters) -> Option<u64> {
-    match parameters.target.p99 {
+pub(super) fn target_ns(expected: Option<Expected>, target: &Target) -> Option<u64> {
+    match target.p99 {
         LatencyTarget::Absolute(ns) => Some(ns.0),
         LatencyTarget::TimesIdle(times) => {
             expected.and_then(|expected| expected.p99_ns).map(|ns| (ns as f64 * times) as u64)
@@ -98,159 +41,70 @@ pub(super) fn target_ns(expected: Option<Expected>, parameters: &Parameters) -> 
     }
 }
 
-/// Judges a window.
-///
-/// By their rate, where that was seen undisturbed: who waits for the device elsewhere, as in direct writes or for a lock of
-/// one who does, loses by syncs that are as fast as ever. A load that comes less often by itself looks alike, until it
-/// is found that no limit changes that.
-pub(super) fn judge(view: &View, reference: &Reference, parameters: &Parameters, terms: Terms) -> Verdict {
+/// Judges a window: by the rate of syncs, since who waits in a write or for a lock of one who does loses by syncs that are as fast as
+/// ever.
+pub(super) fn judge(view: &View, reference: &Reference, target: &Target) -> Verdict {
     let expected = reference.at(view.concurrency);
-    let keep = parameters.target.keep;
-    let seen = expected.filter(|_| view.count > 0 && view.mean_ns > 0.0);
-    let judged = seen.map(|expected| {
-        let by_time = expected.mean_ns / view.mean_ns;
-        let lately = if expected.per_second > 0.0 { view.per_second / expected.per_second } else { 0.0 };
-        // Who is held back for pages of its own, or waits for a lock of one who is, loses before its syncs begin.
-        let by_rate = view.own_share > OWN_TRACE || (expected.known == Known::Seen && !terms.is_slack);
-        let kept = if by_rate { lately } else { by_time.max(lately) };
-        (kept, (by_time / lately.max(1e-3)).max(1e-3).ln())
-    });
-    let (kept, fewer) = judged.unzip();
-    let sure = kept.map_or(1.0, |kept| kept * view.error);
-    // That fewer came is no surer than a count is, of a load that comes by chance.
-    let error = kept.map_or(1.0, |kept| kept * view.error.max((view.count as f64).sqrt().recip()));
-    let enough = view.count >= parameters.mean_samples;
-    let margin = parameters.confidence * sure;
-    let full = view.elapsed_ns + parameters.look_ns >= parameters.window_ns;
-    let share = match kept {
-        Some(kept) if enough && kept - margin.min(0.5 * (1.0 - keep)) >= keep => State::Good,
-        Some(kept) if enough && kept + parameters.confidence * error < keep => State::Bad,
-        // A whole window decides: noise may not excuse a small loss for ever.
-        Some(kept) if enough && full && kept < keep => State::Bad,
-        Some(_) if enough => State::Close,
-        _ => State::Unknown,
-    };
-    let target = target_ns(expected, parameters).map(|target| target.max(terms.relaxed_ns.unwrap_or(0)));
-    let p99 = if view.count >= parameters.tail_samples { view.quantile(0.99) } else { None };
-    // A percentile that somebody has set is meant as it was said.
-    let is_relative = matches!(parameters.target.p99, LatencyTarget::TimesIdle(_));
-    let usual = target
-        .filter(|_| is_relative)
-        .and_then(|target| reference.share_above(view.concurrency, target, parameters.tail_samples));
-    let allowed =
-        usual.filter(|usual| *usual >= CLIFF_SHARE).map(|usual| TAIL_SHARE.max(CLIFF_TIMES * usual));
-    let above = target.map_or(0, |target| view.above(target));
-    let tail_ratio = p99.zip(target).map(|(p99, target)| match allowed {
-        Some(allowed) => above as f64 / view.count.max(1) as f64 / allowed,
-        None => p99 as f64 / target.max(1) as f64,
-    });
-    let is_over = wilson_low(above, view.count, parameters.confidence) > allowed.unwrap_or(TAIL_SHARE);
-    let tail = match tail_ratio {
-        Some(_) if is_over => State::Bad,
-        Some(ratio) if ratio < parameters.tail_room => State::Good,
-        Some(_) => State::Close,
-        None => State::Unknown,
-    };
-    let share_off = kept.filter(|_| enough).map(|kept| (keep / kept.max(1e-3)).ln());
-    let tail_off = tail_ratio.map(|ratio| TAIL_WEIGHT * ratio.ln());
-    let off = share_off.into_iter().chain(tail_off).fold(f64::NEG_INFINITY, f64::max);
-    // Who waits for another's lock neither syncs nor is held back, and loses all the same: what was held back has to account
-    // for the rate, too.
-    let explains = kept.is_none_or(|kept| view.own_share > parameters.own_share * (1.0 - kept));
+    let enough = view.count >= MEAN_SYNCS;
+    let rate = expected.filter(|expected| enough && expected.per_second > 0.0);
+    let kept = rate.map(|expected| view.per_second / expected.per_second);
+    let fast = expected.is_some_and(|expected| view.mean_ns <= expected.mean_ns / target.keep.max(0.1));
+    let tail_ns = target_ns(expected, target);
+    let p99 = if view.count >= TAIL_SYNCS { view.quantile(0.99) } else { None };
     let lost = expected.map_or(0.0, |expected| view.mean_ns - expected.mean_ns);
+    // Who waits for another's lock neither syncs nor is throttled: what was throttled has to account for the rate, too.
+    let explains = kept.is_none_or(|kept| view.own_share > 0.5 * (1.0 - kept));
     Verdict {
         kept,
-        fewer: fewer.unwrap_or(0.0),
-        error,
+        error: kept.unwrap_or(1.0) * view.error.max((view.count.max(1) as f64).sqrt().recip()),
         known: expected.map_or(Known::Unknown, |expected| expected.known),
         p99_ns: p99,
-        target_ns: target,
-        share,
-        tail,
-        tail_ratio,
-        off: if off.is_finite() { off } else { 0.0 },
-        own: lost > 0.0 && view.held_mean_ns > parameters.own_share * lost && explains,
+        target_ns: tail_ns,
+        tail: tail(view, reference, target, expected),
+        is_fast: fast && view.own_share < 0.05,
+        own: lost > 0.0 && view.held_mean_ns > 0.5 * lost && explains,
     }
 }
 
-/// Lower end of Wilson's interval of a share `k` of `n`, at `z` standard deviations.
-fn wilson_low(k: u64, n: u64, z: f64) -> f64 {
+fn tail(view: &View, reference: &Reference, target: &Target, expected: Option<Expected>) -> Option<f64> {
+    let bound = target_ns(expected, target);
+    if view.count < TAIL_SYNCS {
+        // Too few for a percentile: the oldest against the target, or against the oldest that was seen undisturbed.
+        let oldest = expected.map_or(0, |expected| expected.oldest_ns.max(expected.p99_ns.unwrap_or(0)));
+        let bound = match target.p99 {
+            LatencyTarget::Absolute(ns) => ns.0 as f64,
+            LatencyTarget::TimesIdle(times) => oldest as f64 * times,
+        };
+        return (bound > 0.0 && view.oldest_ns > 0).then(|| view.oldest_ns as f64 / bound);
+    }
+    let bound = bound?;
+    if matches!(target.p99, LatencyTarget::Absolute(_)) {
+        // A percentile that somebody has set is meant as it was said.
+        return ratio(view, bound, None);
+    }
+    let usual = reference.share_above(view.concurrency, bound).filter(|usual| *usual >= CLIFF_SHARE);
+    ratio(view, bound, usual.map(|usual| TAIL_SHARE.max(CLIFF_TIMES * usual)))
+}
+
+/// By duration, or where a cliff lies there by how many are over it.
+fn ratio(view: &View, bound_ns: u64, allowed: Option<f64>) -> Option<f64> {
+    let p99 = view.quantile(0.99).filter(|_| view.count >= TAIL_SYNCS)?;
+    let above = view.above(bound_ns);
+    let ratio = match allowed {
+        Some(allowed) => above as f64 / view.count as f64 / allowed,
+        None => p99 as f64 / bound_ns.max(1) as f64,
+    };
+    let is_sure = wilson_low(above, view.count) > allowed.unwrap_or(TAIL_SHARE);
+    Some(if is_sure { ratio } else { ratio.min(1.0) })
+}
+
+/// Lower end of Wilson's interval of a share `k` of `n`.
+fn wilson_low(k: u64, n: u64) -> f64 {
     if n == 0 {
         return 0.0;
     }
     let (n, p) = (n as f64, k as f64 / n as f64);
-    let middle = p + z * z / (2.0 * n);
-    let spread = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-    ((middle - spread) / (1.0 + z * z / n)).max(0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use weir_core::stats::CoarseHistogram;
-    use weir_core::units::Nanos;
-
-    const MS: u64 = 1_000_000;
-
-    /// Syncs of a tenth of a millisecond, and so many in 10,000 that waited for a throttle's next slice.
-    fn sliced(waited: u64) -> View {
-        let mut latencies = CoarseHistogram::new();
-        latencies.record_many(MS / 10, 10_000 - waited);
-        latencies.record_many(80 * MS, waited);
-        View {
-            elapsed_ns: 5_000_000_000,
-            count: 10_000,
-            per_second: 2_000.0,
-            mean_ns: (MS / 10) as f64,
-            concurrency: 1.0,
-            latencies,
-            ..View::default()
-        }
-    }
-
-    #[test]
-    fn a_percentile_on_a_cliff_is_judged_by_how_many_fell_off() {
-        let relative = Parameters::default();
-        let mut absolute = Parameters::default();
-        absolute.target.p99 = LatencyTarget::Absolute(Nanos(MS / 2));
-        // (of 10,000 undisturbed, of 10,000 now, by the idle percentile, by one that somebody set)
-        let cases = [
-            (70, 70, State::Good, State::Good),
-            (70, 180, State::Close, State::Bad),
-            (70, 300, State::Bad, State::Bad),
-            // Nothing waits undisturbed: what does now was made to.
-            (0, 120, State::Bad, State::Bad),
-        ];
-        for (undisturbed, now, by_idle, as_set) in cases {
-            let mut reference = Reference::default();
-            reference.learn(&sliced(undisturbed), relative.reference_ns, relative.tail_samples);
-            let tail = |parameters| judge(&sliced(now), &reference, parameters, Terms::default()).tail;
-            assert_eq!((tail(&relative), tail(&absolute)), (by_idle, as_set), "{undisturbed} {now}");
-        }
-    }
-
-    #[test]
-    fn fewer_syncs_that_are_as_fast_are_a_loss_until_no_limit_is_found_to_change_that() {
-        let parameters = Parameters::default();
-        let mut reference = Reference::default();
-        reference.learn(&sliced(0), parameters.reference_ns, parameters.tail_samples);
-        let kept = |per_second, is_slack| {
-            let view = View { per_second, mean_ns: 0.9 * (MS / 10) as f64, ..sliced(0) };
-            let verdict = judge(&view, &reference, &parameters, Terms { is_slack, ..Terms::default() });
-            (verdict.kept.map(|kept| (kept * 100.0).round()), verdict.share)
-        };
-        assert_eq!(kept(1000.0, false), (Some(50.0), State::Bad));
-        assert_eq!(kept(1000.0, true), (Some(111.0), State::Good));
-        assert_eq!(kept(2000.0, false), (Some(100.0), State::Good));
-    }
-
-    #[test]
-    fn a_share_is_as_sure_as_its_samples() {
-        // (of, all, z, lower end): textbook values, and that nothing is certain of nothing.
-        let cases =
-            [(0, 0, 1.96, 0.0), (10, 100, 1.96, 0.0552), (1, 10, 1.96, 0.0179), (5, 300, 1.28, 0.0095)];
-        for (k, n, z, low) in cases {
-            assert!((wilson_low(k, n, z) - low).abs() < 2e-4, "{k}/{n}: {}", wilson_low(k, n, z));
-        }
-    }
+    let middle = p + SURE * SURE / (2.0 * n);
+    let spread = SURE * (p * (1.0 - p) / n + SURE * SURE / (4.0 * n * n)).sqrt();
+    ((middle - spread) / (1.0 + SURE * SURE / n)).max(0.0)
 }

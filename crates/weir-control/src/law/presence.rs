@@ -2,15 +2,27 @@
 
 use std::collections::VecDeque;
 
-use crate::{Parameters, Sample, SensorSource};
+use super::constants::SECOND_NS;
+use crate::{Sample, SensorSource};
 
-const SECOND_NS: u64 = 1_000_000_000;
+/// Syncs that come again within so long belong to a load that pauses by itself.
+const PAUSE_MOST_NS: u64 = 5 * SECOND_NS;
+/// Without a sync for so long nobody needs protection: what is dirty by then has to be written before syncs are fast again, and no limit
+/// shortens that.
+const UNNEEDED_NS: u64 = 300 * SECOND_NS;
+/// Without a byte of a bulk writer for so long, bulk writers count as idle: longer than the longest pause the kernel gives a writer.
+const BULK_IDLE_NS: u64 = SECOND_NS;
+/// Bulk writers count as active above this share of the device's rate, and above `SLACK_BYTES` a second.
+const BULK_SHARE: f64 = 0.02;
+/// Less than this, in bytes or in bytes a second, is no flood: the kernel counts pages by processor and adds them up late, and file
+/// systems write by themselves.
+const SLACK_BYTES: u64 = 4 << 20;
 /// Looks in which one look's single sync is not yet worth a limit.
 const LOOKS: usize = 10;
 /// Looks from which it is told whether those write who are known to be bulk writers.
 const LOOKS_TOLD: usize = 3;
 
-/// A device that only serves syncs shows some times [`Parameters::slack_bytes`] under way, one that still writes what a
+/// A device that only serves syncs shows some times `SLACK_BYTES` under way, one that still writes what a
 /// flood left shows many.
 const SLACKS: u64 = 8;
 
@@ -56,7 +68,7 @@ impl Inflow {
 
 impl Presence {
     /// Takes in a look; `best` is the best rate of the device in bytes per second.
-    pub fn push(&mut self, sample: &Sample, parameters: &Parameters, best: f64) {
+    pub fn push(&mut self, sample: &Sample, best: f64) {
         let syncs = &sample.syncs;
         let any = syncs.ended.count() > 0 || syncs.under_way > 0 || syncs.held_back > 0;
         self.syncs.push_back(any);
@@ -66,7 +78,7 @@ impl Presence {
         self.pause_ns *= 0.5_f64.powf(sample.elapsed_ns as f64 / (60.0 * 1e9));
         if any {
             let pause = self.last_sync_ns.map_or(0, |at| sample.at_ns - at);
-            if pause < parameters.pause_most_ns {
+            if pause < PAUSE_MOST_NS {
                 self.pause_ns = self.pause_ns.max(pause as f64);
             }
             self.last_sync_ns = Some(sample.at_ns);
@@ -75,10 +87,10 @@ impl Presence {
         let several = self.syncs.iter().filter(|any| **any).count() >= 2 || syncs.ended.count() > 1;
         // Only a sensor that sees the processes knows that nobody syncs.
         let blind = sample.sensor.source == SensorSource::Diskstats;
-        if any && (several || blind || within(self.last_load_ns, parameters.pause_most_ns)) {
+        if any && (several || blind || within(self.last_load_ns, PAUSE_MOST_NS)) {
             self.last_load_ns = Some(sample.at_ns);
         }
-        self.protected = within(self.last_load_ns, parameters.release_after_ns);
+        self.protected = within(self.last_load_ns, UNNEEDED_NS);
 
         let backlog = sample.backlog_bytes();
         let all = sample.flow.written_bytes as i64 + backlog as i64 - self.backlog_bytes as i64;
@@ -95,21 +107,21 @@ impl Presence {
         if sample.bulk.is_told() {
             self.told_ns = Some(sample.at_ns);
         }
-        if self.bulk_writes(sample, parameters, best) {
-            if !self.bulk_active(sample.at_ns, parameters) {
+        if self.bulk_writes(sample, best) {
+            if !self.bulk_active(sample.at_ns) {
                 self.bulk_since_ns = sample.at_ns;
             }
             self.last_bulk_ns = Some(sample.at_ns);
         }
-        self.watch_quiet(sample, parameters);
+        self.watch_quiet(sample);
     }
 
-    fn bulk_writes(&self, sample: &Sample, parameters: &Parameters, best: f64) -> bool {
+    fn bulk_writes(&self, sample: &Sample, best: f64) -> bool {
         let bulk = &sample.bulk;
         if bulk.held_back > 0 || bulk.held_back_ns > 0 {
             return true;
         }
-        let least = (parameters.slack_bytes as f64).max(best * parameters.bulk_share);
+        let least = (SLACK_BYTES as f64).max(best * BULK_SHARE);
         // Writers are asked for less often than looks are taken: who was told of them lately is told.
         if self.told_ns.is_some_and(|at| sample.at_ns - at < SECOND_NS) {
             let sum = self.inflow(LOOKS_TOLD);
@@ -121,7 +133,7 @@ impl Presence {
         let own = self.bytes_per_sync.unwrap_or(0.0) * sum.syncs as f64 * 1.5;
         let unexplained = self.bytes_per_sync.is_some() || sum.syncs == 0;
         let flows = unexplained && (sum.all as f64 - own) / sum.seconds() > least;
-        flows || self.backlog_bytes > 2 * parameters.slack_bytes
+        flows || self.backlog_bytes > 2 * SLACK_BYTES
     }
 
     /// The last looks, added up.
@@ -134,12 +146,12 @@ impl Presence {
         })
     }
 
-    fn watch_quiet(&mut self, sample: &Sample, parameters: &Parameters) {
+    fn watch_quiet(&mut self, sample: &Sample) {
         // Who begins, or comes back after a pause, does not yet do what it does undisturbed.
         let steady = self.syncs.iter().rev().take(2).any(|any| *any);
         let quiet = steady
-            && !self.bulk_active(sample.at_ns, parameters)
-            && sample.flow.writeback_bytes < SLACKS * parameters.slack_bytes
+            && !self.bulk_active(sample.at_ns)
+            && sample.flow.writeback_bytes < SLACKS * SLACK_BYTES
             && sample.syncs.held_back == 0;
         if !quiet {
             self.quiet_since_ns = None;
@@ -171,18 +183,13 @@ impl Presence {
     }
 
     /// Whether bulk writers write, or did a moment ago.
-    pub fn bulk_active(&self, now_ns: u64, parameters: &Parameters) -> bool {
-        self.last_bulk_ns.is_some_and(|at| now_ns - at < parameters.bulk_idle_after_ns)
+    pub fn bulk_active(&self, now_ns: u64) -> bool {
+        self.last_bulk_ns.is_some_and(|at| now_ns - at < BULK_IDLE_NS)
     }
 
     /// Whether bulk writers have written for so long.
     pub fn bulk_lasts(&self, now_ns: u64, long_ns: u64) -> bool {
-        self.bulk_since().is_some_and(|since| now_ns.saturating_sub(since) >= long_ns)
-    }
-
-    /// Since when bulk writers write, where they do.
-    pub fn bulk_since(&self) -> Option<u64> {
-        self.last_bulk_ns.map(|_| self.bulk_since_ns)
+        self.last_bulk_ns.is_some() && now_ns.saturating_sub(self.bulk_since_ns) >= long_ns
     }
 
     /// Since when nothing disturbs the syncs, where that has lasted a second.
@@ -221,7 +228,7 @@ mod tests {
 
     #[test]
     fn writes_and_syncs_that_fall_into_different_looks_are_no_flood() {
-        let (parameters, mut presence) = (Parameters::default(), Presence::default());
+        let mut presence = Presence::default();
         for number in 1..200 {
             // A slice's writes are seen one look before its syncs end.
             let (ended, written) = match number {
@@ -229,12 +236,12 @@ mod tests {
                 _ if number % 2 == 0 => (10, 5 << 20),
                 _ => (300, 100 << 10),
             };
-            presence.push(&look(number, ended, written), &parameters, 0.0);
-            assert!(!presence.bulk_active(number * SECOND_NS / 10, &parameters), "look {number}");
+            presence.push(&look(number, ended, written), 0.0);
+            assert!(!presence.bulk_active(number * SECOND_NS / 10), "look {number}");
         }
         for number in 200..203 {
-            presence.push(&look(number, 10, 60 << 20), &parameters, 0.0);
+            presence.push(&look(number, 10, 60 << 20), 0.0);
         }
-        assert!(presence.bulk_active(202 * SECOND_NS / 10, &parameters), "a flood is seen in a few looks");
+        assert!(presence.bulk_active(202 * SECOND_NS / 10), "a flood is seen in a few looks");
     }
 }

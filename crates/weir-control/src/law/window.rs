@@ -17,6 +17,7 @@ struct Look {
     latencies: CoarseHistogram,
     bulk_held: bool,
     written_bytes: u64,
+    writes: u64,
     dirtied_bytes: u64,
     protected_bytes: u64,
     /// Backlog as a share of the limit.
@@ -48,6 +49,8 @@ pub(super) struct View {
     pub held_mean_ns: f64,
     pub own_share: f64,
     pub delivered: f64,
+    /// Write requests that ended, a second.
+    pub writes: f64,
     /// Bytes per second that bulk writers are known to have made dirty.
     pub dirtied: f64,
     /// Bulk writers felt the limit.
@@ -75,6 +78,7 @@ impl Window {
             latencies: sample.syncs.ended.clone(),
             bulk_held: sample.bulk.held_back_ns > 0 || sample.bulk.held_back > 0,
             written_bytes: sample.flow.written_bytes,
+            writes: sample.flow.writes,
             dirtied_bytes: sample.bulk.dirtied_bytes,
             protected_bytes: sample.bulk.protected_bytes,
             filled: sample.backlog_bytes() as f64 / sample.limits.now_bytes.max(1) as f64,
@@ -99,7 +103,7 @@ impl Window {
         let looks: Vec<&Look> = self.looks.iter().skip(first).collect();
         let mut view = View::default();
         let (mut sum, mut held, mut written, mut filled, mut under_way) = (0.0, 0.0, 0, 0.0, 0.0);
-        let (mut protected, mut dirtied) = (0, 0);
+        let (mut protected, mut dirtied, mut writes) = (0, 0, 0);
         for look in &looks {
             view.elapsed_ns += look.elapsed_ns;
             view.count += look.latencies.count();
@@ -109,6 +113,7 @@ impl Window {
             sum += look.latencies.sum() as f64;
             held += look.held_ns;
             written += look.written_bytes;
+            writes += look.writes;
             filled += look.filled;
             under_way += f64::from(look.under_way);
             protected += look.protected_bytes;
@@ -120,6 +125,7 @@ impl Window {
         let (elapsed, n) = (view.elapsed_ns as f64, looks.len() as f64);
         view.per_second = view.count as f64 / elapsed * 1e9;
         view.delivered = written as f64 / elapsed * 1e9;
+        view.writes = writes as f64 / elapsed * 1e9;
         view.dirtied = dirtied as f64 / elapsed * 1e9;
         // The kernel begins to hold writers back halfway between its background limit, half of ours, and ours.
         view.bound |= filled / n > 0.7;

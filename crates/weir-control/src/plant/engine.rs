@@ -191,6 +191,11 @@ impl Plant {
                 self.follow_rates();
                 self.drain();
             }
+            Event::Requests(factor) => {
+                self.device.set_rate(1.0, factor);
+                self.follow_rates();
+                self.drain();
+            }
             Event::Latency(factor) => self.device.set_latency(factor),
             Event::Stall(ns) => self.device.stall(self.now + ns),
             Event::Silence(silent) => {

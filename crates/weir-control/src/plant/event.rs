@@ -28,6 +28,8 @@ pub enum Event {
     Rate(f64),
     /// The device accepts this multiple of its specified bytes, and as many requests as before.
     Bandwidth(f64),
+    /// The device accepts this multiple of its specified requests, and as many bytes as before.
+    Requests(f64),
     /// A request takes this multiple of its specified latency.
     Latency(f64),
     /// The device ends nothing for so long, in nanoseconds.

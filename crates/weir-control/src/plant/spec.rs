@@ -113,6 +113,8 @@ pub struct SyncSpec {
     /// Journal entanglement, 0 to 1: the share of a fresh file's dirty pages that has to reach the device before a
     /// sync of somebody else may end (ext4's ordered data).
     pub entangled: f64,
+    /// One commit of the journal at a time, for all who wait when it begins (ext4's jbd2); else each sync writes its own.
+    pub shared_journal: bool,
 }
 
 /// How bulk writers write.
@@ -186,6 +188,7 @@ impl Default for SyncSpec {
             cpu_ns: 15_000,
             think_ns: 0,
             entangled: 0.0,
+            shared_journal: false,
         }
     }
 }

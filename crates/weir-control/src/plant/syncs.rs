@@ -17,6 +17,8 @@ enum Stage {
     Held,
     /// Its data is on the way.
     Data,
+    /// It waits for a commit of the journal that has not begun.
+    Joining,
     /// The journal is.
     Log,
 }
@@ -66,7 +68,7 @@ impl Thread {
     /// When its sync began, while one is under way.
     pub fn syncing_since(&self) -> Option<u64> {
         match self.stage {
-            Stage::Log => Some(self.synced),
+            Stage::Log | Stage::Joining => Some(self.synced),
             Stage::Data if !self.direct => Some(self.synced),
             _ => None,
         }
@@ -74,7 +76,7 @@ impl Thread {
 
     /// When its commit began, while one is under way.
     pub fn committing_since(&self) -> Option<u64> {
-        matches!(self.stage, Stage::Held | Stage::Data | Stage::Log).then_some(self.began)
+        matches!(self.stage, Stage::Held | Stage::Data | Stage::Joining | Stage::Log).then_some(self.began)
     }
 }
 
@@ -129,9 +131,15 @@ impl Plant {
                 if thread.direct {
                     thread.synced = now;
                 }
+                if self.spec.syncs.shared_journal {
+                    thread.stage = Stage::Joining;
+                    return self.journal_joins();
+                }
                 thread.stage = Stage::Log;
                 self.log_begins(i);
             }
+            Stage::Joining => {}
+            Stage::Log if self.spec.syncs.shared_journal => self.journal_ends(),
             Stage::Log => self.sync_ends(i),
         }
     }
@@ -171,6 +179,27 @@ impl Plant {
             0 => self.sync_ends(i),
             bytes => self.submit(Request { bytes, pages: 0, owner: Owner::Sync(i) }),
         }
+    }
+
+    /// A commit of the journal begins where none is under way, for all who wait.
+    fn journal_joins(&mut self) {
+        if self.threads.iter().any(|thread| thread.stage == Stage::Log) {
+            return;
+        }
+        let joining = |thread: &Thread| thread.stage == Stage::Joining;
+        let Some(first) = self.threads.iter().position(joining) else { return };
+        for thread in self.threads.iter_mut().filter(|thread| joining(thread)) {
+            thread.stage = Stage::Log;
+        }
+        self.push_entangled();
+        let bytes = self.spec.syncs.log_bytes.max(512);
+        self.submit(Request { bytes, pages: 0, owner: Owner::Sync(first as u32) });
+    }
+
+    fn journal_ends(&mut self) {
+        let ended: Vec<usize> = (0..self.threads.len()).filter(|i| self.threads[*i].stage == Stage::Log).collect();
+        ended.into_iter().for_each(|i| self.sync_ends(i as u32));
+        self.journal_joins();
     }
 
     fn sync_ends(&mut self, i: u32) {

@@ -1,7 +1,7 @@
 //! One scene a branch.
 
 use super::toy::{MB, SECOND, Scene, Seen, Toy, mean};
-use crate::law::window::View;
+use crate::old::window::View;
 use crate::{Action, Branch, Guard, Known, LatencyTarget, Mood, Parameters, SensorSource, Target};
 use weir_core::units::Nanos;
 

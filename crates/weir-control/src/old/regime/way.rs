@@ -2,7 +2,7 @@
 
 use super::{NOTICEABLE, Point, Regime, same};
 use crate::Parameters;
-use crate::law::judge::{State, Verdict};
+use crate::old::judge::{State, Verdict};
 
 /// From this share of the target on, a miss is a near one.
 const NEAR_MISS: f64 = 0.93;
@@ -14,7 +14,7 @@ pub(super) const FEW: f64 = 2.0;
 
 /// Where to go from a limit that misses the target.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::law) enum Way {
+pub(in crate::old) enum Way {
     /// To a limit.
     To(u64),
     /// Nowhere: this one is the best, and it is not good enough.
@@ -25,7 +25,7 @@ pub(in crate::law) enum Way {
 
 impl Regime {
     /// Where to go from a limit that misses the target, as measured there.
-    pub(in crate::law) fn leave(
+    pub(in crate::old) fn leave(
         &mut self,
         now: &Point,
         verdict: &Verdict,
@@ -77,7 +77,7 @@ impl Regime {
 
     /// Whether syncs that are held back for their own pages here want a higher limit. A thread or two have next to none: what
     /// holds them back is how long a slow device takes for the rest, and of that a lower limit leaves less.
-    pub(in crate::law) fn needs_more(&self, now: &Point, floor: u64) -> bool {
+    pub(in crate::old) fn needs_more(&self, now: &Point, floor: u64) -> bool {
         if self.has_many() || same(now.bytes, floor) {
             return true;
         }

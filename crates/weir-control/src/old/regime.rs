@@ -547,8 +547,8 @@ pub(super) fn same(a: u64, b: u64) -> bool {
 mod tests {
     use super::way::FEW;
     use super::*;
-    use crate::law::Known;
-    use crate::law::judge::State;
+    use crate::old::Known;
+    use crate::old::judge::State;
 
     const MB: u64 = 1_000_000;
     const SECOND: u64 = 1_000_000_000;

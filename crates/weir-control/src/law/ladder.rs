@@ -1,0 +1,261 @@
+//! What was found at each limit: a ladder of limits for each number of threads and each rate of the device.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::constants::{AGAIN_NS, GAIN, JUDGED_NS, RUNGS, SLOWER, STEEP};
+
+/// The limit of rung 0, in bytes.
+const RUNG_ZERO: f64 = (1 << 20) as f64;
+/// What was measured over more than this counts no more than that: limits are learned anew.
+const WEIGHT_MOST_NS: u64 = 10 * JUDGED_NS;
+/// Times that the wait for another try doubles.
+const DOUBLED_MOST: u32 = 4;
+/// Places that are remembered.
+const PLACES_MOST: usize = 24;
+
+/// The limit of a rung, in bytes.
+pub(super) fn bytes_of(rung: i32) -> u64 {
+    (RUNG_ZERO * (f64::from(rung) / RUNGS).exp2()) as u64
+}
+
+/// The rung nearest to a limit.
+pub(super) fn rung_of(bytes: u64) -> i32 {
+    ((bytes.max(1) as f64 / RUNG_ZERO).log2() * RUNGS).round() as i32
+}
+
+/// A window at one rung.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Measured {
+    pub kept: f64,
+    /// Standard error of `kept`.
+    pub error: f64,
+    /// The tail against its target, above 1 missed; `None` where too few syncs came.
+    pub tail: Option<f64>,
+    pub delivered: f64,
+    pub writes: f64,
+    pub oldest_ns: u64,
+    pub elapsed_ns: u64,
+    /// What was lost was lost waiting for own pages.
+    pub own: bool,
+}
+
+/// What was found at a rung.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Found {
+    /// Share of their undisturbed rate that syncs kept.
+    pub kept: f64,
+    /// Their tail against its target; above 1 it was missed.
+    pub tail: f64,
+    /// Bytes a second that the device delivered.
+    pub delivered: f64,
+    /// Write requests a second that it ended.
+    pub writes: f64,
+    /// The oldest sync, in nanoseconds.
+    pub oldest_ns: u64,
+    /// Time that this stands on; 0: it is a guess.
+    pub weight_ns: u64,
+    /// Times in a row that it proved no better than another.
+    pub fails: u32,
+    /// Not tried again before.
+    pub again_ns: u64,
+    /// When syncs last became slow here although they had been fast.
+    pub tipped_ns: Option<u64>,
+}
+
+impl Found {
+    fn note(&mut self, m: &Measured) {
+        // What differs by more than noise is of another time.
+        let differs = (m.kept - self.kept).abs() > 2.0 * m.error + 2.0 * GAIN;
+        if self.weight_ns == 0 || differs {
+            self.weight_ns = 0;
+        }
+        let share = m.elapsed_ns as f64 / (self.weight_ns + m.elapsed_ns).max(1) as f64;
+        let mean = |before: f64, now: f64| before + (now - before) * share;
+        self.kept = mean(self.kept, m.kept);
+        self.delivered = mean(self.delivered, m.delivered);
+        self.writes = mean(self.writes, m.writes);
+        self.tail = m.tail.map_or(self.tail, |tail| mean(self.tail, tail));
+        self.oldest_ns = m.oldest_ns.max((self.oldest_ns as f64 * (1.0 - share)) as u64);
+        self.weight_ns = (self.weight_ns + m.elapsed_ns).min(WEIGHT_MOST_NS);
+    }
+
+    /// Whether it is known and was left as no better.
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        self.weight_ns == 0 || now_ns >= self.again_ns
+    }
+
+    /// It proved no better: it is tried again later.
+    pub fn fails(&mut self, now_ns: u64) {
+        self.again_ns = now_ns + (AGAIN_NS << self.fails.min(DOUBLED_MOST));
+        self.fails += 1;
+    }
+}
+
+/// A number of threads that sync and a rate of the device, and what was found there.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Place {
+    /// Threads that sync.
+    pub threads: f64,
+    /// What the device delivers at most, in bytes a second.
+    pub rate: f64,
+    /// By rung.
+    pub rungs: BTreeMap<i32, Found>,
+}
+
+/// How far the search may go, and where it wants to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ask {
+    pub keep: f64,
+    pub now_ns: u64,
+    /// The lowest and the highest rung.
+    pub bounds: (i32, i32),
+    /// Syncs wait for their own pages here.
+    pub own: bool,
+    /// Bulk writers feel the limit.
+    pub bound: bool,
+    /// What syncs do undisturbed was seen, not concluded.
+    pub seen: bool,
+}
+
+impl Place {
+    /// Takes in a window.
+    pub fn note(&mut self, rung: i32, m: &Measured, keep: f64) {
+        self.rungs.entry(rung).or_default().note(m);
+        if m.kept >= keep {
+            return;
+        }
+        // What waits behind the backlog here waits longer at a higher limit; what waits for own pages, at a lower one.
+        for (at, found) in &mut self.rungs {
+            let is_beyond = if m.own { *at < rung } else { *at > rung };
+            if is_beyond && found.kept > m.kept + GAIN {
+                (found.kept, found.weight_ns) = (m.kept, 0);
+            }
+        }
+    }
+
+    /// The best share that was found.
+    pub fn best(&self) -> Option<f64> {
+        self.rungs.values().map(|found| found.kept).max_by(f64::total_cmp)
+    }
+
+    /// What a limit has to keep here: the target, or nearly the best there is where no limit holds that.
+    pub fn needed(&self, keep: f64) -> f64 {
+        self.best().map_or(keep, |best| keep.min(best * (1.0 + keep) / 2.0))
+    }
+
+    /// The rung to stand on: of those that hold what is needed, the one that lets most through; the lower where that makes no
+    /// difference.
+    pub fn choice(&self, keep: f64) -> Option<i32> {
+        let needed = self.needed(keep);
+        let holds = || self.rungs.iter().filter(|(_, found)| found.kept >= needed);
+        let least = holds().map(|(_, found)| found.tail).min_by(f64::total_cmp)?;
+        let tail = (1.25 * least).max(1.0);
+        let mut chosen: Option<(i32, f64)> = None;
+        for (rung, found) in holds().filter(|(_, found)| found.tail <= tail) {
+            if chosen.is_none_or(|(_, delivered)| found.delivered > delivered * (1.0 + GAIN)) {
+                chosen = Some((*rung, found.delivered));
+            }
+        }
+        chosen.map(|(rung, _)| rung)
+    }
+
+    /// The rung beside one that is worth a try now.
+    pub fn explore(&self, rung: i32, ask: &Ask) -> Option<i32> {
+        let here = self.rungs.get(&rung)?;
+        let holds = here.kept >= ask.keep;
+        let has_spare = here.kept >= (1.0 + ask.keep) / 2.0;
+        let is_full = here.delivered >= (1.0 - GAIN) * self.rate;
+        let gains = ask.bound && !is_full && (has_spare || !holds);
+        let is_tail = here.tail > 1.0;
+        let known = |up: bool| self.rungs.keys().any(|at| if up { *at > rung } else { *at < rung });
+        // Into the unknown by two at once, where there is room, or need.
+        let up = rung + if !known(true) && (has_spare || ask.own) { 2 } else { 1 };
+        let down = rung - if !known(false) && here.kept < STEEP * ask.keep { 2 } else { 1 };
+        let wants_down = !holds || is_tail || !ask.seen;
+        let ways = match ask.own && !holds {
+            true => [(up, ask.bound), (down, wants_down)],
+            false => [(down, wants_down), (up, gains)],
+        };
+        let is_due = |at: i32| self.rungs.get(&at).is_none_or(|found| found.is_due(ask.now_ns));
+        let within = |at: i32| at.clamp(ask.bounds.0, ask.bounds.1);
+        let ways = ways.into_iter().map(|(at, wanted)| (within(at), wanted));
+        ways.into_iter().find(|(at, wanted)| *wanted && *at != rung && is_due(*at)).map(|(at, _)| at)
+    }
+
+    /// The same for a device whose rate is another, as a guess.
+    fn scaled(&self, rate: f64) -> Place {
+        let by = ((rate / self.rate.max(1.0)).log2() * RUNGS).round() as i32;
+        let guess = |(rung, found): (&i32, &Found)| {
+            let found = Found { kept: found.kept, tail: found.tail, ..Found::default() };
+            (rung + by, found)
+        };
+        Place { threads: self.threads, rate, rungs: self.rungs.iter().map(guess).collect() }
+    }
+}
+
+/// All places that are known, and which of them it is now.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ladder {
+    pub places: Vec<Place>,
+    here: usize,
+}
+
+fn octaves(a: f64, b: f64) -> f64 {
+    (a.max(1.0) / b.max(1.0)).log2().abs()
+}
+
+impl Ladder {
+    /// Where it is now.
+    pub fn here(&mut self) -> &mut Place {
+        if self.places.is_empty() {
+            self.places.push(Place { threads: 1.0, ..Place::default() });
+        }
+        self.here = self.here.min(self.places.len() - 1);
+        &mut self.places[self.here]
+    }
+
+    /// Whether so many threads are another load than the one here.
+    pub fn is_other(&self, threads: f64) -> bool {
+        self.places.get(self.here).is_none_or(|place| octaves(place.threads, threads) > 1.0)
+    }
+
+    /// Goes to so many threads at a rate; whether that is another place.
+    pub fn enter(&mut self, threads: f64, rate: f64) -> bool {
+        let near = |place: &Place| {
+            let is_rate = place.rate <= 0.0 || rate <= 0.0 || octaves(place.rate, rate) <= 0.5;
+            octaves(place.threads, threads) <= 0.5 && is_rate
+        };
+        let off = |place: &Place| octaves(place.threads, threads) + octaves(place.rate, rate);
+        let found = (0..self.places.len()).filter(|at| near(&self.places[*at]));
+        let found = found.min_by(|a, b| off(&self.places[*a]).total_cmp(&off(&self.places[*b])));
+        let at = found.unwrap_or_else(|| self.make(threads, rate));
+        let is_other = self.here != at;
+        self.here = at;
+        is_other
+    }
+
+    /// A place of which nothing is known but what another rate of the same threads suggests.
+    fn make(&mut self, threads: f64, rate: f64) -> usize {
+        if self.places.len() >= PLACES_MOST {
+            let oldest = (0..self.places.len()).find(|at| *at != self.here).unwrap_or(0);
+            self.places.remove(oldest);
+        }
+        let same = self.places.iter().filter(|place| octaves(place.threads, threads) <= 0.5);
+        let like = same.min_by(|a, b| octaves(a.rate, rate).total_cmp(&octaves(b.rate, rate)));
+        let place = like.map(|place| place.scaled(rate));
+        self.places.push(place.unwrap_or(Place { threads, rate, ..Place::default() }));
+        self.places.len() - 1
+    }
+
+    /// The rate of the slowest place of the same threads that is faster than here.
+    pub fn faster(&self) -> Option<f64> {
+        let here = self.places.get(self.here)?;
+        let rates = self.places.iter().filter(|place| octaves(place.threads, here.threads) <= 0.5);
+        let faster = rates.map(|place| place.rate).filter(|rate| rate * SLOWER > here.rate);
+        faster.min_by(f64::total_cmp)
+    }
+}
