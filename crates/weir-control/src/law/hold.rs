@@ -239,6 +239,7 @@ impl Guard {
             writes: view.writes,
             oldest_ns: view.oldest_ns,
             elapsed_ns: view.elapsed_ns,
+            at_ns: now,
             own: verdict.own,
         };
         let is_known = before.weight_ns >= JUDGED_NS / 2;

@@ -37,6 +37,7 @@ pub(super) struct Measured {
     pub writes: f64,
     pub oldest_ns: u64,
     pub elapsed_ns: u64,
+    pub at_ns: u64,
     /// What was lost was lost waiting for own pages.
     pub own: bool,
 }
@@ -59,6 +60,8 @@ pub struct Found {
     pub weight_ns: u64,
     /// Times in a row that it proved no better than another.
     pub fails: u32,
+    /// When it was measured last.
+    pub at_ns: u64,
     /// Not tried again before.
     pub again_ns: u64,
     /// When syncs last became slow here although they had been fast.
@@ -67,6 +70,7 @@ pub struct Found {
 
 impl Found {
     fn note(&mut self, m: &Measured) {
+        self.at_ns = m.at_ns;
         // What differs by more than noise is of another time.
         let differs = (m.kept - self.kept).abs() > 2.0 * m.error + 2.0 * GAIN;
         if self.weight_ns == 0 || differs {
@@ -128,10 +132,12 @@ impl Place {
         if m.kept >= keep {
             return;
         }
-        // What waits behind the backlog here waits longer at a higher limit; what waits for own pages, at a lower one.
+        // What waits behind the backlog here waits longer at a higher limit; what waits for own pages, at a lower one. What was seen
+        // there a moment ago says more.
         for (at, found) in &mut self.rungs {
             let is_beyond = if m.own { *at < rung } else { *at > rung };
-            if is_beyond && found.kept > m.kept + GAIN {
+            let is_old = m.at_ns > found.at_ns + AGAIN_NS;
+            if is_beyond && is_old && found.kept > m.kept + GAIN {
                 (found.kept, found.weight_ns) = (m.kept, 0);
             }
         }

@@ -55,7 +55,8 @@ impl Guard {
         let guesses = |places: &[Place]| {
             let mut places = places.to_vec();
             for found in places.iter_mut().flat_map(|place| place.rungs.values_mut()) {
-                (found.weight_ns, found.fails, found.again_ns, found.tipped_ns) = (0, 0, 0, None);
+                (found.weight_ns, found.fails, found.at_ns) = (0, 0, 0);
+                (found.again_ns, found.tipped_ns) = (0, None);
             }
             places
         };

@@ -192,6 +192,16 @@ fn because(decision: &Decision) -> String {
             "{} whatever the limit is, and each sync as fast as ever: the load comes less often by itself",
             kept.unwrap_or("a part of the rate kept".to_string())
         ),
+        Branch::Lower => format!(
+            "tries a lower limit{}",
+            after(": ", kept.into_iter().chain(p99))
+        ),
+        Branch::Back => {
+            "back: the last limit let no more through, or syncs lost by it".to_string()
+        }
+        Branch::RateRise => {
+            format!("the device accepts {} again", megabytes_per_second(inputs.delivered_bytes_per_second))
+        }
         Branch::Silent => "the sensor is silent".to_string(),
         Branch::Probe => "a moment at the floor, to learn what syncs do undisturbed".to_string(),
         Branch::Tip => format!(

@@ -67,6 +67,9 @@ fn state(branch: Branch) -> Option<Branch> {
         | Branch::RateDrop
         | Branch::Probe
         | Branch::Tip
+        | Branch::Lower
+        | Branch::Back
+        | Branch::RateRise
         | Branch::Raise
         | Branch::Infeasible => None,
         other => Some(other),
