@@ -57,6 +57,13 @@ fn cells() -> Vec<Cell> {
     let mut spec = PlantSpec::device_a();
     spec.device.credits = Some(Credits { bytes: 5e9, baseline_bytes_per_second: 60e6 });
     cells.push(("credits".into(), spec, phases(&[1, 4, 1], &[1, 4], 30.0)));
+    let mut spec = PlantSpec::device_a().crowded();
+    (spec.syncs.threads, spec.bulk.writers) = (10, 0);
+    let mut script = Script::of_seconds(75).and(15.0, Event::Flood(1));
+    for at in [30.0, 45.0, 60.0] {
+        script = script.and(at, Event::Latency(100.0)).and(at + 0.5, Event::Latency(1.0));
+    }
+    cells.push(("tips".into(), spec, script));
     cells
 }
 

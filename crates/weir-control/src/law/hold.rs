@@ -114,8 +114,7 @@ impl Guard {
 
     /// Leaves bulk writers little for a moment; then it goes back to a rung.
     fn dip(&mut self, sample: &Sample, rung: i32, back: i32, branch: Branch) -> Step {
-        let least = rung_of((self.rate.best() * 0.008) as u64);
-        let low = (rung.min(back) - DIP).max(least).min(rung);
+        let low = rung.min(back) - DIP;
         let now = sample.at_ns;
         let action = self.set(sample, bytes_of(low));
         let left = sample.backlog_bytes().saturating_sub(bytes_of(low));
@@ -226,7 +225,9 @@ impl Guard {
         place.rungs.values_mut().for_each(|found| found.kept /= raised);
         place.rate = place.rate.max(best);
         let needed = place.needed(keep);
-        let before = place.rungs.get(&rung).copied().unwrap_or_default();
+        let lower = place.rungs.range(..=rung).rev().find(|(_, found)| found.weight_ns >= JUDGED_NS / 2);
+        let before = lower.map(|(_, found)| *found).unwrap_or_default();
+        let was_here = place.rungs.get(&rung).is_some_and(|found| found.weight_ns >= JUDGED_NS / 2);
         self.state = State::Standing { rung, from_ns: now, climb: None };
         let Some(kept) = verdict.kept.or_else(|| verdict.tail.map(|tail| keep / tail.max(keep))) else {
             return (Action::Keep, Branch::Steady);
@@ -242,12 +243,12 @@ impl Guard {
             at_ns: now,
             own: verdict.own,
         };
-        let is_known = before.weight_ns >= JUDGED_NS / 2;
+        let is_known = before.weight_ns > 0;
         let is_steep = kept + SURE * verdict.error < STEEP * needed;
         if is_known && is_steep && self.is_slower(sample, &before, &measured) {
             return self.slower(sample, rung, view.delivered);
         }
-        if is_known
+        if was_here
             && view.delivered * SLOWER > before.delivered
             && let Some(rate) = self.ladder.faster()
         {
@@ -296,7 +297,7 @@ impl Guard {
                 () if lost => Branch::Share,
                 () => Branch::Back,
             };
-            let to = choice.min(rung.max(choice - CLIMB));
+            let to = if choice > rung + CLIMB { choice - CLIMB } else { choice };
             return (self.go(sample, to, Some(choice).filter(|choice| *choice > to)), branch);
         }
         if let Some(found) = place.rungs.get_mut(&rung).filter(|found| found.weight_ns >= 5 * JUDGED_NS) {
@@ -323,7 +324,7 @@ impl Guard {
         if misses { Branch::Infeasible } else { Branch::Steady }
     }
 
-    /// Whether the device delivers less than it did at this very limit, with as much to write. Who waits for pages of its own writes
+    /// Whether the device delivers less than it did at this limit or a lower one, with as much to write. Who waits for pages of its own writes
     /// them, too, in smaller pieces: fewer bytes come out then, and no fewer writes.
     fn is_slower(&self, sample: &Sample, before: &super::Found, now: &Measured) -> bool {
         let has_enough = sample.backlog_bytes() > sample.limits.now_bytes / 2;

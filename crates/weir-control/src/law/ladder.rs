@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::constants::{AGAIN_NS, GAIN, JUDGED_NS, RUNGS, SLOWER, STEEP};
+use super::constants::{AGAIN_NS, DIP, GAIN, JUDGED_NS, RUNGS, SLOWER, STEEP};
 
 /// The limit of rung 0, in bytes.
 const RUNG_ZERO: f64 = (1 << 20) as f64;
@@ -91,6 +91,10 @@ impl Found {
         self.weight_ns == 0 || now_ns >= self.again_ns
     }
 
+    fn holds_tail(&self) -> bool {
+        self.tail <= 1.0 + GAIN
+    }
+
     /// It proved no better: it is tried again later.
     pub fn fails(&mut self, now_ns: u64) {
         self.again_ns = now_ns + (AGAIN_NS << self.fails.min(DOUBLED_MOST));
@@ -133,10 +137,10 @@ impl Place {
             return;
         }
         // What waits behind the backlog here waits longer at a higher limit; what waits for own pages, at a lower one. What was seen
-        // there a moment ago says more.
+        // there a moment ago says more, unless the loss is steep.
         for (at, found) in &mut self.rungs {
             let is_beyond = if m.own { *at < rung } else { *at > rung };
-            let is_old = m.at_ns > found.at_ns + AGAIN_NS;
+            let is_old = m.at_ns > found.at_ns + AGAIN_NS || (!m.own && m.kept < STEEP * found.kept);
             if is_beyond && is_old && found.kept > m.kept + GAIN {
                 (found.kept, found.weight_ns) = (m.kept, 0);
             }
@@ -158,10 +162,10 @@ impl Place {
     pub fn choice(&self, keep: f64) -> Option<i32> {
         let needed = self.needed(keep);
         let holds = || self.rungs.iter().filter(|(_, found)| found.kept >= needed);
-        let least = holds().map(|(_, found)| found.tail).min_by(f64::total_cmp)?;
-        let tail = (1.25 * least).max(1.0);
+        // Bulk writers are not strangled for a tail that no limit holds.
+        let is_held = holds().any(|(_, found)| found.holds_tail());
         let mut chosen: Option<(i32, f64)> = None;
-        for (rung, found) in holds().filter(|(_, found)| found.tail <= tail) {
+        for (rung, found) in holds().filter(|(_, found)| !is_held || found.holds_tail()) {
             if chosen.is_none_or(|(_, delivered)| found.delivered > delivered * (1.0 + GAIN)) {
                 chosen = Some((*rung, found.delivered));
             }
@@ -175,16 +179,17 @@ impl Place {
         let holds = here.kept >= ask.keep;
         let has_spare = here.kept >= (1.0 + ask.keep) / 2.0;
         let is_full = here.delivered >= (1.0 - GAIN) * self.rate;
-        let gains = ask.bound && !is_full && (has_spare || !holds);
-        let is_tail = here.tail > 1.0;
         let known = |up: bool| self.rungs.keys().any(|at| if up { *at > rung } else { *at < rung });
         // Into the unknown by two at once, where there is room, or need.
         let up = rung + if !known(true) && (has_spare || ask.own) { 2 } else { 1 };
         let down = rung - if !known(false) && here.kept < STEEP * ask.keep { 2 } else { 1 };
-        let wants_down = !holds || is_tail || !ask.seen;
-        let ways = match ask.own && !holds {
-            true => [(up, ask.bound), (down, wants_down)],
-            false => [(down, wants_down), (up, gains)],
+        let least = if holds && !here.holds_tail() { rung - DIP } else { down };
+        let wants_down = !holds || !here.holds_tail() || !ask.seen;
+        let lower = (least..=down).rev().map(|at| (at, wants_down));
+        let higher = (up, ask.bound && !is_full);
+        let ways: Vec<(i32, bool)> = match ask.own && !holds {
+            true => std::iter::once((up, ask.bound)).chain(lower).collect(),
+            false => lower.chain([higher]).collect(),
         };
         let is_due = |at: i32| self.rungs.get(&at).is_none_or(|found| found.is_due(ask.now_ns));
         let within = |at: i32| at.clamp(ask.bounds.0, ask.bounds.1);
