@@ -225,8 +225,7 @@ impl Guard {
         place.rungs.values_mut().for_each(|found| found.kept /= raised);
         place.rate = place.rate.max(best);
         let needed = place.needed(keep);
-        let lower = place.rungs.range(..=rung).rev().find(|(_, found)| found.weight_ns >= JUDGED_NS / 2);
-        let before = lower.map(|(_, found)| *found).unwrap_or_default();
+        let before = place.expected(rung);
         let was_here = place.rungs.get(&rung).is_some_and(|found| found.weight_ns >= JUDGED_NS / 2);
         self.state = State::Standing { rung, from_ns: now, climb: None };
         let Some(kept) = verdict.kept.or_else(|| verdict.tail.map(|tail| keep / tail.max(keep))) else {
@@ -243,13 +242,12 @@ impl Guard {
             at_ns: now,
             own: verdict.own,
         };
-        let is_known = before.weight_ns > 0;
         let is_steep = kept + SURE * verdict.error < STEEP * needed;
-        if is_known && is_steep && self.is_slower(sample, &before, &measured) {
+        if is_steep && before.is_some_and(|before| is_slower(sample, &before, &measured)) {
             return self.slower(sample, rung, view.delivered);
         }
         if was_here
-            && view.delivered * SLOWER > before.delivered
+            && before.is_some_and(|before| view.delivered * SLOWER > before.delivered)
             && let Some(rate) = self.ladder.faster()
         {
             self.enter_rate(rate);
@@ -324,14 +322,6 @@ impl Guard {
         if misses { Branch::Infeasible } else { Branch::Steady }
     }
 
-    /// Whether the device delivers less than it did at this limit or a lower one, with as much to write. Who waits for pages of its own writes
-    /// them, too, in smaller pieces: fewer bytes come out then, and no fewer writes.
-    fn is_slower(&self, sample: &Sample, before: &super::Found, now: &Measured) -> bool {
-        let has_enough = sample.backlog_bytes() > sample.limits.now_bytes / 2;
-        let ends_less = !now.own || now.writes < SLOWER * before.writes;
-        has_enough && ends_less && now.delivered < SLOWER * before.delivered
-    }
-
     /// What is under way was let in for a faster device: it drains at a low limit.
     fn slower(&mut self, sample: &Sample, rung: i32, delivered: f64) -> Step {
         self.enter_rate(AT_BEST * delivered);
@@ -352,4 +342,12 @@ impl Guard {
 fn is_checkpoint(view: &View) -> bool {
     // Writers are named late and in lumps: whoever is seen to fill the device is a bulk writer, whatever the share.
     view.protected_share.is_some_and(|own| own >= CHECKPOINT) && view.dirtied < (1.0 - CHECKPOINT) * view.delivered
+}
+
+/// Whether the device delivers less than is expected at this limit, with as much to write. Who waits for pages of its own writes
+/// them, too, in smaller pieces: fewer bytes come out then, and no fewer writes.
+fn is_slower(sample: &Sample, before: &super::Found, now: &Measured) -> bool {
+    let has_enough = sample.backlog_bytes() > sample.limits.now_bytes / 2;
+    let ends_less = !now.own || now.writes < SLOWER * before.writes;
+    has_enough && ends_less && now.delivered < SLOWER * before.delivered
 }

@@ -108,3 +108,78 @@ fn wilson_low(k: u64, n: u64) -> f64 {
     let spread = SURE * (p * (1.0 - p) / n + SURE * SURE / (4.0 * n * n)).sqrt();
     ((middle - spread) / (1.0 + SURE * SURE / n)).max(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_core::stats::CoarseHistogram;
+    use weir_core::units::Nanos;
+
+    const MS: u64 = 1_000_000;
+
+    /// Syncs of a tenth of a millisecond, and so many in 10,000 that waited for a throttle's next slice.
+    fn sliced(waited: u64) -> View {
+        let mut latencies = CoarseHistogram::new();
+        latencies.record_many(MS / 10, 10_000 - waited);
+        latencies.record_many(80 * MS, waited);
+        View {
+            elapsed_ns: 5_000_000_000,
+            count: 10_000,
+            per_second: 2_000.0,
+            mean_ns: (MS / 10) as f64,
+            concurrency: 1.0,
+            latencies,
+            ..View::default()
+        }
+    }
+
+    #[test]
+    fn a_percentile_on_a_cliff_is_judged_by_how_many_fell_off() {
+        let relative = Target::default();
+        let absolute = Target { p99: LatencyTarget::Absolute(Nanos(MS / 2)), ..relative };
+        // (of 10,000 undisturbed, of 10,000 now, missed by the idle percentile, by one that somebody set)
+        let cases = [
+            (70, 70, false, false),
+            (70, 180, false, true),
+            (70, 300, true, true),
+            // Nothing waits undisturbed: what does now was made to.
+            (0, 120, true, true),
+        ];
+        for (undisturbed, now, by_idle, as_set) in cases {
+            let mut reference = Reference::default();
+            reference.learn(&sliced(undisturbed));
+            let missed = |target| judge(&sliced(now), &reference, target).tail.is_some_and(|tail| tail > 1.0);
+            assert_eq!((missed(&relative), missed(&absolute)), (by_idle, as_set), "{undisturbed} {now}");
+        }
+    }
+
+    #[test]
+    fn fewer_syncs_that_are_as_fast_are_a_loss() {
+        let mut reference = Reference::default();
+        reference.learn(&sliced(0));
+        let view = View { per_second: 1000.0, mean_ns: 0.9 * (MS / 10) as f64, ..sliced(0) };
+        let verdict = judge(&view, &reference, &Target::default());
+        assert_eq!((verdict.kept, verdict.is_fast, verdict.own), (Some(0.5), true, false));
+    }
+
+    #[test]
+    fn too_few_for_a_percentile_are_judged_by_the_oldest() {
+        let mut reference = Reference::default();
+        let few = |oldest_ns| {
+            let mut latencies = CoarseHistogram::new();
+            latencies.record_many(MS, 15);
+            View { count: 15, per_second: 3.0, mean_ns: MS as f64, oldest_ns, latencies, ..sliced(0) }
+        };
+        reference.learn(&few(2 * MS));
+        let tail = |oldest_ns| judge(&few(oldest_ns), &reference, &Target::default()).tail;
+        assert_eq!((tail(2 * MS), tail(40 * MS)), (Some(0.2), Some(4.0)));
+    }
+
+    #[test]
+    fn a_share_is_as_sure_as_its_samples() {
+        // (of, all, lower end at 1.28 standard deviations): textbook values, and that nothing is certain of nothing.
+        for (k, n, low) in [(0, 0, 0.0), (5, 300, 0.0095)] {
+            assert!((wilson_low(k, n) - low).abs() < 2e-4, "{k}/{n}: {}", wilson_low(k, n));
+        }
+    }
+}

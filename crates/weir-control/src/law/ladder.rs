@@ -147,6 +147,17 @@ impl Place {
         }
     }
 
+    /// What the device is to deliver at a rung: what it did there or at a lower limit; or in proportion to the next higher one.
+    pub fn expected(&self, rung: i32) -> Option<Found> {
+        let known = |(_, found): &(&i32, &Found)| found.weight_ns >= JUDGED_NS / 2;
+        let lower = self.rungs.range(..=rung).rev().find(known).map(|(_, found)| *found);
+        lower.or_else(|| {
+            let (above, found) = self.rungs.range(rung..).find(known)?;
+            let part = (f64::from(rung - above) / RUNGS).exp2();
+            Some(Found { delivered: found.delivered * part, writes: found.writes * part, ..*found })
+        })
+    }
+
     /// The best share that was found.
     pub fn best(&self) -> Option<f64> {
         self.rungs.values().map(|found| found.kept).max_by(f64::total_cmp)
@@ -183,15 +194,22 @@ impl Place {
         // Into the unknown by two at once, where there is room, or need.
         let up = rung + if !known(true) && (has_spare || ask.own) { 2 } else { 1 };
         let down = rung - if !known(false) && here.kept < STEEP * ask.keep { 2 } else { 1 };
-        let least = if holds && !here.holds_tail() { rung - DIP } else { down };
-        let wants_down = !holds || !here.holds_tail() || !ask.seen;
+        // What is lost may come back only at a third.
+        let misses = !holds || !here.holds_tail();
+        let least = if misses { (rung - DIP).min(down) } else { down };
+        let wants_down = misses || !ask.seen;
         let lower = (least..=down).rev().map(|at| (at, wants_down));
         let higher = (up, ask.bound && !is_full);
         let ways: Vec<(i32, bool)> = match ask.own && !holds {
             true => std::iter::once((up, ask.bound)).chain(lower).collect(),
             false => lower.chain([higher]).collect(),
         };
-        let is_due = |at: i32| self.rungs.get(&at).is_none_or(|found| found.is_due(ask.now_ns));
+        // While the loss is steep, what was found a while ago is found anew.
+        let is_steep = here.kept < STEEP * ask.keep;
+        let is_due = |at: i32| {
+            let is_stale = |found: &Found| is_steep && ask.now_ns > found.at_ns + AGAIN_NS;
+            self.rungs.get(&at).is_none_or(|found| found.is_due(ask.now_ns) || is_stale(found))
+        };
         let within = |at: i32| at.clamp(ask.bounds.0, ask.bounds.1);
         let ways = ways.into_iter().map(|(at, wanted)| (within(at), wanted));
         ways.into_iter().find(|(at, wanted)| *wanted && *at != rung && is_due(*at)).map(|(at, _)| at)
@@ -268,5 +286,139 @@ impl Ladder {
         let rates = self.places.iter().filter(|place| octaves(place.threads, here.threads) <= 0.5);
         let faster = rates.map(|place| place.rate).filter(|rate| rate * SLOWER > here.rate);
         faster.min_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const KEEP: f64 = 0.93;
+
+    fn found(kept: f64, tail: f64, delivered: f64) -> Found {
+        Found { kept, tail, delivered, weight_ns: SECOND, ..Found::default() }
+    }
+
+    fn place(rungs: &[(i32, Found)]) -> Place {
+        Place { threads: 1.0, rate: 250e6, rungs: rungs.iter().copied().collect() }
+    }
+
+    #[test]
+    fn it_stands_where_most_is_let_through_of_what_holds_the_target_or_nearly_the_best() {
+        let cases: [(&[(i32, Found)], i32); 6] = [
+            // The highest that holds; the lower one where it lets as much through.
+            (&[(4, found(0.97, 0.5, 150e6)), (6, found(0.95, 0.5, 200e6)), (8, found(0.8, 0.5, 240e6))], 6),
+            (&[(4, found(0.97, 0.5, 198e6)), (6, found(0.95, 0.5, 200e6))], 4),
+            // A hump: the best, and not a little less for a little more.
+            (&[(2, found(0.4, 0.5, 250e6)), (4, found(0.6, 0.5, 250e6)), (8, found(0.5, 0.5, 250e6))], 4),
+            // No limit changes anything: the one that lets most through.
+            (&[(2, found(0.6, 0.5, 150e6)), (4, found(0.61, 0.5, 200e6)), (8, found(0.6, 0.5, 250e6))], 8),
+            // A tail that one holds is held; one that none holds is let go.
+            (&[(2, found(0.97, 0.9, 150e6)), (4, found(0.97, 2.0, 200e6))], 2),
+            (&[(2, found(0.97, 1.5, 150e6)), (4, found(0.97, 2.0, 200e6))], 4),
+        ];
+        for (rungs, expected) in cases {
+            assert_eq!(place(rungs).choice(KEEP), Some(expected), "{rungs:?}");
+        }
+        assert_eq!(place(&[]).choice(KEEP), None);
+    }
+
+    #[test]
+    fn what_proved_no_better_is_tried_again_ever_less_often() {
+        let mut found = found(0.8, 0.5, 250e6);
+        let mut now = SECOND;
+        for seconds in [8, 16, 32, 64, 128, 128] {
+            found.fails(now);
+            assert!(!found.is_due(now + seconds * SECOND - 1) && found.is_due(now + seconds * SECOND));
+            now += seconds * SECOND;
+        }
+    }
+
+    #[test]
+    fn the_rung_beside_is_tried_up_where_there_is_room_down_where_there_is_loss() {
+        let ask = Ask { keep: KEEP, now_ns: SECOND, bounds: (0, 20), own: false, bound: true, seen: true };
+        let alone = |kept, tail| place(&[(6, found(kept, tail, 150e6))]);
+        // (what was found, asked how, where to)
+        let cases = [
+            (alone(0.99, 0.5), ask, Some(8)),
+            (alone(0.94, 0.5), ask, Some(7)),
+            (alone(0.9, 0.5), ask, Some(5)),
+            (alone(0.5, 0.5), ask, Some(4)),
+            (alone(0.5, 0.5), Ask { own: true, ..ask }, Some(8)),
+            (alone(0.99, 2.0), ask, Some(5)),
+            (alone(0.99, 0.5), Ask { seen: false, ..ask }, Some(5)),
+            (alone(0.99, 0.5), Ask { bound: false, ..ask }, None),
+            (alone(0.99, 0.5), Ask { bounds: (0, 6), ..ask }, None),
+            (place(&[(6, found(0.99, 0.5, 249e6))]), ask, None),
+        ];
+        for (place, ask, to) in cases {
+            assert_eq!(place.explore(6, &ask), to, "{:?} {ask:?}", place.rungs);
+        }
+    }
+
+    #[test]
+    fn a_window_that_differs_by_more_than_noise_is_of_another_time() {
+        let mut found = found(0.95, 0.5, 200e6);
+        let window = |kept| Measured {
+            kept,
+            error: 0.02,
+            tail: None,
+            delivered: 200e6,
+            writes: 0.0,
+            oldest_ns: 0,
+            elapsed_ns: SECOND,
+            at_ns: SECOND,
+            own: false,
+        };
+        found.note(&window(0.93));
+        assert!((found.kept - 0.94).abs() < 1e-9 && found.weight_ns == 2 * SECOND);
+        found.note(&window(0.5));
+        assert_eq!((found.kept, found.weight_ns), (0.5, SECOND));
+    }
+
+    #[test]
+    fn a_steep_loss_here_is_one_above_as_well_and_one_for_own_pages_below() {
+        let measured = |kept, own| Measured {
+            kept,
+            error: 0.02,
+            tail: None,
+            delivered: 200e6,
+            writes: 0.0,
+            oldest_ns: 0,
+            elapsed_ns: SECOND,
+            at_ns: SECOND,
+            own,
+        };
+        for (kept, own, low, high) in [(0.5, false, 0.95, 0.5), (0.9, false, 0.95, 0.95), (0.5, true, 0.95, 0.95)] {
+            let mut place = place(&[(4, found(0.95, 0.5, 1.0)), (8, found(0.95, 0.5, 1.0))]);
+            place.note(6, &measured(kept, own), KEEP);
+            assert_eq!((place.rungs[&4].kept, place.rungs[&8].kept), (low, high), "{kept} {own}");
+        }
+    }
+
+    #[test]
+    fn each_number_of_threads_and_each_rate_has_a_ladder_and_what_is_near_is_the_same() {
+        let mut ladder = Ladder::default();
+        assert!(ladder.is_other(1.0));
+        ladder.enter(1.0, 250e6);
+        ladder.here().rungs.insert(8, found(0.95, 0.5, 200e6));
+        // A log writer that comes and goes changes nothing; three are not one.
+        assert!(!ladder.is_other(2.0) && ladder.is_other(3.0));
+        // A quarter of the rate: what held, four rungs lower, as a guess.
+        assert!(ladder.enter(1.0, 62.5e6));
+        assert_eq!(ladder.here().choice(KEEP), Some(4));
+        assert_eq!(ladder.here().rungs[&4].weight_ns, 0);
+        assert_eq!(ladder.faster(), Some(250e6));
+        assert!(ladder.enter(1.0, 240e6));
+        assert_eq!((ladder.here().choice(KEEP), ladder.faster()), (Some(8), None));
+        assert!(ladder.enter(10.0, 240e6));
+        assert_eq!(ladder.here().choice(KEEP), None);
+    }
+
+    #[test]
+    fn rungs_are_limits() {
+        assert_eq!((bytes_of(0), bytes_of(2), bytes_of(-2)), (1 << 20, 1 << 21, 1 << 19));
+        assert!((-20..=24).all(|rung| rung_of(bytes_of(rung)) == rung));
     }
 }

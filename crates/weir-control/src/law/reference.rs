@@ -213,3 +213,78 @@ impl Entry {
         at.filter(|_| count >= TAIL_SYNCS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(threads: f64, mean_ns: f64) -> View {
+        let elapsed_ns = 1_000_000_000;
+        let per_second = threads * 1e9 / mean_ns;
+        View {
+            elapsed_ns,
+            count: per_second as u64,
+            mean_ns,
+            concurrency: threads,
+            per_second,
+            ..View::default()
+        }
+    }
+
+    #[test]
+    fn undisturbed_syncs_are_known_where_they_were_seen_and_bounded_elsewhere() {
+        let mut reference = Reference::default();
+        assert!(reference.at(1.0).is_none());
+        reference.learn(&view(1.0, 1e6));
+        // (threads, syncs a second expected, known)
+        for (threads, rate, known) in
+            [(0.1, 1000.0, Known::Seen), (1.0, 1000.0, Known::Seen), (8.0, 1000.0, Known::Bounded)]
+        {
+            let expected = reference.at(threads).unwrap();
+            assert!((expected.per_second / rate - 1.0).abs() < 0.01, "{threads}: {expected:?}");
+            assert_eq!(expected.known, known, "{threads}");
+        }
+        // Beside bulk writers eight at once did better than the bound: undisturbed they do at least that.
+        reference.outdone(&view(8.0, 2e6));
+        reference.outdone(&view(8.0, 5e6));
+        assert!((reference.at(8.0).unwrap().per_second / 4000.0 - 1.0).abs() < 0.01);
+        reference.learn(&view(8.0, 1.5e6));
+        assert_eq!(reference.at(8.0).unwrap().known, Known::Seen);
+        assert!((reference.at(8.0).unwrap().mean_ns / 1.5e6 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_load_that_does_more_beside_bulk_writers_raises_rate_and_mean() {
+        let mut reference = Reference::default();
+        reference.learn(&view(10.0, 7e6));
+        let noisy = View { error: 0.1, ..view(10.0, 6.6e6) };
+        assert_eq!(reference.outdone(&noisy), 1.0, "as noise has it");
+        let raised: f64 = (0..20).map(|_| reference.outdone(&view(10.0, 3.5e6))).product();
+        let expected = reference.at(10.0).unwrap();
+        assert!((raised - 2.0).abs() < 0.02, "{raised}");
+        assert!((expected.per_second / (10.0 * 1e9 / 3.5e6) - 1.0).abs() < 0.02, "{expected:?}");
+        assert!((expected.mean_ns / 3.5e6 - 1.0).abs() < 0.02, "{expected:?}");
+    }
+
+    #[test]
+    fn seconds_that_jump_are_averaged_and_slower_ones_believed_late() {
+        let second = |per_second: f64, error: f64| View {
+            count: per_second as u64,
+            per_second,
+            mean_ns: 1e9 / per_second,
+            error,
+            ..view(1.0, 1e6)
+        };
+        let mut reference = Reference::default();
+        for i in 0..40 {
+            reference.learn(&second(if i % 2 == 0 { 1400.0 } else { 1600.0 }, 0.08));
+        }
+        let jumping = reference.at(1.0).unwrap();
+        assert!((jumping.per_second / 1500.0 - 1.0).abs() < 0.02, "{jumping:?}");
+        (0..5).for_each(|_| reference.learn(&second(750.0, 0.01)));
+        let disturbed = reference.at(1.0).unwrap();
+        assert!(disturbed.mean_ns < 1.15 * jumping.mean_ns && disturbed.per_second > 0.85 * 1500.0);
+        (0..10).for_each(|_| reference.learn(&second(3000.0, 0.01)));
+        assert!(reference.at(1.0).unwrap().per_second > 2700.0);
+    }
+}
