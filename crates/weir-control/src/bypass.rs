@@ -9,7 +9,7 @@ use super::{Bulk, Writer};
 const WINDOW_NS: u64 = 3_000_000_000;
 /// Looks that fall short of the window by this much fill it all the same.
 const SHORT_NS: u64 = 200_000_000;
-/// Less than this, in bytes a second, is no flood ([`super::Parameters::slack_bytes`]).
+/// Less than this, in bytes a second, is no flood (as for the law).
 const LEAST_PER_SECOND: f64 = (4 << 20) as f64;
 /// At least this share of what bulk writers wrote is past the page cache, or it is not worth another limit.
 const MOSTLY: f64 = 0.5;

@@ -8,7 +8,6 @@
 pub mod bypass;
 pub mod history;
 mod law;
-pub mod old;
 mod parameters;
 pub mod plant;
 pub mod private;

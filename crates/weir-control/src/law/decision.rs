@@ -47,11 +47,11 @@ pub enum Branch {
     Checkpoint,
     /// The target cannot be held by this limit.
     Infeasible,
-    /// Syncs are as fast as ever and come less often, whatever the limit is: their rate is no measure of it for a while.
+    /// In older histories: syncs are as fast as ever and come less often, whatever the limit is.
     Slack,
     /// The sensor is silent.
     Silent,
-    /// For less than a second bulk writers get the least, to learn what syncs do undisturbed.
+    /// In older histories: for less than a second bulk writers got the least, to learn what syncs do undisturbed.
     Probe,
     /// A limit at which syncs can be fast, and have become slow: for less than a second bulk writers get the least, so
     /// that they become fast again.

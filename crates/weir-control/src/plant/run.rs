@@ -21,8 +21,6 @@ pub enum Law {
     Static(u64),
     /// The guard.
     Guard(Box<Guard>),
-    /// The old one.
-    Old(Box<crate::old::Guard>),
 }
 
 impl Law {
@@ -31,12 +29,8 @@ impl Law {
         match self {
             Law::AsFound => (sample.limits.saved_bytes, None),
             Law::Static(bytes) => (*bytes, None),
-            Law::Guard(_) | Law::Old(_) => {
-                let decision = match self {
-                    Law::Guard(guard) => guard.step(sample),
-                    Law::Old(guard) => guard.step(sample),
-                    _ => unreachable!(),
-                };
+            Law::Guard(guard) => {
+                let decision = guard.step(sample);
                 let bytes = match decision.action {
                     Action::Keep => sample.limits.now_bytes,
                     Action::Set { bytes } => bytes,
@@ -55,7 +49,7 @@ pub fn simulate(spec: &PlantSpec, script: &Script, mut law: Law, seed: u64) -> H
     let mut events = script.events.iter().peekable();
     let mut limit = match law {
         Law::Static(bytes) => bytes,
-        Law::AsFound | Law::Guard(_) | Law::Old(_) => spec.cache.saved_bytes,
+        Law::AsFound | Law::Guard(_) => spec.cache.saved_bytes,
     };
     let mut durations = Histogram::new();
     let mut before = plant.totals();

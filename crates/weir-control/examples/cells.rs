@@ -1,7 +1,9 @@
-//! Old law, new law and static limits over cells of the plant.
+//! The law and static limits over cells of the plant: share of idle commits / share of the left-over that bulk writers get.
+//!
+//!     cargo run --release -p weir-control --example cells [-- random FROM TO | one NAME]
 use weir_control::plant::score::{self, Score};
 use weir_control::plant::{Credits, scenario, Event, FloodKind, Law, PlantSpec, Script, simulate};
-use weir_control::{Guard, Parameters, old};
+use weir_control::{Guard, Parameters};
 use weir_core::stats::random::Random;
 
 type Cell = (String, PlantSpec, Script);
@@ -84,8 +86,7 @@ fn random(seed: u64) -> Cell {
 
 fn law(name: &str) -> Law {
     match name {
-        "new" => Law::Guard(Box::new(Guard::new(Parameters::default()))),
-        "old" => Law::Old(Box::new(old::Guard::new(Parameters::default()))),
+        "guard" => Law::Guard(Box::new(Guard::new(Parameters::default()))),
         mb => Law::Static((mb.parse::<f64>().unwrap() * 1e6) as u64),
     }
 }
@@ -102,8 +103,7 @@ fn main() {
     let seed = 5;
     let cells = if which == "random" { (from..to).map(random).collect() } else { cells() };
     let cells: Vec<Cell> = cells.into_iter().filter(|c| which != "one" || args.get(2).is_some_and(|w| c.0.contains(w.as_str()))).collect();
-    let laws = ["old", "new", "2", "4", "8", "16", "32", "64"];
-    let laws: Vec<&str> = if which == "fast" { laws[..2].to_vec() } else { laws.to_vec() };
+    let laws = ["guard", "2", "4", "8", "16", "32", "64"];
     println!("{:28} {:>7}  {}", "cell", "threads", laws.iter().map(|l| format!("{l:>7}")).collect::<Vec<_>>().join(" "));
     let mut sums = vec![(0.0, 0.0, 0u32); laws.len()];
     let target = Parameters::default().target.p99;
@@ -118,10 +118,10 @@ fn main() {
             }
         }
         if which == "one" {
-            for m in &histories[1].moves {
+            for m in &histories[0].moves {
                 println!("  {:6.1} {:?} {:.1} MB", m.at_ns as f64 / 1e9, m.branch, m.bytes as f64 / 1e6);
             }
-            for s in &histories[1].seconds {
+            for s in &histories[0].seconds {
                 println!("  s {:3} commits {} bulk {:.0} MB limit {:.1} MB thr {}", s.at_ns / 1_000_000_000, s.commits, s.bulk_bytes as f64 / 1e6, s.limit_bytes as f64 / 1e6, s.threads);
             }
         }
