@@ -167,6 +167,9 @@ impl Guard {
     /// What to do now. Samples come in the order of time; an action is taken to be done when the next sample's
     /// limits show it.
     pub fn step(&mut self, sample: &Sample) -> Decision {
+        if sample.elapsed_ns > 2 * JUDGED_NS {
+            self.resume(sample.at_ns);
+        }
         self.window.push(sample);
         self.rate.push(sample.elapsed_ns, sample.flow.written_bytes);
         self.presence.push(sample, self.rate.best());
@@ -187,6 +190,15 @@ impl Guard {
         };
         let inputs = self.inputs(sample, &second, branch);
         Decision { at_ns: now, action, branch, inputs, mood: self.mood() }
+    }
+
+    /// Nobody looked for a while, as in suspend: what came meanwhile and before is no window.
+    fn resume(&mut self, now_ns: u64) {
+        self.window = Window::new(5 * JUDGED_NS);
+        self.learned_ns = now_ns;
+        if let State::Standing { rung, .. } = self.state {
+            self.state = State::Standing { rung, from_ns: now_ns, climb: None };
+        }
     }
 
     fn mood(&self) -> Mood {

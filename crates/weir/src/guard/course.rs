@@ -203,12 +203,11 @@ impl Course {
         }
     }
 
-    /// What was looked at spans the sleep: it counts for nothing, and what the laws have in their windows is void.
+    /// What was looked at spans the sleep: it counts for nothing, and what the laws have in their windows is void; what they learned is not.
     fn woke(&mut self, at_ms: u64, ms: u64) {
         for at in 0..self.posts.len() {
             self.forget_privates(at, at_ms);
-            let number = self.posts[at].number;
-            self.posts[at].begin_anew(number, (self.make_law)());
+            self.posts[at].wake((self.make_law)());
         }
         self.tell(Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } });
     }

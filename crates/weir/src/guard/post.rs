@@ -2,7 +2,7 @@
 
 use weir_control::private::{Kept, Need};
 use weir_control::{
-    Decision, DeviceState, Effect, Guard, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
+    Decision, DeviceState, Effect, Guard, Learned, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
     Writer,
 };
 use weir_core::target::DeviceNumber;
@@ -21,6 +21,14 @@ pub trait Law {
     /// Others hold the bulk writers from now on, or no longer.
     fn set_aside(&mut self, _aside: bool) {}
 
+    /// What it knows of the device, to go on with after a sleep or a restart.
+    fn learned(&self) -> Option<Learned> {
+        None
+    }
+
+    /// Begins with what was known so many seconds ago.
+    fn recall(&mut self, _learned: &Learned, _age_seconds: u64) {}
+
     /// What syncs keep since a moment, and whether there are any to protect.
     fn judged(&self, _at_ns: u64, _since_ns: u64) -> (Kept, Need) {
         (Kept::Unknown, Need::Nobody)
@@ -38,6 +46,14 @@ impl Law for Guard {
 
     fn set_aside(&mut self, aside: bool) {
         Guard::set_aside(self, aside);
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        Some(Guard::learned(self))
+    }
+
+    fn recall(&mut self, learned: &Learned, age_seconds: u64) {
+        Guard::recall(self, learned, age_seconds);
     }
 
     fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
@@ -97,6 +113,15 @@ impl Post {
         self.law.set_aside(self.is_aside);
         self.gather = Gather::default();
         self.not_taken = None;
+    }
+
+    /// The machine slept: what is in windows is void, what was learned is not.
+    pub fn wake(&mut self, law: Box<dyn Law>) {
+        let learned = self.law.learned();
+        self.begin_anew(self.number, law);
+        if let Some(learned) = learned {
+            self.law.recall(&learned, 0);
+        }
     }
 
     /// Another limit is turned from now on, of a cgroup or of dirty pages: nothing is asked of it yet.
