@@ -26,7 +26,7 @@ doctor:
 	@scripts/doctor "$(DIR)" $(ARGS)
 
 check:
-	@scripts/test format shell lint unit
+	@scripts/test format shell lint python unit
 
 test:
 	@scripts/test

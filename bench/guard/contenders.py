@@ -11,7 +11,8 @@ STATIC_BYTES = {"15MB": 15_000_000, "4MB": 4_000_000}
 # What wbt takes on a solid-state disk where nobody sets it.
 WBT_MICROSECONDS = "2000"
 QUEUES = {"bfq": ("scheduler", "bfq"), "wbt": ("wbt_lat_usec", WBT_MICROSECONDS)}
-NAMES = ["default", *STATIC_BYTES, "BxT", *QUEUES, "guard"]
+GUARDS = ["guard", "binary"]
+NAMES = ["default", *STATIC_BYTES, "BxT", *QUEUES, *GUARDS]
 
 
 def lacking(name, device):
@@ -57,11 +58,12 @@ def in_force(name, device, arguments):
         if name in STATIC_BYTES:
             stack.enter_context(devices.static_limit(device, STATIC_BYTES[name]))
         elif name == "BxT":
-            stack.enter_context(devices.static_limit(device, int(device.shape.steps[0] * BXT_SECONDS)))
+            stack.enter_context(devices.static_limit(device, int(device.shape.write_bps * BXT_SECONDS)))
         elif name in QUEUES:
             stack.enter_context(queue_setting(device, *QUEUES[name]))
-        elif name == "guard":
-            guard = stack.enter_context(guarded.Guard(arguments.weir, device, log=arguments.log))
+        elif name in GUARDS:
+            binary, log = (arguments.weir, arguments.log) if name == "guard" else (arguments.binary, None)
+            guard = stack.enter_context(guarded.Guard(binary, device, log=log))
         yield running
         stack.close()
         if guard:

@@ -4,7 +4,6 @@ Everything here is a context manager that puts back what it changed when its wit
 """
 import argparse
 import contextlib
-import dataclasses
 import os
 import shutil
 import signal
@@ -16,35 +15,14 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "trace"))
 import table  # noqa: E402  pylint: disable=wrong-import-position
 
+from shapes import UNTHROTTLED, Regime  # noqa: E402  pylint: disable=wrong-import-position
+
 LOOP_DEVICE = os.path.join(table.REPOSITORY, "lab/loop-device")
 VM = "/proc/sys/vm"
 # Each pair holds one setting: bytes where they are not 0, else the ratio.
 DIRTY_PAIRS = [("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio")]
 SYNC_FILE = "database"
 MIB = 1 << 20
-
-
-@dataclasses.dataclass
-class Shape:
-    """How a device is throttled. `steps` are bytes per second, each for an equal part of every phase."""
-
-    write_iops: int
-    steps: tuple
-    # The least share of the idle rate that syncs keep, and of the left-over bandwidth that bulk writers get, in %.
-    sync_bar: float = 90.0
-    bulk_bar: float = 85.0
-
-    def limit(self, second, seconds):
-        """Bytes per second in the given second (from 0) of a phase of so many seconds."""
-        return self.steps[min(second * len(self.steps) // seconds, len(self.steps) - 1)]
-
-
-SHAPES = {
-    "A": Shape(3000, (251_000_000,)),
-    "B": Shape(1500, (200_000_000,)),
-    "C": Shape(20_000, (1_000_000_000,), sync_bar=97.0, bulk_bar=97.0),
-    "D": Shape(3000, (251_000_000, 60_000_000, 251_000_000)),
-}
 
 
 def read(path):
@@ -65,18 +43,20 @@ class Device:
     # Whether what the device cannot take waits in its request queue.
     has_queue = False
 
-    def __init__(self, shape, fs, folder, size_mib, on):
-        self.shape, self.fs, self.size_mib = shape, fs, size_mib
-        options = [f"write_iops={shape.write_iops}", f"write_bps={shape.steps[0]}", f"fs={fs}", f"size={size_mib}M"]
-        options += ["direct=on", f"on={on}", f"dir={folder}", f"owner={os.getpid()}"]
+    def __init__(self, shape, arguments, fs, mount="defaults", sync_mib=None):
+        self.shape, self.fs, self.size_mib = shape, fs, arguments.size
+        self.sync_mib = sync_mib or self.size_mib // 8
+        full = shape.full
+        options = [f"write_iops={full.write_iops}", f"write_bps={full.write_bps}", f"fs={fs}", f"size={self.size_mib}M"]
+        options += [f"mount={mount.replace('+', ',')}", "direct=on", f"on={arguments.on}", f"dir={arguments.dir}", f"owner={os.getpid()}"]
         made = subprocess.run([LOOP_DEVICE, "create", *options], stdout=subprocess.PIPE, text=True, check=False)
         if made.returncode != 0:
-            table.lacking("a throttled loop device could not be made (it needs root, and room in --dir)")
+            table.lacking(f"a throttled loop device with {fs} ({mount}) could not be made (it needs root, and room in --dir)")
         self.folder = made.stdout.strip()
         self.mount = os.path.join(self.folder, "mnt")
         self.path = read(os.path.join(self.folder, "dev"))
         self.name = os.path.basename(self.path)
-        self.bps = shape.steps[0]
+        self.regime = full
         # The throttles hold for what is started this way. They act above the device's queue.
         self.prefix = [LOOP_DEVICE, "run", self.folder]
 
@@ -87,14 +67,10 @@ class Device:
         subprocess.run([LOOP_DEVICE, "destroy", self.folder], check=False)
 
     @property
-    def sync_mib(self):
-        """Size of the file that syncs write to."""
-        return self.size_mib // 8
-
-    @property
     def bulk_mib(self):
         """Size of each of the bulk writer's two files."""
-        return (self.size_mib - self.sync_mib - 256) // 2
+        # btrfs needs room for what it has not yet let go of.
+        return (self.size_mib - self.sync_mib - 256) // (3 if self.fs == "btrfs" else 2)
 
     def queue(self, name):
         """The path of a setting of its request queue."""
@@ -123,22 +99,28 @@ class Device:
         fields = read(f"/sys/block/{self.name}/stat").split()
         return int(fields[4]), int(fields[6]) * 512
 
-    def throttle(self, bps):
-        """Another limit of bytes per second."""
-        if bps != self.bps:
-            subprocess.run([LOOP_DEVICE, "throttle", self.folder, f"write_bps={bps}"], check=True)
-            self.bps = bps
+    def throttle(self, regime):
+        """Other limits."""
+        if regime != self.regime:
+            words = [f"write_iops={regime.write_iops}", f"write_bps={regime.write_bps}"]
+            subprocess.run([LOOP_DEVICE, "throttle", self.folder, *words], check=True)
+            self.regime = Regime(*regime)
+
+    def lift(self):
+        """No limits: what waits behind them goes at once."""
+        self.throttle(UNTHROTTLED)
 
     def settle(self):
-        """Waits until nothing is left to be written."""
-        self.throttle(self.shape.steps[0])
+        """Waits until nothing is left to be written; then the limits are those of the beginning."""
+        self.lift()
         subprocess.run(["sync", "-f", self.mount], check=True)
+        self.throttle(self.shape.full)
         time.sleep(1.0)
 
 
 def made(shape, arguments):
-    """The device that was asked for."""
-    return Device(shape, arguments.fs, arguments.dir, arguments.size, arguments.on)
+    """The device that was asked for, as it comes."""
+    return Device(shape, arguments, arguments.fs)
 
 
 class Here(Device):
@@ -146,8 +128,8 @@ class Here(Device):
 
     has_queue = True
 
-    def __init__(self, shape, folder, size_mib):
-        self.shape, self.size_mib, self.bps = shape, size_mib, shape.steps[0]
+    def __init__(self, shape, folder, size_mib, fs=""):
+        self.shape, self.size_mib, self.sync_mib, self.fs = shape, size_mib, size_mib // 8, fs
         number = os.stat(folder).st_dev
         block = os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
         if not os.path.exists(block):
@@ -161,8 +143,27 @@ class Here(Device):
     def __exit__(self, *_):
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def throttle(self, bps):
+    def throttle(self, regime):
         """Not from here."""
+
+
+class Disk(Here):
+    """A whole disk that may be overwritten, and that somebody else throttles: it gets the file system of the cell."""
+
+    def __init__(self, shape, disk, size_mib, fs, mount):
+        self.at = tempfile.mkdtemp(prefix="weir-gauntlet-disk.")
+        force = "-F" if fs == "ext4" else "-f"
+        subprocess.run([f"mkfs.{fs}", "-q", force, disk], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["mount", "-t", fs, "-o", mount.replace("+", ","), disk, self.at], check=True)
+        try:
+            super().__init__(shape, self.at, size_mib, fs)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", self.at], check=False)
+        os.rmdir(self.at)
 
 
 def limits_put_back(found):

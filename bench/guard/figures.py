@@ -12,6 +12,8 @@ IDLE_SHARE = 90.0
 # A static limit is better only where it moves more by more than measurements scatter.
 FRONT_TOLERANCE = 0.95
 FRONT_SYNC_BAR = 85.0
+# Share of the idle device's commits with which they have recovered.
+RECOVERED = 0.85
 
 
 def pooled_percentile(seconds, share):
@@ -28,65 +30,81 @@ def pooled_percentile(seconds, share):
 
 
 def idle_of(phase):
-    """What an idle phase gives as the measure of others: commits per second, writes and bytes of the device per
-    commit, and the target that follows."""
-    seconds, samples = phase["seconds"][LEAD:], phase["samples"][LEAD:]
+    """What an idle phase gives as the measure of others: commits per second, writes and bytes of the device per commit, and the
+    target that follows; the same of every regime of the device in `regimes`."""
+    seconds = list(range(LEAD, len(phase["seconds"])))
+    regimes = {}
+    for second in seconds:
+        regimes.setdefault(tuple(phase["regimes"][second]), []).append(second)
+    found = idle_in(phase, seconds)
+    return found | {"regimes": {regime: idle_in(phase, those) for regime, those in regimes.items()}}
+
+
+def idle_in(phase, numbers):
+    """Of these seconds of an idle phase."""
+    seconds, samples = [phase["seconds"][number] for number in numbers], phase["samples"]
     committed = sum(second["commits"] for second in seconds)
-    writes, written = (samples[-1][key] - samples[0][key] for key in ("writes", "bytes"))
-    p99 = pooled_percentile(seconds, 0.99)
+    writes, written = (sum(samples[n + 1][key] - samples[n][key] for n in numbers) for key in ("writes", "bytes"))
+    p99 = pooled_percentile(seconds, 0.99) or max((second["p99_ms"] for second in seconds if second["p99_ms"]), default=None)
     return {
         "rate": committed / len(seconds),
-        "writes_per_commit": writes / committed,
-        "bytes_per_commit": written / committed,
+        "writes_per_commit": writes / max(committed, 1),
+        "bytes_per_commit": written / max(committed, 1),
         "p99_ms": p99,
-        "target_ms": TIMES_IDLE * p99,
+        "target_ms": TIMES_IDLE * p99 if p99 else None,
     }
 
 
+def idle_at(idle, regime):
+    """The idle device in a regime; of all, where that was not seen."""
+    return idle["regimes"].get(tuple(regime), idle)
+
+
 def disturbed(idle, shape):
-    """What to say of an idle device whose commits did not reach its limit of writes: its processors were busy, by others or
+    """What to say of an idle device whose commits did not reach its limits: its processors were busy, by others or
     by the commits themselves, and shares of such an idle are too high."""
     for threads, measured in idle.items():
-        share = 100 * measured["rate"] * measured["writes_per_commit"] / shape.write_iops
+        full = idle_at(measured, shape.full)
+        writes = full["rate"] * full["writes_per_commit"] / shape.write_iops
+        share = 100 * max(writes, full["rate"] * full["bytes_per_commit"] / shape.write_bps)
         if share < IDLE_SHARE:
-            yield f"idle at {threads} threads used only {share:.0f} % of the device's writes: the machine, not the device, was the limit"
+            yield f"idle at {threads} threads used only {share:.0f} % of the device: the machine, not the device, was the limit"
 
 
 def in_target(second, target_ms):
     """Whether a second held its target; one without a commit did not."""
-    return second["p99_ms"] is not None and second["p99_ms"] <= target_ms
+    return target_ms is not None and second["p99_ms"] is not None and second["p99_ms"] <= target_ms
 
 
-def recovery(held, changes):
-    """Seconds from a change (the start of the phase, a step of the device) to the first of three seconds in a row within
-    the target, the worst of all changes; None where it never came. A change so late that no three seconds follow says
-    nothing."""
-    worst = 0
-    for change in (change for change in changes if change <= len(held) - 3):
-        runs = (s for s in range(change, len(held) - 2) if all(held[s:s + 3]))
-        first = next(runs, None)
-        if first is None:
-            return None
-        worst = max(worst, first - change)
-    return worst
+def recoveries(shares, changes):
+    """Of each change (the start of the phase, a step of the device) the seconds to the first three in a row that commit
+    RECOVERED of the idle device on average; None where they never came before the next change. A change that no three seconds
+    follow says nothing."""
+    found = []
+    for change, end in zip(changes, changes[1:] + [len(shares)]):
+        if end - change >= 3:
+            runs = (second for second in range(change, end - 2) if sum(shares[second:second + 3]) >= 3 * RECOVERED)
+            first = next(runs, None)
+            found.append(None if first is None else first - change)
+    return found
 
 
-def left_over(phase, shape, idle):
+def left_over(phase, idle):
     """Bytes per second that commits left to others: of bytes, and of writes where these are fewer. None where they left
     less than a hundredth of the device."""
-    seconds, limits = phase["seconds"][LEAD:], phase["limits"][LEAD:]
+    seconds, regimes = phase["seconds"][LEAD:], [tuple(regime) for regime in phase["regimes"][LEAD:]]
     left = 0.0
-    for limit, group in itertools.groupby(zip(limits, seconds), key=lambda pair: pair[0]):
-        commits = [second["commits"] for _, second in group]
-        by_bytes = limit * len(commits) - sum(commits) * idle["bytes_per_commit"]
-        writes = shape.write_iops * len(commits) - sum(commits) * idle["writes_per_commit"]
+    for (iops, bps), group in itertools.groupby(zip(regimes, seconds), key=lambda pair: pair[0]):
+        commits, own = [second["commits"] for _, second in group], idle_at(idle, (iops, bps))
+        by_bytes = bps * len(commits) - sum(commits) * own["bytes_per_commit"]
+        writes = iops * len(commits) - sum(commits) * own["writes_per_commit"]
         # Where writes may be of any size, their number bounds nothing.
         by_writes = writes * phase["bulk_write_bytes"] if phase["bulk_write_bytes"] else by_bytes
         left += max(0.0, min(by_bytes, by_writes))
-    return left / len(limits) if left > 0.01 * sum(limits) else None
+    return left / len(regimes) if left > 0.01 * sum(bps for _, bps in regimes) else None
 
 
-def figures(phase, shape, idle, alone):
+def figures(phase, idle, alone):
     """The row of a phase. `idle` is that of the same threads (None in a phase without commits), `alone` what bulk alone
     writes with the kernel's own limits (None where that was not measured)."""
     samples = phase["samples"][LEAD:]
@@ -96,21 +114,24 @@ def figures(phase, shape, idle, alone):
         return dict(row, bulk_bytes_per_second=device, bulk_percent=100 * device / alone if alone else None)
     seconds = phase["seconds"][LEAD:]
     rate = sum(second["commits"] for second in seconds) / len(seconds)
-    held = [in_target(second, idle["target_ms"]) for second in phase["seconds"]]
+    idles = [idle_at(idle, regime) for regime in phase["regimes"]]
+    held = [in_target(second, own["target_ms"]) for second, own in zip(phase["seconds"], idles)]
+    shares = [second["commits"] / max(own["rate"], 1e-9) for second, own in zip(phase["seconds"], idles)]
     longest = [second["max_ms"] for second in seconds if second["max_ms"] is not None]
-    changes = [0] + [s for s in range(1, len(phase["limits"])) if phase["limits"][s] != phase["limits"][s - 1]]
+    changes = [0] + [s for s in range(1, len(phase["regimes"])) if phase["regimes"][s] != phase["regimes"][s - 1]]
     row |= {
         "commits_per_second": rate,
-        "sync_percent": 100 * rate / idle["rate"],
+        "sync_percent": 100 * rate * len(seconds) / max(sum(own["rate"] for own in idles[LEAD:]), 1e-9),
         "p99_ms": pooled_percentile(seconds, 0.99),
         "max_ms": max(longest, default=None),
-        "target_ms": idle["target_ms"],
+        "target_ms": idles[LEAD]["target_ms"],
         "seconds_over": held[LEAD:].count(False),
         "seconds": len(seconds),
-        "recovery_seconds": recovery(held, changes),
+        "recovery_seconds": recoveries(shares, changes),
     }
     if phase["bulk"]:
-        bulk, left = max(0.0, device - rate * idle["bytes_per_commit"]), left_over(phase, shape, idle)
+        own = sum(second["commits"] * at["bytes_per_commit"] for second, at in zip(seconds, idles[LEAD:])) / len(seconds)
+        bulk, left = max(0.0, device - own), left_over(phase, idle)
         row |= {"bulk_bytes_per_second": bulk, "bulk_percent": 100 * bulk / left if left else None}
         row["left_bytes_per_second"] = left
     return row
@@ -132,9 +153,9 @@ def point_of(row):
     return f"{row['sync_percent']:.0f} %, {held:.0f} % in target, {row['bulk_bytes_per_second'] / 1e6:.0f} MB/s"
 
 
-def verdict(row, shape, front):
+def verdict(row, bars, front):
     """The last cell of a row of the guard."""
-    missed = misses(row, shape)
+    missed = misses(row, bars)
     if not missed:
         return "PASS"
     if "bulk_bytes_per_second" in row and row["threads"] and on_front(row, front):
@@ -144,24 +165,25 @@ def verdict(row, shape, front):
 
 def beside(row, front):
     """A row of the guard that misses a bar, and the static limits that it is to be seen beside."""
-    points = sorted((point for point in front if point["threads"] == row["threads"]), key=lambda point: point["limit_mb"])
+    points = sorted((point for point in front if point["threads"] == row["threads"]), key=lambda point: point["limit_bytes"])
     if not points:
         return "no static limits were measured beside it: --front"
     return "; ".join([f"guard {point_of(row)}"] + [f"{point['limits']} {point_of(point)}" for point in points])
 
 
-def misses(row, shape):
+def misses(row, bars):
     """The bars that a row of the guard misses, in words."""
     if not row["threads"]:
         missed = row["bulk_percent"] is not None and row["bulk_percent"] < BULK_ALONE_BAR
         return [f"bulk < {BULK_ALONE_BAR:.0f} % of the default's"] if missed else []
     found = []
-    if row["sync_percent"] < shape.sync_bar:
-        found.append(f"sync < {shape.sync_bar:.0f} %")
+    sync_bar, bulk_bar = bars
+    if row["sync_percent"] < sync_bar:
+        found.append(f"sync < {sync_bar:.0f} %")
     if 100 * row["seconds_over"] > (100 - IN_TARGET_BAR) * row["seconds"]:
         found.append(f"in target < {IN_TARGET_BAR:.0f} %")
-    if row.get("bulk_percent") is not None and row["bulk_percent"] < shape.bulk_bar:
-        found.append(f"bulk < {shape.bulk_bar:.0f} %")
+    if row.get("bulk_percent") is not None and row["bulk_percent"] < bulk_bar:
+        found.append(f"bulk < {bulk_bar:.0f} %")
     return found
 
 
@@ -176,13 +198,22 @@ def shown(value, digits=0):
     return "–" if value is None else f"{value:.{digits}f}"
 
 
+def recovered(seconds):
+    """Seconds to recover from the start of a phase, and after a stroke the most of those after each step."""
+    words = ["never" if found is None else str(found) for found in seconds[:1]]
+    steps = seconds[1:]
+    if steps:
+        words.append("never" if None in steps else str(max(steps)))
+    return "/".join(words)
+
+
 def cells(row):
     """A row of figures as the table prints it."""
     if row["threads"]:
         commits = [f"{row['commits_per_second']:.0f}", f"{row['sync_percent']:.0f}"]
         commits += [shown(row[key], 1) for key in ("p99_ms", "max_ms", "target_ms")]
         commits += [f"{row['seconds_over']}/{row['seconds']}"]
-        commits += ["never" if row["recovery_seconds"] is None else str(row["recovery_seconds"])]
+        commits += [recovered(row["recovery_seconds"])]
     else:
         commits = [""] * 7
     bulk = ["", ""]

@@ -16,8 +16,8 @@ import device as devices
 from device import table
 
 START_SECONDS = 60
-# The figure of a second in the reports of sysbench and pgbench.
-SECOND = re.compile(r"(?:^\[ *\d+s \].* tps: |^progress: [0-9.]+ s, )([0-9.]+)", re.MULTILINE)
+# The figures of a second in the reports of sysbench and pgbench: commits, and of sysbench their 99th percentile in ms.
+SECOND = re.compile(r"(?:^\[ *\d+s \].* tps: |^progress: [0-9.]+ s, )([0-9.]+)(?:.* lat \(ms,99%\): ([0-9.]+))?", re.MULTILINE)
 
 
 def program(name):
@@ -92,7 +92,7 @@ class Server:
 
     def rates(self, clients, seconds):
         """Commits in every second."""
-        return [float(rate) for rate in SECOND.findall(self.call(*self.load(clients, seconds)))]
+        return [float(rate) for rate, _ in SECOND.findall(self.call(*self.load(clients, seconds)))]
 
 
 class MariaDb(Server):
@@ -138,7 +138,7 @@ class MariaDb(Server):
         """Commits as typed."""
         words = [program("sysbench"), "oltp_update_non_index", f"--mysql-socket={self.socket()}", "--mysql-user=root"]
         words += ["--mysql-db=bench", "--tables=1", f"--table-size={self.rows}", f"--threads={clients}"]
-        return [*words, f"--time={seconds}", "--report-interval=1", "run"]
+        return [*words, f"--time={seconds}", "--report-interval=1", "--percentile=99", "run"]
 
 
 class PostgreSql(Server):

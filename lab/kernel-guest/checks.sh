@@ -215,6 +215,16 @@ scenario_guard() { # the gauntlet on a disk with a request queue, throttled belo
   cat /out/guard.out /out/guard.err
 }
 
+# With gauntlet=yes size=2G time=1200 disk=throttling.iops-write=400,throttling.bps-write=40000000,cache.no-flush=on.
+scenario_gauntlet() { # cells drawn at random, bulk in a cgroup of its own; arg=OPTIONS;OF;THE;GAUNTLET
+  mkdir /sys/fs/cgroup/db
+  echo $$ >/sys/fs/cgroup/db/cgroup.procs
+  # shellcheck disable=SC2046
+  run gauntlet python3 /repository/bench/guard/gauntlet --disk /dev/vda --write-iops 400 --write-bps 40000000 --size 1500 --quick \
+    --bulk-in exec --weir /bin/weir --json /out/gauntlet.json $(echo "$1" | tr ';' ' ')
+  cat /out/gauntlet.out /out/gauntlet.err
+}
+
 scenario_tests() { # a test binary, tests=FILE; arg=NAME runs only those whose name holds it
   run tests tests --test-threads=1 --nocapture "$1"
 }

@@ -79,9 +79,10 @@ turned() {
   cat "/sys/block/$leg/queue/scheduler" >"/out/stack-$stack-turned.back"
 }
 
-# guarded STACK PATH : commits beside a bulk writer in a cgroup of its own, in shadow and for earnest.
+# guarded STACK PATH [WORD…] : commits beside a bulk writer in a cgroup of its own, in shadow and for earnest.
 guarded() {
   stack=$1 path=$2
+  shift 2
   mkdir -p /sys/fs/cgroup/bulk
   for how in shadow acts; do
     options=''
@@ -89,13 +90,13 @@ guarded() {
     guard="stack-$stack-guard-$how"
     limits >"/out/$guard.found"
     # shellcheck disable=SC2086
-    run "$guard" weir guard run "$path" $options --duration 1m --log "/out/$guard.log" --no-history --json &
+    run "$guard" weir guard run "$path" "$@" $options --duration 1m --log "/out/$guard.log" --no-history --json &
     tries=0
     while ! weir guard status >/dev/null 2>&1 && [ $tries -lt 60 ]; do
       sleep 0.5
       tries=$((tries + 1))
     done
-    oplog commit "$path/data" 100000 4096 4194304 fdatasync >/dev/null &
+    committing "$path" &
     commits=$!
     sleep 2
     sh -c "echo \$\$ >/sys/fs/cgroup/bulk/cgroup.procs; exec dd if=/dev/zero of=$path/bulk bs=1M count=1500 2>/dev/null" &
@@ -103,7 +104,9 @@ guarded() {
     sleep 6
     weir guard status --json >"/out/$guard.status"
     limits >"/out/$guard.during"
+    # One that nsenter started does not go with it.
     kill $commits $bulk
+    killall -q oplog
     wait $commits $bulk
     kill -TERM "$(pidof weir)"
     tries=0
@@ -116,6 +119,9 @@ guarded() {
     quiet
   done
 }
+
+# committing PATH : commits until it is killed. A scenario may say it otherwise.
+committing() { exec oplog commit "$1/data" 100000 4096 4194304 fdatasync >/dev/null; }
 
 limits() {
   for file in /proc/sys/vm/dirty_* /sys/class/bdi/*/max_ratio /sys/class/bdi/*/strict_limit /sys/class/bdi/*/max_ratio_fine; do
@@ -133,6 +139,69 @@ scenario_stack_nvme() { # NVMe: two namespaces of one controller, two other cont
   turned nvme nvme0n1
   guarded nvme /mnt
   umount /mnt
+}
+
+# in_container COMMAND… : as the container's processes run, with the container's files, processes and cgroup.
+in_container() {
+  echo 0 >"$container/cgroup.procs"
+  exec nsenter -t "$inside" -m -p -r -w "$@"
+}
+
+scenario_stack_container() { # a container: namespaces of mounts and processes, a cgroup, its data on a volume it alone has mounted
+  stack_modules
+  mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 /dev/nvme1n1
+  unit=docker-4a7c9b1e.scope
+  container=/sys/fs/cgroup/system.slice/$unit
+  mkdir -p "$container" /run/box/bin /run/box/proc /run/box/var/lib/db
+  cp /bin/busybox /bin/oplog /run/box/bin/
+  ln -s busybox /run/box/bin/sleep
+  # Its own root, and the volume below it: the guest itself has neither of these mounts. A root in the initramfs is changed
+  # by chroot alone.
+  sh -c "echo 0 >$container/cgroup.procs; exec unshare -m -p -f sh -c '
+    mount --make-rprivate /
+    mount -t proc proc /run/box/proc && mount -t ext4 /dev/nvme1n1 /run/box/var/lib/db && exec chroot /run/box /bin/sleep 100000'" &
+  box=$!
+  inside=''
+  until_true 30 contained
+  data=/proc/$inside/root/var/lib/db
+  if [ ! -d "$data/lost+found" ] || grep nvme1n1 /proc/self/mountinfo; then return 1; fi
+  cat "/proc/$inside/mountinfo" >/out/stack-container.mountinfo
+  quiet
+  # In the container's own words the file is /var/lib/db/data, and its process has another number.
+  beside stack-container-live-flush weir trace live -d /dev/nvme1n1 --detail --interval 1s --duration 5s --json
+  (in_container oplog commit /var/lib/db/data 30 4096 4194304 fdatasync) >/out/stack-container-live-flush.ops
+  wait "$running"
+  whose_syncs all
+  whose_syncs cgroup --cgroup "$container"
+  run stack-container-doctor weir doctor --duration 20s --size 32MiB --json --no-flood "$data"
+  run stack-container-knobs weir knobs list --json "$data"
+  turned container nvme1n1
+  # shellcheck disable=SC2317 # guarded calls it
+  committing() { in_container oplog commit /var/lib/db/data 100000 4096 4194304 fdatasync >/dev/null; }
+  guarded container "$data" --protect "$unit"
+  kill -KILL "$inside"
+  wait "$box"
+  return 0
+}
+
+# contained : whether the container's first process is there; `inside` is its number.
+contained() {
+  inside=''
+  while read -r process; do
+    [ "$(cat "/proc/$process/comm")" != sleep ] || inside=$process
+  done <"$container/cgroup.procs"
+  [ -n "$inside" ]
+}
+
+# whose_syncs NAME [WORD…] : what weir says of the container's commits, from outside of it.
+whose_syncs() {
+  whose=stack-container-fsync-$1
+  shift
+  run "$whose" weir trace fsync "$@" --duration 20s --json &
+  tracing=$!
+  sleep 10
+  (in_container oplog commit /var/lib/db/data 30 4096 4194304 fdatasync) >"/out/$whose.ops"
+  wait $tracing
 }
 
 scenario_stack_lvm() { # LVM: a linear volume over two namespaces, ext4

@@ -46,6 +46,10 @@ STACKS = {
         "device": f"dm-0 (CRYPT secret) → {disk('nvme0n1')}",
         "guarded": "dm-0", "queues": ["nvme0n1"], "top": "dm-0", "legs": {"nvme0n1": "all"},
     },
+    "container": {
+        "device": disk("nvme1n1"),
+        "guarded": "nvme1n1", "queues": ["nvme1n1"], "cgroup": "/system.slice/docker-4a7c9b1e.scope",
+    },
     "tower": {
         "device": f"dm-0 (LVM vg-db) → md0 (raid1 of 2) → [nvme0n1p1 (partition) → {disk('nvme0n1')} + "
                   f"nvme1n1p1 (partition) → {disk('nvme1n1')}]",
@@ -187,6 +191,9 @@ def fsync(folder, name, stack):
     at_least("explained", whole["explained"], 0.9)
     at_most("sum of shares", sum(phase["share"] for phase in whole["phases"]), 1.0001)
     equal("lost", {k: v for k, v in answer["losses"].items() if v}, {})
+    if "cgroup" in stack:
+        (process,) = [one["process"] for one in answer["processes"]]
+        equal("who syncs, and where", (process["comm"], process.get("cgroup")), ("oplog", stack["cgroup"]))
 
 
 def guard(folder, name, stack):
@@ -206,7 +213,7 @@ def guard(folder, name, stack):
 # By the end of the name. A guard ends by a signal.
 JUDGES = [
     ("-record-read", recorded), ("-live-bpf", live), ("-live-tracefs", live), ("-live-all", live), ("-live-flush", flushed), ("-doctor", doctor),
-    ("-knobs", knobs), ("-apply", applied), ("-rollback", rolled_back), ("-fsync", fsync), ("-guard-shadow", guard),
+    ("-knobs", knobs), ("-apply", applied), ("-rollback", rolled_back), ("-fsync", fsync), ("-fsync-all", fsync), ("-fsync-cgroup", fsync), ("-guard-shadow", guard),
     ("-guard-acts", guard), ("-record", recorder),
 ]
 ENDS_BY_SIGNAL = ("-guard-shadow", "-guard-acts")

@@ -169,6 +169,8 @@ pub trait Sink {
     fn event(&mut self, event: &Event);
     /// The recording holds something beside events: a thread's name, say. Whoever reads the recording says so.
     fn item(&mut self, _item: &Item) {}
+    /// What a device is called. Whoever reads the recording says so, before the first event.
+    fn device_called(&mut self, _device: DeviceNumber, _name: &str) {}
     /// Whether it takes more; asked after every event. What cannot be written any longer breaks off the reading.
     fn goes_on(&self) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -194,6 +196,10 @@ impl<S: Sink + ?Sized> Sink for &mut S {
 
     fn item(&mut self, item: &Item) {
         (**self).item(item);
+    }
+
+    fn device_called(&mut self, device: DeviceNumber, name: &str) {
+        (**self).device_called(device, name);
     }
 
     fn goes_on(&self) -> ControlFlow<()> {

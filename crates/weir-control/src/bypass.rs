@@ -1,7 +1,7 @@
 //! Bulk writers who write past the page cache: whether there are any, which cgroup of them can be throttled, and what
 //! comes of a throttle. No limit of dirty pages holds them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::{Bulk, Writer};
 
@@ -59,23 +59,29 @@ impl Watch {
 
     /// Bulk writers whose share counts, most first.
     pub fn writers(&self) -> Vec<Writer> {
-        let mut writers: Vec<Writer> = Vec::new();
-        for Sender { writer, .. } in self.looks.iter().flat_map(|look| &look.writers) {
-            match writers.iter_mut().find(|known| known.pid == writer.pid) {
-                Some(known) => known.bytes += writer.bytes,
-                None => writers.push(writer.clone()),
-            }
-        }
+        let mut writers = self.all_writers();
         let all: u64 = writers.iter().map(|writer| writer.bytes).sum();
         writers.retain(|writer| writer.bytes as f64 >= COUNTS * all as f64);
-        writers.sort_by_key(|writer| std::cmp::Reverse(writer.bytes));
+        writers
+    }
+
+    /// Every bulk writer, most first. Another account may have as many as it likes: a flood of many small ones is one all the
+    /// same.
+    pub fn all_writers(&self) -> Vec<Writer> {
+        let mut by_pid: HashMap<u32, Writer> = HashMap::new();
+        for Sender { writer, .. } in self.looks.iter().flat_map(|look| &look.writers) {
+            let none = || Writer { bytes: 0, ..writer.clone() };
+            by_pid.entry(writer.pid).or_insert_with(none).bytes += writer.bytes;
+        }
+        let mut writers: Vec<Writer> = by_pid.into_values().collect();
+        writers.sort_by_key(|writer| (std::cmp::Reverse(writer.bytes), writer.pid));
         writers
     }
 
     /// Whether others than these bulk writers flood the device, into the page cache or past it, and write more than these.
     pub fn is_flooded_by_others(&self, is_one: impl Fn(u32) -> bool) -> bool {
         let (ours, others): (Vec<Writer>, Vec<Writer>) =
-            self.writers().into_iter().partition(|writer| is_one(writer.pid));
+            self.all_writers().into_iter().partition(|writer| is_one(writer.pid));
         let sum = |writers: &[Writer]| writers.iter().map(|writer| writer.bytes).sum::<u64>() as f64;
         let least = LEAST_PER_SECOND * self.elapsed_ns() as f64 / 1e9;
         sum(&others) > least.max(sum(&ours))
@@ -271,6 +277,18 @@ mod tests {
         }
         (0..30).for_each(|_| watch.push(look(&[writer(3, "dd", 100_000)])));
         assert!(!watch.is_flooded_by_others(|_| false), "so little is no flood");
+    }
+
+    /// Each of them writes too little to count alone.
+    #[test]
+    fn a_flood_of_many_small_writers_is_one() {
+        let mut watch = Watch::default();
+        for look in 0..30 {
+            let writers = (0..100).map(|pid| sender(writer(1 + pid + 100 * (look % 2), "dd", MB), false));
+            watch.push(Traffic { elapsed_ns: LOOK_NS, written_bytes: 100 * MB, writers: writers.collect() });
+        }
+        assert!(watch.is_flooded_by_others(|_| false));
+        assert_eq!((watch.writers().len(), watch.all_writers().len()), (0, 200));
     }
 
     #[test]

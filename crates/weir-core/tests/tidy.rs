@@ -51,6 +51,8 @@ const BINARY_EDGES: Edges = &[
     ("store", &["failure"]),
     ("journal", &["failure", "store"]),
     ("session", &["machine", "store"]),
+    ("live", &["failure"]),
+    ("top", &["live"]),
     ("trace_input", &["failure", "progress"]),
     ("databases", &["clock", "failure", "progress", "session", "stages", "terminal"]),
     ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
@@ -78,6 +80,7 @@ const BINARY_EDGES: Edges = &[
         "cmd",
         &[
             "cli",
+            "clock",
             "completion",
             "databases",
             "devices",
@@ -86,6 +89,7 @@ const BINARY_EDGES: Edges = &[
             "failure",
             "guard",
             "journal",
+            "live",
             "machine",
             "output",
             "page",
@@ -96,13 +100,14 @@ const BINARY_EDGES: Edges = &[
             "signals",
             "store",
             "terminal",
+            "top",
             "trace_input",
         ],
     ),
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 9] = [
+const PURE_CRATES: [&str; 10] = [
     "weir-blocktrace",
     "weir-control",
     "weir-core",
@@ -111,6 +116,7 @@ const PURE_CRATES: [&str; 9] = [
     "weir-oltp",
     "weir-record",
     "weir-sysbench",
+    "weir-top",
     "weir-verdict",
 ];
 

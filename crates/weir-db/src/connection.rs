@@ -30,6 +30,9 @@ pub(crate) const ROW_BYTES_MAX: usize = 64 << 20;
 /// Memory of rows that are kept for a caller: what weir asks takes far less.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
+/// What an allocation takes at least, and besides (glibc, x86-64): many short texts are mostly that.
+const ALLOCATION_BYTES: usize = 32;
+
 /// Rows that are kept, counted by the memory they take: a NULL is a byte on the way, or none.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
@@ -43,8 +46,9 @@ impl Kept {
 
     /// Keeps a row; `false`: there are too many.
     pub(crate) fn push(&mut self, row: Row) -> bool {
-        let cells = row.iter().flatten().map(String::capacity).sum::<usize>();
-        self.bytes += cells + row.capacity() * size_of::<Option<String>>() + size_of::<Row>();
+        let cells = row.iter().flatten().map(|text| text.capacity() + ALLOCATION_BYTES).sum::<usize>();
+        let row_bytes = row.capacity() * size_of::<Option<String>>() + size_of::<Row>() + ALLOCATION_BYTES;
+        self.bytes += cells + row_bytes;
         self.rows.push(row);
         self.bytes <= KEPT_BYTES_MAX
     }

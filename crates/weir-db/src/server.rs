@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -75,13 +76,31 @@ pub enum TlsMode {
     VerifyIdentity,
 }
 
+/// Certificates of authorities that nobody named, as they were found and read once: by the next connection another account may
+/// have put another file there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Authorities {
+    /// Where they were found.
+    pub path: PathBuf,
+    /// What was read (PEM).
+    pub pem: Arc<[u8]>,
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes of {}", self.pem.len(), self.path.display())
+    }
+}
+
 /// Encryption and trust as asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tls {
     /// Whether; [`Tls::effective`] is what holds.
     pub mode: TlsMode,
-    /// Certificates of authorities (PEM).
+    /// Certificates of authorities (PEM), where the user named them.
     pub ca: Option<PathBuf>,
+    /// Those that were found where nobody named any.
+    pub found_ca: Option<Authorities>,
     /// The client's certificate (PEM).
     pub cert: Option<PathBuf>,
     /// Its key (PEM).
@@ -98,9 +117,14 @@ impl Tls {
     /// The mode that holds: whoever names an authority wants it heeded, and no way around it.
     pub fn effective(&self) -> TlsMode {
         match self.mode {
-            TlsMode::Preferred | TlsMode::Required if self.ca.is_some() => TlsMode::VerifyCa,
+            TlsMode::Preferred | TlsMode::Required if self.has_ca() => TlsMode::VerifyCa,
             mode => mode,
         }
+    }
+
+    /// Whether there is an authority of the user's, named or found.
+    pub fn has_ca(&self) -> bool {
+        self.ca.is_some() || self.found_ca.is_some()
     }
 }
 

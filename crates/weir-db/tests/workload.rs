@@ -15,7 +15,7 @@ use weir_db::runner::{self, Observer, RunOptions, Silent, Stop, Tick};
 use weir_db::sandbox::{Binaries, Flavour, Sandbox, SandboxSpec};
 use weir_db::{Connection, DbError, Server};
 use weir_oltp::record::ServerRecord;
-use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, course};
+use weir_oltp::{Dialect, Kind, OltpRecord, OltpSpec, Script, statement_order};
 
 /// The servers that are installed; the set-up of the tests installs both.
 fn installed(test: &str) -> Vec<Flavour> {
@@ -104,8 +104,8 @@ fn every_script_runs_from_prepare_to_cleanup_and_leaves_nothing() {
             let about = format!("{flavour} {script:?} prepared: {prepared}");
             assert_eq!(record.error, None, "{about}");
             assert_eq!(count(&record, Kind::Transaction), spec.transactions, "{about}");
-            for kind in course::kinds(&spec) {
-                let times = course::of(&spec).iter().filter(|part| part.kind == kind).count() as u64;
+            for kind in statement_order::kinds(&spec) {
+                let times = statement_order::of(&spec).iter().filter(|part| part.kind == kind).count() as u64;
                 // A transaction that ran again has statements more.
                 let least = times * spec.transactions;
                 let found = count(&record, kind);

@@ -3,8 +3,8 @@
 
 use crate::Arm;
 use crate::design::{Design, Observation, Proposal};
+use crate::effects::{EffectJudge, Wanted};
 use crate::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
-use crate::judge::{Judge, Wanted};
 use crate::measures::Metric;
 use crate::plan::ArmsPlan;
 use crate::schedule::Schedule;
@@ -89,7 +89,7 @@ impl Design for Beside {
     }
 
     fn finding(&self) -> Finding {
-        let judge = Judge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
+        let judge = EffectJudge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
         let arms = judge.summaries(&self.plan.arms);
         let wanted = |from: usize, to: usize, metric: Metric| Wanted { from, to, metric };
         let mut pairs = vec![wanted(ALONE, FLOODED, Metric::Rate), wanted(ALONE, FLOODED, Metric::P99)];

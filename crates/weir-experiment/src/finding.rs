@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measures::Metric;
-use crate::scale::Law;
+use crate::scale::ScalabilityLaw;
 use weir_core::stats::bootstrap::RatioInterval;
 use weir_knobs::Setting;
 use weir_oltp::limits::Tested;
@@ -27,7 +27,7 @@ pub struct Finding {
     pub knee: Option<usize>,
     /// Scale: the law that the rates per second follow, where one describes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub law: Option<Law>,
+    pub law: Option<ScalabilityLaw>,
     /// A/B: what a verdict had said of the change, and what the change did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,

@@ -112,11 +112,14 @@ fn mount_of<'a>(mounts: &'a [Mount], version: u8, controllers: &str) -> Option<&
 }
 
 /// From the cgroup up to the root of the mount. In a container the mount may show a part of the hierarchy only; a
-/// cgroup outside of it (`/../x`) has no folder here.
+/// cgroup outside of it (`/../x`, or a sibling whose name begins alike) has no folder here.
 pub(crate) fn folders(mount: &Mount, path: &str) -> Vec<(String, String)> {
-    let below = if mount.root == "/" { Some(path) } else { path.strip_prefix(mount.root.as_str()) };
-    let below = below.unwrap_or("/").trim_end_matches('/');
-    if below.contains("/..") {
+    let below = path.strip_prefix(mount.root.trim_end_matches('/'));
+    let Some(below) = below.filter(|below| below.is_empty() || below.starts_with('/')) else {
+        return Vec::new();
+    };
+    let below = below.trim_end_matches('/');
+    if below.split('/').any(|part| part == "..") {
         return Vec::new();
     }
     let mut folders = Vec::new();
@@ -254,6 +257,13 @@ mod tests {
         assert_eq!(names("/", "/a/b"), ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"]);
         assert_eq!(names("/docker/c1", "/docker/c1/x"), ["/sys/fs/cgroup/x", "/sys/fs/cgroup"]);
         assert!(names("/", "/../../x").is_empty());
+        assert_eq!(names("/docker/c1", "/docker/c1"), ["/sys/fs/cgroup"]);
+        // Others' cgroups, whose names begin alike, or who lie elsewhere, are not in that part of the hierarchy.
+        for path in ["/docker/c10", "/docker/c1-x/y", "/docker", "/", "/user.slice"] {
+            assert!(names("/docker/c1", path).is_empty(), "{path}");
+        }
+        // Two dots may begin a name.
+        assert_eq!(names("/", "/..a"), ["/sys/fs/cgroup/..a", "/sys/fs/cgroup"]);
         assert_eq!(parse("7:blkio:/a\n0::/b:c\n").unwrap()[1].1, "/b:c");
         assert_eq!(parse("7:blkio:/a\n0:x\n").unwrap_err().line, 2);
     }

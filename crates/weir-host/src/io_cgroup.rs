@@ -45,8 +45,15 @@ impl IoCgroup {
             1 => format!("blkio.throttle.write_bps_device/{device}"),
             _ => format!("io.max/{device}/wbps"),
         };
+        self.knob(setting)
+    }
+
+    /// A setting of it, if its path fits into a name from which a journal finds the same cgroup again. What is read of a name that
+    /// is no UTF-8 may be another's name.
+    pub(crate) fn knob(&self, setting: String) -> Option<KnobName> {
         let knob = KnobName { scope: Scope::Cgroup(self.path.clone()), setting };
-        (knob.to_string().parse() == Ok(knob.clone())).then_some(knob)
+        let is_read_whole = !self.path.contains(char::REPLACEMENT_CHARACTER);
+        (is_read_whole && knob.to_string().parse() == Ok(knob.clone())).then_some(knob)
     }
 }
 
@@ -155,7 +162,9 @@ mod tests {
         machine.set("/proc/7/cgroup", "7:blkio:/");
         assert!(machine.host.io_cgroup_of(7).unwrap().is_root());
         // What a journal could not give back is not turned.
-        machine.set("/proc/7/cgroup", "7:blkio:/io.containers/a b");
-        assert_eq!(knob(&machine.host.io_cgroup_of(7).unwrap()), None);
+        for odd in ["io.containers/a b", "a/..b", "a/io.max/8:0", "a\u{1b}[2J b", "a\u{fffd}"] {
+            machine.set("/proc/7/cgroup", &format!("7:blkio:/{odd}"));
+            assert_eq!(knob(&machine.host.io_cgroup_of(7).unwrap()), None, "{odd:?}");
+        }
     }
 }

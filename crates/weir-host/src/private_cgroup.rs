@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use weir_control::private::{Candidate, Group, Memory};
 use weir_core::target::DeviceNumber;
-use weir_knobs::{KnobName, Scope};
+use weir_knobs::KnobName;
 
 use crate::cgroup::{self, folders};
 use crate::error::{BadLine, HostError};
@@ -39,9 +39,7 @@ struct Counts {
 impl IoCgroup {
     /// Its memory.high. `None` where its path does not fit into the name of a knob.
     pub fn high(&self) -> Option<KnobName> {
-        let knob =
-            KnobName { scope: Scope::Cgroup(self.path().to_string()), setting: "memory.high".to_string() };
-        (knob.to_string().parse() == Ok(knob.clone())).then_some(knob)
+        self.knob("memory.high".to_string())
     }
 
     /// Looks at it from now on, and at what it writes to this device.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use weir_core::target::ProcessLoad;
 
+use crate::cgroup;
 use crate::error::BadLine;
 use crate::host::Host;
 
@@ -48,6 +49,16 @@ impl Host {
         ProcessSample { at: Instant::now(), by_pid, refused }
     }
 
+    /// The systemd unit, or the container's scope, that a process runs in: the outermost group that is no slice, as only
+    /// systemd names those (systemd.slice(5)). `None` where it runs in none, or is gone.
+    pub fn unit_of(&self, process: u32) -> Option<String> {
+        let lines = self.tree.parsed(&format!("/proc/{process}/cgroup"), cgroup::parse).ok()?;
+        let of = |name: &str| lines.iter().find(|(controllers, _)| controllers == name).map(|(_, path)| path);
+        let path = of("name=systemd").or_else(|| of(""))?;
+        let unit = path.split('/').find(|group| !group.is_empty() && !group.ends_with(".slice"))?;
+        Some(unit.to_string())
+    }
+
     /// Kernel threads have no command line. What they write, some process made dirty, and counts there.
     fn is_kernel_thread(&self, pid: u32) -> bool {
         self.tree.line(&format!("/proc/{pid}/cmdline")).is_none()
@@ -89,6 +100,22 @@ pub(crate) fn parse(text: &str) -> Result<(u64, u64), BadLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_unit_is_the_first_group_that_is_no_slice() {
+        let machine = crate::knob::testing::Machine::new();
+        for (text, expected) in [
+            ("0::/system.slice/mariadb.service\n", Some("mariadb.service")),
+            ("0::/user.slice/user-0.slice/session-1.scope\n", Some("session-1.scope")),
+            ("0::/machine.slice/libpod-1.scope/system.slice/x.service\n", Some("libpod-1.scope")),
+            ("12:blkio:/\n1:name=systemd:/system.slice/cron.service\n0::/\n", Some("cron.service")),
+            ("0::/\n", None),
+        ] {
+            machine.set("/proc/7/cgroup", text);
+            assert_eq!(machine.host.unit_of(7).as_deref(), expected, "{text}");
+        }
+        assert_eq!(machine.host.unit_of(8), None);
+    }
 
     #[test]
     fn counters_parse_and_make_rates() {

@@ -69,18 +69,21 @@ impl Host {
         self.tree.line(&format!("/proc/{task}/comm"))
     }
 
-    /// Whether a process has a file open that it writes past the page cache (O_DIRECT), among the first
-    /// 1024 of them. Of those of other users only root is told.
-    pub fn writes_directly(&self, process: u32) -> bool {
+    /// Whether a process has a file open that it writes past the page cache (O_DIRECT), among the first 1024 of them, and of no
+    /// more than `files`, from which it takes those it looked at: another account's process has as many as it likes. Of those of
+    /// other users only root is told.
+    pub fn writes_directly(&self, process: u32, files: &mut usize) -> bool {
         let folder = format!("/proc/{process}/fdinfo");
-        let is_direct = |name: &String| {
+        let most = FILES_MAX.min(*files);
+        let mut is_direct = |name: &String| {
+            *files = files.saturating_sub(1);
             let info = self.tree.text(&format!("{folder}/{name}")).unwrap_or_default();
             // In octal, proc_pid_fdinfo(5).
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
             let flags = flags.and_then(|text| i32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0);
             flags & libc::O_DIRECT != 0 && flags & libc::O_ACCMODE != libc::O_RDONLY
         };
-        self.tree.some_names(&folder).take(FILES_MAX).any(|name| is_direct(&name))
+        self.tree.some_names(&folder).take(most).any(|name| is_direct(&name))
     }
 
     /// Threads of a process; none where there is no such process.
@@ -231,12 +234,19 @@ mod tests {
     fn a_file_open_past_the_page_cache_to_be_written_is_told() {
         let machine = Machine::new();
         machine.set("/proc/60/fdinfo/0", "pos:\t0\nflags:\t0100000");
-        assert!(!machine.host.writes_directly(60) && !machine.host.writes_directly(61));
+        let writes_directly = |process, mut files| machine.host.writes_directly(process, &mut files);
+        assert!(!writes_directly(60, 9) && !writes_directly(61, 9));
         for (flags, expected) in [("0140000", false), ("0100002", false), ("0140002", true), ("many", false)]
         {
             machine.set("/proc/60/fdinfo/5", &format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t9"));
-            assert_eq!(machine.host.writes_directly(60), expected, "{flags}");
+            assert_eq!(writes_directly(60, 9), expected, "{flags}");
         }
+        machine.set("/proc/60/fdinfo/5", "flags:\t0140002");
+        machine.remove("/proc/60/fdinfo/0");
+        let mut files = 2;
+        assert!(machine.host.writes_directly(60, &mut files) && files == 1);
+        assert!(machine.host.writes_directly(60, &mut files) && files == 0);
+        assert!(!machine.host.writes_directly(60, &mut files), "there is no time for more");
     }
 
     /// A pipe may be open so, too.
@@ -254,7 +264,8 @@ mod tests {
             python.args(["-c", opens, &before.to_string()]);
             let mut child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-            assert_eq!(Host::live().writes_directly(child.id()), expected, "{before} files before it");
+            let is_direct = Host::live().writes_directly(child.id(), &mut (1 << 20));
+            assert_eq!(is_direct, expected, "{before} files before it");
             drop(child.stdin.take());
             child.wait().unwrap();
         }

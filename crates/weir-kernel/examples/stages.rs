@@ -2,7 +2,7 @@
 use std::time::Duration;
 
 use weir_blocktrace::{Class, Stage};
-use weir_kernel::live::{Detail, Options, Session};
+use weir_kernel::live::{Detail, Options, StageSession};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let detail = if words.iter().any(|word| word == "full") { Detail::Full } else { Detail::Default };
     let slow = words.iter().position(|word| word == "slow").and_then(|at| words.get(at + 1));
     let slow_ns = slow.map(|word| word.parse()).transpose()?;
-    let mut session = Session::start(&Options { detail, slow_ns, ..Options::default() })?;
+    let mut session = StageSession::start(&Options { detail, slow_ns, ..Options::default() })?;
     for _ in 0..10 {
         std::thread::sleep(Duration::from_secs_f64(seconds / 10.0));
         session.snapshot();

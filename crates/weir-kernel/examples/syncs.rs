@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use weir_kernel::syncs::{Session, Whose};
+use weir_kernel::sync_sensor::{SyncSession, Whose};
 
 fn main() -> Result<(), weir_kernel::Error> {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(10);
-    let mut session = Session::start(&Whose::Everybody)?;
+    let mut session = SyncSession::start(&Whose::Everybody)?;
     eprintln!("learns of calls by {:?}", session.brackets());
     let (before, cpu_ns) = (session.figures(), cpu_ns());
     for _ in 0..seconds * 10 {

@@ -20,14 +20,17 @@ macro_rules! skeleton {
 }
 
 mod brackets;
+pub mod capture;
 mod error;
 pub mod fsync;
 pub mod live;
 mod loading;
 pub mod probe;
-pub mod record;
-pub mod syncs;
+pub mod sync_sensor;
 pub mod tracefs;
 mod tracepoints;
 
 pub use error::Error;
+/// The name that the guard's daemon imports the sensor by.
+#[doc(hidden)]
+pub use sync_sensor as syncs;

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use weir_blocktrace::{Cell, Class, Moment, Stage};
 use weir_core::target::DeviceNumber;
-use weir_kernel::live::{Detail, IssueStamp, Losses, Options, Session, Snapshot};
+use weir_kernel::live::{Detail, IssueStamp, Losses, Options, Snapshot, StageSession};
 use weir_kernel::probe;
 
 const BOTH: [Detail; 2] = [Detail::Default, Detail::Full];
@@ -110,7 +110,7 @@ fn root_counts_and_bytes_are_those_of_the_load_and_of_the_kernel() {
 
 /// Whether what is missing was told, and nothing else was; what is there agrees in any case.
 fn counts_as_the_kernel_does(device: &Device, detail: Detail) -> bool {
-    let mut session = Session::start(&device.options(detail)).unwrap();
+    let mut session = StageSession::start(&device.options(detail)).unwrap();
     let before = device.counted();
     let elapsed_ns = load(device, 3000, 500, 20);
     let after = device.counted();
@@ -148,7 +148,7 @@ fn root_pieces_of_a_split_keep_their_queue_time_and_all_bytes() {
         return;
     };
     let is_exact = (0..5).any(|_| {
-        let mut session = Session::start(&device.options(Detail::Full)).unwrap();
+        let mut session = StageSession::start(&device.options(Detail::Full)).unwrap();
         let before = device.counted();
         (0..4).for_each(|n| read(&device.node, 8 << 20, n * (8 << 20)).unwrap());
         let requests = device.counted()[0] - before[0];
@@ -170,7 +170,8 @@ fn root_slow_requests_tell_all_and_errors_are_counted() {
     let Some(device) = Device::create("root_slow_requests_tell_all_and_errors_are_counted") else { return };
     lab(&["fail", &device.folder.to_string_lossy(), "reads"]);
     for detail in BOTH {
-        let mut session = Session::start(&Options { slow_ns: Some(1), ..device.options(detail) }).unwrap();
+        let mut session =
+            StageSession::start(&Options { slow_ns: Some(1), ..device.options(detail) }).unwrap();
         (0..10).for_each(|n| read(&device.node, 4096, n * 4096).unwrap());
         assert!(read(&device.node, 4096, 48 << 20).is_err());
         let (snapshot, slow) = (session.snapshot(), session.slow());
@@ -213,13 +214,13 @@ fn root_only_what_was_asked_for_counts() {
         ("every cgroup", Options { cgroup: root_cgroup(), ..all.clone() }, 100),
     ];
     for (name, options, expected) in cases {
-        let mut session = Session::start(&options).unwrap();
+        let mut session = StageSession::start(&options).unwrap();
         load(&device, 100, 0, 0);
         let found = device.class(&session.snapshot(), Class::Read).ios;
         assert_eq!(found, expected, "{name}");
     }
     let nowhere = Options { cgroup: Some(u64::MAX), ..all };
-    assert!(Session::start(&nowhere).is_err());
+    assert!(StageSession::start(&nowhere).is_err());
 }
 
 /// Sets a value of the device's queue until dropped.
@@ -247,7 +248,7 @@ impl Drop for Setting {
 fn root_queues_that_keep_no_times_are_told_of() {
     let Some(device) = Device::create("root_queues_that_keep_no_times_are_told_of") else { return };
     let _without = Setting::new(&device, "iostats", "0");
-    let mut session = Session::start(&device.options(Detail::Default)).unwrap();
+    let mut session = StageSession::start(&device.options(Detail::Default)).unwrap();
     load(&device, 50, 0, 0);
     let snapshot = session.snapshot();
     let read = device.class(&snapshot, Class::Read);
@@ -271,7 +272,7 @@ fn root_cgroup() -> Option<u64> {
 #[test]
 fn without_privilege_the_error_names_what_is_missing() {
     let report = probe::report();
-    match Session::start(&Options::default()) {
+    match StageSession::start(&Options::default()) {
         Ok(_) => assert!(report.lacking.is_empty() && report.attach.is_some(), "{report:?}"),
         Err(error) => {
             let text = error.to_string();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use lab::Device;
 use weir_control::{Bulk, SensorSource};
-use weir_kernel::syncs::{Brackets, DeviceLook, Session, Unit, Whose, unit};
+use weir_kernel::sync_sensor::{Brackets, DeviceLook, SyncSession, Unit, Whose, unit};
 
 /// Python says each call as it is; its own files are elsewhere.
 const PYTHON: &str = "import os,sys,time,mmap,ctypes\n";
@@ -36,14 +36,18 @@ fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn look(session: &mut Session, device: &Device) -> DeviceLook {
+fn look(session: &mut SyncSession, device: &Device) -> DeviceLook {
     let mut look = session.look(now_ns());
     assert_eq!((look.sensor.source, look.sensor.silent_ns, look.sensor.lost), (SensorSource::Syscalls, 0, 0));
     look.devices.remove(&device.number).unwrap_or_default()
 }
 
 /// Looks ten times a second until `is_done` says so of all that was seen together, 20 s at most.
-fn watch(session: &mut Session, device: &Device, mut is_done: impl FnMut(&DeviceLook) -> bool) -> DeviceLook {
+fn watch(
+    session: &mut SyncSession,
+    device: &Device,
+    mut is_done: impl FnMut(&DeviceLook) -> bool,
+) -> DeviceLook {
     let mut all = DeviceLook::default();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
@@ -99,7 +103,7 @@ fn root_every_way_to_sync_is_counted_exactly() {
             ("plain writes", 0, "f=os.open('a',66)\nfor i in range(50): os.write(f,b'x'*4096)"),
             ("sync and syncfs", 0, "os.write(os.open('a',66),b'x'*4096);os.sync()"),
         ];
-        let mut session = Session::start(&Whose::Everybody).unwrap();
+        let mut session = SyncSession::start(&Whose::Everybody).unwrap();
         for (name, expected, program) in cases {
             let begun = Instant::now();
             run(python(&device, program));
@@ -113,7 +117,7 @@ fn root_every_way_to_sync_is_counted_exactly() {
 }
 
 /// Whether no place of a sync under way stays taken; somebody else on this machine may be in one for a moment.
-fn lets_go(session: &Session) -> bool {
+fn lets_go(session: &SyncSession) -> bool {
     let until = Instant::now() + Duration::from_secs(10);
     while session.places_taken()[0] > 0 && Instant::now() < until {
         sleep(Duration::from_millis(10));
@@ -138,7 +142,7 @@ fn root_syncs_through_io_uring_are_counted_exactly() {
             compiler
         });
         for whose in [Whose::Everybody, Whose::Comm("oplog".to_string())] {
-            let mut session = Session::start(&whose).unwrap();
+            let mut session = SyncSession::start(&whose).unwrap();
             let mut commits = Command::new(&program);
             commits.args(["commit", "a", "40", "4096", "4194304", "ring"]).current_dir(device.mount());
             let log = String::from_utf8(commits.output().unwrap().stdout).unwrap();
@@ -201,7 +205,7 @@ fn root_what_a_full_ring_does_not_tell_is_not_taken_for_a_hang() {
     let mut compiler = Command::new("clang");
     compiler.args(["-O1", "-o", "full", "full.c"]).current_dir(device.mount());
     run(compiler);
-    let mut session = Session::start(&Whose::Comm("full".to_string())).unwrap();
+    let mut session = SyncSession::start(&Whose::Comm("full".to_string())).unwrap();
     let mut full = Command::new(device.mount().join("full"));
     full.current_dir(device.mount()).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut full = full.spawn().unwrap();
@@ -228,7 +232,7 @@ fn has_rings(test: &str) -> bool {
 #[test]
 fn root_a_sync_that_hangs_shows_its_age() {
     let Some(device) = Device::create("root_a_sync_that_hangs_shows_its_age", "xfs") else { return };
-    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     let mut writer = ready_to_write(&device);
     let frozen = Frozen::new(&device);
     writer.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
@@ -279,10 +283,10 @@ impl Drop for Frozen {
 fn root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync() {
     let test = "root_a_sensor_at_rest_costs_other_calls_nothing_and_sees_no_sync";
     let Some(device) = Device::create(test, "xfs") else { return };
-    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     let every_call = session.brackets() == Brackets::AllCalls;
     let twenty = "f=os.open('a',66)\nfor i in range(20): os.write(f,b'x'*4096); os.fsync(f)";
-    let seen = |session: &mut Session| {
+    let seen = |session: &mut SyncSession| {
         session.look(now_ns()).devices.remove(&device.number).unwrap_or_default().syncs
     };
     for _ in 0..3 {
@@ -327,7 +331,7 @@ fn root_a_copy_beside_commits_is_bulk_and_its_sync_is_left_out() {
     else {
         return;
     };
-    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     let mut copy = dd(&device, &["of=b", "bs=1M", "count=150", "conv=fsync"]).spawn().unwrap();
     let mut commits = python(&device, COMMITS).spawn().unwrap();
     let pid = copy.id();
@@ -350,6 +354,29 @@ fn root_a_copy_beside_commits_is_bulk_and_its_sync_is_left_out() {
     assert_eq!((found.syncs.ended.count(), found.left_out), (0, 1), "it wrote nothing itself");
 }
 
+/// Whether a sync counts must not depend on when its program was read last.
+#[test]
+fn root_times_of_access_are_nothing_written() {
+    let test = "root_times_of_access_are_nothing_written";
+    let Some(device) = Device::create(test, "ext4-without-journal") else { return };
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
+    let reads = "\
+os.utime('read',(0,0)); os.sync()
+if os.fork(): sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+open('read').read()
+io=dict(line.split(': ') for line in open('/proc/self/io'))
+assert (int(io['wchar']),int(io['write_bytes'])//4096)==(0,1), io
+os.fsync(os.open('others',os.O_RDONLY))";
+    for _ in 0..3 {
+        run(python(&device, "for name in ['read','others']: open(name,'wb').write(b'x'*4000000)"));
+        run(python(&device, reads));
+        let found = look(&mut session, &device);
+        assert_eq!((found.syncs.ended.count(), found.left_out), (0, 1));
+    }
+    run(python(&device, "m=mmap.mmap(os.open('read',os.O_RDWR),4096); m[0]=1; m.flush()"));
+    assert_eq!(look(&mut session, &device).syncs.ended.count(), 1, "written by memory");
+}
+
 fn is_over(child: &mut Child) -> bool {
     child.try_wait().unwrap().is_some()
 }
@@ -359,7 +386,7 @@ fn root_what_is_dirty_is_told_of_the_device_alone() {
     let Some(device) = Device::create("root_what_is_dirty_is_told_of_the_device_alone", "xfs") else {
         return;
     };
-    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     // A sync names the device.
     run(python(&device, "f=open('a','wb'); f.write(b'x'*4096); f.flush(); os.fsync(f.fileno()); os.sync()"));
     let all = |found: DeviceLook| found.backlog.map(|told| told.dirty_bytes + told.writeback_bytes);
@@ -385,12 +412,12 @@ fn root_only_those_asked_for_are_protected() {
         (Whose::Listed(vec![own]), 0),
     ];
     for (whose, expected) in cases {
-        let mut session = Session::start(&whose).unwrap();
+        let mut session = SyncSession::start(&whose).unwrap();
         run(commits());
         let found = look(&mut session, &device);
         assert_eq!((found.syncs.ended.count(), found.left_out), (expected, 0), "{whose:?}");
     }
-    let mut session = Session::start(&Whose::Listed(Vec::new())).unwrap();
+    let mut session = SyncSession::start(&Whose::Listed(Vec::new())).unwrap();
     let mut waits =
         python(&device, "sys.stdin.readline();f=os.open('a',66)\nfor i in range(20): os.fsync(f)");
     let mut waits = waits.stdin(Stdio::piped()).spawn().unwrap();
@@ -472,7 +499,7 @@ fn root_a_process_takes_one_place_whoever_of_its_threads_comes_first() {
     compiler.args(["-O1", "-pthread", "-o", "racers", "racers.c"]).current_dir(device.mount());
     run(compiler);
     run(python(&device, "open('a','w'); open('b','w'); os.sync()"));
-    let mut session = Session::start(&Whose::Listed(Vec::new())).unwrap();
+    let mut session = SyncSession::start(&Whose::Listed(Vec::new())).unwrap();
     for _ in 0..5 {
         let mut all: Vec<Child> = (0..20)
             .map(|_| {
@@ -522,7 +549,7 @@ fn root_units_are_found_in_both_kinds_of_hierarchies() {
         fs::write(group.0.join("cgroup.procs"), inside.id().to_string()).unwrap();
         let found = unit(&name).unwrap();
         assert_eq!(matches!(found, Unit::Group(_)), kind == "v2", "{found:?}");
-        let mut session = Session::start(&found.whose()).unwrap();
+        let mut session = SyncSession::start(&found.whose()).unwrap();
         run(dd(&device, &["of=b", "bs=4k", "count=20", "oflag=dsync"]));
         inside.stdin.take().unwrap().write_all(b"\n").unwrap();
         assert!(inside.wait().unwrap().success());
@@ -536,7 +563,7 @@ fn root_units_are_found_in_both_kinds_of_hierarchies() {
 fn root_small_writes_count_as_what_they_are() {
     let Some(device) = Device::create("root_small_writes_count_as_what_they_are", "xfs") else { return };
     run(dd(&device, &["of=a", "bs=16M", "count=4", "conv=fsync"]));
-    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     look(&mut session, &device);
     let commits = ["of=a", "bs=16k", "count=2000", "oflag=dsync", "conv=notrunc"];
     let mut commits = dd(&device, &commits).spawn().unwrap();
@@ -559,7 +586,7 @@ fn root_pauses_are_those_of_who_paused() {
     }
     device.throttle("write_bps=20000000");
     for (whose, is_protected) in [(Whose::Everybody, false), (Whose::Comm("dd".to_string()), true)] {
-        let mut session = Session::start(&whose).unwrap();
+        let mut session = SyncSession::start(&whose).unwrap();
         let mut copy = dd(&device, &["of=b", "bs=1M", "count=40"]).spawn().unwrap();
         let all = watch(&mut session, &device, |_| is_over(&mut copy));
         let (theirs, other) = if is_protected {
@@ -578,16 +605,16 @@ fn root_pauses_are_those_of_who_paused() {
 fn root_a_session_leaves_nothing_behind() {
     let Some(device) = Device::create("root_a_session_leaves_nothing_behind", "ext4") else { return };
     let open = || fs::read_dir("/proc/self/fd").unwrap().count();
-    drop(Session::start(&Whose::Everybody).unwrap());
+    drop(SyncSession::start(&Whose::Everybody).unwrap());
     let before = open();
-    (0..3).for_each(|_| drop(Session::start(&Whose::Everybody).unwrap()));
+    (0..3).for_each(|_| drop(SyncSession::start(&Whose::Everybody).unwrap()));
     // Other tests of this process open and close files of their own; what a session left open stays open.
     let patience = Instant::now() + Duration::from_secs(20);
     while open() > before && Instant::now() < patience {
         sleep(Duration::from_millis(20));
     }
     assert!(open() <= before, "{} files open, {before} before", open());
-    let mut session = Session::start(&Whose::Everybody).unwrap();
+    let mut session = SyncSession::start(&Whose::Everybody).unwrap();
     (0..60).for_each(|_| run(dd(&device, &["of=a", "count=1", "oflag=dsync"])));
     assert_eq!(look(&mut session, &device).syncs.ended.count(), 60);
     // Whoever else syncs on this machine has a place too.

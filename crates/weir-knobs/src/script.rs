@@ -1,5 +1,7 @@
 //! A transaction as a shell script with its way back, for machines that weir is not to touch.
 
+use weir_core::printable;
+
 use crate::plan::{Plan, Step, ordered};
 use crate::{Kind, Scope, Setting, catalog};
 
@@ -81,13 +83,13 @@ fn command(setting: &Setting) -> String {
     let spec = catalog::spec(&setting.knob);
     if let (Scope::Server(_), Some(spec)) = (&setting.knob.scope, spec) {
         let statement = spec.path.replace("{}", &setting.knob.setting);
-        return format!("# {setting}: in the server, {statement} = {}", setting.written_value());
+        return comment(&format!("{setting}: in the server, {statement} = {}", setting.written_value()));
     }
     let Some((spec, path)) = spec.zip(catalog::file_of(setting)) else {
-        return format!("# {setting}: unknown");
+        return comment(&format!("{setting}: unknown"));
     };
     if path.contains('*') {
-        return format!("# {setting}: by hand, as `hdparm -W` does it");
+        return comment(&format!("{setting}: by hand, as `hdparm -W` does it"));
     }
     let parts: Vec<&str> = setting.knob.setting.split('/').collect();
     let value = match (&setting.knob.scope, &parts[..]) {
@@ -103,6 +105,11 @@ fn command(setting: &Setting) -> String {
     format!("{put} {} {}", quoted(&path), quoted(&value))
 }
 
+/// A comment. What a server says of itself stands in it, and what follows a line end would be run.
+fn comment(text: &str) -> String {
+    format!("# {}", printable::line(text))
+}
+
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);
@@ -116,6 +123,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Value;
 
     fn step(from: &str, to: &str) -> Step {
         let (from, to): (Setting, Setting) = (from.parse().unwrap(), to.parse().unwrap());
@@ -175,5 +183,21 @@ mod tests {
             "weir_set /sys/fs/cgroup/b/blkio.throttle.write_bps_device '8:0 0'",
         ];
         assert_eq!(commands(&script, "weir_undo"), undo);
+    }
+
+    /// Root pastes it into a shell, and the value to go back to is what a server said.
+    #[test]
+    fn nothing_that_a_server_says_is_a_command() {
+        let knob = "mysql:root@/run/db.sock/innodb_io_capacity";
+        let from = Value::Word("200\n}\ntouch /tmp/pwned\nx() {\r$(id)`id`".to_string());
+        let plan = Plan {
+            steps: vec![Step { knob: knob.parse().unwrap(), from, to: Value::Number(400) }],
+            ..Plan::default()
+        };
+        let script = script(&plan);
+        assert_eq!(commands(&script, "weir_apply").len(), 2, "{script}");
+        let undo = commands(&script, "weir_undo");
+        assert!(undo.len() == 2 && undo[0].starts_with("# ") && undo[1] == "true", "{script}");
+        assert!(!script.contains("\ntouch") && !script.contains('\r'), "{script}");
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::derive::derive;
+use super::oltp_result::OltpResult;
 use super::record::OltpRecord;
-use super::result::OltpResult;
 use super::{Kind, text};
 use weir_core::result::Record;
 use weir_core::result::comparison::{self, Comparison, Figures};

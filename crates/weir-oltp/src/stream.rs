@@ -1,9 +1,9 @@
 //! The transactions of one connection, statement by statement, without allocating.
 
-use super::course::{self, Part};
 use super::keys::Keys;
 use super::rows::{C_BYTES, PAD_BYTES, fill_groups, write_number};
 use super::schema::{table_name, tables};
+use super::statement_order::{self, Part};
 use super::{Kind, OltpSpec, Script, Value, sql};
 use weir_core::workload::rng::Rng;
 
@@ -92,7 +92,7 @@ impl Stream {
         };
         Stream {
             script: spec.script,
-            parts: course::of(spec),
+            parts: statement_order::of(spec),
             at: 0,
             table: 0,
             tables: tables(spec).max(1),

@@ -3,7 +3,7 @@
 use super::record::KIND;
 use super::samples::{raw, record};
 use super::*;
-use weir_core::result::comparison::{Measure, Verdict};
+use weir_core::result::comparison::{Measure, Significance};
 use weir_core::result::run_result::SteadyResult;
 use weir_core::stats::random::Random;
 use weir_core::units::Nanos;
@@ -110,13 +110,13 @@ fn a_slower_server_is_seen_and_the_same_one_is_not() {
     };
     let (effects, comparison) = verdicts(&raw(&mut Random::new(5), 20, 1.5));
     assert!(
-        effects.contains(&("transaction".to_string(), Measure::Throughput, Verdict::Worse)),
+        effects.contains(&("transaction".to_string(), Measure::Throughput, Significance::Worse)),
         "{effects:?}"
     );
-    assert!(effects.contains(&("commit".to_string(), Measure::P50, Verdict::Worse)), "{effects:?}");
+    assert!(effects.contains(&("commit".to_string(), Measure::P50, Significance::Worse)), "{effects:?}");
     assert_eq!(comparison.workload_differences, []);
     let (effects, _) = verdicts(&raw(&mut Random::new(6), 20, 1.0));
-    assert!(effects.iter().all(|(_, _, verdict)| *verdict == Verdict::NoDifference), "{effects:?}");
+    assert!(effects.iter().all(|(_, _, verdict)| *verdict == Significance::NoDifference), "{effects:?}");
 
     let mut other = raw(&mut Random::new(7), 20, 1.0);
     other.server.variables.insert("innodb_flush_log_at_trx_commit".to_string(), "2".to_string());

@@ -1,6 +1,6 @@
 //! Workloads that make no sense, each with a sentence that says why and a hint.
 
-use super::{OltpSpec, Script, course};
+use super::{OltpSpec, Script, statement_order};
 use weir_core::workload::SpecError;
 use weir_core::workload::validate::{check_distribution, check_rate, fail_if};
 
@@ -16,7 +16,7 @@ pub fn spec(spec: &OltpSpec) -> Result<(), SpecError> {
     numbers(spec)?;
     values(spec)?;
     fail_if(
-        course::of(spec).iter().all(|part| part.kind.tally() == Some(super::kind::Tally::Other)),
+        statement_order::of(spec).iter().all(|part| part.kind.tally() == Some(super::kind::Tally::Other)),
         || "a transaction without statements does nothing".into(),
         "ask for at least one select, range, update or delete-insert",
     )?;

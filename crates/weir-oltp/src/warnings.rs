@@ -1,12 +1,12 @@
 //! What a reader of a database run must know before believing it: each note has a stable key and says what it means.
 
 use super::durability::{Promise, State, memory_file_system};
+use super::oltp_result::OltpResult;
 use super::record::OltpRecord;
-use super::result::OltpResult;
 use super::size;
 use weir_core::result::Record;
 use weir_core::result::record::Note;
-use weir_core::result::warnings as course;
+use weir_core::result::warnings as of_runs;
 use weir_core::stats::Quantile;
 use weir_core::units::{Bytes, Nanos, grouped, significant};
 
@@ -32,17 +32,17 @@ pub(super) fn of(record: &Record, raw: &OltpRecord, result: &OltpResult) -> Vec<
         ended(result),
         nothing(result),
         retried(result),
-        course::late(result.lateness, "transactions"),
+        of_runs::late(result.lateness, "transactions"),
         client_cpu(result),
         connections(result),
         not_durable(result),
         data_in_memory(record).or_else(|| never_touches_the_disk(result)),
         in_memory(result),
         wake_ups(result),
-        course::stall_seen(result.stall, "a transaction"),
-        course::warmup(result.warmup),
-        course::regimes(&result.regimes),
-        course::steady(result.steady, raw.spec.rate.is_some(), "transactions/s"),
+        of_runs::stall_seen(result.stall, "a transaction"),
+        of_runs::warmup(result.warmup),
+        of_runs::regimes(&result.regimes),
+        of_runs::steady(result.steady, raw.spec.rate.is_some(), "transactions/s"),
         samples(result),
     ];
     notes.extend(found.into_iter().flatten());

@@ -1,9 +1,9 @@
 //! The report of sysbench 0.4.12, for scripts that parse it (`--legacy-report`).
 
 use super::args::Settings;
+use super::fileio_report::{Counts, Cumulative, percentile_ms, print_fairness};
 use super::log::Log;
 use super::mode::print_syncs_and_test;
-use super::report::{Counts, Cumulative, percentile_ms, print_fairness};
 use super::text::legacy_size;
 
 /// All lines from `Running the test` to `Doing … test`.

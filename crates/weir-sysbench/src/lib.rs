@@ -2,25 +2,25 @@
 //! they mean, and reports. Strings and decisions only; the binary acts on them.
 //!
 //! What is taken over are facts: names, defaults, formats, order of messages, exit codes. Where sysbench measures
-//! wrongly weir does not follow it, and [`extra`] says so after the report.
+//! wrongly weir does not follow it, and [`fileio_extra`] says so after the report.
 #![forbid(unsafe_code)]
 
 pub mod args;
 pub mod database;
-pub mod extra;
-pub mod extra_sql;
 pub mod fileio;
+pub mod fileio_extra;
+pub mod fileio_report;
 pub mod general;
 pub mod help;
 pub mod job;
 pub mod legacy;
 pub mod log;
 pub mod mode;
+pub mod oltp_extra;
+pub mod oltp_report;
 pub mod options;
 pub mod random;
-pub mod report;
 pub mod script;
-pub mod sql;
 pub mod stream;
 pub mod stretches;
 pub mod text;

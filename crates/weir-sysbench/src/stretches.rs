@@ -1,8 +1,8 @@
 //! When interval lines and checkpoint reports of a run are due, and what was counted since the last of each.
 
 use super::General;
-use super::report::{Counts, Share};
-use super::sql::SqlCounts;
+use super::fileio_report::{Counts, Share};
+use super::oltp_report::SqlCounts;
 
 /// A tick shorter than this is what was left at the end of a run, and ends nothing.
 const WHOLE_NS: u64 = 500_000_000;

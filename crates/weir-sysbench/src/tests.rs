@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::args::{Request, Settings, parse};
 use super::fileio::{ExtraFlags, IoMode, TestMode};
+use super::fileio_report::{Counts, Cumulative, Share};
 use super::log::{Kept, Log, Quit};
-use super::report::{Counts, Cumulative, Share};
 use super::stream::Stream;
-use super::{HEADER, legacy, mode, options, report};
+use super::{HEADER, fileio_report, legacy, mode, options};
 use weir_core::result::record::Class;
 use weir_core::stats::Histogram;
 use weir_core::workload::OpSource;
@@ -253,7 +253,7 @@ fn the_body_of_a_report() {
         kept.out
     };
     assert_eq!(
-        printed(report::print),
+        printed(fileio_report::print),
         "\nFile operations:\n    reads/s:                      0.00\n    writes/s:                     1.00\n    \
          fsyncs/s:                     1.00\n\nThroughput:\n    read, MiB/s:                  0.00\n    \
          written, MiB/s:               0.00\n\nGeneral statistics:\n    \
@@ -279,7 +279,7 @@ fn the_body_of_a_report() {
          events (avg/stddev):           15.0000/5.00\n    execution time (avg/stddev):   7.5000/7.50\n\n"
     );
     assert_eq!(
-        report::interval_line(&counts, 1.0, 95),
+        fileio_report::interval_line(&counts, 1.0, 95),
         "reads: 0.00 MiB/s writes: 0.12 MiB/s fsyncs: 30.00/s latency (ms,95%): 1500.512"
     );
 }
@@ -291,14 +291,14 @@ fn the_histogram_has_sysbenchs_slots_and_no_upper_end() {
     (0..10).for_each(|_| events.record(10_000_000));
     events.record(200_000_000_000);
     events.record(1);
-    let text = report::histogram(&events);
+    let text = fileio_report::histogram(&events);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "       value  ------------- distribution ------------- count");
     assert_eq!(lines[1], format!("       0.001 |{:<40} 1", "*"));
     assert!(lines[2].ends_with(&format!("|{} 40", "*".repeat(40))), "{text}");
     assert!(lines[3].ends_with(&format!("|{:<40} 10", "*".repeat(10))), "{text}");
     assert!(lines[4].trim_start().starts_with("20"), "{text}");
-    assert_eq!(report::histogram(&Histogram::new()), "");
+    assert_eq!(fileio_report::histogram(&Histogram::new()), "");
 }
 
 /// A word of a command line: an option with a value that may fit, or anything.

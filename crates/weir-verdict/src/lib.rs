@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 
 pub mod bar;
+pub mod condition_rows;
 pub mod curve;
 pub mod db;
 pub mod doctor;
-pub mod facts;
 pub mod measurement;
 pub mod notes;
 pub mod rules;
@@ -82,7 +82,7 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
         mode: notes.mode.clone(),
         elapsed_ns: notes.elapsed_ns,
         path: notes.path.clone(),
-        facts: facts::rows(conditions, notes),
+        facts: condition_rows::rows(conditions, notes),
         headline,
         findings,
         advice,

@@ -17,6 +17,8 @@ mod experiments;
 mod failure;
 mod guard;
 mod journal;
+#[cfg(feature = "trace")]
+mod live;
 mod machine;
 mod output;
 mod page;
@@ -29,6 +31,8 @@ mod signals;
 mod stages;
 mod store;
 mod terminal;
+#[cfg(feature = "trace")]
+mod top;
 mod trace_input;
 
 use std::process::ExitCode;

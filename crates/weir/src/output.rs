@@ -1,5 +1,6 @@
 //! Results to stdout, in the form that was asked for; nothing else goes there.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -50,6 +51,15 @@ pub fn print_for(people: bool, text: &str) -> anyhow::Result<()> {
 pub fn print_exact(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(CANNOT_WRITE)
+}
+
+/// A new file for results. Replaces nothing: a recording may be what was named by mistake.
+pub fn create(path: &Path, option: &str) -> anyhow::Result<File> {
+    File::create_new(path).map_err(|error| {
+        let hint = (error.kind() == io::ErrorKind::AlreadyExists)
+            .then(|| format!("name another file for {option}, or remove this one"));
+        Usage { what: format!("cannot write {}: {error}", path.display()), hint }.into()
+    })
 }
 
 /// A record in a given shape. `path` is where it lies, if it does.

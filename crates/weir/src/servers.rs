@@ -121,9 +121,8 @@ impl Servers for Reached {
     fn write(&self, server: &ServerName, variable: &str, value: &Value) -> Result<(), Unreached> {
         let mut connection = open(server)?;
         let written = match server.family {
-            Dialect::MySql => {
-                connection.run(&format!("SET GLOBAL {variable} = {}", literal(value))).map(drop)
-            }
+            Dialect::MySql => literal(value)
+                .and_then(|value| connection.run(&format!("SET GLOBAL {variable} = {value}")).map(drop)),
             Dialect::Postgres => alter_system(&mut connection, variable, value),
         };
         written.map_err(|error| unreached(server, &error))
@@ -141,8 +140,18 @@ fn current(connection: &mut Connection, variable: &str) -> Result<Value, DbError
     };
     let rows = connection.query(&sql)?;
     let text = rows.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten());
-    text.map(|text| value_of(&text))
-        .ok_or_else(|| DbError::Unsupported(format!("this server has no variable {variable}")))
+    let text = text.ok_or_else(|| DbError::Unsupported(format!("this server has no variable {variable}")))?;
+    // It goes into a journal, and from there into a statement, which another server than this one may be told.
+    if !text.chars().all(is_plain) {
+        let why = format!("the server says of {variable} what is no value of it: {text:?}");
+        return Err(DbError::Unsupported(why));
+    }
+    Ok(value_of(&text))
+}
+
+/// Whether no server ends a literal or a statement at this character.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_.,:+-/ ".contains(c)
 }
 
 /// A value as the server prints it; `90.000000` is the number 90.
@@ -156,21 +165,26 @@ fn value_of(text: &str) -> Value {
     }
 }
 
-/// A value in a statement. Names and values come from the catalog's kinds, which hold no quotes.
-fn literal(value: &Value) -> String {
+/// A value in a statement.
+///
+/// # Errors
+/// Where it is none of a variable: in a literal a backslash means different things to different servers.
+fn literal(value: &Value) -> Result<String, DbError> {
     match value {
-        Value::Number(number) => number.to_string(),
-        other => format!("'{}'", other.to_string().replace('\'', "''")),
+        Value::Number(number) => Ok(number.to_string()),
+        other if other.to_string().chars().all(is_plain) => Ok(format!("'{other}'")),
+        other => Err(DbError::Unsupported(format!("{:?} is no value of a variable", other.to_string()))),
     }
 }
 
 /// Sets a variable for good, without a line in the server's file where the server has the value without one.
 fn alter_system(connection: &mut Connection, variable: &str, value: &Value) -> Result<(), DbError> {
+    let literal = literal(value)?;
     connection.run(&format!("ALTER SYSTEM RESET {variable}"))?;
     if reloaded_to(connection, variable, value)? {
         return Ok(());
     }
-    connection.run(&format!("ALTER SYSTEM SET {variable} = '{}'", value.to_string().replace('\'', "''")))?;
+    connection.run(&format!("ALTER SYSTEM SET {variable} = {literal}"))?;
     reloaded_to(connection, variable, value).map(drop)
 }
 
@@ -202,8 +216,15 @@ mod tests {
         ] {
             assert_eq!(value_of(text), value, "{text}");
         }
-        assert_eq!(literal(&Value::Word("ON".to_string())), "'ON'");
-        assert_eq!(literal(&Value::Number(7)), "7");
+        let word = |text: &str| literal(&Value::Word(text.to_string())).ok();
+        assert_eq!(word("O_DIRECT"), Some("'O_DIRECT'".to_string()));
+        assert_eq!(literal(&Value::Number(7)).unwrap(), "7");
+        // What a server said of itself is told to whichever server is there when it is restored.
+        for hostile in
+            ["\\", "\\', GLOBAL event_scheduler = ON; -- ", "x'y", "a;b", "a\nb", "a\u{1b}[2J", "é"]
+        {
+            assert_eq!(word(hostile), None, "{hostile}");
+        }
     }
 
     #[test]

@@ -49,15 +49,15 @@ mod session {
 
     use weir_blocktrace::StageTable;
     use weir_core::target::DeviceNumber;
-    use weir_kernel::live::{Options, Session};
+    use weir_kernel::live::{Options, StageSession};
 
     /// The session, in its default detail: what it costs is little.
-    pub struct Watch(Session);
+    pub struct Watch(StageSession);
 
     impl Watch {
         /// Starts one, or says what is missing.
         pub fn start(devices: Vec<DeviceNumber>) -> Result<Watch, String> {
-            Session::start(&Options { devices, ..Options::default() })
+            StageSession::start(&Options { devices, ..Options::default() })
                 .map(Watch)
                 .map_err(|why| why.to_string())
         }

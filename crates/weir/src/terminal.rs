@@ -89,7 +89,12 @@ impl Drop for Terminal {
 
 /// Columns of the terminal that standard output is; `None` where it is none, or does not say.
 pub fn columns() -> Option<usize> {
-    isatty(io::stdout()).then(size)?.map(|(columns, _)| columns)
+    shown_size().map(|(columns, _)| columns)
+}
+
+/// Columns and rows of the terminal that standard output is.
+pub fn shown_size() -> Option<(usize, usize)> {
+    isatty(io::stdout()).then(size)?
 }
 
 fn size() -> Option<(usize, usize)> {

@@ -265,6 +265,11 @@ impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for Both<'_, A, B> {
         self.1.item(item);
     }
 
+    fn device_called(&mut self, device: DeviceNumber, name: &str) {
+        self.0.device_called(device, name);
+        self.1.device_called(device, name);
+    }
+
     fn goes_on(&self) -> ControlFlow<()> {
         self.0.goes_on()?;
         self.1.goes_on()

@@ -1,6 +1,6 @@
 //! A comparison in words.
 
-use super::{ClassDiff, Diff, Effect, Judgement, StageDiff};
+use super::{ClassDiff, Diff, Effect, LatencyChange, StageDiff};
 use crate::{Class, Stage};
 use weir_core::units::{Nanos, significant};
 
@@ -48,10 +48,10 @@ fn whole(diff: &Diff, class: &ClassDiff) -> Option<String> {
     let parts = [Stage::D2C, Stage::Q2D, Stage::G2DAll].iter().filter_map(|&stage| class.stage(stage));
     let all_same = parts
         .filter(|part| matters(part, &effect))
-        .all(|part| part.judgement == Judgement::Same || part.stage != Stage::D2C);
+        .all(|part| part.judgement == LatencyChange::Same || part.stage != Stage::D2C);
     let name = total.stage.name();
     match total.judgement {
-        Judgement::Same if all_same => Some(format!(
+        LatencyChange::Same if all_same => Some(format!(
             "the same within {}: {name} {} against {} on average, D2C {}: B is as healthy as A",
             percent_around(&effect),
             time(effect.a_ns),
@@ -60,13 +60,13 @@ fn whole(diff: &Diff, class: &ClassDiff) -> Option<String> {
                 format!("{} against {}", time(d2c.a_ns), time(d2c.b_ns))
             }),
         )),
-        Judgement::Undecided => Some(format!(
+        LatencyChange::Undecided => Some(format!(
             "{name} {}: no difference is shown, and one within {} is not excluded; for a margin of {:.0} % record longer",
             interval_of(&effect),
             percent_around(&effect),
             diff.margin * 100.0
         )),
-        Judgement::NoInterval => Some(format!(
+        LatencyChange::NoInterval => Some(format!(
             "{name} {} on average, without an interval: too short to say more",
             times(effect.ratio)
         )),
@@ -88,14 +88,14 @@ fn total(class: &ClassDiff) -> Option<&StageDiff> {
 fn device(diff: &Diff, class: &ClassDiff) -> Option<String> {
     let d2c = class.stage(Stage::D2C)?;
     let effect = d2c.mean?;
-    if !matches!(d2c.judgement, Judgement::Longer | Judgement::Shorter) {
-        let differs = total(class).is_some_and(|total| total.judgement != Judgement::Same);
-        let same = d2c.judgement == Judgement::Same && differs;
+    if !matches!(d2c.judgement, LatencyChange::Longer | LatencyChange::Shorter) {
+        let differs = total(class).is_some_and(|total| total.judgement != LatencyChange::Same);
+        let same = d2c.judgement == LatencyChange::Same && differs;
         return same.then(|| format!("D2C the same within {}: not the device", percent_around(&effect)));
     }
     let depths = diff.devices.each_ref().map(|side| side.depth_at_driver);
     let (more, less) = (depths[0].max(depths[1]), depths[0].min(depths[1]));
-    let with_depth = (depths[1] > depths[0]) == (d2c.judgement == Judgement::Longer);
+    let with_depth = (depths[1] > depths[0]) == (d2c.judgement == LatencyChange::Longer);
     let why = if with_depth && more > less * DEPTH_FACTOR && more > 1.0 {
         format!(
             "but B's device had {} requests at once, A's {}: that alone makes a difference; record both at the same depth",
@@ -155,8 +155,8 @@ fn before_driver(class: &ClassDiff) -> Option<String> {
             100.0 * effect.a_ns / total.a_ns,
             100.0 * effect.b_ns / total.b_ns
         )),
-        Judgement::Same => Some(format!("{name} the same within {}", percent_around(&effect))),
-        Judgement::Longer | Judgement::Shorter => Some(format!("{name} {}", change(&effect))),
+        LatencyChange::Same => Some(format!("{name} the same within {}", percent_around(&effect))),
+        LatencyChange::Longer | LatencyChange::Shorter => Some(format!("{name} {}", change(&effect))),
         _ => Some(format!("{name} {}: no difference is shown", interval_of(&effect))),
     }
 }
@@ -165,17 +165,18 @@ fn before_driver(class: &ClassDiff) -> Option<String> {
 fn tail(diff: &Diff, class: &ClassDiff) -> Option<String> {
     let total = total(class)?;
     let (name, differs) =
-        (total.stage.name(), matches!(total.judgement, Judgement::Longer | Judgement::Shorter));
+        (total.stage.name(), matches!(total.judgement, LatencyChange::Longer | LatencyChange::Shorter));
     if let Some(p50) = total.p50
-        && total.judgement != Judgement::Same
-        && p50.judgement(diff.margin) == Judgement::Same
+        && total.judgement != LatencyChange::Same
+        && p50.judgement(diff.margin) == LatencyChange::Same
     {
         let rest = if differs { ": it is the slow ones that differ" } else { "" };
         return Some(format!("the median of {name} is the same within {}{rest}", percent_around(&p50)));
     }
     let p99 = total.p99?;
     let judgement = p99.judgement(diff.margin);
-    let told = matches!(judgement, Judgement::Longer | Judgement::Shorter) && judgement != total.judgement;
+    let told =
+        matches!(judgement, LatencyChange::Longer | LatencyChange::Shorter) && judgement != total.judgement;
     told.then(|| format!("the slowest differ from the mean: p99 of {} {}", total.stage.name(), change(&p99)))
 }
 
@@ -189,12 +190,12 @@ fn other_classes(diff: &Diff, main: &ClassDiff) -> Vec<String> {
     let told = classes.filter_map(|class| {
         let (judgement, Some(effect)) = d2c(class)? else { return None };
         let tells = match judgement {
-            Judgement::Longer | Judgement::Shorter => whole.map(|(of, _)| of) != Some(judgement),
-            Judgement::Same => whole.map(|(of, _)| of) != Some(Judgement::Same),
+            LatencyChange::Longer | LatencyChange::Shorter => whole.map(|(of, _)| of) != Some(judgement),
+            LatencyChange::Same => whole.map(|(of, _)| of) != Some(LatencyChange::Same),
             _ => false,
         };
         let what = match judgement {
-            Judgement::Same => format!("the same within {}", percent_around(&effect)),
+            LatencyChange::Same => format!("the same within {}", percent_around(&effect)),
             _ => change(&effect),
         };
         tells.then(|| format!("{}: D2C {what}", class.class.name().replace('_', " ")))

@@ -112,7 +112,7 @@ pub struct StageDiff {
     /// 99th percentiles.
     pub p99: Option<Effect>,
     /// What the means say.
-    pub judgement: Judgement,
+    pub judgement: LatencyChange,
 }
 
 /// A figure of A and of B.
@@ -131,7 +131,7 @@ pub struct Effect {
 /// What an interval says, given the margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Judgement {
+pub enum LatencyChange {
     /// All of the interval is within the margin.
     Same,
     /// B takes longer.
@@ -230,8 +230,8 @@ fn stage_diff(mix: &Mix<'_>, sides: [&Side<'_>; 2], stage: Stage, options: &Opti
     let none = |judgement| StageDiff { stage, counts, mean: None, p50: None, p99: None, judgement };
     match (counts, mix.stage(stage)) {
         ([0, 0], _) => None,
-        ([_, 0], _) => Some(none(Judgement::OnlyA)),
-        ([0, _], _) => Some(none(Judgement::OnlyB)),
+        ([_, 0], _) => Some(none(LatencyChange::OnlyA)),
+        ([0, _], _) => Some(none(LatencyChange::OnlyB)),
         (_, None) => None,
         (_, Some(weighted)) => Some(both_have(stage, &weighted, sides, options)),
     }
@@ -257,16 +257,16 @@ fn effect(ratio: Ratio) -> Effect {
 
 impl Effect {
     /// What it says, given what is near enough to be the same.
-    pub fn judgement(&self, margin: f64) -> Judgement {
-        let Some([low, high]) = self.interval else { return Judgement::NoInterval };
+    pub fn judgement(&self, margin: f64) -> LatencyChange {
+        let Some([low, high]) = self.interval else { return LatencyChange::NoInterval };
         if low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin {
-            Judgement::Same
+            LatencyChange::Same
         } else if low > 1.0 {
-            Judgement::Longer
+            LatencyChange::Longer
         } else if high < 1.0 {
-            Judgement::Shorter
+            LatencyChange::Shorter
         } else {
-            Judgement::Undecided
+            LatencyChange::Undecided
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::cause::{Completion, Owner, Piece, Relation, cut};
+use super::log::Book;
 use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
 use super::report::{Sender, SlowSync, Stall};
@@ -83,12 +84,15 @@ pub struct Analyst {
     /// Of earlier intervals.
     pub(super) past: BTreeMap<u32, Sums>,
     pub(super) names: HashMap<u32, String>,
+    pub(super) cgroups: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
     pub(super) senders: Vec<Sender>,
     pub(super) still: usize,
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
     pub(super) stacks: u64,
+    /// Where single syncs and requests are kept, if they are.
+    pub(super) book: Option<Box<Book>>,
 }
 
 impl Analyst {
@@ -109,12 +113,14 @@ impl Analyst {
             sums: BTreeMap::new(),
             past: BTreeMap::new(),
             names: HashMap::new(),
+            cgroups: HashMap::new(),
             stalls: Vec::new(),
             senders: Vec::new(),
             still: 0,
             ios_forgotten: 0,
             syncs_forgotten: 0,
             stacks: 0,
+            book: None,
         }
     }
 
@@ -148,6 +154,13 @@ impl Analyst {
         }
     }
 
+    /// Says in which cgroup a process runs.
+    pub fn runs_in(&mut self, tgid: u32, cgroup: &str) {
+        if self.cgroups.len() < PROCESSES_MAX || self.cgroups.contains_key(&tgid) {
+            self.cgroups.insert(tgid, cgroup.to_string());
+        }
+    }
+
     /// Whether a process has a name.
     pub fn has_name(&self, tgid: u32) -> bool {
         self.names.contains_key(&tgid)
@@ -171,6 +184,9 @@ impl Analyst {
         // The end of a flush sequence comes again, without data: it was told with the flush.
         if io.bytes == 0 && !io.flags.is_flush() {
             return;
+        }
+        if let Some(book) = &mut self.book {
+            book.io(&io);
         }
         if self.ios_held >= IOS_MAX {
             self.ios_forgotten += 1;
@@ -263,6 +279,14 @@ impl Analyst {
         }
     }
 
+    /// Begins the next interval as if nothing had been before: for those who watch for weeks, in which more processes come
+    /// and go than can be distinguished. What is under way goes on.
+    pub fn forget(&mut self) {
+        self.sums.clear();
+        self.past.clear();
+        self.names.clear();
+    }
+
     /// Until when it is known whose the time of a sync under way was.
     fn settled(&self, part: &Part, open: &Open, now_ns: u64) -> u64 {
         let Some(wait) = part.waits.last().filter(|wait| wait.end_ns >= now_ns) else { return now_ns };
@@ -301,10 +325,15 @@ impl Analyst {
         let end_ns = until_ns.max(at_ns);
         fresh.add_plain(Phase::Cpu, end_ns - at_ns);
         open.accounted_ns = end_ns;
+        self.write_down(part, from_ns, end_ns);
         open.tally.merge(&fresh);
         let sums = self.sums_of(part.tgid, &part.comm);
         sums.wall_ns += end_ns - from_ns;
         sums.tally.merge(&fresh);
+    }
+
+    pub(super) fn phase_of(&self, site: SiteId) -> Phase {
+        self.sites.get(site.0 as usize).map_or(Phase::Unknown, |(_, phase)| *phase)
     }
 
     fn wait(&self, tally: &mut Tally, part: &Part, wait: &Wait, start_ns: u64, end_ns: u64) {
@@ -355,7 +384,7 @@ impl Analyst {
     }
 
     /// The completions of a window on the devices under a sync, by time.
-    fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
+    pub(super) fn completions(&self, part: &Part, start_ns: u64, end_ns: u64) -> Vec<Completion> {
         let mut found = Vec::new();
         for (device, ios) in &self.ios {
             if !self.serves(*device, part) {
@@ -390,6 +419,9 @@ impl Analyst {
 
     fn close(&mut self, part: &Part, end_ns: u64, open: Open) {
         let took_ns = end_ns.saturating_sub(part.start_ns);
+        if let Some(book) = &mut self.book {
+            book.close(part, end_ns);
+        }
         let sums = self.sums_of(part.tgid, &part.comm);
         sums.latency.record(took_ns);
         *sums.calls.entry(part.call).or_default() += 1;

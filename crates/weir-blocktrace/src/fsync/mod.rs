@@ -6,6 +6,7 @@
 
 mod analyst;
 mod cause;
+mod log;
 mod part;
 mod phase;
 mod report;
@@ -15,6 +16,7 @@ mod tests;
 
 pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
+pub use log::{Log, LoggedSync, LoggedWait};
 pub use part::{Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
 pub use report::{

@@ -23,6 +23,16 @@ pub struct Process {
     pub pid: Option<u32>,
     /// Its name.
     pub comm: String,
+    /// Its cgroup: the systemd unit or the container it runs in. `None` where that is not known, or is the tracer's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+}
+
+impl Process {
+    /// One process, or with no id a group of them under a name that describes it; without a cgroup.
+    pub fn new(pid: Option<u32>, comm: &str) -> Process {
+        Process { pid, comm: comm.to_string(), cgroup: None }
+    }
 }
 
 /// All that was found in a stretch of time.
@@ -237,7 +247,7 @@ impl Analyst {
             .iter()
             .map(|(tgid, sums)| {
                 let pid = (*tgid != 0).then_some(*tgid);
-                self.anatomy(sums, Some(Process { pid, comm: sums.comm.clone() }))
+                self.anatomy(sums, Some(self.process(pid, &sums.comm)))
             })
             .collect();
         processes.sort_by_key(|anatomy| std::cmp::Reverse(anatomy.wall_ns));
@@ -249,7 +259,7 @@ impl Analyst {
             elapsed_ns,
             all: self.anatomy(&all, None),
             processes,
-            stalls: self.stalls.clone(),
+            stalls: self.placed_stalls(),
             losses,
             stacks: self.stacks,
         }
@@ -265,7 +275,7 @@ impl Analyst {
         SlowSync {
             start_ns: part.start_ns,
             took_ns,
-            process: Process { pid: Some(part.tgid), comm: part.comm.clone() },
+            process: self.process(Some(part.tgid), &part.comm),
             tid: part.tid,
             call: part.call,
             device: part.device,
@@ -315,13 +325,24 @@ impl Analyst {
         culprits
     }
 
+    /// With its cgroup.
+    fn process(&self, pid: Option<u32>, comm: &str) -> Process {
+        let cgroup = pid.and_then(|pid| self.cgroups.get(&pid)).cloned();
+        Process { cgroup, ..Process::new(pid, comm) }
+    }
+
+    fn placed_stalls(&self) -> Vec<Stall> {
+        let placed = |stall: &Stall| self.process(stall.process.pid, &stall.process.comm);
+        self.stalls.iter().map(|stall| Stall { process: placed(stall), ..stall.clone() }).collect()
+    }
+
     /// The processes behind an owner, each with its part of it.
     fn who(&self, owner: Owner) -> Vec<(Process, Way, f64)> {
-        let group = |comm: &str| Process { pid: None, comm: comm.to_string() };
+        let group = |comm: &str| Process::new(None, comm);
         match owner {
             Owner::Process(tgid) => {
                 let comm = self.names.get(&tgid).cloned().unwrap_or_else(|| "?".to_string());
-                vec![(Process { pid: Some(tgid), comm }, Way::Writeback, 1.0)]
+                vec![(self.process(Some(tgid), &comm), Way::Writeback, 1.0)]
             }
             Owner::Reads => self.senders_of(Way::Reads, group("readers")),
             Owner::DirectWrites => self.senders_of(Way::DirectWrites, group("direct writers")),
@@ -337,7 +358,8 @@ impl Analyst {
         if all == 0 {
             return vec![(unknown, way, 1.0)];
         }
-        senders.iter().map(|s| (s.process.clone(), way, s.bytes as f64 / all as f64)).collect()
+        let placed = |process: &Process| self.process(process.pid, &process.comm);
+        senders.iter().map(|s| (placed(&s.process), way, s.bytes as f64 / all as f64)).collect()
     }
 
     fn places(&self, tally: &Tally, wall_ns: f64) -> Vec<Site> {

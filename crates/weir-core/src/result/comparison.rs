@@ -89,7 +89,7 @@ pub struct Effect {
     /// with fewer than five intervals in either run.
     pub interval: Option<RatioInterval>,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: Significance,
 }
 
 /// What is compared.
@@ -154,7 +154,7 @@ impl Figures {
 /// What an interval says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Significance {
     /// The interval excludes 1, in B's favour.
     Better,
     /// The interval excludes 1, in A's favour.
@@ -248,7 +248,7 @@ fn effect(class: &str, measure: Measure, of_a: &Figures, of_b: &Figures) -> Effe
     let (a, b) = (measure.of(of_a), measure.of(of_b));
     let ratio = a.zip(b).map(|(a, b)| b / a);
     let class = class.to_string();
-    Effect { class, measure, a, b, ratio, interval: None, verdict: Verdict::Unknown }
+    Effect { class, measure, a, b, ratio, interval: None, verdict: Significance::Unknown }
 }
 
 /// Intervals and verdicts of all effects, which are one family. The interval is that of the coarse statistic, moved to
@@ -264,12 +264,12 @@ fn judge(jobs: &mut [JobComparison], estimates: &[Option<Estimate>]) {
     }
 }
 
-fn verdict(measure: Measure, interval: Option<RatioInterval>) -> Verdict {
+fn verdict(measure: Measure, interval: Option<RatioInterval>) -> Significance {
     match interval {
-        None => Verdict::Unknown,
-        Some(interval) if interval.covers_one() => Verdict::NoDifference,
-        Some(interval) if (interval.ratio > 1.0) == (measure == Measure::Throughput) => Verdict::Better,
-        Some(_) => Verdict::Worse,
+        None => Significance::Unknown,
+        Some(interval) if interval.covers_one() => Significance::NoDifference,
+        Some(interval) if (interval.ratio > 1.0) == (measure == Measure::Throughput) => Significance::Better,
+        Some(_) => Significance::Worse,
     }
 }
 

@@ -50,7 +50,7 @@ fn flood_result(flood: &FloodRecord) -> FloodResult {
 fn job_result(job: &JobRecord) -> JobResult {
     let headline = headline(job);
     let series = headline.map(|class| Series::of(job, class)).unwrap_or_default();
-    let Course { warmup, steady, regimes } = judge_course(&series, job.job.rate.is_some());
+    let Stability { warmup, steady, regimes } = stability(&series, job.job.rate.is_some());
     let total = total(job);
     let mut result = JobResult {
         name: job.job.name.clone(),
@@ -125,7 +125,7 @@ fn total(job: &JobRecord) -> Total {
 }
 
 /// How a run went on from second to second.
-pub struct Course {
+pub struct Stability {
     /// Leading intervals that differ.
     pub warmup: WarmupResult,
     /// Whether it was steady after them.
@@ -135,9 +135,9 @@ pub struct Course {
 }
 
 /// Judges the series of the headline.
-pub fn judge_course(series: &Series, open_loop: bool) -> Course {
+pub fn stability(series: &Series, open_loop: bool) -> Stability {
     if series.is_empty() {
-        return Course { warmup: no_warmup(), steady: SteadyResult::TooShort, regimes: Vec::new() };
+        return Stability { warmup: no_warmup(), steady: SteadyResult::TooShort, regimes: Vec::new() };
     }
     let rates = series.rates();
     let rule = warmup::mser5(&rates);
@@ -149,7 +149,7 @@ pub fn judge_course(series: &Series, open_loop: bool) -> Course {
         rate_ratio: if cut > 0 && after > 0.0 { before / after } else { 1.0 },
     };
     let regimes = change::regimes(&rates, SEED).into_iter().map(|span| regime(series, span)).collect();
-    Course { warmup, steady: steady_result(series, cut, open_loop), regimes }
+    Stability { warmup, steady: steady_result(series, cut, open_loop), regimes }
 }
 
 fn no_warmup() -> WarmupResult {

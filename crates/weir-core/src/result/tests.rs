@@ -156,7 +156,7 @@ fn lateness_is_a_share_of_what_was_intended() {
 
 #[test]
 fn comparisons_show_a_difference_only_where_there_is_one() {
-    use comparison::Verdict::{Better, NoDifference, Unknown, Worse};
+    use comparison::Significance::{Better, NoDifference, Unknown, Worse};
     let run = |seed, n, count, latency_ns| record(vec![steady_job(seed, n, count, latency_ns)]);
     let a = run(11, 20, 1_000.0, 400_000.0);
     for (name, b, expected) in [

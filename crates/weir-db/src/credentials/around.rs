@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use weir_fs::{Distrust, trusted};
 
+use crate::server::Authorities;
+
 /// Where credentials are looked for.
 #[derive(Debug, Clone)]
 pub struct Around {
@@ -21,6 +23,8 @@ pub struct Around {
     pub user: String,
 }
 
+/// Why a file is left out that others may write.
+const EVERYBODYS: &str = "everybody may write it";
 /// The longest file that is read.
 const LONGEST_BYTES: u64 = 4 << 20;
 
@@ -114,12 +118,35 @@ pub(super) fn read(path: &Path, named: bool) -> io::Result<Found> {
     Ok(Found { bytes, readable: data.mode() & 0o077 != 0, writable: data.mode() & 0o002 != 0 })
 }
 
-/// Root or the caller owns the file, every folder on the way to it, and every name of them that is a link: a stranger's link
-/// leads to whichever file of root's suits the stranger, and so does a folder that a stranger can rename.
+/// Certificates of authorities that nobody named, read once. `None` where there are none.
+///
+/// # Errors
+/// Where they cannot be read, or another account may have chosen them.
+pub fn found_authorities(path: &Path) -> io::Result<Option<Authorities>> {
+    let bytes = match believed(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        bytes => bytes?,
+    };
+    Ok(Some(Authorities { path: path.to_path_buf(), pem: bytes.into() }))
+}
+
+/// A file that nobody named, read by a descriptor, where root or the caller must have chosen what it says.
+///
+/// # Errors
+/// Also where another account may have chosen it.
+pub fn believed(path: &Path) -> io::Result<Vec<u8>> {
+    match read(path, false)? {
+        found if found.writable => Err(io::Error::other(EVERYBODYS)),
+        found => Ok(found.bytes),
+    }
+}
+
+/// Root or the caller owns the file, every folder on the way to it, as it was named and as links lead, and every name of them that is a
+/// link: a stranger's link leads to whichever file of root's suits the stranger, and so does a folder that a stranger can rename.
 fn check_owners(path: &Path, data: &fs::Metadata) -> io::Result<()> {
-    let parts = path.ancestors().filter(|part| !part.as_os_str().is_empty());
-    let names = parts.map(|part| part.symlink_metadata());
-    let folders = path.ancestors().skip(1).filter(|part| !part.as_os_str().is_empty()).map(fs::metadata);
+    let (path, real) = (std::path::absolute(path)?, path.canonicalize()?);
+    let names = path.ancestors().chain(real.ancestors()).map(|part| part.symlink_metadata());
+    let folders = path.ancestors().skip(1).map(fs::metadata);
     for part in names.chain(folders).chain([Ok(data.clone())]) {
         if let Err(why @ Distrust::Owner(_)) = trusted(&part?) {
             return Err(why.into());
@@ -136,7 +163,7 @@ pub(super) fn read_if_any(path: &Path, named: bool, notes: &mut Vec<String>) -> 
         }
     };
     let found = read(path, named).and_then(|found| match found.writable && !named {
-        true => Err(io::Error::other("everybody may write it")),
+        true => Err(io::Error::other(EVERYBODYS)),
         false => Ok(found),
     });
     found.map_err(note).ok()

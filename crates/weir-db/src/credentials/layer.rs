@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::server::{Secret, TlsMode};
+use crate::server::{Authorities, Secret, TlsMode};
 
 /// A host as named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Layer {
     pub tls: Option<TlsMode>,
     /// Authorities.
     pub tls_ca: Option<PathBuf>,
+    /// Authorities that nobody named.
+    pub found_ca: Option<Authorities>,
     /// The client's certificate.
     pub tls_cert: Option<PathBuf>,
     /// Its key.
@@ -63,6 +65,7 @@ impl Layer {
                 None => below.tls,
             }),
             tls_ca: self.tls_ca.or(below.tls_ca),
+            found_ca: self.found_ca.or(below.found_ca),
             tls_cert: self.tls_cert.or(below.tls_cert),
             tls_key: self.tls_key.or(below.tls_key),
             allow_cleartext: self.allow_cleartext.or(below.allow_cleartext),

@@ -14,7 +14,7 @@ mod tests;
 mod tls;
 mod url;
 
-pub use around::Around;
+pub use around::{Around, believed, found_authorities};
 pub use layer::{Host, Layer};
 pub use tls::tls_mode;
 pub use url::{hosts as parse_hosts, parse as parse_url};
@@ -152,13 +152,14 @@ fn servers(
     let tls = Tls {
         mode: layer.tls.unwrap_or_default(),
         ca: layer.tls_ca.clone(),
+        found_ca: layer.found_ca.clone(),
         cert: layer.tls_cert.clone(),
         key: layer.tls_key.clone(),
         allow_cleartext: layer.allow_cleartext.unwrap_or_default(),
         server_key: layer.server_key.clone(),
         ask_server_key: layer.ask_server_key.unwrap_or_default(),
     };
-    if tls.mode == TlsMode::VerifyCa && tls.ca.is_none() {
+    if tls.mode == TlsMode::VerifyCa && !tls.has_ca() {
         return Err(CredentialsError::new(
             "a certificate can be verified only by the authority that signed it",
         )

@@ -115,6 +115,7 @@ fn layer_of(options: &Options) -> Result<Layer, CredentialsError> {
         database: get("database"),
         tls: tls_of(options)?,
         tls_ca: path("ssl-ca"),
+        found_ca: None,
         tls_cert: path("ssl-cert"),
         tls_key: path("ssl-key"),
         allow_cleartext: flag(options, "enable-cleartext-plugin"),

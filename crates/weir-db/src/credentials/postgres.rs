@@ -6,7 +6,7 @@ use weir_oltp::Dialect;
 
 use super::around::{is_socket, read_if_any};
 use super::{Around, CredentialsError, Host, Layer, Login, Typed, passfile, service, tls_mode, url};
-use crate::server::{Place, Secret, TlsMode};
+use crate::server::{Authorities, Place, Secret, TlsMode};
 
 /// The port.
 pub(super) const PORT: u16 = 5432;
@@ -46,15 +46,17 @@ fn trusting(layer: Layer, around: &Around, notes: &mut Vec<String>) -> Layer {
     if layer.tls_ca.as_deref() == Some(Path::new("system")) {
         return Layer { tls: Some(TlsMode::VerifyIdentity), tls_ca: None, ..layer };
     }
-    let root = || {
-        let path = around.at_home(".postgresql/root.crt").filter(|path| path.exists())?;
-        read_if_any(&path, false, notes).map(|_| path)
-    };
-    let tls_ca = match layer.tls {
-        Some(TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity) => layer.tls_ca.or_else(root),
-        _ => layer.tls_ca,
-    };
-    Layer { tls_ca, ..layer }
+    let is_a_must =
+        matches!(layer.tls, Some(TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity));
+    if layer.tls_ca.is_some() || !is_a_must {
+        return layer;
+    }
+    let path = around.at_home(".postgresql/root.crt");
+    let found = path.and_then(|path| {
+        let pem = read_if_any(&path, false, notes)?.bytes.into();
+        Some(Authorities { path, pem })
+    });
+    Layer { found_ca: found, ..layer }
 }
 
 fn is_usual(socket: &Path, around: &Around) -> bool {

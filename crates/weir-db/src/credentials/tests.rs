@@ -173,7 +173,8 @@ fn without_a_name_the_only_server_here_is_meant() {
 /// What holds of encryption after all: the mode, and whose word counts.
 fn trust(login: &Login) -> String {
     let tls = &login.servers[0].tls;
-    format!("{:?} {}", tls.effective(), tls.ca.as_ref().map_or("-".into(), |path| path.display().to_string()))
+    let ca = tls.ca.as_ref().or(tls.found_ca.as_ref().map(|found| &found.path));
+    format!("{:?} {}", tls.effective(), ca.map_or("-".into(), |path| path.display().to_string()))
 }
 
 #[test]
@@ -244,7 +245,7 @@ fn files_that_everybody_may_write_are_left_out() {
     machine.file("home/.postgresql/root.crt", 0o666, "");
     let login = machine.resolve("postgres://?sslmode=require");
     assert!(!line(&login.servers[0]).contains("theirs"), "{}", line(&login.servers[0]));
-    assert_eq!(login.servers[0].tls.ca, None);
+    assert!(!login.servers[0].tls.has_ca());
     let left_out = |note: &&String| note.contains("left out: everybody may write it");
     assert_eq!(login.notes.iter().filter(left_out).count(), 2, "{:?}", login.notes);
 }
@@ -263,14 +264,43 @@ fn root_a_link_of_anothers_does_not_lend_a_file_of_roots() {
         std::fs::remove_file(&link).unwrap();
         symlink(&authority, &link).unwrap();
         let trusted = machine.resolve("postgres://db1?sslmode=require");
-        assert_eq!(trusted.servers[0].tls.ca.as_ref(), Some(&link), "a link of root's own");
+        let found = trusted.servers[0].tls.found_ca.as_ref().map(|found| &found.path);
+        assert_eq!(found, Some(&link), "a link of root's own");
         let theirs = machine.around.root.join(theirs);
         if theirs.is_dir() { chown(theirs, Some(65534), None) } else { lchown(theirs, Some(65534), None) }
             .unwrap();
         let login = machine.resolve("postgres://db1?sslmode=require");
-        assert_eq!(login.servers[0].tls.ca, None);
+        assert!(!login.servers[0].tls.has_ca());
         assert!(login.notes[0].contains("left out: it belongs to account 65534"), "{:?}", login.notes);
     }
+}
+
+/// The link is root's, and so is the file; the folder between them, in which the file may be another one tomorrow, is not.
+#[test]
+fn root_a_link_of_roots_through_anothers_folder_is_not_believed() {
+    use std::os::unix::fs::{chown, symlink};
+    if !root_or_say("root_a_link_of_roots_through_anothers_folder_is_not_believed") {
+        return;
+    }
+    let machine = Machine::new(&[]);
+    let file = machine.file("theirs/sub/ca.pem", 0o644, "");
+    chown(machine.around.root.join("theirs"), Some(65534), None).unwrap();
+    let link = machine.file("home/.postgresql/root.crt", 0o644, "");
+    std::fs::remove_file(&link).unwrap();
+    symlink(&file, &link).unwrap();
+    let login = machine.resolve("postgres://db1?sslmode=require");
+    assert!(!login.servers[0].tls.has_ca());
+    assert!(login.notes[0].contains("left out: it belongs to account 65534"), "{:?}", login.notes);
+}
+
+#[test]
+fn an_authority_that_was_found_is_read_once() {
+    let machine = Machine::new(&[]);
+    let path = machine.file("home/.postgresql/root.crt", 0o644, "first");
+    let login = machine.resolve("postgres://db1?sslmode=verify-ca");
+    std::fs::write(&path, "another").unwrap();
+    assert_eq!(&*login.servers[0].tls.found_ca.clone().unwrap().pem, b"first");
+    assert_eq!(login.servers[0].tls.ca, None, "nobody named it, and nobody reads it again by its path");
 }
 
 #[test]
@@ -301,7 +331,7 @@ fn root_files_of_other_accounts_are_believed_only_when_named() {
         let login = machine.resolve(name);
         let server = &login.servers[0];
         assert!(!line(server).contains("theirs") && server.password.reveal().is_empty(), "{}", line(server));
-        assert_eq!(server.tls.ca, None, "{path}");
+        assert!(!server.tls.has_ca(), "{path}");
         assert!(
             login.notes.iter().any(|note| note.contains("left out: it belongs to account 65534")),
             "{path}"

@@ -92,13 +92,31 @@ fn covers(object: &str, database: &str) -> bool {
     name == "*" || fits(&name.chars().collect::<Vec<_>>(), &database.chars().collect::<Vec<_>>())
 }
 
+/// One pass, with a way back to the last `%` alone: the pattern is the server's choice, and may be long.
 fn fits(pattern: &[char], text: &[char]) -> bool {
-    match pattern {
-        [] => text.is_empty(),
-        ['\\', escaped, rest @ ..] => text.first() == Some(escaped) && fits(rest, &text[1..]),
-        ['%', rest @ ..] => (0..=text.len()).any(|skip| fits(rest, &text[skip..])),
-        ['_', rest @ ..] => !text.is_empty() && fits(rest, &text[1..]),
-        [c, rest @ ..] => text.first() == Some(c) && fits(rest, &text[1..]),
+    let (mut at, mut in_text) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    loop {
+        let step = match pattern[at..] {
+            [] if in_text == text.len() => return true,
+            ['%', ..] => {
+                back = Some((at + 1, in_text));
+                at += 1;
+                continue;
+            }
+            ['\\', escaped, ..] => (text.get(in_text) == Some(&escaped)).then_some(2),
+            ['_', ..] => (in_text < text.len()).then_some(1),
+            [c, ..] => (text.get(in_text) == Some(&c)).then_some(1),
+            [] => None,
+        };
+        match (step, back) {
+            (Some(step), _) => (at, in_text) = (at + step, in_text + 1),
+            // What the last `%` stands for is one character longer.
+            (None, Some((after, from))) if from < text.len() => {
+                (at, in_text, back) = (after, from + 1, Some((after, from + 1)));
+            }
+            (None, _) => return false,
+        }
     }
 }
 
@@ -151,6 +169,31 @@ fn ask_tables(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_pattern_of_a_servers_takes_long_or_much() {
+        let fit = |pattern: &str, text: &str| {
+            fits(&pattern.chars().collect::<Vec<_>>(), &text.chars().collect::<Vec<_>>())
+        };
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("%", "", true),
+            ("a%b%c", "axxbyybc", true),
+            ("a%b%c", "axxbyyc", true),
+            ("a%b%c", "axxcyyb", false),
+            ("%_", "", false),
+            ("_%", "x", true),
+            ("a\\%", "a%", true),
+            ("a\\%", "ab", false),
+            ("a\\", "a\\", true),
+            ("ab", "a", false),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(fit(pattern, text), expected, "{pattern} {text}");
+        }
+        assert!(!fit(&"%a".repeat(1 << 20), &"a".repeat(64)));
+        assert!(!fit(&("%".repeat(1 << 20) + "x"), "weir"));
+    }
 
     #[test]
     fn grants_say_what_is_lacking() {

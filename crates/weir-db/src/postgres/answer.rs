@@ -245,6 +245,11 @@ mod tests {
         assert!((100..=171).contains(&kept), "{kept}");
         let mut sink = Collect::default();
         assert!((0..12_000_000).any(|_| sink.take(b'D', b"\0\0").is_err()), "empty rows without end");
+        // Each of its texts is an allocation.
+        let mut sink = Collect::default();
+        let short = [&[0xff, 0xff][..], &[0, 0, 0, 1, b'x'].repeat(0xffff)].concat();
+        let kept = (0..1000).take_while(|_| sink.take(b'D', &short).is_ok()).count();
+        assert!((50..=80).contains(&kept), "{kept}");
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use weir_oltp::record::ServerRecord;
 use weir_oltp::schema::{table_name, tables};
-use weir_oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, course, sql};
+use weir_oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, sql, statement_order};
 
 use super::{Driver, Recorder, Workload};
 use crate::connection::{Canceller, Connection, Done, StatementId};
@@ -175,7 +175,7 @@ impl Statements {
     fn new(spec: &OltpSpec, dialect: Dialect) -> Statements {
         let tables = tables(spec) as usize;
         let (mut first, mut templates) = ([0; Kind::ALL.len()], Vec::new());
-        for kind in course::kinds(spec) {
+        for kind in statement_order::kinds(spec) {
             first[kind as usize] = templates.len();
             let count = if sql::is_tableless(kind) { 1 } else { tables };
             let texts = (0..count).filter_map(|table| sql::template(spec, dialect, kind, table as u32));

@@ -23,18 +23,12 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Status of a child whose program could not be started, as a shell has it.
 const NOT_STARTED: libc::c_int = 127;
 
-/// What kernels and containers say that forbid namespaces, or mounts in them, or do not have them. ENOSPC and EUSERS: more
-/// of them than the caller may have.
-const FORBIDDEN: [i32; 8] = [
-    libc::EPERM,
-    libc::EACCES,
-    libc::ENOSYS,
-    libc::EINVAL,
-    libc::ENOSPC,
-    libc::EUSERS,
-    libc::ENODEV,
-    libc::EOPNOTSUPP,
-];
+/// What kernels and containers say that forbid namespaces, or mounts in them, or do not have them.
+const FORBIDDEN: [i32; 6] =
+    [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EINVAL, libc::ENODEV, libc::EOPNOTSUPP];
+/// What clone(2) says besides where the caller may have no more namespaces, or none. Of a mount ENOSPC says that there are too
+/// many (sysctl fs.mount-max), which is no ban and may be over the next moment.
+const NO_MORE: [i32; 2] = [libc::ENOSPC, libc::EUSERS];
 
 /// What is done between fork and exec: only system calls.
 type Settle = Box<dyn FnMut() -> io::Result<()>>;
@@ -81,16 +75,13 @@ impl Program {
         let mut child = || settle().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         // SAFETY: `settle` makes only system calls.
         let status = unsafe { fork(self.spaces, &mut child) }.and_then(|mut child| child.wait());
-        let error = match status {
+        let (error, is_of_clone) = match status {
             Ok(status) if status.success() => return Ok(true),
             // The number of an error fits a status.
-            Ok(status) => io::Error::from_raw_os_error(status.code().unwrap_or(libc::EINTR)),
-            Err(error) => error,
+            Ok(status) => (io::Error::from_raw_os_error(status.code().unwrap_or(libc::EINTR)), false),
+            Err(error) => (error, true),
         };
-        if error.raw_os_error().is_some_and(|number| FORBIDDEN.contains(&number)) {
-            return Ok(false);
-        }
-        Err(error)
+        if is_ban(error.raw_os_error().unwrap_or(0), is_of_clone) { Ok(false) } else { Err(error) }
     }
 
     /// Starts it, with its output going there, once `mind` has seen to its end.
@@ -139,6 +130,11 @@ impl Program {
             _ => Ok(running),
         }
     }
+}
+
+/// Whether an error, of clone(2) itself or of what followed in the child, says that namespaces are not to be had here.
+fn is_ban(number: i32, is_of_clone: bool) -> bool {
+    FORBIDDEN.contains(&number) || is_of_clone && NO_MORE.contains(&number)
 }
 
 /// Two ends, which no program inherits.
@@ -359,11 +355,12 @@ mod tests {
             possible.map_err(|error| error.raw_os_error())
         };
         assert_eq!(possible(None), Ok(true));
-        for number in [libc::EPERM, libc::ENOSPC, libc::EINVAL] {
+        for number in [libc::EPERM, libc::ENODEV, libc::EINVAL] {
             assert_eq!(possible(Some(number)), Ok(false), "{number}");
         }
-        for number in [libc::EAGAIN, libc::ENOMEM, libc::EIO] {
+        for number in [libc::EAGAIN, libc::ENOMEM, libc::EIO, libc::ENOSPC] {
             assert_eq!(possible(Some(number)), Err(Some(number)));
         }
+        assert!(is_ban(libc::ENOSPC, true), "the limit of namespaces is zero, or reached");
     }
 }

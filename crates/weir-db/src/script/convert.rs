@@ -10,14 +10,14 @@ use weir_sysbench::random::{self, Shape};
 use weir_sysbench::script::OptionValue;
 
 use super::modules;
-use super::session::{Fault, Outcome, Session};
+use super::session::{Fault, Outcome, ScriptSession};
 use super::state::declared_options;
 use crate::value::Value;
 
 /// Parameters for which no memory is taken.
 const FEW: usize = 24;
 
-type Held = Rc<RefCell<Session>>;
+type Held = Rc<RefCell<ScriptSession>>;
 /// A status, and what goes with it.
 type Answer = (u8, LuaValue, LuaValue, LuaValue);
 

@@ -2,7 +2,7 @@
 //! connections. Scripts are trusted code: they may do what the user may.
 //!
 //! [`Shared`] is what all states of a run have in common. A [`State`] is one Lua with the script read into it; a
-//! [`Thread`] is a state that runs events. What a script sends is answered by a [`Session`], which notes every statement
+//! [`Thread`] is a state that runs events. What a script sends is answered by a [`ScriptSession`], which notes every statement
 //! for whoever measures.
 
 mod connect;
@@ -21,7 +21,7 @@ mod tests;
 pub use connect::{Connect, Dry, Servers, Sql};
 pub use driver::Events;
 pub use scan::unknown_names;
-pub use session::{Answered, Fault, Session};
+pub use session::{Answered, Fault, ScriptSession};
 pub use state::{Phase, ScriptError, State};
 pub use thread::{Attempt, Thread};
 

@@ -84,7 +84,7 @@ struct Prepared {
 }
 
 /// See the module.
-pub struct Session {
+pub struct ScriptSession {
     pub(super) shared: Arc<Shared>,
     pub(super) rng: Rng,
     keeps_rows: bool,
@@ -96,11 +96,11 @@ pub struct Session {
     pub reconnects: u64,
 }
 
-impl Session {
+impl ScriptSession {
     /// A session of one thread; without connections.
-    pub fn new(shared: Arc<Shared>, thread: u32) -> Session {
+    pub fn new(shared: Arc<Shared>, thread: u32) -> ScriptSession {
         let rng = Rng::new(shared.seed, 0x6c75_6100_0000 + u64::from(thread));
-        Session {
+        ScriptSession {
             rng,
             keeps_rows: shared.source.keeps_rows(),
             shared,

@@ -8,7 +8,7 @@ use mlua::{Function, Lua, Table, Value as LuaValue};
 use weir_sysbench::options::Kind;
 use weir_sysbench::script::ScriptOption;
 
-use super::session::Session;
+use super::session::ScriptSession;
 use super::{Shared, convert, scan};
 
 /// What a script was doing when it failed.
@@ -56,7 +56,7 @@ pub struct State {
     /// Before `lua`, so that connections are closed while it is still there.
     calls: Table,
     attempt: Function,
-    session: Rc<RefCell<Session>>,
+    session: Rc<RefCell<ScriptSession>>,
     lua: Lua,
 }
 
@@ -94,7 +94,7 @@ impl State {
         // SAFETY: scripts are trusted code, as the documentation says: like any program that a user runs they may call C
         // through LuaJIT's ffi, whatever that does.
         let lua = unsafe { Lua::unsafe_new() };
-        let session = Rc::new(RefCell::new(Session::new(shared.clone(), thread)));
+        let session = Rc::new(RefCell::new(ScriptSession::new(shared.clone(), thread)));
         let given = lua.create_table()?;
         given.set("tid", thread)?;
         let argv = lua.create_table()?;
@@ -115,7 +115,7 @@ impl State {
     }
 
     /// What the state has open and has sent.
-    pub fn session(&self) -> &Rc<RefCell<Session>> {
+    pub fn session(&self) -> &Rc<RefCell<ScriptSession>> {
         &self.session
     }
 

@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::error::DbError;
 
 pub use counters::snapshot;
-pub use sessions::{Session, Whose, add, sessions};
+pub use sessions::{ServerSession, Whose, add, sessions};
 pub use variables::variables_that_matter;
 
 /// How often sessions are looked at.

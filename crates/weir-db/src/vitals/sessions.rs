@@ -37,7 +37,7 @@ impl Whose {
 
 /// One session in one look.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Session {
+pub struct ServerSession {
     /// As queues name it.
     pub id: u32,
     /// Its thread in the kernel; 0 where it is not known.
@@ -113,11 +113,12 @@ pub fn sessions(
     connection: &mut Connection,
     whose: Whose,
     find: &mut dyn FnMut(u32) -> (u32, Option<OffCpu>),
-) -> Result<Vec<Session>, DbError> {
+) -> Result<Vec<ServerSession>, DbError> {
     let (dialect, version) = (connection.dialect(), connection.version().to_string());
     let rows = connection.query(&statement(dialect, &version, whose))?;
     // Threads are looked at right after the list was made, so that the two belong together.
-    let mut sessions: Vec<Session> = rows.iter().filter_map(|row| session(dialect, row, find)).collect();
+    let mut sessions: Vec<ServerSession> =
+        rows.iter().filter_map(|row| session(dialect, row, find)).collect();
     let is_queue = sessions.iter().any(|session| session.wait == Wait::Lock);
     if dialect == Dialect::MySql && whose == Whose::OfThisDatabase && is_queue {
         // Without the privilege for it the roots of queues stay unknown.
@@ -130,9 +131,9 @@ pub fn sessions(
 }
 
 /// Adds a look to the sums.
-pub fn add(sum: &mut Sessions, sessions: &[Session]) {
+pub fn add(sum: &mut Sessions, sessions: &[ServerSession]) {
     sum.looks += 1;
-    let by_id: HashMap<u32, &Session> = sessions.iter().map(|session| (session.id, session)).collect();
+    let by_id: HashMap<u32, &ServerSession> = sessions.iter().map(|session| (session.id, session)).collect();
     for session in sessions {
         *sum.waits.entry(session.wait).or_default() += 1;
         let is_known = sum.events.contains_key(&session.event) || sum.events.len() < EVENTS_MAX;
@@ -178,7 +179,7 @@ fn session(
     dialect: Dialect,
     row: &Row,
     find: &mut dyn FnMut(u32) -> (u32, Option<OffCpu>),
-) -> Option<Session> {
+) -> Option<ServerSession> {
     let id = number(row, 0)?;
     let (thread, off_cpu) = number(row, 1).filter(|own| *own > 0).map_or((0, None), find);
     let (first, second, lock_wait) = (text(row, 2), text(row, 3), text(row, 4) == "LOCK WAIT");
@@ -192,12 +193,12 @@ fn session(
         }
     };
     let event = plain(event.as_bytes(), EVENT_CHARS_MAX);
-    Some(Session { id, thread, wait, off_cpu, event, behind: number(row, 5) })
+    Some(ServerSession { id, thread, wait, off_cpu, event, behind: number(row, 5) })
 }
 
 /// What the session at the root of a queue does. Who waits for a row and is not found in a queue any more has just got
 /// it; what the holder did is not known then.
-fn root(waiting: &Session, by_id: &HashMap<u32, &Session>) -> Wait {
+fn root(waiting: &ServerSession, by_id: &HashMap<u32, &ServerSession>) -> Wait {
     let mut at = waiting;
     for _ in 0..QUEUE_MAX {
         match at.behind.and_then(|id| by_id.get(&id)) {
@@ -260,7 +261,7 @@ mod tests {
             row(&["14", "14", "", "", "", ""]),
             row(&["15", "15", "Lock", "transactionid", "", "99"]),
         ];
-        let sessions: Vec<Session> =
+        let sessions: Vec<ServerSession> =
             rows.iter().filter_map(|row| session(Dialect::Postgres, row, &mut |own| (own, None))).collect();
         let mut sum = Sessions::default();
         add(&mut sum, &sessions);

@@ -149,10 +149,20 @@ fn config(tls: &Tls) -> Result<ClientConfig, String> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let failed = |error: rustls::pki_types::pem::Error| format!("{}: {error}", path.display());
-    let all: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(|certificates| certificates.collect())
-        .map_err(failed)?;
+    let all = CertificateDer::pem_file_iter(path).and_then(|certificates| certificates.collect());
+    some(all, path)
+}
+
+/// Those of a file that was read already.
+fn certificates_in(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    some(CertificateDer::pem_slice_iter(pem).collect(), path)
+}
+
+fn some(
+    all: Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error>,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = all.map_err(|error| format!("{}: {error}", path.display()))?;
     if all.is_empty() { Err(format!("{} holds no certificate (PEM)", path.display())) } else { Ok(all) }
 }
 
@@ -172,8 +182,13 @@ fn verifier(tls: &Tls, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCe
 
 fn roots(tls: &Tls) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
-    if let Some(path) = &tls.ca {
-        for certificate in certificates(path)? {
+    let own = match (&tls.ca, &tls.found_ca) {
+        (Some(path), _) => Some((path, certificates(path)?)),
+        (None, Some(found)) => Some((&found.path, certificates_in(&found.pem, &found.path)?)),
+        (None, None) => None,
+    };
+    if let Some((path, certificates)) = own {
+        for certificate in certificates {
             store.add(certificate).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         return Ok(store);

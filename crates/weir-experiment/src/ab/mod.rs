@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Arm;
 use crate::design::{Design, Observation, Proposal};
+use crate::effects::{EffectJudge, Wanted};
 use crate::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
 use crate::goal::{Bases, Goal};
-use crate::judge::{Judge, Wanted};
 use crate::measures::Metric;
 use crate::schedule::Schedule;
 use crate::words;
@@ -14,7 +14,7 @@ use weir_core::stats::bca::ALPHA;
 use weir_core::stats::bootstrap::UNITS_MIN;
 use weir_core::stats::random::Random;
 use weir_core::stats::wilcoxon;
-use weir_oltp::limits::{Change, Tested, Verdict, held};
+use weir_oltp::limits::{Change, Diagnosis, Tested, held};
 
 #[cfg(test)]
 mod tests;
@@ -62,7 +62,7 @@ pub struct Claim {
     /// What B is to A.
     pub change: Change,
     /// What limits A.
-    pub verdict: Verdict,
+    pub verdict: Diagnosis,
 }
 
 /// An A/B under way.
@@ -91,8 +91,8 @@ impl Ab {
         Ok(Ab { arms: [plan.a.clone(), plan.b.clone()], plan, schedule, looked: None })
     }
 
-    fn judge(&self) -> Judge<'_> {
-        Judge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed)
+    fn judge(&self) -> EffectJudge<'_> {
+        EffectJudge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed)
     }
 
     /// The chance of a false claim that the current look may take.
@@ -104,7 +104,7 @@ impl Ab {
         }
     }
 
-    fn wanted(&self, judge: &Judge<'_>) -> Vec<Wanted> {
+    fn wanted(&self, judge: &EffectJudge<'_>) -> Vec<Wanted> {
         let goal = self.plan.goal.metrics();
         let asked = |metric: &Metric| goal.contains(metric) || !UNASKED.contains(metric);
         let metrics = judge.metrics().into_iter().filter(asked);
@@ -126,7 +126,7 @@ impl Ab {
 
     /// What the goal says of B. With pairs enough a rank test must agree that there is a difference: one wild pair is
     /// none.
-    fn verdict(&self, judge: &Judge<'_>, effects: &[Effect]) -> Judgement {
+    fn verdict(&self, judge: &EffectJudge<'_>, effects: &[Effect]) -> Judgement {
         let judgement = match self.plan.goal.weights.as_slice() {
             [(metric, _)] => effects.iter().find(|e| e.metric == *metric).map(|e| e.judgement),
             _ => judge.gains_at(A, &[B], self.alpha()).pop().map(|(_, judgement)| judgement),
@@ -137,12 +137,17 @@ impl Ab {
         }
     }
 
-    fn ranks_agree(&self, judge: &Judge<'_>) -> bool {
+    fn ranks_agree(&self, judge: &EffectJudge<'_>) -> bool {
         let scores = judge.scores(A, B);
         scores.len() < RANKED_MIN || wilcoxon::signed_rank(&scores) <= ALPHA
     }
 
-    fn answer(&self, judge: &Judge<'_>, arms: &[ArmSummary], effects: &[Effect]) -> (String, Recommendation) {
+    fn answer(
+        &self,
+        judge: &EffectJudge<'_>,
+        arms: &[ArmSummary],
+        effects: &[Effect],
+    ) -> (String, Recommendation) {
         let (a, b) = (&self.arms[A].label, &self.arms[B].label);
         let shown = self.goal_in_words(effects, words::effect);
         let keep = |why: String| (why.clone(), Recommendation::Keep { why });
@@ -215,7 +220,7 @@ impl Ab {
     }
 
     /// The smallest difference in the goal's first figure that this data could have shown.
-    fn detectable(&self, judge: &Judge<'_>) -> Option<String> {
+    fn detectable(&self, judge: &EffectJudge<'_>) -> Option<String> {
         let metric = self.plan.goal.headline()?.clone();
         let name = words::figure(&metric);
         let least = judge.estimate(&Wanted { from: A, to: B, metric })?.detectable(self.alpha());
@@ -226,14 +231,14 @@ impl Ab {
     }
 
     /// What became of the claim: by the rate's interval alone, since it was made of nothing else.
-    fn tested(&self, judge: &Judge<'_>) -> Option<Tested> {
+    fn tested(&self, judge: &EffectJudge<'_>) -> Option<Tested> {
         let claim = self.plan.claim.as_ref()?;
         let estimate = judge.estimate(&Wanted { from: A, to: B, metric: Metric::Rate });
         let ratio = estimate.map(|estimate| estimate.interval(self.alpha()));
         Some(held(claim.change, self.schedule.whole_blocks() as u32, ratio, &claim.verdict))
     }
 
-    fn remarks(&self, judge: &Judge<'_>, arms: &[ArmSummary], effects: &[Effect]) -> Vec<String> {
+    fn remarks(&self, judge: &EffectJudge<'_>, arms: &[ArmSummary], effects: &[Effect]) -> Vec<String> {
         let mut remarks = Vec::new();
         if let Some((claim, tested)) = self.plan.claim.as_ref().zip(self.tested(judge)) {
             let label = &self.arms[A].label;

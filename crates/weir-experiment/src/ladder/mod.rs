@@ -5,9 +5,9 @@
 
 use crate::Arm;
 use crate::design::{Design, Observation, Proposal};
+use crate::effects::{EffectJudge, Wanted};
 use crate::finding::{ArmSummary, Effect, Finding, Judgement, Recommendation};
 use crate::goal::Bases;
-use crate::judge::{Judge, Wanted};
 use crate::measures::Metric;
 use crate::plan::ArmsPlan;
 use crate::schedule::Schedule;
@@ -55,7 +55,7 @@ impl Ladder {
     }
 
     /// Each step against the one before in all figures, and against the first by the goal.
-    fn effects(&self, judge: &Judge<'_>) -> Vec<Effect> {
+    fn effects(&self, judge: &EffectJudge<'_>) -> Vec<Effect> {
         let goal = self.plan.goal.metrics();
         let measured = judge.metrics();
         let figures: Vec<&Metric> =
@@ -87,7 +87,12 @@ impl Ladder {
         scored.iter().find(|(_, score)| best - score < AS_GOOD.ln()).map(|(arm, _)| *arm)
     }
 
-    fn answer(&self, judge: &Judge<'_>, arms: &[ArmSummary], effects: &[Effect]) -> (String, Recommendation) {
+    fn answer(
+        &self,
+        judge: &EffectJudge<'_>,
+        arms: &[ArmSummary],
+        effects: &[Effect],
+    ) -> (String, Recommendation) {
         let goal = &self.plan.goal;
         let Some(chosen) = self.chosen(arms) else {
             let why = format!("no step meets `{goal}`");
@@ -159,7 +164,7 @@ impl Design for Ladder {
     }
 
     fn finding(&self) -> Finding {
-        let judge = Judge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
+        let judge = EffectJudge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
         let arms = judge.summaries(&self.plan.arms);
         let effects = self.effects(&judge);
         let (headline, recommendation) = self.answer(&judge, &arms, &effects);

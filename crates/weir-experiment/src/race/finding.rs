@@ -1,8 +1,8 @@
 //! What a race found, in figures and sentences.
 
 use crate::design::{Observation, Phase};
+use crate::effects::{EffectJudge, Wanted};
 use crate::finding::{Finding, Recommendation};
-use crate::judge::{Judge, Wanted};
 use crate::measures::Metric;
 use crate::race::confirm::Confirmation;
 use crate::race::{End, FOUND, Race, Step, rank, screen};
@@ -13,10 +13,10 @@ use weir_core::units::{Nanos, significant};
 /// The finding as far as the race came.
 pub fn of(race: &Race) -> Finding {
     let fresh = Fresh::of(race);
-    let judge = Judge::new(fresh.shown(race), &race.plan.goal, race.plan.seed);
+    let judge = EffectJudge::new(fresh.shown(race), &race.plan.goal, race.plan.seed);
     let mut finding = Finding { arms: judge.summaries(&race.arms), ..Finding::default() };
     if let Some(winner) = race.choice().filter(|_| !fresh.trials.is_empty()) {
-        let confirming = Judge::new(fresh.trials.iter().copied(), &race.plan.goal, race.plan.seed);
+        let confirming = EffectJudge::new(fresh.trials.iter().copied(), &race.plan.goal, race.plan.seed);
         let wanted: Vec<Wanted> = metrics(race, &confirming)
             .into_iter()
             .map(|metric| Wanted { from: FOUND, to: winner, metric })
@@ -52,7 +52,7 @@ impl<'a> Fresh<'a> {
 }
 
 /// The goal's figures and those that anybody asks for, as far as they were measured.
-fn metrics(race: &Race, judge: &Judge<'_>) -> Vec<Metric> {
+fn metrics(race: &Race, judge: &EffectJudge<'_>) -> Vec<Metric> {
     let measured = judge.metrics();
     let mut metrics = race.plan.goal.metrics();
     for metric in [Metric::Rate, Metric::P99, Metric::Bulk] {

@@ -3,14 +3,14 @@
 //! Each repeat is a block that runs every number of connections once, in an order of its own, so that what drifts with
 //! time is not taken for the effect of more connections.
 
-mod law;
+mod scalability_law;
 
-pub use law::{Law, POINTS_MIN};
+pub use scalability_law::{POINTS_MIN, ScalabilityLaw};
 
 use crate::arm::{Arm, Workload};
 use crate::design::{Design, Observation, Proposal};
+use crate::effects::{EffectJudge, Wanted};
 use crate::finding::{ArmSummary, Finding, Recommendation};
-use crate::judge::{Judge, Wanted};
 use crate::measures::Metric;
 use crate::plan::ArmsPlan;
 use crate::schedule::Schedule;
@@ -63,13 +63,13 @@ impl Scale {
     }
 
     /// The law nearest to the rates of all trials, and how far it is from the one it describes worst.
-    fn fit(&self) -> Option<(Law, f64)> {
+    fn fit(&self) -> Option<(ScalabilityLaw, f64)> {
         let points = self.points();
-        let law = Law::fit(&points)?;
+        let law = ScalabilityLaw::fit(&points)?;
         Some((law, law.worst_error(&points)))
     }
 
-    fn remarks(&self, arms: &[ArmSummary], best: usize, fit: Option<(Law, f64)>) -> Vec<String> {
+    fn remarks(&self, arms: &[ArmSummary], best: usize, fit: Option<(ScalabilityLaw, f64)>) -> Vec<String> {
         let mut remarks = Vec::new();
         remarks.extend(self.superlinear(arms));
         remarks.push(law_in_words(fit));
@@ -99,7 +99,7 @@ impl Scale {
     }
 }
 
-fn law_in_words(fit: Option<(Law, f64)>) -> String {
+fn law_in_words(fit: Option<(ScalabilityLaw, f64)>) -> String {
     let Some((law, error)) = fit else {
         return format!("A scalability law needs rates at {POINTS_MIN} numbers of connections at least.");
     };
@@ -142,7 +142,7 @@ impl Design for Scale {
     }
 
     fn finding(&self) -> Finding {
-        let judge = Judge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
+        let judge = EffectJudge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
         let arms = judge.summaries(&self.plan.arms);
         let rate = |arm: usize| arms[arm].values.get(&Metric::Rate).copied();
         let best = (0..arms.len())
@@ -251,10 +251,10 @@ mod tests {
 
     #[test]
     fn the_peak_and_the_law_are_named() {
-        let law = Law { alone: 500.0, contention: 0.05, coherency: 0.002 };
+        let law = ScalabilityLaw { alone: 500.0, contention: 0.05, coherency: 0.002 };
         let (scale, finding) = run(&[1, 2, 4, 8, 16, 32, 64], |n| law.at(n));
         assert!(finding.headline.contains("16 connections do most"), "{}", finding.headline);
-        let fitted = Law::fit(&scale.points()).unwrap();
+        let fitted = ScalabilityLaw::fit(&scale.points()).unwrap();
         assert!((fitted.peak().unwrap() - law.peak().unwrap()).abs() < 3.0, "{fitted:?}");
         assert!(
             finding.remarks.iter().any(|r| r.starts_with("Universal Scalability Law")),

@@ -1,9 +1,9 @@
 //! What a sweep recommends, and in which words.
 
 use super::SweepPlan;
+use crate::effects::EffectJudge;
 use crate::finding::{ArmSummary, Effect, Judgement, Recommendation};
 use crate::goal::{Base, Bases, Limit};
-use crate::judge::Judge;
 use crate::measures::Metric;
 use crate::schedule::Schedule;
 use crate::words;
@@ -14,7 +14,7 @@ const AS_GOOD: f64 = 1.05;
 /// All that an answer is drawn from.
 pub(super) struct Answer<'a> {
     pub(super) plan: &'a SweepPlan,
-    pub(super) judge: &'a Judge<'a>,
+    pub(super) judge: &'a EffectJudge<'a>,
     pub(super) arms: &'a [ArmSummary],
     pub(super) effects: &'a [Effect],
     pub(super) found: usize,

@@ -1,8 +1,8 @@
 //! The trade-off between two axes: which arms are worth a thought, and where the curve bends.
 
+use crate::effects::{EffectJudge, Wanted};
 use crate::finding::{ArmSummary, Judgement};
 use crate::goal::Goal;
-use crate::judge::{Judge, Wanted};
 use crate::measures::Metric;
 
 /// A curve that spans less than this share of its best on an axis does not bend: what is left is noise.
@@ -14,7 +14,7 @@ const PLATEAU: f64 = 0.95;
 
 /// Arms that no other arm beats on every axis by more than noise, in the order given.
 pub(super) fn front(
-    judge: &Judge<'_>,
+    judge: &EffectJudge<'_>,
     goal: &Goal,
     arms: &[ArmSummary],
     candidates: &[usize],

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Arm;
 use crate::design::{Design, Observation, Proposal};
+use crate::effects::{EffectJudge, Wanted};
 use crate::finding::{ArmSummary, Effect, Finding, Judgement};
 use crate::goal::{Base, Bound, Goal, Limit};
-use crate::judge::{Judge, Wanted};
 use crate::measures::Metric;
 use crate::schedule::{Schedule, shuffled};
 use crate::words;
@@ -140,7 +140,7 @@ impl Sweep {
             return;
         }
         self.looked_at = blocks;
-        let judge = Judge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
+        let judge = EffectJudge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
         let arms = judge.summaries(&self.plan.arms);
         let added = refine::added(&self.plan, &arms, blocks);
         let hopeless = refine::hopeless(&self.plan, &arms, &self.schedule.observations);
@@ -179,7 +179,7 @@ impl Sweep {
     }
 
     /// Everything against the baseline, and against the idle one where the goal or a flood makes it the measure.
-    fn effects(&self, judge: &Judge<'_>) -> Vec<Effect> {
+    fn effects(&self, judge: &EffectJudge<'_>) -> Vec<Effect> {
         let mut figures = self.plan.goal.metrics();
         let measured = judge.metrics();
         for metric in [Metric::Rate, Metric::P99, Metric::Bulk] {
@@ -286,7 +286,7 @@ impl Design for Sweep {
     }
 
     fn finding(&self) -> Finding {
-        let judge = Judge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
+        let judge = EffectJudge::new(&self.schedule.observations, &self.plan.goal, self.plan.seed);
         let arms = judge.summaries(&self.plan.arms);
         let effects = self.effects(&judge);
         let axis = self.axis();

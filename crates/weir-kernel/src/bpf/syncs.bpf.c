@@ -42,6 +42,12 @@ static __always_inline u64 written_by(struct task_struct___sync *task)
 	return bpf_core_field_exists(task->ioac.write_bytes) ? BPF_CORE_READ(task, ioac.write_bytes) : 1;
 }
 
+/* To files of any kind, messages included. */
+static __always_inline u64 passed_to_write(struct task_struct___sync *task)
+{
+	return bpf_core_field_exists(task->ioac.wchar) ? BPF_CORE_READ(task, ioac.wchar) : 1;
+}
+
 /* The current task's process; 0 where the table is full. */
 static __noinline struct process *process_of(u32 tgid)
 {
@@ -183,20 +189,25 @@ static __always_inline int begins(u8 call, struct pt_regs___sync *regs)
 	remember_bdi(device, file);
 	flight->tgid = tgid;
 	flight->device = device;
+	flight->without_write = call == MSYNC;
 	flight->start_ns = bpf_ktime_get_ns();
 	return 0;
 }
 
 /* Whether a sync of this process counts, where user space has not said yet. */
-static __always_inline bool counts_unjudged(void)
+static __always_inline bool counts_unjudged(u32 without_write)
 {
 	struct task_struct___sync *task = (void *)bpf_get_current_task_btf();
-	u64 written = written_by(task);
+	u64 written = written_by(task), passed = passed_to_write(task);
 
-	if (leader_of(task) != task)
+	if (leader_of(task) != task) {
 		written += written_by(leader_of(task));
+		passed += passed_to_write(leader_of(task));
+	}
 	/* Who has written nothing waits for what others wrote: that is no commit. */
-	return written && written < bulk_bytes;
+	if (!written || (!passed && !without_write && written < told_bytes))
+		return false;
+	return written < bulk_bytes;
 }
 
 static __always_inline void count(struct device_syncs *to, u64 ns)
@@ -222,7 +233,7 @@ static __always_inline void mark(struct device_syncs *to, u32 tid)
 		__sync_fetch_and_or(word, bit);
 }
 
-static __noinline int finish(u32 tgid, u32 tid, u32 device, u64 ns)
+static __noinline int finish(u32 tgid, u32 tid, u32 device, u64 ns, u32 without_write)
 {
 	struct process *process = process_of(tgid);
 	struct device_syncs *to;
@@ -239,7 +250,7 @@ static __noinline int finish(u32 tgid, u32 tid, u32 device, u64 ns)
 		lose(LOST_DEVICE);
 		return 0;
 	}
-	if (is_everybody && !(class == UNJUDGED ? counts_unjudged() : class == PROTECTED))
+	if (is_everybody && !(class == UNJUDGED ? counts_unjudged(without_write) : class == PROTECTED))
 		__sync_fetch_and_add(&to->left_out, 1);
 	else {
 		count(to, ns);
@@ -268,7 +279,7 @@ static __always_inline int ends(void)
 	flight = FIND(flights, flight, tid, tid, FLIGHTS);
 	if (!flight)
 		return 0;
-	finish(flight->tgid, tid, flight->device, bpf_ktime_get_ns() - flight->start_ns);
+	finish(flight->tgid, tid, flight->device, bpf_ktime_get_ns() - flight->start_ns, flight->without_write);
 	release(s, flight);
 	return 0;
 }
@@ -328,7 +339,7 @@ int BPF_PROG(on_exit_ring, void *context, struct io_kiocb___sync *operation)
 	/* The kernel's own threads end what a process has left behind. */
 	if (device && bpf_get_current_pid_tgid() >> 32 == flight->tgid) {
 		remember_bdi(device, file);
-		finish(flight->tgid, flight->tid, device, ns);
+		finish(flight->tgid, flight->tid, device, ns, 1);
 	}
 	bpf_map_delete_elem(&ring_flights, &key);
 	return 0;

@@ -25,7 +25,10 @@ const volatile u8 is_everybody;
 const volatile u8 only_listed;
 /* A process that has written this much before it was judged is a bulk writer; as in src/syncs/debt.rs. */
 const volatile u64 bulk_bytes = 64 << 20;
-/* Threads that have written less are not told of. */
+/*
+ * Threads that have written less are not told of; and who has dirtied less, and passed nothing to write(), may only have
+ * read: a file's time of last access dirties a page, too, on ext4 without a journal.
+ */
 const volatile u64 told_bytes = 64 << 10;
 
 /* A sync under way. */
@@ -33,7 +36,7 @@ struct flight {
 	u32 tid; /* 0: free. */
 	u32 tgid;
 	u32 device;
-	u32 pad;
+	u32 without_write; /* Its bytes need not have passed through write(). */
 	u64 start_ns; /* 0: not begun yet, or over. */
 };
 

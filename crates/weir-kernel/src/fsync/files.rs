@@ -151,6 +151,19 @@ pub(crate) fn numbers(folder: &str) -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
+/// The cgroup of a process (`self`, or its number): that of v2, or where that has none the one in systemd's own hierarchy of
+/// v1. `None` at the root.
+pub(super) fn cgroup_of(process: &str) -> Option<String> {
+    let text = fs::read(format!("/proc/{process}/cgroup")).ok()?;
+    cgroup_in(&String::from_utf8_lossy(&text))
+}
+
+fn cgroup_in(text: &str) -> Option<String> {
+    let of = |prefix: &str| text.lines().find_map(|line| line.split_once(':')?.1.strip_prefix(prefix));
+    let found = [":", "name=systemd:"].into_iter().filter_map(of).find(|path| *path != "/");
+    found.map(str::to_string)
+}
+
 /// A group of cgroup v2 as the programs know it: its id, and how deep it lies.
 pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
     let path = fs::canonicalize(path)?;
@@ -167,7 +180,20 @@ pub(crate) fn cgroup(path: &Path) -> io::Result<(u64, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::position_of;
+    use super::{cgroup_in, position_of};
+
+    #[test]
+    fn the_cgroup_is_that_of_v2_or_of_systemd() {
+        for (text, expected) in [
+            ("0::/system.slice/mariadb.service\n", Some("/system.slice/mariadb.service")),
+            ("12:cpu,cpuacct:/a\n1:name=systemd:/docker/0123\n0::/\n", Some("/docker/0123")),
+            ("0::/odd:name\n", Some("/odd:name")),
+            ("0::/\n", None),
+            ("", None),
+        ] {
+            assert_eq!(cgroup_in(text).as_deref(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn only_files_open_for_writing_have_a_position() {

@@ -1,11 +1,11 @@
-//! Follows syncs as they happen: programs in the kernel bracket them and stamp their waits, [`Session`] reads what
+//! Follows syncs as they happen: programs in the kernel bracket them and stamp their waits, [`FsyncSession`] reads what
 //! they say and hands it to weir-core's [`Analyst`](weir_blocktrace::fsync::Analyst).
 
 pub(crate) mod files;
 pub(crate) mod kernel;
-pub(crate) mod record;
+pub(crate) mod ring_entry;
 mod session;
 mod symbols;
 
 pub use crate::brackets::Brackets;
-pub use session::{Options, Session, Storage};
+pub use session::{FsyncSession, Options, Storage};

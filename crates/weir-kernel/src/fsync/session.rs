@@ -15,7 +15,7 @@ use weir_blocktrace::fsync::{
 
 use super::files;
 use super::kernel::{self, Fitted, FsyncSkel};
-use super::record::{self, RawSync, RawWait, Record, StackTaken};
+use super::ring_entry::{self, RawSync, RawWait, RingEntry, StackTaken};
 use super::symbols::Symbols;
 use crate::Error;
 use crate::brackets::Brackets;
@@ -54,12 +54,12 @@ pub struct Storage(Option<MaybeUninit<OpenObject>>);
 /// Records as they came, and how many were none that the programs write: a bug, which must show.
 #[derive(Default)]
 struct Inbox {
-    records: Vec<Record>,
+    records: Vec<RingEntry>,
     foreign: u64,
 }
 
 /// Programs attached to the kernel; they go away when this is dropped.
-pub struct Session<'a> {
+pub struct FsyncSession<'a> {
     skeleton: FsyncSkel<'a>,
     fitted: Fitted,
     /// The program at D, from when it turned out to be needed.
@@ -70,16 +70,17 @@ pub struct Session<'a> {
     stacks: HashMap<(u32, u64), SiteId>,
     stack_every_ns: u64,
     looked_for: HashMap<FileId, u32>,
+    own_cgroup: Option<String>,
     /// Count and nanoseconds of skimmed syncs handed over so far, by the key of the programs' table.
     skims: HashMap<Vec<u8>, (u64, u64)>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> FsyncSession<'a> {
     /// Loads and attaches the programs. Syncs that sleep already are followed from now on.
     ///
     /// # Errors
     /// What is missing: privilege, kernel support, or what the kernel refused.
-    pub fn start(storage: &'a mut Storage, options: &Options) -> Result<Session<'a>, Error> {
+    pub fn start(storage: &'a mut Storage, options: &Options) -> Result<FsyncSession<'a>, Error> {
         let symbols = Symbols::read().map_err(|source| Error::System {
             what: "the kernel's symbols (/proc/kallsyms; needs CAP_SYSLOG, and kernel.kptr_restrict below 2)"
                 .to_string(),
@@ -92,7 +93,7 @@ impl<'a> Session<'a> {
         let before = adopt(&mut skeleton, options);
         skeleton.attach().map_err(failed("attach"))?;
         let stack_every_ns = options.stack_every_ns;
-        let mut session = Session {
+        let mut session = FsyncSession {
             skeleton,
             fitted,
             at_issue: None,
@@ -102,6 +103,7 @@ impl<'a> Session<'a> {
             stacks: HashMap::new(),
             stack_every_ns,
             looked_for: HashMap::new(),
+            own_cgroup: files::cgroup_of("self"),
             skims: HashMap::new(),
         };
         session.release_those_that_left(&before);
@@ -128,15 +130,15 @@ impl<'a> Session<'a> {
         let records = std::mem::take(&mut self.inbox.borrow_mut().records);
         for record in records {
             match record {
-                Record::Io(io) => self.io(io, analyst),
-                Record::Stack { tid, wait_start_ns, frames } => {
+                RingEntry::Io(io) => self.io(io, analyst),
+                RingEntry::Stack { tid, wait_start_ns, frames } => {
                     if self.stacks.len() >= STACKS_MAX {
                         self.stacks.clear();
                     }
                     let names: Vec<&str> = frames.iter().map(|address| self.symbols.name(*address)).collect();
                     self.stacks.insert((tid, wait_start_ns), analyst.site(&names));
                 }
-                Record::Sync(sync) => {
+                RingEntry::Sync(sync) => {
                     let part = self.part(sync);
                     self.meet(&part, analyst);
                     analyst.part(&part);
@@ -156,7 +158,7 @@ impl<'a> Session<'a> {
         self.drain(analyst)?;
         let mut parts = Vec::new();
         for bytes in values(&self.skeleton.maps.tasks) {
-            let Some(mut sync) = record::sync(&bytes) else { continue };
+            let Some(mut sync) = ring_entry::sync(&bytes) else { continue };
             if sync.skimmed && now_ns.saturating_sub(sync.start_ns) >= LONG_NS {
                 self.follow(&mut sync, now_ns);
             } else if !sync.under_way {
@@ -174,7 +176,14 @@ impl<'a> Session<'a> {
         analyst.under_way(&parts, now_ns, last);
         analyst.skimmed(&self.skimmed(analyst));
         analyst.stalls(self.stalls());
-        analyst.senders(self.senders());
+        let senders = self.senders();
+        for process in senders.iter().map(|sender| &sender.process) {
+            if let Some(tgid) = process.pid.filter(|tgid| !analyst.has_name(*tgid)) {
+                let name = files::comm(tgid).unwrap_or_else(|| process.comm.clone());
+                self.introduce(tgid, &name, analyst);
+            }
+        }
+        analyst.senders(senders);
         Ok(())
     }
 
@@ -204,7 +213,7 @@ impl<'a> Session<'a> {
             && !analyst.has_name(tgid)
         {
             let name = self.dirtier(file).or_else(|| files::comm(tgid)).unwrap_or_else(|| "?".to_string());
-            analyst.name(tgid, &name);
+            self.introduce(tgid, &name, analyst);
         }
         analyst.io(io);
     }
@@ -227,9 +236,9 @@ impl<'a> Session<'a> {
     fn dirtier(&self, file: FileId) -> Option<String> {
         let mut key = [0; 16];
         key[..8].copy_from_slice(&file.inode.to_ne_bytes());
-        key[8..12].copy_from_slice(&record::packed(file.file_system).to_ne_bytes());
+        key[8..12].copy_from_slice(&ring_entry::packed(file.file_system).to_ne_bytes());
         let value = self.skeleton.maps.dirtiers.lookup(&key, MapFlags::ANY).ok()??;
-        Some(record::text(value.get(8..24)?))
+        Some(ring_entry::text(value.get(8..24)?))
     }
 
     fn part(&mut self, sync: RawSync) -> Part {
@@ -280,7 +289,16 @@ impl<'a> Session<'a> {
         }
         if !analyst.has_name(part.tgid) {
             let name = files::comm(part.tgid).unwrap_or_else(|| part.comm.clone());
-            analyst.name(part.tgid, &name);
+            self.introduce(part.tgid, &name, analyst);
+        }
+    }
+
+    /// Says what a process is called, and where it runs unless that is where weir does.
+    fn introduce(&self, tgid: u32, name: &str, analyst: &mut Analyst) {
+        analyst.name(tgid, name);
+        let cgroup = files::cgroup_of(&tgid.to_string());
+        if let Some(cgroup) = cgroup.filter(|cgroup| Some(cgroup) != self.own_cgroup.as_ref()) {
+            analyst.runs_in(tgid, &cgroup);
         }
     }
 
@@ -312,9 +330,10 @@ impl<'a> Session<'a> {
         let mut found = Vec::new();
         for key in map.keys() {
             let Ok(Some(by_cpu)) = map.lookup_percpu(&key, MapFlags::ANY) else { continue };
-            let sum = |at| by_cpu.iter().filter_map(|value| record::u64_at(value, at)).sum::<u64>();
+            let sum = |at| by_cpu.iter().filter_map(|value| ring_entry::u64_at(value, at)).sum::<u64>();
             let so_far = (sum(0), sum(8));
-            let (tgid, call) = (record::u32_at(&key, 0), key.get(4).and_then(|call| record::call(*call)));
+            let (tgid, call) =
+                (ring_entry::u32_at(&key, 0), key.get(4).and_then(|call| ring_entry::call(*call)));
             let (Some(tgid), Some(call)) = (tgid, call) else { continue };
             let before = self.skims.insert(key, so_far).unwrap_or_default();
             let comm = analyst.name_of(tgid).map(str::to_string).or_else(|| files::comm(tgid));
@@ -351,7 +370,7 @@ impl<'a> Session<'a> {
             }
             let key = tid.to_ne_bytes();
             let held = self.skeleton.maps.tasks.lookup(&key, MapFlags::ANY).ok().flatten();
-            let stands = held.and_then(|bytes| record::sync(&bytes)).is_some_and(|sync| sync.under_way);
+            let stands = held.and_then(|bytes| ring_entry::sync(&bytes)).is_some_and(|sync| sync.under_way);
             if stands && self.skeleton.maps.tasks.delete(&key).is_ok() {
                 watch(&mut self.skeleton, *tid, -1);
                 left += 1;
@@ -377,8 +396,8 @@ fn adopt(skeleton: &mut FsyncSkel<'_>, options: &Options) -> Vec<(u32, u32, u64)
         if !is_wanted || matches!(call, 3 | 4 | 6) {
             continue;
         }
-        let disk = files::device_of_descriptor(task.tgid, task.arguments[0]).map_or(0, record::packed);
-        let bytes = record::begun_before(task.tid, task.tgid, &task.comm, call, disk, now_ns());
+        let disk = files::device_of_descriptor(task.tgid, task.arguments[0]).map_or(0, ring_entry::packed);
+        let bytes = ring_entry::begun_before(task.tid, task.tgid, &task.comm, call, disk, now_ns());
         if skeleton.maps.tasks.update(&task.tid.to_ne_bytes(), &bytes, MapFlags::ANY).is_ok() {
             watch(skeleton, task.tid, 1);
             adopted.push((task.tgid, task.tid, task.number));
@@ -413,7 +432,7 @@ fn ring(
     let mut builder = RingBufferBuilder::new();
     builder.add(&skeleton.maps.events, move |bytes| {
         let mut inbox = inbox.borrow_mut();
-        match record::record(bytes) {
+        match ring_entry::record(bytes) {
             Some(record) => inbox.records.push(record),
             None => inbox.foreign += 1,
         }
@@ -429,21 +448,21 @@ fn values(map: &impl MapCore) -> Vec<Vec<u8>> {
 /// `struct stall_key` and `struct stall`.
 fn stall(key: &[u8], value: &[u8]) -> Option<Stall> {
     Some(Stall {
-        process: Process { pid: record::u32_at(key, 0), comm: record::text(value.get(24..40)?) },
-        bdi: record::text(key.get(8..24)?),
-        count: record::u64_at(value, 0)?,
-        slept_ns: record::u64_at(value, 8)?,
-        slept_ns_max: record::u64_at(value, 16)?,
+        process: Process::new(ring_entry::u32_at(key, 0), &ring_entry::text(value.get(24..40)?)),
+        bdi: ring_entry::text(key.get(8..24)?),
+        count: ring_entry::u64_at(value, 0)?,
+        slept_ns: ring_entry::u64_at(value, 8)?,
+        slept_ns_max: ring_entry::u64_at(value, 16)?,
     })
 }
 
 /// `struct submitter_key` and `struct submitter`.
 fn sender(key: &[u8], value: &[u8]) -> Option<Sender> {
     Some(Sender {
-        process: Process { pid: record::u32_at(key, 0), comm: record::text(value.get(16..32)?) },
-        device: record::number(record::u32_at(key, 4)?),
-        way: if record::u32_at(key, 8)? == 0 { Way::Reads } else { Way::DirectWrites },
-        bytes: record::u64_at(value, 0)?,
+        process: Process::new(ring_entry::u32_at(key, 0), &ring_entry::text(value.get(16..32)?)),
+        device: ring_entry::number(ring_entry::u32_at(key, 4)?),
+        way: if ring_entry::u32_at(key, 8)? == 0 { Way::Reads } else { Way::DirectWrites },
+        bytes: ring_entry::u64_at(value, 0)?,
     })
 }
 

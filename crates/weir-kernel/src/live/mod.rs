@@ -19,5 +19,5 @@ mod stamps;
 mod unseen;
 
 pub use options::{Detail, LIMIT_DEVICES, LIMIT_PIDS, Options};
-pub use session::Session;
+pub use session::StageSession;
 pub use snapshot::{IssueStamp, Losses, Overhead, Slow, Snapshot, StartStamp, Unit};

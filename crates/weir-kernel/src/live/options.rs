@@ -28,7 +28,7 @@ pub struct Options {
     pub cgroup: Option<u64>,
     /// How closely.
     pub detail: Detail,
-    /// Requests that take at least this long, ns, are handed out one by one by [`super::Session::slow`].
+    /// Requests that take at least this long, ns, are handed out one by one by [`super::StageSession::slow`].
     pub slow_ns: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::Error;
 
 /// Programs attached to the kernel; they go away when this is dropped.
-pub struct Session {
+pub struct StageSession {
     // Dropped before the programs whose ring it reads.
     ring: Option<Ring>,
     programs: Programs,
@@ -26,12 +26,12 @@ pub struct Session {
     process_before_ns: u64,
 }
 
-impl Session {
+impl StageSession {
     /// Loads and attaches the programs the options need.
     ///
     /// # Errors
     /// What is missing: privilege, kernel support, or what the kernel refused.
-    pub fn start(options: &Options) -> Result<Session, Error> {
+    pub fn start(options: &Options) -> Result<StageSession, Error> {
         let process_before_ns = process_ns();
         let detail = options.needed();
         let (start_stamp, issue_stamp) = match detail {
@@ -49,7 +49,7 @@ impl Session {
         programs.begin(started_ns)?;
         let counts_all = options.pids.is_empty() && options.cgroup.is_none();
         let unseen = counts_all.then(|| Unseen::since(counted(&options.devices)));
-        Ok(Session {
+        Ok(StageSession {
             ring,
             programs,
             options: options.clone(),

@@ -44,7 +44,7 @@ pub struct Options {
 }
 
 /// Events on their way from the kernel into a table. The instance goes away when this is dropped.
-pub struct Session {
+pub struct TracerSession {
     // Fields are dropped in this order: an instance that is still being read cannot be removed.
     cpus: Vec<Cpu>,
     instance: Instance,
@@ -64,12 +64,12 @@ struct Cpu {
     pipe: File,
 }
 
-impl Session {
+impl TracerSession {
     /// Makes an instance and switches the events on.
     ///
     /// # Errors
     /// What is missing: the privilege, tracefs, or the events.
-    pub fn start(options: &Options) -> Result<Session, Error> {
+    pub fn start(options: &Options) -> Result<TracerSession, Error> {
         let tracefs = Tracefs::open()?;
         let instance = Instance::create(tracefs.root())?;
         let formats = formats(&instance)?;
@@ -84,7 +84,7 @@ impl Session {
         }
         filter(&instance, &options.devices)?;
         let cpus = cpus(&instance)?;
-        let mut session = Session {
+        let mut session = TracerSession {
             cpus,
             instance,
             _tracefs: tracefs,
@@ -122,7 +122,7 @@ impl Session {
     }
 
     fn drain_cpu(&mut self, at: usize) -> Result<(), Error> {
-        let Session { cpus, formats, pending, names, buffer, damaged, .. } = self;
+        let TracerSession { cpus, formats, pending, names, buffer, damaged, .. } = self;
         let cpu = &mut cpus[at];
         // What came while reading waits for the next time, so that this one ends.
         let rounds = 2 * (BUFFER_KB << 10) / buffer.len().max(1);

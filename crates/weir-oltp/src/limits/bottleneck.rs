@@ -5,9 +5,9 @@
 //! takes. What remains when nothing is short and nobody waits is that too few sessions ask.
 
 use super::bounds::{Bounds, busy_share, is_in_memory, pressing_others, pressing_share};
+use super::diagnosis::{Candidate, Confidence, Diagnosis, Limit};
 use super::profile::{Part, Profile};
 use super::traps::traps;
-use super::verdict::{Candidate, Confidence, Limit, Verdict};
 use super::waits::Wait;
 use super::watched::Evidence;
 use super::words;
@@ -46,13 +46,13 @@ const PAGE_IMAGE_BYTES: u64 = 8192;
 const QUEUES_FROM: f64 = 0.6;
 
 /// What limits the run.
-pub fn judge(evidence: &Evidence) -> Verdict {
+pub fn judge(evidence: &Evidence) -> Diagnosis {
     let profile = Profile::of(evidence);
     let candidates = candidates(evidence, &profile);
     let (limit, share) = name(evidence, &profile, &candidates);
     let confidence = confidence(evidence, &profile, limit, &candidates);
     let bounds = Bounds::of(evidence, &profile);
-    Verdict {
+    Diagnosis {
         limit,
         share,
         confidence,
@@ -179,15 +179,18 @@ fn client_beside_server(evidence: &Evidence, client: f64, server: f64) -> f64 {
     if same && are_short(evidence, SATURATED) { client } else { 0.0 }
 }
 
-/// A client that is kept from running is no measure of a server; one that runs all the time is the work's own cost.
+/// A client that is kept from running is no measure of a server; one that runs all the time is the work's own cost. Where it
+/// may use a part of the processors alone and starves there, it limits the run, whoever uses the others: the server may
+/// have them busy and still wait for it.
 fn client_limit(evidence: &Evidence, profile: &Profile) -> Limit {
     let watched = &evidence.watched;
     let confined = watched.client_processors > 0 && watched.client_processors < watched.processors;
     let starved = profile.share(Part::ClientQueues) > profile.share(Part::ClientRuns);
-    match confined || starved {
-        true if others_hold(evidence) => Limit::OtherPrograms,
-        true => Limit::LoadGenerator,
-        false => Limit::ClientCpu,
+    match (confined, starved) {
+        (true, true) => Limit::LoadGenerator,
+        (false, false) => Limit::ClientCpu,
+        _ if others_hold(evidence) => Limit::OtherPrograms,
+        _ => Limit::LoadGenerator,
     }
 }
 

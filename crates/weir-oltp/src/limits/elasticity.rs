@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::verdict::{Limit, Verdict};
+use super::diagnosis::{Diagnosis, Limit};
 use super::words::percent;
 use weir_core::stats::bca::{ALPHA, Kin, clustered};
 use weir_core::stats::bootstrap::{RatioInterval, Side};
@@ -127,7 +127,7 @@ impl FromStr for Change {
 /// Judges changes by their pairs, all with the same number of them: what trials differ from each other by chance is
 /// known better from all than from one alone. Where the verdict bounds what a change can give, the bound is held
 /// against it as well.
-pub fn tested(changes: &[(Change, Vec<Pair>)], verdict: &Verdict, seed: u64) -> Vec<Tested> {
+pub fn tested(changes: &[(Change, Vec<Pair>)], verdict: &Diagnosis, seed: u64) -> Vec<Tested> {
     let logs: Vec<Vec<f64>> = changes.iter().map(|(_, pairs)| logs(pairs)).collect();
     let fewest = logs.iter().map(Vec::len).min().unwrap_or(0);
     let kin = Kin::of(&logs.iter().map(Vec::as_slice).collect::<Vec<_>>(), fewest);
@@ -138,7 +138,7 @@ pub fn tested(changes: &[(Change, Vec<Pair>)], verdict: &Verdict, seed: u64) -> 
 }
 
 /// What a change did, held against what a verdict says of it.
-pub fn held(change: Change, pairs: u32, ratio: Option<RatioInterval>, verdict: &Verdict) -> Tested {
+pub fn held(change: Change, pairs: u32, ratio: Option<RatioInterval>, verdict: &Diagnosis) -> Tested {
     let bound = match change {
         Change::FlushOff | Change::InMemory => verdict.bounds.faster_disk,
         _ => None,

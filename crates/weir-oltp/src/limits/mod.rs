@@ -8,20 +8,20 @@
 
 pub mod bottleneck;
 pub mod bounds;
+pub mod diagnosis;
 pub mod elasticity;
 pub mod profile;
 pub mod traps;
-pub mod verdict;
 pub mod waits;
 pub mod watched;
 mod words;
 
 pub use bottleneck::judge;
 pub use bounds::Bounds;
+pub use diagnosis::{Candidate, Confidence, Diagnosis, Limit};
 pub use elasticity::{Change, Tested, held, tested};
 pub use profile::{Part, Profile};
 pub use traps::Trap;
-pub use verdict::{Candidate, Confidence, Limit, Verdict};
 pub use waits::{OffCpu, Wait};
 pub use watched::{Counters, CpuTimes, DeviceUse, Evidence, Load, Sessions, SyncUse, TaskTimes, Watched};
 

@@ -1,13 +1,13 @@
 //! The fingerprints of constructed bottlenecks, as they were measured, and what must be said of them.
 
+use super::diagnosis::{Confidence, Diagnosis, Limit};
 use super::synthetic::{ELAPSED_NS, Scene, disk, memory};
-use super::verdict::{Confidence, Limit, Verdict};
 use super::waits::Wait;
 use super::watched::{Counters, Evidence, Watched};
 use super::{Part, judge};
 
 #[track_caller]
-fn check(name: &str, evidence: &Evidence, limit: Limit) -> Verdict {
+fn check(name: &str, evidence: &Evidence, limit: Limit) -> Diagnosis {
     let verdict = judge(evidence);
     assert_eq!(verdict.limit, limit, "{name}: {verdict:#?}");
     let sum: f64 = verdict.profile.parts.iter().map(|(_, share)| share).sum();
@@ -177,6 +177,32 @@ fn processors_that_others_keep_busy_limit_only_who_could_use_more() {
         evidence.watched.cpu.server_ns = Some(ns(0.5));
         evidence.watched.cpu.machine_ns = Some(ns(0.8 + others));
         check(&format!("others on {others} processors"), &evidence, limit);
+    }
+}
+
+/// PostgreSQL 18 with a client on one processor, behind two programs that spin there, while the server used up to all of the
+/// other: whether the machine had a little time left or not changes nothing for the client.
+#[test]
+fn a_client_confined_among_others_is_the_load_generator() {
+    for server in [0.12, 0.2, 0.24] {
+        let scene = Scene {
+            server: (server, 0.02),
+            client: (0.03, 0.65),
+            waits: &[(Wait::Client, 0.74)],
+            device: memory(),
+            ..Scene::default()
+        };
+        let mut evidence = scene.evidence();
+        let ns = |processors: f64| (processors * ELAPSED_NS as f64) as u64;
+        evidence.watched.cpu.server_ns = Some(ns(4.0 * server));
+        evidence.watched.cpu.machine_ns = Some(ns(4.0 * server + 1.0));
+        evidence.watched.client_processors = 1;
+        let verdict = check("confined", &evidence, Limit::LoadGenerator);
+        assert!(verdict.headline.contains("does not get to run"), "{}", verdict.headline);
+        // Free to go anywhere, it is kept from running by those that leave no processor idle.
+        evidence.watched.client_processors = 2;
+        evidence.watched.cpu.machine_ns = Some(ns(2.0));
+        check("free", &evidence, Limit::OtherPrograms);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::bottleneck::{WORTH_NAMING, client_queues, is_satisfied, stalled};
 use super::bounds::{Bounds, is_in_memory};
+use super::diagnosis::Limit;
 use super::profile::{Part, Profile};
-use super::verdict::Limit;
 use super::waits::Wait;
 use super::watched::Evidence;
 use crate::durability::{figure, syncs_each};

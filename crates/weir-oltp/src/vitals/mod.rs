@@ -39,7 +39,7 @@ impl Snapshot {
 
     /// Age of the last checkpoint as a share of what the log holds before writing is held up, 0 to 1.
     ///
-    /// MariaDB says it, MySQL's is the distance of two places in its log, PostgreSQL's the log written since the last
+    /// MariaDB says it, MySQL's is the distance of two places in its log against what that may grow to, PostgreSQL's the log written since the last
     /// checkpoint's begin against the size at which it starts the next (max_wal_size / (1 + completion target),
     /// CalculateCheckpointSegments of xlog.c).
     pub fn checkpoint_age(&self, variables: &BTreeMap<String, String>) -> Option<f64> {
@@ -57,7 +57,11 @@ impl Snapshot {
             let files = || {
                 Some(variable("innodb_log_file_size")? * variable("innodb_log_files_in_group").unwrap_or(1.0))
             };
-            Some((now - last, variable("innodb_redo_log_capacity").or_else(files)?))
+            let held = |capacity| {
+                let page = variable("innodb_page_size").unwrap_or(16_384.0);
+                innodb::log_held(capacity, page, variable("innodb_thread_concurrency").unwrap_or(0.0))
+            };
+            Some((now - last, variable("innodb_redo_log_capacity").map(held).or_else(files)?))
         };
         let postgres = || {
             let target = variables.get("checkpoint_completion_target")?.parse::<f64>().ok()?;
@@ -338,8 +342,14 @@ mod tests {
                 Some(0.75),
             ),
             (
-                &[("Innodb_redo_log_current_lsn", 900.0), ("Innodb_redo_log_checkpoint_lsn", 400.0)],
-                &[("innodb_redo_log_capacity", "1000")],
+                // Sessions wait at 74 % of 8 MiB, and at 84 % of 100 MiB.
+                &[("Innodb_redo_log_current_lsn", 6.9e6), ("Innodb_redo_log_checkpoint_lsn", 0.7e6)],
+                &[("innodb_redo_log_capacity", "8388608")],
+                Some(0.994),
+            ),
+            (
+                &[("Innodb_redo_log_current_lsn", 90e6), ("Innodb_redo_log_checkpoint_lsn", 46.2e6)],
+                &[("innodb_redo_log_capacity", "104857600"), ("innodb_page_size", "16384")],
                 Some(0.5),
             ),
             (

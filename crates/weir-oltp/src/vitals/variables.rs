@@ -3,7 +3,7 @@
 use crate::Dialect;
 
 /// Of MySQL and MariaDB.
-const MYSQL: [&str; 31] = [
+const MYSQL: [&str; 32] = [
     "binlog_format",
     "datadir",
     "innodb_adaptive_flushing",
@@ -25,6 +25,7 @@ const MYSQL: [&str; 31] = [
     "innodb_purge_threads",
     "innodb_read_io_threads",
     "innodb_redo_log_capacity",
+    "innodb_thread_concurrency",
     "innodb_use_native_aio",
     "innodb_write_io_threads",
     "log_bin",

@@ -2,7 +2,7 @@
 
 use super::text::to_the_second;
 use crate::layout::{labelled, table};
-use weir_core::result::comparison::{Comparison, Effect, Measure, Verdict};
+use weir_core::result::comparison::{Comparison, Effect, Measure, Significance};
 use weir_core::result::difference::Difference;
 use weir_core::units::{Nanos, per_second};
 
@@ -67,11 +67,11 @@ pub fn json(comparison: &Comparison) -> serde_json::Result<String> {
 /// What the intervals say, in one sentence.
 fn summary(comparison: &Comparison) -> String {
     let effects = || comparison.jobs.iter().flat_map(|job| &job.effects);
-    let of = |wanted: Verdict| -> Vec<String> {
+    let of = |wanted: Significance| -> Vec<String> {
         effects().filter(|e| e.verdict == wanted).map(|e| format!("{} {}", phrase(e), change(e))).collect()
     };
-    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
-    if effects().all(|e| e.verdict == Verdict::Unknown) {
+    let (better, worse) = (of(Significance::Better), of(Significance::Worse));
+    if effects().all(|e| e.verdict == Significance::Unknown) {
         return "cannot tell: no intervals".to_string();
     }
     let mut parts = Vec::new();
@@ -112,11 +112,11 @@ fn figure(measure: Measure, value: Option<f64>) -> String {
     }
 }
 
-fn verdict(verdict: &Verdict) -> &'static str {
+fn verdict(verdict: &Significance) -> &'static str {
     match verdict {
-        Verdict::Better => "B better",
-        Verdict::Worse => "B worse",
-        Verdict::NoDifference => "no difference shown",
-        Verdict::Unknown => "cannot say",
+        Significance::Better => "B better",
+        Significance::Worse => "B worse",
+        Significance::NoDifference => "no difference shown",
+        Significance::Unknown => "cannot say",
     }
 }

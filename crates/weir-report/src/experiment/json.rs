@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::experiment::words;
 use weir_experiment::{
-    Arm, ArmSummary, Effect, Goal, Law, Outcome, Phase, Recommendation, Role, Study, TrialLog, Washout,
+    Arm, ArmSummary, Effect, Goal, Outcome, Phase, Recommendation, Role, ScalabilityLaw, Study, TrialLog,
+    Washout,
 };
 use weir_experiment::{Metric, TimeUsed};
 use weir_knobs::Setting;
@@ -48,7 +49,7 @@ struct FindingOf<'a> {
     effects: &'a [Effect],
     front: &'a [usize],
     knee: Option<usize>,
-    law: Option<Law>,
+    law: Option<ScalabilityLaw>,
     tested: Option<&'a Tested>,
     remarks: &'a [String],
 }

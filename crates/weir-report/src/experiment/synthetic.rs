@@ -8,9 +8,9 @@ use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::stats::random::{Random, simulate};
 use weir_core::workload::Job;
 use weir_experiment::{
-    Arm, ArmSummary, CommandSpec, Conduct, Effect, Experiment, Finding, Goal, Judgement, Law, Measures,
-    Metric, Observation, Outcome, Phase, Proposal, Recommendation, Second, Study, Transactions, TrialLog,
-    Washout, Workload, log,
+    Arm, ArmSummary, CommandSpec, Conduct, Effect, Experiment, Finding, Goal, Judgement, Measures, Metric,
+    Observation, Outcome, Phase, Proposal, Recommendation, ScalabilityLaw, Second, Study, Transactions,
+    TrialLog, Washout, Workload, log,
 };
 use weir_knobs::Setting;
 use weir_oltp::OltpSpec;
@@ -350,7 +350,7 @@ pub fn race(record: &Record) -> Study<'_> {
 
 /// The same transactions from more and more connections, whose rates follow a law with its peak at 16.
 pub fn scale(record: &Record) -> Study<'_> {
-    let law = Law { alone: 500.0, contention: 0.05, coherency: 0.0037 };
+    let law = ScalabilityLaw { alone: 500.0, contention: 0.05, coherency: 0.0037 };
     let mut maker = Maker::new(10);
     for threads in [1, 2, 4, 8, 12, 16, 32, 64] {
         let n = f64::from(threads);

@@ -1,5 +1,6 @@
 //! Words and figures that text and page of an experiment share.
 
+use weir_core::printable;
 use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::units::{Bytes, Nanos, limit, megabytes_per_second, per_second, significant};
 use weir_experiment::{
@@ -206,7 +207,10 @@ pub fn commands(study: &Study<'_>, settings: &[Setting]) -> Option<Commands> {
     });
     let lines: Vec<String> = of_servers.collect();
     let option_file = (!lines.is_empty())
-        .then(|| format!("# in the server's option file, under [mysqld]: {}", lines.join("; ")));
+        // One line, whatever a record says: what follows its end would pass for a command.
+        .then(|| {
+            format!("# in the server's option file, under [mysqld]: {}", printable::line(&lines.join("; ")))
+        });
     Some(Commands {
         apply: format!("weir knobs apply {} --confirm-within 5m", words(&all)),
         confirm: "weir knobs confirm".to_string(),

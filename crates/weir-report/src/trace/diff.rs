@@ -2,7 +2,7 @@
 
 use crate::layout::{labelled, table};
 use weir_blocktrace::Stage;
-use weir_blocktrace::diff::{ClassDiff, DeviceSide, Diff, Effect, Judgement, StageDiff};
+use weir_blocktrace::diff::{ClassDiff, DeviceSide, Diff, Effect, LatencyChange, StageDiff};
 use weir_core::units::{Nanos, grouped, per_second, significant};
 
 /// In place of a figure that is not there.
@@ -124,15 +124,15 @@ fn stage_row(class: String, diff: &StageDiff) -> Vec<String> {
     ]
 }
 
-fn judgement(judgement: Judgement) -> &'static str {
+fn judgement(judgement: LatencyChange) -> &'static str {
     match judgement {
-        Judgement::Same => "same",
-        Judgement::Longer => "longer",
-        Judgement::Shorter => "shorter",
-        Judgement::Undecided => "undecided",
-        Judgement::NoInterval => "no interval",
-        Judgement::OnlyA => "only in A",
-        Judgement::OnlyB => "only in B",
+        LatencyChange::Same => "same",
+        LatencyChange::Longer => "longer",
+        LatencyChange::Shorter => "shorter",
+        LatencyChange::Undecided => "undecided",
+        LatencyChange::NoInterval => "no interval",
+        LatencyChange::OnlyA => "only in A",
+        LatencyChange::OnlyB => "only in B",
     }
 }
 

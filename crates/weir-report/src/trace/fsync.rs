@@ -6,6 +6,8 @@ use weir_core::units::{Bytes, Nanos, grouped};
 
 /// Shares below this are not worth a place in a sentence.
 const WORTH_A_WORD: f64 = 0.02;
+/// Processes whose cgroups are said at most.
+const CGROUPS_SAID: usize = 4;
 /// Below this share of explained time the report warns.
 const EXPLAINED_ENOUGH: f64 = 0.9;
 
@@ -19,6 +21,9 @@ pub fn trace_fsync(report: &Report, still: usize) -> String {
             labelled(&mut out, "latency", &latency(all));
         }
         labelled(&mut out, "verdict", &verdict(all, who(report).as_deref()));
+        if let Some(cgroups) = cgroups(report) {
+            labelled(&mut out, "cgroups", &cgroups);
+        }
         if all.skimmed > 0 {
             labelled(&mut out, "sample", &sample(all));
         }
@@ -115,6 +120,22 @@ fn verdict(all: &Anatomy, who: Option<&str>) -> String {
     let rest: Vec<String> = said.map(|(share, what)| format!("{share} {what}")).collect();
     let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
     format!("{whose} spent {share} of their time {what}{rest}")
+}
+
+/// Which units or containers the processes run in: those that wait, then those they wait for. The tracer's own is left out.
+fn cgroups(report: &Report) -> Option<String> {
+    let wait = report.processes.iter().filter_map(|anatomy| anatomy.process.as_ref());
+    let others = report.all.culprits.iter().filter(|c| c.share >= WORTH_A_WORD).map(|c| &c.process);
+    let mut said: Vec<String> = Vec::new();
+    for process in wait.chain(others) {
+        let Some(cgroup) = &process.cgroup else { continue };
+        let text = format!("{} in {cgroup}", name(process));
+        if !said.contains(&text) {
+            said.push(text);
+        }
+    }
+    said.truncate(CGROUPS_SAID);
+    (!said.is_empty()).then(|| said.join(", "))
 }
 
 fn behind(culprit: &Culprit) -> String {
@@ -327,7 +348,10 @@ mod tests {
         let causes = vec![(Cause::Others, 0.91), (Cause::Device, 0.05), (Cause::Kernel, 0.02)];
         let row = Row { phase: Phase::OwnData, share: 0.98, causes: causes.clone() };
         let cpu = Row { phase: Phase::Cpu, share: 0.02, causes: Vec::new() };
-        let process = |pid, comm: &str| Process { pid: Some(pid), comm: comm.to_string() };
+        let process = |pid, comm: &str| Process {
+            cgroup: (comm == "dd").then(|| "/system.slice/backup.service".to_string()),
+            ..Process::new(Some(pid), comm)
+        };
         let anatomy = Anatomy {
             process: Some(process(42, "sysbench")),
             calls: vec![(Call::Fsync, 34)],
@@ -363,6 +387,7 @@ mod tests {
             "syncs    34 in 12.0 s: 34 fsync, by sysbench (42); one had not returned\n",
             "the syncs of sysbench (42) spent 91 % of their time behind dd (77)'s writeback in",
             "5.0 % in the device",
+            "cgroups  dd (77) in /system.slice/backup.service\n",
             "sample   3 of 33 syncs shorter than 1 ms looked into; they stand",
             "own data              98.0 %       91.0 %   5.0 %   2.0 %\n",
             "sum                  100.0 %       91.0 %   5.0 %   2.0 %\n",

@@ -13,8 +13,8 @@ mod waits;
 
 use serde::{Deserialize, Serialize};
 
+use super::condition_rows;
 use super::doctor::{Fact, Grade, Headline, NextStep, Statement};
-use super::facts;
 use super::view::percent;
 use weir_core::target::{Conditions, Load};
 use weir_core::units::{Bytes, Nanos, megabytes_per_second, per_second};
@@ -297,7 +297,7 @@ fn facts(view: &View) -> Vec<Fact> {
     });
     rows.extend(pool);
     if let Some(conditions) = &view.exam.conditions {
-        rows.extend(facts::of_conditions(conditions));
+        rows.extend(condition_rows::of_conditions(conditions));
     }
     rows.extend(device(view).map(|value| row("device load", value, "/proc/diskstats")));
     rows

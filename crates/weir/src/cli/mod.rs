@@ -10,6 +10,8 @@ pub mod guard;
 pub mod knobs;
 pub mod report;
 pub mod results;
+#[cfg(feature = "trace")]
+pub mod top;
 pub mod trace;
 pub mod tune;
 
@@ -42,6 +44,9 @@ pub enum Command {
     Tune(tune::Args),
     /// Run transactions on a database server and find its limit
     Db(Box<db::Args>),
+    #[cfg(feature = "trace")]
+    /// Watch devices, processes and slow syncs on one screen
+    Top(top::Args),
     /// Show where an I/O, or an fsync, spends its time
     Trace(trace::Args),
     /// Show settings of kernel and devices, set them in a transaction, restore them, keep them for the next boot

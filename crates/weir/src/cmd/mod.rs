@@ -9,6 +9,8 @@ pub mod knobs;
 pub mod report;
 pub mod results;
 pub mod sysbench;
+#[cfg(feature = "trace")]
+pub mod top;
 pub mod trace;
 pub mod tune;
 
@@ -25,6 +27,8 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Fileio(args) => sysbench::run_fileio(args),
         Command::Sysbench(args) => sysbench::run(&args.arguments),
         Command::Db(args) => db::run(*args, command),
+        #[cfg(feature = "trace")]
+        Command::Top(args) => top::run(args, command),
         Command::Trace(args) => trace::run(args, command),
         Command::Knobs(args) => knobs::run(*args),
         Command::Tune(args) => tune::run(args, command),

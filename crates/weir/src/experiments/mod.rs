@@ -1,10 +1,10 @@
 //! Experiments with the machine's settings. The machine is looked at, the user is told what will be changed, and then a
-//! course of trials is made, of which each is in the store before the next begins.
+//! sequence of trials is made, of which each is in the store before the next begins.
 
 mod asked;
 mod beside;
 mod command;
-mod course;
+mod execution;
 mod files;
 mod guarded;
 pub mod knobs;
@@ -34,7 +34,7 @@ use weir_knobs::{KnobName, Scope, Setting};
 pub use self::asked::{Asked, Entry, Measured};
 pub use self::beside::settle;
 pub use self::command::check as check_command;
-use self::course::Course;
+use self::execution::Execution;
 pub use self::plan::{Planned, build, planned};
 pub use self::resume::resume;
 pub use self::trial::Lab;
@@ -118,7 +118,7 @@ pub fn carry_out(
     make_files(&mut lab, &planned.arms, stop)?;
     let session = Session::begin("tune", command, &asked.place());
     let record = session.record(Ran { jobs: Vec::new(), floods: Vec::new() }, stop);
-    finish(Course::new(lab, build(planned)?, experiment, record, stop))
+    finish(Execution::new(lab, build(planned)?, experiment, record, stop))
 }
 
 fn target_of(host: &Host, asked: &Asked) -> anyhow::Result<TargetFacts> {
@@ -207,14 +207,14 @@ fn make_files(lab: &mut Lab<'_>, arms: &[Arm], stop: &Stop) -> anyhow::Result<()
     Ok(())
 }
 
-/// Makes the trials, and keeps what was measured also of a course that was cut short.
-fn finish(mut course: Course<'_>) -> anyhow::Result<Ended> {
-    let ran = course.run();
-    let signal = course.stop.requested();
+/// Makes the trials, and keeps what was measured also of an execution that was cut short.
+fn finish(mut execution: Execution<'_>) -> anyhow::Result<Ended> {
+    let ran = execution.run();
+    let signal = execution.stop.requested();
     let ended_early = signal.map(crate::session::signal_name).or(ran.as_ref().err().map(ToString::to_string));
-    let path = course.save(ended_early);
+    let path = execution.save(ended_early);
     ran?;
-    Ok(Ended { record: course.record, experiment: course.experiment, path, signal })
+    Ok(Ended { record: execution.record, experiment: execution.experiment, path, signal })
 }
 
 /// A mistake that clap cannot see.

@@ -1,4 +1,4 @@
-//! A course of trials as it would be, without running anything: every trial is told that it went as the others.
+//! An execution of trials as it would be, without running anything: every trial is told that it went as the others.
 
 use std::fmt::Write;
 

@@ -10,7 +10,7 @@ use weir_io::runner::Stop;
 use weir_knobs::{KnobName, Setting};
 use weir_record::{Body, Record};
 
-use super::course::Course;
+use super::execution::Execution;
 use super::trial::Lab;
 use super::{Ended, announce, finish, knobs, make_files, recover, refuse_if_busy, usage};
 use crate::devices::{place_of, refuse_devices_in_use};
@@ -53,7 +53,7 @@ pub fn resume(run: Option<&str>, allowed: &[PathBuf], stop: &Stop) -> anyhow::Re
     workloads(&arms).iter().for_each(|line| say!("weir: {line}"));
     make_files(&mut lab, &arms, stop)?;
     experiment.remarks.push(format!("The experiment was interrupted after {made} trials, and continued."));
-    finish(Course::new(lab, design, experiment, record, stop))
+    finish(Execution::new(lab, design, experiment, record, stop))
 }
 
 /// The run that is meant, or the last experiment that was cut short.

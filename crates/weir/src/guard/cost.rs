@@ -23,7 +23,7 @@ impl Meter {
         Meter { first_ns: own_cpu_ns().unwrap_or(0), ..Meter::default() }
     }
 
-    /// A look came too late.
+    /// A sample came too late.
     pub fn late(&mut self) {
         self.late_looks += 1;
     }

@@ -4,14 +4,14 @@
 use weir_control::{Effect, Limits};
 use weir_host::knob::{KnobError, Move};
 
-use super::hand::Turn;
+use super::actuator::Actuator;
 
 /// A limit that was not taken is tried again after this long, and after twice as long each time.
 const AGAIN_NS: u64 = 1_000_000_000;
 const AGAIN_MOST_NS: u64 = 60_000_000_000;
 
-/// Takes a lever in hand, whenever it is to be taken.
-pub type Take = Box<dyn FnMut() -> Result<Box<dyn Turn>, KnobError>>;
+/// Takes a lever over, whenever it is to be taken.
+pub type Take = Box<dyn FnMut() -> Result<Box<dyn Actuator>, KnobError>>;
 
 /// A limit and the devices under it.
 pub struct Group {
@@ -20,13 +20,13 @@ pub struct Group {
     /// Whether it holds one device only: then it goes and comes with it.
     pub of_device: bool,
     /// Indices of the devices.
-    pub posts: Vec<usize>,
-    /// The limits as they were at the last look.
+    pub devices: Vec<usize>,
+    /// The limits as they were at the last sample.
     pub limits: Limits,
     /// Why the limit is left alone, if it is.
     pub down: Option<String>,
     take: Take,
-    turn: Option<Box<dyn Turn>>,
+    turn: Option<Box<dyn Actuator>>,
     /// The limit that was asked for last; `None`: what was found.
     asked: Option<u64>,
     shadow: bool,
@@ -35,25 +35,25 @@ pub struct Group {
 }
 
 impl Group {
-    /// Takes the lever in hand.
+    /// Takes the lever over.
     ///
     /// # Errors
     /// When it cannot be taken.
     pub fn begin(
         lever: String,
         of_device: bool,
-        posts: Vec<usize>,
+        devices: Vec<usize>,
         shadow: bool,
         mut take: Take,
     ) -> Result<Group, KnobError> {
         let mut turn = take()?;
         let limits = turn.limits()?;
         let (turn, asked) = (Some(turn), None);
-        Ok(Group { lever, of_device, posts, limits, down: None, take, turn, asked, shadow, again: None })
+        Ok(Group { lever, of_device, devices, limits, down: None, take, turn, asked, shadow, again: None })
     }
 
     /// Reads the limits. What cannot be read is as it was.
-    pub fn look(&mut self) {
+    pub fn sample(&mut self) {
         if let Some(Ok(limits)) = self.turn.as_mut().map(|turn| turn.limits()) {
             self.limits = limits;
         }
@@ -114,7 +114,7 @@ impl Group {
         }
     }
 
-    /// Whether the limit is there and in the guard's hand, or was and is left alone.
+    /// Whether the limit is there and held by the guard, or was and is left alone.
     pub fn is_there(&self) -> bool {
         self.turn.is_some()
     }
@@ -125,7 +125,7 @@ impl Group {
         self.asked = None;
     }
 
-    /// Takes the lever in hand again, if it is not.
+    /// Takes the lever over again, if it is not.
     ///
     /// # Errors
     /// When it cannot be taken.

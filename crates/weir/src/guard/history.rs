@@ -23,7 +23,7 @@ const HAND_OVER_MS: u64 = 60_000;
 /// What an unfinished record says of its end.
 const UNFINISHED: &str = "no orderly end: it is still running, or was killed";
 
-/// One record under way, in the hands of whoever writes.
+/// One record under way, written by one thread.
 pub struct Chapter {
     store: Store,
     record: Record,
@@ -115,7 +115,7 @@ impl Pages {
         self.left_out += 1;
     }
 
-    /// What has gathered, if it is time to hand it over.
+    /// What has gathered, if it is time to pass it on.
     pub fn due(&mut self, at_ms: u64) -> Option<Vec<u8>> {
         (at_ms.saturating_sub(self.handed_over_ms) >= HAND_OVER_MS).then(|| self.take(at_ms))
     }

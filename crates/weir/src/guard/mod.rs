@@ -1,28 +1,28 @@
 //! The guard as a process: what it looks with, what it turns, what it says about itself.
 
+mod actuator;
+mod block_device;
+mod control_loop;
 mod cost;
-mod course;
+mod device;
 pub mod exec;
-mod eyes;
 mod group;
-mod hand;
 mod history;
 pub mod install;
 mod listen;
 mod log;
 mod metrics;
 mod notify;
-mod post;
 mod private;
+mod recorder;
+mod reporter;
+mod sampler;
 mod scrape;
-mod scribe;
 mod second;
 mod sensor;
 pub mod settings;
 pub mod socket;
 mod start;
-mod subject;
-mod tell;
 #[cfg(test)]
 mod testing;
 mod throttle;

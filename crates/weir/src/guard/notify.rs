@@ -46,7 +46,7 @@ impl Manager {
         self.send("STOPPING=1");
     }
 
-    /// All is well: to be said after every look, and passed on as often as the manager wants.
+    /// All is well: to be said after every sample, and passed on as often as the manager wants.
     pub fn beat(&mut self) {
         let Some(watchdog) = self.watchdog else { return };
         // Several times within the time it has, since a message may be late.

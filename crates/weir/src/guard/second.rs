@@ -25,8 +25,8 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Takes in a look.
-    pub fn look(&mut self, sample: &Sample) {
+    /// Takes in a sample.
+    pub fn sample(&mut self, sample: &Sample) {
         self.ended.merge(&sample.syncs.ended);
         self.oldest_ns = self.oldest_ns.max(sample.syncs.oldest_ns);
         self.own_held_ns += sample.syncs.held_back_ns;
@@ -119,9 +119,9 @@ mod tests {
         sample.flow.written_bytes = 1000;
         let dd = Writer { pid: 7, comm: "dd".to_string(), bytes: 600 };
         sample.bulk.writers = vec![Writer { pid: 8, comm: "cp".to_string(), bytes: 700 }, dd];
-        gather.look(&sample);
+        gather.sample(&sample);
         (sample.bulk.dirtied_bytes, sample.bulk.protected_bytes) = (600, 200);
-        gather.look(&sample);
+        gather.sample(&sample);
         let mut decision = testing::decision(1_000_000_000);
         decision.inputs.target_ns = Some(50_000_000);
         let (second, writers) = gather.end(1000, &sample, 8_000_000, &decision, &mut totals);
@@ -132,13 +132,13 @@ mod tests {
         // Nothing is left for the next, but who dirtied how much; what syncs kept before is none of it.
         decision.inputs.kept = Some(1.9);
         (sample.syncs, sample.bulk) = Default::default();
-        gather.look(&sample);
+        gather.sample(&sample);
         let (second, _) = gather.end(2000, &sample, 8_000_000, &decision, &mut totals);
         assert_eq!((second.syncs, second.p99_us, second.kept, second.bulk_bytes), (0, None, None, Some(750)));
         assert_eq!((totals.seconds, totals.seconds_over_target), (1, 1));
         // After a while nobody knows any more.
         sample.at_ns += SHARE_HOLDS_NS + 1;
-        gather.look(&sample);
+        gather.sample(&sample);
         assert_eq!(gather.end(3000, &sample, 8_000_000, &decision, &mut totals).0.bulk_bytes, None);
     }
 
@@ -151,7 +151,7 @@ mod tests {
             sample.flow.written_bytes = 1000;
             (sample.bulk.dirtied_bytes, sample.bulk.protected_bytes) =
                 if look == 3 { (8000, 200) } else { (0, 200) };
-            gather.look(&sample);
+            gather.sample(&sample);
         }
         let sample = testing::sample(1_000_000_000);
         let (second, _) = gather.end(1000, &sample, 8_000_000, &decision, &mut totals);

@@ -1,22 +1,22 @@
-//! From settings to a course: devices, levers, sockets, log; what cannot be had is said before anything is touched.
+//! From settings to a control loop: devices, levers, sockets, log; what cannot be had is said before anything is touched.
 
 use weir_control::{Guard, Limits, Parameters};
 use weir_fs::Output;
 use weir_host::Host;
 use weir_host::knob::{Governor, Journal, KnobError, Lever, recover_stale};
 
-use super::course::{About, Cgroups, Course, Parts, rfc3339};
-use super::eyes::{Eyes, Machine};
+use super::actuator::{Actuator, Shadow};
+use super::block_device::{self, BlockDevice};
+use super::control_loop::{About, Cgroups, ControlLoop, Parts, rfc3339};
+use super::device::{GuardedDevice, Law};
 use super::group::{Group, Take};
-use super::hand::{Shadow, Turn};
 use super::history::Chapter;
 use super::listen::{Board, Doors, Files};
 use super::notify::Manager;
-use super::post::{Law, Post};
 use super::private::{Privates, take_pair};
-use super::scribe::Scribe;
-use super::subject::{self, Subject};
-use super::tell::Teller;
+use super::recorder::Recorder;
+use super::reporter::Reporter;
+use super::sampler::{Machine, Sampler};
 use super::throttle::Throttles;
 use crate::failure::Lacking;
 use crate::guard::settings::{GuardSettings, LeverChoice, May};
@@ -33,23 +33,23 @@ const FLOOR_OF_PROCESSOR: u64 = 2 * 16 * 4096;
 /// A cgroup may write at least this in a tenth of a second: a megabyte a second.
 const FLOOR_OF_CGROUP: u64 = 100_000;
 
-/// A course about to run.
+/// A control loop about to run.
 pub struct Begun {
     /// It.
-    pub course: Course,
+    pub control_loop: ControlLoop,
     /// Whether a service manager started it.
     pub is_service: bool,
     /// The files of its sockets, which go with this.
     _files: Files,
 }
 
-/// Takes everything in hand.
+/// Takes everything over.
 ///
 /// # Errors
 /// When there is nothing to guard, a privilege is lacking, or another guard has one of the limits.
 pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Begun> {
     let host = machine::host();
-    let subjects = subject::find_all(&host, &settings.devices)?;
+    let block_devices = block_device::find_all(&host, &settings.devices)?;
     let journal = the_journal();
     if !settings.shadow {
         root_or("turning limits", "--shadow only looks")?;
@@ -66,15 +66,16 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
     let log = log.transpose()?;
     let has_log = log.is_some();
     let source = settings.sensor.source();
-    let eyes = Machine::watch(&host, &subjects, &settings.protect, source).map_err(|error| Lacking {
-        what: format!("{error:#}"),
-        hint: Some("--sensor auto takes the best there is".to_string()),
-    })?;
-    let groups = groups(&host, &journal, settings, &subjects)?;
-    let scribe = Scribe::start(log, begin_chapter(command, &subjects))?;
-    let mut teller = Teller::new(scribe, settings.format, has_log);
-    groups.iter().for_each(|(_, remark)| teller.remark(remark));
-    eyes.remarks().iter().for_each(|remark| teller.remark(remark));
+    let sampler =
+        Machine::watch(&host, &block_devices, &settings.protect, source).map_err(|error| Lacking {
+            what: format!("{error:#}"),
+            hint: Some("--sensor auto takes the best there is".to_string()),
+        })?;
+    let groups = groups(&host, &journal, settings, &block_devices)?;
+    let recorder = Recorder::start(log, begin_chapter(command, &block_devices))?;
+    let mut reporter = Reporter::new(recorder, settings.format, has_log);
+    groups.iter().for_each(|(_, remark)| reporter.remark(remark));
+    sampler.remarks().iter().for_each(|remark| reporter.remark(remark));
     let about = About {
         since: rfc3339(),
         shadow: settings.shadow,
@@ -84,30 +85,40 @@ pub fn begin(settings: &GuardSettings, command: &[String]) -> anyhow::Result<Beg
     let parameters = about.parameters.clone();
     let law = if settings.shadow { Guard::shadow } else { Guard::new };
     let make_law = move || -> Box<dyn Law> { Box::new(law(parameters.clone())) };
-    let posts = subjects.iter().map(|subject| Post::new(&subject.name, subject.number, make_law())).collect();
+    let devices = block_devices
+        .iter()
+        .map(|block_device| GuardedDevice::new(&block_device.name, block_device.number, make_law()))
+        .collect();
     let (board, manager) = (Board::default(), Manager::of_environment());
     let files = doors.serve(board.clone(), unix_seconds())?;
     let is_service = manager.is_there();
-    let course = Course::begin(Parts {
+    let control_loop = ControlLoop::begin(Parts {
         about,
-        posts,
+        devices,
         groups: groups.into_iter().map(|(group, _)| group).collect(),
         cgroups: settings
             .may
             .contains(&May::Cgroup)
-            .then(|| cgroups(&host, &journal, settings, subjects.len())),
+            .then(|| cgroups(&host, &journal, settings, block_devices.len())),
         privates: settings.may_be_private().then(|| {
             let take = take_pair(&host, &journal, settings.shadow);
-            Privates::new(&host, take, &settings.spare, settings.shadow, settings.target.keep, subjects.len())
+            Privates::new(
+                &host,
+                take,
+                &settings.spare,
+                settings.shadow,
+                settings.target.keep,
+                block_devices.len(),
+            )
         }),
-        eyes: Box::new(eyes),
+        sampler: Box::new(sampler),
         make_law: Box::new(make_law),
-        teller,
+        reporter,
         history: settings.history,
         board,
         manager,
     });
-    Ok(Begun { course, is_service, _files: files })
+    Ok(Begun { control_loop, is_service, _files: files })
 }
 
 fn unix_seconds() -> f64 {
@@ -121,8 +132,9 @@ fn protected(settings: &GuardSettings) -> String {
 }
 
 /// A record for the store, with the conditions of the moment.
-fn begin_chapter(command: &[String], subjects: &[Subject]) -> super::scribe::Begin {
-    let (command, place) = (command.to_vec(), subjects.first().map(|subject| subject.asked.clone()));
+fn begin_chapter(command: &[String], block_devices: &[BlockDevice]) -> super::recorder::Begin {
+    let (command, place) =
+        (command.to_vec(), block_devices.first().map(|block_device| block_device.asked.clone()));
     Box::new(move |history| {
         let place = place.clone().filter(|place| place.contains('/')).unwrap_or("/".to_string());
         let session = Session::begin("guard", &command, place.as_ref());
@@ -139,30 +151,30 @@ fn groups(
     host: &Host,
     journal: &Journal,
     settings: &GuardSettings,
-    subjects: &[Subject],
+    block_devices: &[BlockDevice],
 ) -> anyhow::Result<Vec<(Group, String)>> {
     let mut levers: Vec<(Lever, Vec<usize>, String)> = Vec::new();
-    for (at, subject) in subjects.iter().enumerate() {
+    for (at, block_device) in block_devices.iter().enumerate() {
         let (lever, why) = match settings.lever {
             LeverChoice::Vm => (Lever::Dirty, "as asked for".to_string()),
-            LeverChoice::Bdi => (Lever::Bdi(subject.name.clone()), "as asked for".to_string()),
+            LeverChoice::Bdi => (Lever::Bdi(block_device.name.clone()), "as asked for".to_string()),
             LeverChoice::Auto => {
-                let choice = Lever::best(host, &subject.name);
+                let choice = Lever::best(host, &block_device.name);
                 (choice.lever, choice.why)
             }
         };
         match levers.iter_mut().find(|(known, _, _)| *known == lever) {
-            Some((_, posts, _)) => posts.push(at),
+            Some((_, devices, _)) => devices.push(at),
             None => levers.push((lever, vec![at], why)),
         }
     }
-    let group = |(lever, posts, why): (Lever, Vec<usize>, String)| {
-        let names: Vec<&str> = posts.iter().map(|at| subjects[*at].name.as_str()).collect();
+    let group = |(lever, devices, why): (Lever, Vec<usize>, String)| {
+        let names: Vec<&str> = devices.iter().map(|at| block_devices[*at].name.as_str()).collect();
         let verb = if settings.shadow { "would turn" } else { "turns" };
         let remark = format!("{}: {verb} {lever}, {why}", names.join(", "));
         let of_device = lever != Lever::Dirty;
         let take = take(host.clone(), journal.clone(), lever.clone(), settings.shadow);
-        let begun = Group::begin(lever.to_string(), of_device, posts, settings.shadow, take);
+        let begun = Group::begin(lever.to_string(), of_device, devices, settings.shadow, take);
         Ok((begun.map_err(failed)?, remark))
     };
     levers.into_iter().map(group).collect()
@@ -172,15 +184,15 @@ fn groups(
 fn cgroups(host: &Host, journal: &Journal, settings: &GuardSettings, devices: usize) -> Cgroups {
     let (choose, shadow) = (Box::new(Throttles::new(host, devices)), settings.shadow);
     let (host, journal) = (host.clone(), journal.clone());
-    let take = move |lever: Lever, post: usize| {
+    let take = move |lever: Lever, device: usize| {
         let take = take(host.clone(), journal.clone(), lever.clone(), shadow);
-        Group::begin(lever.to_string(), true, vec![post], shadow, take)
+        Group::begin(lever.to_string(), true, vec![device], shadow, take)
     };
     Cgroups { choose, take: Box::new(take) }
 }
 
 fn take(host: Host, journal: Journal, lever: Lever, shadow: bool) -> Take {
-    Box::new(move || -> Result<Box<dyn Turn>, KnobError> {
+    Box::new(move || -> Result<Box<dyn Actuator>, KnobError> {
         let floor_bytes = if matches!(lever, Lever::Cgroup(_)) { FLOOR_OF_CGROUP } else { floor() };
         if shadow {
             // Where the kernel does not say, there is no room to turn anything in.

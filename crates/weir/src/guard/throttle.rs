@@ -10,7 +10,7 @@ use weir_host::knob::Lever;
 use weir_host::{Host, IoCgroup};
 use weir_knobs::KnobName;
 
-use super::eyes::Seen;
+use super::sampler::Seen;
 use super::writers::{Writers, protected_in};
 
 /// It is judged so often: who writes is told no more often than that.
@@ -20,7 +20,7 @@ const IDLE_NS: u64 = 30_000_000_000;
 /// A cgroup that a throttle does not hold is left alone for so long.
 const SPARED_NS: u64 = 600_000_000_000;
 
-/// What follows from a look.
+/// What follows from a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Switch {
     /// From now on this limit of a cgroup is turned.
@@ -44,9 +44,9 @@ pub enum Switch {
 
 /// What chooses between the limits of a device.
 pub trait Choose {
-    /// Takes in a look at the device `at`, adds to it what a throttle does to bulk writers, and says what follows.
+    /// Takes in a sample at the device `at`, adds to it what a throttle does to bulk writers, and says what follows.
     /// `limits` are of the limit that is turned now, `protected` tells the processes that must not be throttled.
-    fn look(
+    fn sample(
         &mut self,
         at: usize,
         seen: &mut Seen,
@@ -58,19 +58,19 @@ pub trait Choose {
     /// The limit of dirty pages is turned again, whatever was said last.
     fn is_back(&mut self, at: usize);
 
-    /// The cgroup's limit that was to be turned cannot be taken in hand; says why.
+    /// The cgroup's limit that was to be turned cannot be taken over; says why.
     fn is_refused(&mut self, at: usize, why: &str);
 
     /// Why bulk writers that go past the page cache are not throttled, if that is so.
     fn why_not(&self, at: usize) -> Option<&str>;
 }
 
-/// When a look was, and how long after the one before.
+/// When a sample was, and how long after the one before.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
     /// Of the clock that is never set.
     pub now_ns: u64,
-    /// Since the look before.
+    /// Since the sample before.
     pub elapsed_ns: u64,
 }
 
@@ -112,7 +112,7 @@ impl Throttles {
 }
 
 impl Choose for Throttles {
-    fn look(
+    fn sample(
         &mut self,
         at: usize,
         seen: &mut Seen,
@@ -123,7 +123,7 @@ impl Choose for Throttles {
         let (host, device) = (&self.host, &mut self.devices[at]);
         device.writers.push(host, seen, time.elapsed_ns);
         if let Some(held) = &mut device.held {
-            held.look(host, seen, limits, time.elapsed_ns);
+            held.sample(host, seen, limits, time.elapsed_ns);
         }
         if time.now_ns < device.judged_ns + JUDGE_EVERY_NS {
             return None;
@@ -237,7 +237,7 @@ impl Device {
 }
 
 impl Held {
-    fn look(&mut self, host: &Host, seen: &mut Seen, limits: Limits, elapsed_ns: u64) {
+    fn sample(&mut self, host: &Host, seen: &mut Seen, limits: Limits, elapsed_ns: u64) {
         let group = &self.group;
         let mut is_member = |pid: u32| {
             let ask = || host.io_cgroup_of(pid).is_some_and(|other| other == *group);
@@ -318,8 +318,8 @@ mod tests {
             fs::write(file, text).unwrap();
         }
 
-        /// Looks for so many seconds, with bytes a look of each writer; what was said.
-        fn look(&mut self, seconds: u64, writers: &[(u32, u64)]) -> Vec<Switch> {
+        /// Looks for so many seconds, with bytes a sample of each writer; what was said.
+        fn sample(&mut self, seconds: u64, writers: &[(u32, u64)]) -> Vec<Switch> {
             let mut said = Vec::new();
             for _ in 0..10 * seconds {
                 self.now_ns += LOOK_NS;
@@ -336,8 +336,8 @@ mod tests {
                 };
                 let limits = Limits { now_bytes: self.limit_bytes, saved_bytes: SAVED, floor_bytes: MB / 10 };
                 let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
-                said.extend(self.throttles.look(0, &mut seen, limits, time, &|| vec![DATABASE]));
-                // What the course does with it.
+                said.extend(self.throttles.sample(0, &mut seen, limits, time, &|| vec![DATABASE]));
+                // What the control loop does with it.
                 if matches!(said.last(), Some(Switch::Back { .. })) {
                     self.throttles.is_back(0);
                     self.limit_bytes = SAVED;
@@ -349,7 +349,7 @@ mod tests {
         /// A machine whose writer is throttled to a megabyte in a tenth of a second.
         fn throttled() -> Stage {
             let mut stage = Stage::new(1);
-            assert!(matches!(stage.look(4, &[(DD, 20 * MB)])[..], [Switch::Cgroup { .. }]));
+            assert!(matches!(stage.sample(4, &[(DD, 20 * MB)])[..], [Switch::Cgroup { .. }]));
             stage.limit_bytes = MB;
             stage
         }
@@ -370,9 +370,9 @@ mod tests {
         {
             let mut stage = Stage::new(version);
             stage.open(DD, BUFFERED);
-            assert_eq!(stage.look(10, &[(DD, 20 * MB)]), [], "into the page cache");
+            assert_eq!(stage.sample(10, &[(DD, 20 * MB)]), [], "into the page cache");
             stage.open(DD, DIRECT);
-            let said = stage.look(5, &[(DD, 20 * MB)]);
+            let said = stage.sample(5, &[(DD, 20 * MB)]);
             assert!(why(&said).contains("dd writes past the page cache"), "{said:?}");
             let [Switch::Cgroup { lever, .. }] = &said[..] else { panic!("{said:?}") };
             assert_eq!(*lever, Lever::Cgroup(knob.parse().unwrap()));
@@ -398,11 +398,11 @@ mod tests {
         ] {
             let mut stage = Stage::new(1);
             files.iter().for_each(|(path, text)| stage.set(path, text));
-            let said = stage.look(9, writers);
+            let said = stage.sample(9, writers);
             assert!(matches!(said[..], [Switch::Not { .. }]) && why(&said).contains(says), "{said:?}");
             assert_eq!(stage.throttles.why_not(0), Some(why(&said)));
             [DD, CP].iter().for_each(|pid| stage.open(*pid, BUFFERED));
-            stage.look(5, writers);
+            stage.sample(5, writers);
             assert_eq!(stage.throttles.why_not(0), None, "nobody goes past the page cache any more");
         }
     }
@@ -411,32 +411,32 @@ mod tests {
     fn who_hides_behind_a_thousand_groups_is_left_alone() {
         let mut stage = Stage::new(2);
         (0..1024).for_each(|nth| stage.set(&format!("/sys/fs/cgroup/backup/{nth}/cgroup.procs"), ""));
-        let said = stage.look(9, &[(DD, 20 * MB)]);
+        let said = stage.sample(9, &[(DD, 20 * MB)]);
         assert!(why(&said).contains("with too many groups below it"), "{said:?}");
     }
 
     #[test]
     fn a_throttle_ends_when_it_is_not_the_right_one_any_more() {
         let held = &[(DD, MB)][..];
-        assert_eq!(Stage::throttled().look(60, held), [], "it is held");
+        assert_eq!(Stage::throttled().sample(60, held), [], "it is held");
         let mut stage = Stage::throttled();
-        let said = stage.look(30, &[(DD, 20 * MB)]);
+        let said = stage.sample(30, &[(DD, 20 * MB)]);
         assert_eq!(said.len(), 2, "it is not tried again: {said:?}");
         assert!(why(&said[..1]).contains("no throttle of the cgroup /backup holds them"), "{said:?}");
         assert!(matches!(said[1], Switch::Not { .. }) && why(&said[1..]) == why(&said[..1]), "{said:?}");
         let mut stage = Stage::throttled();
         stage.throttles.is_refused(0, "another program changed");
-        assert_eq!(why(&stage.look(30, &[(DD, 20 * MB)])), "another program changed", "said once");
+        assert_eq!(why(&stage.sample(30, &[(DD, 20 * MB)])), "another program changed", "said once");
         let mut stage = Stage::throttled();
-        assert_eq!(stage.look(25, &[]), [], "it may come back");
-        assert!(why(&stage.look(10, &[])).contains("/backup writes no more"));
+        assert_eq!(stage.sample(25, &[]), [], "it may come back");
+        assert!(why(&stage.sample(10, &[])).contains("/backup writes no more"));
         let mut stage = Stage::throttled();
-        stage.look(5, held);
+        stage.sample(5, held);
         stage.open(CP, BUFFERED);
-        assert!(why(&stage.look(4, &[(DD, MB), (CP, 20 * MB)])).contains("others than the cgroup"));
+        assert!(why(&stage.sample(4, &[(DD, MB), (CP, 20 * MB)])).contains("others than the cgroup"));
         let mut stage = Stage::throttled();
-        stage.look(5, held);
+        stage.sample(5, held);
         stage.set("/sys/fs/cgroup/backup/cgroup.procs", &format!("{DD}\n{DATABASE}"));
-        assert!(why(&stage.look(1, held)).contains("mariadbd is in the cgroup /backup now"));
+        assert!(why(&stage.sample(1, held)).contains("mariadbd is in the cgroup /backup now"));
     }
 }

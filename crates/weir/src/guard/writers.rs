@@ -6,7 +6,10 @@ use weir_control::Writer;
 use weir_control::bypass::{Sender, Traffic, Watch};
 use weir_host::{Host, IoCgroup};
 
-use super::eyes::Seen;
+use super::sampler::Seen;
+
+/// Files of processes that are looked at in one look, so that nobody's many files or processes delay the next.
+const FILES_MOST: usize = 2048;
 
 /// Of one device.
 #[derive(Default)]
@@ -18,14 +21,18 @@ pub struct Writers {
 }
 
 impl Writers {
-    /// Takes in a sample.
+    /// Takes in a sample. The largest are asked first how they write, and as many as there is time for.
     pub fn push(&mut self, host: &Host, seen: &Seen, elapsed_ns: u64) {
-        let direct = &mut self.direct;
-        let sender = |writer: &Writer| {
-            let is_direct = *direct.entry(writer.pid).or_insert_with(|| host.writes_directly(writer.pid));
-            Sender { writer: writer.clone(), is_direct }
+        let (direct, mut files) = (&mut self.direct, FILES_MOST);
+        let mut writers = seen.bulk.writers.clone();
+        writers.sort_by_key(|writer| std::cmp::Reverse(writer.bytes));
+        let mut is_direct = |pid: u32| match direct.get(&pid) {
+            Some(is_direct) => *is_direct,
+            None if files == 0 => false,
+            None => *direct.entry(pid).or_insert(host.writes_directly(pid, &mut files)),
         };
-        let writers = seen.bulk.writers.iter().map(sender).collect();
+        let sender = |writer: Writer| Sender { is_direct: is_direct(writer.pid), writer };
+        let writers = writers.into_iter().map(sender).collect();
         self.watch.push(Traffic { elapsed_ns, written_bytes: seen.flow.written_bytes, writers });
     }
 

@@ -54,7 +54,7 @@ pub struct Analysed {
 /// Reads a recording to its end, or to where a signal stops it.
 pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result<Analysed> {
     let meter = Meter::default();
-    let mut course = Course {
+    let mut run_state = ReadingRun {
         stop: reader.stop,
         progress: reader.progress,
         meter: &meter,
@@ -62,19 +62,22 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
         begun: Instant::now(),
         events: 0,
     };
-    let opened = open_while(recording, &meter, reader.keep_going, &mut course)?;
+    let opened = open_while(recording, &meter, reader.keep_going, &mut run_state)?;
     let (streams, mut notes) = opened.unwrap_or_default();
     let names = names_of(&streams, Path::new("/"));
+    if let Some(rows) = reader.rows.as_deref_mut() {
+        names.iter().for_each(|(device, name)| rows.device_called(*device, name));
+    }
     let strict = !reader.keep_going;
     let mut collector = Collector::new();
     let ran = match reader.rows.as_deref_mut() {
         None if reader.filter.is_empty() => {
-            run(streams, strict, Taker::Statistics(&mut collector), &mut course)?
+            run(streams, strict, Taker::Statistics(&mut collector), &mut run_state)?
         }
-        None => run_filtered(streams, strict, reader.filter, &names, &mut collector, &mut course)?,
+        None => run_filtered(streams, strict, reader.filter, &names, &mut collector, &mut run_state)?,
         Some(rows) => {
             let mut both = Both(&mut collector, rows);
-            run_filtered(streams, strict, reader.filter, &names, &mut both, &mut course)?
+            run_filtered(streams, strict, reader.filter, &names, &mut both, &mut run_state)?
         }
     };
     for problem in ran.problems {
@@ -97,13 +100,13 @@ fn open_while(
     recording: &Recording,
     meter: &Meter,
     keep_going: bool,
-    course: &mut Course<'_>,
+    run_state: &mut ReadingRun<'_>,
 ) -> anyhow::Result<Option<(Vec<Stream>, Vec<String>)>> {
     let (recording, meter) = (recording.clone(), meter.clone());
     let (to, opened) = sync_channel(1);
     let open = move || to.send(open_all(&recording, &meter, keep_going));
     thread::Builder::new().name("open".to_string()).spawn(open)?;
-    while course.goes_on() {
+    while run_state.goes_on() {
         match opened.recv_timeout(PATIENCE) {
             Ok(result) => return result.map(Some),
             Err(RecvTimeoutError::Timeout) => {}
@@ -163,33 +166,38 @@ fn run_filtered(
     filter: &Filter,
     names: &DeviceNames,
     sink: &mut dyn Sink,
-    course: &mut Course<'_>,
+    run_state: &mut ReadingRun<'_>,
 ) -> anyhow::Result<Ran> {
     if filter.is_empty() {
-        return run(streams, strict, Taker::Any(sink), course);
+        return run(streams, strict, Taker::Any(sink), run_state);
     }
     let mut filtered = Filtered::new(filter, names, sink);
-    let ran = run(streams, strict, Taker::Any(&mut filtered), course)?;
+    let ran = run(streams, strict, Taker::Any(&mut filtered), run_state)?;
     filtered.finish();
     Ok(ran)
 }
 
 /// Merges and matches what the files say.
-fn run(streams: Vec<Stream>, strict: bool, taker: Taker<'_>, course: &mut Course<'_>) -> anyhow::Result<Ran> {
+fn run(
+    streams: Vec<Stream>,
+    strict: bool,
+    taker: Taker<'_>,
+    run_state: &mut ReadingRun<'_>,
+) -> anyhow::Result<Ran> {
     let broken = streams.first().map(|stream| stream.broken().clone());
-    let course = RefCell::new(course);
-    let goes_on = || course.borrow_mut().goes_on();
+    let run_state = RefCell::new(run_state);
+    let goes_on = || run_state.borrow_mut().goes_on();
     let waiting = Waiting { goes_on: &goes_on, given_up: Cell::new(false) };
     let (mut inputs, reading) = ahead::start(streams, &waiting)?;
     let sources = inputs.iter_mut().map(|input| input as &mut dyn merge::Source).collect();
     let read = read::read(sources, taker, &mut || {
-        course.borrow_mut().events += read::TURNS;
+        run_state.borrow_mut().events += read::TURNS;
         let is_broken = strict && broken.as_ref().is_some_and(Broken::is_raised);
         !is_broken && !waiting.given_up.get() && goes_on()
     });
     let (mut problems, mut late) = (Vec::new(), 0);
     // A thread that still waits for input ends with the process.
-    let interrupted = course.borrow().stop.requested().is_some() || read.broken_off;
+    let interrupted = run_state.borrow().stop.requested().is_some() || read.broken_off;
     if !interrupted {
         let panicked = |_| anyhow::anyhow!("the thread that decodes ended in a panic");
         let streams = ahead::finish(inputs, reading).map_err(panicked)?;
@@ -200,7 +208,7 @@ fn run(streams: Vec<Stream>, strict: bool, taker: Taker<'_>, course: &mut Course
 }
 
 /// How far it is, and whether to go on.
-struct Course<'a> {
+struct ReadingRun<'a> {
     stop: &'a Stop,
     progress: &'a mut Progress,
     meter: &'a Meter,
@@ -209,7 +217,7 @@ struct Course<'a> {
     events: u64,
 }
 
-impl Course<'_> {
+impl ReadingRun<'_> {
     fn goes_on(&mut self) -> bool {
         if self.begun.elapsed() >= QUIET {
             self.progress.show(&self.line());

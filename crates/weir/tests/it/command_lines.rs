@@ -111,17 +111,42 @@ fn completion_makes_no_store_and_each_shell_has_a_script() {
 #[test]
 fn bash_is_offered_nothing_that_it_would_run() {
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
-    for name in ["plain-1.json", "data;echo${IFS}x|sh", "$(id)", "`id`", "a b"] {
+    for name in ["plain-1.json", "data;echo${IFS}x|sh", "$(id)", "`id`", "a b", "--allow-write=sda"] {
         std::fs::write(folder.path().join(name), "").unwrap();
     }
     let program = weir.command(folder.path(), &[]).get_program().to_owned();
-    let script = "eval \"$(\"$0\" completions bash)\"; weir() { \"$0\" \"$@\"; }; COMP_WORDS=(weir report ./); COMP_CWORD=2; \
-                  COMP_TYPE=9; _weir_plain \"$0\" ./ report; printf '%s\\n' \"${COMPREPLY[@]}\"";
-    let mut bash = Command::new("bash");
-    bash.args(["-c", script]).arg(program).current_dir(folder.path()).env("WEIR_STORE", weir.store());
-    bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let offered = ended(bash);
-    assert_eq!(offered.stdout, "./plain-1.json\n", "{offered:?}");
+    let offered = |command: &str, typed: &str| {
+        let script = "eval \"$(\"$0\" completions bash)\"; weir() { \"$0\" \"$@\"; }; COMP_WORDS=(weir \"$1\" \"$2\"); \
+                      COMP_CWORD=2; COMP_TYPE=9; _weir_plain \"$0\" \"$2\" \"$1\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+        let mut bash = Command::new("bash");
+        bash.args(["-c", script]).arg(&program).args([command, typed]);
+        bash.current_dir(folder.path()).env("WEIR_STORE", weir.store());
+        bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        ended(bash).stdout
+    };
+    assert_eq!(offered("report", "./"), "./--allow-write=sda\n./plain-1.json\n");
+    // Nor a file that would be an option; those there are it is offered.
+    let options = offered("bench", "--");
+    assert!(options.contains("--size") && !options.contains("--allow-write=sda"), "{options}");
+    let all = offered("bench", "");
+    assert!(all.contains("plain-1.json") && !all.contains("--allow-write=sda"), "{all}");
+}
+
+/// So does PowerShell.
+#[test]
+fn powershell_is_offered_nothing_that_it_would_run() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    for name in ["plain-1.json", "data;id", "$(id)", "a|b", "a`b", "a b", "x\n$(id)", "--out=x"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    let offered = |command: &str, typed: &str| {
+        let mut command = weir.command(folder.path(), &["--", "weir", command, typed]);
+        command.env("WEIR_COMPLETE", "powershell").env("WEIR_STORE", weir.store());
+        ended(command).stdout
+    };
+    assert_eq!(offered("report", "./"), "./--out=x\n./plain-1.json\n./x\n");
+    let all = offered("bench", "");
+    assert!(all.contains("plain-1.json") && !all.contains("--out=x") && !all.contains('$'), "{all}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod signals;
 mod supply_chain;
 mod sysbench;
 mod sysbench_oltp;
+mod top;
 mod trace_diff;
 mod trace_fsync;
 mod trace_live;

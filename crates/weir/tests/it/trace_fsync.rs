@@ -49,6 +49,37 @@ fn report(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
 }
 
+/// Microseconds of folded stacks.
+fn folded_us(text: &str) -> u64 {
+    text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn root_alone_files_for_other_tools_hold_the_same_time() {
+    let test = "root_alone_files_for_other_tools_hold_the_same_time";
+    if !root_or_say(test, &["dd", "mkfs.ext4"]) || !describes_its_types() {
+        return;
+    }
+    let _turn = TURN.lock();
+    let weir = Weir::alone();
+    let device = LoopDevice::create(&["fs=ext4", "size=64M", "write_iops=300"]);
+    let folder = device.mount();
+    let options = ["--folded", "dd.folded", "--perfetto", "dd.pftrace"];
+    let report = trace_of_dd(&weir, &folder, &options, &["bs=4k", "count=200", "oflag=dsync"]);
+    let text = fs::read_to_string(folder.join("dd.folded")).unwrap();
+    let of_dd: String =
+        text.lines().filter(|line| line.starts_with("dd (")).map(|line| format!("{line}\n")).collect();
+    let wall_us = report["processes"][0]["wall_ns"].as_u64().unwrap() / 1000;
+    let stacks = of_dd.lines().count() as u64;
+    assert!(folded_us(&of_dd).abs_diff(wall_us) <= stacks + 1, "{wall_us}: {text}");
+    let trace = fs::read(folder.join("dd.pftrace")).unwrap();
+    for name in ["O_SYNC write", "dirty pages", "requests in flight"] {
+        assert!(trace.windows(name.len()).any(|window| window == name.as_bytes()), "{name}");
+    }
+    let refused = weir.run(&folder, &["trace", "fsync", "--folded", "dd.folded", "--", "true"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+}
+
 /// What holds of every anatomy: shares add up, nothing exceeds the whole, nearly all is explained, nothing is lost.
 fn check_shape(report: &Value) {
     let all = &report["all"];

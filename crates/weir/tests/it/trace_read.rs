@@ -56,6 +56,44 @@ fn parsed(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
+#[test]
+fn a_trace_for_perfetto_holds_every_io_and_replaces_nothing() {
+    let folder = recording();
+    let done = run(folder.path(), &["vda", "--perfetto", "vda.pftrace"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let bytes = fs::read(folder.path().join("vda.pftrace")).unwrap();
+    // Field 1 of the trace, a packet, and a track that is called as the device.
+    assert_eq!(bytes[0], 0x0a);
+    assert!(bytes.windows(9).any(|window| window == b"vda queue"));
+    let ios = done.stderr.split("vda.pftrace (").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let rows =
+        run(folder.path(), &["vda", "--per-request", "csv", "--unit", "piece"]).stdout.lines().count() - 1;
+    assert_eq!(ios.parse::<usize>().unwrap(), rows, "{done:?}");
+    // Beside rows, and with a filter.
+    let both = run(
+        folder.path(),
+        &[
+            "vda",
+            "--class",
+            "sync_write",
+            "--per-request",
+            "csv",
+            "--unit",
+            "piece",
+            "--out",
+            "rows.csv",
+            "--perfetto",
+            "some.pftrace",
+        ],
+    );
+    assert_eq!(both.code, 0, "{both:?}");
+    let some = fs::read_to_string(folder.path().join("rows.csv")).unwrap().lines().count() - 1;
+    assert!(both.stderr.contains(&format!("some.pftrace ({some} I/Os)")), "{both:?}");
+    let again = run(folder.path(), &["vda", "--perfetto", "vda.pftrace"]);
+    assert_eq!(again.code, 2, "{again:?}");
+    assert!(again.stderr.contains("name another file for --perfetto"), "{again:?}");
+}
+
 /// What must be the same however a recording comes.
 fn figures(value: &Value) -> Value {
     value["devices"][0]["classes"].clone()

@@ -97,6 +97,21 @@ fn a_given_authority_is_heeded_in_every_mode_that_encrypts() {
     }
 }
 
+/// It is what was read that counts, whatever lies at the path by now.
+#[test]
+fn a_found_authority_is_heeded_as_it_was_read() {
+    let lies = tempfile::tempdir().unwrap();
+    let path = lies.path().join("root.crt");
+    for (read, lies_there, is_heard) in [("ca.pem", "other.pem", true), ("other.pem", "ca.pem", false)] {
+        std::fs::copy(folder().join(read), &path).unwrap();
+        let found_ca = crate::credentials::found_authorities(&path).unwrap();
+        std::fs::copy(folder().join(lies_there), &path).unwrap();
+        let tls = Tls { mode: TlsMode::Required, found_ca, ..Tls::default() };
+        let (opened, heard) = asked(tls, ENCRYPTS, asks_for_the_password);
+        assert_eq!((opened.is_ok(), holds(&heard, PASSWORD)), (is_heard, is_heard), "{read}");
+    }
+}
+
 /// Whoever sits in between may leave the server's offer out.
 #[test]
 fn with_an_authority_no_encryption_is_an_error() {

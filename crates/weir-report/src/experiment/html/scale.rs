@@ -6,7 +6,7 @@ use crate::page::{capitalised, figure};
 use crate::plot::{At, Axis, Figure, Join, Panel, Reference, Scale, Series, Unit};
 use maud::Markup;
 use weir_experiment::scale::connections;
-use weir_experiment::{Law, Metric, Study};
+use weir_experiment::{Metric, ScalabilityLaw, Study};
 
 /// Looks of rates, of the law, of the median and of the tail.
 const RATES: usize = 0;
@@ -72,7 +72,7 @@ fn rates(study: &Study<'_>, numbers: &[(usize, f64)]) -> Panel {
 }
 
 /// The law between two numbers of connections, in even steps of a logarithmic axis.
-fn curve(law: Law, least: f64, most: f64) -> Series {
+fn curve(law: ScalabilityLaw, least: f64, most: f64) -> Series {
     let at = |i: i32| least * (most / least).powf(f64::from(i) / f64::from(PIECES));
     let points = (0..=PIECES).map(|i| (at(i), law.at(at(i)))).collect();
     Series { join: Join::Curve, ..Series::line("fitted law", LAW, points) }

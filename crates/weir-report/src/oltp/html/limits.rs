@@ -4,13 +4,13 @@ use crate::experiment::words::sentence;
 use crate::page::{Table, facts_table, paragraph, stacks};
 use crate::plot::{Stack, StackFigure};
 use maud::{Markup, html};
-use weir_oltp::limits::Verdict;
+use weir_oltp::limits::Diagnosis;
 
 /// Places that have a colour of their own; the rest is one part.
 const PARTS: usize = 5;
 
 /// The verdict, where the sessions' time went, and what it stands on.
-pub fn limits(verdict: &Verdict) -> Markup {
+pub fn limits(verdict: &Diagnosis) -> Markup {
     let mut rows = Vec::new();
     let mut row = |name: &str, text: &str| rows.push((name.to_string(), text.to_string(), String::new()));
     row("confidence", verdict.confidence.name());
@@ -25,7 +25,7 @@ pub fn limits(verdict: &Verdict) -> Markup {
     html! { (paragraph(sentence(&verdict.headline))) (shares(verdict)) (facts_table(&rows)) }
 }
 
-fn shares(verdict: &Verdict) -> Markup {
+fn shares(verdict: &Diagnosis) -> Markup {
     let profile = &verdict.profile.parts;
     let Some((first, share)) = profile.first() else { return Markup::default() };
     let mut parts: Vec<(String, f64)> =

@@ -18,7 +18,7 @@ use maud::{Markup, html};
 use weir_core::result::Record;
 use weir_core::units::{Nanos, grouped, per_second};
 use weir_oltp::kind::Tally;
-use weir_oltp::result::KindResult;
+use weir_oltp::oltp_result::KindResult;
 use weir_oltp::{Kind, OltpRecord, OltpResult, derive, text};
 
 /// Notes that make figures doubtful rather than explain them.

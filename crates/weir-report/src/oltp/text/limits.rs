@@ -1,7 +1,7 @@
 //! What limits a run of transactions: the verdict, what it stands on, what would help at most.
 
 use crate::layout::{labelled, table};
-use weir_oltp::limits::{Part, Verdict};
+use weir_oltp::limits::{Diagnosis, Part};
 
 /// Places that take less of the time are left out of the table.
 const WORTH_A_ROW: f64 = 0.005;
@@ -9,7 +9,7 @@ const WORTH_A_ROW: f64 = 0.005;
 const BAR: f64 = 40.0;
 
 /// The verdict of a run.
-pub fn limits(verdict: &Verdict) -> String {
+pub fn limits(verdict: &Diagnosis) -> String {
     let mut out = String::new();
     let confidence = format!(" (confidence: {})", verdict.confidence.name());
     labelled(&mut out, "verdict", &(verdict.headline.clone() + &confidence));
@@ -43,7 +43,7 @@ pub fn limits(verdict: &Verdict) -> String {
 }
 
 /// Where the time went: one row a place, with a bar.
-fn rows(verdict: &Verdict) -> Vec<Vec<String>> {
+fn rows(verdict: &Diagnosis) -> Vec<Vec<String>> {
     let parts = verdict.profile.parts.iter().filter(|(_, share)| *share >= WORTH_A_ROW);
     let row = |(part, share): &(Part, f64)| {
         let bar = "█".repeat((share * BAR).round() as usize);

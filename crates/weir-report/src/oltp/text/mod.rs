@@ -10,7 +10,7 @@ use weir_core::result::Record;
 use weir_core::stats::Quantile;
 use weir_core::units::{Nanos, grouped, per_second, significant};
 use weir_oltp::durability::State;
-use weir_oltp::result::{KindResult, OltpResult};
+use weir_oltp::oltp_result::{KindResult, OltpResult};
 use weir_oltp::{Kind, text};
 
 /// A share of time below this is not shown: it would print as none.

@@ -1,10 +1,10 @@
 //! The page of an analysed recording.
 
-mod course;
 mod latency;
 mod pattern;
 mod senders;
 mod stages;
+mod timelines;
 
 use crate::page::{
     Page, Table, Tile, data_table, facts_table, headline, lede, note, page, paragraph, section, stacks, tiles,
@@ -216,7 +216,7 @@ fn part_of(analysis: &Analysis, device: &Device, named: bool) -> Markup {
         (tiles(&head(analysis, device)))
         (stages::html(&id, analysis, device))
         (latency::distributions(&id, analysis, device))
-        (course::html(&id, analysis, device))
+        (timelines::html(&id, analysis, device))
         (pattern::html(&id, analysis, device))
     };
     section(&id, &heading, body)

@@ -308,7 +308,7 @@ fn stages_of(piece: &Piece) -> Vec<(Stage, u64)> {
 }
 
 /// The kind of I/O in words.
-fn what(piece: &Piece) -> String {
+pub(crate) fn what(piece: &Piece) -> String {
     let has = |flag| piece.flags.has(flag);
     let verb = if has(Flags::PASSTHROUGH) {
         "command"

@@ -14,6 +14,8 @@ Examples:
       all processes, a table every five seconds and one of the whole
   weir trace fsync -- sysbench fileio … run
       syncs of a command and what it starts, until it ends
+  weir trace fsync --comm mysqld --folded syncs.folded --perfetto syncs.pftrace
+      for a flame graph, and as tracks for ui.perfetto.dev
   weir trace fsync --json | jq .all.culprits
 
 docs/reference/trace-fsync.md describes the output; docs/explanation/fsync-time.md how time is divided, and how sure that is.";
@@ -43,6 +45,12 @@ pub struct Args {
     /// Show each sync that takes this long or longer
     #[arg(long, value_name = "TIME")]
     pub slow: Option<Nanos>,
+    /// Write the time of syncs as folded stacks (process;part;cause;culprit), for flamegraph.pl and speedscope
+    #[arg(long, value_name = "FILE")]
+    pub folded: Option<PathBuf>,
+    /// Write a trace for ui.perfetto.dev: each sync with its waits, and arrows to the requests it waited for
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
     /// Waits at least this long always have their stack taken, shorter ones with probability length/TIME, but all
     /// of the first eight of one sync of a thread in 100ms
     #[arg(long, value_name = "TIME", default_value = "1ms", hide_short_help = true)]

@@ -20,6 +20,8 @@ Examples:
   weir trace read sda --from 2s --to 5s --process mysqld
   weir trace read sda --size 4k..16k --class sync_write --format json
   weir trace read sda --per-request csv --out requests.csv
+  weir trace read sda --from 2s --to 3s --perfetto sda.pftrace
+      that second as tracks, for ui.perfetto.dev
   weir trace read sda --btt
       for people and scripts used to btt
   blktrace -d /dev/sda -o - -w 10 | weir trace read -
@@ -93,6 +95,9 @@ pub struct OutputArgs {
     /// Write a page with plots
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write a trace for ui.perfetto.dev: each I/O with its stages, by device and by thread that syncs
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
 }
 
 /// Form of the analysis.

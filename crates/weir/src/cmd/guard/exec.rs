@@ -57,7 +57,7 @@ fn wait(
         signals.pending().filter(|signal| is_to_be_passed(*signal)).for_each(|signal| pass(child, signal));
         if let Some(watch) = watch.as_mut().filter(|_| looked.elapsed() >= LOOK_EVERY) {
             looked = Instant::now();
-            if let Some(line) = watch.look() {
+            if let Some(line) = watch.sample() {
                 progress.show(&line);
             }
         }

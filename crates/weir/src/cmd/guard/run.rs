@@ -23,16 +23,16 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     }
     let begun = guard::begin(&settings, command)?;
     let (stop, rearm) = on_signals(begun.is_service)?;
-    let mut course = begun.course;
+    let mut control_loop = begun.control_loop;
     let mut end_ns = None;
-    course.run(
+    control_loop.run(
         |now| {
             let end_ns = *end_ns.get_or_insert_with(|| settings.duration.map(|time| now.boot_ns + time.0));
             stop.requested().is_none() && end_ns.is_none_or(|end_ns| now.boot_ns < end_ns)
         },
         || rearm.swap(false, Ordering::Relaxed),
     );
-    let (state, not_put_back) = course.end();
+    let (state, not_put_back) = control_loop.end();
     match settings.format {
         Format::Json => print_exact(&(serde_json::to_string(&state)? + "\n"))?,
         Format::Text => print(&super::status::text(&state))?,

@@ -1,8 +1,8 @@
 //! `weir knobs`: settings looked at, changed in a transaction, taken back, kept for the next boot.
 
 mod apply;
+mod changes;
 mod confirm;
-mod journal;
 mod keep;
 mod look;
 
@@ -19,10 +19,10 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
             Some(keeper) => keep::persist(&apply, keeper),
             None => apply::run(&apply),
         },
-        Command::Confirm => journal::confirm(),
+        Command::Confirm => changes::confirm(),
         Command::Rollback { persist: Some(keeper), root, .. } => keep::remove(keeper, root.as_deref()),
-        Command::Rollback { stale: true, .. } => journal::recover(),
-        Command::Rollback { all, .. } => journal::rollback(all),
-        Command::Journal => journal::show(),
+        Command::Rollback { stale: true, .. } => changes::recover(),
+        Command::Rollback { all, .. } => changes::rollback(all),
+        Command::Journal => changes::show(),
     }
 }

@@ -1,6 +1,9 @@
 //! `weir trace fsync`.
 
-use std::io::stderr;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufWriter, Write, stderr};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -8,15 +11,19 @@ use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use weir_blocktrace::fsync::{Analyst, Report, Sampling, SlowSync};
+use weir_core::target::TargetFacts;
 use weir_core::units::Nanos;
+use weir_host::Host;
 use weir_io::runner::Stop;
 use weir_kernel::Error;
-use weir_kernel::fsync::{Options, Session, Storage};
+use weir_kernel::fsync::{FsyncSession, Options, Storage};
 use weir_report::text;
+use weir_report::trace::{folded, perfetto};
 
 use crate::cli::trace::fsync::Args;
+use crate::clock::Moment;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::output::{print, print_exact};
+use crate::output::{create, print, print_exact};
 use crate::signals::stop_on_signals;
 
 /// Without a command and without --duration.
@@ -34,31 +41,75 @@ const INTERVAL_MIN: Nanos = Nanos(100_000_000);
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     check(&args)?;
+    let files = Files::create(&args)?;
     let stop = stop_on_signals()?;
     let mut storage = Storage::default();
-    let session = Session::start(&mut storage, &options(&args)).map_err(explain)?;
+    let session = FsyncSession::start(&mut storage, &options(&args)).map_err(explain)?;
     for (what, why) in session.unknown() {
         say!("weir: not known here: {what} ({why})");
     }
     let sampling = Sampling { stack_every_ns: args.stack_every.0, slow_ns: args.slow.map(|slow| slow.0) };
     let child = start(&args.command)?;
-    let mut watch = Watch { session, analyst: Analyst::new(sampling), begun: Instant::now(), child };
-    watch.run(&args, &stop)?;
+    let mut analyst = Analyst::new(sampling);
+    if files.perfetto.is_some() {
+        analyst.keep_log();
+    }
+    let memory = files.perfetto.is_some().then(Memory::default);
+    let mut watch = Watch { session, analyst, begun: Instant::now(), child, memory };
+    let whole = watch.run(&args, &stop)?;
+    watch.write(files, &whole)?;
     watch.end_child(&stop)?;
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
 }
 
 /// A trace under way.
 struct Watch<'a> {
-    session: Session<'a>,
+    session: FsyncSession<'a>,
     analyst: Analyst,
     begun: Instant,
     child: Option<Child>,
+    /// Where a trace for Perfetto wants it.
+    memory: Option<Memory>,
+}
+
+/// Dirty pages from tick to tick.
+#[derive(Default)]
+struct Memory {
+    points: Vec<(u64, u64, u64)>,
+}
+
+impl Memory {
+    fn take(&mut self) {
+        let (host, none) = (Host::live(), TargetFacts::default());
+        let sample = host.sample(&none);
+        let memory = sample.since(&sample).memory;
+        self.points.push((Moment::now().awake_ns, memory.dirty_bytes, memory.writeback_bytes));
+    }
+}
+
+/// Files for results beside the report.
+struct Files<'a> {
+    folded: Option<(&'a Path, File)>,
+    perfetto: Option<(&'a Path, File)>,
+}
+
+impl Files<'_> {
+    /// Made before anything is traced: a place that cannot be written to is told at once.
+    fn create(args: &Args) -> anyhow::Result<Files<'_>> {
+        Ok(Files {
+            folded: made(args.folded.as_deref(), "--folded")?,
+            perfetto: made(args.perfetto.as_deref(), "--perfetto")?,
+        })
+    }
+}
+
+fn made<'a>(path: Option<&'a Path>, option: &str) -> anyhow::Result<Option<(&'a Path, File)>> {
+    path.map(|path| Ok((path, create(path, option)?))).transpose()
 }
 
 impl Watch<'_> {
     /// Until the time is up, the command ends or a signal comes; reports on the way and at the end.
-    fn run(&mut self, args: &Args, stop: &Stop) -> anyhow::Result<()> {
+    fn run(&mut self, args: &Args, stop: &Stop) -> anyhow::Result<Report> {
         let duration = args.duration.or(self.child.is_none().then_some(DURATION));
         let end = duration.map(|duration| self.begun + Duration::from_nanos(duration.0));
         let interval = args.interval.map(|interval| Duration::from_nanos(interval.0));
@@ -71,6 +122,7 @@ impl Watch<'_> {
             let interval_over = interval.is_some_and(|interval| now >= since + interval);
             if over || interval_over || now >= tick {
                 self.session.tick(&mut self.analyst, over).map_err(explain)?;
+                self.memory.iter_mut().for_each(Memory::take);
                 tick = now + TICK;
             } else {
                 self.session.drain(&mut self.analyst).map_err(explain)?;
@@ -90,7 +142,8 @@ impl Watch<'_> {
             }
             if over {
                 let report = self.analyst.whole(nanos(self.begun.elapsed()), self.session.losses());
-                return self.show(args, "whole", &report, &slow);
+                self.show(args, "whole", &report, &slow)?;
+                return Ok(report);
             }
             std::thread::sleep(DRAIN);
         }
@@ -119,6 +172,36 @@ impl Watch<'_> {
         };
         let gap = if kind == "interval" { "\n" } else { "" };
         print(&format!("{title}{}{gap}", text::trace_fsync(report, still)))
+    }
+
+    /// Writes the files that were asked for.
+    fn write(&mut self, files: Files<'_>, whole: &Report) -> anyhow::Result<()> {
+        if let Some((path, mut file)) = files.folded {
+            let written = file.write_all(folded(whole).as_bytes());
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+            say!("wrote {}", path.display());
+        }
+        let Some((path, file)) = files.perfetto else { return Ok(()) };
+        let log = self.analyst.take_log();
+        let now = Moment::now().awake_ns;
+        let wall_ns = u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(0);
+        let devices = Host::live().devices().into_iter().map(|device| (device.number, device.name));
+        let beside = perfetto::Counters {
+            memory: self.memory.take().unwrap_or_default().points,
+            wall_clock: Some((now, wall_ns)),
+            devices: devices.collect::<HashMap<_, _>>(),
+        };
+        let written = perfetto::syncs(BufWriter::new(file), &log, &beside);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+        if log.left_out > 0 {
+            say!(
+                "note: {} syncs and requests are not in {}: it holds the first ones",
+                log.left_out,
+                path.display()
+            );
+        }
+        say!("wrote {} ({} syncs, {} requests)", path.display(), log.syncs.len(), log.ios.len());
+        Ok(())
     }
 
     fn child_ended(&mut self) -> anyhow::Result<bool> {

@@ -1,24 +1,21 @@
 //! `weir trace live`: a source of figures, a sampler that cuts them into intervals, and somebody who shows them.
 
 mod json;
-mod kernel;
-mod sampler;
 mod show;
-mod source;
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use weir_blocktrace::Source;
+use weir_core::target::Layer;
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
 
-use self::sampler::Sampler;
 use self::show::Show;
-use self::source::Wanted;
-use crate::cli::trace::live::Args;
+use crate::cli::trace::live::{Args, Choice};
 use crate::devices::named;
-use crate::failure::{Lacking, Outcome, Usage};
+use crate::failure::{Outcome, Usage};
+use crate::live::{self, Sampler, Wanted};
 use crate::signals::stop_on_signals;
 
 /// Shortest time between refreshes: below it the view costs more than what it watches.
@@ -32,9 +29,8 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     }
     let devices = named(&[args.devices.as_slice(), &args.device].concat())?;
     let stop = stop_on_signals()?;
-    let wanted = Wanted::of(&args, &devices)?;
-    let opened = source::open(args.source, &wanted)?;
-    let about = opened.about(&args);
+    let opened = live::open(source(args.source), &wanted(&args, &devices)?)?;
+    let about = opened.about(args.interval, args.slow);
     let mut sampler = Sampler::new(devices, opened.watch)?;
     let mut show = if args.json {
         Show::json(about)
@@ -47,6 +43,35 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let whole = sampler.whole();
     show.end(&whole)?;
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+/// None is the best there is.
+fn source(choice: Choice) -> Option<Source> {
+    match choice {
+        Choice::Auto => None,
+        Choice::Bpf => Some(Source::Bpf),
+        Choice::Tracefs => Some(Source::Tracefs),
+        Choice::Diskstats => Some(Source::Diskstats),
+    }
+}
+
+fn wanted<'a>(args: &Args, devices: &'a [Layer]) -> anyhow::Result<Wanted<'a>> {
+    let cgroup = args.cgroup.as_deref().map(cgroup_id).transpose()?;
+    Ok(Wanted { devices, pids: args.pid.clone(), cgroup, slow: args.slow, detail: args.detail })
+}
+
+/// The id of a cgroup is the inode number of its folder (kernfs).
+fn cgroup_id(path: &std::path::Path) -> anyhow::Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let below = std::path::Path::new("/sys/fs/cgroup").join(path.strip_prefix("/").unwrap_or(path));
+    let unified = std::path::Path::new("/sys/fs/cgroup/unified").join(path.strip_prefix("/").unwrap_or(path));
+    let candidates = [path.to_path_buf(), below, unified];
+    let found = candidates.iter().find(|path| path.join("cgroup.procs").exists());
+    let id = found.and_then(|path| std::fs::metadata(path).ok()).map(|meta| meta.ino());
+    id.ok_or_else(|| {
+        let what = format!("{} is not a cgroup", path.display());
+        Usage { what, hint: Some("give its folder under /sys/fs/cgroup".to_string()) }.into()
+    })
 }
 
 /// Until the time is up, the user ends it or a signal does.
@@ -68,15 +93,4 @@ fn watch(args: &Args, sampler: &mut Sampler, show: &mut Show, stop: &Stop) -> an
             next += interval;
         }
     }
-}
-
-/// What a source needs that is not there, with the way out.
-fn lacking(source: Source, why: &str) -> anyhow::Error {
-    let what = format!("the source {} cannot be used here: {why}", source.name());
-    let hint = match source {
-        Source::Bpf => "run it as root, or let --source auto take the best there is",
-        Source::Tracefs => "run it as root, or use --source diskstats, which needs no privilege",
-        Source::Diskstats => "/proc/diskstats must be readable",
-    };
-    Lacking { what, hint: Some(hint.to_string()) }.into()
 }

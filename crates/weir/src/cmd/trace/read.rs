@@ -3,15 +3,15 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 use anyhow::Context;
-use weir_blocktrace::Sink;
+use weir_blocktrace::{Both, Sink};
+use weir_report::trace::perfetto::{IOS_MAX, Recording as Perfetto};
 use weir_report::trace::{self as report, RowFormat, Rows};
 
 use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};
 use crate::failure::{Outcome, Usage};
-use crate::output::print_for;
+use crate::output::{create, print_for};
 use crate::page;
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
@@ -23,24 +23,37 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         page::check(path)?;
     }
     let recordings = trace_input::find(&args.files)?;
-    if args.output.html.is_some() && recordings.len() > 1 {
-        let what = format!("a page shows one recording, and these are {}", recordings.len());
+    let one_only =
+        [(args.output.html.is_some(), "a page"), (args.output.perfetto.is_some(), "a trace for Perfetto")];
+    if let Some((_, what)) = one_only.iter().find(|(asked, _)| *asked).filter(|_| recordings.len() > 1) {
+        let what = format!("{what} shows one recording, and these are {}", recordings.len());
         let hint =
             Some("per-CPU files of one folder are one recording; others are read one by one".to_string());
         return Err(Usage { what, hint }.into());
     }
     let filter = filter_of(&args.filter)?;
     let mut rows = open_rows(&args)?;
+    let mut perfetto = open_perfetto(&args)?;
     let mut analysed = Vec::new();
     let stop = stop_on_signals()?;
     for recording in &recordings {
         let mut progress = Progress::new();
+        let mut both;
+        let takers: Option<&mut dyn Sink> = match (rows.as_mut(), perfetto.as_mut()) {
+            (Some(rows), Some(perfetto)) => {
+                both = Both(rows, perfetto);
+                Some(&mut both)
+            }
+            (Some(rows), None) => Some(rows),
+            (None, Some(perfetto)) => Some(perfetto),
+            (None, None) => None,
+        };
         let mut reader = Reader {
             filter: &filter,
             keep_going: args.keep_going,
             stop: &stop,
             progress: &mut progress,
-            rows: rows.as_mut().map(|rows| rows as &mut dyn Sink),
+            rows: takers,
         };
         let one = trace_input::analyse(recording, &mut reader)?;
         progress.clear();
@@ -53,6 +66,14 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let rows_on_stdout = rows.is_some() && args.output.out.is_none();
     if let Some(rows) = rows {
         rows.finish().end().context("cannot write the rows")?;
+    }
+    if let (Some(perfetto), Some(path)) = (perfetto, &args.output.perfetto) {
+        let written = perfetto.finish().with_context(|| format!("cannot write {}", path.display()))?;
+        if written.left_out > 0 {
+            let why = format!("a trace for Perfetto holds {IOS_MAX}; --from, --to and --device choose which");
+            say!("note: {} I/Os are not in {}: {why}", written.left_out, path.display());
+        }
+        say!("wrote {} ({} I/Os)", path.display(), written.ios);
     }
     if !rows_on_stdout {
         let people = args.output.btt || args.output.format == Format::Text;
@@ -125,11 +146,17 @@ fn rendered(analysed: &[Analysed], args: &Args) -> anyhow::Result<String> {
     Ok(out)
 }
 
+/// A trace for Perfetto on its way to a file.
+fn open_perfetto(args: &Args) -> anyhow::Result<Option<Perfetto<BufWriter<File>>>> {
+    let Some(path) = &args.output.perfetto else { return Ok(None) };
+    Ok(Some(Perfetto::new(BufWriter::with_capacity(1 << 18, create(path, "--perfetto")?))))
+}
+
 /// Rows on their way to a file or to standard output.
 fn open_rows(args: &Args) -> anyhow::Result<Option<Rows<Text>>> {
     let Some(form) = args.output.per_request else { return Ok(None) };
     let out: Box<dyn Write> = match &args.output.out {
-        Some(path) if path.as_os_str() != "-" => Box::new(create(path)?),
+        Some(path) if path.as_os_str() != "-" => Box::new(create(path, "--out")?),
         _ => Box::new(io::stdout()),
     };
     let format = match form {
@@ -143,15 +170,6 @@ fn open_rows(args: &Args) -> anyhow::Result<Option<Rows<Text>>> {
     };
     let text = Text { out: BufWriter::with_capacity(1 << 18, out), failed: None };
     Ok(Some(Rows::new(text, format, unit)))
-}
-
-/// Replaces nothing: a recording may be what was named by mistake.
-fn create(path: &Path) -> anyhow::Result<File> {
-    File::create_new(path).map_err(|error| {
-        let hint = (error.kind() == io::ErrorKind::AlreadyExists)
-            .then(|| "name another file for --out, or remove this one".to_string());
-        Usage { what: format!("cannot write {}: {error}", path.display()), hint }.into()
-    })
 }
 
 /// Text to a writer of bytes, which remembers how it failed.

@@ -12,7 +12,7 @@ use jiff::Zoned;
 use weir_core::target::DeviceNumber;
 use weir_core::units::{Bytes, Nanos};
 use weir_io::runner::Stop;
-use weir_kernel::record::{self, DEVICES_MAX, Options, RING_BYTES, Session, Source, Summary};
+use weir_kernel::capture::{self, CaptureSession, DEVICES_MAX, Options, RING_BYTES, Source, Summary};
 
 use crate::cli::trace::record::{Args, Choice, Events};
 use crate::devices::named;
@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let options = options(&args)?;
     let stop = stop_on_signals()?;
-    let session = Session::start(&options).map_err(|error| refused(error, args.source))?;
+    let session = CaptureSession::start(&options).map_err(|error| refused(error, args.source))?;
     for sentence in session.passed_over() {
         say!("not used: {sentence}");
     }
@@ -76,9 +76,9 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     Ok(Options {
         devices: devices(&[args.devices.as_slice(), &args.device].concat())?,
         events: match args.events {
-            Events::Requests => record::Events::Requests,
-            Events::Bios => record::Events::Bios,
-            Events::All => record::Events::All,
+            Events::Requests => capture::Events::Requests,
+            Events::Bios => capture::Events::Bios,
+            Events::All => capture::Events::All,
         },
         ring_bytes: args.ring_bytes.0 as usize,
         out,

@@ -102,10 +102,10 @@ mod stages {
 
     use weir_blocktrace::{Class, DeviceFrame, Row};
     use weir_core::target::{Layer, Load};
-    use weir_kernel::live::{Detail, Options, Session};
+    use weir_kernel::live::{Detail, Options, StageSession};
 
     /// A session, or none.
-    pub struct Stages(Option<Session>, Layer);
+    pub struct Stages(Option<StageSession>, Layer);
 
     impl Stages {
         /// Watches a device from now on.
@@ -113,7 +113,7 @@ mod stages {
             // Without requests a device is seen by its bios alone.
             let detail = if device.has_requests() { Detail::Default } else { Detail::Full };
             let options = Options { devices: vec![device.number], detail, ..Options::default() };
-            let session = Session::start(&options);
+            let session = StageSession::start(&options);
             if let Err(why) = &session {
                 say!("weir: the counters only, no stages: {why}");
             }

@@ -10,7 +10,7 @@ mod with {
     //! A session of weir's programs.
 
     use weir_core::stats::CoarseHistogram;
-    use weir_kernel::syncs::{Brackets, Session, Whose};
+    use weir_kernel::sync_sensor::{Brackets, SyncSession, Whose};
     use weir_oltp::limits::SyncUse;
 
     /// Where every call of the machine pays for the watching, it lasts so long,
@@ -24,7 +24,7 @@ mod with {
 
     /// Syncs counted so far.
     pub struct Syncs {
-        session: Session,
+        session: SyncSession,
         ended: CoarseHistogram,
         eye: Eye,
         /// For how long they were watched for.
@@ -48,7 +48,7 @@ mod with {
         /// Loads and attaches the programs for a server's first process and all that it starts, those included that live
         /// between two looks only; or says what is missing.
         pub fn start(process: u32) -> Result<Syncs, String> {
-            let session = Session::start(&Whose::Descendants(process)).map_err(|why| why.to_string())?;
+            let session = SyncSession::start(&Whose::Descendants(process)).map_err(|why| why.to_string())?;
             let eye = Eye::Open { since_ns: 0, ended: 0 };
             Ok(Syncs { session, ended: CoarseHistogram::new(), eye, watched_ns: 0, lost: 0, answers: false })
         }

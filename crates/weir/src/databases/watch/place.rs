@@ -1,6 +1,6 @@
 //! Where the server is: its processes and the folder of its data, where these are on this machine.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use weir_db::connection::Connection;
 use weir_db::error::DbError;
@@ -51,6 +51,10 @@ pub fn find(host: &Host, server: &Server, connection: &mut Connection) -> Home {
 
 /// The folder that the server names, as this process reaches it: a server in a container or a chroot has a root of its own.
 fn reach(host: &Host, process: Option<u32>, folder: &Path) -> Result<PathBuf, String> {
+    // No server calls its folder so. A path that climbs may lead through another process's root without saying so.
+    if !folder.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_))) {
+        return Err(format!("the server names {}", folder.display()));
+    }
     let seen = process.map(|process| host.folder_of(process, folder));
     match seen {
         Some(Ok(reached)) => Ok(reached),
@@ -140,6 +144,16 @@ fn process(host: &Host, dialect: Dialect, thread: u32, data: Option<&Path>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_climbs_is_none_of_a_server() {
+        let host = Host::live();
+        let own = std::process::id();
+        assert_eq!(reach(&host, None, Path::new("/tmp")), Ok(PathBuf::from("/tmp")));
+        for folder in [format!("/tmp/../proc/{own}/root/tmp"), "/tmp/..".into(), "../tmp".into()] {
+            assert!(reach(&host, None, Path::new(&folder)).is_err(), "{folder}");
+        }
+    }
 
     #[test]
     fn only_sockets_and_the_loop_back_are_here() {

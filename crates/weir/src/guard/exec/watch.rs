@@ -57,7 +57,7 @@ impl Watch {
     }
 
     /// A line about the last second, once the command is in its cgroup.
-    pub fn look(&mut self) -> Option<String> {
+    pub fn sample(&mut self) -> Option<String> {
         if self.folder.is_none() {
             let folder = self.host.cgroup_folder_of(self.pid);
             self.folder = folder.filter(|folder| Some(folder) != self.own.as_ref());

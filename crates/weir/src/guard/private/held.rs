@@ -1,6 +1,7 @@
 //! The cgroups of a device's bulk writers: which are held, and what is seen of each.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use weir_control::Writer;
 use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
@@ -12,11 +13,22 @@ use super::pair::{End, Limits, Pair, TakePair};
 use crate::guard::settings::Protected;
 use crate::guard::writers::protected_in;
 
-/// One that other hands turn is left to them for so long; one whose limits were reset is taken again after the shorter time.
+/// One that others set is left to them for so long; one whose limits were reset is taken again after the shorter time.
 const SPARED_NS: u64 = 600_000_000_000;
 const AGAIN_NS: u64 = 5_000_000_000;
+/// Cgroups of one device that are held at the same time. Another account may have any number of them that write, and each that is
+/// held takes a thread and a guardian.
+const HELD_MOST: usize = 8;
+/// Cgroups that are left alone for what became of them, at most: until there are fewer, no other one is taken.
+const SPARED_MOST: usize = 256;
+/// Cgroups that are looked through in one search: each may have a thousand below it.
+const LOOKED_MOST: usize = 2;
+/// Writers whose cgroup is asked for in one look. What more of them write is not held.
+pub const WRITERS_MOST: usize = 64;
+/// So long at most a look waits for the limits of one to be restored: the guard is not to seem to hang.
+pub const SOON: Duration = Duration::from_millis(200);
 
-/// A cgroup whose limits are in the guard's hand.
+/// A cgroup whose limits are held by the guard.
 pub struct Held {
     /// It.
     pub group: IoCgroup,
@@ -35,6 +47,8 @@ pub struct Groups {
     pub held: Vec<Held>,
     /// Those that are not, until when, by path.
     spared: HashMap<String, u64>,
+    /// Those that may not be held, by path: until when that is believed, and why.
+    refused: HashMap<String, (u64, String)>,
     /// Which cgroup a process is in, as of the last search.
     homes: HashMap<u32, Option<IoCgroup>>,
 }
@@ -50,7 +64,7 @@ pub struct Rules<'a> {
 }
 
 impl Groups {
-    /// Takes the cgroups of these writers in hand that may be held. Sentences of those that may not, each with its writer.
+    /// Takes the cgroups of these writers over that may be held. Sentences of those that may not, each with its writer.
     pub fn find(
         &mut self,
         writers: &[Writer],
@@ -60,17 +74,32 @@ impl Groups {
         take: &mut TakePair,
     ) -> Vec<String> {
         self.spared.retain(|_, until_ns| now_ns < *until_ns);
-        self.homes = writers.iter().map(|w| (w.pid, rules.host.own_cgroup_of(w.pid))).collect();
-        let mut refused = Vec::new();
+        self.refused.retain(|_, (until_ns, _)| now_ns < *until_ns);
+        let asked = writers.iter().take(WRITERS_MOST);
+        self.homes = asked.map(|w| (w.pid, rules.host.own_cgroup_of(w.pid))).collect();
+        let (mut refused, mut looked) = (Vec::new(), 0);
         for writer in writers {
             let Some(Some(group)) = self.homes.get(&writer.pid).cloned() else { continue };
             let is_known = self.held.iter().any(|held| held.group == group);
             if is_known || self.spared.contains_key(group.path()) {
                 continue;
             }
-            match self.take(&group, number, rules, take) {
-                Ok(()) => {}
-                Err(why) => refused.push(format!("{} cannot be held alone: {why}", writer.comm)),
+            let why = match self.refused.get(group.path()) {
+                Some((_, why)) => why.clone(),
+                None if self.held.len() >= HELD_MOST || self.spared.len() >= SPARED_MOST => {
+                    format!("more than {HELD_MOST} cgroups write: no more of them are held")
+                }
+                None if looked == LOOKED_MOST => continue,
+                None => {
+                    looked += 1;
+                    let Err(why) = self.take(&group, number, rules, take) else { continue };
+                    let why = format!("{} cannot be held alone: {why}", writer.comm);
+                    self.refused.insert(group.path().to_string(), (now_ns + AGAIN_NS, why.clone()));
+                    why
+                }
+            };
+            if !refused.contains(&why) {
+                refused.push(why);
             }
         }
         refused
@@ -115,7 +144,10 @@ impl Groups {
     }
 
     /// What each does, with what these writers gave to write(2); those that are gone are let go of.
-    pub fn look(&mut self, writers: &[Writer], host: &Host) -> Vec<Group> {
+    pub fn sample(&mut self, writers: &[Writer], host: &Host) -> Vec<Group> {
+        if !self.held.is_empty() {
+            self.ask_homes(writers, host);
+        }
         let mut seen = Vec::new();
         for at in (0..self.held.len()).rev() {
             let held = &mut self.held[at];
@@ -124,25 +156,33 @@ impl Groups {
                 continue;
             };
             group.high = held.limits.high;
-            for writer in writers {
-                let home = self.homes.entry(writer.pid).or_insert_with(|| host.own_cgroup_of(writer.pid));
-                if home.as_ref() == Some(&held.group) {
-                    group.sent_bytes += writer.bytes;
-                }
-            }
+            let is_here =
+                |pid: &u32| self.homes.get(pid).is_some_and(|home| home.as_ref() == Some(&held.group));
+            let here = writers.iter().filter(|writer| is_here(&writer.pid));
+            group.sent_bytes = here.map(|writer| writer.bytes).sum();
             seen.insert(0, group);
         }
         seen
     }
 
-    /// What these writers wrote who are in a cgroup that is not held, and what all wrote, in bytes. One that has ended is in none.
+    /// Asks for the cgroups of writers who are not known yet, as many as there is time for.
+    fn ask_homes(&mut self, writers: &[Writer], host: &Host) {
+        let unknown = writers.iter().filter(|writer| !self.homes.contains_key(&writer.pid));
+        let asked: Vec<u32> = unknown.take(WRITERS_MOST).map(|writer| writer.pid).collect();
+        self.homes.extend(asked.into_iter().map(|pid| (pid, host.own_cgroup_of(pid))));
+    }
+
+    /// What these writers wrote who are in a cgroup that is not held, or not known to be, and what all wrote, in bytes. One that has
+    /// ended is in none.
     pub fn not_held(&mut self, writers: &[Writer], host: &Host) -> (u64, u64) {
-        let mut others = 0;
-        for writer in writers {
-            let home = self.homes.entry(writer.pid).or_insert_with(|| host.own_cgroup_of(writer.pid));
-            let is_held = |home: &IoCgroup| self.held.iter().any(|held| held.group == *home);
-            others += if home.as_ref().is_some_and(|home| !is_held(home)) { writer.bytes } else { 0 };
-        }
+        self.ask_homes(writers, host);
+        let is_held = |pid: u32| match self.homes.get(&pid) {
+            Some(Some(home)) => self.held.iter().any(|held| held.group == *home),
+            // It lies where no cgroup can be held.
+            Some(None) => host.name_of(pid).is_none(),
+            None => false,
+        };
+        let others = writers.iter().filter(|writer| !is_held(writer.pid)).map(|writer| writer.bytes).sum();
         (others, writers.iter().map(|writer| writer.bytes).sum())
     }
 
@@ -181,17 +221,19 @@ impl Groups {
     }
 
     fn let_go(&mut self, at: usize) -> Vec<String> {
-        match self.held.remove(at).pair.stop() {
+        match self.held.remove(at).pair.stop(SOON) {
             Ok(said) => said,
             Err(error) => vec![error.to_string()],
         }
     }
 
-    /// Lets go of all; what was put back, and what could not be.
-    pub fn let_all_go(&mut self) -> (Vec<String>, Vec<String>) {
+    /// Lets go of all within this time; what was put back, and what could not be.
+    pub fn let_all_go(&mut self, patience: Duration) -> (Vec<String>, Vec<String>) {
         let (mut said, mut failed) = (Vec::new(), Vec::new());
+        let until = Instant::now() + patience;
+        self.held.iter_mut().for_each(|held| held.pair.begin_stop());
         for held in self.held.drain(..) {
-            match held.pair.stop() {
+            match held.pair.stop(until.saturating_duration_since(Instant::now())) {
                 Ok(more) => said.extend(more),
                 Err(error) => failed.push(error.to_string()),
             }
@@ -204,7 +246,16 @@ impl Groups {
 fn is_meant(who: &Protected, path: &str) -> bool {
     match who {
         Protected::All => true,
-        Protected::Unit(name) => path.split('/').any(|part| part == name),
+        // systemd keeps its units in slices and nowhere else (systemd.slice(5)): below a service or a scope whoever runs in it chooses
+        // the names, and could call a cgroup as one that is spared.
+        Protected::Unit(name) => {
+            let mut below = false;
+            let units = path
+                .split('/')
+                .skip(1)
+                .take_while(|part| !std::mem::replace(&mut below, !part.ends_with(".slice")));
+            units.into_iter().any(|part| part == name)
+        }
         Protected::Cgroup(named) => {
             let named = named.trim_end_matches('/');
             path.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -6,13 +6,15 @@ mod pair;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
 use weir_host::knob::Lever;
 
-use self::held::{Groups, Rules};
-use super::eyes::Seen;
+use self::held::{Groups, Rules, SOON};
+use super::sampler::Seen;
 use super::throttle::Time;
 use super::writers::Writers;
 use crate::guard::settings::Protected;
@@ -23,6 +25,10 @@ pub use pair::{TakePair, take_pair};
 const FIND_EVERY_NS: u64 = 300_000_000;
 /// ... and it is looked so often whether somebody protected has come into one that is held.
 const SHARED_EVERY_NS: u64 = 1_000_000_000;
+/// So long at most the end of the guard waits for limits to be restored. What is left then the guardians restore.
+const AT_THE_END: Duration = Duration::from_secs(5);
+/// Why writers are not held is told so often.
+const TELL_EVERY_NS: u64 = 10_000_000_000;
 /// Those who are not held may write this share of all: what they leave dirty is as nothing then.
 const OTHERS: f64 = 0.1;
 /// And so much in any case.
@@ -45,6 +51,7 @@ struct Device {
     groups: Groups,
     found_ns: u64,
     shared_ns: u64,
+    told_ns: u64,
     dirty_share: f64,
     /// Why a writer is not held, as it was said last.
     why_not: Vec<String>,
@@ -86,8 +93,8 @@ impl Privates {
         self.devices[at].covers
     }
 
-    /// A look at a device: what is to be told.
-    pub fn look(
+    /// a sample of a device: what is to be told.
+    pub fn sample(
         &mut self,
         at: usize,
         seen: &Seen,
@@ -98,7 +105,7 @@ impl Privates {
         let device = &mut self.devices[at];
         device.writers.push(&self.host, seen, time.elapsed_ns);
         let mut said = device.find(&self.host, &self.spare, &mut self.take, seen, time.now_ns, protected);
-        let groups = device.groups.look(&seen.bulk.writers, &self.host);
+        let groups = device.groups.sample(&seen.bulk.writers, &self.host);
         let can_pace = !device.groups.held.is_empty()
             && device
                 .groups
@@ -124,7 +131,7 @@ impl Privates {
             said.push(device.sentence(transition, judged.kept, self.shadow));
         }
         if !device.law.holds() && matches!(transition, Some(Transition::Ended | Transition::Unneeded)) {
-            let (more, failed) = device.groups.let_all_go();
+            let (more, failed) = device.groups.let_all_go(SOON);
             said.extend(more.into_iter().chain(failed));
         }
         said.extend(device.groups.ended(time.now_ns));
@@ -150,7 +157,7 @@ impl Privates {
     pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut said, mut failed) = (Vec::new(), Vec::new());
         for device in &mut self.devices {
-            let (more, not_back) = device.groups.let_all_go();
+            let (more, not_back) = device.groups.let_all_go(AT_THE_END);
             said.extend(more);
             failed.extend(not_back);
             device.law.let_go();
@@ -160,14 +167,14 @@ impl Privates {
 
     /// The device is gone, or the machine slept: nothing is known any more.
     pub fn forget(&mut self, at: usize) -> Vec<String> {
-        let (said, failed) = self.devices[at].groups.let_all_go();
+        let (said, failed) = self.devices[at].groups.let_all_go(SOON);
         self.devices[at] = Device::default();
         said.into_iter().chain(failed).collect()
     }
 }
 
 impl Device {
-    /// Takes cgroups in hand, and lets go of those in which somebody protected is now.
+    /// Takes cgroups over, and lets go of those in which somebody protected is now.
     fn find(
         &mut self,
         host: &Host,
@@ -193,11 +200,20 @@ impl Device {
             said = self.groups.drop_shared(now_ns, &rules);
         }
         if floods {
-            let why_not = self.groups.find(&self.writers.watch.writers(), seen.number, now_ns, &rules, take);
-            let news = why_not.iter().filter(|why| !self.why_not.contains(why)).cloned();
-            said.extend(
-                news.map(|why| format!("{why}; `weir guard exec` starts a command in a cgroup of its own")),
-            );
+            let mut writers = self.writers.watch.writers();
+            if writers.is_empty() {
+                // None of them counts alone.
+                writers = self.writers.watch.all_writers();
+            }
+            let why_not = self.groups.find(&writers, seen.number, now_ns, &rules, take);
+            let is_news = why_not.iter().any(|why| !self.why_not.contains(why));
+            // Names are the writers' choice, and may be new ones each time.
+            if is_news && now_ns >= self.told_ns {
+                self.told_ns = now_ns + TELL_EVERY_NS;
+                let news = why_not.iter().filter(|why| !self.why_not.contains(why)).cloned();
+                let hint = "`weir guard exec` starts a command in a cgroup of its own";
+                said.extend(news.map(|why| format!("{why}; {hint}")));
+            }
             self.why_not = why_not;
         } else {
             self.why_not.clear();
@@ -206,7 +222,11 @@ impl Device {
     }
 
     fn judge_cover(&mut self, host: &Host) {
-        let (others, all) = self.groups.not_held(&self.writers.watch.writers(), host);
+        if self.groups.held.is_empty() {
+            self.covers = false;
+            return;
+        }
+        let (others, all) = self.groups.not_held(&self.writers.watch.all_writers(), host);
         let is_little = others <= OTHERS_BYTES || (others as f64) < OTHERS * all as f64;
         self.covers =
             self.law.holds() && !self.law.is_not_enough() && !self.groups.held.is_empty() && is_little;

@@ -3,8 +3,8 @@
 //! Whoever lowers memory.high below what a cgroup uses reclaims its memory in that very write, and waits where it is dirty. The
 //! guard has to go on looking meanwhile.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use weir_host::Host;
@@ -14,6 +14,11 @@ use weir_host::knob::{Governor, Journal, KnobError, Lever, Move};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// memory.high is never asked to be less.
 const FLOOR_BYTES: u64 = 1 << 20;
+/// Threads at the same time, those that are not done though nobody waits for them any more included. Each has a guardian, and a
+/// service has 64 tasks.
+const THREADS_MOST: usize = 16;
+/// Those there are.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// The limits of one cgroup; `None` is what was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,14 +48,18 @@ pub trait Pair {
     /// Whether it has ended by itself.
     fn ended(&mut self) -> Option<End>;
 
-    /// Puts back what was found. The sentences tell what was.
+    /// Puts back what was found, from now on and without a wait.
+    fn begin_stop(&mut self) {}
+
+    /// Puts back what was found, and waits for it so long at most: whoever is in the cgroup may keep the kernel from ending a
+    /// write to its memory.high. The sentences tell what was.
     ///
     /// # Errors
     /// When the kernel does not take it.
-    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError>;
+    fn stop(self: Box<Self>, patience: Duration) -> Result<Vec<String>, KnobError>;
 }
 
-/// Takes the limits of a cgroup in hand.
+/// Takes the limits of a cgroup over.
 pub type TakePair = Box<dyn FnMut(&Lever) -> Result<Box<dyn Pair>, KnobError>>;
 
 /// Takes them for earnest, or in shadow.
@@ -60,7 +69,8 @@ pub fn take_pair(host: &Host, journal: &Journal, shadow: bool) -> TakePair {
         if shadow {
             return Ok(Box::new(Untouched));
         }
-        Ok(Box::new(Worker::start(Governor::start(&journal, &host, lever, FLOOR_BYTES)?)?))
+        let turns = Turns::take().ok_or_else(too_many)?;
+        Ok(Box::new(Worker::start(Governor::start(&journal, &host, lever, FLOOR_BYTES)?, turns)?))
     })
 }
 
@@ -74,27 +84,64 @@ impl Pair for Untouched {
         None
     }
 
-    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+    fn stop(self: Box<Self>, _patience: Duration) -> Result<Vec<String>, KnobError> {
         Ok(Vec::new())
     }
 }
 
-/// A governor on a thread of its own. When the sender is dropped it puts back what was found.
+/// One of the threads that there may be.
+struct Turns;
+
+impl Turns {
+    fn take() -> Option<Turns> {
+        let more = |threads: usize| (threads < THREADS_MOST).then_some(threads + 1);
+        THREADS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Turns)
+    }
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        THREADS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn too_many() -> KnobError {
+    let why = format!("limits of {THREADS_MOST} cgroups are in use, and no more are taken");
+    KnobError::NoGuardian(std::io::Error::other(why))
+}
+
+type Stopped = Result<Vec<String>, KnobError>;
+
+/// A governor on a thread of its own. When the sender is dropped it puts back what was found, however long the kernel takes.
 struct Worker {
     wanted: Option<Sender<Limits>>,
     asked: Limits,
     ends: Receiver<End>,
-    thread: Option<JoinHandle<Result<Vec<String>, KnobError>>>,
+    /// What came of it, once the thread is done.
+    stopped: Receiver<Stopped>,
 }
 
 impl Worker {
-    fn start(governor: Governor) -> Result<Worker, KnobError> {
-        let ((wanted, asks), (tell, ends)) = (channel(), channel());
-        let thread = std::thread::Builder::new()
+    fn start(governor: Governor, turns: Turns) -> Result<Worker, KnobError> {
+        Worker::of(turns, move |asks, tell| turn(governor, asks, tell))
+    }
+
+    fn of(
+        turns: Turns,
+        work: impl FnOnce(&Receiver<Limits>, &Sender<End>) -> Stopped + Send + 'static,
+    ) -> Result<Worker, KnobError> {
+        let ((wanted, asks), (tell, ends), (done, stopped)) = (channel(), channel(), channel());
+        let all = move || {
+            let result = work(&asks, &tell);
+            drop(turns);
+            // Nobody hears it who has waited long enough.
+            let _ = done.send(result);
+        };
+        std::thread::Builder::new()
             .name("private limits".to_string())
-            .spawn(move || turn(governor, &asks, &tell))
+            .spawn(all)
             .map_err(KnobError::NoGuardian)?;
-        Ok(Worker { wanted: Some(wanted), asked: Limits::default(), ends, thread: Some(thread) })
+        Ok(Worker { wanted: Some(wanted), asked: Limits::default(), ends, stopped })
     }
 }
 
@@ -139,17 +186,49 @@ impl Pair for Worker {
         self.ends.try_recv().ok()
     }
 
-    fn stop(mut self: Box<Self>) -> Result<Vec<String>, KnobError> {
+    fn begin_stop(&mut self) {
         self.wanted = None;
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    fn stop(mut self: Box<Self>, patience: Duration) -> Result<Vec<String>, KnobError> {
+        self.begin_stop();
+        match self.stopped.recv_timeout(patience) {
+            Ok(stopped) => stopped,
+            Err(RecvTimeoutError::Timeout) => Ok(vec![
+                "the kernel is still busy with the cgroup: its limits are restored after that".to_string(),
+            ]),
+            Err(RecvTimeoutError::Disconnected) => Ok(Vec::new()),
+        }
     }
 }
 
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.wanted = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// A kernel that does not come back from a write, as long as whoever is in the cgroup likes.
+    #[test]
+    fn a_thread_that_hangs_is_not_waited_for_and_still_counts() {
+        let (release, held) = channel::<()>();
+        let hangs = move |_: &Receiver<Limits>, _: &Sender<End>| {
+            let _ = held.recv();
+            Ok(vec!["back".to_string()])
+        };
+        let mut taken: Vec<Turns> = std::iter::from_fn(Turns::take).collect();
+        assert_eq!(taken.len(), THREADS_MOST);
+        assert!(too_many().to_string().contains("limits of 16 cgroups are in use"));
+        let worker = Box::new(Worker::of(taken.remove(0), hangs).unwrap());
+        let said = worker.stop(Duration::from_millis(1)).unwrap();
+        assert!(said[0].contains("still busy"), "{said:?}");
+        assert!(Turns::take().is_none(), "its thread is still there");
+        release.send(()).unwrap();
+        while Turns::take().map(|turns| taken.push(turns)).is_none() {
+            std::thread::yield_now();
         }
+        let done = |_: &Receiver<Limits>, _: &Sender<End>| Ok(vec!["back".to_string()]);
+        let worker = Box::new(Worker::of(taken.remove(0), done).unwrap());
+        assert_eq!(worker.stop(Duration::from_secs(60)).unwrap(), ["back"]);
     }
 }

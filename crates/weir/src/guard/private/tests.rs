@@ -1,8 +1,9 @@
-//! Private limits on a machine of a few files: whose cgroups are taken in hand, and when they are let go of.
+//! Private limits on a machine of a few files: whose cgroups are taken over, and when they are let go of.
 
 use std::cell::RefCell;
 use std::fs;
 use std::rc::Rc;
+use std::time::Duration;
 
 use weir_control::private::{Kept, Need};
 use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs, Writer};
@@ -27,9 +28,9 @@ struct Done {
     ends: Option<End>,
 }
 
-struct Hand(Rc<RefCell<Done>>);
+struct TestActuator(Rc<RefCell<Done>>);
 
-impl Pair for Hand {
+impl Pair for TestActuator {
     fn set(&mut self, limits: Limits) {
         self.0.borrow_mut().limits = limits;
     }
@@ -38,7 +39,7 @@ impl Pair for Hand {
         self.0.borrow_mut().ends.take()
     }
 
-    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+    fn stop(self: Box<Self>, _patience: Duration) -> Result<Vec<String>, KnobError> {
         let mut done = self.0.borrow_mut();
         (done.limits, done.stopped) = (Limits::default(), done.stopped + 1);
         Ok(Vec::new())
@@ -52,39 +53,47 @@ struct Stage {
     privates: Privates,
     now_ns: u64,
     need: Need,
-    /// Of dd, a look.
+    /// Of dd, a sample.
     bytes: u64,
+    /// What others write in a look.
+    others: Vec<(u32, u64)>,
 }
 
 impl Stage {
     fn new(spare: &[&str]) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let (host, done) = (Host::at(folder.path()), Rc::new(RefCell::new(Done::default())));
-        let hands = done.clone();
+        let actuators = done.clone();
         let take = Box::new(move |lever: &Lever| -> Result<Box<dyn Pair>, KnobError> {
-            hands.borrow_mut().taken.push(lever.to_string());
-            Ok(Box::new(Hand(hands.clone())))
+            actuators.borrow_mut().taken.push(lever.to_string());
+            Ok(Box::new(TestActuator(actuators.clone())))
         });
         let spare: Vec<Protected> = spare.iter().map(|who| who.parse().unwrap()).collect();
         let privates = Privates::new(&host, take, &spare, false, 0.93, 1);
-        let stage = Stage { folder, done, privates, now_ns: 0, need: Need::Here, bytes: 20 * MB };
+        let (need, others) = (Need::Here, Vec::new());
+        let stage = Stage { folder, done, privates, now_ns: 0, need, bytes: 20 * MB, others };
         stage.set("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
         stage.set("/proc/sys/vm/dirty_ratio", "20");
         for (pid, comm, group) in [(DD, "dd", "backup.service"), (DATABASE, "mariadbd", "db.service")] {
-            stage.set(&format!("/proc/{pid}/comm"), comm);
-            stage.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
-            for (file, text) in [
-                ("cgroup.procs", pid.to_string().as_str()),
-                ("memory.current", "9000000"),
-                ("memory.stat", "anon 1000000\nkernel 2000000\nfile 6000000\nfile_dirty 4000000"),
-                ("memory.high", "max"),
-                ("io.max", ""),
-                ("io.stat", ""),
-            ] {
-                stage.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
-            }
+            stage.put(pid, comm, group);
         }
         stage
+    }
+
+    /// A process in a cgroup of its own.
+    fn put(&self, pid: u32, comm: &str, group: &str) {
+        self.set(&format!("/proc/{pid}/comm"), comm);
+        self.set(&format!("/proc/{pid}/cgroup"), &format!("0::/{group}"));
+        for (file, text) in [
+            ("cgroup.procs", pid.to_string().as_str()),
+            ("memory.current", "9000000"),
+            ("memory.stat", "anon 1000000\nkernel 2000000\nfile 6000000\nfile_dirty 4000000"),
+            ("memory.high", "max"),
+            ("io.max", ""),
+            ("io.stat", ""),
+        ] {
+            self.set(&format!("/sys/fs/cgroup/{group}/{file}"), text);
+        }
     }
 
     fn set(&self, path: &str, text: &str) {
@@ -94,11 +103,13 @@ impl Stage {
     }
 
     /// Looks for so many seconds; what was told.
-    fn look(&mut self, seconds: u64) -> Vec<String> {
+    fn sample(&mut self, seconds: u64) -> Vec<String> {
         let mut said = Vec::new();
         for _ in 0..10 * seconds {
             self.now_ns += LOOK_NS;
-            let writers = vec![Writer { pid: DD, comm: "dd".to_string(), bytes: self.bytes }];
+            let writer =
+                |(pid, bytes): &(u32, u64)| Writer { pid: *pid, comm: "dd".to_string(), bytes: *bytes };
+            let writers = std::iter::once(&(DD, self.bytes)).chain(&self.others).map(writer).collect();
             let seen = Seen {
                 number: DeviceNumber { major: 7, minor: 0 },
                 sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
@@ -108,7 +119,7 @@ impl Stage {
             };
             let time = Time { now_ns: self.now_ns, elapsed_ns: LOOK_NS };
             let judged = Judged { kept: Kept::Unknown, need: self.need, oldest_ns: 0 };
-            said.extend(self.privates.look(0, &seen, time, judged, &|| vec![DATABASE]));
+            said.extend(self.privates.sample(0, &seen, time, judged, &|| vec![DATABASE]));
         }
         said
     }
@@ -117,7 +128,7 @@ impl Stage {
 #[test]
 fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     let mut stage = Stage::new(&[]);
-    let said = stage.look(2);
+    let said = stage.sample(2);
     assert!(said[0].starts_with("/backup.service is held to 20 MB dirty"), "{said:?}");
     let lever = "cgroup:/backup.service/memory.high and cgroup:/backup.service/io.max/7:0/wbps";
     assert_eq!((stage.done.borrow().taken.as_slice(), said.len()), (&[lever.to_string()][..], 1));
@@ -127,10 +138,10 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     // It grows: the limit goes up at once.
     stage.set("/sys/fs/cgroup/backup.service/memory.stat", "anon 500000000");
     stage.set("/sys/fs/cgroup/backup.service/memory.current", "500000000");
-    stage.look(1);
+    stage.sample(1);
     assert!(stage.done.borrow().limits.high.unwrap() > 600 * MB);
     (stage.need, stage.bytes) = (Need::Nobody, 0);
-    let said = stage.look(1);
+    let said = stage.sample(1);
     assert!(said[0].contains("as they were found (unneeded)"), "{said:?}");
     assert!(!stage.privates.covers(0));
     assert_eq!((stage.done.borrow().limits, stage.done.borrow().stopped), (Limits::default(), 1));
@@ -139,9 +150,14 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
 #[test]
 fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
     type Change = fn(&Stage);
-    let cases: [(Change, &[&str], &str); 5] = [
+    let cases: [(Change, &[&str], &str); 6] = [
         (|_| {}, &["backup.service"], "is to be left alone (--spare)"),
         (|_| {}, &["cgroup:/backup.service/"], "is to be left alone (--spare)"),
+        (
+            |stage| stage.put(DD, "dd", "a.slice/backup.service/payload"),
+            &["backup.service"],
+            "is to be left alone (--spare)",
+        ),
         (|stage| stage.set(&format!("/proc/{DD}/cgroup"), "0::/"), &[], "it is in the root cgroup"),
         (
             |stage| stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}")),
@@ -157,7 +173,7 @@ fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
     for (change, spare, why) in cases {
         let mut stage = Stage::new(spare);
         change(&stage);
-        let said = stage.look(5);
+        let said = stage.sample(5);
         assert!(
             said.len() == 1 && said[0].contains(why) && said[0].contains("weir guard exec"),
             "{why}: {said:?}"
@@ -170,25 +186,25 @@ fn whose_cgroup_is_not_theirs_alone_is_left_alone_and_that_is_said_once() {
 #[test]
 fn a_cgroup_that_goes_is_no_error_and_one_in_other_hands_is_left_to_them() {
     let mut stage = Stage::new(&[]);
-    stage.look(2);
+    stage.sample(2);
     fs::remove_dir_all(stage.folder.path().join("sys/fs/cgroup/backup.service")).unwrap();
     fs::remove_file(stage.folder.path().join(format!("proc/{DD}/cgroup"))).unwrap();
     stage.bytes = 0;
-    let said = stage.look(1);
+    let said = stage.sample(1);
     assert!(said.len() == 1 && said[0].contains("(ended)"), "{said:?}");
 
     for (end, again_s, says) in
         [(End::Reset, 6, "were reset"), (End::Lost("it is 5 now".into()), 601, "it is 5 now")]
     {
         let mut stage = Stage::new(&[]);
-        stage.look(2);
+        stage.sample(2);
         stage.done.borrow_mut().ends = Some(end);
-        let said = stage.look(1);
+        let said = stage.sample(1);
         assert!(said[0].contains(says), "{said:?}");
         assert!(!stage.privates.covers(0));
-        stage.look(again_s - 3);
+        stage.sample(again_s - 3);
         assert_eq!(stage.done.borrow().taken.len(), 1, "{says}");
-        stage.look(4);
+        stage.sample(4);
         assert_eq!(stage.done.borrow().taken.len(), 2, "{says}");
     }
 }
@@ -196,9 +212,72 @@ fn a_cgroup_that_goes_is_no_error_and_one_in_other_hands_is_left_to_them() {
 #[test]
 fn who_is_protected_and_comes_into_a_held_cgroup_ends_it() {
     let mut stage = Stage::new(&[]);
-    stage.look(2);
+    stage.sample(2);
     stage.set("/sys/fs/cgroup/backup.service/cgroup.procs", &format!("{DD}\n{DATABASE}"));
-    let said = stage.look(2);
+    let said = stage.sample(2);
     assert!(said[0].contains("mariadbd is in the cgroup /backup.service now"), "{said:?}");
     assert_eq!(stage.done.borrow().stopped, 1);
+}
+
+/// A user's manager, or a container, lets whoever runs there name the groups.
+#[test]
+fn nobody_calls_a_cgroup_of_his_like_one_that_is_spared() {
+    for group in [
+        "user.slice/user-1000.slice/user@1000.service/app.slice/backup.service",
+        "machine.slice/libpod-1.scope/backup.service",
+        "x/backup.service",
+    ] {
+        let mut stage = Stage::new(&["backup.service", "app.slice"]);
+        stage.put(DD, "dd", group);
+        stage.sample(2);
+        assert_eq!(stage.done.borrow().taken.len(), 1, "{group}");
+    }
+}
+
+/// Others that cannot be held, or are too many to be asked, are not covered for that.
+#[test]
+fn a_flood_beside_the_held_ones_is_seen_wherever_it_lies() {
+    type Change = fn(&mut Stage);
+    let small = |stage: &mut Stage| stage.others = (1..=60).map(|pid| (pid, MB)).collect();
+    let cases: [(&str, Change); 6] = [
+        ("nobody", |stage| stage.others.clear()),
+        ("who has ended", |stage| fs::remove_dir_all(stage.folder.path().join("proc/5")).unwrap()),
+        ("beside what is mounted here", |stage| stage.set("/proc/5/cgroup", "0::/../elsewhere")),
+        ("of a name that is none", |stage| stage.put(5, "dd", "a b")),
+        ("of a name that is read as another's", |stage| stage.put(5, "dd", "a\u{fffd}")),
+        ("of many that are small", small),
+    ];
+    for (name, change) in cases {
+        let mut stage = Stage::new(&[]);
+        stage.sample(2);
+        assert!(stage.privates.covers(0));
+        stage.set("/proc/5/comm", "dd");
+        stage.others = vec![(5, 20 * MB)];
+        change(&mut stage);
+        let lives = |pid: u32| (format!("/proc/{pid}/comm"), format!("/proc/{pid}/cgroup"));
+        for (comm, cgroup) in stage.others.iter().filter(|(pid, _)| *pid != 5).map(|(pid, _)| lives(*pid)) {
+            stage.set(&comm, "dd");
+            stage.set(&cgroup, "0::/");
+        }
+        stage.sample(1);
+        assert_eq!(stage.privates.covers(0), ["nobody", "who has ended"].contains(&name), "{name}");
+        assert_eq!(stage.done.borrow().taken.len(), 1, "{name}");
+    }
+}
+
+/// Each that is held takes a thread and a guardian.
+#[test]
+fn only_some_of_very_many_cgroups_are_held_or_looked_through() {
+    let mut stage = Stage::new(&[]);
+    for nth in 0..15 {
+        stage.put(100 + nth, "dd", &format!("user.slice/{nth}"));
+        stage.others.push((100 + nth, 20 * MB));
+    }
+    let said = stage.sample(1);
+    let taken = stage.done.borrow().taken.len();
+    assert!((2..=8).contains(&taken), "{taken} were looked through at once");
+    let said: Vec<String> = said.into_iter().chain(stage.sample(15)).collect();
+    assert_eq!(stage.done.borrow().taken.len(), 8);
+    let told = said.iter().filter(|line| line.contains("more than 8 cgroups write")).count();
+    assert!(told == 1 && !stage.privates.covers(0), "{said:?}");
 }

@@ -24,8 +24,8 @@ impl Bird {
         Ok(Bird { canary: Canary::start(folder)?, failed: 0, sang_ns: None })
     }
 
-    /// What happened since the look before. One that hangs is an answer, one that fails is none.
-    pub fn look(&mut self, now_ns: u64) -> Sight {
+    /// What happened since the sample before. One that hangs is an answer, one that fails is none.
+    pub fn sample(&mut self, now_ns: u64) -> Sight {
         let look = self.canary.look();
         let begun_ns = *self.sang_ns.get_or_insert(now_ns);
         if look.ended.count() > 0 || look.oldest_ns.is_some() {

@@ -29,8 +29,8 @@ impl Counters {
         (self.number, self.before) = (number, None);
     }
 
-    /// What happened since the look before.
-    pub fn look(&mut self, now_ns: u64) -> Sight {
+    /// What happened since the sample before.
+    pub fn sample(&mut self, now_ns: u64) -> Sight {
         let ticks = self.host.ticks(self.number).ok().flatten();
         let answered_ns = *self.answered_ns.get_or_insert(now_ns);
         if ticks.is_some() {
@@ -79,7 +79,7 @@ mod tests {
         let number = DeviceNumber { major: 8, minor: 0 };
         let mut counters = Counters::of(&Host::at(folder.path()), number);
         let mut look = |now_ns| {
-            let sight = counters.look(now_ns);
+            let sight = counters.sample(now_ns);
             (sight.syncs.ended.count(), sight.syncs.oldest_ns, sight.sensor.silent_ns)
         };
         set(10, 0, 5, 20);

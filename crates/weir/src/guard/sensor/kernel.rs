@@ -44,8 +44,8 @@ mod with {
             Ok(Syscalls { session, protect, began, whose, group, next_ns: 0 })
         }
 
-        /// What happened on these devices since the look before.
-        pub fn look(&mut self, devices: &[Watched], now_ns: u64) -> Vec<Sight> {
+        /// What happened on these devices since the sample before.
+        pub fn sample(&mut self, devices: &[Watched], now_ns: u64) -> Vec<Sight> {
             if now_ns >= self.next_ns {
                 self.next_ns = now_ns + LIST_EVERY_NS;
                 self.follow();
@@ -224,7 +224,7 @@ mod without {
         }
 
         /// Never asked for.
-        pub fn look(&mut self, _devices: &[Watched], _now_ns: u64) -> Vec<Sight> {
+        pub fn sample(&mut self, _devices: &[Watched], _now_ns: u64) -> Vec<Sight> {
             match *self {}
         }
 

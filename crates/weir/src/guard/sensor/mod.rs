@@ -39,7 +39,7 @@ pub struct Watched {
     pub folder: Option<PathBuf>,
 }
 
-/// What was seen of one device since the look before.
+/// What was seen of one device since the sample before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sight {
     /// Syncs that are to be protected.
@@ -108,11 +108,11 @@ impl Senses {
         Ok(Senses { source: Source::Own(own), devices, remarks })
     }
 
-    /// What happened since the look before, in the order of the devices; `now_ns` is of CLOCK_MONOTONIC.
-    pub fn look(&mut self, now_ns: u64) -> Vec<Sight> {
+    /// What happened since the sample before, in the order of the devices; `now_ns` is of CLOCK_MONOTONIC.
+    pub fn sample(&mut self, now_ns: u64) -> Vec<Sight> {
         match &mut self.source {
-            Source::Kernel(syscalls) => syscalls.look(&self.devices, now_ns),
-            Source::Own(own) => own.iter_mut().map(|own| own.look(now_ns)).collect(),
+            Source::Kernel(syscalls) => syscalls.sample(&self.devices, now_ns),
+            Source::Own(own) => own.iter_mut().map(|own| own.sample(now_ns)).collect(),
         }
     }
 
@@ -147,10 +147,10 @@ impl Senses {
 }
 
 impl Own {
-    fn look(&mut self, now_ns: u64) -> Sight {
+    fn sample(&mut self, now_ns: u64) -> Sight {
         match self {
-            Own::Canary(bird) => bird.look(now_ns),
-            Own::Counters(counters) => counters.look(now_ns),
+            Own::Canary(bird) => bird.sample(now_ns),
+            Own::Counters(counters) => counters.sample(now_ns),
         }
     }
 }
@@ -185,7 +185,7 @@ mod tests {
         };
         let host = Host::live();
         let mut senses = Senses::start(&host, &options(SensorSource::Canary)).unwrap();
-        let sources = senses.look(1).into_iter().map(|sight| sight.sensor.source).collect::<Vec<_>>();
+        let sources = senses.sample(1).into_iter().map(|sight| sight.sensor.source).collect::<Vec<_>>();
         assert_eq!(sources, [SensorSource::Canary, SensorSource::Diskstats]);
         let [remark] = &senses.remarks()[..] else { panic!("{:?}", senses.remarks()) };
         assert!(remark.contains("no canary on 0:0") && remark.contains("counters"), "{remark}");

@@ -40,6 +40,7 @@ fn typed(args: &ConnectArgs) -> Result<Typed, CredentialsError> {
         database: args.database.clone(),
         tls: args.tls,
         tls_ca: args.tls_ca.clone(),
+        found_ca: None,
         tls_cert: args.tls_cert.clone(),
         tls_key: args.tls_key.clone(),
         allow_cleartext: args.allow_cleartext_password.then_some(true),

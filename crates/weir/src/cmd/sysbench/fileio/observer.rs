@@ -4,7 +4,7 @@ use weir_core::result::record::ThreadRecord;
 use weir_core::units::Nanos;
 use weir_core::workload::Job;
 use weir_io::runner::{Observer, Tick};
-use weir_sysbench::report::{self, Counts, Cumulative, Share};
+use weir_sysbench::fileio_report::{self, Counts, Cumulative, Share};
 use weir_sysbench::stretches::Stretches;
 use weir_sysbench::{Log, Settings, legacy};
 
@@ -48,10 +48,10 @@ impl<'a, 'b> Reports<'a, 'b> {
         if general.legacy_report {
             legacy::print(&cumulative, self.log);
         } else {
-            report::print(&cumulative, self.log);
+            fileio_report::print(&cumulative, self.log);
         }
         if general.debug {
-            report::print_threads(shares, self.log);
+            fileio_report::print_threads(shares, self.log);
         }
     }
 
@@ -87,7 +87,7 @@ impl Observer for Reports<'_, '_> {
         if due.line {
             let since = self.stretches.line();
             let percentile = self.settings.general.percentile;
-            let line = report::interval_line(&since.counts, since.seconds(), percentile);
+            let line = fileio_report::interval_line(&since.counts, since.seconds(), percentile);
             self.log.stamped(tick.at_ns as f64 / 1e9, &line);
         }
         for _ in 0..due.checkpoints {

@@ -10,9 +10,9 @@ use weir_core::workload::op::{Op, OpKind, OpSource};
 use weir_io::IoError;
 use weir_io::place::Place;
 use weir_io::runner::{self, JobPlan, RunOptions, Stop};
-use weir_sysbench::report::{self, Counts};
+use weir_sysbench::fileio_report::{self, Counts};
 use weir_sysbench::stream::Stream;
-use weir_sysbench::{Log, Quit, Settings, extra, job, legacy, mode};
+use weir_sysbench::{Log, Quit, Settings, fileio_extra, job, legacy, mode};
 
 use super::files;
 use super::observer::Reports;
@@ -95,7 +95,7 @@ fn print(settings: &Settings, record: &JobRecord, reports: &mut Reports<'_, '_>,
     if record.error.is_none() || sync_failure.is_some() {
         if settings.general.histogram {
             reports.log.notice("Latency histogram (values are in milliseconds)");
-            reports.log.raw(&report::histogram(&counts.events));
+            reports.log.raw(&fileio_report::histogram(&counts.events));
             reports.log.notice(" ");
         }
         let stuck =
@@ -103,7 +103,7 @@ fn print(settings: &Settings, record: &JobRecord, reports: &mut Reports<'_, '_>,
         reports.print_last(&counts, record.elapsed_ns as f64 / 1e9, &record.threads, stuck);
     }
     if settings.general.extra {
-        reports.log.notice(extra::blocks(settings, record).trim_end());
+        reports.log.notice(fileio_extra::blocks(settings, record).trim_end());
     }
     let corrupt = print_corruption(record, reports.log);
     if abandoned {

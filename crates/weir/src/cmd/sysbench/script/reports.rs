@@ -6,8 +6,8 @@ use weir_db::runner::{Observer, Tick};
 use weir_db::script::{Events, State};
 use weir_io::runner::Stop;
 use weir_oltp::record::{ConnectionRecord, ServerRecord};
-use weir_sysbench::report::{Rest, Share, histogram, print_threads};
-use weir_sysbench::sql::{self, SqlCounts};
+use weir_sysbench::fileio_report::{Rest, Share, histogram, print_threads};
+use weir_sysbench::oltp_report::{self, SqlCounts};
 use weir_sysbench::stretches::Stretches;
 use weir_sysbench::{General, Log};
 
@@ -86,7 +86,7 @@ impl<'a, 'b> Reports<'a, 'b> {
             percentile: self.general.percentile,
             unfinished: whole.unfinished,
         };
-        sql::print(whole.counts, whole.interval_s, self.events.used_sql(), &rest, self.log);
+        oltp_report::print(whole.counts, whole.interval_s, self.events.used_sql(), &rest, self.log);
         if self.general.debug {
             print_threads(whole.shares, self.log);
         }
@@ -126,13 +126,13 @@ impl<'a, 'b> Reports<'a, 'b> {
             return;
         }
         let line = match self.events.used_sql() {
-            true => sql::interval_line,
-            false => sql::interval_line_without_sql,
+            true => oltp_report::interval_line,
+            false => oltp_report::interval_line_without_sql,
         };
         let general = self.general;
         self.log.stamped(at_s, &line(&since.counts, general.threads, seconds, general.percentile));
         if general.rate > 0 {
-            self.log.stamped(at_s, &sql::queue_line(tick.queued, u64::from(running)));
+            self.log.stamped(at_s, &oltp_report::queue_line(tick.queued, u64::from(running)));
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a, 'b> Reports<'a, 'b> {
 }
 
 fn shares(threads: &[ConnectionRecord]) -> Vec<Share> {
-    threads.iter().map(sql::share).collect()
+    threads.iter().map(oltp_report::share).collect()
 }
 
 impl Observer for Reports<'_, '_> {

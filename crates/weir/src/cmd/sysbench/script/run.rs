@@ -13,8 +13,8 @@ use weir_oltp::record::KIND;
 use weir_oltp::{OltpRecord, OltpSpec};
 use weir_record::Body;
 use weir_sysbench::database::LOST;
-use weir_sysbench::sql::SqlCounts;
-use weir_sysbench::{General, Log, Quit, database, extra_sql, mode};
+use weir_sysbench::oltp_report::SqlCounts;
+use weir_sysbench::{General, Log, Quit, database, mode, oltp_extra};
 
 use super::reports::Reports;
 use super::{Script, fatal};
@@ -113,7 +113,7 @@ fn print(
     let done = script.state.call("done", None);
     script.state.finish();
     if script.general.extra {
-        let remarks = extra_sql::blocks(&script.general, &script.database, record);
+        let remarks = oltp_extra::blocks(&script.general, &script.database, record);
         reports.log.notice(remarks.trim_end());
     }
     if let Err(error) = &done {

@@ -1,9 +1,11 @@
 //! From sysbench's options to servers and how to log in.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use weir_db::credentials;
 use weir_db::script::Servers;
 use weir_db::server::{Place, Secret, Server, Tls, TlsMode};
 use weir_oltp::Dialect;
@@ -70,17 +72,38 @@ fn mysql_place(host: &str, port: u16) -> Place {
     }
 }
 
-/// sysbench reads its certificates from the current folder; those that are there are used.
+/// sysbench reads its certificates from the current folder; those that are there are used. Nobody named them: in a folder of
+/// another account they would make that account's server the one that is meant.
 fn mysql_tls(asked: bool) -> Tls {
     if !asked {
         // sysbench's client library asks whoever answers for the key by which the password is encrypted.
         return Tls { mode: TlsMode::Disabled, ask_server_key: true, ..Tls::default() };
     }
-    let here = |name: &str| Some(PathBuf::from(name)).filter(|path| path.exists());
-    let ca = here("cacert.pem");
-    let (cert, key) = (here("client-cert.pem"), here("client-key.pem"));
-    let mode = if ca.is_some() { TlsMode::VerifyCa } else { TlsMode::Required };
-    Tls { mode, ca, cert: cert.filter(|_| key.is_some()), key, ..Tls::default() }
+    in_folder(Path::new(""))
+}
+
+fn in_folder(folder: &Path) -> Tls {
+    let left_out = |name: &str, error: io::Error| say!("note: {name} is left out: {error}");
+    let believed = |name: &str| {
+        let path = folder.join(name);
+        match credentials::believed(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                left_out(name, error);
+                None
+            }
+            Ok(_) => Some(path),
+        }
+    };
+    let found = credentials::found_authorities(&folder.join("cacert.pem"));
+    let found_ca = found.unwrap_or_else(|error| {
+        left_out("cacert.pem", error);
+        None
+    });
+    let (cert, key) = (believed("client-cert.pem"), believed("client-key.pem"));
+    let mode = if found_ca.is_some() { TlsMode::VerifyCa } else { TlsMode::Required };
+    let (cert, key) = cert.zip(key).unzip();
+    Tls { mode, found_ca, cert, key, ..Tls::default() }
 }
 
 fn postgres(database: &Database, password: Secret) -> Server {
@@ -99,5 +122,30 @@ fn postgres(database: &Database, password: Secret) -> Server {
         tls: Tls { mode: TlsMode::Preferred, ..Tls::default() },
         connect_timeout: CONNECT_TIMEOUT,
         answer_timeout: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn certificates_that_lie_here_count_only_where_nobody_else_can_have_put_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["cacert.pem", "client-cert.pem", "client-key.pem"];
+        let asked = || {
+            let tls = in_folder(folder.path());
+            (tls.effective(), tls.has_ca(), tls.cert.is_some(), tls.key.is_some())
+        };
+        assert_eq!(asked(), (TlsMode::Required, false, false, false));
+        names.iter().for_each(|name| fs::write(folder.path().join(name), "text").unwrap());
+        assert_eq!(asked(), (TlsMode::VerifyCa, true, true, true));
+        for name in names {
+            fs::set_permissions(folder.path().join(name), Permissions::from_mode(0o666)).unwrap();
+        }
+        assert_eq!(asked(), (TlsMode::Required, false, false, false));
     }
 }

@@ -6,7 +6,7 @@ use weir_blocktrace::{SlowIo, Stage};
 use weir_report as report;
 use weir_report::text::trace_live::About;
 
-use super::sampler::{Taken, Whole};
+use crate::live::{Taken, Whole};
 
 /// One interval.
 pub fn interval(about: &About, taken: &Taken) -> anyhow::Result<String> {

@@ -8,7 +8,7 @@ use weir_io::runner::Stop;
 use weir_report::text::trace_live::{self, About, Screen};
 
 use super::json;
-use super::sampler::{Taken, Whole};
+use crate::live::{Taken, Whole};
 use crate::output::{print, print_exact};
 use crate::terminal::Terminal;
 

@@ -1,0 +1,259 @@
+//! The state of the screen: samples, and what the user chose to see of them.
+
+use std::ops::ControlFlow;
+
+use weir_blocktrace::fsync::SlowSync;
+use weir_blocktrace::{Class, DeviceFrame, Row};
+
+use crate::history::History;
+use crate::key::{Action, Key, action};
+use crate::rows::{self, Order, Rank};
+use crate::sample::{About, Process, Sample};
+
+/// Whether the screen goes on.
+pub type Flow = ControlFlow<()>;
+
+/// Characters of a filter.
+const FILTER_MAX: usize = 40;
+/// Samples over which slow syncs are listed.
+pub const SLOW_SAMPLES: usize = 60;
+
+/// A part of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pane {
+    /// Devices.
+    Devices,
+    /// Classes of I/O of the selected device.
+    Classes,
+    /// Processes.
+    Processes,
+    /// Slow syncs.
+    Slow,
+}
+
+impl Pane {
+    /// From top to bottom.
+    pub const ALL: [Pane; 4] = [Pane::Devices, Pane::Classes, Pane::Processes, Pane::Slow];
+}
+
+/// How much of the screen a pane has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum View {
+    /// All panes.
+    #[default]
+    Overview,
+    /// The selected one alone.
+    Zoomed,
+    /// The selected row, with all that is known of it.
+    Details,
+}
+
+/// What is chosen of a pane. A row is known by its name, so that it stays selected wherever it is sorted to.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// The selected row's name; of one that is gone, the row in its place is taken.
+    pub selected: Option<String>,
+    /// Where it was when it was last seen.
+    pub place: usize,
+    /// How rows are ordered.
+    pub order: Order,
+    /// What names must hold.
+    pub filter: String,
+}
+
+/// The state of the screen.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// What stays the same.
+    pub about: About,
+    /// The last samples.
+    pub history: History,
+    /// The selected pane.
+    pub pane: Pane,
+    /// How much of the screen it has.
+    pub view: View,
+    /// Whether the keys are shown.
+    pub help: bool,
+    /// Whether a filter is typed.
+    pub typing: bool,
+    choices: [Choice; 4],
+}
+
+impl Model {
+    /// Nothing seen yet; keeps so many samples.
+    pub fn new(about: About, samples_max: usize) -> Model {
+        Model {
+            about,
+            history: History::new(samples_max),
+            pane: Pane::Processes,
+            view: View::Overview,
+            help: false,
+            typing: false,
+            choices: Default::default(),
+        }
+    }
+
+    /// Takes in a sample.
+    pub fn push(&mut self, sample: Sample) {
+        self.history.push(sample);
+    }
+
+    /// What is chosen of a pane.
+    pub fn choice(&self, pane: Pane) -> &Choice {
+        &self.choices[pane as usize]
+    }
+
+    fn choice_mut(&mut self) -> &mut Choice {
+        &mut self.choices[self.pane as usize]
+    }
+
+    /// Does what a key says.
+    pub fn key(&mut self, key: Key) -> Flow {
+        action(key, self.typing).map_or(Flow::Continue(()), |action| self.act(action))
+    }
+
+    fn act(&mut self, action: Action) -> Flow {
+        match action {
+            Action::Quit => return Flow::Break(()),
+            Action::Help => self.help = !self.help,
+            Action::Back => self.back(),
+            Action::Pane(by) => {
+                let next = (self.pane as i8 + by).rem_euclid(Pane::ALL.len() as i8);
+                self.show(Pane::ALL[next as usize]);
+            }
+            Action::To(pane) => self.show(pane),
+            Action::Row(by) => self.select(by),
+            Action::Open if self.count(self.pane) > 0 => {
+                self.select(0);
+                self.view = View::Details;
+            }
+            Action::Open => {}
+            Action::Zoom if self.view == View::Zoomed => self.view = View::Overview,
+            Action::Zoom => self.view = View::Zoomed,
+            Action::Step(by) => self.history.step(by),
+            Action::Live => self.history.go_live(),
+            Action::Pause if self.history.is_live() => self.history.step(0),
+            Action::Pause => self.history.go_live(),
+            Action::Sort => {
+                let ranks = Rank::of(self.pane);
+                let order = &mut self.choice_mut().order;
+                *order = Order { column: (order.column + 1) % ranks.len(), reversed: false };
+            }
+            Action::Reverse => self.choice_mut().order.reversed ^= true,
+            Action::Filter => self.typing = true,
+            Action::Type(c) => {
+                let filter = &mut self.choice_mut().filter;
+                if filter.chars().count() < FILTER_MAX {
+                    filter.push(c);
+                }
+            }
+            Action::Erase => _ = self.choice_mut().filter.pop(),
+            Action::Accept => self.typing = false,
+        }
+        Flow::Continue(())
+    }
+
+    /// One step back: out of what was opened last.
+    fn back(&mut self) {
+        if self.typing {
+            self.typing = false;
+            self.choice_mut().filter.clear();
+        } else if self.help {
+            self.help = false;
+        } else if self.view != View::Overview {
+            self.view = View::Overview;
+        } else {
+            self.choice_mut().filter.clear();
+        }
+    }
+
+    fn show(&mut self, pane: Pane) {
+        self.pane = pane;
+        if self.view == View::Details {
+            self.view = View::Overview;
+        }
+    }
+
+    /// Moves the selection; rows that are not there are not selected.
+    fn select(&mut self, by: i32) {
+        let names = self.names(self.pane);
+        let Some(last) = names.len().checked_sub(1) else { return };
+        let place = self.place(self.pane, &names) as i64;
+        let place = (place + i64::from(by)).clamp(0, last as i64) as usize;
+        let choice = self.choice_mut();
+        (choice.place, choice.selected) = (place, Some(names[place].clone()));
+    }
+
+    /// Where the selected row of a pane is among rows of these names.
+    pub fn place(&self, pane: Pane, names: &[String]) -> usize {
+        let choice = self.choice(pane);
+        let found = choice.selected.as_ref().and_then(|name| names.iter().position(|other| other == name));
+        found.unwrap_or(choice.place.min(names.len().saturating_sub(1)))
+    }
+
+    /// Names of a pane's rows, as they are ordered and filtered.
+    pub fn names(&self, pane: Pane) -> Vec<String> {
+        match pane {
+            Pane::Devices => self.devices().iter().map(|device| device.number.to_string()).collect(),
+            Pane::Classes => self.classes().iter().map(|row| row.class.name().to_string()).collect(),
+            Pane::Processes => self.processes().iter().map(|process| rows::id(process)).collect(),
+            Pane::Slow => self.slow().iter().map(|(_, slow)| rows::slow_id(slow)).collect(),
+        }
+    }
+
+    fn count(&self, pane: Pane) -> usize {
+        self.names(pane).len()
+    }
+
+    /// The devices of the shown sample, ordered and filtered.
+    pub fn devices(&self) -> Vec<&DeviceFrame> {
+        let devices = self.history.shown().map_or(&[][..], |sample| &sample.frame.devices);
+        rows::devices(devices, self.choice(Pane::Devices))
+    }
+
+    /// The selected device.
+    pub fn device(&self) -> Option<&DeviceFrame> {
+        let devices = self.devices();
+        let names: Vec<String> = devices.iter().map(|device| device.number.to_string()).collect();
+        devices.get(self.place(Pane::Devices, &names)).copied()
+    }
+
+    /// The classes of the selected device.
+    pub fn classes(&self) -> Vec<&Row> {
+        let rows = self.device().map_or(&[][..], |device| &device.rows);
+        let several = rows.len() > 2;
+        let filter = &self.choice(Pane::Classes).filter;
+        // Of one kind alone, the sum says nothing more.
+        let shown = |row: &&Row| {
+            (several || row.class != Class::All || rows.len() == 1) && rows::holds(row.class.name(), filter)
+        };
+        rows.iter().filter(shown).collect()
+    }
+
+    /// The processes of the shown sample, ordered and filtered.
+    pub fn processes(&self) -> Vec<&Process> {
+        let Some(sample) = self.history.shown() else { return Vec::new() };
+        rows::processes(&sample.processes, sample.frame.length_ns, self.choice(Pane::Processes))
+    }
+
+    /// The selected process.
+    pub fn process(&self) -> Option<&Process> {
+        let processes = self.processes();
+        let names: Vec<String> = processes.iter().map(|process| rows::id(process)).collect();
+        processes.get(self.place(Pane::Processes, &names)).copied()
+    }
+
+    /// Slow syncs of the last samples up to the shown one, each with its sample's clock.
+    pub fn slow(&self) -> Vec<(&str, &SlowSync)> {
+        let samples = self.history.back().take(SLOW_SAMPLES);
+        let slow = samples.flat_map(|sample| sample.slow.iter().map(|slow| (sample.clock.as_str(), slow)));
+        rows::slow(slow.collect(), self.choice(Pane::Slow))
+    }
+
+    /// The selected slow sync.
+    pub fn slow_sync(&self) -> Option<(&str, &SlowSync)> {
+        let slow = self.slow();
+        let names: Vec<String> = slow.iter().map(|(_, slow)| rows::slow_id(slow)).collect();
+        slow.get(self.place(Pane::Slow, &names)).copied()
+    }
+}

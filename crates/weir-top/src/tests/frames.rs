@@ -1,0 +1,133 @@
+//! Frames, cell by cell.
+#![allow(clippy::disallowed_methods, reason = "a frame that differs is left for comparison")]
+
+use ratatui_core::backend::TestBackend;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier};
+use ratatui_core::terminal::Terminal;
+use weir_core::printable;
+
+use super::{model, sample};
+use crate::{Key, Look, Model, draw, text};
+
+fn frame(model: &Model, look: Look, columns: u16, rows: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+    terminal.draw(|frame| draw(model, look, frame.area(), frame.buffer_mut())).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+fn keys(model: &mut Model, keys: &[Key]) {
+    keys.iter().for_each(|key| assert!(model.key(*key).is_continue()));
+}
+
+/// A frame is as it was; one that is to change is left beside, to be looked at and taken over.
+fn check(name: &str, model: &Model, columns: u16, rows: u16, expected: &str) {
+    let found = text(model, columns, rows);
+    assert_eq!(found.lines().count(), usize::from(rows));
+    let widest = found.lines().map(crate::draw::cells).max().unwrap_or(0);
+    assert!(widest <= usize::from(columns), "{name}: {widest} cells");
+    if found != expected {
+        let beside = std::env::temp_dir().join(format!("weir-top-{name}.txt"));
+        std::fs::write(&beside, &found).unwrap();
+        panic!("{name} is another frame now, see {}:\n{found}", beside.display());
+    }
+}
+
+#[test]
+fn frames_are_as_they_were() {
+    let narrow = model(12);
+    check("80x24", &narrow, 80, 24, include_str!("80x24.txt"));
+    check("200x60", &narrow, 200, 60, include_str!("200x60.txt"));
+    let mut details = model(12);
+    keys(&mut details, &[Key::Enter]);
+    check("process", &details, 80, 24, include_str!("process.txt"));
+    keys(&mut details, &[Key::Escape, Key::Char('4'), Key::Enter, Key::Left]);
+    check("slow", &details, 80, 24, include_str!("slow.txt"));
+    keys(&mut details, &[Key::Escape, Key::Char('1'), Key::Enter]);
+    check("device", &details, 80, 24, include_str!("device.txt"));
+    let mut help = model(12);
+    keys(&mut help, &[Key::Char('?')]);
+    check("help", &help, 80, 24, include_str!("help.txt"));
+}
+
+/// Text is the same with colours and without; without there are none.
+#[test]
+fn without_colours_nothing_is_lost() {
+    let model = model(12);
+    let [with, without] = [true, false].map(|colours| frame(&model, Look::terminal(colours), 80, 24));
+    let symbols =
+        |buffer: &Buffer| buffer.content().iter().map(|cell| cell.symbol().to_string()).collect::<Vec<_>>();
+    assert_eq!(symbols(&with), symbols(&without));
+    assert!(with.content().iter().any(|cell| cell.fg != Color::Reset));
+    assert!(without.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+    let reversed =
+        |buffer: &Buffer| buffer.content().iter().filter(|c| c.modifier.contains(Modifier::REVERSED)).count();
+    assert_eq!((reversed(&with), reversed(&without)), (80, 80), "the selected row shows");
+}
+
+/// Whatever the size, whatever is open: nothing panics, and nothing that a terminal obeys gets out.
+#[test]
+fn every_size_and_view_can_be_drawn() {
+    let views: [&[Key]; 7] = [
+        &[],
+        &[Key::Char('?')],
+        &[Key::Char('z')],
+        &[Key::Enter],
+        &[Key::Char('4'), Key::Enter],
+        &[Key::Char('1'), Key::Enter],
+        &[Key::Char('/'), Key::Char('\u{202e}'), Key::Char('x')],
+    ];
+    for seconds in [0, 1, 12] {
+        for view in views {
+            let mut model = model(seconds);
+            keys(&mut model, view);
+            for (columns, rows) in
+                [(1, 1), (20, 5), (40, 10), (41, 11), (80, 24), (120, 12), (200, 60), (300, 10)]
+            {
+                let buffer = frame(&model, Look::terminal(true), columns, rows);
+                let all: String = buffer.content().iter().map(|cell| cell.symbol()).collect();
+                assert!(!all.contains(printable::is_hidden), "{columns}x{rows}: {all:?}");
+            }
+        }
+    }
+}
+
+/// What does not begin at the area's corner stays inside it.
+#[test]
+fn a_frame_stays_in_its_area() {
+    let model = model(12);
+    let mut buffer = Buffer::filled(Rect::new(0, 0, 100, 40), ratatui_core::buffer::Cell::new("."));
+    let mut inner = Buffer::empty(Rect::new(5, 5, 60, 20));
+    draw(&model, Look::plain_text(), inner.area, &mut inner);
+    buffer.merge(&inner);
+    let outside = (0..100)
+        .flat_map(|x| (0..40).map(move |y| (x, y)))
+        .filter(|(x, y)| !(5..65).contains(x) || !(5..25).contains(y));
+    for (x, y) in outside {
+        assert_eq!(buffer.cell((x, y)).unwrap().symbol(), ".", "{x},{y}");
+    }
+}
+
+#[test]
+fn what_is_not_seen_is_said() {
+    let mut blind = model(0);
+    let mut without = sample(3);
+    (without.syncs, without.pressure) = (None, Default::default());
+    without.slow.clear();
+    without
+        .processes
+        .iter_mut()
+        .for_each(|process| (process.syncs, process.read, process.written) = (None, None, None));
+    blind.push(without);
+    let text = text(&blind, 80, 24);
+    for words in ["syncs are not seen", "syncs are not seen here; ? says why", "?"] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    let filtered = {
+        keys(&mut blind, &[Key::Char('/'), Key::Char('y'), Key::Char('y'), Key::Enter]);
+        super::super::text(&blind, 80, 24)
+    };
+    assert!(filtered.contains("nothing here is called `yy`"), "{filtered}");
+    assert!(filtered.contains("only `yy`"), "{filtered}");
+}

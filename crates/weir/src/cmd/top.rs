@@ -1,0 +1,88 @@
+//! `weir top`.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use weir_blocktrace::Source;
+use weir_core::units::Nanos;
+use weir_io::runner::Stop;
+use weir_top::{Look, Model, Samples};
+
+use crate::cli::top::{Args, Choice, Size};
+use crate::devices::named;
+use crate::failure::{Outcome, Usage};
+use crate::output::print_exact;
+use crate::signals::stop_on_signals;
+use crate::terminal;
+use crate::top::{self, Machine, Storage, Wishes};
+
+/// Below it the screen costs more than what it watches.
+const INTERVAL_MIN: Nanos = Nanos(100_000_000);
+/// Samples that are kept: some 20 KiB each on a busy machine.
+const SAMPLES_MAX: u64 = 3600;
+/// Of a frame that goes to no terminal.
+const SIZE: Size = Size(100, 40);
+/// How often what has piled up is taken in.
+const DRAIN: Duration = Duration::from_millis(50);
+
+/// Runs the command.
+pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
+    check(&args)?;
+    let devices = named(&args.devices)?;
+    let stop = stop_on_signals()?;
+    let source = match args.source {
+        Choice::Auto => None,
+        Choice::Bpf => Some(Source::Bpf),
+        Choice::Diskstats => Some(Source::Diskstats),
+    };
+    let wishes = Wishes { devices, source, syncs: !args.no_syncs, interval: args.interval, slow: args.slow };
+    let mut storage = Storage::default();
+    let mut machine = Machine::start(wishes, &mut storage)?;
+    let kept = (args.keep.0 / args.interval.0).clamp(1, SAMPLES_MAX) as usize;
+    let mut model = Model::new(machine.about().clone(), kept);
+    machine.earlier().into_iter().for_each(|sample| model.push(sample));
+    if args.once {
+        once(&args, &mut machine, &mut model, &stop)?;
+    } else {
+        top::run(&mut machine, &mut model, Look::terminal(has_colours()), &stop)?;
+    }
+    Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+fn check(args: &Args) -> anyhow::Result<()> {
+    if args.interval < INTERVAL_MIN {
+        let what = format!("--interval {} is too short", args.interval);
+        return Err(Usage { what, hint: Some(format!("the shortest is {INTERVAL_MIN}")) }.into());
+    }
+    if !args.once && !std::io::stdout().is_terminal() {
+        let what = "standard output is not a terminal".to_string();
+        return Err(Usage { what, hint: Some("use --once to print a frame as text".to_string()) }.into());
+    }
+    Ok(())
+}
+
+/// As <https://no-color.org> has it.
+fn has_colours() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// One frame, after one interval.
+fn once(args: &Args, machine: &mut Machine<'_>, model: &mut Model, stop: &Stop) -> anyhow::Result<()> {
+    let end = Instant::now() + Duration::from_nanos(args.interval.0);
+    while Instant::now() < end && stop.requested().is_none() {
+        std::thread::sleep(DRAIN.min(end.saturating_duration_since(Instant::now())));
+        machine.drain()?;
+    }
+    if let Some(sample) = machine.take()? {
+        model.push(sample);
+    }
+    model.about.remarks.iter().for_each(|remark| say!("weir: {remark}"));
+    let Size(columns, rows) = args.size.or_else(of_terminal).unwrap_or(SIZE);
+    print_exact(&weir_top::text(model, columns, rows))
+}
+
+fn of_terminal() -> Option<Size> {
+    let (columns, rows) = terminal::shown_size()?;
+    Some(Size(columns.try_into().ok()?, rows.try_into().ok()?))
+}

@@ -1,0 +1,497 @@
+//! The loop: sample, decide, set, report; ten times a second, until somebody ends it.
+
+mod cgroups;
+mod privates;
+
+use std::time::Duration;
+
+use jiff::Zoned;
+use weir_control::{
+    DeviceHistory, DeviceState, Effect, History, Noted, Parameters, Sample, Second, SensorSource, Standing,
+    State, state,
+};
+
+use super::cost::Meter;
+use super::device::{GuardedDevice, Law};
+use super::group::Group;
+use super::history::Pages;
+use super::listen::Board;
+use super::notify::Manager;
+use super::private::Privates;
+use super::reporter::{Reporter, status_line};
+use super::sampler::{Sampler, Seen};
+use super::throttle::Time;
+use crate::clock::Moment;
+
+pub use cgroups::Cgroups;
+
+/// Samples a second.
+const SAMPLES_PER_SECOND: u64 = 10;
+/// Asleep for longer than this, the machine slept; less is a difference between two clocks.
+const SLEPT_NS: u64 = 1_000_000_000;
+/// Decisions that a state has.
+const DECISIONS: usize = 20;
+
+/// Makes a law for a device of which nothing is known.
+pub type MakeLaw = Box<dyn Fn() -> Box<dyn Law>>;
+
+/// What stays the same.
+pub struct About {
+    /// When it began, RFC 3339 with offset.
+    pub since: String,
+    /// It only says what it would do.
+    pub shadow: bool,
+    /// What is to be held, and how.
+    pub parameters: Parameters,
+    /// Whose syncs, in words.
+    pub protect: String,
+}
+
+/// Devices under guard.
+pub struct ControlLoop {
+    about: About,
+    devices: Vec<GuardedDevice>,
+    /// Limits of dirty pages, as the control loop began, then those of cgroups: each device is under one of all.
+    groups: Vec<Group>,
+    /// By device, which limit of dirty pages is turned where no cgroup's is.
+    homes: Vec<usize>,
+    cgroups: Option<Cgroups>,
+    privates: Option<Privates>,
+    sampler: Box<dyn Sampler>,
+    make_law: MakeLaw,
+    reporter: Reporter,
+    pages: Option<Pages>,
+    board: Board,
+    manager: Manager,
+    meter: Meter,
+    began: Moment,
+    /// When the record of the history began, since the guard did.
+    chapter_ms: u64,
+    last: Moment,
+    samples: u64,
+    decisions: Vec<Noted>,
+}
+
+/// What a control loop is made of.
+pub struct Parts {
+    /// What stays the same.
+    pub about: About,
+    /// The devices.
+    pub devices: Vec<GuardedDevice>,
+    /// Their limits of dirty pages.
+    pub groups: Vec<Group>,
+    /// How cgroups are throttled, where that is allowed.
+    pub cgroups: Option<Cgroups>,
+    /// The private limits of bulk writers' cgroups, where those may be turned.
+    pub privates: Option<Privates>,
+    /// What samples.
+    pub sampler: Box<dyn Sampler>,
+    /// Makes laws.
+    pub make_law: MakeLaw,
+    /// What tells.
+    pub reporter: Reporter,
+    /// Whether a history is kept.
+    pub history: bool,
+    /// Where the state is shown.
+    pub board: Board,
+    /// Who started it.
+    pub manager: Manager,
+}
+
+impl ControlLoop {
+    /// Begins: one sample, which counts for nothing, and a first state.
+    pub fn begin(parts: Parts) -> ControlLoop {
+        let now = Moment::now();
+        let Parts {
+            about,
+            devices,
+            groups,
+            cgroups,
+            privates,
+            mut sampler,
+            make_law,
+            reporter,
+            history,
+            board,
+            manager,
+        } = parts;
+        sampler.sample(now);
+        let pages = history.then(|| Pages::new(devices.len()));
+        let of_device_index = |at| groups.iter().position(|group| group.devices.contains(&at)).unwrap_or(0);
+        let homes = (0..devices.len()).map(of_device_index).collect();
+        ControlLoop {
+            about,
+            devices,
+            groups,
+            homes,
+            cgroups,
+            privates,
+            sampler,
+            make_law,
+            reporter,
+            pages,
+            board,
+            manager,
+            meter: Meter::new(),
+            began: now,
+            chapter_ms: 0,
+            last: now,
+            samples: 0,
+            decisions: Vec::new(),
+        }
+    }
+
+    /// Looks until told to end. `rearm`: asked at each sample, whether to guard again what was stood down from.
+    pub fn run(&mut self, mut goes_on: impl FnMut(Moment) -> bool, mut rearm: impl FnMut() -> bool) {
+        let look_ns = self.about.parameters.look_ns.max(1);
+        let mut next_ns = self.last.awake_ns + look_ns;
+        loop {
+            let now = Moment::now();
+            if now.awake_ns < next_ns {
+                std::thread::sleep(Duration::from_nanos(next_ns - now.awake_ns));
+            }
+            let now = Moment::now();
+            if !goes_on(now) {
+                return;
+            }
+            if rearm() {
+                self.rearm(self.at_ms(now));
+            }
+            self.sample(now);
+            if self.samples == SAMPLES_PER_SECOND {
+                self.manager.ready();
+            }
+            // A sample that was missed is not made up for.
+            let late_ns = Moment::now().awake_ns.saturating_sub(next_ns);
+            next_ns += look_ns * (1 + late_ns / look_ns);
+        }
+    }
+
+    /// In milliseconds since the guard began, sleep included.
+    fn at_ms(&self, now: Moment) -> u64 {
+        now.boot_ns.saturating_sub(self.began.boot_ns) / 1_000_000
+    }
+
+    /// One sample, and all that follows from it.
+    pub fn sample(&mut self, now: Moment) {
+        let (before, at_ms) = (std::mem::replace(&mut self.last, now), self.at_ms(now));
+        let elapsed_ns = now.awake_ns.saturating_sub(before.awake_ns);
+        let mut seen = self.sampler.sample(now);
+        let slept_ns = now.slept_since(before);
+        if slept_ns > SLEPT_NS {
+            self.woke(at_ms, slept_ns / 1_000_000);
+            return;
+        }
+        if elapsed_ns > self.about.parameters.look_ns * 3 / 2 {
+            self.meter.late();
+        }
+        self.samples += 1;
+        for group in &mut self.groups {
+            group.sample();
+        }
+        self.notice_who_is_there(&seen, at_ms);
+        let time = Time { now_ns: now.awake_ns, elapsed_ns };
+        self.sample_privates(&seen, time, at_ms);
+        self.choose_limits(&mut seen, time, at_ms);
+        for at in 0..self.groups.len() {
+            self.guard(at, &mut seen, now, elapsed_ns, at_ms);
+        }
+        self.leave_cgroups_that_are_not_held(at_ms);
+        self.manager.beat();
+        if self.samples.is_multiple_of(SAMPLES_PER_SECOND) {
+            self.end_second(now, at_ms);
+        }
+    }
+
+    /// What was looked at spans the sleep: it counts for nothing, and what the laws have in their windows is void; what they learned is not.
+    fn woke(&mut self, at_ms: u64, ms: u64) {
+        for at in 0..self.devices.len() {
+            self.forget_privates(at, at_ms);
+            self.devices[at].wake((self.make_law)());
+        }
+        self.report(Noted { at_ms, device: String::new(), decision: None, effect: Effect::Slept { ms } });
+    }
+
+    /// Devices that went, and those that came back.
+    fn notice_who_is_there(&mut self, seen: &[Option<Seen>], at_ms: u64) {
+        for (at, seen) in seen.iter().enumerate() {
+            if seen.is_none() && self.cgroup_of(at).is_some() {
+                self.go_home(at, at_ms, "the device is gone");
+            }
+            let was_there = self.devices[at].is_there;
+            let alone = self.groups.iter().position(|group| group.of_device && group.devices.contains(&at));
+            match seen {
+                None if was_there => {
+                    self.forget_privates(at, at_ms);
+                    (self.devices[at].is_there, self.devices[at].wish) = (false, None);
+                    if let Some(group) = alone {
+                        self.groups[group].let_go();
+                    }
+                    self.report_of(at, at_ms, Effect::Gone);
+                }
+                Some(seen) if !was_there && self.samples.is_multiple_of(SAMPLES_PER_SECOND) => {
+                    // Its own limit is another file now, which may not be there yet.
+                    let taken = alone.map_or(Ok(true), |group| self.groups[group].take_again());
+                    if let Err(error) = taken {
+                        let why = error.to_string();
+                        if self.devices[at].not_taken.as_ref() != Some(&why) {
+                            self.devices[at].not_taken = Some(why.clone());
+                            self.report_of(at, at_ms, Effect::Refused { why });
+                        }
+                        continue;
+                    }
+                    self.devices[at].begin_anew(seen.number, (self.make_law)());
+                    self.report_of(at, at_ms, Effect::Back);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks the laws of those who share a limit, and leads it. What was seen of them is taken: each has one limit.
+    fn guard(&mut self, at: usize, seen: &mut [Option<Seen>], now: Moment, elapsed_ns: u64, at_ms: u64) {
+        let group = &mut self.groups[at];
+        for &device in &group.devices {
+            let post_seen = seen[device].take().filter(|_| self.devices[device].is_there);
+            if let Some(seen) = post_seen {
+                let sample = Sample {
+                    device: seen.number,
+                    at_ns: now.awake_ns,
+                    elapsed_ns,
+                    sensor: seen.sensor,
+                    syncs: seen.syncs,
+                    bulk: seen.bulk,
+                    flow: seen.flow,
+                    limits: group.limits,
+                };
+                self.devices[device].sample(sample);
+            }
+        }
+        let members = group.devices.clone();
+        let wishes = members.iter().filter_map(|device| self.devices[*device].wish);
+        let effect = group.lead(wishes, now.awake_ns).or_else(|| group.beat());
+        let is_of_cgroup = at >= self.first_of_cgroups();
+        let effect = effect.filter(|effect| !is_of_cgroup || *effect != Effect::Gone);
+        if effect == Some(Effect::Gone) {
+            // Whatever has its name now is another device.
+            members.iter().for_each(|device| self.devices[*device].is_there = false);
+        }
+        // The one that is held closest is the one it was done for.
+        let cause = members
+            .iter()
+            .copied()
+            .filter(|device| self.devices[*device].is_there || effect == Some(Effect::Gone))
+            .min_by_key(|device| self.devices[*device].wish.unwrap_or(u64::MAX));
+        for device in members {
+            let is_cause = Some(device) == cause;
+            let effect = effect.clone().filter(|_| is_cause).unwrap_or(Effect::None);
+            self.count(device, &effect);
+            match self.devices[device].told(at_ms, effect) {
+                Some(Some(noted)) => self.report(noted),
+                Some(None) => self.leave_out(),
+                None => {}
+            }
+        }
+    }
+
+    fn count(&mut self, device: usize, effect: &Effect) {
+        let totals = &mut self.devices[device].totals;
+        match effect {
+            Effect::Refused { .. } => totals.refused += 1,
+            Effect::StoodDown { .. } => totals.stood_down += 1,
+            _ => {}
+        }
+    }
+
+    /// Guards again what was stood down from.
+    fn rearm(&mut self, at_ms: u64) {
+        for at in 0..self.groups.len() {
+            if self.groups[at].down.is_none() {
+                continue;
+            }
+            let what = match self.groups[at].take_again() {
+                Ok(_) => format!("guards again with {}", self.groups[at].lever),
+                Err(error) => format!("still yields: {error}"),
+            };
+            for device in self.groups[at].devices.clone() {
+                let number = self.devices[device].number;
+                self.devices[device].begin_anew(number, (self.make_law)());
+                self.report_of(device, at_ms, Effect::Remark { what: what.clone() });
+            }
+        }
+    }
+
+    fn report_of(&mut self, device: usize, at_ms: u64, effect: Effect) {
+        let device = self.devices[device].name.clone();
+        self.report(Noted { at_ms, device, decision: None, effect });
+    }
+
+    fn report(&mut self, noted: Noted) {
+        self.reporter.noted(&noted);
+        if let Some(pages) = &mut self.pages {
+            pages.noted(&Noted { at_ms: noted.at_ms.saturating_sub(self.chapter_ms), ..noted.clone() });
+        }
+        if self.decisions.len() == DECISIONS {
+            self.decisions.remove(0);
+        }
+        self.decisions.push(noted);
+    }
+
+    fn leave_out(&mut self) {
+        self.reporter.leave_out();
+        if let Some(pages) = &mut self.pages {
+            pages.left_out();
+        }
+    }
+
+    fn end_second(&mut self, now: Moment, at_ms: u64) {
+        for group in &self.groups {
+            let limit_bytes =
+                if self.about.shadow { group.limits.saved_bytes } else { group.limits.now_bytes };
+            for &at in &group.devices {
+                let device = &mut self.devices[at];
+                let Some(second) = device.end_second(at_ms, limit_bytes).filter(|_| device.is_there) else {
+                    continue;
+                };
+                if let Some(pages) = &mut self.pages {
+                    let at_ms = at_ms.saturating_sub(self.chapter_ms);
+                    pages.second(at, Second { at_ms, ..second });
+                }
+            }
+        }
+        if self.samples.is_multiple_of(60 * SAMPLES_PER_SECOND) {
+            let minutes: Vec<_> = self.devices.iter_mut().map(GuardedDevice::end_minute).collect();
+            minutes.iter().for_each(|minute| self.reporter.minute(minute));
+        }
+        if self.samples == SAMPLES_PER_SECOND {
+            // Now it is known where latencies come from.
+            self.begin_chapter();
+        }
+        let in_chapter_ms = at_ms - self.chapter_ms;
+        if let Some(pages) = &mut self.pages {
+            if let Some(lines) = pages.due(in_chapter_ms) {
+                self.reporter.history(lines);
+            }
+            if pages.is_full(in_chapter_ms) {
+                self.reporter.history(pages.take(in_chapter_ms));
+                self.chapter_ms = at_ms;
+                self.pages = Some(Pages::new(self.devices.len()));
+                self.begin_chapter();
+            }
+        }
+        let state = self.state(now, at_ms);
+        self.manager.status(|| status_line(&state));
+        self.board.publish(state);
+    }
+
+    fn begin_chapter(&mut self) {
+        if self.pages.is_some() {
+            let history = self.history();
+            self.reporter.begin_history(&history);
+        }
+    }
+
+    /// What a history begins with.
+    fn history(&self) -> History {
+        let of_group = |group: &Group| {
+            let device = |at: &usize| DeviceHistory {
+                name: self.devices[*at].name.clone(),
+                number: self.devices[*at].number,
+                lever: group.lever.clone(),
+                sensor: self.devices[*at].sensor().unwrap_or(SensorSource::Diskstats),
+                saved_bytes: group.limits.saved_bytes,
+                floor_bytes: group.limits.floor_bytes,
+                seconds: Vec::new(),
+            };
+            group.devices.iter().map(|at| (*at, device(at))).collect::<Vec<_>>()
+        };
+        let mut devices: Vec<(usize, DeviceHistory)> = self.groups.iter().flat_map(of_group).collect();
+        devices.sort_by_key(|(at, _)| *at);
+        History {
+            shadow: self.about.shadow,
+            target: self.about.parameters.target,
+            protect: self.about.protect.clone(),
+            devices: devices.into_iter().map(|(_, device)| device).collect(),
+            ..History::new()
+        }
+    }
+
+    fn state(&mut self, now: Moment, at_ms: u64) -> State {
+        let mut devices: Vec<(usize, DeviceState)> = Vec::new();
+        for group in &self.groups {
+            let standing = match &group.down {
+                Some(why) => Standing::StoodDown { why: why.clone() },
+                None if self.about.shadow => Standing::Shadow,
+                None => Standing::Guarding,
+            };
+            let state = |at: &usize| {
+                let private = self.privates.as_ref().and_then(|privates| privates.lever(*at));
+                let lever = private.as_ref().unwrap_or(&group.lever);
+                Some((*at, self.devices[*at].state(standing.clone(), lever, &group.limits)?))
+            };
+            devices.extend(group.devices.iter().filter_map(state));
+        }
+        devices.sort_by_key(|(at, _)| *at);
+        State {
+            schema: state::SCHEMA.to_string(),
+            weir_version: env!("CARGO_PKG_VERSION").to_string(),
+            pid: std::process::id(),
+            since: self.about.since.clone(),
+            at: rfc3339(),
+            at_ms,
+            shadow: self.about.shadow,
+            target: self.about.parameters.target,
+            protect: self.about.protect.clone(),
+            devices: devices.into_iter().map(|(_, device)| device).collect(),
+            decisions: self.decisions.clone(),
+            cost: self.meter.read(now.awake_ns),
+            remarks: self.remarks(),
+        }
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let why_not = |(at, device): (usize, &GuardedDevice)| {
+            let why = self.cgroups.as_ref()?.choose.why_not(at)?;
+            Some(format!("{}: bulk writers go past the page cache, but {why}", device.name))
+        };
+        let of_private = |(at, device): (usize, &GuardedDevice)| -> Vec<String> {
+            let remarks = self.privates.iter().flat_map(|privates| privates.remarks(at));
+            remarks.map(|remark| format!("{}: {remark}", device.name)).collect()
+        };
+        let devices = || self.devices.iter().enumerate();
+        let remarks = self.sampler.remarks().into_iter().chain(devices().filter_map(why_not));
+        remarks.chain(devices().flat_map(of_private)).collect()
+    }
+
+    /// Puts back what was found, then tells the rest. The last state, and what could not be put back.
+    pub fn end(mut self) -> (State, Vec<String>) {
+        self.manager.stopping();
+        let mut failed = Vec::new();
+        for group in &mut self.groups {
+            match group.end() {
+                Ok(sentences) => sentences.iter().for_each(|sentence| self.reporter.remark(sentence)),
+                Err(error) => failed.push(error.to_string()),
+            }
+        }
+        if let Some((said, not_back)) = self.privates.as_mut().map(Privates::end) {
+            said.iter().for_each(|sentence| self.reporter.remark(sentence));
+            failed.extend(not_back);
+        }
+        let now = Moment::now();
+        let at_ms = self.at_ms(now);
+        if let Some(mut pages) = self.pages.take() {
+            self.reporter.history(pages.take(at_ms.saturating_sub(self.chapter_ms)));
+        }
+        let state = self.state(now, at_ms);
+        self.reporter.end();
+        (state, failed)
+    }
+}
+
+/// Now, with offset.
+pub fn rfc3339() -> String {
+    Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+#[cfg(test)]
+mod tests;

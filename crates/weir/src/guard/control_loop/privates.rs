@@ -1,0 +1,36 @@
+//! Private limits of bulk writers' cgroups in a control loop: the first choice, beside which no other limit has to hold them.
+
+use weir_control::Effect;
+
+use super::super::private::Judged;
+use super::super::sampler::Seen;
+use super::super::throttle::Time;
+use super::ControlLoop;
+
+impl ControlLoop {
+    /// Looks at the bulk writers' cgroups of every device. Where they are held, the device's other limit is as it was found.
+    pub(super) fn sample_privates(&mut self, seen: &[Option<Seen>], time: Time, at_ms: u64) {
+        for (device, seen) in seen.iter().enumerate() {
+            let Some(privates) = &mut self.privates else { return };
+            let Some(seen) = seen.as_ref().filter(|_| self.devices[device].is_there) else { continue };
+            let (kept, need) = self.devices[device].judged(time.now_ns, privates.judged_from(device));
+            let judged = Judged { kept, need, oldest_ns: self.devices[device].oldest_ns() };
+            let protected = || self.sampler.protected();
+            let said = privates.sample(device, seen, time, judged, &protected);
+            let covers = privates.covers(device);
+            if covers && self.cgroup_of(device).is_some() {
+                self.go_home(device, at_ms, "its cgroup has private limits now");
+            }
+            self.devices[device].set_aside(covers);
+            said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
+        }
+    }
+
+    /// The device is gone, or what was seen spans a sleep.
+    pub(super) fn forget_privates(&mut self, device: usize, at_ms: u64) {
+        let Some(privates) = &mut self.privates else { return };
+        let said = privates.forget(device);
+        self.devices[device].set_aside(false);
+        said.into_iter().for_each(|what| self.report_of(device, at_ms, Effect::Remark { what }));
+    }
+}

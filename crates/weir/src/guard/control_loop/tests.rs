@@ -1,0 +1,455 @@
+//! Courses over a device, a limit and a law that do as the test says.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use weir_control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
+use weir_core::target::DeviceNumber;
+use weir_host::knob::{KnobError, Lever, Move};
+
+use super::super::actuator::{Actuator, Shadow};
+use super::super::group::Take;
+use super::super::log::sentence;
+use super::super::recorder::Recorder;
+use super::super::throttle::{Choose, Switch};
+use super::*;
+use crate::guard::settings::Format;
+
+const SAVED: u64 = 4_000_000_000;
+const FLOOR: u64 = 4_000_000;
+const LOOK_NS: u64 = 100_000_000;
+const PROTECTED: u32 = 77;
+
+/// A limit, and what becomes of it.
+#[derive(Default)]
+struct Knob {
+    now: u64,
+    /// What was done to it.
+    done: Vec<String>,
+    /// What the next beats say.
+    beats: VecDeque<Move>,
+    refuses: bool,
+    taken: usize,
+}
+
+struct TestActuator(Rc<RefCell<Knob>>);
+
+impl Actuator for TestActuator {
+    fn limits(&mut self) -> Result<Limits, KnobError> {
+        let now_bytes = self.0.borrow().now;
+        Ok(Limits { now_bytes, saved_bytes: SAVED, floor_bytes: FLOOR })
+    }
+
+    fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
+        let mut knob = self.0.borrow_mut();
+        knob.done.push(format!("set {bytes}"));
+        if knob.refuses {
+            return Err(KnobError::NoGuardian(std::io::Error::from(std::io::ErrorKind::OutOfMemory)));
+        }
+        knob.now = bytes;
+        Ok(Move::Written { bytes })
+    }
+
+    fn release(&mut self) -> Result<Move, KnobError> {
+        let mut knob = self.0.borrow_mut();
+        knob.done.push("release".to_string());
+        knob.now = SAVED;
+        Ok(Move::Written { bytes: SAVED })
+    }
+
+    fn beat(&mut self) -> Result<Move, KnobError> {
+        let mut knob = self.0.borrow_mut();
+        let now = knob.now;
+        Ok(knob.beats.pop_front().unwrap_or(Move::Written { bytes: now }))
+    }
+
+    fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError> {
+        self.0.borrow_mut().done.push("stop".to_string());
+        Ok(Vec::new())
+    }
+}
+
+/// What each device's law is to say next, and how often one was made.
+#[derive(Default)]
+struct Script {
+    next: VecDeque<(Action, Branch)>,
+    made: usize,
+    changed: Vec<bool>,
+}
+
+struct Scripted(Rc<RefCell<Script>>);
+
+impl Law for Scripted {
+    fn step(&mut self, sample: &Sample) -> Decision {
+        let (action, branch) = self.0.borrow_mut().next.pop_front().unwrap_or((Action::Keep, Branch::Steady));
+        let inputs = weir_control::Inputs { limit_bytes: sample.limits.now_bytes, ..Default::default() };
+        let mood = if action == Action::Release { Mood::Released } else { Mood::Holding };
+        Decision { at_ns: sample.at_ns, action, branch, inputs, mood }
+    }
+
+    fn change_lever(&mut self, of_cgroup: bool) {
+        self.0.borrow_mut().changed.push(of_cgroup);
+    }
+}
+
+/// What is said of cgroups next, and why they could not be turned.
+#[derive(Clone, Default)]
+struct Chosen {
+    next: Rc<RefCell<Option<Switch>>>,
+    refused: Rc<RefCell<Vec<String>>>,
+}
+
+impl Choose for Chosen {
+    fn sample(
+        &mut self,
+        _at: usize,
+        _seen: &mut Seen,
+        _limits: Limits,
+        _time: Time,
+        protected: &dyn Fn() -> Vec<u32>,
+    ) -> Option<Switch> {
+        assert_eq!(protected(), [PROTECTED]);
+        self.next.borrow_mut().take()
+    }
+
+    fn is_back(&mut self, _at: usize) {}
+
+    fn is_refused(&mut self, _at: usize, why: &str) {
+        self.refused.borrow_mut().push(why.to_string());
+    }
+
+    fn why_not(&self, _at: usize) -> Option<&str> {
+        None
+    }
+}
+
+/// Which devices are there.
+struct TestSampler(Rc<RefCell<Vec<bool>>>);
+
+impl Sampler for TestSampler {
+    fn sample(&mut self, _now: Moment) -> Vec<Option<Seen>> {
+        let seen = |minor: usize| Seen {
+            number: DeviceNumber { major: 7, minor: minor as u32 },
+            sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 0, lost: 0 },
+            syncs: Syncs::default(),
+            bulk: Default::default(),
+            flow: DeviceFlow { written_bytes: 1000, ..DeviceFlow::default() },
+        };
+        self.0.borrow().iter().enumerate().map(|(at, there)| there.then(|| seen(at))).collect()
+    }
+
+    fn protected(&self) -> Vec<u32> {
+        vec![PROTECTED]
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A control loop over so many devices that share a limit, or have one alone.
+struct Stage {
+    control_loop: ControlLoop,
+    knob: Rc<RefCell<Knob>>,
+    /// The limit of a cgroup.
+    throttle: Rc<RefCell<Knob>>,
+    chosen: Chosen,
+    script: Rc<RefCell<Script>>,
+    there: Rc<RefCell<Vec<bool>>>,
+    now: Moment,
+}
+
+impl Stage {
+    fn new(devices: usize, of_device: bool) -> Stage {
+        let knob = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
+        let script = Rc::new(RefCell::new(Script::default()));
+        let there = Rc::new(RefCell::new(vec![true; devices]));
+        let (laws, actuators) = (script.clone(), knob.clone());
+        let make_law = move || -> Box<dyn Law> {
+            laws.borrow_mut().made += 1;
+            Box::new(Scripted(laws.clone()))
+        };
+        let take = take(actuators);
+        let throttle = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
+        let chosen = Chosen::default();
+        let of_cgroup = throttle.clone();
+        let take_cgroup = move |lever: Lever, device: usize| {
+            Group::begin(lever.to_string(), true, vec![device], false, super::tests::take(of_cgroup.clone()))
+        };
+        let guarded = (0..devices)
+            .map(|at| GuardedDevice::new(&format!("loop{at}"), DeviceNumber::default(), make_law()))
+            .collect();
+        let all = (0..devices).collect();
+        let group = Group::begin("knob".to_string(), of_device, all, false, take).unwrap();
+        let recorder = Recorder::start(None, Box::new(|_| anyhow::bail!("no history here"))).unwrap();
+        let control_loop = ControlLoop::begin(Parts {
+            about: About {
+                since: String::new(),
+                shadow: false,
+                parameters: Parameters {
+                    target: Target::default(),
+                    look_ns: LOOK_NS,
+                    ..Parameters::default()
+                },
+                protect: "all".to_string(),
+            },
+            devices: guarded,
+            groups: vec![group],
+            cgroups: Some(Cgroups { choose: Box::new(chosen.clone()), take: Box::new(take_cgroup) }),
+            privates: None,
+            sampler: Box::new(TestSampler(there.clone())),
+            make_law: Box::new(make_law),
+            reporter: Reporter::new(recorder, Format::Text, false),
+            history: false,
+            board: Board::default(),
+            manager: Manager::of_environment(),
+        });
+        let now = control_loop.last;
+        Stage { control_loop, knob, throttle, chosen, script, there, now }
+    }
+
+    /// One sample, a tenth of a second later, at which the laws say this in turn.
+    fn sample(&mut self, says: &[(Action, Branch)]) {
+        self.script.borrow_mut().next = says.iter().copied().collect();
+        self.now.awake_ns += LOOK_NS;
+        self.now.boot_ns += LOOK_NS;
+        self.control_loop.sample(self.now);
+    }
+
+    fn done(&self) -> Vec<String> {
+        std::mem::take(&mut self.knob.borrow_mut().done)
+    }
+
+    /// What was told since the last call, without its times.
+    fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.control_loop.decisions).iter().map(sentence).collect()
+    }
+}
+
+/// Takes this limit over.
+fn take(knob: Rc<RefCell<Knob>>) -> Take {
+    Box::new(move || -> Result<Box<dyn Actuator>, KnobError> {
+        knob.borrow_mut().taken += 1;
+        Ok(Box::new(TestActuator(knob.clone())))
+    })
+}
+
+const KEEP: (Action, Branch) = (Action::Keep, Branch::Steady);
+
+fn set(bytes: u64) -> (Action, Branch) {
+    (Action::Set { bytes }, Branch::Tail)
+}
+
+#[test]
+fn the_least_wish_is_set_and_the_last_to_let_go_releases() {
+    let mut stage = Stage::new(2, false);
+    stage.sample(&[KEEP, KEEP]);
+    assert!(stage.done().is_empty() && stage.told().is_empty());
+    for (says, done) in [
+        ([set(20), KEEP], &["set 20"][..]),
+        ([KEEP, set(30)], &[]),
+        ([set(40), KEEP], &["set 30"]),
+        ([KEEP, KEEP], &[]),
+        ([KEEP, (Action::Release, Branch::Idle)], &["set 40"]),
+        ([(Action::Release, Branch::Idle), KEEP], &["release"]),
+    ] {
+        stage.sample(&says);
+        assert_eq!(stage.done(), done, "{says:?}");
+    }
+    let (state, failed) = stage.control_loop.end();
+    assert_eq!((failed.len(), stage.knob.borrow().done.as_slice()), (0, &["stop".to_string()][..]));
+    let counts = |device: usize| -> u64 {
+        let totals = &state.devices[device].totals;
+        totals.cuts.iter().chain(&totals.raises).map(|count| count.times).sum()
+    };
+    // Each is counted with the device for which it was done.
+    assert_eq!((counts(0), counts(1)), (3, 1));
+}
+
+#[test]
+fn somebody_elses_limit_is_left_alone_until_told_otherwise() {
+    let mut stage = Stage::new(1, false);
+    stage.sample(&[set(20)]);
+    stage.told();
+    stage.knob.borrow_mut().beats.push_back(Move::StoodDown { said: "it is 9 now".to_string() });
+    stage.sample(&[KEEP]);
+    assert_eq!(stage.told(), ["loop0: yielded: it is 9 now"]);
+    stage.done();
+    for _ in 0..20 {
+        stage.sample(&[set(10)]);
+    }
+    assert!(stage.done().is_empty(), "a limit that is not the guard's was turned");
+    let state = stage.control_loop.state(stage.now, 0);
+    assert!(matches!(&state.devices[0].standing, Standing::StoodDown { why } if why == "it is 9 now"));
+    assert_eq!(state.devices[0].totals.stood_down, 1);
+    // It still measures.
+    assert_eq!(state.devices[0].second.written_bytes, 10_000);
+    stage.control_loop.rearm(0);
+    stage.sample(&[set(10)]);
+    assert_eq!((stage.done(), stage.knob.borrow().taken), (vec!["set 10".to_string()], 2));
+}
+
+#[test]
+fn a_device_that_comes_back_is_guarded_anew() {
+    let mut stage = Stage::new(1, true);
+    stage.sample(&[set(20)]);
+    let made = stage.script.borrow().made;
+    stage.told();
+    stage.there.borrow_mut()[0] = false;
+    for _ in 0..15 {
+        stage.sample(&[set(10)]);
+    }
+    assert_eq!(stage.told(), ["loop0: the device is gone"]);
+    assert_eq!(stage.control_loop.state(stage.now, 0).devices[0].standing, Standing::Gone);
+    stage.done();
+    stage.there.borrow_mut()[0] = true;
+    for _ in 0..10 {
+        stage.sample(&[KEEP]);
+    }
+    assert_eq!(stage.told(), ["loop0: the device is back"]);
+    assert_eq!((stage.script.borrow().made, stage.knob.borrow().taken), (made + 1, 2));
+    // What was asked for before it went is not asked for now.
+    assert!(stage.done().is_empty());
+    stage.sample(&[set(10)]);
+    assert_eq!(stage.done(), ["set 10"]);
+}
+
+#[test]
+fn a_device_that_was_swapped_is_another_one() {
+    let mut stage = Stage::new(1, true);
+    stage.sample(&[set(20)]);
+    stage.told();
+    stage.knob.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
+    stage.sample(&[KEEP]);
+    assert_eq!(stage.told(), ["loop0: the device is gone"]);
+    for _ in 0..10 {
+        stage.sample(&[KEEP]);
+    }
+    assert_eq!((stage.told(), stage.knob.borrow().taken), (vec!["loop0: the device is back".to_string()], 2));
+}
+
+/// What is turned for a device.
+fn lever(stage: &mut Stage, device: usize) -> String {
+    stage.control_loop.state(stage.now, 0).devices[device].lever.clone()
+}
+
+#[test]
+fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
+    let mut stage = Stage::new(2, false);
+    stage.sample(&[set(20), set(30)]);
+    assert_eq!(stage.done(), ["set 20"]);
+    stage.told();
+    let knob: weir_knobs::KnobName = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
+    let of_cgroup =
+        || Switch::Cgroup { lever: Lever::Cgroup(knob.clone()), why: "dd is past it".to_string() };
+    *stage.chosen.next.borrow_mut() = Some(of_cgroup());
+    // The other device's limit is what is left of the shared one.
+    stage.sample(&[KEEP, set(9)]);
+    assert_eq!(
+        (stage.done(), stage.throttle.borrow().done.clone()),
+        (vec!["set 30".into()], vec!["set 9".into()])
+    );
+    let turns = "loop0: turns cgroup:/backup/io.max/7:0/wbps (in a tenth of a second): dd is past it";
+    assert!(stage.told().contains(&turns.to_string()));
+    assert_eq!(lever(&mut stage, 0), "cgroup:/backup/io.max/7:0/wbps (in a tenth of a second)");
+    assert_eq!(
+        (lever(&mut stage, 1), stage.script.borrow().changed.clone()),
+        ("knob".to_string(), vec![true])
+    );
+    *stage.chosen.next.borrow_mut() = Some(Switch::Back { why: "it ended".to_string() });
+    stage.sample(&[KEEP, set(5)]);
+    assert_eq!(
+        (stage.done(), stage.throttle.borrow().done.last().cloned()),
+        (vec!["set 5".into()], Some("stop".into()))
+    );
+    assert!(stage.told().contains(&"loop0: turns knob again: it ended".to_string()));
+    assert_eq!(
+        (lever(&mut stage, 0), stage.script.borrow().changed.clone()),
+        ("knob".to_string(), vec![true, false])
+    );
+    // It goes while it is turned: the device has not.
+    *stage.chosen.next.borrow_mut() = Some(of_cgroup());
+    stage.sample(&[KEEP, set(9)]);
+    stage.told();
+    stage.throttle.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
+    stage.sample(&[KEEP, KEEP]);
+    assert_eq!(stage.told(), ["loop0: turns knob again: the cgroup is gone"]);
+    assert_eq!((lever(&mut stage, 0), stage.throttle.borrow().taken), ("knob".to_string(), 2));
+    // The device goes with a cgroup's limit in hand.
+    *stage.chosen.next.borrow_mut() = Some(of_cgroup());
+    stage.sample(&[KEEP, KEEP]);
+    stage.told();
+    stage.there.borrow_mut()[0] = false;
+    stage.sample(&[KEEP]);
+    assert_eq!(stage.told(), ["loop0: turns knob again: the device is gone", "loop0: the device is gone"]);
+    assert_eq!(stage.throttle.borrow().done.last().cloned(), Some("stop".into()));
+}
+
+/// Whoever has a cgroup may turn its limit himself, and flood the device into the page cache after that.
+#[test]
+fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
+    let mut stage = Stage::new(1, false);
+    let knob = "cgroup:/user/io.max/7:0/wbps".parse().unwrap();
+    *stage.chosen.next.borrow_mut() =
+        Some(Switch::Cgroup { lever: Lever::Cgroup(knob), why: "dd is past it".to_string() });
+    stage.sample(&[set(9)]);
+    stage.told();
+    stage.throttle.borrow_mut().beats.push_back(Move::StoodDown { said: "it is max now".to_string() });
+    stage.sample(&[KEEP]);
+    let told = stage.told();
+    assert_eq!(told[0], "loop0: yielded: it is max now");
+    assert_eq!(told[1], "loop0: turns knob again: another program changed the cgroup's limit");
+    assert_eq!(lever(&mut stage, 0), "knob");
+    assert_eq!(stage.chosen.refused.borrow().as_slice(), ["another program changed the cgroup's limit"]);
+    stage.done();
+    stage.sample(&[set(8)]);
+    assert_eq!(stage.done(), ["set 8"]);
+}
+
+#[test]
+fn sleep_makes_windows_begin_anew() {
+    let mut stage = Stage::new(2, false);
+    stage.sample(&[set(20), KEEP]);
+    stage.told();
+    let made = stage.script.borrow().made;
+    stage.now.boot_ns += 3_600_000_000_000;
+    stage.sample(&[set(10), KEEP]);
+    assert_eq!(stage.told(), ["the machine slept for 60.0 min"]);
+    assert_eq!(stage.script.borrow().made, made + 2);
+    // The first look after it counts for nothing; what follows does.
+    stage.done();
+    stage.sample(&[set(10), KEEP]);
+    assert_eq!(stage.done(), ["set 10"]);
+}
+
+#[test]
+fn a_limit_that_is_refused_is_tried_again_ever_less_often() {
+    let mut stage = Stage::new(1, false);
+    stage.knob.borrow_mut().refuses = true;
+    stage.sample(&[set(20)]);
+    assert!(stage.told()[0].contains("the kernel refused"));
+    for _ in 0..600 {
+        stage.sample(&[KEEP]);
+    }
+    // After 1, 2, 4, 8, 16 and 32 seconds, of which the last is not over.
+    assert_eq!(stage.done().len(), 6);
+    stage.knob.borrow_mut().refuses = false;
+    for _ in 0..320 {
+        stage.sample(&[KEEP]);
+    }
+    assert_eq!(stage.done(), ["set 20"]);
+    assert_eq!(stage.control_loop.state(stage.now, 0).devices[0].totals.refused, 6);
+}
+
+#[test]
+fn a_shadow_turns_nothing_and_shows_the_limit_in_force() {
+    let mut shadow = Shadow::of(Limits { now_bytes: 7, saved_bytes: SAVED, floor_bytes: FLOOR });
+    assert_eq!(shadow.limits().unwrap().now_bytes, SAVED);
+    for (asked, would_be) in [(1, FLOOR), (8_000_000, 8_000_000), (u64::MAX, SAVED)] {
+        assert_eq!(shadow.set(asked).unwrap(), Move::Written { bytes: would_be });
+        assert_eq!(shadow.limits().unwrap().now_bytes, SAVED);
+    }
+    shadow.release().unwrap();
+    assert_eq!(shadow.limits().unwrap().now_bytes, SAVED);
+}

@@ -1,0 +1,214 @@
+//! One device under guard: its law, what it asks for, and what is told of it.
+
+use weir_control::private::{Kept, Need};
+use weir_control::{
+    Decision, DeviceState, Effect, Guard, Learned, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
+    Writer,
+};
+use weir_core::target::DeviceNumber;
+
+use super::log::{Minute, News, wish};
+use super::second::Gather;
+
+/// What decides.
+pub trait Law {
+    /// What to do now.
+    fn step(&mut self, sample: &Sample) -> Decision;
+
+    /// Another limit is turned from now on: of a cgroup, or of dirty pages.
+    fn change_lever(&mut self, of_cgroup: bool);
+
+    /// Others hold the bulk writers from now on, or no longer.
+    fn set_aside(&mut self, _aside: bool) {}
+
+    /// What it knows of the device, to go on with after a sleep or a restart.
+    fn learned(&self) -> Option<Learned> {
+        None
+    }
+
+    /// Begins with what was known so many seconds ago.
+    fn recall(&mut self, _learned: &Learned, _age_seconds: u64) {}
+
+    /// What syncs keep since a moment, and whether there are any to protect.
+    fn judged(&self, _at_ns: u64, _since_ns: u64) -> (Kept, Need) {
+        (Kept::Unknown, Need::Nobody)
+    }
+}
+
+impl Law for Guard {
+    fn step(&mut self, sample: &Sample) -> Decision {
+        Guard::step(self, sample)
+    }
+
+    fn change_lever(&mut self, of_cgroup: bool) {
+        Guard::change_lever(self, of_cgroup);
+    }
+
+    fn set_aside(&mut self, aside: bool) {
+        Guard::set_aside(self, aside);
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        Some(Guard::learned(self))
+    }
+
+    fn recall(&mut self, learned: &Learned, age_seconds: u64) {
+        Guard::recall(self, learned, age_seconds);
+    }
+
+    fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
+        Guard::judged(self, at_ns, since_ns)
+    }
+}
+
+/// A device under guard.
+pub struct GuardedDevice {
+    /// The kernel's name.
+    pub name: String,
+    /// Its number now.
+    pub number: DeviceNumber,
+    /// Whether it was there at the last sample.
+    pub is_there: bool,
+    /// The limit that its law asks for; `None`: what was found.
+    pub wish: Option<u64>,
+    /// Its bulk writers are held by limits of their own: nothing is asked of the others.
+    pub is_aside: bool,
+    /// Why its limit could not be taken over when it came back.
+    pub not_taken: Option<String>,
+    /// Sums.
+    pub totals: Totals,
+    law: Box<dyn Law>,
+    news: News,
+    gather: Gather,
+    last: Option<(Sample, Decision)>,
+    second: Second,
+    writers: Vec<Writer>,
+    minute: Minute,
+}
+
+impl GuardedDevice {
+    /// Of a device about which nothing is known yet.
+    pub fn new(name: &str, number: DeviceNumber, law: Box<dyn Law>) -> GuardedDevice {
+        GuardedDevice {
+            name: name.to_string(),
+            number,
+            is_there: true,
+            wish: None,
+            is_aside: false,
+            not_taken: None,
+            totals: Totals::default(),
+            law,
+            news: News::default(),
+            gather: Gather::default(),
+            last: None,
+            second: Second::default(),
+            writers: Vec::new(),
+            minute: Minute { device: name.to_string(), ..Minute::default() },
+        }
+    }
+
+    /// It is another device now, or one that was away: what was learned is void.
+    pub fn begin_anew(&mut self, number: DeviceNumber, law: Box<dyn Law>) {
+        (self.number, self.law, self.is_there, self.wish) = (number, law, true, None);
+        self.law.set_aside(self.is_aside);
+        self.gather = Gather::default();
+        self.not_taken = None;
+    }
+
+    /// The machine slept: what is in windows is void, what was learned is not.
+    pub fn wake(&mut self, law: Box<dyn Law>) {
+        let learned = self.law.learned();
+        self.begin_anew(self.number, law);
+        if let Some(learned) = learned {
+            self.law.recall(&learned, 0);
+        }
+    }
+
+    /// Another limit is turned from now on, of a cgroup or of dirty pages: nothing is asked of it yet.
+    pub fn change_lever(&mut self, of_cgroup: bool) {
+        self.wish = None;
+        self.law.change_lever(of_cgroup);
+    }
+
+    /// Its bulk writers are held by limits of their own from now on, or no longer.
+    pub fn set_aside(&mut self, aside: bool) {
+        if aside != self.is_aside {
+            (self.is_aside, self.wish) = (aside, None);
+            self.law.set_aside(aside);
+        }
+    }
+
+    /// What syncs keep since a moment, and whether there are any to protect.
+    pub fn judged(&self, at_ns: u64, since_ns: u64) -> (Kept, Need) {
+        self.law.judged(at_ns, since_ns)
+    }
+
+    /// Age of the oldest sync under way at the last sample.
+    pub fn oldest_ns(&self) -> u64 {
+        self.last.as_ref().map_or(0, |(sample, _)| sample.syncs.oldest_ns)
+    }
+
+    /// Takes in a sample and asks the law.
+    pub fn sample(&mut self, sample: Sample) -> &Decision {
+        self.gather.sample(&sample);
+        let decision = self.law.step(&sample);
+        self.wish = wish(&decision, self.wish).filter(|_| !self.is_aside);
+        &self.last.insert((sample, decision)).1
+    }
+
+    /// Where its latencies come from, as far as it was looked at.
+    pub fn sensor(&self) -> Option<SensorSource> {
+        self.last.as_ref().map(|(sample, _)| sample.sensor.source)
+    }
+
+    /// What came of the newest decision, as a line if it is news. `None` within `Some`: it is, but there is no room.
+    pub fn told(&mut self, at_ms: u64, effect: Effect) -> Option<Option<Noted>> {
+        let (sample, decision) = self.last.as_ref()?;
+        let is_news = self.news.is_news(decision, &effect);
+        if let Effect::Written { bytes } | Effect::Shadow { bytes } = effect {
+            self.totals.count(decision.branch, bytes > sample.limits.now_bytes);
+            self.minute.changes += 1;
+        }
+        // What others did is no matter of the law's.
+        let own = !matches!(effect, Effect::StoodDown { .. } | Effect::Gone);
+        if !is_news || (own && self.is_aside) {
+            return None;
+        }
+        let decision_told = own.then(|| decision.clone());
+        let noted = Noted { at_ms, device: self.name.clone(), decision: decision_told, effect };
+        Some(self.news.has_room(decision.at_ns).then_some(noted))
+    }
+
+    /// Ends a second; `limit_bytes` is in force.
+    pub fn end_second(&mut self, at_ms: u64, limit_bytes: u64) -> Option<Second> {
+        let (sample, decision) = self.last.as_ref()?;
+        let ended = self.gather.end(at_ms, sample, limit_bytes, decision, &mut self.totals);
+        (self.second, self.writers) = ended;
+        self.minute.add(&self.second, decision.inputs.of_cgroup);
+        Some(self.second)
+    }
+
+    /// What the last minute was.
+    pub fn end_minute(&mut self) -> Minute {
+        let next = Minute { device: self.name.clone(), ..Minute::default() };
+        std::mem::replace(&mut self.minute, next)
+    }
+
+    /// As it is now.
+    pub fn state(&self, standing: Standing, lever: &str, limits: &Limits) -> Option<DeviceState> {
+        let (sample, decision) = self.last.as_ref()?;
+        Some(DeviceState {
+            name: self.name.clone(),
+            number: self.number,
+            standing: if self.is_there { standing } else { Standing::Gone },
+            sensor: sample.sensor,
+            lever: lever.to_string(),
+            saved_bytes: limits.saved_bytes,
+            floor_bytes: limits.floor_bytes,
+            second: self.second,
+            decision: decision.clone(),
+            writers: self.writers.clone(),
+            totals: self.totals.clone(),
+        })
+    }
+}

@@ -1,0 +1,155 @@
+//! What a sample brings, of every device under guard.
+
+use std::path::{Path, PathBuf};
+
+use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs};
+use weir_core::target::DeviceNumber;
+
+use weir_host::{self as host, Flow, Host, HostError};
+
+use super::block_device::{self, BlockDevice};
+use super::sensor::{self, Senses, Sight};
+use crate::clock::Moment;
+use crate::guard::settings::Protected;
+
+/// What was seen of a device since the sample before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Its number now: a device that was away may come back with another.
+    pub number: DeviceNumber,
+    /// Where latencies come from.
+    pub sensor: Sensor,
+    /// Syncs that are to be protected.
+    pub syncs: Syncs,
+    /// Everybody else.
+    pub bulk: Bulk,
+    /// What the device did.
+    pub flow: DeviceFlow,
+}
+
+/// What samples.
+pub trait Sampler {
+    /// A sample of every device, in the order in which they were named; `None` for one that is gone.
+    fn sample(&mut self, now: Moment) -> Vec<Option<Seen>>;
+
+    /// Processes that are to be protected, as far as they are known.
+    fn protected(&self) -> Vec<u32>;
+
+    /// What is lacking, and what is lost by it, in sentences.
+    fn remarks(&self) -> Vec<String>;
+}
+
+/// This machine's devices.
+pub struct Machine {
+    host: Host,
+    watched: Vec<Watched>,
+    senses: Senses,
+    samples: u64,
+}
+
+/// A device, found again whenever it comes back.
+struct Watched {
+    block_device: BlockDevice,
+    flow: Option<Flow>,
+}
+
+/// Looks between two searches for a device that is gone.
+const SEARCH_EVERY: u64 = 10;
+
+impl Machine {
+    /// Watches these from now on, and the syncs of those that are to be protected, from this source or the best there
+    /// is.
+    ///
+    /// # Errors
+    /// When the counters of one cannot be read, or the source that was asked for cannot be had.
+    pub fn watch(
+        host: &Host,
+        block_devices: &[BlockDevice],
+        protect: &[Protected],
+        source: Option<SensorSource>,
+    ) -> anyhow::Result<Machine> {
+        let watched = |block_device: &BlockDevice| {
+            Ok(Watched { block_device: block_device.clone(), flow: Some(host.flow(block_device.number)?) })
+        };
+        let watched = block_devices.iter().map(watched).collect::<Result<_, HostError>>()?;
+        let devices = block_devices.iter().map(|block_device| sensor::Watched {
+            number: block_device.number,
+            file_system: block_device.file_system,
+            folder: folder(host, block_device),
+        });
+        let options = sensor::Options { protect: protect.to_vec(), devices: devices.collect(), source };
+        let senses = Senses::start(host, &options)?;
+        Ok(Machine { host: host.clone(), watched, senses, samples: 0 })
+    }
+}
+
+impl Sampler for Machine {
+    fn sample(&mut self, now: Moment) -> Vec<Option<Seen>> {
+        self.samples += 1;
+        let searches = self.samples.is_multiple_of(SEARCH_EVERY);
+        if searches {
+            for (at, watched) in self.watched.iter_mut().enumerate() {
+                if watched.search(&self.host) {
+                    self.senses.moved(at, watched.block_device.number);
+                }
+            }
+        }
+        let sights = self.senses.sample(now.awake_ns);
+        let seen = |(watched, sight): (&mut Watched, Sight)| {
+            let flow = watched.sample(sight.backlog_bytes)?;
+            let number = watched.block_device.number;
+            Some(Seen { number, sensor: sight.sensor, syncs: sight.syncs, bulk: sight.bulk, flow })
+        };
+        self.watched.iter_mut().zip(sights).map(seen).collect()
+    }
+
+    fn protected(&self) -> Vec<u32> {
+        self.senses.protected()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.senses.remarks()
+    }
+}
+
+/// A folder on the device: the one that was named, or where it is mounted for writing.
+fn folder(host: &Host, block_device: &BlockDevice) -> Option<PathBuf> {
+    let named = Path::new(&block_device.asked);
+    if named.is_dir() {
+        return Some(named.to_path_buf());
+    }
+    let is_there = |mount: &String| {
+        block_device::find(host, mount)
+            .ok()
+            .flatten()
+            .is_some_and(|found| found.number == block_device.number)
+    };
+    host.mounts_for_writing().into_iter().find(is_there).map(PathBuf::from)
+}
+
+impl Watched {
+    /// Looks for a device that is gone; whether it has come back.
+    fn search(&mut self, host: &Host) -> bool {
+        if self.flow.is_some() {
+            return false;
+        }
+        // A path that lies elsewhere now is not what was to be guarded.
+        let found = block_device::find(host, &self.block_device.asked).ok().flatten();
+        if let Some(found) = found.filter(|found| found.name == self.block_device.name) {
+            self.flow = host.flow(found.number).ok();
+            self.block_device = found;
+        }
+        self.flow.is_some()
+    }
+
+    /// What it did; `backlog_bytes` as of [`Flow::look`].
+    fn sample(&mut self, backlog_bytes: Option<(u64, u64)>) -> Option<DeviceFlow> {
+        match self.flow.as_mut()?.look(backlog_bytes) {
+            Ok(host::Seen::Here(flow)) => Some(flow),
+            _ => {
+                self.flow = None;
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Live figures of devices: a source, the best that this kernel and this user may have, and a sampler that cuts what it
+//! counts into intervals. Who shows them is the matter of commands.
+
+mod kernel;
+mod sampler;
+mod source;
+
+pub use sampler::{Sampler, Taken, Whole};
+pub use source::{Wanted, open};
