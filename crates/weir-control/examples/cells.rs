@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p weir-control --example cells [-- random FROM TO | one NAME]
 use weir_control::plant::score::{self, Score};
-use weir_control::plant::{Credits, scenario, Event, FloodKind, Law, PlantSpec, Script, simulate};
+use weir_control::plant::{Credits, Event, FloodKind, Law, PlantSpec, Script, scenario, simulate};
 use weir_control::{Guard, Parameters};
 use weir_core::stats::random::Random;
 
@@ -78,10 +78,20 @@ fn random(seed: u64) -> Cell {
     }
     let mut n = || [1, 2, 4, 8, 16, 32][random.below(6)];
     let (a, b) = (n(), n());
-    (format!("seed {seed}: {:.0} IOPS {:.0} MB/s slice {} ms dir {} jrn {} ent {:.1} {:?} {a},{b}",
-        spec.device.requests_per_second, spec.device.bytes_per_second / 1e6, spec.device.slice_ns / 1_000_000,
-        u8::from(spec.syncs.direct), u8::from(spec.syncs.shared_journal), spec.syncs.entangled, spec.bulk.kind),
-     spec, phases(&[a, b, a], &[a], 20.0))
+    (
+        format!(
+            "seed {seed}: {:.0} IOPS {:.0} MB/s slice {} ms dir {} jrn {} ent {:.1} {:?} {a},{b}",
+            spec.device.requests_per_second,
+            spec.device.bytes_per_second / 1e6,
+            spec.device.slice_ns / 1_000_000,
+            u8::from(spec.syncs.direct),
+            u8::from(spec.syncs.shared_journal),
+            spec.syncs.entangled,
+            spec.bulk.kind
+        ),
+        spec,
+        phases(&[a, b, a], &[a], 20.0),
+    )
 }
 
 fn law(name: &str) -> Law {
@@ -102,19 +112,36 @@ fn main() {
     let to: u64 = args.get(3).and_then(|n| n.parse().ok()).unwrap_or(10);
     let seed = 5;
     let cells = if which == "random" { (from..to).map(random).collect() } else { cells() };
-    let cells: Vec<Cell> = cells.into_iter().filter(|c| which != "one" || args.get(2).is_some_and(|w| c.0.contains(w.as_str()))).collect();
+    let cells: Vec<Cell> = cells
+        .into_iter()
+        .filter(|c| which != "one" || args.get(2).is_some_and(|w| c.0.contains(w.as_str())))
+        .collect();
     let laws = ["guard", "2", "4", "8", "16", "32", "64"];
-    println!("{:28} {:>7}  {}", "cell", "threads", laws.iter().map(|l| format!("{l:>7}")).collect::<Vec<_>>().join(" "));
+    println!(
+        "{:28} {:>7}  {}",
+        "cell",
+        "threads",
+        laws.iter().map(|l| format!("{l:>7}")).collect::<Vec<_>>().join(" ")
+    );
     let mut sums = vec![(0.0, 0.0, 0u32); laws.len()];
     let target = Parameters::default().target.p99;
     for (name, spec, script) in &cells {
         let idle = score::undisturbed(spec, script, seed);
         let histories: Vec<_> = laws.iter().map(|l| simulate(spec, script, law(l), seed)).collect();
         for phase in score::phases(&histories[0]).into_iter().filter(|p| p.writers > 0 && p.threads > 0) {
-            let scores: Vec<Score> = histories.iter().map(|h| score::score(h, &idle, phase, target)).collect();
-            println!("{name:28} {:>7}  {}", phase.threads, scores.iter().map(pair).collect::<Vec<_>>().join(" "));
+            let scores: Vec<Score> =
+                histories.iter().map(|h| score::score(h, &idle, phase, target)).collect();
+            println!(
+                "{name:28} {:>7}  {}",
+                phase.threads,
+                scores.iter().map(pair).collect::<Vec<_>>().join(" ")
+            );
             for (sum, s) in sums.iter_mut().zip(&scores) {
-                *sum = (sum.0 + s.kept().unwrap_or(0.0).min(1.0), sum.1 + s.used().unwrap_or(0.0).min(1.2), sum.2 + 1);
+                *sum = (
+                    sum.0 + s.kept().unwrap_or(0.0).min(1.0),
+                    sum.1 + s.used().unwrap_or(0.0).min(1.2),
+                    sum.2 + 1,
+                );
             }
         }
         if which == "one" {
@@ -122,9 +149,24 @@ fn main() {
                 println!("  {:6.1} {:?} {:.1} MB", m.at_ns as f64 / 1e9, m.branch, m.bytes as f64 / 1e6);
             }
             for s in &histories[0].seconds {
-                println!("  s {:3} commits {} bulk {:.0} MB limit {:.1} MB thr {}", s.at_ns / 1_000_000_000, s.commits, s.bulk_bytes as f64 / 1e6, s.limit_bytes as f64 / 1e6, s.threads);
+                println!(
+                    "  s {:3} commits {} bulk {:.0} MB limit {:.1} MB thr {}",
+                    s.at_ns / 1_000_000_000,
+                    s.commits,
+                    s.bulk_bytes as f64 / 1e6,
+                    s.limit_bytes as f64 / 1e6,
+                    s.threads
+                );
             }
         }
     }
-    println!("{:28} {:>7}  {}", "mean", "", sums.iter().map(|s| format!("{:3.0}/{:3.0}", 100.0 * s.0 / f64::from(s.2), 100.0 * s.1 / f64::from(s.2))).collect::<Vec<_>>().join(" "));
+    println!(
+        "{:28} {:>7}  {}",
+        "mean",
+        "",
+        sums.iter()
+            .map(|s| format!("{:3.0}/{:3.0}", 100.0 * s.0 / f64::from(s.2), 100.0 * s.1 / f64::from(s.2)))
+            .collect::<Vec<_>>()
+            .join(" ")
+    );
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Branch, Decision, Mood, SensorSource, Target};
+use super::{Decision, Mood, Reason, SensorSource, Target};
 use weir_core::target::DeviceNumber;
 
 /// Value of [`History::schema`].
@@ -301,7 +301,7 @@ pub enum Effect {
 
 impl Noted {
     /// The branch of its decision.
-    pub fn branch(&self) -> Option<Branch> {
+    pub fn branch(&self) -> Option<Reason> {
         self.decision.as_ref().map(|decision| decision.branch)
     }
 

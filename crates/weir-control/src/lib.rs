@@ -15,7 +15,7 @@ mod sample;
 pub mod state;
 
 pub use history::{DeviceHistory, Effect, History, Noted, Second};
-pub use law::{Action, Branch, Decision, Guard, Inputs, Known, Mood};
+pub use law::{Action, Decision, Guard, Inputs, Known, Mood, Reason};
 pub use law::{Entry, Found, Learned, Place};
 pub use parameters::{LatencyTarget, Parameters, Target};
 pub use sample::{Bulk, DeviceFlow, Limits, Sample, Sensor, SensorSource, Syncs, UNLIMITED_BYTES, Writer};

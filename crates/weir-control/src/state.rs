@@ -118,7 +118,7 @@ pub struct Totals {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// The branch.
-    pub branch: super::Branch,
+    pub branch: super::Reason,
     /// How often.
     pub times: u64,
 }
@@ -138,7 +138,7 @@ pub struct Cost {
 
 impl Totals {
     /// Counts a limit that was written.
-    pub fn count(&mut self, branch: super::Branch, raised: bool) {
+    pub fn count(&mut self, branch: super::Reason, raised: bool) {
         let counts = if raised { &mut self.raises } else { &mut self.cuts };
         match counts.iter_mut().find(|count| count.branch == branch) {
             Some(count) => count.times += 1,
@@ -149,16 +149,16 @@ impl Totals {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Branch;
+    use super::super::Reason;
     use super::*;
 
     #[test]
     fn writes_are_counted_by_branch_and_direction() {
         let mut totals = Totals::default();
-        for (branch, raised) in [(Branch::Tail, false), (Branch::Raise, true), (Branch::Tail, false)] {
+        for (branch, raised) in [(Reason::Tail, false), (Reason::Raise, true), (Reason::Tail, false)] {
             totals.count(branch, raised);
         }
-        assert_eq!(totals.cuts, [Count { branch: Branch::Tail, times: 2 }]);
-        assert_eq!(totals.raises, [Count { branch: Branch::Raise, times: 1 }]);
+        assert_eq!(totals.cuts, [Count { branch: Reason::Tail, times: 2 }]);
+        assert_eq!(totals.raises, [Count { branch: Reason::Raise, times: 1 }]);
     }
 }

@@ -20,7 +20,7 @@ pub enum Action {
 /// Why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Branch {
+pub enum Reason {
     /// Nothing to do: syncs keep their latency, or too little is known yet.
     Steady,
     /// The limit is where the last cut has yet to show.
@@ -134,7 +134,7 @@ pub struct Decision {
     /// What to do.
     pub action: Action,
     /// Why.
-    pub branch: Branch,
+    pub branch: Reason,
     /// On what.
     pub inputs: Inputs,
     /// Released or holding, after the action.

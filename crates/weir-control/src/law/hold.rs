@@ -1,16 +1,14 @@
 //! While bulk writers write and syncs need protection.
 
-use super::constants::{
-    DIP, DIP_NS, GAIN, JUDGED_NS, MEAN_SYNCS, SECOND_NS, SLOWER, STEEP, SURE,
-};
-use super::decision::{Action, Branch, Known};
+use super::constants::{DIP, DIP_NS, GAIN, JUDGED_NS, MEAN_SYNCS, SECOND_NS, SLOWER, STEEP, SURE};
+use super::decision::{Action, Known, Reason};
 use super::judge::{self, Verdict};
 use super::ladder::{Ask, Measured, bytes_of, rung_of};
 use super::window::View;
 use super::{Guard, State};
 use crate::Sample;
 
-type Step = (Action, Branch);
+type Step = (Action, Reason);
 
 /// From this share of all dirtied bytes on, the protected processes are the bulk writer.
 pub(super) const CHECKPOINT: f64 = 0.8;
@@ -46,7 +44,7 @@ impl Guard {
                 self.dipped(sample, from_ns, until_ns, back, branch)
             }
             State::Standing { rung, from_ns, climb } => self.stand(sample, rung, from_ns, climb),
-            _ => (Action::Keep, Branch::Steady),
+            _ => (Action::Keep, Reason::Steady),
         }
     }
 
@@ -54,13 +52,13 @@ impl Guard {
     fn checkpoint(&mut self, sample: &Sample, second: &View) -> Step {
         let limit = sample.limits.now_bytes;
         if self.state == State::Released {
-            return (Action::Keep, Branch::Checkpoint);
+            return (Action::Keep, Reason::Checkpoint);
         }
         self.state = State::Ready;
         if second.own_share > 0.01 && limit < sample.limits.saved_bytes {
-            return (self.set(sample, limit.saturating_mul(2)), Branch::Checkpoint);
+            return (self.set(sample, limit.saturating_mul(2)), Reason::Checkpoint);
         }
-        (Action::Keep, Branch::Checkpoint)
+        (Action::Keep, Reason::Checkpoint)
     }
 
     /// What syncs lose at the baseline.
@@ -68,10 +66,12 @@ impl Guard {
         let seen = self.window.tail_since(sample.at_ns.saturating_sub(SECOND_NS));
         let verdict = judge::judge(&seen, &self.reference, &self.target);
         let branch = match verdict {
-            _ if second.count == 0 && sample.syncs.oldest_ns > SECOND_NS => Branch::OldestSync,
-            Verdict { kept: Some(kept), error, .. } if kept + SURE * error < self.target.keep => Branch::Share,
-            Verdict { tail: Some(tail), .. } if tail > 1.0 => Branch::Tail,
-            _ => Branch::Steady,
+            _ if second.count == 0 && sample.syncs.oldest_ns > SECOND_NS => Reason::OldestSync,
+            Verdict { kept: Some(kept), error, .. } if kept + SURE * error < self.target.keep => {
+                Reason::Share
+            }
+            Verdict { tail: Some(tail), .. } if tail > 1.0 => Reason::Tail,
+            _ => Reason::Steady,
         };
         (Action::Keep, branch)
     }
@@ -99,7 +99,7 @@ impl Guard {
         let here = rung_of(sample.limits.now_bytes);
         let to = good.min(here.max(good - CLIMB));
         let action = self.go(sample, to, Some(good).filter(|good| *good > to));
-        (action, Branch::Arm)
+        (action, Reason::Arm)
     }
 
     /// Moves to a rung, which is judged when the move can show.
@@ -113,7 +113,7 @@ impl Guard {
     }
 
     /// Leaves bulk writers little for a moment; then it goes back to a rung.
-    fn dip(&mut self, sample: &Sample, rung: i32, back: i32, branch: Branch) -> Step {
+    fn dip(&mut self, sample: &Sample, rung: i32, back: i32, branch: Reason) -> Step {
         let low = rung.min(back) - DIP;
         let now = sample.at_ns;
         let action = self.set(sample, bytes_of(low));
@@ -123,7 +123,7 @@ impl Guard {
         (action, branch)
     }
 
-    fn dipped(&mut self, sample: &Sample, from_ns: u64, until_ns: u64, back: i32, branch: Branch) -> Step {
+    fn dipped(&mut self, sample: &Sample, from_ns: u64, until_ns: u64, back: i32, branch: Reason) -> Step {
         let now = sample.at_ns;
         let view = self.window.since(from_ns + SHOWS_NS);
         // Throttled for their own pages they do not come back here.
@@ -152,7 +152,7 @@ impl Guard {
             return step;
         }
         if now < from_ns {
-            return (Action::Keep, Branch::Draining);
+            return (Action::Keep, Reason::Draining);
         }
         let view = self.window.since(from_ns);
         let verdict = judge::judge(&view, &self.reference, &self.target);
@@ -162,7 +162,7 @@ impl Guard {
         let is_steep = kept + SURE * verdict.error < STEEP * needed;
         let is_sure = (kept - needed).abs() > SURE * verdict.error;
         if let Some(to) = climb.filter(|_| long >= JUDGED_NS / 2 && !is_steep) {
-            return (self.go(sample, to, None), Branch::Raise);
+            return (self.go(sample, to, None), Reason::Raise);
         }
         let enough = match () {
             () if is_steep => JUDGED_NS / 2,
@@ -187,14 +187,15 @@ impl Guard {
         let target = judge::target_ns(expected, &self.target)?;
         let found = self.ladder.here().rungs.get(&rung).copied().unwrap_or_default();
         // What is younger than a sample has ended at the next one, and counts there.
-        let usual = expected.map_or(0, |expected| expected.oldest_ns).max(found.oldest_ns).max(sample.elapsed_ns);
+        let usual =
+            expected.map_or(0, |expected| expected.oldest_ns).max(found.oldest_ns).max(sample.elapsed_ns);
         let old = sample.syncs.oldest_ns > 2 * target.max(usual);
         let slow = found.tail <= 1.0 && view.count >= 3 && view.min_ns.is_some_and(|min| min > target / 2);
         if !(old || slow) || view.own_share >= 0.05 {
             return None;
         }
         let back = self.struck(sample, rung);
-        Some(self.dip(sample, rung, back, if old { Branch::OldestSync } else { Branch::Tail }))
+        Some(self.dip(sample, rung, back, if old { Reason::OldestSync } else { Reason::Tail }))
     }
 
     /// Syncs became slow at a rung: where to go back to. To the same rung, once, if it had held: fast and slow may both be stable there.
@@ -229,7 +230,7 @@ impl Guard {
         let was_here = place.rungs.get(&rung).is_some_and(|found| found.weight_ns >= JUDGED_NS / 2);
         self.state = State::Standing { rung, from_ns: now, climb: None };
         let Some(kept) = verdict.kept.or_else(|| verdict.tail.map(|tail| keep / tail.max(keep))) else {
-            return (Action::Keep, Branch::Steady);
+            return (Action::Keep, Reason::Steady);
         };
         let measured = Measured {
             kept,
@@ -252,18 +253,19 @@ impl Guard {
         {
             self.enter_rate(rate);
             let (action, _) = self.arm(sample);
-            return (action, Branch::RateRise);
+            return (action, Reason::RateRise);
         }
         if is_steep && !verdict.is_fast && !verdict.own && bytes_of(rung) > sample.limits.floor_bytes {
             let back = self.struck(sample, rung);
-            let branch = if back == rung { Branch::Tip } else { Branch::Share };
+            let branch = if back == rung { Reason::Tip } else { Reason::Share };
             if back != rung {
                 self.ladder.here().note(rung, &measured, keep);
             }
             return self.dip(sample, rung, back, branch);
         }
         // Another device may hold the limit closer than it is asked for here.
-        let at = if rung_of(sample.limits.now_bytes) < rung - 1 { rung_of(sample.limits.now_bytes) } else { rung };
+        let at =
+            if rung_of(sample.limits.now_bytes) < rung - 1 { rung_of(sample.limits.now_bytes) } else { rung };
         self.ladder.here().note(at, &measured, keep);
         self.go_on(sample, rung, &view, &verdict)
     }
@@ -290,10 +292,10 @@ impl Guard {
             let lost = found.kept < keep;
             found.fails(now);
             let branch = match () {
-                () if choice > rung && verdict.own => Branch::OwnWrites,
-                () if choice > rung => Branch::Raise,
-                () if lost => Branch::Share,
-                () => Branch::Back,
+                () if choice > rung && verdict.own => Reason::OwnWrites,
+                () if choice > rung => Reason::Raise,
+                () if lost => Reason::Share,
+                () => Reason::Back,
             };
             let to = if choice > rung + CLIMB { choice - CLIMB } else { choice };
             return (self.go(sample, to, Some(choice).filter(|choice| *choice > to)), branch);
@@ -304,9 +306,9 @@ impl Guard {
         match place.explore(rung, &ask) {
             Some(to) => {
                 let branch = match () {
-                    () if to < rung => Branch::Lower,
-                    () if verdict.own => Branch::OwnWrites,
-                    () => Branch::Raise,
+                    () if to < rung => Reason::Lower,
+                    () if verdict.own => Reason::OwnWrites,
+                    () => Reason::Raise,
                 };
                 (self.go(sample, to, None), branch)
             }
@@ -315,11 +317,11 @@ impl Guard {
     }
 
     /// Nothing to do; where the target cannot be held, that is said.
-    fn calm(&mut self, rung: i32) -> Branch {
+    fn calm(&mut self, rung: i32) -> Reason {
         let keep = self.target.keep;
         let found = self.ladder.here().rungs.get(&rung).filter(|found| found.weight_ns > 0).copied();
         let misses = found.is_some_and(|found| found.kept < keep || found.tail > 1.0);
-        if misses { Branch::Infeasible } else { Branch::Steady }
+        if misses { Reason::Infeasible } else { Reason::Steady }
     }
 
     /// What is under way was let in for a faster device: it drains at a low limit.
@@ -329,7 +331,7 @@ impl Guard {
         let threads = self.ladder.here().threads;
         let start = rung_of(self.start(sample, threads));
         let back = self.ladder.here().choice(keep).unwrap_or(start).min(rung);
-        self.dip(sample, rung, back, Branch::RateDrop)
+        self.dip(sample, rung, back, Reason::RateDrop)
     }
 
     fn enter_rate(&mut self, rate: f64) {
@@ -341,7 +343,8 @@ impl Guard {
 
 fn is_checkpoint(view: &View) -> bool {
     // Writers are named late and in lumps: whoever is seen to fill the device is a bulk writer, whatever the share.
-    view.protected_share.is_some_and(|own| own >= CHECKPOINT) && view.dirtied < (1.0 - CHECKPOINT) * view.delivered
+    view.protected_share.is_some_and(|own| own >= CHECKPOINT)
+        && view.dirtied < (1.0 - CHECKPOINT) * view.delivered
 }
 
 /// Whether the device delivers less than is expected at this limit, with as much to write. Who waits for pages of its own writes

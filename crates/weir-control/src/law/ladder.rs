@@ -390,7 +390,9 @@ mod tests {
             at_ns: SECOND,
             own,
         };
-        for (kept, own, low, high) in [(0.5, false, 0.95, 0.5), (0.9, false, 0.95, 0.95), (0.5, true, 0.95, 0.95)] {
+        for (kept, own, low, high) in
+            [(0.5, false, 0.95, 0.5), (0.9, false, 0.95, 0.95), (0.5, true, 0.95, 0.95)]
+        {
             let mut place = place(&[(4, found(0.95, 0.5, 1.0)), (8, found(0.95, 0.5, 1.0))]);
             place.note(6, &measured(kept, own), KEEP);
             assert_eq!((place.rungs[&4].kept, place.rungs[&8].kept), (low, high), "{kept} {own}");

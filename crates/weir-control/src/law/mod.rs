@@ -3,7 +3,7 @@
 //! A limit is found, not computed: how much of the bulk writers' backlog a sync can wait behind depends on the device's queue, the file
 //! system's log, and on how many syncs are under way. So the guard keeps a [`ladder`] of limits for each number of threads and each
 //! rate of the device, notes at every rung what syncs kept and what the device delivered, stands on the rung that lets most through of
-//! those that hold the target, and tries the rung beside it. [`State`] says what it is doing; every transition is a [`Branch`].
+//! those that hold the target, and tries the rung beside it. [`State`] says what it is doing; every transition is a [`Reason`].
 
 mod constants;
 mod decision;
@@ -19,7 +19,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Action, Branch, Decision, Inputs, Known, Mood};
+pub use decision::{Action, Decision, Inputs, Known, Mood, Reason};
 pub use ladder::{Found, Place};
 pub use learned::Learned;
 pub use reference::Entry;
@@ -70,7 +70,7 @@ enum State {
         /// The rung to go back to.
         back: i32,
         /// Why.
-        branch: Branch,
+        branch: Reason,
     },
 }
 
@@ -176,11 +176,11 @@ impl Guard {
         let now = sample.at_ns;
         let second = self.window.since(now.saturating_sub(SECOND_NS));
         let (action, branch) = if sample.sensor.silent_ns >= SILENT_NS {
-            self.release(Branch::Silent)
+            self.release(Reason::Silent)
         } else if sample.sensor.silent_ns >= FREEZE_NS {
-            (Action::Keep, Branch::Silent)
+            (Action::Keep, Reason::Silent)
         } else if !self.presence.protected() {
-            self.release(Branch::Unneeded)
+            self.release(Reason::Unneeded)
         } else if self.presence.pauses(now) {
             self.loosen(sample)
         } else if self.presence.bulk_active(now) {
@@ -206,38 +206,38 @@ impl Guard {
     }
 
     /// Restores the baseline.
-    fn release(&mut self, branch: Branch) -> (Action, Branch) {
+    fn release(&mut self, branch: Reason) -> (Action, Reason) {
         let held = self.state != State::Released;
         (self.state, self.wanted) = (State::Released, None);
         (if held { Action::Release } else { Action::Keep }, branch)
     }
 
     /// Syncs pause: bulk writers get what keeps the device busy, and no more than is soon written when syncs come back.
-    fn loosen(&mut self, sample: &Sample) -> (Action, Branch) {
+    fn loosen(&mut self, sample: &Sample) -> (Action, Reason) {
         if self.state == State::Released {
-            return (Action::Keep, Branch::Unneeded);
+            return (Action::Keep, Reason::Unneeded);
         }
         self.state = State::Loose;
         let limit = sample.limits.now_bytes;
         let room = (self.busy() as u64).min(limit.saturating_mul(2));
         if rung_of(room) == rung_of(limit) || !self.presence.bulk_active(sample.at_ns) {
-            return (Action::Keep, Branch::Unneeded);
+            return (Action::Keep, Reason::Unneeded);
         }
-        (self.set(sample, room), Branch::Unneeded)
+        (self.set(sample, room), Reason::Unneeded)
     }
 
     /// Without bulk writers: learn what syncs do undisturbed, and have a limit ready that is not in the way.
-    fn rest(&mut self, sample: &Sample, second: &View) -> (Action, Branch) {
+    fn rest(&mut self, sample: &Sample, second: &View) -> (Action, Reason) {
         let now = sample.at_ns;
         let limits = sample.limits;
         if limits.now_bytes < limits.saved_bytes && second.held_mean_ns > 0.0 {
             self.roomy_until_ns = now + ROOMY_NS;
             let own = second.protected_share.is_some_and(|share| share >= hold::CHECKPOINT);
-            return self.release(if own { Branch::Checkpoint } else { Branch::OwnWrites });
+            return self.release(if own { Reason::Checkpoint } else { Reason::OwnWrites });
         }
         self.learn(sample);
         if now < self.roomy_until_ns {
-            return (Action::Keep, Branch::Idle);
+            return (Action::Keep, Reason::Idle);
         }
         if second.count > 0 && self.ladder.is_other(second.concurrency) {
             self.ladder.enter(second.concurrency, self.rate.best());
@@ -252,18 +252,18 @@ impl Guard {
         if self.state == State::Released {
             let drained = sample.backlog_bytes() <= cap / 2 && self.presence.undisturbed_since(now).is_some();
             if !drained || cap >= limits.saved_bytes {
-                return (Action::Keep, Branch::Idle);
+                return (Action::Keep, Reason::Idle);
             }
             self.state = State::Ready;
-            return (self.set(sample, cap), Branch::Idle);
+            return (self.set(sample, cap), Reason::Idle);
         }
         self.state = State::Ready;
         let limit = limits.now_bytes;
         let elsewhere = self.wanted.is_none() && rung_of(cap) != rung_of(limit);
         if elsewhere || rung_of(cap) > rung_of(limit) {
-            return (self.set(sample, cap), Branch::Idle);
+            return (self.set(sample, cap), Reason::Idle);
         }
-        (Action::Keep, Branch::Idle)
+        (Action::Keep, Reason::Idle)
     }
 
     fn learn(&mut self, sample: &Sample) {
@@ -303,7 +303,7 @@ impl Guard {
         if bytes == limits.now_bytes { Action::Keep } else { Action::Set { bytes } }
     }
 
-    fn inputs(&mut self, sample: &Sample, second: &View, branch: Branch) -> Inputs {
+    fn inputs(&mut self, sample: &Sample, second: &View, branch: Reason) -> Inputs {
         // Decisions stand on all that is known since the limit moved; right after a move on the last second.
         let last = sample.at_ns.saturating_sub(SECOND_NS);
         let from = match self.state {
@@ -312,7 +312,7 @@ impl Guard {
         };
         let view = self.window.tail_since(from);
         let verdict = judge::judge(&view, &self.reference, &self.target);
-        let best = self.ladder.here().best().filter(|_| branch == Branch::Infeasible);
+        let best = self.ladder.here().best().filter(|_| branch == Reason::Infeasible);
         Inputs {
             syncs: view.count,
             syncs_per_second: view.per_second,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Branch;
+use crate::Reason;
 use weir_core::stats::Histogram;
 
 /// One second.
@@ -45,7 +45,7 @@ pub struct Move {
     /// To what.
     pub bytes: u64,
     /// Why.
-    pub branch: Branch,
+    pub branch: Reason,
 }
 
 /// What a simulation leaves behind.

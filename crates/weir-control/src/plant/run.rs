@@ -1,6 +1,6 @@
 //! A plant under a law, for as long as a script takes.
 
-use crate::{Action, Branch, Decision, Guard, Sample};
+use crate::{Action, Decision, Guard, Reason, Sample};
 use weir_core::stats::Histogram;
 
 use super::engine::Plant;
@@ -66,7 +66,7 @@ pub fn simulate(spec: &PlantSpec, script: &Script, mut law: Law, seed: u64) -> H
         accepted += plant.rates().0 / LOOKS_A_SECOND as f64;
         let (bytes, decision) = law.look(&plant.sample());
         if bytes != limit {
-            let branch = decision.map_or(Branch::Steady, |decision| decision.branch);
+            let branch = decision.map_or(Reason::Steady, |decision| decision.branch);
             history.moves.push(Move { at_ns: end, bytes, branch });
             limit = bytes;
         }

@@ -197,7 +197,8 @@ impl Plant {
     }
 
     fn journal_ends(&mut self) {
-        let ended: Vec<usize> = (0..self.threads.len()).filter(|i| self.threads[*i].stage == Stage::Log).collect();
+        let ended: Vec<usize> =
+            (0..self.threads.len()).filter(|i| self.threads[*i].stage == Stage::Log).collect();
         ended.into_iter().for_each(|i| self.sync_ends(i as u32));
         self.journal_joins();
     }

@@ -2,7 +2,7 @@
 
 use weir_control::history::{KIND, SCHEMA};
 use weir_control::{
-    Action, Branch, Decision, DeviceHistory, Effect, History, Inputs, Mood, Noted, Second, SensorSource,
+    Action, Decision, DeviceHistory, Effect, History, Inputs, Mood, Noted, Reason, Second, SensorSource,
     Target,
 };
 use weir_core::result::Record;
@@ -48,7 +48,7 @@ fn second(at: u64) -> Second {
     }
 }
 
-fn noted(at_ms: u64, branch: Branch, now: u64, action: Action, shadow: bool) -> Noted {
+fn noted(at_ms: u64, branch: Reason, now: u64, action: Action, shadow: bool) -> Noted {
     let bytes = match action {
         Action::Keep => now,
         Action::Set { bytes } => bytes,
@@ -63,7 +63,7 @@ fn noted(at_ms: u64, branch: Branch, now: u64, action: Action, shadow: bool) -> 
         oldest_ns: 650_000_000,
         limit_bytes: now,
         bulk_active: true,
-        achievable_kept: (branch == Branch::Infeasible).then_some(0.86),
+        achievable_kept: (branch == Reason::Infeasible).then_some(0.86),
         ..Inputs::default()
     };
     let mood = if action == Action::Release { Mood::Released } else { Mood::Holding };
@@ -80,13 +80,13 @@ fn noted(at_ms: u64, branch: Branch, now: u64, action: Action, shadow: bool) -> 
 pub fn history(shadow: bool) -> History {
     let set = |bytes| Action::Set { bytes };
     let steps = [
-        (30_200, Branch::Arm, SAVED, set(40_000_000)),
-        (31_900, Branch::OldestSync, 40_000_000, set(20_000_000)),
-        (60_500, Branch::Tail, 20_000_000, set(12_000_000)),
-        (61_900, Branch::Share, 12_000_000, set(8_000_000)),
-        (75_000, Branch::Infeasible, 8_000_000, Action::Keep),
-        (80_000, Branch::Raise, 8_000_000, set(8_400_000)),
-        (90_000, Branch::Unneeded, 8_400_000, Action::Release),
+        (30_200, Reason::Arm, SAVED, set(40_000_000)),
+        (31_900, Reason::OldestSync, 40_000_000, set(20_000_000)),
+        (60_500, Reason::Tail, 20_000_000, set(12_000_000)),
+        (61_900, Reason::Share, 12_000_000, set(8_000_000)),
+        (75_000, Reason::Infeasible, 8_000_000, Action::Keep),
+        (80_000, Reason::Raise, 8_000_000, set(8_400_000)),
+        (90_000, Reason::Unneeded, 8_400_000, Action::Release),
     ];
     let mut decisions: Vec<Noted> =
         steps.into_iter().map(|(at, branch, now, action)| noted(at, branch, now, action, shadow)).collect();

@@ -283,7 +283,7 @@ mod tests {
         let decisions: Vec<Noted> = history.decisions.iter().filter(past).cloned().collect();
         let decision = decisions.last().and_then(|noted| noted.decision.clone()).unwrap();
         let mut totals = Totals { seconds: 60, seconds_over_target: 3, ..Totals::default() };
-        totals.count(weir_control::Branch::Tail, false);
+        totals.count(weir_control::Reason::Tail, false);
         State {
             schema: state::SCHEMA.to_string(),
             weir_version: "0.1.0".to_string(),

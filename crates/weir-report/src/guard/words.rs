@@ -2,7 +2,7 @@
 
 use crate::plot::Unit;
 use weir_control::{
-    Action, Branch, Decision, DeviceState, Effect, LatencyTarget, Mood, Noted, SensorSource, Standing,
+    Action, Decision, DeviceState, Effect, LatencyTarget, Mood, Noted, Reason, SensorSource, Standing,
     Target, UNLIMITED_BYTES,
 };
 use weir_core::units::{Nanos, grouped, megabytes_per_second, significant};
@@ -137,48 +137,48 @@ fn because(decision: &Decision) -> String {
     // A tail that no limit was found to hold, that the device has undisturbed, or that too few syncs show.
     let beyond = p99.as_ref().map(|p99| format!("{p99} does not count against the limit"));
     match decision.branch {
-        Branch::Steady if is_over => {
+        Reason::Steady if is_over => {
             format!("syncs keep their rate{}", after(": ", kept.into_iter().chain(beyond)))
         }
-        Branch::Steady => "syncs keep their latency".to_string(),
-        Branch::Draining => {
+        Reason::Steady => "syncs keep their latency".to_string(),
+        Reason::Draining => {
             format!(
                 "the last cut has not taken effect yet: {} dirty or in flight",
                 size(inputs.backlog_bytes)
             )
         }
-        Branch::Idle => "bulk writers are idle".to_string(),
-        Branch::Arm => "a bulk writer came".to_string(),
-        Branch::OldestSync => format!(
+        Reason::Idle => "bulk writers are idle".to_string(),
+        Reason::Arm => "a bulk writer came".to_string(),
+        Reason::OldestSync => format!(
             "a sync has been under way for {} (target {})",
             Nanos(inputs.oldest_ns),
             time(inputs.target_ns)
         ),
-        Branch::Tail => format!(
+        Reason::Tail => format!(
             "p99 {} is over the target of {} (n={})",
             time(inputs.p99_ns),
             time(inputs.target_ns),
             grouped(inputs.syncs)
         ),
-        Branch::Share => format!("only {}", kept.unwrap_or("a part of the rate kept".to_string())),
-        Branch::RateDrop => {
+        Reason::Share => format!("only {}", kept.unwrap_or("a part of the rate kept".to_string())),
+        Reason::RateDrop => {
             format!("the device accepts only {}", megabytes_per_second(inputs.delivered_bytes_per_second))
         }
-        Branch::Raise if is_over => {
+        Reason::Raise if is_over => {
             format!("there is room{}", after(": ", kept.into_iter().chain(beyond)))
         }
-        Branch::Raise => {
+        Reason::Raise => {
             format!("there is room{}", after(": ", p99.into_iter().chain(kept)))
         }
-        Branch::OwnWrites => {
+        Reason::OwnWrites => {
             format!("the protected wait for their own pages, {} of their time", percent(inputs.own_share))
         }
-        Branch::Unneeded => {
+        Reason::Unneeded => {
             "no sync came lately: bulk writers get what keeps the device busy, in the end everything"
                 .to_string()
         }
-        Branch::Checkpoint => "the bulk writer is the protected database itself".to_string(),
-        Branch::Infeasible => {
+        Reason::Checkpoint => "the bulk writer is the protected database itself".to_string(),
+        Reason::Infeasible => {
             let best_p99 = inputs.achievable_p99_ns.map(|ns| format!("p99 {}", Nanos(ns)));
             let best_kept = inputs.achievable_kept.map(|kept| format!("{} of the rate", share_kept(kept)));
             format!(
@@ -188,23 +188,18 @@ fn because(decision: &Decision) -> String {
                 after("; best found: ", best_p99.into_iter().chain(best_kept))
             )
         }
-        Branch::Slack => format!(
+        Reason::Slack => format!(
             "{} whatever the limit is, and each sync as fast as ever: the load comes less often by itself",
             kept.unwrap_or("a part of the rate kept".to_string())
         ),
-        Branch::Lower => format!(
-            "tries a lower limit{}",
-            after(": ", kept.into_iter().chain(p99))
-        ),
-        Branch::Back => {
-            "back: the last limit let no more through, or syncs lost by it".to_string()
-        }
-        Branch::RateRise => {
+        Reason::Lower => format!("tries a lower limit{}", after(": ", kept.into_iter().chain(p99))),
+        Reason::Back => "back: the last limit let no more through, or syncs lost by it".to_string(),
+        Reason::RateRise => {
             format!("the device accepts {} again", megabytes_per_second(inputs.delivered_bytes_per_second))
         }
-        Branch::Silent => "the sensor is silent".to_string(),
-        Branch::Probe => "a moment at the floor, to learn what syncs do undisturbed".to_string(),
-        Branch::Tip => format!(
+        Reason::Silent => "the sensor is silent".to_string(),
+        Reason::Probe => "a moment at the floor, to learn what syncs do undisturbed".to_string(),
+        Reason::Tip => format!(
             "{} at a limit that held: a moment at the floor, to make syncs fast again",
             kept.map_or("syncs became slow".to_string(), |kept| format!("only {kept}"))
         ),
@@ -227,7 +222,7 @@ pub fn sensor(source: SensorSource) -> &'static str {
 }
 
 /// A branch by its name, as it stands in logs, metrics and JSON.
-pub fn branch(branch: Branch) -> String {
+pub fn branch(branch: Reason) -> String {
     let name = serde_json::to_value(branch).ok();
     name.and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
 }
@@ -261,10 +256,10 @@ mod tests {
             };
             because(&Decision { at_ns: 0, action: Action::Keep, branch, inputs, mood: Mood::Holding })
         };
-        assert_eq!(says(Branch::Raise, 1), "there is room: p99 1.00 ms of 2.00 ms, 95 % of the rate kept");
+        assert_eq!(says(Reason::Raise, 1), "there is room: p99 1.00 ms of 2.00 ms, 95 % of the rate kept");
         let beyond = "95 % of the rate kept, p99 8.00 ms of 2.00 ms does not count against the limit";
-        assert_eq!(says(Branch::Raise, 8), format!("there is room: {beyond}"));
-        assert_eq!(says(Branch::Steady, 8), format!("syncs keep their rate: {beyond}"));
-        assert_eq!(says(Branch::Steady, 1), "syncs keep their latency");
+        assert_eq!(says(Reason::Raise, 8), format!("there is room: {beyond}"));
+        assert_eq!(says(Reason::Steady, 8), format!("syncs keep their rate: {beyond}"));
+        assert_eq!(says(Reason::Steady, 1), "syncs keep their latency");
     }
 }

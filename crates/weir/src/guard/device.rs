@@ -2,8 +2,8 @@
 
 use weir_control::private::{Kept, Need};
 use weir_control::{
-    Decision, DeviceState, Effect, Guard, Learned, Limits, Noted, Sample, Second, SensorSource, Standing, Totals,
-    Writer,
+    Decision, DeviceState, Effect, Guard, Learned, Limits, Noted, Sample, Second, SensorSource, Standing,
+    Totals, Writer,
 };
 use weir_core::target::DeviceNumber;
 

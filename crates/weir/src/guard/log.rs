@@ -1,7 +1,7 @@
 //! The log of decisions: which of them matter, and each as a sentence or as JSON.
 
 use serde::Serialize;
-use weir_control::{Action, Branch, Decision, Effect, Mood, Noted, Second};
+use weir_control::{Action, Decision, Effect, Mood, Noted, Reason, Second};
 use weir_core::units::{Nanos, megabytes_per_second, per_second};
 use weir_report::guard as words;
 
@@ -19,7 +19,7 @@ const AGAIN_NS: u64 = 60_000_000_000;
 #[derive(Debug, Default)]
 pub struct News {
     /// The last state that was told: a branch in which the guard does something counts as one.
-    told: Option<Option<Branch>>,
+    told: Option<Option<Reason>>,
     /// When it was last told that a target is out of reach.
     out_of_reach_ns: Option<u64>,
     /// Lines that may still come at once.
@@ -32,9 +32,9 @@ impl News {
         let state = state(decision.branch);
         let changed = self.told != Some(state);
         // At the start all is well until something else is said.
-        let first_calm = self.told.is_none() && decision.branch == Branch::Steady;
+        let first_calm = self.told.is_none() && decision.branch == Reason::Steady;
         self.told = Some(state);
-        if decision.branch == Branch::Infeasible {
+        if decision.branch == Reason::Infeasible {
             let since = self.out_of_reach_ns.map(|at_ns| decision.at_ns.saturating_sub(at_ns));
             let is_news = since.is_none_or(|ns| ns >= AGAIN_NS);
             if is_news {
@@ -56,22 +56,22 @@ impl News {
 }
 
 /// Branches between which the guard goes back and forth while it holds a limit are one state.
-fn state(branch: Branch) -> Option<Branch> {
+fn state(branch: Reason) -> Option<Reason> {
     match branch {
-        Branch::Steady
-        | Branch::Draining
-        | Branch::Arm
-        | Branch::OldestSync
-        | Branch::Tail
-        | Branch::Share
-        | Branch::RateDrop
-        | Branch::Probe
-        | Branch::Tip
-        | Branch::Lower
-        | Branch::Back
-        | Branch::RateRise
-        | Branch::Raise
-        | Branch::Infeasible => None,
+        Reason::Steady
+        | Reason::Draining
+        | Reason::Arm
+        | Reason::OldestSync
+        | Reason::Tail
+        | Reason::Share
+        | Reason::RateDrop
+        | Reason::Probe
+        | Reason::Tip
+        | Reason::Lower
+        | Reason::Back
+        | Reason::RateRise
+        | Reason::Raise
+        | Reason::Infeasible => None,
         other => Some(other),
     }
 }
@@ -205,24 +205,24 @@ mod tests {
         let mut news = News::default();
         let written = Effect::Written { bytes: 7 };
         for (branch, effect, expected) in [
-            (Branch::Steady, Effect::None, false),
-            (Branch::Arm, written.clone(), true),
-            (Branch::Draining, Effect::None, false),
-            (Branch::Tail, written, true),
-            (Branch::Steady, Effect::None, false),
-            (Branch::Silent, Effect::None, true),
-            (Branch::Silent, Effect::None, false),
-            (Branch::Steady, Effect::None, true),
-            (Branch::Infeasible, Effect::None, true),
-            (Branch::Steady, Effect::None, false),
-            (Branch::Infeasible, Effect::None, false),
-            (Branch::Infeasible, Effect::Written { bytes: 7 }, true),
+            (Reason::Steady, Effect::None, false),
+            (Reason::Arm, written.clone(), true),
+            (Reason::Draining, Effect::None, false),
+            (Reason::Tail, written, true),
+            (Reason::Steady, Effect::None, false),
+            (Reason::Silent, Effect::None, true),
+            (Reason::Silent, Effect::None, false),
+            (Reason::Steady, Effect::None, true),
+            (Reason::Infeasible, Effect::None, true),
+            (Reason::Steady, Effect::None, false),
+            (Reason::Infeasible, Effect::None, false),
+            (Reason::Infeasible, Effect::Written { bytes: 7 }, true),
         ] {
             let decision = Decision { branch, ..testing::decision(0) };
             assert_eq!(news.is_news(&decision, &effect), expected, "{branch:?} {effect:?}");
         }
         // It is said again a minute later.
-        let decision = Decision { branch: Branch::Infeasible, ..testing::decision(AGAIN_NS) };
+        let decision = Decision { branch: Reason::Infeasible, ..testing::decision(AGAIN_NS) };
         assert!(news.is_news(&decision, &Effect::None));
     }
 

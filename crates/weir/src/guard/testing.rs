@@ -1,7 +1,7 @@
 //! A sample and a decision in which nothing happens.
 
 use weir_control::{
-    Action, Branch, Bulk, Decision, DeviceFlow, Inputs, Limits, Mood, Sample, Sensor, SensorSource, Syncs,
+    Action, Bulk, Decision, DeviceFlow, Inputs, Limits, Mood, Reason, Sample, Sensor, SensorSource, Syncs,
 };
 use weir_core::target::DeviceNumber;
 
@@ -24,7 +24,7 @@ pub fn decision(at_ns: u64) -> Decision {
     Decision {
         at_ns,
         action: Action::Keep,
-        branch: Branch::Steady,
+        branch: Reason::Steady,
         inputs: Inputs::default(),
         mood: Mood::Released,
     }

@@ -1,7 +1,7 @@
 //! One scene a branch.
 
 use super::toy::{MB, SECOND, Scene, Seen, Toy, mean};
-use crate::{Action, Branch, Guard, Known, LatencyTarget, Learned, Mood, Parameters, SensorSource, Target};
+use crate::{Action, Guard, Known, LatencyTarget, Learned, Mood, Parameters, Reason, SensorSource, Target};
 use weir_core::units::Nanos;
 
 const FLOOD: f64 = 2000.0 * MB;
@@ -20,8 +20,8 @@ fn taught(scene: Scene) -> (Toy, Guard) {
     (toy, guard)
 }
 
-fn branches(seen: &[Seen]) -> Vec<Branch> {
-    let mut all: Vec<Branch> = seen.iter().map(|look| look.decision.branch).collect();
+fn branches(seen: &[Seen]) -> Vec<Reason> {
+    let mut all: Vec<Reason> = seen.iter().map(|look| look.decision.branch).collect();
     all.dedup();
     all
 }
@@ -57,7 +57,7 @@ fn each_of_two_levers_has_limits_of_its_own() {
         toy.limits.now_bytes = toy.limits.saved_bytes;
         let seen = toy.run(&mut guard, 0.1);
         let decision = &seen[0].decision;
-        assert_eq!((decision.branch, decision.inputs.reference), (Branch::Arm, Known::Seen));
+        assert_eq!((decision.branch, decision.inputs.reference), (Reason::Arm, Known::Seen));
         toy.limits.now_bytes
     };
     let (other, again) = (armed(true), armed(false));
@@ -72,11 +72,11 @@ fn syncs_alone_and_bulk_alone_are_left_alone() {
     toy.scene = Scene { threads: 0.0, flood: FLOOD, ..toy.scene };
     let seen = toy.run(&mut guard, 20.0);
     assert!(seen.iter().all(|look| look.decision.action == Action::Keep), "{:?}", branches(&seen));
-    assert_eq!(seen.last().unwrap().decision.branch, Branch::Unneeded);
+    assert_eq!(seen.last().unwrap().decision.branch, Reason::Unneeded);
     // Syncs come: within three looks the limit is down.
     toy.scene.threads = 1.0;
     let seen = toy.run(&mut guard, 0.3);
-    assert!(seen.iter().any(|look| look.decision.branch == Branch::Arm), "{:?}", branches(&seen));
+    assert!(seen.iter().any(|look| look.decision.branch == Reason::Arm), "{:?}", branches(&seen));
     assert!(toy.limits.now_bytes < 50_000_000, "{}", toy.limits.now_bytes);
     // They go: bulk writers get what keeps the device busy.
     toy.run(&mut guard, 10.0);
@@ -126,8 +126,8 @@ fn syncs_held_back_for_their_own_pages_get_a_larger_limit() {
     let (mut toy, mut guard) = taught(Scene { threads: 10.0, own: 12.0 * MB, ..Scene::default() });
     toy.scene.flood = FLOOD;
     let seen = toy.run(&mut guard, 40.0);
-    assert!(branches(&seen).contains(&Branch::OwnWrites), "{:?}", branches(&seen));
-    let infeasible = seen.iter().rfind(|look| look.decision.branch == Branch::Infeasible);
+    assert!(branches(&seen).contains(&Reason::OwnWrites), "{:?}", branches(&seen));
+    let infeasible = seen.iter().rfind(|look| look.decision.branch == Reason::Infeasible);
     let infeasible = infeasible.unwrap_or_else(|| panic!("never said so: {:?}", branches(&seen)));
     let achievable = infeasible.decision.inputs.achievable_kept.unwrap();
     let late = mean(&seen[250..], |look| look.kept);
@@ -149,7 +149,7 @@ fn a_target_out_of_reach_is_said_to_be_and_bulk_writers_are_not_strangled() {
     toy.scene.flood = FLOOD;
     toy.scene.syncs = 900.0;
     let seen = toy.run(&mut guard, 60.0);
-    let infeasible = seen.iter().filter(|look| look.decision.branch == Branch::Infeasible).count();
+    let infeasible = seen.iter().filter(|look| look.decision.branch == Reason::Infeasible).count();
     assert!(infeasible > 100, "said so at {infeasible} of 600 looks: {:?}", branches(&seen));
     let moves = seen[300..].iter().filter(|look| look.decision.action != Action::Keep).count();
     assert!(moves < 10, "{moves} moves though nothing helps");
@@ -161,7 +161,7 @@ fn the_database_as_bulk_writer_is_given_what_it_needs() {
     toy.scene = Scene { flood: FLOOD, own: 30.0 * MB, protected_share: 0.97, ..toy.scene };
     let before = toy.limits.now_bytes;
     let seen = toy.run(&mut guard, 10.0);
-    assert!(branches(&seen).contains(&Branch::Checkpoint), "{:?}", branches(&seen));
+    assert!(branches(&seen).contains(&Reason::Checkpoint), "{:?}", branches(&seen));
     assert!(toy.limits.now_bytes > before, "{} after {before}", toy.limits.now_bytes);
 }
 
@@ -173,9 +173,9 @@ fn a_slower_device_is_not_mistaken_for_own_pages() {
     // Syncs of a slow device are held back for their own pages, too.
     toy.scene = Scene { rate: 60.0 * MB, own: 20.0 * MB, ..toy.scene };
     let seen = toy.run(&mut guard, 3.0);
-    let is_either = |look: &&Seen| matches!(look.decision.branch, Branch::OwnWrites | Branch::RateDrop);
+    let is_either = |look: &&Seen| matches!(look.decision.branch, Reason::OwnWrites | Reason::RateDrop);
     let first = seen.iter().find(is_either).map(|look| look.decision.branch);
-    assert_eq!(first, Some(Branch::RateDrop), "{:?}", branches(&seen));
+    assert_eq!(first, Some(Reason::RateDrop), "{:?}", branches(&seen));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_device_that_is_fast_again_gets_its_limit_back() {
     toy.limits.floor_bytes = 1 << 20;
     toy.scene.rate = 60.0 * MB;
     let seen = toy.run(&mut guard, 10.0);
-    let dropped = seen.iter().position(|look| look.decision.branch == Branch::RateDrop);
+    let dropped = seen.iter().position(|look| look.decision.branch == Reason::RateDrop);
     assert!(dropped.is_some_and(|at| at < 10), "{dropped:?}: {:?}", branches(&seen));
     assert!(toy.limits.now_bytes < before / 2, "{} after {before}", toy.limits.now_bytes);
     toy.scene.rate = 251.0 * MB;
@@ -227,7 +227,7 @@ fn a_silent_sensor_freezes_and_then_releases() {
     ] {
         toy.scene.silent_ns = seconds * SECOND;
         let decision = toy.run(&mut guard, 0.1).remove(0).decision;
-        assert_eq!(decision.branch == Branch::Silent, silent, "{seconds} s: {decision:?}");
+        assert_eq!(decision.branch == Reason::Silent, silent, "{seconds} s: {decision:?}");
         assert_eq!(decision.mood, mood, "{seconds} s");
     }
     assert_eq!(toy.limits.now_bytes, toy.limits.saved_bytes);
@@ -251,7 +251,7 @@ fn what_was_never_seen_undisturbed_is_learned_at_lower_limits() {
     toy.limits.now_bytes = 30_000_000;
     let seen = toy.run(&mut guard, 30.0);
     assert_eq!(seen[20].decision.inputs.reference, Known::Bounded, "{:?}", seen[20].decision);
-    let probed = seen.iter().filter(|look| look.decision.branch == Branch::Lower).count();
+    let probed = seen.iter().filter(|look| look.decision.branch == Reason::Lower).count();
     assert!((1..20).contains(&probed), "{probed} lower limits were tried");
     assert!(mean(&seen[150..], |look| look.kept) > 0.85, "{:?}", branches(&seen));
 }
@@ -279,11 +279,11 @@ fn a_shadow_says_where_it_would_begin_and_judges_no_limit_that_was_never_in_forc
     }
     toy.scene.flood = FLOOD;
     let decisions: Vec<_> = (0..300).map(|_| look(&mut toy)).collect();
-    let armed = decisions.iter().filter(|decision| decision.branch == Branch::Arm).count();
+    let armed = decisions.iter().filter(|decision| decision.branch == Reason::Arm).count();
     let later = decisions[20..].iter().filter(|decision| decision.action != Action::Keep).count();
     assert_eq!((armed, later), (1, 0), "{:?}", decisions[0]);
     assert!(decisions[100..].iter().all(|decision| decision.inputs.limit_bytes == toy.limits.saved_bytes));
-    let lost = [Branch::Share, Branch::OldestSync];
+    let lost = [Reason::Share, Reason::OldestSync];
     let told = decisions[100..].iter().filter(|decision| lost.contains(&decision.branch)).count();
     assert!(told > 100, "said at {told} looks that syncs lose");
 }
@@ -296,7 +296,7 @@ fn a_bulk_writer_that_is_not_named_yet_is_no_checkpoint() {
     let mut seen = toy.run(&mut guard, 1.0);
     toy.scene.protected_share = 0.05;
     seen.extend(toy.run(&mut guard, 5.0));
-    assert!(!branches(&seen).contains(&Branch::Checkpoint), "{:?}", branches(&seen));
+    assert!(!branches(&seen).contains(&Reason::Checkpoint), "{:?}", branches(&seen));
 }
 
 #[test]
@@ -351,17 +351,17 @@ fn a_flood_that_comes_while_syncs_pause_makes_no_device_slower() {
     toy.run(&mut guard, 0.7);
     toy.scene = Scene { flood: FLOOD, rate: 10.0 * MB, ..before };
     // The limit that was there fills before another one holds.
-    let seen: Vec<Branch> = (0..4)
+    let seen: Vec<Reason> = (0..4)
         .map(|_| {
             let (sample, ..) = toy.look(SECOND / 10);
             guard.step(&sample).branch
         })
         .collect();
-    assert!(!seen.contains(&Branch::RateDrop), "{seen:?}");
+    assert!(!seen.contains(&Reason::RateDrop), "{seen:?}");
 }
 
 /// A minute of syncs at a limit, as a guard is to see them.
-fn tail_of(branches: &[Branch], of: Branch) -> usize {
+fn tail_of(branches: &[Reason], of: Reason) -> usize {
     branches.iter().filter(|branch| **branch == of).count()
 }
 
@@ -387,7 +387,7 @@ fn a_sync_that_does_not_end_lowers_the_limit_where_no_limit_held_before() {
     let before = toy.limits.now_bytes;
     toy.scene.syncs = 0.1;
     let seen = toy.run(&mut guard, 5.0);
-    assert!(tail_of(&branches(&seen), Branch::OldestSync) > 0, "{:?}", branches(&seen));
+    assert!(tail_of(&branches(&seen), Reason::OldestSync) > 0, "{:?}", branches(&seen));
     let least = seen.iter().map(|look| look.decision.inputs.limit_bytes).min().unwrap();
     assert!(least < before, "{least} after {before}");
 }
@@ -424,7 +424,9 @@ fn what_was_learned_outlives_a_restart() {
     let fresh = armed(&Learned::default(), 0);
     let mut wrong = learned.clone();
     wrong.rate = f64::NAN;
-    for (learned, age) in [(&Learned { version: 9, ..learned.clone() }, 0), (&learned, 40 * 86_400), (&wrong, 0)] {
+    for (learned, age) in
+        [(&Learned { version: 9, ..learned.clone() }, 0), (&learned, 40 * 86_400), (&wrong, 0)]
+    {
         assert_eq!(armed(learned, age), fresh);
     }
 }

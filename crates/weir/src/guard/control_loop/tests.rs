@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use weir_control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
+use weir_control::{Action, Decision, DeviceFlow, Limits, Mood, Reason, Sensor, Syncs, Target};
 use weir_core::target::DeviceNumber;
 use weir_host::knob::{KnobError, Lever, Move};
 
@@ -73,7 +73,7 @@ impl Actuator for TestActuator {
 /// What each device's law is to say next, and how often one was made.
 #[derive(Default)]
 struct Script {
-    next: VecDeque<(Action, Branch)>,
+    next: VecDeque<(Action, Reason)>,
     made: usize,
     changed: Vec<bool>,
 }
@@ -82,7 +82,7 @@ struct Scripted(Rc<RefCell<Script>>);
 
 impl Law for Scripted {
     fn step(&mut self, sample: &Sample) -> Decision {
-        let (action, branch) = self.0.borrow_mut().next.pop_front().unwrap_or((Action::Keep, Branch::Steady));
+        let (action, branch) = self.0.borrow_mut().next.pop_front().unwrap_or((Action::Keep, Reason::Steady));
         let inputs = weir_control::Inputs { limit_bytes: sample.limits.now_bytes, ..Default::default() };
         let mood = if action == Action::Release { Mood::Released } else { Mood::Holding };
         Decision { at_ns: sample.at_ns, action, branch, inputs, mood }
@@ -210,7 +210,7 @@ impl Stage {
     }
 
     /// One sample, a tenth of a second later, at which the laws say this in turn.
-    fn sample(&mut self, says: &[(Action, Branch)]) {
+    fn sample(&mut self, says: &[(Action, Reason)]) {
         self.script.borrow_mut().next = says.iter().copied().collect();
         self.now.awake_ns += LOOK_NS;
         self.now.boot_ns += LOOK_NS;
@@ -235,10 +235,10 @@ fn take(knob: Rc<RefCell<Knob>>) -> Take {
     })
 }
 
-const KEEP: (Action, Branch) = (Action::Keep, Branch::Steady);
+const KEEP: (Action, Reason) = (Action::Keep, Reason::Steady);
 
-fn set(bytes: u64) -> (Action, Branch) {
-    (Action::Set { bytes }, Branch::Tail)
+fn set(bytes: u64) -> (Action, Reason) {
+    (Action::Set { bytes }, Reason::Tail)
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn the_least_wish_is_set_and_the_last_to_let_go_releases() {
         ([KEEP, set(30)], &[]),
         ([set(40), KEEP], &["set 30"]),
         ([KEEP, KEEP], &[]),
-        ([KEEP, (Action::Release, Branch::Idle)], &["set 40"]),
-        ([(Action::Release, Branch::Idle), KEEP], &["release"]),
+        ([KEEP, (Action::Release, Reason::Idle)], &["set 40"]),
+        ([(Action::Release, Reason::Idle), KEEP], &["release"]),
     ] {
         stage.sample(&says);
         assert_eq!(stage.done(), done, "{says:?}");

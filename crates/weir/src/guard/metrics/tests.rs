@@ -9,8 +9,8 @@ use crate::guard::testing;
 
 fn device(name: &str, standing: Standing) -> DeviceState {
     let mut totals = Totals::default();
-    totals.count(weir_control::Branch::OldestSync, false);
-    totals.count(weir_control::Branch::Raise, true);
+    totals.count(weir_control::Reason::OldestSync, false);
+    totals.count(weir_control::Reason::Raise, true);
     let second = weir_control::Second {
         p50_us: Some(400),
         p99_us: Some(92_000),
