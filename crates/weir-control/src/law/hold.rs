@@ -113,7 +113,11 @@ impl Guard {
     }
 
     /// Leaves bulk writers little for a moment; then it goes back to a rung.
+    /// Not where that did not help lately.
     fn dip(&mut self, sample: &Sample, rung: i32, back: i32, branch: Reason) -> Step {
+        if sample.at_ns < self.ladder.here().no_dip_ns {
+            return (self.go(sample, back, None), branch);
+        }
         let low = rung.min(back) - DIP;
         let now = sample.at_ns;
         let action = self.set(sample, bytes_of(low));
@@ -129,9 +133,11 @@ impl Guard {
         // Throttled for their own pages they do not come back here.
         let hurts = view.own_share > 0.5;
         let is_patient = now < until_ns + JUDGED_NS && !hurts;
-        if now < until_ns || (is_patient && !self.is_back(sample)) {
+        let is_back = self.is_back(sample);
+        if now < until_ns || (is_patient && !is_back) {
             return (Action::Keep, branch);
         }
+        self.ladder.here().dipped(now, is_back);
         let low = rung_of(sample.limits.now_bytes);
         let to = low.max(back - CLIMB);
         (self.go(sample, to, Some(back).filter(|back| *back > to)), branch)

@@ -13,6 +13,9 @@ const TAIL_SHARE: f64 = 0.01;
 const CLIFF_SHARE: f64 = 0.3 * TAIL_SHARE;
 const CLIFF_TIMES: f64 = 3.0;
 
+/// Own pauses that account for so much of a loss are its cause: who waits for one who is throttled waits as well, and is not counted.
+const OWN: f64 = 0.3;
+
 /// A window against the target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
@@ -53,7 +56,7 @@ pub(super) fn judge(view: &View, reference: &Reference, target: &Target) -> Verd
     let p99 = if view.count >= TAIL_SYNCS { view.quantile(0.99) } else { None };
     let lost = expected.map_or(0.0, |expected| view.mean_ns - expected.mean_ns);
     // Who waits for another's lock neither syncs nor is throttled: what was throttled has to account for the rate, too.
-    let explains = kept.is_none_or(|kept| view.own_share > 0.5 * (1.0 - kept));
+    let explains = kept.is_none_or(|kept| view.own_share > OWN * (1.0 - kept));
     Verdict {
         kept,
         error: kept.unwrap_or(1.0) * view.error.max((view.count.max(1) as f64).sqrt().recip()),
@@ -62,7 +65,7 @@ pub(super) fn judge(view: &View, reference: &Reference, target: &Target) -> Verd
         target_ns: tail_ns,
         tail: tail(view, reference, target, expected),
         is_fast: fast && view.own_share < 0.05,
-        own: lost > 0.0 && view.held_mean_ns > 0.5 * lost && explains,
+        own: lost > 0.0 && view.held_mean_ns > OWN * lost && explains,
     }
 }
 

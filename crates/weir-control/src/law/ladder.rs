@@ -25,6 +25,12 @@ pub(super) fn rung_of(bytes: u64) -> i32 {
     ((bytes.max(1) as f64 / RUNG_ZERO).log2() * RUNGS).round() as i32
 }
 
+/// When to try again what failed once more.
+fn again(now_ns: u64, fails: &mut u32) -> u64 {
+    *fails += 1;
+    now_ns + (AGAIN_NS << (*fails - 1).min(DOUBLED_MOST))
+}
+
 /// A window at one rung.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured {
@@ -97,8 +103,7 @@ impl Found {
 
     /// It proved no better: it is tried again later.
     pub fn fails(&mut self, now_ns: u64) {
-        self.again_ns = now_ns + (AGAIN_NS << self.fails.min(DOUBLED_MOST));
-        self.fails += 1;
+        self.again_ns = again(now_ns, &mut self.fails);
     }
 }
 
@@ -112,6 +117,10 @@ pub struct Place {
     pub rate: f64,
     /// By rung.
     pub rungs: BTreeMap<i32, Found>,
+    /// Times in a row that a dip did not make syncs fast again, and until when there is none.
+    pub dips_failed: u32,
+    /// See above.
+    pub no_dip_ns: u64,
 }
 
 /// How far the search may go, and where it wants to.
@@ -137,10 +146,10 @@ impl Place {
             return;
         }
         // What waits behind the backlog here waits longer at a higher limit; what waits for own pages, at a lower one. What was seen
-        // there a moment ago says more, unless the loss is steep.
+        // there a moment ago says more.
         for (at, found) in &mut self.rungs {
             let is_beyond = if m.own { *at < rung } else { *at > rung };
-            let is_old = m.at_ns > found.at_ns + AGAIN_NS || (!m.own && m.kept < STEEP * found.kept);
+            let is_old = m.at_ns > found.at_ns + AGAIN_NS;
             if is_beyond && is_old && found.kept > m.kept + GAIN {
                 (found.kept, found.weight_ns) = (m.kept, 0);
             }
@@ -156,6 +165,15 @@ impl Place {
             let part = (f64::from(rung - above) / RUNGS).exp2();
             Some(Found { delivered: found.delivered * part, writes: found.writes * part, ..*found })
         })
+    }
+
+    /// A dip ended, and syncs were fast again or were not.
+    pub fn dipped(&mut self, now_ns: u64, is_back: bool) {
+        if is_back {
+            self.dips_failed = 0;
+        } else {
+            self.no_dip_ns = again(now_ns, &mut self.dips_failed);
+        }
     }
 
     /// The best share that was found.
@@ -222,7 +240,8 @@ impl Place {
             let found = Found { kept: found.kept, tail: found.tail, ..Found::default() };
             (rung + by, found)
         };
-        Place { threads: self.threads, rate, rungs: self.rungs.iter().map(guess).collect() }
+        let rungs = self.rungs.iter().map(guess).collect();
+        Place { threads: self.threads, rate, rungs, ..Place::default() }
     }
 }
 
@@ -301,7 +320,8 @@ mod tests {
     }
 
     fn place(rungs: &[(i32, Found)]) -> Place {
-        Place { threads: 1.0, rate: 250e6, rungs: rungs.iter().copied().collect() }
+        let rungs = rungs.iter().copied().collect();
+        Place { threads: 1.0, rate: 250e6, rungs, ..Place::default() }
     }
 
     #[test]
@@ -378,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steep_loss_here_is_one_above_as_well_and_one_for_own_pages_below() {
+    fn a_loss_here_is_one_above_as_well_and_one_for_own_pages_below_unless_that_was_seen_a_moment_ago() {
         let measured = |kept, own| Measured {
             kept,
             error: 0.02,
@@ -390,12 +410,11 @@ mod tests {
             at_ns: SECOND,
             own,
         };
-        for (kept, own, low, high) in
-            [(0.5, false, 0.95, 0.5), (0.9, false, 0.95, 0.95), (0.5, true, 0.95, 0.95)]
-        {
+        // (what was lost was lost for own pages, seconds after the others, what they are believed to keep then)
+        for (own, seconds, low, high) in [(false, 20, 0.95, 0.5), (false, 5, 0.95, 0.95), (true, 20, 0.5, 0.95)] {
             let mut place = place(&[(4, found(0.95, 0.5, 1.0)), (8, found(0.95, 0.5, 1.0))]);
-            place.note(6, &measured(kept, own), KEEP);
-            assert_eq!((place.rungs[&4].kept, place.rungs[&8].kept), (low, high), "{kept} {own}");
+            place.note(6, &Measured { at_ns: seconds * SECOND, ..measured(0.5, own) }, KEEP);
+            assert_eq!((place.rungs[&4].kept, place.rungs[&8].kept), (low, high), "{own} {seconds}");
         }
     }
 

@@ -246,7 +246,8 @@ impl Guard {
         let start = self.start(sample, second.concurrency);
         let keep = self.target.keep;
         let good = self.ladder.here().choice(keep).map(bytes_of);
-        let good = good.unwrap_or(IDLE_FACTOR * start).min((2.0 * self.busy()) as u64).max(start);
+        let good = good.map(|good| good.min((2.0 * self.busy()) as u64).max(start));
+        let good = good.unwrap_or(IDLE_FACTOR * start);
         // The kernel writes back from half the limit on: below that the limit changes nothing.
         let cap = good.max(2 * self.presence.idle_backlog()).clamp(limits.floor_bytes, limits.saved_bytes);
         if self.state == State::Released {
