@@ -1,6 +1,6 @@
 //! The law and static limits over cells of the plant: share of idle commits / share of the left-over that bulk writers get.
 //!
-//!     cargo run --release -p weir-control --example cells [-- random FROM TO | one NAME]
+//!     cargo run --release -p weir-control --example cells [-- guard | random FROM TO | one NAME]
 use weir_control::plant::score::{self, Score};
 use weir_control::plant::{Credits, Event, FloodKind, Law, PlantSpec, Script, scenario, simulate};
 use weir_control::{Guard, Parameters};
@@ -116,7 +116,8 @@ fn main() {
         .into_iter()
         .filter(|c| which != "one" || args.get(2).is_some_and(|w| c.0.contains(w.as_str())))
         .collect();
-    let laws = ["guard", "2", "4", "8", "16", "32", "64"];
+    let all = ["guard", "2", "4", "8", "16", "32", "64"];
+    let laws = if which == "guard" { &all[..1] } else { &all[..] };
     println!(
         "{:28} {:>7}  {}",
         "cell",

@@ -93,7 +93,7 @@ impl Found {
     }
 
     /// Whether it is known and was left as no better.
-    pub fn is_due(&self, now_ns: u64) -> bool {
+    pub(super) fn is_due(&self, now_ns: u64) -> bool {
         self.weight_ns == 0 || now_ns >= self.again_ns
     }
 
@@ -102,7 +102,7 @@ impl Found {
     }
 
     /// It proved no better: it is tried again later.
-    pub fn fails(&mut self, now_ns: u64) {
+    pub(super) fn fails(&mut self, now_ns: u64) {
         self.again_ns = again(now_ns, &mut self.fails);
     }
 }
@@ -140,7 +140,7 @@ pub(super) struct Ask {
 
 impl Place {
     /// Takes in a window.
-    pub fn note(&mut self, rung: i32, m: &Measured, keep: f64) {
+    pub(super) fn note(&mut self, rung: i32, m: &Measured, keep: f64) {
         self.rungs.entry(rung).or_default().note(m);
         if m.kept >= keep {
             return;
@@ -157,7 +157,7 @@ impl Place {
     }
 
     /// What the device is to deliver at a rung: what it did there or at a lower limit; or in proportion to the next higher one.
-    pub fn expected(&self, rung: i32) -> Option<Found> {
+    pub(super) fn expected(&self, rung: i32) -> Option<Found> {
         let known = |(_, found): &(&i32, &Found)| found.weight_ns >= JUDGED_NS / 2;
         let lower = self.rungs.range(..=rung).rev().find(known).map(|(_, found)| *found);
         lower.or_else(|| {
@@ -168,7 +168,7 @@ impl Place {
     }
 
     /// A dip ended, and syncs were fast again or were not.
-    pub fn dipped(&mut self, now_ns: u64, is_back: bool) {
+    pub(super) fn dipped(&mut self, now_ns: u64, is_back: bool) {
         if is_back {
             self.dips_failed = 0;
         } else {
@@ -177,18 +177,18 @@ impl Place {
     }
 
     /// The best share that was found.
-    pub fn best(&self) -> Option<f64> {
+    pub(super) fn best(&self) -> Option<f64> {
         self.rungs.values().map(|found| found.kept).max_by(f64::total_cmp)
     }
 
     /// What a limit has to keep here: the target, or nearly the best there is where no limit holds that.
-    pub fn needed(&self, keep: f64) -> f64 {
+    pub(super) fn needed(&self, keep: f64) -> f64 {
         self.best().map_or(keep, |best| keep.min(best * (1.0 + keep) / 2.0))
     }
 
     /// The rung to stand on: of those that hold what is needed, the one that lets most through; the lower where that makes no
     /// difference.
-    pub fn choice(&self, keep: f64) -> Option<i32> {
+    pub(super) fn choice(&self, keep: f64) -> Option<i32> {
         let needed = self.needed(keep);
         let holds = || self.rungs.iter().filter(|(_, found)| found.kept >= needed);
         // Bulk writers are not strangled for a tail that no limit holds.
@@ -203,7 +203,7 @@ impl Place {
     }
 
     /// The rung beside one that is worth a try now.
-    pub fn explore(&self, rung: i32, ask: &Ask) -> Option<i32> {
+    pub(super) fn explore(&self, rung: i32, ask: &Ask) -> Option<i32> {
         let here = self.rungs.get(&rung)?;
         let holds = here.kept >= ask.keep;
         let has_spare = here.kept >= (1.0 + ask.keep) / 2.0;
@@ -258,7 +258,7 @@ fn octaves(a: f64, b: f64) -> f64 {
 
 impl Ladder {
     /// Where it is now.
-    pub fn here(&mut self) -> &mut Place {
+    pub(super) fn here(&mut self) -> &mut Place {
         if self.places.is_empty() {
             self.places.push(Place { threads: 1.0, ..Place::default() });
         }
@@ -267,12 +267,12 @@ impl Ladder {
     }
 
     /// Whether so many threads are another load than the one here.
-    pub fn is_other(&self, threads: f64) -> bool {
+    pub(super) fn is_other(&self, threads: f64) -> bool {
         self.places.get(self.here).is_none_or(|place| octaves(place.threads, threads) > 1.0)
     }
 
     /// Goes to so many threads at a rate; whether that is another place.
-    pub fn enter(&mut self, threads: f64, rate: f64) -> bool {
+    pub(super) fn enter(&mut self, threads: f64, rate: f64) -> bool {
         let near = |place: &Place| {
             let is_rate = place.rate <= 0.0 || rate <= 0.0 || octaves(place.rate, rate) <= 0.5;
             octaves(place.threads, threads) <= 0.5 && is_rate
@@ -300,7 +300,7 @@ impl Ladder {
     }
 
     /// The rate of the slowest place of the same threads that is faster than here.
-    pub fn faster(&self) -> Option<f64> {
+    pub(super) fn faster(&self) -> Option<f64> {
         let here = self.places.get(self.here)?;
         let rates = self.places.iter().filter(|place| octaves(place.threads, here.threads) <= 0.5);
         let faster = rates.map(|place| place.rate).filter(|rate| rate * SLOWER > here.rate);
