@@ -411,7 +411,9 @@ mod tests {
             own,
         };
         // (what was lost was lost for own pages, seconds after the others, what they are believed to keep then)
-        for (own, seconds, low, high) in [(false, 20, 0.95, 0.5), (false, 5, 0.95, 0.95), (true, 20, 0.5, 0.95)] {
+        for (own, seconds, low, high) in
+            [(false, 20, 0.95, 0.5), (false, 5, 0.95, 0.95), (true, 20, 0.5, 0.95)]
+        {
             let mut place = place(&[(4, found(0.95, 0.5, 1.0)), (8, found(0.95, 0.5, 1.0))]);
             place.note(6, &Measured { at_ns: seconds * SECOND, ..measured(0.5, own) }, KEEP);
             assert_eq!((place.rungs[&4].kept, place.rungs[&8].kept), (low, high), "{own} {seconds}");
