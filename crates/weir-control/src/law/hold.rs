@@ -192,6 +192,10 @@ impl Guard {
         let expected = self.reference.at(view.concurrency);
         let target = judge::target_ns(expected, &self.target)?;
         let found = self.ladder.here().rungs.get(&rung).copied().unwrap_or_default();
+        if self.has_slowed(sample, rung) {
+            let delivered = self.rate.last(3 * sample.elapsed_ns);
+            return Some(self.slower(sample, rung, delivered));
+        }
         // What is younger than a sample has ended at the next one, and counts there.
         let usual =
             expected.map_or(0, |expected| expected.oldest_ns).max(found.oldest_ns).max(sample.elapsed_ns);
@@ -202,6 +206,28 @@ impl Guard {
         }
         let back = self.struck(sample, rung);
         Some(self.dip(sample, rung, back, if old { Reason::OldestSync } else { Reason::Tail }))
+    }
+
+    /// Whether the last samples show a device that delivers less, and syncs that lose by it.
+    fn has_slowed(&mut self, sample: &Sample, rung: i32) -> bool {
+        let view = self.window.since(sample.at_ns.saturating_sub(3 * sample.elapsed_ns));
+        let verdict = judge::judge(&view, &self.reference, &self.target);
+        let place = self.ladder.here();
+        let needed = place.needed(self.target.keep);
+        let kept = verdict.kept.unwrap_or(if view.count < 3 { 0.0 } else { 1.0 });
+        let now = Measured {
+            kept,
+            error: verdict.error,
+            tail: None,
+            delivered: view.delivered,
+            writes: view.writes,
+            oldest_ns: 0,
+            elapsed_ns: view.elapsed_ns,
+            at_ns: sample.at_ns,
+            own: view.own_share >= 0.05,
+        };
+        let is_lost = kept + SURE * verdict.error < STEEP * needed;
+        is_lost && place.expected(rung).is_some_and(|before| is_slower(sample, &before, &now))
     }
 
     /// Syncs became slow at a rung: where to go back to. To the same rung, once, if it had held: fast and slow may both be stable there.
