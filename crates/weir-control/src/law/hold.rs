@@ -193,7 +193,7 @@ impl Guard {
         let target = judge::target_ns(expected, &self.target)?;
         let found = self.ladder.here().rungs.get(&rung).copied().unwrap_or_default();
         if self.has_slowed(sample, rung) {
-            let delivered = self.rate.last(3 * sample.elapsed_ns);
+            let delivered = self.rate.last(5 * sample.elapsed_ns);
             return Some(self.slower(sample, rung, delivered));
         }
         // What is younger than a sample has ended at the next one, and counts there.
@@ -210,7 +210,7 @@ impl Guard {
 
     /// Whether the last samples show a device that delivers less, and syncs that lose by it.
     fn has_slowed(&mut self, sample: &Sample, rung: i32) -> bool {
-        let view = self.window.since(sample.at_ns.saturating_sub(3 * sample.elapsed_ns));
+        let view = self.window.since(sample.at_ns.saturating_sub(5 * sample.elapsed_ns));
         let verdict = judge::judge(&view, &self.reference, &self.target);
         let place = self.ladder.here();
         let needed = place.needed(self.target.keep);
@@ -358,7 +358,9 @@ impl Guard {
 
     /// What is under way was let in for a faster device: it drains at a low limit.
     fn slower(&mut self, sample: &Sample, rung: i32, delivered: f64) -> Step {
-        self.enter_rate(AT_BEST * delivered);
+        // One that stands still is not infinitely slow.
+        let least = 0.1 * self.rate.best();
+        self.enter_rate((AT_BEST * delivered).max(least));
         let keep = self.target.keep;
         let threads = self.ladder.here().threads;
         let start = rung_of(self.start(sample, threads));
