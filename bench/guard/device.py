@@ -23,6 +23,8 @@ VM = "/proc/sys/vm"
 DIRTY_PAIRS = [("dirty_bytes", "dirty_ratio"), ("dirty_background_bytes", "dirty_background_ratio")]
 SYNC_FILE = "database"
 MIB = 1 << 20
+# Where the file of a loop device lies, and how large it is, unless somebody says otherwise.
+FOLDER, SIZE_MIB = "/var/tmp", 12288
 
 
 def read(path):
@@ -210,9 +212,9 @@ def options(parser, json_name, **defaults):
     parser.add_argument("--log", help="the guard appends its decisions to this file")
     parser.add_argument("--json", default=os.path.join(table.REPOSITORY, f"target/bench/{json_name}.json"))
     parser.add_argument("--fs", default="xfs", choices=["xfs", "ext4"])
-    parser.add_argument("--dir", default="/var/tmp", help="where the file of the loop device lies: a disk that is slower than the throttle is what is measured then; /dev/shm where memory allows")
+    parser.add_argument("--dir", default=FOLDER, help="where the file of the loop device lies: a disk that is slower than the throttle is what is measured then; /dev/shm where memory allows")
     parser.add_argument("--on", default="file", choices=["file", "zram"], help="what holds its data: a file behind a loop device, or a zram device, which needs no thread of its own to write and so leaves the processors to those who do")
-    parser.add_argument("--size", type=int, default=12288, help="of the device, MiB")
+    parser.add_argument("--size", type=int, default=SIZE_MIB, help="of the device, MiB")
     parser.set_defaults(**defaults)
     arguments = parser.parse_args()
     if os.geteuid() != 0:

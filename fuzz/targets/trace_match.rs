@@ -7,27 +7,6 @@ use weir_core::target::DeviceNumber;
 use weir_blocktrace::{Act, Bio, Event, Flags, Limits, Matcher, Piece, Request, Sink};
 
 const EVENT_BYTES: usize = 12;
-const ACTS: [Act; 19] = [
-    Act::Queue,
-    Act::GetRequest,
-    Act::Insert,
-    Act::Issue,
-    Act::Complete,
-    Act::BackMerge,
-    Act::FrontMerge,
-    Act::Split,
-    Act::Remap,
-    Act::Requeue,
-    Act::RequestMerge,
-    Act::Plug,
-    Act::Unplug,
-    Act::UnplugTimer,
-    Act::SleepRequest,
-    Act::Bounce,
-    Act::Abort,
-    Act::DriverData,
-    Act::Unknown,
-];
 
 #[derive(Default)]
 struct Count {
@@ -63,7 +42,7 @@ fn event(bytes: &[u8; EVENT_BYTES], time_ns: u64) -> Event {
         time_ns,
         sector: wide(bytes[1], bytes[2]),
         bytes: if bytes[3] == u8::MAX { u32::MAX } else { u32::from(bytes[3] % 8) * 512 },
-        act: ACTS[usize::from(bytes[0]) % ACTS.len()],
+        act: Act::ALL[usize::from(bytes[0]) % Act::ALL.len()],
         flags: Flags(u32::from(bytes[4]) | u32::from(bytes[5]) << 8),
         device: device(bytes[6]),
         pid: u32::from(bytes[6] >> 6),

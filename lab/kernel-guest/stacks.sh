@@ -168,11 +168,11 @@ scenario_stack_container() { # a container: namespaces of mounts and processes, 
   cat "/proc/$inside/mountinfo" >/out/stack-container.mountinfo
   quiet
   # In the container's own words the file is /var/lib/db/data, and its process has another number.
+  whose_syncs all
+  whose_syncs cgroup --cgroup "$container"
   beside stack-container-live-flush weir trace live -d /dev/nvme1n1 --detail --interval 1s --duration 5s --json
   (in_container oplog commit /var/lib/db/data 30 4096 4194304 fdatasync) >/out/stack-container-live-flush.ops
   wait "$running"
-  whose_syncs all
-  whose_syncs cgroup --cgroup "$container"
   run stack-container-doctor weir doctor --duration 20s --size 32MiB --json --no-flood "$data"
   run stack-container-knobs weir knobs list --json "$data"
   turned container nvme1n1
@@ -193,14 +193,15 @@ contained() {
   [ -n "$inside" ]
 }
 
-# whose_syncs NAME [WORD…] : what weir says of the container's commits, from outside of it.
+# whose_syncs NAME [WORD…] : what weir says of the container's commits, from outside of it. So many that weir looks at the
+# process while it lives: of one that is gone the kernel tells no cgroup.
 whose_syncs() {
   whose=stack-container-fsync-$1
   shift
   run "$whose" weir trace fsync "$@" --duration 20s --json &
   tracing=$!
   sleep 10
-  (in_container oplog commit /var/lib/db/data 30 4096 4194304 fdatasync) >"/out/$whose.ops"
+  (in_container oplog commit /var/lib/db/data 500 4096 4194304 fdatasync) >"/out/$whose.ops"
   wait $tracing
 }
 

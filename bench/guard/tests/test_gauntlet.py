@@ -20,7 +20,7 @@ def arguments(**more):
     """As the command line leaves them."""
     found = {"seed": None, "cell": None, "cells": 3, "first": 1, "loads": "fileio,sysbench", "bulks": "cp", "here": None, "disk": None}
     found |= {"write_iops": 400, "write_bps": 40_000_000, "devices": "A,D", "modes": "buffered,direct", "rewrite": False, "fs": "ext4"}
-    found |= {"front": [], "quick": True, "limits": "default,guard,binary", "phase_seconds": 12, "binary": "old", "bulk_in": None}
+    found |= {"front": [], "quick": True, "limits": "default,guard,binary", "phase_seconds": 12, "binary": "old", "bulk_in": None, "size": 12288, "dir": "/var/tmp", "on": "zram"}
     return argparse.Namespace(**found | more)
 
 
@@ -36,7 +36,7 @@ class Chosen(unittest.TestCase):
         words = gauntlet.commands(found)[1].split()
         again = gauntlet.chosen_cells(arguments(cell=[words[words.index("--cell") + 1]]))[0]
         self.assertEqual(dataclasses.replace(again, name="2"), found.chosen[1])
-        self.assertEqual(words[-3:], ["--quick", "--binary", "old"])
+        self.assertEqual(words[-5:], ["--quick", "--on", "zram", "--binary", "old"])
 
     def test_without_a_seed_the_fixed_devices(self):
         found = gauntlet.chosen_cells(arguments(rewrite=True))

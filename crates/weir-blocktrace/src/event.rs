@@ -47,6 +47,31 @@ pub enum Act {
     Unknown,
 }
 
+impl Act {
+    /// Every act, in the order of declaration.
+    pub const ALL: [Act; 19] = [
+        Act::Queue,
+        Act::BackMerge,
+        Act::FrontMerge,
+        Act::GetRequest,
+        Act::SleepRequest,
+        Act::Requeue,
+        Act::Issue,
+        Act::Complete,
+        Act::Plug,
+        Act::Unplug,
+        Act::UnplugTimer,
+        Act::Insert,
+        Act::Split,
+        Act::Bounce,
+        Act::Remap,
+        Act::Abort,
+        Act::DriverData,
+        Act::RequestMerge,
+        Act::Unknown,
+    ];
+}
+
 /// What kind of I/O an event is about: blktrace's categories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flags(pub u32);

@@ -98,36 +98,17 @@ fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-const ACTS: [Act; 16] = [
-    Act::Queue,
-    Act::GetRequest,
-    Act::Insert,
-    Act::Issue,
-    Act::Complete,
-    Act::BackMerge,
-    Act::FrontMerge,
-    Act::Split,
-    Act::Remap,
-    Act::Requeue,
-    Act::RequestMerge,
-    Act::Plug,
-    Act::Unplug,
-    Act::UnplugTimer,
-    Act::Issue,
-    Act::Complete,
-];
-
 prop_compose! {
     fn event()(
         numbers in prop::collection::vec(number(), 9),
-        act in 0..ACTS.len(),
+        act in 0..Act::ALL.len(),
         device in 0_u32..3,
     ) -> Event {
         let [time_ns, sector, bytes, flags, pid, error, detail, identity, other] = numbers[..] else { unreachable!() };
         Event {
             time_ns, sector, detail, identity, other,
             bytes: bytes as u32,
-            act: ACTS[act],
+            act: Act::ALL[act],
             flags: Flags(flags as u32),
             device: DeviceNumber { major: 8, minor: device },
             from: DeviceNumber { major: 8, minor: 2 - device },

@@ -54,7 +54,8 @@ const BINARY_EDGES: Edges = &[
     ("live", &["failure"]),
     ("top", &["live"]),
     ("trace_input", &["failure", "progress"]),
-    ("databases", &["clock", "failure", "progress", "session", "stages", "terminal"]),
+    ("databases", &["clock", "failure", "progress", "servers", "session", "stages", "terminal"]),
+    ("kernel_traces", &["clock", "failure"]),
     ("doctor", &["failure", "machine", "progress", "quiet", "session", "stages"]),
     (
         "experiments",
@@ -73,14 +74,17 @@ const BINARY_EDGES: Edges = &[
         ],
     ),
     ("guard", &["clock", "devices", "failure", "journal", "machine", "session", "store"]),
+    ("recorder", &["clock", "failure", "guard"]),
     ("cli", &["guard", "output"]),
     ("completion", &["cli", "store"]),
-    ("settings", &["cli", "databases", "devices", "experiments", "failure", "guard", "output", "servers"]),
+    (
+        "settings",
+        &["cli", "databases", "devices", "experiments", "failure", "guard", "output", "recorder", "servers"],
+    ),
     (
         "cmd",
         &[
             "cli",
-            "clock",
             "completion",
             "databases",
             "devices",
@@ -89,11 +93,13 @@ const BINARY_EDGES: Edges = &[
             "failure",
             "guard",
             "journal",
+            "kernel_traces",
             "live",
             "machine",
             "output",
             "page",
             "progress",
+            "recorder",
             "servers",
             "session",
             "settings",
@@ -107,7 +113,8 @@ const BINARY_EDGES: Edges = &[
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 10] = [
+const PURE_CRATES: [&str; 11] = [
+    "weir-archive",
     "weir-blocktrace",
     "weir-control",
     "weir-core",

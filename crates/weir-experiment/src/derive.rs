@@ -190,17 +190,10 @@ mod tests {
         let sync = SyncPolicy { every: 1, ..SyncPolicy::default() };
         JobRecord {
             job: Job { sync, read_percent: 50.0, duration: Nanos(2 * SECOND_NS), ..Job::default() },
-            engine: EngineRecord::default(),
             elapsed_ns,
             classes: of_run,
             intervals,
-            threads: Vec::new(),
-            final_sync: None,
-            lateness: None,
-            cpu: Default::default(),
-            notes: Vec::new(),
-            error: None,
-            verify: None,
+            ..JobRecord::default()
         }
     }
 

@@ -36,7 +36,7 @@ pub use governor::{Choice, Governor, HANGS_AFTER, Lever, Move};
 pub use guardian::{ARGUMENT, guardian_main};
 pub use journal::Journal;
 pub use owners::configuration;
-pub use read::{plan, read, read_with_owners, readings};
+pub use read::{plan, read, read_with_owners, readings, values};
 pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover_stale, rollback};
 pub use servers::{Servers, Unreached};
 

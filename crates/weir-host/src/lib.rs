@@ -7,6 +7,7 @@ mod bdi;
 mod block;
 mod cgroup;
 mod conditions;
+mod counts;
 mod cpu;
 mod databases;
 mod devices;
@@ -39,6 +40,7 @@ mod work;
 #[cfg(test)]
 mod robustness;
 
+pub use counts::{Counted, Counts};
 pub use error::HostError;
 pub use flow::{Flow, Seen};
 pub use host::Host;
@@ -47,7 +49,7 @@ pub use io_cgroup::IoCgroup;
 pub use own::{own_cpu_ns, own_memory_bytes, own_processors, process_cpu_ns, thread_cpu_ns};
 pub use pinned::Pinned;
 pub use private_cgroup::CgroupSight;
-pub use processes::ProcessSample;
+pub use processes::{Moved, ProcessSample};
 pub use sample::Sample;
 pub use space::{DirectAlignment, Space};
 pub use tasks::TaskClock;

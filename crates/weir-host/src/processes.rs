@@ -65,7 +65,32 @@ impl Host {
     }
 }
 
+/// What a process read and wrote between two samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Which.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Bytes.
+    pub read_bytes: u64,
+    /// Bytes.
+    pub written_bytes: u64,
+}
+
 impl ProcessSample {
+    /// The same as [`ProcessSample::since`] in whole bytes, in no order.
+    pub fn moved_since(&self, earlier: &ProcessSample) -> Vec<Moved> {
+        let moved = |(pid, later): (&u32, &Counters)| {
+            let before = earlier.by_pid.get(pid).filter(|before| before.name == later.name);
+            let bytes = |pick: fn(&Counters) -> u64| pick(later).saturating_sub(before.map_or(0, pick));
+            let (read_bytes, written_bytes) = (bytes(|c| c.read_bytes), bytes(|c| c.write_bytes));
+            let moved = read_bytes.saturating_add(written_bytes) > 0;
+            moved.then(|| Moved { pid: *pid, comm: later.name.clone(), read_bytes, written_bytes })
+        };
+        self.by_pid.iter().filter_map(moved).collect()
+    }
+
     /// Processes that read or wrote since the earlier sample, those that moved most bytes first. One that began in
     /// between counts with all it did.
     pub fn since(&self, earlier: &ProcessSample) -> Vec<ProcessLoad> {

@@ -47,17 +47,6 @@ impl Body {
             _ => None,
         }
     }
-
-    /// As it is stored; jobs are in the head, and what could not be read stays as it was.
-    pub(crate) fn to_json(&self) -> serde_json::Result<Option<Value>> {
-        Ok(match self {
-            Body::Jobs | Body::Unread(_) => None,
-            Body::Doctor(examined) => Some(serde_json::to_value(&examined.notes)?),
-            Body::Oltp(raw) => Some(serde_json::to_value(raw)?),
-            Body::Experiment(experiment) => Some(serde_json::to_value(experiment)?),
-            Body::Guard(history) => Some(serde_json::to_value(history)?),
-        })
-    }
 }
 
 fn examined(record: &Record) -> Result<Box<Examined>, String> {

@@ -10,6 +10,7 @@ pub use body::Body;
 pub use comparison::{NotCompared, compare};
 
 use serde::Serialize;
+use serde_json::Value;
 use weir_core::result;
 use weir_core::stats::claims;
 use weir_verdict::saturation::Known;
@@ -17,7 +18,7 @@ use weir_verdict::saturation::Known;
 /// A run.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// What every run has, as it is stored: command, conditions, jobs; `extra` is the body's JSON.
+    /// What every run has: command, conditions, jobs. Its `extra` is `null` unless the body is [`Body::Unread`].
     pub head: result::Record,
     /// What only runs of its kind have.
     pub body: Body,
@@ -34,17 +35,6 @@ pub struct Unread {
 }
 
 impl Record {
-    /// A run that has ended, with its body put into the head for the store.
-    ///
-    /// # Errors
-    /// When the body cannot be written as JSON.
-    pub fn new(mut head: result::Record, body: Body) -> serde_json::Result<Record> {
-        if let Some(extra) = body.to_json()? {
-            head.extra = extra;
-        }
-        Ok(Record { head, body })
-    }
-
     /// Decodes what the store holds. What a guard has added to its record is in `additions`: lines of JSON.
     ///
     /// # Errors
@@ -54,7 +44,9 @@ impl Record {
         if let (Body::Guard(history), Some(additions)) = (&mut body, additions) {
             claims::check_figures(additions)?;
             history.take_in(&String::from_utf8_lossy(additions));
-            head.extra = serde_json::to_value(history)?;
+        }
+        if !matches!(body, Body::Unread(_)) {
+            head.extra = Value::Null;
         }
         Ok(Record { head, body })
     }
@@ -77,6 +69,12 @@ impl Record {
 /// As the store holds it.
 impl Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.head.serialize(serializer)
+        match &self.body {
+            Body::Jobs | Body::Unread(_) => self.head.serialize(serializer),
+            Body::Doctor(examined) => self.head.with_extra(&examined.notes).serialize(serializer),
+            Body::Oltp(raw) => self.head.with_extra(raw).serialize(serializer),
+            Body::Experiment(experiment) => self.head.with_extra(experiment).serialize(serializer),
+            Body::Guard(history) => self.head.with_extra(history).serialize(serializer),
+        }
     }
 }

@@ -18,6 +18,7 @@ mod oltp;
 mod page;
 mod plot;
 pub mod record;
+mod recorder;
 pub mod trace;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub mod text {
     pub use crate::list::{ListRow, list};
     pub use crate::oltp::text::limits::limits;
     pub use crate::oltp::text::oltp;
+    pub use crate::recorder::text::verdict;
     pub use crate::trace::fsync::{trace_fsync, trace_fsync_slow};
 
     /// The screen of a running guard.
@@ -77,6 +79,7 @@ pub mod json {
     pub use crate::experiment::json::document as experiment;
     pub use crate::knobs::json::document as knobs;
     pub use crate::oltp::json as oltp;
+    pub use crate::recorder::json::verdict;
 }
 
 /// The intervals of a run, one line each; units are in the header.

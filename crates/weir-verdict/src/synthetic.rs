@@ -110,13 +110,8 @@ impl Lab {
             elapsed_ns: 4_000_000_000,
             classes,
             intervals: (0..16).map(interval).collect(),
-            threads: Vec::new(),
-            final_sync: None,
-            lateness: None,
             cpu: CpuRecord { processors: 8, machine_busy_ns: 1_000_000_000, ..CpuRecord::default() },
-            notes: Vec::new(),
-            error: None,
-            verify: None,
+            ..JobRecord::default()
         });
     }
 

@@ -18,12 +18,15 @@ mod failure;
 mod guard;
 mod journal;
 #[cfg(feature = "trace")]
+mod kernel_traces;
+#[cfg(feature = "trace")]
 mod live;
 mod machine;
 mod output;
 mod page;
 mod progress;
 mod quiet;
+mod recorder;
 mod servers;
 mod session;
 mod settings;

@@ -143,7 +143,7 @@ fn current(connection: &mut Connection, variable: &str) -> Result<Value, DbError
     let text = text.ok_or_else(|| DbError::Unsupported(format!("this server has no variable {variable}")))?;
     // It goes into a journal, and from there into a statement, which another server than this one may be told.
     if !text.chars().all(is_plain) {
-        let why = format!("the server says of {variable} what is no value of it: {text:?}");
+        let why = format!("expected a word or a number for {variable} from the server, got {text:?}");
         return Err(DbError::Unsupported(why));
     }
     Ok(value_of(&text))
@@ -173,7 +173,9 @@ fn literal(value: &Value) -> Result<String, DbError> {
     match value {
         Value::Number(number) => Ok(number.to_string()),
         other if other.to_string().chars().all(is_plain) => Ok(format!("'{other}'")),
-        other => Err(DbError::Unsupported(format!("{:?} is no value of a variable", other.to_string()))),
+        other => {
+            Err(DbError::Unsupported(format!("expected a word or a number, got {:?}", other.to_string())))
+        }
     }
 }
 

@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
 use jiff::Zoned;
 use serde_json::Value;
 use weir_core::result;
@@ -16,7 +15,7 @@ use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
 use weir_record::{Body, Record};
 
 use crate::machine::Machine;
-use crate::store::{Store, new_id};
+use crate::store::{Store, Stored, new_id};
 
 /// What is known before anything runs.
 pub struct Session {
@@ -65,10 +64,10 @@ impl Session {
     }
 
     /// The record of something else than jobs.
-    pub fn record_of(self, body: Body, stop: &Stop) -> anyhow::Result<Record> {
+    pub fn record_of(self, body: Body, stop: &Stop) -> Record {
         let failure = body.failure().map(str::to_string);
         let head = self.head(stop.requested().map(signal_name).or(failure));
-        Record::new(head, body).context("cannot write the record as JSON")
+        Record { head, body }
     }
 
     fn head(self, ended_early: Option<String>) -> result::Record {
@@ -108,7 +107,7 @@ pub fn run_jobs(
 }
 
 /// Saves a record; a store that cannot be written to is a warning, for what was measured is worth printing.
-pub fn save(record: &result::Record) -> Option<PathBuf> {
+pub fn save(record: &impl Stored) -> Option<PathBuf> {
     match Store::open().and_then(|store| store.save(record)) {
         Ok(path) => Some(path),
         Err(error) => {

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use jiff::Timestamp;
+use serde::Serialize;
 use weir_core::result;
-use weir_core::result::record::SCHEMA;
+use weir_core::result::record::{SCHEMA, WithExtra};
 use weir_core::stats::claims;
 use weir_core::units::Bytes;
 use weir_fs::Dir;
@@ -30,6 +31,30 @@ const LONGEST_BYTES: u64 = 512 << 20;
 
 /// Memory for the histograms of a record, beyond which it is none that weir wrote.
 const HISTOGRAMS_MAX_BYTES: u64 = 4 << 30;
+
+/// What the store keeps: a record, in one of the forms that have it.
+pub trait Stored: Serialize {
+    /// Its name in the store.
+    fn id(&self) -> &str;
+}
+
+impl Stored for result::Record {
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Stored for Record {
+    fn id(&self) -> &str {
+        &self.head.id
+    }
+}
+
+impl<E: Serialize> Stored for WithExtra<'_, E> {
+    fn id(&self) -> &str {
+        WithExtra::id(self)
+    }
+}
 
 /// A folder of records. Root may keep its records in a folder of a user's, so all is done from the open folder.
 pub struct Store {
@@ -78,8 +103,8 @@ impl Store {
     }
 
     /// Saves a record durably and returns its path. A record of the same name is replaced as a whole.
-    pub fn save(&self, record: &result::Record) -> anyhow::Result<PathBuf> {
-        let path = self.path_of(&record.id);
+    pub fn save(&self, record: &impl Stored) -> anyhow::Result<PathBuf> {
+        let path = self.path_of(record.id());
         let text = serde_json::to_vec(record).context("cannot write the record as JSON")?;
         self.write(&path, &text).map_err(|error| Lacking {
             what: format!("cannot save the record {}: {error}", path.display()),
@@ -154,6 +179,18 @@ impl Store {
             let what = format!("cannot use the record {}: {why}", path.display());
             Lacking { what, hint: None }.into()
         })
+    }
+
+    /// Whether the record of that name is of this kind and was cut short. Nothing else of it is decoded.
+    pub fn is_open(&self, id: &str, kind: &str) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Ending {
+            kind: String,
+            ended_early: Option<String>,
+        }
+        let text = self.read(&self.path_of(id)).ok();
+        let ending: Option<Ending> = text.and_then(|text| serde_json::from_slice(&text).ok());
+        ending.is_some_and(|ending| ending.kind == kind && ending.ended_early.is_some())
     }
 
     /// The record of that name, or why it cannot be read.

@@ -6,7 +6,8 @@ use super::cause::{Completion, Owner, Piece, Relation, cut};
 use super::log::Book;
 use super::part::{Call, FileId, Io, Part, Skimmed, Wait};
 use super::phase::{self, Phase, SiteId};
-use super::report::{Sender, SlowSync, Stall};
+use super::recent::Recent;
+use super::report::{Sender, SlowSync, Stall, Way};
 use super::tally::{Place, Tally};
 use crate::SizeClass;
 use weir_core::stats::Distribution;
@@ -56,6 +57,9 @@ pub(super) struct Short {
     pub skimmed_ns: u64,
 }
 
+/// Bytes by process, device, and whether they were read.
+type Sent = HashMap<(Option<u32>, DeviceNumber, bool), u64>;
+
 #[derive(Debug)]
 struct Open {
     accounted_ns: u64,
@@ -87,10 +91,14 @@ pub struct Analyst {
     pub(super) cgroups: HashMap<u32, String>,
     pub(super) stalls: Vec<Stall>,
     pub(super) senders: Vec<Sender>,
+    /// What each had sent at the last call, and when the interval began that is not to know of what was before.
+    sent: Sent,
+    sent_before: Sent,
     pub(super) still: usize,
     pub(super) ios_forgotten: u64,
     pub(super) syncs_forgotten: u64,
     pub(super) stacks: u64,
+    pub(super) recent: Recent,
     /// Where single syncs and requests are kept, if they are.
     pub(super) book: Option<Box<Book>>,
 }
@@ -116,10 +124,13 @@ impl Analyst {
             cgroups: HashMap::new(),
             stalls: Vec::new(),
             senders: Vec::new(),
+            sent: Sent::new(),
+            sent_before: Sent::new(),
             still: 0,
             ios_forgotten: 0,
             syncs_forgotten: 0,
             stacks: 0,
+            recent: Recent::default(),
             book: None,
         }
     }
@@ -173,6 +184,7 @@ impl Analyst {
 
     /// A completion, before the parts of the syncs that it ended.
     pub fn io(&mut self, io: Io) {
+        self.recent.push(io);
         if io.issue_ns != 0 && io.issue_ns < io.complete_ns {
             let key = (io.device, io.flags.op(), SizeClass::of(io.bytes));
             let took_ns = io.complete_ns - io.issue_ns;
@@ -256,7 +268,13 @@ impl Analyst {
 
     /// Replaces what is known of who reads and who writes past the page cache.
     pub fn senders(&mut self, senders: Vec<Sender>) {
-        self.senders = senders.into_iter().filter(|sender| self.is_watched(sender.device)).collect();
+        let key = |sender: &Sender| (sender.process.pid, sender.device, sender.way == Way::Reads);
+        self.sent = senders.iter().map(|sender| (key(sender), sender.bytes)).collect();
+        let fresh = senders.into_iter().map(|sender| {
+            let before = self.sent_before.get(&key(&sender)).copied().unwrap_or(0);
+            Sender { bytes: sender.bytes.saturating_sub(before), ..sender }
+        });
+        self.senders = fresh.filter(|sender| sender.bytes > 0 && self.is_watched(sender.device)).collect();
     }
 
     /// Whether a device serves any sync that was seen.
@@ -285,6 +303,7 @@ impl Analyst {
         self.sums.clear();
         self.past.clear();
         self.names.clear();
+        self.sent_before.clone_from(&self.sent);
     }
 
     /// Until when it is known whose the time of a sync under way was.
@@ -405,10 +424,15 @@ impl Analyst {
     /// Whether requests of a device serve a sync; those of sync(2) may go to any.
     fn serves(&self, device: DeviceNumber, part: &Part) -> bool {
         if let Some(top) = part.device {
-            return self.leaves.get(&top).map_or(top == device, |leaves| leaves.contains(&device));
+            return self.is_under(device, top);
         }
         let Some(file) = part.file else { return true };
         self.seen_on.get(&file.file_system).is_some_and(|devices| devices.contains(&device))
+    }
+
+    /// Whether a disk serves requests of a device: it is that device, or lies under it.
+    pub(super) fn is_under(&self, disk: DeviceNumber, top: DeviceNumber) -> bool {
+        self.leaves.get(&top).map_or(top == disk, |leaves| leaves.contains(&disk))
     }
 
     fn fastest(&self, io: &Io) -> u64 {

@@ -6,9 +6,11 @@
 
 mod analyst;
 mod cause;
+mod ledger;
 mod log;
 mod part;
 mod phase;
+mod recent;
 mod report;
 mod tally;
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod tests;
 
 pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
+pub use ledger::Ledger;
 pub use log::{Log, LoggedSync, LoggedWait};
 pub use part::{Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};

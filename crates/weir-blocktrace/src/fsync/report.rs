@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::analyst::{Analyst, Sums};
 use super::cause::{Cause, Owner};
+use super::ledger::Ledger;
 use super::part::{Call, Part};
 use super::phase::Phase;
 use super::tally::{Matrix, Tally};
@@ -306,6 +307,17 @@ impl Analyst {
             phases,
             culprits: self.culprits(&tally, wall_ns),
             sites: self.places(&tally, wall_ns),
+        }
+    }
+
+    pub(super) fn ledger(&self, tgid: u32, sums: &Sums) -> Ledger {
+        let (wall_ns, tally) = (sums.wall_ns.max(1) as f64, sums.with_skimmed());
+        Ledger {
+            process: self.process((tgid != 0).then_some(tgid), &sums.comm),
+            latency: sums.latency.clone(),
+            wall_ns: sums.wall_ns,
+            phases: rows(&tally.matrix(), wall_ns),
+            culprits: self.culprits(&tally, wall_ns),
         }
     }
 

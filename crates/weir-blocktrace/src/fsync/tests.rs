@@ -258,3 +258,55 @@ fn stacks_have_phases() {
         assert_eq!(super::phase::classify(frames), phase, "{frames:?}");
     }
 }
+
+#[test]
+fn a_ledger_takes_all_of_an_interval_and_leaves_the_next_one_empty() {
+    let mut analyst = analyst();
+    analyst.remember(2);
+    let site = analyst.site(&DATA);
+    for complete_ms in [10, 30, 60] {
+        analyst.io(write(complete_ms, DUMP, 77));
+    }
+    analyst.part(&part(vec![wait(0, 70, Some(site))], Some(80 * MS)));
+    let ledgers = analyst.take_ledgers();
+    assert_eq!(ledgers.len(), 1);
+    let ledger = &ledgers[0];
+    assert_eq!((ledger.process.pid, ledger.latency.count(), ledger.wall_ns), (Some(5), 1, 80 * MS));
+    let whole: f64 = ledger.phases.iter().map(|row| row.share).sum();
+    assert!((whole - 1.0).abs() < 1e-9, "{ledger:?}");
+    assert_eq!(ledger.culprits[0].process.comm, "dd");
+    assert_eq!(analyst.take_ledgers(), []);
+    // The first of the three was pushed out.
+    let recent = |device, from_ms: u64, to_ms: u64| {
+        let found = analyst.recent(device, from_ms * MS, to_ms * MS);
+        found.iter().map(|io| io.complete_ns / MS).collect::<Vec<_>>()
+    };
+    assert_eq!(recent(Some(LOOP), 0, 100), [30, 60]);
+    assert_eq!(recent(None, 31, 100), [60]);
+    assert_eq!(recent(Some(DeviceNumber { major: 8, minor: 0 }), 0, 100), Vec::<u64>::new());
+}
+
+/// Who watches for weeks asks of each interval alone.
+#[test]
+fn what_is_forgotten_is_in_no_later_interval() {
+    let mut analyst = analyst();
+    let sender = |pid, comm: &str, bytes| Sender {
+        process: Process::new(Some(pid), comm),
+        device: LOOP,
+        way: Way::Reads,
+        bytes,
+    };
+    let mut read = |bytes: [u64; 2]| {
+        analyst.leaves(LOOP, vec![LOOP]);
+        analyst.senders(vec![sender(8, "cp", bytes[0]), sender(9, "tar", bytes[1])]);
+        analyst.io(Io { flags: IoFlags(0), ..write(9, DUMP, 0) });
+        analyst.part(&part(vec![wait(0, 10, None)], Some(10 * MS)));
+        let report = analyst.report(1, Losses::default());
+        analyst.forget();
+        let culprits = &report.processes[0].culprits;
+        (report.all.syncs, culprits.iter().map(|culprit| culprit.process.comm.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(read([100, 0]), (1, vec!["cp".to_string()]));
+    assert_eq!(read([100, 50]), (1, vec!["tar".to_string()]));
+    assert_eq!(analyst.whole(1, Losses::default()).all.syncs, 0);
+}

@@ -35,9 +35,66 @@ pub struct Record {
     pub floods: Vec<FloodRecord>,
     /// Why the run ended early, if it did: `SIGINT`, an I/O error, …
     pub ended_early: Option<String>,
-    /// Whatever a command wants to keep beside the jobs (doctor: its plan and facts).
+    /// What only its kind of run has, as read from the store; `null` where that is kept in a type of its own
+    /// ([`Record::with_extra`]).
     #[serde(default)]
     pub extra: Value,
+}
+
+/// A record whose `extra` is kept apart, as the store holds both.
+#[derive(Debug, Serialize)]
+pub struct WithExtra<'a, E> {
+    schema: &'a str,
+    id: &'a str,
+    weir_version: &'a str,
+    command: &'a [String],
+    kind: &'a str,
+    started_at: &'a str,
+    conditions: &'a Value,
+    jobs: &'a [JobRecord],
+    floods: &'a [FloodRecord],
+    ended_early: Option<&'a str>,
+    extra: &'a E,
+}
+
+impl<E> WithExtra<'_, E> {
+    /// The record's name in the store.
+    pub fn id(&self) -> &str {
+        self.id
+    }
+}
+
+impl Record {
+    /// The record with this as its `extra`, borrowed: a tree of JSON beside the typed value would hold it twice.
+    pub fn with_extra<'a, E>(&'a self, extra: &'a E) -> WithExtra<'a, E> {
+        // Named one by one, so that no field added later is forgotten.
+        let Record {
+            schema,
+            id,
+            weir_version,
+            command,
+            kind,
+            started_at,
+            conditions,
+            jobs,
+            floods,
+            ended_early,
+            extra: _,
+        } = self;
+        WithExtra {
+            schema,
+            id,
+            weir_version,
+            command,
+            kind,
+            started_at,
+            conditions,
+            jobs,
+            floods,
+            ended_early: ended_early.as_deref(),
+            extra,
+        }
+    }
 }
 
 /// The operation classes whose latencies are distinguished.
@@ -70,7 +127,7 @@ impl Class {
 }
 
 /// What one job measured.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct JobRecord {
     /// The job as it ran, defaults filled in.
     pub job: Job,

@@ -243,7 +243,11 @@ impl Ab {
         if let Some((claim, tested)) = self.plan.claim.as_ref().zip(self.tested(judge)) {
             let label = &self.arms[A].label;
             remarks.push(format!("a look at {label} before the trials: {}", claim.verdict.headline));
-            remarks.push(tested.sentence);
+            let in_table = effects.iter().find(|effect| effect.metric == Metric::Rate);
+            // Two intervals of one ratio in a report need a reason.
+            let differs = in_table.is_some_and(|effect| effect.ratio.is_some() && effect.ratio != tested.ratio);
+            let why = "; the interval here is for the rate alone, that in the table for all figures together";
+            remarks.push(tested.sentence + if differs { why } else { "" });
         }
         let (made, planned) = (self.schedule.whole_blocks(), self.plan.pairs as usize);
         if self.looked == Some(true) {

@@ -250,6 +250,9 @@ fn a_verdict_made_before_is_held_against_the_pairs() {
         assert_eq!((tested.confirms, tested.pairs, tested.bound), (confirms, 6, Some(bound)), "{tested:?}");
         assert!(finding.remarks[0].contains(&verdict.headline), "{:?}", finding.remarks);
         assert!(finding.remarks[1].contains(words), "{:?}", finding.remarks);
+        let in_table = finding.effects.iter().find(|effect| effect.metric == Metric::Rate).unwrap().ratio;
+        let says_why = finding.remarks[1].contains("for the rate alone");
+        assert_eq!(says_why, in_table != tested.ratio, "{in_table:?} {:?}", finding.remarks);
         assert!(finding.headline.contains("a faster disk could give that at most"), "{}", finding.headline);
         assert!(
             matches!(finding.recommendation, Recommendation::Keep { .. }),

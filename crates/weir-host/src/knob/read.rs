@@ -56,6 +56,14 @@ pub(super) fn value(tree: &Tree, knob: &KnobName) -> Result<Value, HostError> {
     Place::of(tree, knob)?.read(tree)
 }
 
+/// Names and values of all knobs that can be read, without what else is to be known of them: cheap enough for several times
+/// a minute.
+pub fn values(host: &Host) -> Vec<(KnobName, Value)> {
+    let is_state = |knob: &KnobName| catalog::spec(knob).is_some_and(|spec| spec.kind != Kind::Action);
+    let names = names(&host.tree, None).into_iter().filter(is_state);
+    names.filter_map(|knob| value(&host.tree, &knob).ok().map(|value| (knob, value))).collect()
+}
+
 /// Every knob there is, with its owners: the machine's, those of the target's devices (without a target: of all
 /// whole devices in use), of its bdi, and of the cgroups this process is in. What a kernel, device or cgroup does
 /// not have is left out.

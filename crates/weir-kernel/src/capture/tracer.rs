@@ -105,7 +105,10 @@ pub fn settings_of(disk: &str) -> PathBuf {
 pub fn opened(journal: Result<TracerJournal, Refusal>) -> Result<TracerJournal, Error> {
     journal.map_err(|loading| match loading {
         Refusal::Held(pid) => in_use(format!("process {pid}, a weir too, has the kernel's tracer")),
-        Refusal::Failed(source) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+        // What the kernel says; that others may write there is told as it is.
+        Refusal::Failed(source)
+            if source.kind() == std::io::ErrorKind::PermissionDenied && source.raw_os_error().is_some() =>
+        {
             Error::Denied { what: "the kernel's tracer", lacking: vec!["root".to_string()] }
         }
         Refusal::Failed(source) => Error::System {

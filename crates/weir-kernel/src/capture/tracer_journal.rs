@@ -1,15 +1,19 @@
 //! What was changed of the kernel's tracers, on disk before it is changed, so that whoever comes after a killed run
 //! can put it back.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use weir_fs::Dir;
 
 use crate::tracefs::Tracefs;
 
 /// Where it is. /run does not outlive the boot, and neither do the tracers' settings.
 pub(super) const PATH: &str = "/run/weir-trace-record";
+/// The longest journal: a line for each setting of each device.
+const LONGEST_BYTES: u64 = 1 << 20;
 /// Of a line that names a device whose relay was set up.
 const RELAY: &str = "relay";
 /// Before a setting whose path is in tracefs.
@@ -18,7 +22,8 @@ const TRACEFS: &str = "tracefs:";
 /// An open journal. Dropping it puts everything back and removes it.
 #[derive(Debug)]
 pub struct TracerJournal {
-    path: PathBuf,
+    folder: Dir,
+    name: OsString,
     file: File,
     changes: Vec<Change>,
 }
@@ -85,23 +90,28 @@ impl TracerJournal {
         TracerJournal::open_at(Path::new(PATH))
     }
 
+    /// What stands in it is written to the files that stand in it: it has to be root's, in a folder that root alone may write to. In
+    /// containers /run may be open to everybody.
     fn open_at(path: &Path) -> Result<TracerJournal, Refusal> {
-        if let Ok(text) = fs::read_to_string(path) {
-            match owner(&text) {
-                Some((pid, started)) if started_at(pid) == Some(started) => return Err(Refusal::Held(pid)),
-                _ => {
-                    changes(&text).iter().rev().for_each(put_back);
-                    fs::remove_file(path).map_err(Refusal::Failed)?;
+        let name = path.file_name().unwrap_or_default().to_os_string();
+        let folder = Dir::open_trusted(path.parent().unwrap_or(Path::new("/"))).map_err(Refusal::Failed)?;
+        match folder.read_trusted(&name, LONGEST_BYTES) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            bytes => {
+                let text = String::from_utf8_lossy(&bytes.map_err(Refusal::Failed)?).into_owned();
+                match owner(&text) {
+                    Some((pid, started)) if started_at(pid) == Some(started) => {
+                        return Err(Refusal::Held(pid));
+                    }
+                    _ => {
+                        changes(&text).iter().rev().for_each(put_back);
+                        folder.remove_file(&name).map_err(Refusal::Failed)?;
+                    }
                 }
             }
         }
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(Refusal::Failed)?;
-        let mut journal = TracerJournal { path: path.to_path_buf(), file, changes: Vec::new() };
+        let file = folder.create_new(&name, 0o600).map_err(Refusal::Failed)?;
+        let mut journal = TracerJournal { folder, name, file, changes: Vec::new() };
         let pid = std::process::id();
         journal.line(&format!("{pid} {}", started_at(pid).unwrap_or(0))).map_err(Refusal::Failed)?;
         Ok(journal)
@@ -140,7 +150,7 @@ impl TracerJournal {
 impl Drop for TracerJournal {
     fn drop(&mut self) {
         self.changes.iter().rev().for_each(put_back);
-        let _ = fs::remove_file(&self.path);
+        let _ = self.folder.remove_file(&self.name);
     }
 }
 
@@ -187,16 +197,41 @@ fn started_at(pid: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn folder() -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("weir-journal-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        folder
+    /// Whoever could write there could have root write anything anywhere.
+    #[test]
+    fn a_journal_that_others_may_have_written_is_not_obeyed() {
+        use std::os::unix::fs::PermissionsExt;
+        let own = tempfile::tempdir().unwrap();
+        let (folder, victim) = (own.path().join("run"), own.path().join("victim"));
+        let path = folder.join("journal");
+        let set_up = |mode_of_folder: u32, mode: u32| {
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir(&folder).unwrap();
+            fs::write(&victim, "mine").unwrap();
+            fs::write(&path, format!("1 1\n{}\ttheirs\n", victim.display())).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode_of_folder)).unwrap();
+        };
+        for (mode_of_folder, mode) in [(0o1777, 0o600), (0o775, 0o600), (0o755, 0o666)] {
+            set_up(mode_of_folder, mode);
+            assert!(
+                matches!(TracerJournal::open_at(&path), Err(Refusal::Failed(_))),
+                "{mode_of_folder:o} {mode:o}"
+            );
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "mine", "{mode_of_folder:o} {mode:o}");
+        }
+        set_up(0o755, 0o600);
+        std::os::unix::fs::symlink(&path, folder.join("link")).unwrap();
+        assert!(TracerJournal::open_at(&folder.join("link")).is_err(), "a link");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        drop(TracerJournal::open_at(&path).unwrap());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs", "what a killed run has left");
     }
 
     #[test]
     fn what_was_changed_is_put_back_by_drop_and_by_the_next_run() {
-        let folder = folder();
-        let (path, setting, other) = (folder.join("journal"), folder.join("clock"), folder.join("size"));
+        let folder = tempfile::tempdir().unwrap();
+        let [path, setting, other] = ["journal", "clock", "size"].map(|name| folder.path().join(name));
         let reset = || {
             fs::write(&setting, "[local] global mono\n").unwrap();
             fs::write(&other, "1408\n").unwrap();
@@ -229,6 +264,5 @@ mod tests {
         fs::write(&path, format!("{} 1\n{rest}", first.split_once(' ').unwrap().0)).unwrap();
         drop(TracerJournal::open_at(&path).unwrap());
         assert_eq!(read(), ("local".to_string(), "1408".to_string()));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

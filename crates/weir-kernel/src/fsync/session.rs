@@ -328,14 +328,22 @@ impl<'a> FsyncSession<'a> {
     fn skimmed(&mut self, analyst: &Analyst) -> Vec<Skimmed> {
         let map = &self.skeleton.maps.skims;
         let mut found = Vec::new();
-        for key in map.keys() {
+        // A walk begins anew where its place is deleted.
+        let keys: Vec<Vec<u8>> = map.keys().collect();
+        for key in keys {
             let Ok(Some(by_cpu)) = map.lookup_percpu(&key, MapFlags::ANY) else { continue };
             let sum = |at| by_cpu.iter().filter_map(|value| ring_entry::u64_at(value, at)).sum::<u64>();
             let so_far = (sum(0), sum(8));
             let (tgid, call) =
                 (ring_entry::u32_at(&key, 0), key.get(4).and_then(|call| ring_entry::call(*call)));
             let (Some(tgid), Some(call)) = (tgid, call) else { continue };
-            let before = self.skims.insert(key, so_far).unwrap_or_default();
+            let before = self.skims.insert(key.clone(), so_far).unwrap_or_default();
+            if before == so_far && files::comm(tgid).is_none() {
+                // All of it was handed over, and its place is another's.
+                let _ = map.delete(&key);
+                self.skims.remove(&key);
+                continue;
+            }
             let comm = analyst.name_of(tgid).map(str::to_string).or_else(|| files::comm(tgid));
             found.push(Skimmed {
                 tgid,

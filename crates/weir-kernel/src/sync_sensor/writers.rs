@@ -200,9 +200,11 @@ mod tests {
 
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("written");
-        // Closes its file at the first line, and ends at the second.
+        // Closes its file at the first line, and ends at the second. It must not write to files of who runs the test.
         let mut shell = Command::new("sh");
-        shell.args(["-c", "exec 3>\"$0\"; echo open; read x; exec 3>&-; echo closed; read x"]).arg(&file);
+        let inherited = "exec 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-";
+        let closes = "exec 3>\"$0\"; echo open; read x; exec 3>&-; echo closed; read x";
+        shell.args(["-c", &format!("{inherited}; {closes}")]).arg(&file);
         let mut child =
             shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

@@ -77,6 +77,16 @@ fn text_needs_no_conditions() {
     }
 }
 
+/// A record may be another's, and its lines are made to be pasted into a shell.
+#[test]
+fn no_name_of_a_run_is_a_command() {
+    let record = Record { id: "1; id".to_string(), ..full() };
+    let mut result = derive(&record);
+    result.record_path = Some("/r.json".to_string());
+    let report = text::run(&result, &record);
+    assert!(report.contains("show     weir results show '1; id'\n"), "{report}");
+}
+
 #[test]
 fn a_comparison_puts_the_effect_first() {
     let a = full();

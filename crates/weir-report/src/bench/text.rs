@@ -35,7 +35,7 @@ pub fn run(result: &RunResult, record: &Record) -> String {
     }
     if let Some(path) = &result.record_path {
         labelled(&mut out, "record", path);
-        labelled(&mut out, "show", &format!("weir results show {}", record.id));
+        labelled(&mut out, "show", &shell(&["weir", "results", "show", &record.id].map(String::from)));
     }
     labelled(&mut out, "again", &shell(&record.command));
     out

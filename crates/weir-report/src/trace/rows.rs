@@ -25,8 +25,8 @@ pub enum RowFormat {
 pub enum RowUnit {
     /// Requests as the driver saw them; Q, G, I are the first piece's.
     Request,
-    /// Pieces, the unit of stage statistics.
-    Piece,
+    /// I/Os, the unit of stage statistics: `pieces` in JSON.
+    Io,
     /// Top-level bios as their senders know them: Q and C only.
     Bio,
 }
@@ -211,7 +211,7 @@ fn rwbs(flags: Flags, bytes: u32) -> String {
 
 impl<W: Write> Sink for Rows<W> {
     fn piece(&mut self, piece: &Piece) {
-        if self.unit != RowUnit::Piece {
+        if self.unit != RowUnit::Io {
             return;
         }
         let origin = match piece.kind {

@@ -55,13 +55,6 @@ fn cost(sample: &Sample) -> String {
 /// Pressure, dirty pages, all syncs.
 fn machine(sample: &Sample, look: Look, area: Rect, buffer: &mut Buffer) {
     let mut parts = Vec::new();
-    if let Some(io) = sample.pressure.get("io") {
-        let style = if io.some_percent >= PRESSURE_LOUD { look.loud() } else { look.plain() };
-        parts.push((format!("waits for I/O {:.0} %", io.some_percent), style));
-    }
-    let memory_of = &sample.frame.memory;
-    parts.push((format!("dirty {}", memory(memory_of.dirty_bytes)), look.plain()));
-    parts.push((format!("write-back {}", memory(memory_of.writeback_bytes)), look.plain()));
     match &sample.syncs {
         Some(syncs) => {
             let p99 = (syncs.anatomy.syncs > 0).then_some(syncs.anatomy.latency.p99_ns);
@@ -75,6 +68,13 @@ fn machine(sample: &Sample, look: Look, area: Rect, buffer: &mut Buffer) {
         }
         None => parts.push(("syncs are not seen".to_string(), look.faint())),
     }
+    if let Some(io) = sample.pressure.get("io") {
+        let style = if io.some_percent >= PRESSURE_LOUD { look.loud() } else { look.plain() };
+        parts.push((format!("pressure {:.0} %", io.some_percent), style));
+    }
+    let memory_of = &sample.frame.memory;
+    parts.push((format!("dirty {}", memory(memory_of.dirty_bytes)), look.plain()));
+    parts.push((format!("writing {}", memory(memory_of.writeback_bytes)), look.plain()));
     let lost: u64 = sample.frame.lost.values().sum();
     if lost > 0 {
         parts.push((format!("lost {lost}"), look.loud()));
@@ -82,7 +82,7 @@ fn machine(sample: &Sample, look: Look, area: Rect, buffer: &mut Buffer) {
     let mut x = area.x;
     for (text, style) in parts {
         put(buffer, x, area.y, area.right().saturating_sub(x), &text, style, false);
-        x = (x + cells(&text) as u16 + 3).min(area.right());
+        x = (x + cells(&text) as u16 + 2).min(area.right());
     }
 }
 
@@ -97,7 +97,7 @@ pub fn foot(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let keys = match (model.help, model.view) {
         (true, _) => "?, Esc back  q end",
         (_, View::Details) => "Esc back  ←→ time  Space stay  ? keys  q end",
-        _ => "? keys  Tab pane  ↑↓ row  Enter open  ←→ time  Space stay  s sort  / filter  q end",
+        _ => "? keys  Tab pane  Enter open  ←→ time  Space stay  s sort  / filter  q end",
     };
     put(buffer, area.x, area.y, area.width, keys, look.faint(), false);
     let kept = if filter.is_empty() { String::new() } else { format!("  only `{filter}`") };

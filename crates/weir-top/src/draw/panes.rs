@@ -14,6 +14,8 @@ use crate::sample::Process;
 
 /// Points of a sparkline.
 const POINTS: u16 = 60;
+/// The place of a device's median among its cells.
+const MEDIAN: usize = 5;
 /// %util from which a device is worth a second look.
 const BUSY: f64 = 90.0;
 
@@ -38,6 +40,24 @@ const CLASSES: [Column; 9] = [
     Column::figure("max", 8, 4),
     Column::figure("in queue", 9, 0),
     Column::figure("in device", 9, 2),
+];
+
+/// Where the source knows means alone.
+const DEVICES_OF_MEANS: [Column; 7] = [
+    Column::text("DEVICES", 12, 0),
+    Column::figure("IOPS", 8, 0),
+    Column::figure("MB/s", 7, 0),
+    Column::figure("busy", 6, 0),
+    Column::figure("depth", 6, 4),
+    Column::figure("mean", 8, 0),
+    Column::rest("latency before", 12, 2),
+];
+
+const CLASSES_OF_MEANS: [Column; 4] = [
+    Column::text("CLASSES", 12, 0),
+    Column::figure("IOPS", 8, 0),
+    Column::figure("MB/s", 7, 0),
+    Column::figure("mean", 8, 0),
 ];
 
 const PROCESSES: [Column; 9] = [
@@ -85,8 +105,16 @@ fn rows_needed(model: &Model, pane: Pane) -> u16 {
 /// Rows of each pane, its head included: first what all need at least, then what is left in turn, processes first.
 fn heights(needs: [u16; 4], height: u16) -> [u16; 4] {
     const LEAST: [u16; 4] = [2, 2, 3, 2];
+    // On a very low screen some panes are not there.
+    const SPARED_LAST: [usize; 4] = [1, 3, 0, 2];
     const TURNS: [usize; 7] = [2, 3, 0, 2, 1, 2, 3];
     let mut heights: [u16; 4] = std::array::from_fn(|at| LEAST[at].min(needs[at]));
+    let mut over = heights.iter().sum::<u16>().saturating_sub(height);
+    for at in SPARED_LAST {
+        let cut = over.min(heights[at]);
+        heights[at] -= cut;
+        over -= cut;
+    }
     let mut left = height.saturating_sub(heights.iter().sum());
     while left > 0 {
         let before = left;
@@ -109,9 +137,12 @@ fn pane_in(model: &Model, look: Look, pane: Pane, area: Rect, buffer: &mut Buffe
     }
     let is_in_focus = pane == model.pane;
     let head = Rect { height: 1, ..area };
-    let columns = columns(pane);
+    let columns = columns(model, pane);
     heads(columns, look.title(is_in_focus), head, buffer);
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    if body.height == 0 {
+        return;
+    }
     let names = model.names(pane);
     if names.is_empty() {
         put(buffer, body.x, body.y, body.width, &nothing(model, pane), look.faint(), false);
@@ -134,8 +165,17 @@ fn pane_in(model: &Model, look: Look, pane: Pane, area: Rect, buffer: &mut Buffe
     }
 }
 
-fn columns(pane: Pane) -> &'static [Column] {
+/// Whether the shown sample's source knows more than means.
+fn has_quantiles(model: &Model) -> bool {
+    let Some(sample) = model.history.shown() else { return true };
+    let mut totals = sample.frame.devices.iter().flat_map(|device| &device.rows).filter_map(|row| row.total);
+    totals.next().is_none_or(|total| total.p50_ns.is_some())
+}
+
+fn columns(model: &Model, pane: Pane) -> &'static [Column] {
     match pane {
+        Pane::Devices if !has_quantiles(model) => &DEVICES_OF_MEANS,
+        Pane::Classes if !has_quantiles(model) => &CLASSES_OF_MEANS,
         Pane::Devices => &DEVICES,
         Pane::Classes => &CLASSES,
         Pane::Processes => &PROCESSES,
@@ -166,7 +206,10 @@ fn rows(model: &Model, look: Look, pane: Pane, first: usize, count: usize) -> Ve
             let devices = model.devices().into_iter().skip(first).take(count);
             devices.map(|frame| device(model, look, frame)).collect()
         }
-        Pane::Classes => model.classes().into_iter().skip(first).take(count).map(class).collect(),
+        Pane::Classes => {
+            let cells = if has_quantiles(model) { class } else { class_of_means };
+            model.classes().into_iter().skip(first).take(count).map(cells).collect()
+        }
         Pane::Processes => {
             let length_ns = model.history.shown().map_or(1, |sample| sample.frame.length_ns);
             let processes = model.processes().into_iter().skip(first).take(count);
@@ -186,7 +229,7 @@ fn device(model: &Model, look: Look, frame: &DeviceFrame) -> Vec<Cell> {
         points.iter().map(|point| point.and_then(|point| point.latency_ns)).collect();
     let tail = total.map(|total| total.p99_ns.unwrap_or(total.mean_ns as u64));
     let busy = frame.load.util_percent;
-    vec![
+    let mut cells = vec![
         Cell::plain(&frame.name),
         Cell::plain(rate(frame.iops())),
         Cell::plain(megabytes(frame.bytes_per_second())),
@@ -195,6 +238,20 @@ fn device(model: &Model, look: Look, frame: &DeviceFrame) -> Vec<Cell> {
         Cell::plain(duration_of(total.and_then(|total| total.p50_ns))),
         Cell::plain(duration_of(tail)),
         Cell::styled(spark(&latency), look.bar()),
+    ];
+    if !has_quantiles(model) {
+        cells.remove(MEDIAN);
+    }
+    cells
+}
+
+fn class_of_means(row: &Row) -> Vec<Cell> {
+    let mean = row.total.map(|total| total.mean_ns as u64);
+    vec![
+        Cell::plain(row.class.name().replace('_', " ")),
+        Cell::plain(rate(row.iops)),
+        Cell::plain(megabytes(row.bytes_per_second)),
+        Cell::plain(duration_of(mean)),
     ]
 }
 
@@ -280,9 +337,11 @@ mod tests {
     #[test]
     fn every_pane_has_its_least_and_nothing_is_wasted() {
         for (needs, height, expected) in [
-            ([3, 5, 9, 30], 21, [3, 4, 7, 7]),
+            ([3, 5, 9, 30], 21, [3, 4, 9, 5]),
             ([2, 2, 2, 2], 21, [2, 2, 2, 2]),
             ([9, 9, 90, 90], 9, [2, 2, 3, 2]),
+            ([9, 9, 90, 90], 7, [2, 0, 3, 2]),
+            ([9, 9, 90, 90], 4, [1, 0, 3, 0]),
             ([3, 5, 9, 4], 57, [3, 5, 9, 4]),
         ] {
             let found = heights(needs, height);

@@ -105,6 +105,9 @@ pub fn heads(columns: &[Column], style: Style, area: Rect, buffer: &mut Buffer) 
 
 /// Draws a text that others may have chosen into so many cells; one that is longer ends in an ellipsis.
 pub fn put(buffer: &mut Buffer, x: u16, y: u16, width: u16, text: &str, style: Style, at_right: bool) {
+    if !buffer.area.contains((x, y).into()) {
+        return;
+    }
     let text = safe(text);
     let length = cells(&text);
     if length <= usize::from(width) {

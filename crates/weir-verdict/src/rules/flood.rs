@@ -288,7 +288,7 @@ fn experiment(view: &View, story: &FloodStory) -> Option<Advice> {
         cost: Statement::new("Not measured: bulk writes may lose throughput.", Vec::new()),
         durability: "none".into(),
         reversibility: "weir restores the limit after the trial".into(),
-        command: format!("sudo weir doctor {}", view.notes.path),
+        command: format!("sudo weir doctor {}", super::next::quoted(&view.notes.path)),
         undo,
     })
 }

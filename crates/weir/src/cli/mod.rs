@@ -8,6 +8,7 @@ pub mod fileio;
 mod forms;
 pub mod guard;
 pub mod knobs;
+pub mod recorder;
 pub mod report;
 pub mod results;
 #[cfg(feature = "trace")]
@@ -53,6 +54,8 @@ pub enum Command {
     Knobs(Box<knobs::Args>),
     /// Hold the latency of syncs while bulk writers fill the page cache
     Guard(Box<guard::Args>),
+    /// Record what storage and syncs do, always, and look back at what went wrong
+    Recorder(Box<recorder::Args>),
     /// List, show and export stored runs
     Results(results::Args),
     /// Compare two stored runs, with intervals

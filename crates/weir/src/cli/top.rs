@@ -8,7 +8,7 @@ use weir_core::units::Nanos;
 const EXAMPLES: &str = "\
 Examples:
   weir top
-      devices, classes of I/O, processes and slow syncs; ? shows the keys, q ends
+      devices, classes of I/O, processes and slow syncs; ? helps, q ends
   weir top /var/lib/mysql --slow 50ms
       the device under a folder, and syncs of 50 ms or longer
   weir top --once --size 200x60 > frame.txt

@@ -6,6 +6,7 @@ pub mod db;
 pub mod doctor;
 pub mod guard;
 pub mod knobs;
+pub mod recorder;
 pub mod report;
 pub mod results;
 pub mod sysbench;
@@ -33,6 +34,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Knobs(args) => knobs::run(*args),
         Command::Tune(args) => tune::run(args, command),
         Command::Guard(args) => guard::run(*args, command),
+        Command::Recorder(args) => recorder::run(*args, command),
         Command::Results(args) => results::run(args, command),
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),

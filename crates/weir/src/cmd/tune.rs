@@ -63,7 +63,7 @@ fn print(ended: &Ended, format: Format) -> anyhow::Result<Outcome> {
 
 fn report(ended: &Ended, format: Format) -> anyhow::Result<String> {
     if format == Format::Record {
-        return Ok(serde_json::to_string(&ended.record)? + "\n");
+        return Ok(serde_json::to_string(&ended.record.with_extra(&ended.experiment))? + "\n");
     }
     let path = ended.path.as_ref().map(|path| path.display().to_string());
     let study = Study::of(&ended.record, &ended.experiment, path).map_err(|why| Lacking {

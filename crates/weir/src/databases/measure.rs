@@ -68,5 +68,5 @@ pub fn measure_by(
         Err(error) => return Err(server::not_started(error, premises.server()?)),
     };
     raw.server.variables = variables;
-    session.record_of(Body::Oltp(Box::new(raw)), stop)
+    Ok(session.record_of(Body::Oltp(Box::new(raw)), stop))
 }

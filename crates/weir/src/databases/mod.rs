@@ -1,7 +1,9 @@
 //! Databases as places of workloads: what is known of a server before it is touched, runs on it with a watcher beside
 //! them, and servers of weir's own.
 
+pub mod examination;
 pub mod explain;
+pub mod ground;
 mod measure;
 pub mod own;
 mod premises;

@@ -78,7 +78,7 @@ pub fn examine(
         measure(&mut exam, &survey, &plan, room, consent(request, &survey))?;
         finish(exam, session, started, stop)
     };
-    let path = session::save(&record);
+    let path = session::save(&record.with_extra(&examined.notes));
     Ok((weir_verdict::report(&record, &examined), path))
 }
 
@@ -205,10 +205,5 @@ fn finish(mut exam: Examination<'_>, session: Session, started: Instant, stop: &
     exam.progress.clear();
     exam.notes.elapsed_ns = started.elapsed().as_nanos() as u64;
     let examined = Examined { notes: exam.notes, conditions: session.conditions.clone() };
-    let mut record = session.record(Ran { jobs: exam.jobs, floods: exam.floods }, stop);
-    match serde_json::to_value(&examined.notes) {
-        Ok(notes) => record.extra = notes,
-        Err(error) => say!("warning: the notes of this run are not kept: {error}"),
-    }
-    (record, examined)
+    (session.record(Ran { jobs: exam.jobs, floods: exam.floods }, stop), examined)
 }

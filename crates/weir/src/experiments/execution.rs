@@ -150,8 +150,7 @@ impl<'a> Execution<'a> {
     /// Saves the record durably. `ended_early`: why it holds less than was planned.
     pub fn save(&mut self, ended_early: Option<String>) -> Option<std::path::PathBuf> {
         self.record.ended_early = ended_early;
-        self.record.extra = serde_json::to_value(&self.experiment).unwrap_or_default();
-        match self.store.as_ref()?.save(&self.record) {
+        match self.store.as_ref()?.save(&self.record.with_extra(&self.experiment)) {
             Ok(path) => Some(path),
             Err(error) => {
                 self.lab.progress.say(&format!("warning: this experiment is not kept: {error:#}"));

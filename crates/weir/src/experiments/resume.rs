@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use weir_core::result;
-use weir_experiment::{Arm, Experiment, Workload, replay};
+use weir_experiment::{Arm, Experiment, Workload, replay, study};
 use weir_io::runner::Stop;
 use weir_knobs::{KnobName, Setting};
 use weir_record::{Body, Record};
@@ -78,9 +78,7 @@ fn find(run: Option<&str>) -> anyhow::Result<(result::Record, Experiment)> {
         }
         return Ok((head, experiment));
     }
-    let is_open =
-        |id: &String| store.entry(id.clone()).record.is_ok_and(|record| interrupted(record).is_some());
-    let open = store.ids()?.into_iter().rev().filter(is_open);
+    let open = store.ids()?.into_iter().rev().filter(|id| store.is_open(id, study::KIND));
     // What another account can write is passed over: its commands would run as this one.
     let trusted = open.filter_map(|id| {
         store.load_trusted(&store.path_of(&id)).map_err(|error| say!("note: skips {id}: {error:#}")).ok()

@@ -4,6 +4,8 @@
 mod kernel;
 mod sampler;
 mod source;
+mod watch;
 
 pub use sampler::{Sampler, Taken, Whole};
 pub use source::{Wanted, open};
+pub use watch::{Request, View, Watching};

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod db;
 pub mod guard;
+pub mod recorder;
 pub mod tune;
 
 pub use bench::{BenchSettings, bench};

@@ -67,7 +67,7 @@ impl<'a> Machine<'a> {
             })?,
         };
         let devices = opened.about(wishes.interval, None);
-        remarks.extend(devices.remarks);
+        remarks.extend(not_shown(devices.source, devices.remarks));
         let syncs = if wishes.syncs {
             Watched::start(storage, wishes.slow)
                 .map_err(|why| remarks.push(format!("syncs are not seen: {why}")))
@@ -80,7 +80,7 @@ impl<'a> Machine<'a> {
         let last = host.processes();
         if last.refused > 0 {
             remarks.push(format!(
-                "not shown: what {} processes of other users read and write; root may know",
+                "not shown: reads and writes of {} of the machine's processes, which this user may not look at",
                 last.refused
             ));
         }
@@ -141,6 +141,15 @@ impl<'a> Machine<'a> {
             syncs: Some(anatomy.clone()),
         }
     }
+}
+
+/// What a source cannot show here: processes are read beside it, and this command has fewer options than `trace live`.
+fn not_shown(source: Source, remarks: Vec<String>) -> Vec<String> {
+    if source == Source::Diskstats {
+        let what = "not shown: percentiles, and which part of the time was spent before the driver";
+        return vec![what.to_string()];
+    }
+    remarks.into_iter().map(|remark| remark.replace("--detail", "`weir trace live --detail`")).collect()
 }
 
 fn wanted(devices: &[Layer]) -> Wanted<'_> {

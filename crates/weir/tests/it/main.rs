@@ -27,6 +27,7 @@ mod knobs;
 mod lab;
 mod old_records;
 mod printable;
+mod recorder;
 mod report;
 mod results;
 mod signals;

@@ -238,7 +238,7 @@ fn rows_pages_and_other_forms_say_what_the_analysis_says() {
     let recording = recording();
     let folder = recording.path();
     let device = &json(folder, &["vda"])["devices"][0];
-    for (unit, of) in [("request", "requests"), ("piece", "pieces"), ("bio", "bios")] {
+    for (unit, of) in [("request", "requests"), ("io", "pieces"), ("piece", "pieces"), ("bio", "bios")] {
         let expected = device[of].as_u64().unwrap() as usize;
         let csv = run(folder, &["vda", "--per-request", "csv", "--unit", unit]);
         assert_eq!((csv.code, csv.stdout.lines().count()), (0, expected + 1), "{unit}");

@@ -42,15 +42,7 @@ pub fn record(seconds: u64, mixed: bool) -> Record {
         },
         engine: EngineRecord { name: "psync".to_string(), in_flight_mean: 9.6, ..Default::default() },
         elapsed_ns: seconds * 1_000_000_000,
-        classes: Default::default(),
-        intervals: Vec::new(),
-        threads: Vec::new(),
-        final_sync: None,
-        lateness: None,
-        cpu: Default::default(),
-        notes: Vec::new(),
-        error: None,
-        verify: None,
+        ..JobRecord::default()
     };
     job.job.sync.every = 1;
     let mut totals: std::collections::BTreeMap<Class, ClassRecord> = Default::default();

@@ -116,7 +116,11 @@ fn foot(study: &Study<'_>) -> String {
     if let Some(path) = &study.path {
         labelled(&mut out, "record", path);
     }
-    labelled(&mut out, "draw", &format!("weir report {}", study.record.id));
+    labelled(
+        &mut out,
+        "draw",
+        &crate::layout::shell(&["weir", "report", &study.record.id].map(String::from)),
+    );
     labelled(&mut out, "again", &crate::layout::shell(&study.record.command));
     out
 }

@@ -51,7 +51,7 @@ pub fn oltp(result: &OltpResult, record: &Record) -> String {
     }
     if let Some(path) = &result.record_path {
         labelled(&mut out, "record", path);
-        labelled(&mut out, "show", &format!("weir results show {}", record.id));
+        labelled(&mut out, "show", &shell(&["weir", "results", "show", &record.id].map(String::from)));
     }
     labelled(&mut out, "again", &shell(&record.command));
     out

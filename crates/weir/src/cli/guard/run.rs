@@ -40,9 +40,9 @@ pub struct Args {
     /// Decide and log, and change nothing
     #[arg(long)]
     pub shadow: bool,
-    /// What is turned [default: auto]
-    #[arg(long, value_name = "LEVER")]
-    pub lever: Option<LeverChoice>,
+    /// The actuator: the limit that the guard sets [default: auto]
+    #[arg(long, alias = "lever", value_name = "ACTUATOR")]
+    pub actuator: Option<LeverChoice>,
     /// What else it may turn where that helps more. Repeatable [default: nothing]
     #[arg(long, value_name = "WHAT")]
     pub may: Vec<May>,

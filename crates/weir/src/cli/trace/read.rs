@@ -128,7 +128,8 @@ pub enum RowUnit {
     #[default]
     Request,
     /// An I/O: a bio, or a part of it after splits; the unit of stages
-    Piece,
+    #[value(name = "io", alias = "piece")]
+    Io,
     /// A bio on the topmost device, as its sender knows it
     Bio,
 }

@@ -6,12 +6,10 @@ use weir_experiment::{AbPlan, Claim, Transactions};
 use weir_oltp::limits::{Change, Evidence, judge};
 use weir_oltp::{OltpSpec, Script, size};
 
-use super::experiment::{
-    Ground, arm, asked, carry_out, filled, folder_of, goal, name_of, of_sandbox, refuse_without_room,
-    sandbox_spec, spec,
-};
+use super::experiment::{arm, asked, carry_out, folder_of, goal, sandbox_spec, spec};
 use crate::cli::db::disk_vs_ram::Args;
 use crate::databases::explain::Trials;
+use crate::databases::ground::{Ground, filled, name_of, refuse_without_room};
 use crate::databases::own::server_of;
 use crate::databases::sandbox::failed;
 use crate::experiments::{Asked, planned};
@@ -47,7 +45,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     disk.run(&stopped).map_err(failed)?;
     ram.run(&stopped).map_err(failed)?;
     let ram_server = server_of(&ram);
-    let ground = of_sandbox(disk, &spec, dir);
+    let ground = Ground::of_sandbox(disk, &spec, dir);
     let in_ram = Transactions {
         server: crate::servers::name(std::slice::from_ref(&ram_server)),
         ..ground.transactions.clone()

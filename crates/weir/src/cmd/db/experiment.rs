@@ -1,22 +1,18 @@
-//! What experiments with databases have in common: the server they run on, and the way into `weir tune`'s course.
+//! What the experiments with databases have in common: options as plain values, and the way into `weir tune`.
 
 use std::path::{Path, PathBuf};
 
 use weir_core::stop::Stop;
-use weir_core::units::{Bytes, Nanos};
-use weir_db::Server;
-use weir_db::sandbox::{Flavour, Sandbox, SandboxSpec};
+use weir_core::units::Nanos;
+use weir_db::sandbox::{Flavour, SandboxSpec};
 use weir_experiment::{Arm, Conduct, Goal, Metric, Transactions, Workload};
 use weir_oltp::{OltpSpec, Script, validate};
 
 use crate::cli::db::experiment::{ExperimentArgs, SandboxArgs, TrialArgs};
 use crate::cmd::tune;
-use crate::databases::progress::Loading;
-use crate::databases::sandbox::{failed, mention_account};
-use crate::databases::{Premises, admit, own};
+use crate::databases::ground::{Ground, name_of};
 use crate::experiments::{self, Asked, Measured, Planned};
-use crate::failure::{Lacking, Outcome, Usage};
-use crate::servers;
+use crate::failure::{Outcome, Usage};
 use crate::settings::bench::usage;
 use crate::settings::db::{servers as named, workload};
 
@@ -30,45 +26,20 @@ const BUILD_UP: Nanos = Nanos::from_secs(12);
 const WARMUP_SHARE: u64 = 5;
 const WARMUP_MAX: Nanos = Nanos::from_secs(2);
 
-/// Where an experiment is made. A throw-away server goes away with it.
-pub struct Ground {
-    /// The transactions, ready to run.
-    pub transactions: Transactions,
-    /// Where the data lie, if that is on this machine, else here.
-    pub place: PathBuf,
-    /// The first server.
-    pub server: Server,
-    /// The throw-away server.
-    pub sandbox: Option<Sandbox>,
-}
-
-/// The server that was named, looked at; or a throw-away one, made and filled.
+/// The server that was named; or a throw-away one, made and filled.
 pub fn ground(args: &ExperimentArgs, script: Script, stop: &Stop) -> anyhow::Result<Ground> {
     let spec = spec(args, script)?;
     match args.sandbox.sandbox {
         Some(flavour) => {
             let dir = folder_of(&args.sandbox);
-            let spec_of = sandbox_spec(&args.sandbox, flavour, &dir.join(name_of(flavour)?))?;
-            let sandbox = filled(&spec_of, &spec, stop)?;
-            Ok(of_sandbox(sandbox, &spec, dir))
+            let sandbox = sandbox_spec(&args.sandbox, flavour, &dir.join(name_of(flavour)?))?;
+            Ground::made(&sandbox, &spec, dir, stop)
         }
         None => {
             refuse_without_sandbox(&args.sandbox)?;
-            let mut premises = Premises::enter(named(&args.connect)?)?;
-            admit(&mut premises, &spec, args.workload.tables.sysbench_tables)?;
-            let transactions = Transactions { spec, server: servers::name(&premises.login.servers) };
-            let place = premises.data_here().unwrap_or_else(|| PathBuf::from("."));
-            Ok(Ground { transactions, place, server: premises.server()?.clone(), sandbox: None })
+            Ground::named(named(&args.connect)?, spec, args.workload.tables.sysbench_tables)
         }
     }
-}
-
-/// A throw-away server as the place of an experiment.
-pub fn of_sandbox(sandbox: Sandbox, spec: &OltpSpec, place: PathBuf) -> Ground {
-    let server = own::server_of(&sandbox);
-    let name = servers::name(std::slice::from_ref(&server));
-    let transactions = Transactions { spec: spec.clone(), server: name };
-    Ground { transactions, place, server, sandbox: Some(sandbox) }
 }
 
 /// The transactions that were typed.
@@ -85,11 +56,6 @@ pub fn spec(args: &ExperimentArgs, script: Script) -> anyhow::Result<OltpSpec> {
 /// The folder of a throw-away server.
 pub fn folder_of(args: &SandboxArgs) -> PathBuf {
     args.dir.clone().unwrap_or_else(|| PathBuf::from("."))
-}
-
-/// The server's own folder in it: nobody can have made one of that name.
-pub fn name_of(flavour: Flavour) -> anyhow::Result<String> {
-    Ok(format!("weir-{}-{}", flavour.word(), weir_fs::unguessable()?))
 }
 
 /// A throw-away server as typed.
@@ -122,18 +88,6 @@ fn refuse_without_sandbox(args: &SandboxArgs) -> anyhow::Result<()> {
         }
         None => Ok(()),
     }
-}
-
-/// A throw-away server with the tables of a workload.
-pub fn filled(sandbox: &SandboxSpec, spec: &OltpSpec, stop: &Stop) -> anyhow::Result<Sandbox> {
-    say!("weir: starts a {} of its own in {}", sandbox.flavour, sandbox.dir.display());
-    let stopped = || stop.requested().is_some();
-    let running = Sandbox::start(sandbox, &stopped).map_err(failed)?;
-    mention_account(&running);
-    let loading = Loading::of(spec, "filling");
-    let filled = own::fill(&running, spec, &|event| loading.event(event), stop);
-    loading.end();
-    filled.map(|()| running)
 }
 
 /// A way to run: these transactions on the machine as it is.
@@ -197,21 +151,4 @@ pub fn carry_out(
     let outcome = tune::carry_out(lab, planned, asked, (trials.dry_run, trials.format), command, stop);
     drop(ground.sandbox);
     outcome
-}
-
-/// The room a copy in memory takes, and what stays free beside it.
-pub fn refuse_without_room(dir: &Path, bytes: u64) -> anyhow::Result<()> {
-    let Ok(space) = weir_host::Host::live().free_space(dir) else { return Ok(()) };
-    let needed = bytes + bytes / 4 + (64 << 20);
-    if space.free_bytes >= needed {
-        return Ok(());
-    }
-    let what = format!(
-        "not enough free space in {}: {} are free, {} are needed",
-        dir.display(),
-        Bytes(space.free_bytes),
-        Bytes(needed)
-    );
-    let hint = Some("fewer --tables or a smaller --table-size, or another folder".to_string());
-    Err(Lacking { what, hint }.into())
 }

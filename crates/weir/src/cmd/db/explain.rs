@@ -51,8 +51,8 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         watched.tested = found;
     }
     line.clear();
-    let whole = session.record_of(Body::Oltp(Box::new(record)), &stop)?;
-    let path = save(&whole.head);
+    let whole = session.record_of(Body::Oltp(Box::new(record)), &stop);
+    let path = save(&whole);
     print_for(args.format == Format::Text, &render(&whole, path.as_deref(), args.format)?)?;
     if let Some(error) = whole.body.failure() {
         say!("error: {error}");

@@ -14,8 +14,9 @@ use weir_knobs::{KnobName, Scope, Setting, Value};
 use weir_oltp::vitals::{LOG_FULL, Snapshot};
 use weir_oltp::{Dialect, OltpSpec, Script};
 
-use super::experiment::{Ground, arm, asked, carry_out, goal, ground};
+use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::io_capacity::Args;
+use crate::databases::ground::Ground;
 use crate::databases::server;
 use crate::experiments::{Asked, planned, settle};
 use crate::failure::{Lacking, Outcome, Usage};

@@ -38,7 +38,7 @@ pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {
             measure(&mut premises, &spec, command, trace, &stop)?
         }
     };
-    let path = save(&record.head);
+    let path = save(&record);
     print_for(args.format == Format::Text, &render(&record, path.as_deref(), args.format)?)?;
     Ok(end(&record, &stop))
 }

@@ -165,7 +165,7 @@ fn open_rows(args: &Args) -> anyhow::Result<Option<Rows<Text>>> {
     };
     let unit = match args.output.unit {
         RowUnit::Request => report::RowUnit::Request,
-        RowUnit::Piece => report::RowUnit::Piece,
+        RowUnit::Io => report::RowUnit::Io,
         RowUnit::Bio => report::RowUnit::Bio,
     };
     let text = Text { out: BufWriter::with_capacity(1 << 18, out), failed: None };

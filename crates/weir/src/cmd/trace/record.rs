@@ -1,50 +1,26 @@
-//! `weir trace record`.
+//! `weir trace record`: what was typed as options of a recording, and its summary.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use jiff::Zoned;
 use weir_core::target::DeviceNumber;
 use weir_core::units::{Bytes, Nanos};
-use weir_io::runner::Stop;
-use weir_kernel::capture::{self, CaptureSession, DEVICES_MAX, Options, RING_BYTES, Source, Summary};
+use weir_kernel::capture::{self, DEVICES_MAX, Options, RING_BYTES, Source, Summary};
 
 use crate::cli::trace::record::{Args, Choice, Events};
 use crate::devices::named;
 use crate::failure::{Lacking, Outcome, Usage};
+use crate::kernel_traces::recording::{self, Recorded};
 use crate::output::print;
 use crate::signals::stop_on_signals;
-
-/// After a signal to all, a command gets this long to end by itself.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     let options = options(&args)?;
     let stop = stop_on_signals()?;
-    let session = CaptureSession::start(&options).map_err(|error| refused(error, args.source))?;
-    for sentence in session.passed_over() {
-        say!("not used: {sentence}");
-    }
-    let source = session.source();
-    let mut child = match started(&args.command) {
-        Ok(child) => child,
-        Err(error) => {
-            session.run(|_| Some("the command could not be started".to_string()));
-            return Err(error);
-        }
-    };
-    if child.is_none() && args.duration.is_none() {
-        say!("recording to {}; Ctrl-C ends it", options.out.display());
-    }
-    let end = args.duration.map(|duration| Instant::now() + Duration::from_nanos(duration.0));
-    let summary = session.run(|_| reason_to_end(&stop, end, child.as_mut()));
-    let code = child.map(|child| code_of(child, &stop)).transpose()?;
+    let Recorded { summary, source, code } = recording::record(&options, args.duration, &stop)?;
     print(&told(&summary, source))?;
     complain(&summary)?;
     Ok(match (stop.requested(), code) {
@@ -108,54 +84,6 @@ fn devices(names: &[String]) -> anyhow::Result<Vec<DeviceNumber>> {
         return Err(Usage { what, hint: Some(hint) }.into());
     }
     Ok(found)
-}
-
-/// What the kernel does not allow or offer, with the way out.
-fn refused(error: weir_kernel::Error, source: Choice) -> anyhow::Error {
-    let hint = match &error {
-        weir_kernel::Error::Denied { .. } => "run it as root",
-        weir_kernel::Error::Busy { .. } => "end the other trace first; --source bpf disturbs none",
-        weir_kernel::Error::System { .. } => return anyhow::Error::new(error).context("cannot record"),
-        _ if source == Choice::Auto => {
-            "weir trace live --source diskstats needs neither privilege nor tracer"
-        }
-        _ => "--source auto takes the best there is",
-    };
-    Lacking { what: format!("cannot record: {error}"), hint: Some(hint.to_string()) }.into()
-}
-
-fn started(command: &[String]) -> anyhow::Result<Option<Child>> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-    let child = Command::new(program).args(arguments).spawn();
-    child.map(Some).with_context(|| format!("cannot run {program}"))
-}
-
-fn reason_to_end(stop: &Stop, end: Option<Instant>, child: Option<&mut Child>) -> Option<String> {
-    if let Some(signal) = stop.requested() {
-        return Some(format!("signal {signal}"));
-    }
-    if end.is_some_and(|end| Instant::now() >= end) {
-        return Some("the time was up".to_string());
-    }
-    child?.try_wait().ok()?.map(|status| format!("the command ended: {status}"))
-}
-
-/// How the command ended. One that a signal did not end, or that outlives the recording, is waited for, and after a
-/// signal only for a while.
-fn code_of(mut child: Child, stop: &Stop) -> anyhow::Result<u8> {
-    let mut patience = None;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-            return Ok(code.unwrap_or(1) as u8);
-        }
-        if stop.requested().is_some()
-            && *patience.get_or_insert_with(|| Instant::now() + GRACE) < Instant::now()
-        {
-            child.kill()?;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn told(summary: &Summary, source: Source) -> String {

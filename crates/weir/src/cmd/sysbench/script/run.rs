@@ -62,10 +62,7 @@ pub fn run(script: &Script, log: &mut Log<'_>, stop: &Stop) -> Result<Outcome, Q
     };
     record.script_path = Some(script.shared.source.name.clone());
     record.error = events.failure().or(record.error);
-    match session.record_of(Body::Oltp(Box::new(record.clone())), stop) {
-        Ok(whole) => drop(save(&whole.head)),
-        Err(error) => say!("warning: this run is not kept: {error:#}"),
-    }
+    save(&session.record_of(Body::Oltp(Box::new(record.clone())), stop));
     Ok(print(script, &record, events.failure(), &mut reports, stop))
 }
 

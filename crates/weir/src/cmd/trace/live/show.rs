@@ -8,7 +8,7 @@ use weir_io::runner::Stop;
 use weir_report::text::trace_live::{self, About, Screen};
 
 use super::json;
-use crate::live::{Taken, Whole};
+use crate::live::{Taken, View, Whole};
 use crate::output::{print, print_exact};
 use crate::terminal::Terminal;
 
@@ -66,12 +66,27 @@ impl Show {
         self
     }
 
-    /// Waits until a moment. `false`: the user or a signal ends it.
-    pub fn wait(
+    /// Gives the terminal back and shows the whole time.
+    pub fn end(self, whole: &Whole) -> anyhow::Result<()> {
+        let Show { about, form } = self;
+        match form {
+            Form::Json => print_exact(&json::summary(&about, whole)?),
+            Form::Screen(screen) => {
+                let (columns, _) = screen.size;
+                drop(screen);
+                print(&trace_live::summary(&about, &whole.frame, columns))
+            }
+            Form::Lines => print(&format!("\n{}", trace_live::summary(&about, &whole.frame, usize::MAX))),
+        }
+    }
+}
+
+impl View for Show {
+    fn wait(
         &mut self,
         until: Instant,
         stop: &Stop,
-        mut drain: impl FnMut() -> anyhow::Result<()>,
+        drain: &mut dyn FnMut() -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
         while Instant::now() < until {
             let slice = until.min(Instant::now() + SLICE);
@@ -90,8 +105,7 @@ impl Show {
         Ok(true)
     }
 
-    /// Shows an interval.
-    pub fn interval(&mut self, taken: &Taken) -> anyhow::Result<()> {
+    fn interval(&mut self, taken: &Taken) -> anyhow::Result<()> {
         match &mut self.form {
             Form::Screen(screen) => screen.interval(taken, &self.about),
             Form::Lines => {
@@ -104,20 +118,6 @@ impl Show {
                 print(&text)
             }
             Form::Json => print_exact(&json::interval(&self.about, taken)?),
-        }
-    }
-
-    /// Gives the terminal back and shows the whole time.
-    pub fn end(self, whole: &Whole) -> anyhow::Result<()> {
-        let Show { about, form } = self;
-        match form {
-            Form::Json => print_exact(&json::summary(&about, whole)?),
-            Form::Screen(screen) => {
-                let (columns, _) = screen.size;
-                drop(screen);
-                print(&trace_live::summary(&about, &whole.frame, columns))
-            }
-            Form::Lines => print(&format!("\n{}", trace_live::summary(&about, &whole.frame, usize::MAX))),
         }
     }
 }

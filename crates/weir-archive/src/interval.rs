@@ -1,0 +1,378 @@
+//! From what an interval's sensors counted to rows.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use weir_blocktrace::fsync::{Ledger, SlowSync};
+use weir_blocktrace::{Class, Stage as StageKind, StageTable};
+use weir_core::stats::{Distribution, buckets};
+use weir_core::target::DeviceNumber;
+
+use crate::tables::{Behind, Event, Process, Stage, Sync, Wait};
+
+/// log2 of the buckets per power of two: none is wider than an eighth of its value.
+const PRECISION_BITS: u32 = 3;
+/// Processes that an interval distinguishes; the rest is one. Labels must not grow without bound.
+pub const NAMED_MAX: usize = 24;
+/// Stands for all others.
+pub const OTHERS: &str = "(others)";
+
+/// When an interval was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its start, Unix time, ms.
+    pub ts_ms: i64,
+    /// Its length, ms.
+    pub span_ms: i64,
+}
+
+/// Whose something is. Processes that are called alike and lie in one cgroup are one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Whose {
+    /// The process's name.
+    pub comm: String,
+    /// Its systemd unit; empty where it has none.
+    pub unit: String,
+    /// Its cgroup's path.
+    pub cgroup: String,
+}
+
+impl Whose {
+    fn others() -> Whose {
+        Whose { comm: OTHERS.to_string(), ..Whose::default() }
+    }
+}
+
+/// The systemd unit, or container's scope, that a cgroup's path belongs to: its last part that is one.
+pub fn unit_of(cgroup: &str) -> &str {
+    let is_unit = |part: &&str| part.ends_with(".service") || part.ends_with(".scope");
+    cgroup.rsplit('/').find(is_unit).unwrap_or_default()
+}
+
+/// The word that stands for a value in rows: as in JSON.
+fn word(value: impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| Some(value.as_str()?.to_string())).unwrap_or_default()
+}
+
+/// Buckets of the archive, lowest value and count; they add up to what the distribution counted.
+pub fn merged(distribution: &Distribution) -> BTreeMap<i64, i64> {
+    let mut merged = BTreeMap::new();
+    for (low_ns, _, count) in distribution.buckets() {
+        let (low_ns, _) = buckets::bounds::<PRECISION_BITS>(buckets::bucket_of::<PRECISION_BITS>(low_ns));
+        *merged.entry(integer(low_ns)).or_default() += integer(count);
+    }
+    merged
+}
+
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Rows of a live session's table; devices without a name are left out.
+pub fn stages(
+    span: Span,
+    table: &StageTable,
+    name_of: impl Fn(DeviceNumber) -> Option<String>,
+) -> Vec<Stage> {
+    let mut rows = Vec::new();
+    for number in table.devices() {
+        let Some(device) = name_of(number) else { continue };
+        // All but the class that is the sum of others.
+        for class in Class::ALL.into_iter().filter(|class| *class != Class::All) {
+            let cell = table.of_class(number, class);
+            for kind in [StageKind::G2DAll, StageKind::D2C, StageKind::G2C] {
+                rows.extend(merged(cell.stage(kind)).into_iter().map(|(bucket_low_ns, count)| Stage {
+                    ts_ms: span.ts_ms,
+                    span_ms: span.span_ms,
+                    device: device.clone(),
+                    class: class.name().to_string(),
+                    stage: stage_name(kind).to_string(),
+                    bucket_low_ns,
+                    count,
+                }));
+            }
+        }
+    }
+    rows
+}
+
+fn stage_name(stage: StageKind) -> &'static str {
+    match stage {
+        StageKind::D2C => "d2c",
+        StageKind::G2C => "g2c",
+        _ => "g2d",
+    }
+}
+
+/// What syncs did in an interval.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Syncs {
+    /// How long they took.
+    pub syncs: Vec<Sync>,
+    /// What for.
+    pub waits: Vec<Wait>,
+    /// Behind whose I/O.
+    pub behind: Vec<Behind>,
+}
+
+/// Sums of one [`Whose`].
+#[derive(Default)]
+struct Sums {
+    latency: BTreeMap<i64, i64>,
+    waits: BTreeMap<(String, String), i64>,
+    behind: BTreeMap<(String, String, String), (i64, i64, i64)>,
+    wall_ns: i64,
+}
+
+/// Rows of the ledgers of an interval. `whose` is asked of each process.
+pub fn syncs(span: Span, ledgers: &[Ledger], whose: impl Fn(Option<u32>, &str) -> Whose) -> Syncs {
+    let mut sums: BTreeMap<Whose, Sums> = BTreeMap::new();
+    for ledger in ledgers {
+        let of = whose(ledger.process.pid, &ledger.process.comm);
+        sums.entry(of).or_default().add(ledger, &whose);
+    }
+    let mut rows = Syncs::default();
+    for (of, sums) in bounded(sums) {
+        let Span { ts_ms, span_ms } = span;
+        rows.syncs.extend(sums.latency.into_iter().map(|(bucket_low_ns, count)| Sync {
+            ts_ms,
+            span_ms,
+            comm: of.comm.clone(),
+            unit: of.unit.clone(),
+            cgroup: of.cgroup.clone(),
+            bucket_low_ns,
+            count,
+        }));
+        rows.waits.extend(sums.waits.into_iter().map(|((part, cause), ns)| Wait {
+            ts_ms,
+            span_ms,
+            comm: of.comm.clone(),
+            unit: of.unit.clone(),
+            cgroup: of.cgroup.clone(),
+            part,
+            cause,
+            ns,
+        }));
+        rows.behind.extend(sums.behind.into_iter().map(
+            |((culprit, culprit_unit, way), (ns, bytes, ios))| {
+                let (comm, unit) = (of.comm.clone(), of.unit.clone());
+                Behind { ts_ms, span_ms, comm, unit, culprit, culprit_unit, way, ns, bytes, ios }
+            },
+        ));
+    }
+    rows
+}
+
+impl Sums {
+    fn add(&mut self, ledger: &Ledger, whose: &impl Fn(Option<u32>, &str) -> Whose) {
+        for (low_ns, count) in merged(&ledger.latency) {
+            *self.latency.entry(low_ns).or_default() += count;
+        }
+        self.wall_ns += integer(ledger.wall_ns);
+        for ((part, cause), ns) in times(ledger) {
+            *self.waits.entry((part, cause)).or_default() += ns;
+        }
+        for culprit in &ledger.culprits {
+            let of = whose(culprit.process.pid, &culprit.process.comm);
+            let ns = (culprit.share * ledger.wall_ns as f64).round() as i64;
+            let sum = self.behind.entry((of.comm, of.unit, word(culprit.way))).or_default();
+            *sum = (sum.0 + ns, sum.1 + integer(culprit.bytes), sum.2 + integer(culprit.ios));
+        }
+    }
+
+    fn merge(&mut self, other: Sums) {
+        other.latency.into_iter().for_each(|(low, n)| *self.latency.entry(low).or_default() += n);
+        other.waits.into_iter().for_each(|(key, ns)| *self.waits.entry(key).or_default() += ns);
+        for (key, (ns, bytes, ios)) in other.behind {
+            let sum = self.behind.entry(key).or_default();
+            *sum = (sum.0 + ns, sum.1 + bytes, sum.2 + ios);
+        }
+        self.wall_ns += other.wall_ns;
+    }
+}
+
+/// A ledger's time by part and cause in whole nanoseconds, which add up to all of it.
+fn times(ledger: &Ledger) -> Vec<((String, String), i64)> {
+    let mut shares = Vec::new();
+    for row in &ledger.phases {
+        let part = word(row.phase);
+        match row.causes.is_empty() {
+            true => shares.push(((part, String::new()), row.share)),
+            false => {
+                shares.extend(row.causes.iter().map(|(cause, share)| ((part.clone(), word(cause)), *share)))
+            }
+        }
+    }
+    let whole: f64 = shares.iter().map(|(_, share)| share).sum();
+    let (mut before, mut so_far) = (0_i64, 0.0);
+    let scaled = |(key, share): ((String, String), f64)| {
+        so_far += share / whole;
+        let until = ((so_far * ledger.wall_ns as f64).round() as i64).min(integer(ledger.wall_ns));
+        let ns = until - std::mem::replace(&mut before, until);
+        (key, ns)
+    };
+    if whole > 0.0 { shares.into_iter().map(scaled).filter(|(_, ns)| *ns > 0).collect() } else { Vec::new() }
+}
+
+/// Those with the most time inside syncs, and the rest as one.
+fn bounded(sums: BTreeMap<Whose, Sums>) -> Vec<(Whose, Sums)> {
+    let mut sums: Vec<(Whose, Sums)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.wall_ns));
+    if sums.len() > NAMED_MAX {
+        let mut rest = Sums::default();
+        sums.drain(NAMED_MAX - 1..).for_each(|(_, sums)| rest.merge(sums));
+        sums.push((Whose::others(), rest));
+    }
+    sums
+}
+
+/// Rows of what processes read and wrote, those that moved most first and the rest as one.
+pub fn processes(span: Span, moved: impl IntoIterator<Item = (Whose, u64, u64)>) -> Vec<Process> {
+    let mut sums: BTreeMap<Whose, (u64, u64)> = BTreeMap::new();
+    for (whose, read, written) in moved {
+        let sum = sums.entry(whose).or_default();
+        *sum = (sum.0.saturating_add(read), sum.1.saturating_add(written));
+    }
+    let mut sums: Vec<(Whose, (u64, u64))> =
+        sums.into_iter().filter(|(_, (read, written))| read + written > 0).collect();
+    sums.sort_by_key(|(_, (read, written))| std::cmp::Reverse(read + written));
+    if sums.len() > NAMED_MAX {
+        let rest =
+            sums.drain(NAMED_MAX - 1..).fold((0, 0), |sum, (_, more)| (sum.0 + more.0, sum.1 + more.1));
+        sums.push((Whose::others(), rest));
+    }
+    let row = |(of, (read, written)): (Whose, (u64, u64))| Process {
+        ts_ms: span.ts_ms,
+        span_ms: span.span_ms,
+        comm: of.comm,
+        unit: of.unit,
+        cgroup: of.cgroup,
+        read_bytes: integer(read),
+        written_bytes: integer(written),
+    };
+    sums.into_iter().map(row).collect()
+}
+
+/// A slow sync as an event, with its anatomy in short.
+pub fn slow_sync(ts_ms: i64, slow: &SlowSync, device: String, whose: Whose) -> Event {
+    #[derive(Serialize)]
+    struct Detail<'a> {
+        call: &'a weir_blocktrace::fsync::Call,
+        tid: u32,
+        cgroup: &'a str,
+        phases: &'a [weir_blocktrace::fsync::Row],
+        culprits: &'a [weir_blocktrace::fsync::Culprit],
+    }
+    let culprits = &slow.culprits[..slow.culprits.len().min(3)];
+    let detail =
+        Detail { call: &slow.call, tid: slow.tid, cgroup: &whose.cgroup, phases: &slow.phases, culprits };
+    Event {
+        ts_ms,
+        kind: "slow_sync".to_string(),
+        device,
+        pid: slow.process.pid.map_or(0, i64::from),
+        took_ns: integer(slow.took_ns),
+        detail: serde_json::to_string(&detail).unwrap_or_default(),
+        comm: whose.comm,
+        unit: whose.unit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use weir_blocktrace::fsync::{Cause, Culprit, Phase, Process as Who, Row, Way};
+
+    use super::*;
+
+    const SPAN: Span = Span { ts_ms: 5, span_ms: 10 };
+
+    fn ledger(pid: u32, values: &[u64], shares: [f64; 3]) -> Ledger {
+        let mut latency = Distribution::default();
+        values.iter().for_each(|value| latency.record(*value));
+        let [own, journal, cpu] = shares;
+        Ledger {
+            process: Who::new(Some(pid), &format!("p{pid}")),
+            latency,
+            wall_ns: values.iter().sum(),
+            phases: vec![
+                Row { phase: Phase::OwnData, share: own, causes: vec![(Cause::Others, own)] },
+                Row { phase: Phase::Journal, share: journal, causes: vec![(Cause::Device, journal)] },
+                Row { phase: Phase::Cpu, share: cpu, causes: vec![] },
+            ],
+            culprits: vec![Culprit {
+                process: Who::new(Some(99), "dd"),
+                way: Way::Writeback,
+                share: own,
+                bytes: 4096,
+                ios: 1,
+            }],
+        }
+    }
+
+    fn whose(_: Option<u32>, comm: &str) -> Whose {
+        Whose { comm: comm.to_string(), ..Whose::default() }
+    }
+
+    proptest! {
+        #[test]
+        fn counts_and_times_add_up_exactly(
+            values in prop::collection::vec(1_u64..1 << 40, 1..60),
+            parts in (1_u32..100, 0_u32..100, 0_u32..100),
+            processes in 1_u32..40,
+        ) {
+            let sum = f64::from(parts.0 + parts.1 + parts.2);
+            let shares = [parts.0, parts.1, parts.2].map(|part| f64::from(part) / sum);
+            let ledgers: Vec<Ledger> = (0..processes).map(|pid| ledger(pid, &values, shares)).collect();
+            let rows = syncs(SPAN, &ledgers, whose);
+            let counted: i64 = rows.syncs.iter().map(|row| row.count).sum();
+            prop_assert_eq!(counted, i64::from(processes) * values.len() as i64);
+            let waited: i64 = rows.waits.iter().map(|row| row.ns).sum();
+            prop_assert_eq!(waited, i64::from(processes) * values.iter().sum::<u64>() as i64);
+            let names: std::collections::BTreeSet<&str> = rows.waits.iter().map(|row| row.comm.as_str()).collect();
+            prop_assert!(names.len() <= NAMED_MAX);
+        }
+    }
+
+    #[test]
+    fn every_value_lies_at_or_above_its_bucket_and_within_an_eighth() {
+        let mut distribution = Distribution::default();
+        distribution.record(1_000_000);
+        let merged = merged(&distribution);
+        let (low, count) = merged.iter().next().unwrap();
+        assert_eq!(*count, 1);
+        assert!(*low <= 1_000_000 && *low as f64 * 1.125 >= 1_000_000.0, "{low}");
+    }
+
+    #[test]
+    fn a_culprit_is_named_with_what_was_spent_behind_it() {
+        let rows = syncs(SPAN, &[ledger(1, &[800, 200], [0.5, 0.25, 0.25])], whose);
+        assert_eq!(rows.behind.len(), 1);
+        assert_eq!((rows.behind[0].culprit.as_str(), rows.behind[0].ns), ("dd", 500));
+        let parts: Vec<(&str, &str, i64)> =
+            rows.waits.iter().map(|row| (row.part.as_str(), row.cause.as_str(), row.ns)).collect();
+        assert_eq!(parts, [("cpu", "", 250), ("journal", "device", 250), ("own_data", "others", 500)]);
+    }
+
+    #[test]
+    fn labels_do_not_explode() {
+        let many = (0..1000_u64).map(|n| (whose(None, &format!("p{n}")), n, 1));
+        let rows = processes(SPAN, many);
+        assert_eq!(rows.len(), NAMED_MAX);
+        assert_eq!(rows.last().unwrap().comm, OTHERS);
+        assert_eq!(rows.iter().map(|row| row.written_bytes).sum::<i64>(), 1000);
+    }
+
+    #[test]
+    fn the_unit_is_the_last_one_of_the_path() {
+        for (path, unit) in [
+            ("/system.slice/mariadb.service", "mariadb.service"),
+            ("/user.slice/user-0.slice/user@0.service/app.slice/a.scope", "a.scope"),
+            ("/system.slice/db.service/worker", "db.service"),
+            ("/init", ""),
+            ("", ""),
+        ] {
+            assert_eq!(unit_of(path), unit);
+        }
+    }
+}

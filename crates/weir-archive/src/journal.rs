@@ -1,0 +1,248 @@
+//! The open segment: frames appended one an interval, each whole or not there. A torn tail, as a kill or a failure of the power
+//! leaves it, loses itself only.
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+use crate::Damaged;
+use crate::batch::{Batch, Column};
+use crate::parquet::thrift::{In, unzigzag, varint, zigzag};
+use crate::tables::{Kind, TABLES};
+
+/// What a journal begins with.
+pub const MAGIC: &[u8; 8] = b"WEIRJNL1";
+
+/// The longest frame, unpacked.
+const FRAME_MAX: usize = 64 << 20;
+
+/// A frame: its length, then rows of all tables, compressed by gzip, whose checksum shows damage.
+///
+/// # Errors
+/// Where it would be longer than a reader takes.
+pub fn frame(batches: &[Batch]) -> Result<Vec<u8>, Damaged> {
+    let mut plain = Vec::new();
+    for batch in batches.iter().filter(|batch| !batch.is_empty()) {
+        let place = TABLES.iter().position(|table| table.name == batch.table().name).unwrap_or(0);
+        varint(&mut plain, place as u64);
+        varint(&mut plain, batch.columns().len() as u64);
+        varint(&mut plain, batch.rows() as u64);
+        batch.columns().iter().for_each(|column| put(&mut plain, column));
+    }
+    if plain.len() > FRAME_MAX {
+        return Err(Damaged::new(0, format!("a frame of {} bytes, {FRAME_MAX} at most", plain.len())));
+    }
+    let mut encoder = GzEncoder::new(vec![0; 4], Compression::fast());
+    let packed = encoder.write_all(&plain).and_then(|()| encoder.finish());
+    let mut packed = packed.map_err(|error| Damaged::new(0, error.to_string()))?;
+    let length = (packed.len() - 4) as u32;
+    packed[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(packed)
+}
+
+fn put(to: &mut Vec<u8>, column: &Column) {
+    match column {
+        Column::Integers(values) => {
+            let mut before = 0_i64;
+            for value in values {
+                varint(to, zigzag(value.wrapping_sub(before)));
+                before = *value;
+            }
+        }
+        Column::Texts(texts) => {
+            varint(to, texts.words().len() as u64);
+            for word in texts.words() {
+                varint(to, word.len() as u64);
+                to.extend(word.as_bytes());
+            }
+            texts.codes().iter().for_each(|code| varint(to, u64::from(*code)));
+        }
+    }
+}
+
+/// Reads frame after frame of a journal.
+pub struct Frames<R> {
+    from: R,
+    at: usize,
+    begun: bool,
+}
+
+impl<R: Read> Frames<R> {
+    /// Of a journal from its start.
+    pub fn new(from: R) -> Frames<R> {
+        Frames { from, at: 0, begun: false }
+    }
+
+    /// The next frame; `None` at the end.
+    ///
+    /// # Errors
+    /// Where the rest is torn, damaged, or no journal's: what came before holds.
+    pub fn next(&mut self) -> Result<Option<Vec<Batch>>, Damaged> {
+        if !self.begun {
+            self.begun = true;
+            let mut magic = [0; 8];
+            let held = self.fill(&mut magic)?;
+            if held == 0 {
+                return Ok(None);
+            }
+            if &magic != MAGIC {
+                return Err(Damaged::new(0, "expected a journal of weir's recorder"));
+            }
+        }
+        let mut length = [0; 4];
+        match self.fill(&mut length)? {
+            0 => return Ok(None),
+            4 => {}
+            _ => return Err(self.torn()),
+        }
+        let length = u32::from_le_bytes(length) as usize;
+        if length > FRAME_MAX {
+            return Err(Damaged::new(self.at, "a frame longer than any that weir writes"));
+        }
+        let mut packed = Vec::new();
+        let read = (&mut self.from).take(length as u64).read_to_end(&mut packed);
+        read.map_err(|error| Damaged::new(self.at, error.to_string()))?;
+        if packed.len() < length {
+            return Err(self.torn());
+        }
+        let mut plain = Vec::new();
+        let unpacked = GzDecoder::new(&packed[..]).take(FRAME_MAX as u64).read_to_end(&mut plain);
+        unpacked.map_err(|error| Damaged::new(self.at, format!("a frame cannot be unpacked: {error}")))?;
+        self.at += length;
+        batches(&plain).map(Some)
+    }
+
+    fn torn(&self) -> Damaged {
+        Damaged::new(self.at, "the last frame is torn")
+    }
+
+    /// How much of it could be filled.
+    fn fill(&mut self, to: &mut [u8]) -> Result<usize, Damaged> {
+        let mut held = 0;
+        while held < to.len() {
+            match self.from.read(&mut to[held..]) {
+                Ok(0) => break,
+                Ok(read) => held += read,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Damaged::new(self.at, error.to_string())),
+            }
+        }
+        self.at += held;
+        Ok(held)
+    }
+}
+
+fn batches(plain: &[u8]) -> Result<Vec<Batch>, Damaged> {
+    let (mut from, mut batches) = (In::new(plain, 0), Vec::new());
+    while from.at() < plain.len() {
+        let place = usize::try_from(from.varint()?).unwrap_or(usize::MAX);
+        let Some(table) = TABLES.get(place) else {
+            return from.damaged("a table that this weir does not know");
+        };
+        if from.varint()? != table.columns.len() as u64 {
+            return from.damaged("a table of other columns, of another version of weir");
+        }
+        let rows = from.length()?;
+        let column = |kind| take(&mut from, kind, rows);
+        let columns = table.columns.iter().map(|spec| spec.kind).map(column).collect::<Result<_, _>>()?;
+        match Batch::of_columns(table, columns) {
+            Some(batch) => batches.push(batch),
+            None => return from.damaged("columns of unequal lengths"),
+        }
+    }
+    Ok(batches)
+}
+
+fn take(from: &mut In<'_>, kind: Kind, rows: usize) -> Result<Column, Damaged> {
+    let mut column = Column::new(kind);
+    match kind {
+        Kind::Integer => {
+            let mut before = 0_i64;
+            for _ in 0..rows {
+                before = before.wrapping_add(unzigzag(from.varint()?));
+                column.push_integer(before);
+            }
+        }
+        Kind::Text => {
+            let count = from.length()?;
+            let mut words = Vec::new();
+            for _ in 0..count {
+                let length = from.length()?;
+                words.push(String::from_utf8_lossy(from.take(length)?).into_owned());
+            }
+            for _ in 0..rows {
+                let code = usize::try_from(from.varint()?).unwrap_or(usize::MAX);
+                match words.get(code) {
+                    Some(word) => column.push_text(word),
+                    None => return from.damaged("a name that is not there"),
+                }
+            }
+        }
+    }
+    Ok(column)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tables::{Counter, Event, Row};
+
+    fn frames(bytes: &[u8]) -> (Vec<Vec<Batch>>, Option<Damaged>) {
+        let (mut reader, mut found) = (Frames::new(bytes), Vec::new());
+        loop {
+            match reader.next() {
+                Ok(Some(batches)) => found.push(batches),
+                Ok(None) => return (found, None),
+                Err(damaged) => return (found, Some(damaged)),
+            }
+        }
+    }
+
+    fn interval(n: i64) -> Vec<Batch> {
+        let counters = [0, 1, n].map(|value| Counter {
+            ts_ms: 1_764_000_000_000 + n * 10_000,
+            span_ms: 10_000,
+            device: "sda".into(),
+            name: format!("name{value}"),
+            value,
+        });
+        let event = Event { ts_ms: n, kind: "start".into(), detail: "{}".into(), ..Event::default() };
+        vec![Counter::batch(&counters), Event::batch(&[event])]
+    }
+
+    proptest! {
+        #[test]
+        fn a_torn_tail_loses_itself_only(count in 1_i64..6, cut in any::<prop::sample::Index>()) {
+            let whole: Vec<Vec<u8>> = (0..count).map(|n| frame(&interval(n)).unwrap()).collect();
+            let bytes = [MAGIC.to_vec(), whole.concat()].concat();
+            let (all, damage) = frames(&bytes);
+            prop_assert_eq!(&all, &(0..count).map(interval).collect::<Vec<_>>());
+            prop_assert_eq!(damage, None);
+            let cut = cut.index(bytes.len());
+            let (some, _) = frames(&bytes[..cut]);
+            let mut end = MAGIC.len();
+            let held = whole.iter().take_while(|frame| { end += frame.len(); end <= cut }).count();
+            prop_assert_eq!(&some[..], &all[..held]);
+        }
+
+        #[test]
+        fn damage_never_panics_and_nothing_before_it_is_lost(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+            let first = frame(&interval(1)).unwrap();
+            let mut bytes = [MAGIC.to_vec(), first.clone(), frame(&interval(2)).unwrap()].concat();
+            let at = MAGIC.len() + first.len() + at.index(bytes.len() - MAGIC.len() - first.len());
+            bytes[at] = byte;
+            prop_assert_eq!(&frames(&bytes).0[0], &interval(1));
+        }
+    }
+
+    #[test]
+    fn what_is_no_journal_is_said_to_be_none() {
+        assert_eq!(frames(b""), (vec![], None));
+        assert!(frames(b"PAR1PAR1").1.unwrap().what.contains("expected a journal"));
+        assert!(frames(&[MAGIC.to_vec(), vec![255; 9]].concat()).1.is_some());
+    }
+}

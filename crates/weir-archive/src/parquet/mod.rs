@@ -1,0 +1,33 @@
+//! The part of Parquet (parquet-format 2.x) that flat tables of required 64-bit integers and UTF-8 strings need: one data page
+//! a column and row group, version 1, plain or by dictionary, compressed by gzip, whose checksum shows damage. Written so
+//! that every reader of Parquet can read it; read so that files of others that keep to this part can be read, too.
+//!
+//! The crate parquet would bring some twenty crates for it, among them second versions of others, and a minute of a
+//! processor to every build.
+
+mod hybrid;
+mod read;
+pub(crate) mod thrift;
+mod write;
+
+pub use read::read;
+pub use write::Writer;
+
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// Numbers of parquet.thrift.
+mod number {
+    pub const INT64: i64 = 2;
+    pub const BYTE_ARRAY: i64 = 6;
+    pub const PLAIN: i64 = 0;
+    pub const PLAIN_DICTIONARY: i64 = 2;
+    pub const RLE: i64 = 3;
+    pub const RLE_DICTIONARY: i64 = 8;
+    pub const UNCOMPRESSED: i64 = 0;
+    pub const GZIP: i64 = 2;
+    pub const DATA_PAGE: i64 = 0;
+    pub const DICTIONARY_PAGE: i64 = 2;
+}
+
+#[cfg(test)]
+mod tests;

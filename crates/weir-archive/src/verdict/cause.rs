@@ -1,0 +1,172 @@
+//! Why syncs were slow or few.
+
+use std::collections::BTreeMap;
+
+use super::Cause;
+use super::normal::{NormalDevice, NormalUser, Normals, median};
+use super::seconds;
+use crate::series::{DeviceSlot, Slot, User};
+
+/// A device is slow where it moves at most so much of what it normally does while it is busy, ...
+const DEVICE_SHARE: f64 = 0.5;
+/// ... each request takes so many times as long, ...
+const REQUEST_TIMES: i64 = 3;
+/// ... and it was busy at all.
+const BUSY_MS: i64 = 200;
+
+/// A device that is so busy, and twice as busy as normally, may have to do with commits that are few.
+const BUSY_PERCENT: i64 = 50;
+
+/// Time of syncs beyond what is normal, by where it went.
+#[derive(Debug, Default)]
+struct Excess {
+    others: f64,
+    device: f64,
+    throttled: f64,
+    lock: f64,
+    processor: f64,
+    kernel: f64,
+}
+
+impl Excess {
+    fn whole(&self) -> f64 {
+        (self.others + self.device + self.throttled + self.lock + self.processor + self.kernel).max(1.0)
+    }
+
+    fn of(slots: &[(i64, &Slot)], user: &User, normal: &NormalUser) -> Excess {
+        let (mut waits, mut count) = (BTreeMap::<&(String, String), f64>::new(), 0);
+        for syncs in slots.iter().filter_map(|(_, slot)| slot.users.get(user)) {
+            syncs.waits.iter().for_each(|(key, ns)| *waits.entry(key).or_default() += *ns as f64);
+            count += syncs.count();
+        }
+        let mut excess = Excess::default();
+        for (key, ns) in waits {
+            let usual = normal.parts.get(key).copied().unwrap_or(0.0) * count as f64;
+            *excess.place(&key.0, &key.1) += (ns - usual).max(0.0);
+        }
+        excess
+    }
+
+    fn place(&mut self, part: &str, cause: &str) -> &mut f64 {
+        match (part, cause) {
+            (_, "others" | "own_others") => &mut self.others,
+            (_, "device" | "device_flush") => &mut self.device,
+            (_, "held" | "queue") | ("dirty_pause" | "request_queue", _) => &mut self.throttled,
+            ("lock", _) => &mut self.lock,
+            ("cpu" | "run_queue", _) => &mut self.processor,
+            _ => &mut self.kernel,
+        }
+    }
+}
+
+/// Why syncs were slow.
+pub(super) fn of_slow(slots: &[(i64, &Slot)], user: &User, normals: &Normals, normal: &NormalUser) -> Cause {
+    let excess = Excess::of(slots, user, normal);
+    let whole = excess.whole();
+    if whole <= 1.0 {
+        return Cause::Unclear;
+    }
+    let share = |ns: f64| ns / whole;
+    let on_storage = excess.others + excess.device + excess.throttled;
+    if share(on_storage) < 0.5 {
+        let places = [("lock", excess.lock), ("processor", excess.processor), ("kernel", excess.kernel)];
+        let most = places.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("kernel", 0.0));
+        return Cause::NotStorage { place: most.0.to_string(), share: share(most.1) };
+    }
+    // A device that is slow makes everybody's I/O last: looked at before whose it was.
+    if let Some((device, usual)) = slowest(slots, normals) {
+        return slow_device(
+            slots,
+            device,
+            usual,
+            Some(share(excess.device + excess.others + excess.throttled)),
+        );
+    }
+    if excess.others >= excess.device.max(excess.throttled) {
+        return flood(slots, user, whole, share(excess.others)).unwrap_or(Cause::Unclear);
+    }
+    if excess.throttled > excess.device {
+        return Cause::Throttled { share: share(excess.throttled) };
+    }
+    Cause::LateDevice { share: share(excess.device) }
+}
+
+/// The device that is slow. What lies over a slow device is slow, too, and what lies under it does less: the one that lost most
+/// is meant.
+fn slowest<'a>(slots: &[(i64, &Slot)], normals: &'a Normals) -> Option<(&'a String, &'a NormalDevice)> {
+    let slow = normals.devices.iter().filter_map(|(device, usual)| {
+        let at: Vec<&DeviceSlot> = slots.iter().filter_map(|(_, slot)| slot.devices.get(device)).collect();
+        let (bytes_per_s, _) = service(&at).filter(|_| is_slow_device(&at, usual))?;
+        Some((bytes_per_s as f64 / usual.busy_bytes_per_s.max(1) as f64, device, usual))
+    });
+    slow.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, device, usual)| (device, usual))
+}
+
+fn flood(slots: &[(i64, &Slot)], user: &User, whole_ns: f64, all_others: f64) -> Option<Cause> {
+    let mut culprits: BTreeMap<(User, String), i64> = BTreeMap::new();
+    for syncs in slots.iter().filter_map(|(_, slot)| slot.users.get(user)) {
+        for (who, (ns, _)) in &syncs.behind {
+            *culprits.entry(who.clone()).or_default() += ns;
+        }
+    }
+    let ((culprit, way), ns) = culprits.into_iter().max_by_key(|(_, ns)| *ns)?;
+    let moved = |slot: &Slot| slot.processes.get(&culprit).map_or(0, |(read, written)| read + written);
+    let bytes: i64 = slots.iter().map(|(_, slot)| moved(slot)).sum();
+    let bytes_per_s = (bytes as f64 / seconds(slots)) as i64;
+    let share = (ns as f64 / whole_ns).min(1.0);
+    Some(Cause::Flood { culprit, way, share, all_others, bytes_per_s })
+}
+
+/// Bytes a second while busy, and mean time of a request.
+fn service(at: &[&DeviceSlot]) -> Option<(i64, i64)> {
+    let sum = |pick: &dyn Fn(&DeviceSlot) -> i64| at.iter().map(|slot| pick(slot)).sum::<i64>();
+    let (busy_ms, requests) = (sum(&|slot| slot.counter("busy_ms")), sum(&DeviceSlot::requests));
+    let waited_ms = sum(&|slot| slot.counter("read_ms") + slot.counter("write_ms"));
+    (busy_ms >= BUSY_MS && requests > 0)
+        .then(|| (sum(&DeviceSlot::bytes) * 1000 / busy_ms, waited_ms * 1_000_000 / requests))
+}
+
+/// Whether a device did much less than it normally does while it was busy, and took much longer for each request.
+pub(super) fn is_slow_device(at: &[&DeviceSlot], normal: &NormalDevice) -> bool {
+    let Some((bytes_per_s, request_ns)) = service(at) else { return false };
+    (bytes_per_s as f64) < DEVICE_SHARE * normal.busy_bytes_per_s as f64
+        && request_ns > REQUEST_TIMES * normal.request_ns.max(100_000)
+}
+
+pub(super) fn slow_device(
+    slots: &[(i64, &Slot)],
+    device: &str,
+    normal: &NormalDevice,
+    share: Option<f64>,
+) -> Cause {
+    let at: Vec<&DeviceSlot> = slots.iter().filter_map(|(_, slot)| slot.devices.get(device)).collect();
+    let (bytes_per_s, request_ns) = service(&at).unwrap_or((0, 0));
+    Cause::SlowDevice {
+        device: device.to_string(),
+        bytes_per_s,
+        normal_bytes_per_s: normal.busy_bytes_per_s,
+        request_ns,
+        normal_request_ns: normal.request_ns,
+        share,
+    }
+}
+
+/// Why commits were few though each was fast: whether a device was busier than usual.
+pub(super) fn of_few(slots: &[(i64, &Slot)], normals: &Normals) -> Cause {
+    if let Some((device, usual)) = slowest(slots, normals) {
+        return slow_device(slots, device, usual, None);
+    }
+    let percent = |device: &str| {
+        let busy = |(_, slot): &(i64, &Slot)| {
+            let busy_ms = slot.devices.get(device)?.counter("busy_ms");
+            Some((busy_ms * 100 / slot.span_ms.max(1)).min(100))
+        };
+        median(slots.iter().filter_map(busy).collect()).unwrap_or(0)
+    };
+    let all = normals.devices.iter().map(|(device, normal)| (percent(device), normal.busy_percent));
+    let (busiest_percent, normal_percent) = all.max().unwrap_or((0, 0));
+    if busiest_percent >= BUSY_PERCENT && busiest_percent >= 2 * normal_percent {
+        return Cause::Unclear;
+    }
+    Cause::FewerNotStorage { busiest_percent, normal_percent }
+}

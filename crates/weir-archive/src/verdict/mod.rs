@@ -1,0 +1,435 @@
+//! What was normal, what was not, when it began, whose doing it was, and what changed then. Rules over made-up or real series.
+//!
+//! *Normal* is the median over the intervals before the time that is asked about where there are enough of them, else over
+//! all: a median is not moved by trouble that lasts less than half of the time. A *trouble* is a run of intervals in
+//! which syncs of a user took far longer than they normally do, or were far fewer; or in which a device did.
+
+mod cause;
+mod normal;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use crate::series::{Series, Slot, User, UserSlot, quantile};
+use crate::tables::Event;
+use normal::Normals;
+pub use normal::{NormalDevice, NormalUser};
+
+/// A sync's 99th percentile is far over normal from this multiple on, and this much.
+const SLOW_TIMES: i64 = 4;
+const SLOW_BY_NS: i64 = 2_000_000;
+/// Syncs are far fewer below this share of their normal rate, where there are normally so many an interval.
+const FEW_SHARE: f64 = 0.3;
+const FEW_FROM: f64 = 20.0;
+/// Slow syncs are trouble where they took so much of a thread's time more than they normally do.
+const ADDED_SHARE: f64 = 0.05;
+/// Of one who synced in fewer intervals it is not known what is normal.
+const KNOWN_FROM: usize = 5;
+/// Few commits say nothing for a shorter time.
+const FEW_MS: i64 = 5_000;
+/// Troubles that are told: those that lasted longest or took most time.
+const TOLD_MOST: usize = 12;
+/// Syncs stand still where so much of a thread's interval is spent in them and none returns.
+const STUCK_SHARE: f64 = 0.5;
+/// Syncs of up to so many times their normal length are as fast as usual.
+const USUAL_TIMES: i64 = 2;
+/// An interval without trouble, or so much time, does not end one.
+const GAP_MS: i64 = 5_000;
+/// Events this long before trouble began may have to do with it.
+const BEFORE_MS: i64 = 60_000;
+/// A process that moves so much a second, and so many times what it does normally, is a change.
+const LOAD_BYTES_PER_S: i64 = 1_000_000;
+const LOAD_TIMES: i64 = 5;
+
+/// What is to be said of a stretch of time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Its start, Unix time, ms.
+    pub since_ms: i64,
+    /// Its end.
+    pub until_ms: i64,
+    /// Intervals in it.
+    pub intervals: usize,
+    /// Intervals that normal was taken from.
+    pub normal_from: usize,
+    /// What is normal for syncs.
+    pub users: Vec<NormalUser>,
+    /// What is normal for devices.
+    pub devices: Vec<NormalDevice>,
+    /// What was not normal, in order of time.
+    pub troubles: Vec<Trouble>,
+    /// Lesser ones that are not told.
+    pub untold: usize,
+    /// The slowest syncs, the slowest first.
+    pub slowest: Vec<Event>,
+    /// Sentences: what was not seen.
+    pub blind: Vec<String>,
+}
+
+/// What was not normal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trouble {
+    /// When it began, Unix time, ms, to an interval.
+    pub begin_ms: i64,
+    /// When it ended.
+    pub end_ms: i64,
+    /// Whose syncs; nobody's where only a device was not as usual.
+    pub user: Option<User>,
+    /// What was seen of them.
+    pub syncs: Option<Seen>,
+    /// Why.
+    pub cause: Cause,
+    /// What changed at its beginning.
+    pub changes: Vec<Change>,
+}
+
+impl Trouble {
+    /// What it is measured by: the time that slow syncs took, else how long it lasted.
+    fn weight_ns(&self) -> i64 {
+        let lasted_ns = (self.end_ms - self.begin_ms).saturating_mul(1_000_000);
+        match (&self.cause, &self.syncs) {
+            (Cause::FewerNotStorage { .. }, _) | (_, None) => lasted_ns,
+            (_, Some(seen)) => seen.wall_ns,
+        }
+    }
+}
+
+/// Syncs in trouble beside normal ones.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Seen {
+    /// A second.
+    pub per_s: f64,
+    /// Normally.
+    pub normal_per_s: f64,
+    /// Median, ns; `None` where none returned.
+    pub p50_ns: Option<i64>,
+    /// Normally.
+    pub normal_p50_ns: i64,
+    /// 99th percentile, ns.
+    pub p99_ns: Option<i64>,
+    /// Normally.
+    pub normal_p99_ns: i64,
+    /// Time inside syncs, ns, summed over threads.
+    pub wall_ns: i64,
+}
+
+impl Seen {
+    /// Whether each took about as long as normally.
+    fn is_usual(&self) -> bool {
+        let usual = |ns: Option<i64>, normal_ns: i64| ns.is_none_or(|ns| ns <= USUAL_TIMES * normal_ns);
+        usual(self.p50_ns, self.normal_p50_ns) && usual(self.p99_ns, self.normal_p99_ns)
+    }
+}
+
+/// Why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Cause {
+    /// The device served somebody else.
+    Flood {
+        /// Whom.
+        culprit: User,
+        /// How its I/O got there.
+        way: String,
+        /// Share of the syncs' time that was spent behind it.
+        share: f64,
+        /// Share behind everybody else's I/O together.
+        all_others: f64,
+        /// What the culprit's processes wrote, bytes a second.
+        bytes_per_s: i64,
+    },
+    /// A device served less than it normally does, and each request took longer.
+    SlowDevice {
+        /// Which.
+        device: String,
+        /// Bytes a second while it was busy.
+        bytes_per_s: i64,
+        /// Normally.
+        normal_bytes_per_s: i64,
+        /// Mean time of a request, ns.
+        request_ns: i64,
+        /// Normally.
+        normal_request_ns: i64,
+        /// Share of the syncs' time spent in the device, where there were syncs.
+        share: Option<f64>,
+    },
+    /// Each request took longer in the device, which moved no less.
+    LateDevice {
+        /// Share of the syncs' time spent in the device or in its queue.
+        share: f64,
+    },
+    /// Syncs were made to wait before the device: by a limit of a cgroup, a full queue, or pauses of writers.
+    Throttled {
+        /// Share of the syncs' time.
+        share: f64,
+    },
+    /// The time of syncs went elsewhere than to storage.
+    NotStorage {
+        /// Where most of it went: lock, processor, kernel.
+        place: String,
+        /// Share of the syncs' time.
+        share: f64,
+    },
+    /// Commits were fewer and each sync was as fast as ever: who committed waited for something else, or had nothing to commit.
+    FewerNotStorage {
+        /// How busy the busiest device was, percent.
+        busiest_percent: i64,
+        /// Its normal.
+        normal_percent: i64,
+    },
+    /// Nothing that was recorded says why.
+    Unclear,
+}
+
+/// Something that changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// A process began to move far more than it normally does.
+    Load {
+        /// Who.
+        user: User,
+        /// Bytes a second.
+        bytes_per_s: i64,
+        /// Normally.
+        normal_bytes_per_s: i64,
+    },
+    /// A recorded event: a knob, a decision of the guard, a clock that was set.
+    Event(Event),
+}
+
+/// What is to be said of `[since_ms, until_ms)`. The series may begin before it, so that normal is known.
+pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
+    let normals = Normals::of(series, since_ms);
+    let inside: Vec<(i64, &Slot)> =
+        series.slots.range(since_ms..until_ms).map(|(ts_ms, slot)| (*ts_ms, slot)).collect();
+    let mut troubles = Vec::new();
+    for user in normals.users.keys() {
+        troubles.extend(of_user(&inside, &normals, user));
+    }
+    troubles.extend(of_devices(&inside, &normals, &troubles));
+    for trouble in &mut troubles {
+        trouble.changes = changes(series, &inside, &normals, trouble.begin_ms);
+    }
+    troubles.sort_by_key(|trouble| std::cmp::Reverse(trouble.weight_ns()));
+    let untold = troubles.len().saturating_sub(TOLD_MOST);
+    troubles.truncate(TOLD_MOST);
+    troubles.sort_by_key(|trouble| (trouble.begin_ms, trouble.end_ms));
+    let is_slow =
+        |event: &&Event| event.kind == "slow_sync" && event.ts_ms >= since_ms && event.ts_ms < until_ms;
+    let mut slowest: Vec<Event> = series.events.iter().filter(is_slow).cloned().collect();
+    slowest.sort_by_key(|event| std::cmp::Reverse(event.took_ns));
+    slowest.truncate(5);
+    Verdict {
+        since_ms,
+        until_ms,
+        intervals: inside.len(),
+        normal_from: normals.from,
+        users: normals.users.into_values().collect(),
+        devices: normals.devices.into_values().collect(),
+        troubles,
+        untold,
+        slowest,
+        blind: blind(series, &inside),
+    }
+}
+
+/// How an interval of a user's syncs was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Usual,
+    Slow,
+    Few,
+}
+
+fn state(slot: &Slot, user: &User, normal: &NormalUser) -> State {
+    let none = UserSlot::default();
+    let syncs = slot.users.get(user).unwrap_or(&none);
+    let p99_ns = quantile(&syncs.latency, 0.99);
+    let over = |ns: i64| {
+        ns > SLOW_TIMES * normal.p99_ns && ns - normal.p99_ns > SLOW_BY_NS && 2 * ns > 3 * normal.p99_high_ns
+    };
+    let stuck = p99_ns.is_none() && syncs.wall_ns() as f64 > STUCK_SHARE * slot.span_ms as f64 * 1e6;
+    let added_ns = syncs.wall_ns() as f64 - normal.mean_ns() * syncs.count() as f64;
+    let counts = added_ns > ADDED_SHARE * slot.span_ms as f64 * 1e6;
+    if normal.intervals < KNOWN_FROM {
+        return State::Usual;
+    }
+    if counts && (p99_ns.is_some_and(over) || stuck) {
+        return State::Slow;
+    }
+    let normally = normal.per_s * slot.span_ms as f64 / 1e3;
+    let is_few = normally >= FEW_FROM && (syncs.count() as f64) < FEW_SHARE * normally;
+    if is_few { State::Few } else { State::Usual }
+}
+
+/// Runs of intervals in one state, as ranges of places; short interruptions do not end one.
+fn runs(slots: &[(i64, &Slot)], states: &[State], wanted: State) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for at in (0..states.len()).filter(|at| states[*at] == wanted) {
+        let is_near = |end: usize| at - end <= 1 || slots[at].0 - slots[end].0 <= GAP_MS;
+        match runs.last_mut() {
+            Some(last) if is_near(last.end) => last.end = at + 1,
+            _ => runs.push(at..at + 1),
+        }
+    }
+    runs
+}
+
+fn of_user(inside: &[(i64, &Slot)], normals: &Normals, user: &User) -> Vec<Trouble> {
+    let Some(normal) = normals.users.get(user) else { return Vec::new() };
+    let states: Vec<State> = inside.iter().map(|(_, slot)| state(slot, user, normal)).collect();
+    let mut troubles = Vec::new();
+    for wanted in [State::Slow, State::Few] {
+        for run in runs(inside, &states, wanted) {
+            let slots = &inside[run];
+            // One interval with few commits says nothing.
+            let lasted_ms = slots.iter().map(|(_, slot)| slot.span_ms).sum::<i64>();
+            if wanted == State::Few && (slots.len() < 2 || lasted_ms < FEW_MS) {
+                continue;
+            }
+            // What is few where others are slow at the same time is part of the same trouble.
+            let overlaps = |trouble: &Trouble| {
+                let (begin_ms, end_ms) = ends(slots);
+                wanted == State::Few && trouble.begin_ms <= end_ms && begin_ms <= trouble.end_ms
+            };
+            if troubles.iter().any(overlaps) {
+                continue;
+            }
+            let (begin_ms, end_ms) = ends(slots);
+            let syncs = seen(slots, user, normal);
+            let cause = match wanted {
+                State::Few if syncs.is_usual() => cause::of_few(slots, normals),
+                _ => cause::of_slow(slots, user, normals, normal),
+            };
+            let syncs = Some(syncs);
+            let user = Some(user.clone());
+            troubles.push(Trouble { begin_ms, end_ms, user, syncs, cause, changes: Vec::new() });
+        }
+    }
+    troubles
+}
+
+/// Start of the first interval and end of the last.
+fn ends(slots: &[(i64, &Slot)]) -> (i64, i64) {
+    let begin_ms = slots.first().map_or(0, |(ts_ms, _)| *ts_ms);
+    (begin_ms, slots.last().map_or(0, |(ts_ms, slot)| ts_ms + slot.span_ms))
+}
+
+fn seconds(slots: &[(i64, &Slot)]) -> f64 {
+    (slots.iter().map(|(_, slot)| slot.span_ms).sum::<i64>() as f64 / 1e3).max(1e-3)
+}
+
+fn seen(slots: &[(i64, &Slot)], user: &User, normal: &NormalUser) -> Seen {
+    let mut all = crate::series::Histogram::new();
+    let mut wall_ns = 0;
+    for syncs in slots.iter().filter_map(|(_, slot)| slot.users.get(user)) {
+        syncs.latency.iter().for_each(|(low, n)| *all.entry(*low).or_default() += n);
+        wall_ns += syncs.wall_ns();
+    }
+    Seen {
+        per_s: all.values().sum::<i64>() as f64 / seconds(slots),
+        normal_per_s: normal.per_s,
+        p50_ns: quantile(&all, 0.5),
+        normal_p50_ns: normal.p50_ns,
+        p99_ns: quantile(&all, 0.99),
+        normal_p99_ns: normal.p99_ns,
+        wall_ns,
+    }
+}
+
+/// Devices that were slow while nobody's syncs were known to suffer.
+fn of_devices(inside: &[(i64, &Slot)], normals: &Normals, known: &[Trouble]) -> Vec<Trouble> {
+    let mut troubles = Vec::new();
+    for (device, normal) in &normals.devices {
+        let is_slow = |(_, slot): &(i64, &Slot)| {
+            slot.devices.get(device).is_some_and(|at| cause::is_slow_device(&[at], normal))
+        };
+        let states: Vec<State> =
+            inside.iter().map(|slot| if is_slow(slot) { State::Slow } else { State::Usual }).collect();
+        for run in runs(inside, &states, State::Slow).into_iter().filter(|run| run.len() > 1) {
+            let slots = &inside[run];
+            let (begin_ms, end_ms) = ends(slots);
+            let is_known = known.iter().any(|trouble| {
+                trouble.begin_ms <= end_ms
+                    && begin_ms <= trouble.end_ms
+                    && !matches!(trouble.cause, Cause::FewerNotStorage { .. })
+            });
+            if !is_known {
+                let cause = cause::slow_device(slots, device, normal, None);
+                let (user, syncs, changes) = (None, None, Vec::new());
+                troubles.push(Trouble { begin_ms, end_ms, user, syncs, cause, changes });
+            }
+        }
+    }
+    troubles
+}
+
+/// What changed about when trouble began.
+fn changes(series: &Series, inside: &[(i64, &Slot)], normals: &Normals, begin_ms: i64) -> Vec<Change> {
+    let Some((_, first)) = inside.iter().find(|(ts_ms, _)| *ts_ms == begin_ms) else { return Vec::new() };
+    let near = begin_ms - BEFORE_MS..begin_ms + first.span_ms;
+    let of_note = |event: &&Event| {
+        matches!(event.kind.as_str(), "knob" | "guard" | "clock") && near.contains(&event.ts_ms)
+    };
+    let mut changes: Vec<Change> = series.events.iter().filter(of_note).cloned().map(Change::Event).collect();
+    let mut loads: Vec<(&User, i64, i64)> = Vec::new();
+    // The process may have begun at the end of the interval: the next one counts, too.
+    let beginning = inside.iter().filter(|(ts_ms, _)| *ts_ms >= begin_ms).take(2);
+    for (_, slot) in beginning {
+        for (user, (read, written)) in &slot.processes {
+            let bytes_per_s = (read + written) * 1000 / slot.span_ms.max(1);
+            let normal_bytes_per_s = normals.loads.get(user).copied().unwrap_or(0);
+            let is_new = bytes_per_s >= LOAD_BYTES_PER_S && bytes_per_s >= LOAD_TIMES * normal_bytes_per_s;
+            if is_new && !loads.iter().any(|(known, ..)| *known == user) {
+                loads.push((user, bytes_per_s, normal_bytes_per_s));
+            }
+        }
+    }
+    loads.sort_by_key(|(_, bytes_per_s, _)| std::cmp::Reverse(*bytes_per_s));
+    loads.truncate(3);
+    changes.extend(loads.into_iter().map(|(user, bytes_per_s, normal_bytes_per_s)| Change::Load {
+        user: user.clone(),
+        bytes_per_s,
+        normal_bytes_per_s,
+    }));
+    changes
+}
+
+/// What could not be seen in the time asked about.
+fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
+    let mut blind = Vec::new();
+    if inside.is_empty() {
+        blind.push("nothing was recorded in that time".to_string());
+        return blind;
+    }
+    if inside.iter().all(|(_, slot)| slot.users.is_empty()) {
+        blind.push("no syncs were recorded: without the kernel's programs only counters are".to_string());
+    }
+    let lost: i64 = series
+        .events
+        .iter()
+        .filter(|event| event.kind == "lost")
+        .filter(|event| {
+            inside.iter().any(|(ts_ms, slot)| (*ts_ms..ts_ms + slot.span_ms).contains(&event.ts_ms))
+        })
+        .count() as i64;
+    if lost > 0 {
+        blind.push(format!("something was lost {lost} times: see the events of kind `lost`"));
+    }
+    let gap_ms: i64 = inside
+        .windows(2)
+        .map(|pair| pair[1].0 - (pair[0].0 + pair[0].1.span_ms))
+        .filter(|gap_ms| *gap_ms > pair_gap(inside))
+        .sum();
+    if gap_ms > 0 {
+        blind.push(format!("nothing was recorded for {} s of that time", gap_ms / 1000));
+    }
+    blind
+}
+
+/// Less than half an interval between two is no gap.
+fn pair_gap(inside: &[(i64, &Slot)]) -> i64 {
+    inside.iter().map(|(_, slot)| slot.span_ms).max().unwrap_or(0) / 2
+}

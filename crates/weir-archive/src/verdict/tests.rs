@@ -1,0 +1,233 @@
+//! Nights made up: a flood, a device at a tenth of its rate, commits that wait for something else.
+
+use super::*;
+use crate::series::{DeviceSlot, Histogram};
+
+const SPAN_MS: i64 = 10_000;
+const MS: i64 = 1_000_000;
+
+fn db() -> User {
+    User::of("mariadbd", "mariadb.service")
+}
+
+fn dd() -> User {
+    User::of("dd", "backup.service")
+}
+
+/// 100 commits a second of 1 ms each; the device serves 8 KiB a commit at 80 MB/s.
+fn usual() -> Slot {
+    let mut slot = Slot { span_ms: SPAN_MS, ..Slot::default() };
+    syncs(
+        &mut slot,
+        1000,
+        MS,
+        &[("own_data", "device", 700_000), ("journal", "queue", 200_000), ("cpu", "", 100_000)],
+    );
+    device(&mut slot, 1000, 8_000_000, 100, 1000);
+    slot.processes.insert(db(), (0, 8_000_000));
+    slot
+}
+
+/// Replaces the syncs: each of `each_ns`, with parts of a sync.
+fn syncs(slot: &mut Slot, count: i64, each_ns: i64, parts: &[(&str, &str, i64)]) {
+    let waits = parts.iter().map(|(part, cause, ns)| ((part.to_string(), cause.to_string()), ns * count));
+    let user = UserSlot {
+        latency: Histogram::from([(each_ns, count)]),
+        waits: waits.collect(),
+        ..UserSlot::default()
+    };
+    slot.users.insert(db(), user);
+}
+
+fn device(slot: &mut Slot, writes: i64, bytes: i64, busy_ms: i64, write_ms: i64) {
+    let counters = [("writes", writes), ("write_bytes", bytes), ("busy_ms", busy_ms), ("write_ms", write_ms)];
+    let counters = counters.map(|(name, value)| (name.to_string(), value)).into();
+    slot.devices.insert("sda".to_string(), DeviceSlot { counters, ..DeviceSlot::default() });
+}
+
+/// Twenty minutes, of which those of the places are changed.
+fn night(changed: std::ops::Range<usize>, change: impl Fn(&mut Slot)) -> Series {
+    let mut series = Series::default();
+    for at in 0..120 {
+        let mut slot = usual();
+        if changed.contains(&at) {
+            change(&mut slot);
+        }
+        series.slots.insert(at as i64 * SPAN_MS, slot);
+    }
+    series
+}
+
+fn judged(series: &Series) -> Vec<Trouble> {
+    judge(series, 0, i64::MAX).troubles
+}
+
+fn only(series: &Series) -> Trouble {
+    let troubles = judged(series);
+    assert_eq!(troubles.len(), 1, "{troubles:#?}");
+    troubles.into_iter().next().unwrap()
+}
+
+fn flooded(slot: &mut Slot) {
+    syncs(slot, 50, 200 * MS, &[("own_data", "others", 150 * MS), ("journal", "device", 50 * MS)]);
+    let behind = ((dd(), "writeback".to_string()), (50 * 140 * MS, 700_000_000));
+    slot.users.get_mut(&db()).unwrap().behind.insert(behind.0, behind.1);
+    device(slot, 8000, 800_000_000, 9_900, 800_000);
+    slot.processes.insert(dd(), (0, 900_000_000));
+}
+
+#[test]
+fn nothing_is_said_of_a_quiet_night() {
+    let verdict = judge(&night(0..0, |_| {}), 0, i64::MAX);
+    assert_eq!(verdict.troubles, []);
+    assert_eq!(verdict.blind, Vec::<String>::new());
+    assert_eq!((verdict.users[0].p99_ns, verdict.users[0].per_s), (MS, 100.0));
+    assert_eq!(verdict.devices[0].busy_bytes_per_s, 80_000_000);
+}
+
+#[test]
+fn a_flood_has_its_culprit_and_its_share() {
+    let trouble = only(&night(60..66, flooded));
+    assert_eq!((trouble.begin_ms, trouble.end_ms), (600_000, 660_000));
+    let Cause::Flood { culprit, way, share, bytes_per_s, .. } = &trouble.cause else { panic!("{trouble:?}") };
+    assert_eq!((culprit, way.as_str(), *bytes_per_s), (&dd(), "writeback", 90_000_000));
+    assert!(*share > 0.6 && *share < 0.75, "{share}");
+    let seen = trouble.syncs.unwrap();
+    assert_eq!((seen.per_s, seen.normal_per_s, seen.p99_ns), (5.0, 100.0, Some(200 * MS)));
+    let began = Change::Load { user: dd(), bytes_per_s: 90_000_000, normal_bytes_per_s: 0 };
+    assert_eq!(trouble.changes, [began]);
+}
+
+#[test]
+fn a_device_at_a_tenth_of_its_rate_is_named() {
+    let tired = |slot: &mut Slot| {
+        syncs(slot, 100, 100 * MS, &[("own_data", "device", 60 * MS), ("journal", "queue", 40 * MS)]);
+        device(slot, 1000, 8_000_000, 1_000, 100_000);
+    };
+    let trouble = only(&night(60..64, tired));
+    let Cause::SlowDevice { device, bytes_per_s, normal_bytes_per_s, share, .. } = &trouble.cause else {
+        panic!("{trouble:?}")
+    };
+    assert_eq!((device.as_str(), *bytes_per_s, *normal_bytes_per_s), ("sda", 8_000_000, 80_000_000));
+    assert!(share.unwrap() > 0.95);
+    // The same where nobody's syncs are known.
+    let mut series = night(60..64, tired);
+    series.slots.values_mut().for_each(|slot| slot.users.clear());
+    let trouble = only(&series);
+    assert!(trouble.user.is_none() && matches!(trouble.cause, Cause::SlowDevice { .. }), "{trouble:?}");
+    assert!(!judge(&series, 0, i64::MAX).blind.is_empty());
+}
+
+#[test]
+fn few_commits_on_a_slow_device_are_not_called_no_matter_of_storage() {
+    for each_ms in [1, 3] {
+        let tired = |slot: &mut Slot| {
+            syncs(slot, 100, each_ms * MS, &[("own_data", "device", each_ms * MS)]);
+            device(slot, 100, 800_000, 1_000, 10_000);
+        };
+        let cause = only(&night(60..64, tired)).cause;
+        assert!(matches!(&cause, Cause::SlowDevice { device, .. } if device == "sda"), "{cause:?}");
+    }
+}
+
+#[test]
+fn commits_that_wait_for_something_else_are_not_storage() {
+    let blocked = |slot: &mut Slot| {
+        syncs(slot, 10, MS, &[("own_data", "device", 700_000), ("cpu", "", 300_000)]);
+        device(slot, 10, 80_000, 1, 10);
+    };
+    let trouble = only(&night(60..64, blocked));
+    assert_eq!(trouble.cause, Cause::FewerNotStorage { busiest_percent: 0, normal_percent: 1 });
+    let locked = |slot: &mut Slot| {
+        syncs(slot, 20, 400 * MS, &[("lock", "kernel", 390 * MS), ("own_data", "device", 700_000)]);
+    };
+    let trouble = only(&night(60..64, locked));
+    let Cause::NotStorage { place, share } = &trouble.cause else { panic!("{trouble:?}") };
+    assert!(place == "lock" && *share > 0.9, "{trouble:?}");
+}
+
+#[test]
+fn syncs_that_never_return_are_trouble_too() {
+    let stuck = |slot: &mut Slot| {
+        let waits = [(("own_data".to_string(), "others".to_string()), 9_900 * MS)].into();
+        let behind = [((dd(), "writeback".to_string()), (9_800 * MS, 1))].into();
+        slot.users.insert(db(), UserSlot { waits, behind, ..UserSlot::default() });
+    };
+    let trouble = only(&night(60..63, stuck));
+    assert!(matches!(&trouble.cause, Cause::Flood { share, .. } if *share > 0.9), "{trouble:?}");
+    assert_eq!(trouble.syncs.unwrap().p99_ns, None);
+}
+
+#[test]
+fn throttling_and_a_late_device_are_told_apart() {
+    let throttled = |slot: &mut Slot| syncs(slot, 100, 90 * MS, &[("own_data", "held", 89 * MS)]);
+    assert!(matches!(only(&night(60..64, throttled)).cause, Cause::Throttled { share } if share > 0.9));
+    let late = |slot: &mut Slot| {
+        syncs(slot, 100, 90 * MS, &[("flush", "device_flush", 89 * MS)]);
+    };
+    assert!(matches!(only(&night(60..64, late)).cause, Cause::LateDevice { share } if share > 0.9));
+}
+
+#[test]
+fn a_knob_that_changed_shortly_before_is_said() {
+    let mut series = night(60..64, |slot| syncs(slot, 100, 90 * MS, &[("own_data", "held", 89 * MS)]));
+    let knob = |ts_ms| Event { ts_ms, kind: "knob".into(), detail: "{}".into(), ..Event::default() };
+    series.events = vec![knob(100_000), knob(595_000)];
+    assert_eq!(only(&series).changes, [Change::Event(knob(595_000))]);
+}
+
+#[test]
+fn who_syncs_now_and_then_is_in_no_trouble_when_it_does_not() {
+    let mut series = night(0..0, |_| {});
+    let user = |count: i64, each_ns: i64| UserSlot {
+        latency: Histogram::from([(each_ns, count)]),
+        waits: [(("own_data".to_string(), "device".to_string()), each_ns * count)].into(),
+        ..UserSlot::default()
+    };
+    for (nth, slot) in series.slots.values_mut().enumerate() {
+        if nth % 4 == 0 {
+            slot.users.insert(User::named("cron"), user(500, MS));
+        }
+        // One that synced once, for long: nobody knows what is normal for it.
+        if nth == 50 {
+            slot.users.insert(User::named("sync"), user(1, 9_000 * MS));
+        }
+        // One slow sync among a thousand is told among the slowest, not as trouble.
+        if nth == 60 {
+            let rare = slot.users.get_mut(&db()).unwrap();
+            rare.latency.insert(300 * MS, 15);
+        }
+    }
+    assert_eq!(judged(&series), []);
+}
+
+#[test]
+fn troubles_that_are_many_are_told_by_their_weight() {
+    let mut series = night(0..0, |_| {});
+    for (nth, slot) in series.slots.values_mut().enumerate().filter(|(nth, _)| nth % 6 == 3) {
+        syncs(slot, 100, (20 + nth as i64) * MS, &[("own_data", "held", (20 + nth as i64) * MS)]);
+    }
+    let verdict = judge(&series, 0, i64::MAX);
+    assert_eq!((verdict.troubles.len(), verdict.untold), (TOLD_MOST, 20 - TOLD_MOST));
+    assert!(verdict.troubles.iter().all(|trouble| trouble.begin_ms > 40 * SPAN_MS));
+    assert!(verdict.troubles.windows(2).all(|pair| pair[0].begin_ms < pair[1].begin_ms));
+}
+
+#[test]
+fn gaps_and_losses_are_said() {
+    let mut series = night(0..0, |_| {});
+    series.slots.retain(|ts_ms, _| !(300_000..500_000).contains(ts_ms));
+    series.events = vec![Event { ts_ms: 5, kind: "lost".into(), ..Event::default() }];
+    let blind = judge(&series, 0, i64::MAX).blind;
+    assert!(blind.iter().any(|said| said.contains("200 s")), "{blind:?}");
+    assert!(blind.iter().any(|said| said.contains("lost 1 times")), "{blind:?}");
+    assert!(judge(&series, -10, 0).blind[0].contains("nothing was recorded"));
+}
+
+#[test]
+fn trouble_for_less_than_half_of_the_time_does_not_become_normal() {
+    // No time before it to learn from.
+    let series = night(0..50, flooded);
+    let troubles = judged(&series);
+    assert!(troubles.iter().any(|trouble| matches!(trouble.cause, Cause::Flood { .. })), "{troubles:?}");
+}

@@ -1,0 +1,39 @@
+//! Sums by process for one who keeps them: the whole distribution of latencies, and every process.
+
+use weir_core::stats::Distribution;
+
+use super::analyst::Analyst;
+use super::report::{Culprit, Process, Row};
+
+/// Names kept from one interval to the next; those that are wanted again are read again.
+const NAMES_MAX: usize = 512;
+
+/// The syncs of a process in an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ledger {
+    /// Whose.
+    pub process: Process,
+    /// How long those took that returned.
+    pub latency: Distribution,
+    /// Wall time inside syncs, those that have not returned included.
+    pub wall_ns: u64,
+    /// By phase, the shares of that time.
+    pub phases: Vec<Row>,
+    /// Whose I/O was served meanwhile.
+    pub culprits: Vec<Culprit>,
+}
+
+impl Analyst {
+    /// The sums of the interval, which ends with this; the next begins. Nothing of it is kept for [`Analyst::whole`], and names
+    /// go when there are many: who watches for months meets any number of processes.
+    pub fn take_ledgers(&mut self) -> Vec<Ledger> {
+        let sums = std::mem::take(&mut self.sums);
+        let ledgers = sums.iter().map(|(tgid, sums)| self.ledger(*tgid, sums)).collect();
+        self.past.clear();
+        if self.names.len() >= NAMES_MAX {
+            self.names.clear();
+            self.cgroups.clear();
+        }
+        ledgers
+    }
+}

@@ -1,0 +1,225 @@
+//! Raw counters of the machine and its devices, for one who keeps them: whole numbers, and what they grew by.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_core::target::DeviceNumber;
+
+use crate::host::Host;
+use crate::{bdi, block, cgroup, diskstats, psi, vm};
+
+/// A sector of the kernel's counters, bytes.
+const SECTOR_BYTES: u64 = 512;
+
+/// What a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It grows; what counts is by how much.
+    Counter,
+    /// It says how things are.
+    Gauge,
+}
+
+/// A name of a device, empty for the machine, and of what is counted.
+type Key = (String, &'static str);
+
+/// Counters at one time.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    values: BTreeMap<Key, (Kind, u64)>,
+    numbers: BTreeMap<DeviceNumber, String>,
+}
+
+/// What a counter grew by, or what a gauge says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// The kernel's name of the device; empty for the machine.
+    pub device: String,
+    /// What was counted.
+    pub name: &'static str,
+    /// How much.
+    pub value: u64,
+}
+
+impl Host {
+    /// The counters now: of whole devices that have done anything, and of the machine. What cannot be read is left out.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        let devices = self.tree.parsed("/proc/diskstats", diskstats::parse).unwrap_or_default();
+        for (number, counters) in devices {
+            let idle = counters == diskstats::Counters::default();
+            let Some(name) = block::name_of(&self.tree, number).filter(|_| !idle) else { continue };
+            if !self.tree.exists(&format!("/sys/class/block/{name}/partition")) {
+                counts.device(&name, &counters);
+                if let Some(of_bdi) = bdi::counters(&self.tree, &number.to_string()) {
+                    counts.writeback(&name, &of_bdi);
+                }
+                counts.numbers.insert(number, name);
+            }
+        }
+        self.machine(&mut counts);
+        counts
+    }
+
+    fn machine(&self, counts: &mut Counts) {
+        let page_bytes = self.page_bytes();
+        let vmstat = self.tree.parsed("/proc/vmstat", vm::parse_vmstat).unwrap_or_default();
+        for (key, name, kind) in [
+            ("nr_dirty", "dirty_bytes", Kind::Gauge),
+            ("nr_writeback", "writeback_bytes", Kind::Gauge),
+            ("nr_dirty_threshold", "dirty_threshold_bytes", Kind::Gauge),
+            ("nr_dirtied", "dirtied_bytes", Kind::Counter),
+            ("nr_written", "written_bytes", Kind::Counter),
+            ("pswpin", "swap_in_bytes", Kind::Counter),
+            ("pswpout", "swap_out_bytes", Kind::Counter),
+        ] {
+            if let Some(pages) = vmstat.get(key) {
+                counts.put("", name, kind, pages.saturating_mul(page_bytes));
+            }
+        }
+        if let Ok(bytes) = self.available_memory_bytes() {
+            counts.put("", "available_bytes", Kind::Gauge, bytes);
+        }
+        if let Ok(busy_ns) = self.busy_ns() {
+            counts.put("", "processors_busy_ns", Kind::Counter, busy_ns);
+        }
+        let pressure = psi::read(&self.tree, &mut Vec::new());
+        for (resource, some, full) in [
+            ("cpu", "pressure_cpu_some_us", "pressure_cpu_full_us"),
+            ("io", "pressure_io_some_us", "pressure_io_full_us"),
+            ("memory", "pressure_memory_some_us", "pressure_memory_full_us"),
+        ] {
+            if let Some(pressure) = pressure.get(resource) {
+                counts.put("", some, Kind::Counter, pressure.some_total_us);
+                counts.put("", full, Kind::Counter, pressure.full_total_us);
+            }
+        }
+    }
+
+    /// The path of the cgroup that a process is in: of version 2, else of systemd's hierarchy of version 1. `None` where the
+    /// process is gone.
+    pub fn cgroup_path_of(&self, process: u32) -> Option<String> {
+        let lines = self.tree.parsed(&format!("/proc/{process}/cgroup"), cgroup::parse).ok()?;
+        let of = |wanted: &str| lines.iter().find(|(controllers, _)| controllers == wanted);
+        let (_, path) =
+            of("").filter(|(_, path)| path != "/").or_else(|| of("name=systemd")).or_else(|| of(""))?;
+        Some(path.clone())
+    }
+}
+
+impl Counts {
+    fn put(&mut self, device: &str, name: &'static str, kind: Kind, value: u64) {
+        self.values.insert((device.to_string(), name), (kind, value));
+    }
+
+    fn device(&mut self, device: &str, counters: &diskstats::Counters) {
+        for (name, value) in [
+            ("reads", counters.reads),
+            ("read_bytes", counters.read_sectors.saturating_mul(SECTOR_BYTES)),
+            ("read_ms", counters.read_ms),
+            ("writes", counters.writes),
+            ("write_bytes", counters.write_sectors.saturating_mul(SECTOR_BYTES)),
+            ("write_ms", counters.write_ms),
+            ("busy_ms", counters.busy_ms),
+            ("queue_ms", counters.queue_ms),
+            ("discards", counters.discards),
+            ("discard_bytes", counters.discard_sectors.saturating_mul(SECTOR_BYTES)),
+            ("discard_ms", counters.discard_ms),
+            ("flushes", counters.flushes),
+            ("flush_ms", counters.flush_ms),
+        ] {
+            self.put(device, name, Kind::Counter, value);
+        }
+        self.put(device, "in_flight", Kind::Gauge, counters.in_flight);
+    }
+
+    fn writeback(&mut self, device: &str, counters: &bdi::Counters) {
+        self.put(device, "dirty_bytes", Kind::Gauge, counters.reclaimable);
+        self.put(device, "writeback_bytes", Kind::Gauge, counters.writeback);
+        self.put(device, "dirty_threshold_bytes", Kind::Gauge, counters.threshold);
+        self.put(device, "dirtied_bytes", Kind::Counter, counters.dirtied);
+        self.put(device, "written_bytes", Kind::Counter, counters.written);
+    }
+
+    /// Names of the devices by number.
+    pub fn devices(&self) -> &BTreeMap<DeviceNumber, String> {
+        &self.numbers
+    }
+
+    /// What counters grew by since an earlier time, and what gauges say; 0 is left out. A device that was not there before,
+    /// or is another one now, begins with what it says next time.
+    pub fn since(&self, earlier: &Counts) -> Vec<Counted> {
+        let is_other = |device: &&str| {
+            let grew = |(key, (kind, value)): (&Key, &(Kind, u64))| {
+                let before = earlier.values.get(key);
+                key.0 == **device && *kind == Kind::Counter && before.is_none_or(|(_, before)| before > value)
+            };
+            !device.is_empty() && self.values.iter().any(grew)
+        };
+        let names: BTreeSet<&str> = self.values.keys().map(|(device, _)| device.as_str()).collect();
+        let others: BTreeSet<&str> = names.into_iter().filter(is_other).collect();
+        let counted = |((device, name), (kind, value)): (&Key, &(Kind, u64))| {
+            let before = earlier.values.get(&(device.clone(), *name)).map_or(*value, |(_, before)| *before);
+            let value = if *kind == Kind::Gauge { *value } else { value.saturating_sub(before) };
+            let is_known = *kind == Kind::Gauge || !others.contains(device.as_str());
+            (value > 0 && is_known).then(|| Counted { device: device.clone(), name: *name, value })
+        };
+        self.values.iter().filter_map(counted).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::testing::Machine;
+
+    fn counted(later: &Counts, earlier: &Counts) -> Vec<(String, &'static str, u64)> {
+        later.since(earlier).into_iter().map(|c| (c.device, c.name, c.value)).collect()
+    }
+
+    #[test]
+    fn what_grew_is_told_and_a_device_that_is_another_begins_anew() {
+        let machine = Machine::new();
+        std::fs::create_dir_all(machine.real("/sys/dev/block")).unwrap();
+        for (number, name) in [("7:0", "loop0"), ("259:0", "loop0/loop0p1")] {
+            std::os::unix::fs::symlink(
+                format!("../../class/block/{name}"),
+                machine.real("/sys/dev/block").join(number),
+            )
+            .unwrap();
+        }
+        machine.set("/sys/class/block/loop0p1/partition", "1");
+        machine.set("/proc/vmstat", "nr_dirty 2\nnr_dirtied 10\n");
+        let stats = |writes: u64| {
+            machine.set(
+                "/proc/diskstats",
+                &format!(" 7 0 loop0 0 0 0 0 {writes} 0 16 3 1 5 6\n 259 0 loop0p1 1 0 8 1 1 0 8 1 0 1 1\n"),
+            );
+            machine.host.counts()
+        };
+        let first = stats(100);
+        assert_eq!(first.devices().values().collect::<Vec<_>>(), ["loop0"]);
+        machine.set("/proc/vmstat", "nr_dirty 3\nnr_dirtied 12\n");
+        let second = stats(104);
+        let of_machine = [(String::new(), "dirtied_bytes", 8192), (String::new(), "dirty_bytes", 12288)];
+        let told = counted(&second, &first);
+        assert!(of_machine.iter().all(|counted| told.contains(counted)), "{told:?}");
+        assert!(told.contains(&("loop0".to_string(), "writes", 4)), "{told:?}");
+        assert!(told.contains(&("loop0".to_string(), "in_flight", 1)), "{told:?}");
+        let other = counted(&stats(1), &second);
+        assert!(other.iter().all(|(device, name, _)| device.is_empty() || *name == "in_flight"), "{other:?}");
+    }
+
+    #[test]
+    fn the_cgroup_is_that_of_version_2_or_of_systemd() {
+        let machine = Machine::new();
+        for (text, path) in [
+            ("0::/system.slice/a.service\n", "/system.slice/a.service"),
+            ("4:memory:/x\n1:name=systemd:/b.service\n0::/\n", "/b.service"),
+            ("0::/\n", "/"),
+        ] {
+            machine.set("/proc/42/cgroup", text);
+            assert_eq!(machine.host.cgroup_path_of(42).as_deref(), Some(path));
+        }
+        assert_eq!(machine.host.cgroup_path_of(43), None);
+    }
+}

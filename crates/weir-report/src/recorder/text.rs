@@ -1,0 +1,319 @@
+//! The verdict for people: what was not as usual first, then what is normal.
+
+use serde_json::Value;
+use weir_archive::tables::Event;
+use weir_archive::verdict::{Cause, Change, Seen, Trouble, Verdict};
+use weir_core::units::{Nanos, megabytes_per_second, per_second};
+
+use crate::layout::{labelled, labelled_at, table};
+
+/// The verdict. `time` says a Unix time, ms, in words; `unread` are sentences on files that could not be read.
+pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> String) -> String {
+    let mut out = String::new();
+    let (since, until) = (time(verdict.since_ms), time(verdict.until_ms));
+    labelled_at(&mut out, "", 0, &format!("weir recorder: {since} to {until}. {}", headline(verdict)));
+    for trouble in &verdict.troubles {
+        out.push('\n');
+        out.push_str(&of_trouble(trouble, time));
+    }
+    if verdict.untold > 0 {
+        out.push('\n');
+        labelled_at(&mut out, "", 0, &format!("{} lesser ones are not told.", verdict.untold));
+    }
+    out.push('\n');
+    normal(&mut out, verdict);
+    if !verdict.slowest.is_empty() {
+        out.push('\n');
+        let rows = verdict.slowest.iter().map(|event| slow(event, time));
+        let head = ["slowest syncs", "took", "process", "device", "waited for"].map(String::from).to_vec();
+        table(&mut out, &[head].into_iter().chain(rows).collect::<Vec<_>>(), 1);
+    }
+    let not_seen: Vec<&String> = verdict.blind.iter().chain(unread).collect();
+    if !not_seen.is_empty() {
+        out.push('\n');
+        not_seen.iter().for_each(|sentence| labelled(&mut out, "not seen", sentence));
+    }
+    out
+}
+
+fn headline(verdict: &Verdict) -> String {
+    match (verdict.intervals, verdict.troubles.len() + verdict.untold) {
+        (0, _) => "Nothing was recorded then.".to_string(),
+        (_, 0) => "Everything was as usual.".to_string(),
+        (_, 1) => "One thing was not as usual.".to_string(),
+        (_, n) => format!("{n} things were not as usual."),
+    }
+}
+
+fn of_trouble(trouble: &Trouble, time: &dyn Fn(i64) -> String) -> String {
+    let mut out = String::new();
+    let length = length(trouble.end_ms - trouble.begin_ms);
+    labelled_at(&mut out, "", 0, &format!("{}, {length}: {}", time(trouble.begin_ms), cause(&trouble.cause)));
+    if let (Some(user), Some(seen)) = (&trouble.user, &trouble.syncs) {
+        labelled(&mut out, "syncs", &format!("{user}: {}", of_syncs(seen)));
+    }
+    labelled(&mut out, "evidence", &evidence(&trouble.cause));
+    for change in &trouble.changes {
+        labelled(&mut out, "changed", &of_change(change, time));
+    }
+    out
+}
+
+fn cause(cause: &Cause) -> String {
+    match cause {
+        Cause::Flood { culprit, share, .. } => {
+            format!("a flood. Syncs spent {} of their time behind I/O of {culprit}.", percent(*share))
+        }
+        Cause::SlowDevice { device, bytes_per_s, normal_bytes_per_s, .. } => format!(
+            "the device {device} was slow. It moved {} of what it normally does while busy.",
+            percent(*bytes_per_s as f64 / (*normal_bytes_per_s).max(1) as f64)
+        ),
+        Cause::LateDevice { .. } => "the device took longer for each sync.".to_string(),
+        Cause::Throttled { .. } => "syncs were throttled before the device.".to_string(),
+        Cause::NotStorage { place, .. } => format!("not storage. Syncs waited for {}.", place_words(place)),
+        Cause::FewerNotStorage { .. } => {
+            "not storage. Commits were few and each sync was as fast as usual.".to_string()
+        }
+        Cause::Unclear => "nothing that was recorded says why.".to_string(),
+    }
+}
+
+fn place_words(place: &str) -> &'static str {
+    match place {
+        "lock" => "a lock of the file or file system",
+        "processor" => "a processor",
+        _ => "the kernel's own work",
+    }
+}
+
+fn evidence(cause: &Cause) -> String {
+    match cause {
+        Cause::Flood { culprit, way, all_others, bytes_per_s, .. } => {
+            let moved = match bytes_per_s {
+                0 => "what it moved itself was not seen".to_string(),
+                rate => format!("it moved {}", rate_words(*rate)),
+            };
+            let way = way.replace('_', " ");
+            format!(
+                "{} of the added time went behind others' I/O together; {culprit} came by {way}, and {moved}.",
+                percent(*all_others)
+            )
+        }
+        Cause::SlowDevice {
+            bytes_per_s, normal_bytes_per_s, request_ns, normal_request_ns, share, ..
+        } => {
+            let of_syncs = share.map_or(String::new(), |share| {
+                format!(" Storage took {} of the syncs' added time.", percent(share))
+            });
+            format!(
+                "{} while busy, normally {}; a request took {}, normally {}.{of_syncs}",
+                rate_words(*bytes_per_s),
+                rate_words(*normal_bytes_per_s),
+                time_of(*request_ns),
+                time_of(*normal_request_ns)
+            )
+        }
+        Cause::LateDevice { share } => {
+            format!("the device or its cache flush took {} of the added time.", percent(*share))
+        }
+        Cause::Throttled { share } => format!(
+            "{} of the added time passed before requests went to the device: a cgroup's limit, a full queue, or pauses of writers.",
+            percent(*share)
+        ),
+        Cause::NotStorage { share, .. } => {
+            format!("{} of the added time went there, and less than half to any device.", percent(*share))
+        }
+        Cause::FewerNotStorage { busiest_percent, normal_percent } => format!(
+            "the busiest device was busy {busiest_percent} % of the time, normally {normal_percent} %. Commits waited for something else, such as a lock of the database, or there was nothing to commit."
+        ),
+        Cause::Unclear => "no part of the time stands out.".to_string(),
+    }
+}
+
+fn of_syncs(seen: &Seen) -> String {
+    let p99 = seen.p99_ns.map_or("none returned".to_string(), |ns| format!("p99 {}", time_of(ns)));
+    format!(
+        "{}/s, normally {}/s; {p99}, normally {}.",
+        per_second(seen.per_s),
+        per_second(seen.normal_per_s),
+        time_of(seen.normal_p99_ns)
+    )
+}
+
+fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String {
+    match change {
+        Change::Load { user, bytes_per_s, normal_bytes_per_s } => {
+            let (now, before) = (rate_words(*bytes_per_s), rate_words(*normal_bytes_per_s));
+            format!("{user} began to move {now}, normally {before}.")
+        }
+        Change::Event(event) => format!("{}: {}", time(event.ts_ms), of_event(event)),
+    }
+}
+
+fn of_event(event: &Event) -> String {
+    let detail: Value = serde_json::from_str(&event.detail).unwrap_or_default();
+    let word = |key: &str| detail[key].as_str().unwrap_or_default().to_string();
+    match event.kind.as_str() {
+        "knob" => format!("{} went from {} to {}.", word("knob"), word("before"), word("after")),
+        "guard" => format!("the guard: {}.", word("did")),
+        "clock" => "the clock was set, or the machine slept.".to_string(),
+        "start" => "the recorder started.".to_string(),
+        other => format!("{other}."),
+    }
+}
+
+fn slow(event: &Event, time: &dyn Fn(i64) -> String) -> Vec<String> {
+    let detail: Value = serde_json::from_str(&event.detail).unwrap_or_default();
+    let share = |value: &Value| value["share"].as_f64().unwrap_or(0.0);
+    let phases = detail["phases"].as_array().cloned().unwrap_or_default();
+    let most = phases.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
+    let part = most.map_or(String::new(), |row| {
+        format!("{} {}", row["phase"].as_str().unwrap_or_default().replace('_', " "), percent(share(row)))
+    });
+    let culprit = detail["culprits"].as_array().and_then(|list| list.first().cloned());
+    let behind = culprit.map_or(String::new(), |culprit| {
+        let name = culprit["process"]["comm"].as_str().unwrap_or_default();
+        format!(", behind {name} {}", percent(share(&culprit)))
+    });
+    let who = format!("{}[{}]", event.comm, event.pid);
+    vec![time(event.ts_ms), time_of(event.took_ns), who, event.device.clone(), part + &behind]
+}
+
+fn normal(out: &mut String, verdict: &Verdict) {
+    let intervals = format!("Normal is the median of {} intervals.", verdict.normal_from);
+    labelled(out, "normal", &intervals);
+    let users = verdict.users.iter().filter(|user| user.per_s > 0.0);
+    let users: Vec<Vec<String>> = users
+        .map(|user| {
+            let figures =
+                [format!("{}/s", per_second(user.per_s)), time_of(user.p50_ns), time_of(user.p99_ns)];
+            [user.user.to_string()].into_iter().chain(figures).collect()
+        })
+        .collect();
+    if !users.is_empty() {
+        let head = ["syncs of", "rate", "p50", "p99"].map(String::from).to_vec();
+        table(out, &[vec![head], users].concat(), 1);
+    }
+    let devices: Vec<Vec<String>> = verdict
+        .devices
+        .iter()
+        .filter(|device| device.per_s > 0.0)
+        .map(|device| {
+            vec![
+                device.device.clone(),
+                format!("{}/s", per_second(device.per_s)),
+                time_of(device.request_ns),
+                format!("{} %", device.busy_percent),
+                rate_words(device.busy_bytes_per_s),
+            ]
+        })
+        .collect();
+    if !devices.is_empty() {
+        let head = ["device", "requests", "mean", "busy", "while busy"].map(String::from).to_vec();
+        table(out, &[vec![head], devices].concat(), 1);
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn time_of(ns: i64) -> String {
+    Nanos(u64::try_from(ns).unwrap_or(0)).to_string()
+}
+
+fn rate_words(bytes_per_s: i64) -> String {
+    megabytes_per_second(bytes_per_s as f64)
+}
+
+fn length(ms: i64) -> String {
+    Nanos(u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_archive::series::User;
+    use weir_archive::verdict::NormalUser;
+
+    use super::*;
+
+    fn trouble(cause: Cause) -> Trouble {
+        let syncs = Seen { per_s: 5.0, normal_per_s: 100.0, p99_ns: Some(200_000_000), ..Seen::default() };
+        Trouble {
+            begin_ms: 1000,
+            end_ms: 61_000,
+            user: Some(User::of("mariadbd", "mariadb.service")),
+            syncs: Some(syncs),
+            cause,
+            changes: vec![Change::Event(Event {
+                kind: "knob".into(),
+                detail: r#"{"knob":"vm.dirty_bytes","before":"0","after":"1"}"#.into(),
+                ..Event::default()
+            })],
+        }
+    }
+
+    #[test]
+    fn every_cause_says_what_and_why_within_the_width() {
+        let culprit = User::of("dd", "backup.service");
+        let cases = [
+            (
+                Cause::Flood {
+                    culprit,
+                    way: "writeback".into(),
+                    share: 0.63,
+                    all_others: 0.7,
+                    bytes_per_s: 90_000_000,
+                },
+                ["63 %", "dd (backup.service)"],
+            ),
+            (
+                Cause::SlowDevice {
+                    device: "sda".into(),
+                    bytes_per_s: 8_000_000,
+                    normal_bytes_per_s: 80_000_000,
+                    request_ns: 9_000_000,
+                    normal_request_ns: 900_000,
+                    share: Some(0.9),
+                },
+                ["sda", "10 %"],
+            ),
+            (Cause::NotStorage { place: "lock".into(), share: 0.9 }, ["not storage", "lock"]),
+            (
+                Cause::FewerNotStorage { busiest_percent: 1, normal_percent: 3 },
+                ["not storage", "as fast as usual"],
+            ),
+            (Cause::Throttled { share: 0.8 }, ["throttled", "80 %"]),
+            (Cause::LateDevice { share: 0.8 }, ["longer", "80 %"]),
+            (Cause::Unclear, ["says why", "stands out"]),
+        ];
+        let normal = NormalUser { user: User::named("mariadbd"), per_s: 100.0, ..NormalUser::default() };
+        for (cause, words) in cases {
+            let whole = Verdict {
+                since_ms: 0,
+                until_ms: 100_000,
+                intervals: 10,
+                normal_from: 60,
+                users: vec![normal.clone()],
+                devices: Vec::new(),
+                troubles: vec![trouble(cause)],
+                untold: 0,
+                slowest: vec![Event { kind: "slow_sync".into(), detail: "torn".into(), ..Event::default() }],
+                blind: vec!["something".into()],
+            };
+            let text = verdict(&whole, &["a file".into()], &|ms| format!("T{ms}"));
+            let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for word in
+                words.iter().chain(&["One thing", "vm.dirty_bytes went from 0 to 1", "not seen a file"])
+            {
+                assert!(flat.contains(word), "{word}: {text}");
+            }
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+            assert!(json_of(&whole).contains("\"schema\": \"weir.recorder.verdict/1\""));
+        }
+    }
+
+    fn json_of(whole: &Verdict) -> String {
+        crate::recorder::json::verdict(whole, &[]).unwrap()
+    }
+}

@@ -1,0 +1,105 @@
+//! `weir recorder install` and `uninstall`: the recorder as a service of systemd.
+
+use anyhow::Context;
+
+use crate::cli::recorder::{InstallArgs, UninstallArgs};
+use crate::cmd::guard::install::{is_booted, systemctl};
+use crate::failure::{Outcome, Usage};
+use crate::guard::install::{check_program, passing};
+use crate::machine::root_or;
+use crate::output::print;
+use crate::recorder::install::{NAME, Place, There, unit};
+use crate::settings::recorder::recorder as settings_of;
+
+/// `weir recorder install`.
+pub fn install(args: &InstallArgs, command: &[String]) -> anyhow::Result<Outcome> {
+    settings_of(&args.run)?;
+    let program = std::env::current_exe().context("cannot tell where this program lies")?;
+    if let Some(dir) = &args.run.dir {
+        let what =
+            format!("--dir {}: the service keeps its archive in /var/lib/weir/recorder", dir.display());
+        let hint = "leave --dir out, or mount another disk there".to_string();
+        return Err(Usage { what, hint: Some(hint) }.into());
+    }
+    let text = unit(&program, &options(command));
+    if args.root.is_none()
+        && let Some(why) = passing(&program)
+    {
+        say!("weir: {why}");
+    }
+    if args.dry_run {
+        print(&text)?;
+        say!("nothing was written; without --dry-run this would be");
+        return Ok(Outcome::Done);
+    }
+    if args.root.is_none() {
+        root_or("installing a service", "--dry-run shows the unit, --root FOLDER writes it elsewhere")?;
+        check_program(&program)?;
+    }
+    let place = Place::open(args.root.as_deref())?;
+    place.write(&text)?;
+    let mut said = format!("wrote {}\n", place.path().display());
+    if args.now {
+        for words in [&["daemon-reload"][..], &["enable", NAME], &["restart", NAME]] {
+            systemctl(words)?;
+            said.push_str(&format!("done  systemctl {}\n", words.join(" ")));
+        }
+    } else {
+        said.push_str("start it, now and at every boot:\n  systemctl daemon-reload && systemctl enable --now weir-recorder\n");
+    }
+    said.push_str("look back:\n  weir recorder show --since 1h\n");
+    print(&said)?;
+    Ok(Outcome::Done)
+}
+
+/// What was typed for the run.
+fn options(command: &[String]) -> Vec<String> {
+    let mut typed = command.iter().skip_while(|word| *word != "install").skip(1);
+    let mut options = Vec::new();
+    while let Some(word) = typed.next() {
+        match word.as_str() {
+            "--dry-run" | "--now" => {}
+            "--root" => _ = typed.next(),
+            word if word.starts_with("--root=") => {}
+            word => options.push(word.to_string()),
+        }
+    }
+    options
+}
+
+/// `weir recorder uninstall`.
+pub fn uninstall(args: &UninstallArgs) -> anyhow::Result<Outcome> {
+    let place = Place::open(args.root.as_deref())?;
+    if args.root.is_none() {
+        root_or("removing a service", "--root FOLDER removes what was installed there")?;
+    }
+    let said = match place.there()? {
+        There::Nothing => "no recorder is installed: nothing to remove\n".to_string(),
+        There::Others => format!("left {}: it is not as weir wrote it\n", place.path().display()),
+        There::Ours => {
+            let runs_here = args.root.is_none() && is_booted();
+            if runs_here {
+                systemctl(&["disable", "--now", NAME])?;
+            }
+            place.remove()?;
+            if runs_here {
+                systemctl(&["daemon-reload"])?;
+            }
+            format!("removed {}; the archive stays\n", place.path().display())
+        }
+    };
+    print(&said)?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_runs_with_what_was_typed_for_it() {
+        let typed = "weir recorder install --interval 5s --now --root /image --max-age=3d --dry-run";
+        let typed: Vec<String> = typed.split(' ').map(String::from).collect();
+        assert_eq!(options(&typed), ["--interval", "5s", "--max-age=3d"]);
+    }
+}

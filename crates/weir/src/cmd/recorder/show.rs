@@ -1,0 +1,48 @@
+//! `weir recorder show`.
+
+use anyhow::Context;
+use jiff::{Timestamp, Zoned};
+use weir_archive::series::{Series, Wanted};
+use weir_archive::verdict::judge;
+use weir_report::{json, text};
+
+use crate::cli::recorder::ShowArgs;
+use crate::failure::Outcome;
+use crate::output::{print, print_exact};
+use crate::recorder::archive::Archive;
+use crate::settings::recorder::{dir, stretch};
+
+/// What a verdict is made of; stages of requests are for other questions, and by far the most rows.
+const TABLES: [&str; 6] = ["syncs", "waits", "behind", "processes", "counters", "events"];
+
+/// Runs the command.
+pub fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
+    let now = Zoned::now();
+    let (since_ms, until_ms) = stretch(&args.since, args.until.as_deref(), &now)?;
+    let archive = Archive::to_read(&dir(args.dir.clone())?)?;
+    let wanted = Wanted {
+        since_ms: since_ms.saturating_sub((args.before.0 / 1_000_000) as i64),
+        until_ms,
+        device: args.device.clone(),
+        unit: args.unit.clone(),
+    };
+    let mut series = Series::default();
+    let unread = archive
+        .read(wanted.since_ms, until_ms, &TABLES, |batch| series.take(&batch, &wanted))
+        .with_context(|| format!("cannot read the archive {}", archive.path().display()))?;
+    series.sort();
+    let verdict = judge(&series, since_ms, until_ms);
+    match args.json {
+        true => print_exact(&json::verdict(&verdict, &unread)?)?,
+        false => print(&text::verdict(&verdict, &unread, &|ms| local(ms, &now)))?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// A time as the clock on the wall says it, with the date where it is another day.
+pub fn local(unix_ms: i64, now: &Zoned) -> String {
+    let Ok(at) = Timestamp::from_millisecond(unix_ms) else { return unix_ms.to_string() };
+    let at = at.to_zoned(now.time_zone().clone());
+    let form = if at.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    at.strftime(form).to_string()
+}

@@ -1,0 +1,97 @@
+//! The place of an experiment with a database: a server that was named, or a throw-away one with its tables.
+
+use std::path::{Path, PathBuf};
+
+use weir_core::stop::Stop;
+use weir_core::units::Bytes;
+use weir_db::Server;
+use weir_db::sandbox::{Flavour, Sandbox, SandboxSpec};
+use weir_experiment::Transactions;
+use weir_oltp::OltpSpec;
+
+use super::progress::Loading;
+use super::sandbox::{failed, mention_account};
+use super::{Named, Premises, admit, own};
+use crate::failure::Lacking;
+use crate::servers;
+
+/// Where an experiment is made. A throw-away server goes away with it.
+pub struct Ground {
+    /// The transactions, ready to run.
+    pub transactions: Transactions,
+    /// Where the data lie, if that is on this machine, else here.
+    pub place: PathBuf,
+    /// The first server.
+    pub server: Server,
+    /// The throw-away server.
+    pub sandbox: Option<Sandbox>,
+}
+
+impl Ground {
+    /// The server that was named, entered and admitted; `any_maker`: its tables may be others' than weir's.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or must not be written to.
+    pub fn named(named: Named, spec: OltpSpec, any_maker: bool) -> anyhow::Result<Ground> {
+        let mut premises = Premises::enter(named)?;
+        admit(&mut premises, &spec, any_maker)?;
+        let transactions = Transactions { spec, server: servers::name(&premises.login.servers) };
+        let place = premises.data_here().unwrap_or_else(|| PathBuf::from("."));
+        Ok(Ground { transactions, place, server: premises.server()?.clone(), sandbox: None })
+    }
+
+    /// A throw-away server, made and filled.
+    ///
+    /// # Errors
+    /// When it cannot be started, or its tables cannot be filled.
+    pub fn made(
+        sandbox: &SandboxSpec,
+        spec: &OltpSpec,
+        place: PathBuf,
+        stop: &Stop,
+    ) -> anyhow::Result<Ground> {
+        Ok(Ground::of_sandbox(filled(sandbox, spec, stop)?, spec, place))
+    }
+
+    /// A throw-away server that runs, as the place.
+    pub fn of_sandbox(sandbox: Sandbox, spec: &OltpSpec, place: PathBuf) -> Ground {
+        let server = own::server_of(&sandbox);
+        let name = servers::name(std::slice::from_ref(&server));
+        let transactions = Transactions { spec: spec.clone(), server: name };
+        Ground { transactions, place, server, sandbox: Some(sandbox) }
+    }
+}
+
+/// The server's own folder in it: nobody can have made one of that name.
+pub fn name_of(flavour: Flavour) -> anyhow::Result<String> {
+    Ok(format!("weir-{}-{}", flavour.word(), weir_fs::unguessable()?))
+}
+
+/// A throw-away server with the tables of a workload.
+pub fn filled(sandbox: &SandboxSpec, spec: &OltpSpec, stop: &Stop) -> anyhow::Result<Sandbox> {
+    say!("weir: starts a {} of its own in {}", sandbox.flavour, sandbox.dir.display());
+    let stopped = || stop.requested().is_some();
+    let running = Sandbox::start(sandbox, &stopped).map_err(failed)?;
+    mention_account(&running);
+    let loading = Loading::of(spec, "filling");
+    let filled = own::fill(&running, spec, &|event| loading.event(event), stop);
+    loading.end();
+    filled.map(|()| running)
+}
+
+/// The room a copy in memory takes, and what stays free beside it.
+pub fn refuse_without_room(dir: &Path, bytes: u64) -> anyhow::Result<()> {
+    let Ok(space) = weir_host::Host::live().free_space(dir) else { return Ok(()) };
+    let needed = bytes + bytes / 4 + (64 << 20);
+    if space.free_bytes >= needed {
+        return Ok(());
+    }
+    let what = format!(
+        "not enough free space in {}: {} are free, {} are needed",
+        dir.display(),
+        Bytes(space.free_bytes),
+        Bytes(needed)
+    );
+    let hint = Some("fewer --tables or a smaller --table-size, or another folder".to_string());
+    Err(Lacking { what, hint }.into())
+}

@@ -1,0 +1,476 @@
+//! The folder of an archive: one recorder writes there, anybody who may reads. Readers need no lock: a file is whole from the
+//! moment it has its name, and a journal is read as far as it is whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use weir_archive::journal::{Frames, MAGIC};
+use weir_archive::parquet::{self, Writer};
+use weir_archive::segment::{Name, stamp, too_many};
+use weir_archive::{Batch, SCHEMA};
+use weir_fs::{Access, Dir, lock};
+
+use crate::failure::{Lacking, Usage};
+
+/// Permission bits of the folder and of its files: names of processes and units are nobody else's business.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// The file that says that somebody writes.
+const LOCK: &str = "lock";
+/// The longest file that is read.
+const LONGEST_BYTES: u64 = 512 << 20;
+/// Rows of a row group.
+const GROUP_ROWS: usize = 1 << 16;
+
+/// An archive.
+pub struct Archive {
+    dir: Dir,
+    _lock: Option<File>,
+}
+
+/// The machine, as every file names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// Its name.
+    pub host: String,
+    /// Its kernel.
+    pub kernel: String,
+}
+
+impl About {
+    /// This machine.
+    pub fn here() -> About {
+        let read =
+            |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        About { host: read("hostname").trim().to_string(), kernel: read("osrelease").trim().to_string() }
+    }
+}
+
+/// A file of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: Name,
+    /// Its length.
+    pub bytes: u64,
+}
+
+impl Archive {
+    /// The one to write to, made where it is missing.
+    ///
+    /// # Errors
+    /// Where it cannot be made, others may write to it, or another recorder does.
+    pub fn to_write(path: &Path) -> anyhow::Result<Archive> {
+        let lacking = |error: io::Error| Lacking {
+            what: format!("cannot keep an archive in {}: {error}", path.display()),
+            hint: Some("name a folder of yours with --dir, or run it as root".to_string()),
+        };
+        let opened = || -> io::Result<(Dir, File)> {
+            let dir = Dir::open_or_make(path, FOLDER_MODE, |_, _| {})?;
+            dir.check_trusted()?;
+            let file = dir.open_or_create(LOCK, Access::ReadWrite, FILE_MODE)?;
+            Ok((dir, file))
+        };
+        let (dir, file) = opened().map_err(lacking)?;
+        if let Err(error) = lock(&file) {
+            if error.kind() != io::ErrorKind::WouldBlock {
+                return Err(lacking(error).into());
+            }
+            let what = format!("another recorder writes to {}", path.display());
+            let hint = "one recorder watches all devices; --dir names another folder".to_string();
+            return Err(Usage { what, hint: Some(hint) }.into());
+        }
+        dir.chmod(FOLDER_MODE).map_err(lacking)?;
+        dir.remove_leftovers();
+        Ok(Archive { dir, _lock: Some(file) })
+    }
+
+    /// The one to read.
+    ///
+    /// # Errors
+    /// Where it is not there, may not be read, or others may write to it.
+    pub fn to_read(path: &Path) -> anyhow::Result<Archive> {
+        let dir = Dir::open_trusted(path).map_err(|error| Lacking {
+            what: format!("cannot read the archive {}: {error}", path.display()),
+            hint: Some(match error.kind() {
+                io::ErrorKind::NotFound => "`weir recorder run` makes one; --dir names another".to_string(),
+                _ => "run it as root, or name another folder with --dir".to_string(),
+            }),
+        })?;
+        Ok(Archive { dir, _lock: None })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Its files in order of time, and names of those that are not the recorder's.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn files(&self) -> io::Result<(Vec<Listed>, Vec<String>)> {
+        let (mut files, mut foreign) = (Vec::new(), Vec::new());
+        for name in self.dir.names()? {
+            let text = name?.to_string_lossy().into_owned();
+            match Name::parse(&text) {
+                Some(name) => {
+                    match self.dir.open_file(&text, Access::Read).and_then(|file| file.metadata()) {
+                        Ok(data) => files.push(Listed { name, bytes: data.len() }),
+                        // It went away meanwhile.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(error) => foreign.push(format!("{text} ({error})")),
+                    }
+                }
+                None if text == LOCK || text == SNAPSHOTS || text.starts_with('.') => {}
+                None => foreign.push(text),
+            }
+        }
+        files.sort_by_key(|file| (file.name.begin_s(), file.name.to_string()));
+        foreign.sort();
+        Ok((files, foreign))
+    }
+
+    /// Hands over the rows of some tables that may lie between two times, Unix time, ms. Returns sentences on what could not
+    /// be read.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read.
+    pub fn read(
+        &self,
+        since_ms: i64,
+        until_ms: i64,
+        tables: &[&str],
+        mut each: impl FnMut(Batch),
+    ) -> io::Result<Vec<String>> {
+        let (files, _) = self.files()?;
+        let open: BTreeSet<i64> = files
+            .iter()
+            .filter(|file| matches!(file.name, Name::Journal { .. }))
+            .map(|file| file.name.begin_s())
+            .collect();
+        let is_wanted = |name: &Name| {
+            let is_in_time = name.begin_s().saturating_mul(1000) < until_ms
+                && name.end_s().is_none_or(|end_s| end_s.saturating_mul(1000) >= since_ms);
+            let is_of_table = match name {
+                // While its journal is there, a table may not be whole.
+                Name::Table { table, begin_s, .. } => tables.contains(&table.name) && !open.contains(begin_s),
+                Name::Journal { .. } => true,
+            };
+            is_in_time && is_of_table
+        };
+        let mut left: Vec<Name> = files.into_iter().map(|file| file.name).filter(is_wanted).collect();
+        left.reverse();
+        let mut remarks = Vec::new();
+        while let Some(name) = left.pop() {
+            match self.one(&name, tables, &mut each) {
+                Ok(None) => {}
+                Ok(Some(damage)) => remarks.push(format!("{name}: {damage}")),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    // The journal became tables meanwhile.
+                    if let Name::Journal { begin_s } = name {
+                        let of_it = |file: &Listed| matches!(file.name, Name::Table { table, begin_s: begin, .. } if begin == begin_s && tables.contains(&table.name));
+                        left.extend(self.files()?.0.into_iter().filter(of_it).map(|file| file.name));
+                    }
+                }
+                Err(error) => remarks.push(format!("{name}: {error}")),
+            }
+        }
+        Ok(remarks)
+    }
+
+    /// Reads one file; says what was damaged.
+    fn one(&self, name: &Name, tables: &[&str], each: &mut impl FnMut(Batch)) -> io::Result<Option<String>> {
+        match name {
+            Name::Table { table, .. } => {
+                let bytes = self.dir.read(name.to_string(), LONGEST_BYTES)?;
+                let read = parquet::read(&bytes, table, |batch| {
+                    each(batch);
+                    ControlFlow::Continue(())
+                });
+                Ok(read.err().map(|damage| damage.to_string()))
+            }
+            Name::Journal { .. } => {
+                let file = self.dir.open_file(name.to_string(), Access::Read)?;
+                let mut frames = Frames::new(BufReader::new(file));
+                loop {
+                    match frames.next() {
+                        Ok(Some(batches)) => batches
+                            .into_iter()
+                            .filter(|batch| tables.contains(&batch.table().name))
+                            .for_each(&mut *each),
+                        Ok(None) => return Ok(None),
+                        Err(damage) => return Ok(Some(damage.to_string())),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a journal; its name says a time at which no other segment begins.
+    pub(super) fn begin_journal(&self, unix_s: i64) -> io::Result<File> {
+        let (files, _) = self.files()?;
+        let taken: BTreeSet<i64> = files.iter().map(|file| file.name.begin_s()).collect();
+        let begin_s = (unix_s..).find(|begin_s| !taken.contains(begin_s)).unwrap_or(unix_s);
+        let name = Name::Journal { begin_s }.to_string();
+        let mut file = self.dir.create_new(&name, FILE_MODE)?;
+        file.write_all(MAGIC)?;
+        Ok(file)
+    }
+
+    /// Makes tables of a journal and removes it; says what was damaged.
+    pub(super) fn close_journal(&self, begin_s: i64, about: &About) -> io::Result<Option<String>> {
+        let journal = Name::Journal { begin_s };
+        let file = self.dir.open_file(journal.to_string(), Access::Read)?;
+        let mut frames = Frames::new(BufReader::new(file));
+        let mut tables =
+            Tables { dir: &self.dir, begin_s, about, open: BTreeMap::new(), end_ms: begin_s * 1000 };
+        let (mut read, mut damage) = (0, None);
+        loop {
+            match frames.next() {
+                Ok(Some(batches)) => {
+                    read += 1;
+                    batches.iter().try_for_each(|batch| tables.put(batch))?;
+                }
+                Ok(None) => break,
+                Err(found) => {
+                    damage = Some(found);
+                    break;
+                }
+            }
+        }
+        tables.end()?;
+        let is_ours = read > 0 || damage.as_ref().is_none_or(|damage| damage.at >= MAGIC.len());
+        if !is_ours {
+            return Ok(damage.map(|damage| format!("{journal} is left alone: {damage}")));
+        }
+        self.dir.remove_file(journal.to_string())?;
+        Ok(damage.map(|damage| format!("{journal}: {damage}; what came before is kept")))
+    }
+
+    /// Journals that no recorder writes to any more but perhaps this one.
+    pub(super) fn journals(&self) -> io::Result<Vec<i64>> {
+        let (files, _) = self.files()?;
+        let is_journal = |file: &&Listed| matches!(file.name, Name::Journal { .. });
+        Ok(files.iter().filter(is_journal).map(|file| file.name.begin_s()).collect())
+    }
+
+    /// Removes what is too old or too much.
+    pub(super) fn thin_out(&self, oldest_s: i64, most_bytes: u64) -> io::Result<usize> {
+        let (files, _) = self.files()?;
+        let files: Vec<(Name, u64)> = files.into_iter().map(|file| (file.name, file.bytes)).collect();
+        let gone = too_many(&files, oldest_s, most_bytes);
+        gone.iter().try_for_each(|name| self.dir.remove_file(name.to_string()))?;
+        Ok(gone.len())
+    }
+}
+
+/// The folder of snapshots, in the archive's.
+const SNAPSHOTS: &str = "snapshots";
+
+/// The path of a snapshot, from the archive's folder.
+pub fn snapshot_name(at_ms: i64) -> String {
+    format!("{SNAPSHOTS}/{}-{:03}.json", stamp(at_ms.div_euclid(1000)), at_ms.rem_euclid(1000))
+}
+
+impl Archive {
+    /// Keeps a snapshot. It is not synced: it is written just when the disk is slow.
+    pub(super) fn keep_snapshot(&self, at_ms: i64, bytes: &[u8]) -> io::Result<()> {
+        let folder = match self.dir.subdir(SNAPSHOTS) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.dir.make_dir(SNAPSHOTS, FOLDER_MODE)?
+            }
+            opened => opened?,
+        };
+        let name = snapshot_name(at_ms);
+        let mut fresh = folder.beside(name.rsplit('/').next().unwrap_or(&name), FILE_MODE)?;
+        fresh.write_all(bytes)?;
+        fresh.commit_unsynced()
+    }
+
+    /// Removes snapshots that were last written before a time.
+    pub(super) fn thin_out_snapshots(&self, oldest_s: i64) -> io::Result<()> {
+        let folder = match self.dir.subdir(SNAPSHOTS) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        let oldest = stamp(oldest_s);
+        for name in folder.names()? {
+            let name = name?;
+            // Their names are in order of time.
+            let is_old = name.to_str().is_some_and(|name| name.ends_with(".json") && *name < *oldest);
+            if is_old {
+                folder.remove_file(&name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parquet files in the making: all tables of a segment at once, each with as many rows in memory as a row group has.
+struct Tables<'a> {
+    dir: &'a Dir,
+    begin_s: i64,
+    about: &'a About,
+    open: BTreeMap<&'static str, (Writer<Vec<u8>>, Batch)>,
+    end_ms: i64,
+}
+
+impl Tables<'_> {
+    fn put(&mut self, batch: &Batch) -> io::Result<()> {
+        let table = batch.table();
+        let times = batch
+            .column("ts_ms")
+            .into_iter()
+            .flat_map(|column| (0..column.len()).map(move |row| column.integer(row)));
+        let ends = times
+            .zip(0..)
+            .map(|(ts_ms, row)| ts_ms + batch.column("span_ms").map_or(0, |span| span.integer(row)));
+        self.end_ms = ends.max().unwrap_or(self.end_ms).max(self.end_ms);
+        let (writer, held) = match self.open.entry(table.name) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                let keys = [
+                    ("weir.archive", SCHEMA.to_string()),
+                    ("weir.host", self.about.host.clone()),
+                    ("weir.kernel", self.about.kernel.clone()),
+                ];
+                let keys = keys.map(|(key, value)| (key.to_string(), value)).into();
+                new.insert((Writer::new(Vec::new(), table, keys)?, Batch::new(table)))
+            }
+        };
+        held.append(batch);
+        if held.rows() >= GROUP_ROWS {
+            writer.group(held)?;
+            *held = Batch::new(table);
+        }
+        Ok(())
+    }
+
+    fn end(self) -> io::Result<()> {
+        let end_s = self.end_ms.div_euclid(1000) + i64::from(self.end_ms.rem_euclid(1000) > 0);
+        for (name, (mut writer, held)) in self.open {
+            writer.group(&held)?;
+            let bytes = writer.finish()?;
+            let Some(table) = weir_archive::tables::named(name) else { continue };
+            let name = Name::Table { table, begin_s: self.begin_s, end_s: end_s.max(self.begin_s) };
+            let mut fresh = self.dir.beside(name.to_string(), FILE_MODE)?;
+            fresh.write_all(&bytes)?;
+            fresh.commit()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use weir_archive::journal::frame;
+    use weir_archive::tables::{Counter, Event, Row};
+
+    use super::*;
+
+    const BEGIN_S: i64 = 1_795_576_200;
+
+    fn interval(at: i64) -> Vec<Batch> {
+        let ts_ms = (BEGIN_S + at) * 1000;
+        let counter = Counter { ts_ms, span_ms: 1000, name: "reads".into(), value: at, ..Counter::default() };
+        let event = Event { ts_ms, kind: "start".into(), ..Event::default() };
+        vec![Counter::batch(&[counter]), Event::batch(&[event])]
+    }
+
+    /// An archive with a journal of so many intervals.
+    fn with_journal(path: &Path, count: i64) -> Archive {
+        let archive = Archive::to_write(path).unwrap();
+        let mut file = archive.begin_journal(BEGIN_S).unwrap();
+        (0..count).for_each(|at| file.write_all(&frame(&interval(at)).unwrap()).unwrap());
+        archive
+    }
+
+    fn values(archive: &Archive) -> (Vec<i64>, Vec<String>) {
+        let mut values = Vec::new();
+        let take = |batch: Batch| values.extend(Counter::all(&batch).iter().map(|row| row.value));
+        let remarks = archive.read(0, i64::MAX, &["counters"], take).unwrap();
+        (values, remarks)
+    }
+
+    #[test]
+    fn rows_are_read_once_before_while_and_after_a_segment_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive");
+        let archive = with_journal(&path, 3);
+        let all = (vec![0, 1, 2], Vec::new());
+        assert_eq!(values(&archive), all);
+        let journal = path.join(Name::Journal { begin_s: BEGIN_S }.to_string());
+        let kept = fs::read(&journal).unwrap();
+        assert_eq!(archive.close_journal(BEGIN_S, &About::here()).unwrap(), None);
+        assert_eq!(values(&archive), all);
+        assert!(!journal.exists());
+        // Killed between the tables and the journal's end: it is closed again, to the same.
+        fs::write(&journal, kept).unwrap();
+        assert_eq!(values(&archive), all);
+        assert_eq!(archive.journals().unwrap(), [BEGIN_S]);
+        archive.close_journal(BEGIN_S, &About::here()).unwrap();
+        assert_eq!(values(&archive), all);
+        // Another one that begins in the same second has a name of its own.
+        archive.begin_journal(BEGIN_S).unwrap();
+        assert_eq!(archive.journals().unwrap(), [BEGIN_S + 1]);
+    }
+
+    #[test]
+    fn what_is_torn_or_foreign_is_said_and_costs_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive");
+        let archive = with_journal(&path, 3);
+        let journal = path.join(Name::Journal { begin_s: BEGIN_S }.to_string());
+        let whole = fs::read(&journal).unwrap();
+        fs::write(&journal, &whole[..whole.len() - 5]).unwrap();
+        fs::write(path.join("counters-20200101T000000Z-20990101T000000Z.parquet"), "PAR1").unwrap();
+        fs::write(path.join("open-20200101T000000Z.journal"), "somebody else's").unwrap();
+        fs::write(path.join("mine.txt"), "").unwrap();
+        let (read, remarks) = values(&archive);
+        assert_eq!((read, remarks.len()), (vec![0, 1], 3), "{remarks:?}");
+        assert_eq!(archive.files().unwrap().1, ["mine.txt"]);
+        for begin_s in archive.journals().unwrap() {
+            assert!(archive.close_journal(begin_s, &About::here()).unwrap().is_some());
+        }
+        assert_eq!(values(&archive).0, [0, 1]);
+        assert!(!journal.exists() && path.join("open-20200101T000000Z.journal").exists());
+    }
+
+    #[test]
+    fn one_writes_and_nobody_else_may_have_written() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive");
+        let first = Archive::to_write(&path).unwrap();
+        let second = Archive::to_write(&path).err().unwrap();
+        assert!(second.to_string().contains("another recorder writes"), "{second}");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        drop(first);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        for refused in [Archive::to_write(&path).err(), Archive::to_read(&path).err()] {
+            assert!(refused.unwrap().to_string().contains("other accounts may write"));
+        }
+    }
+
+    #[test]
+    fn old_segments_and_snapshots_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = with_journal(&folder.path().join("archive"), 1);
+        archive.close_journal(BEGIN_S, &About::here()).unwrap();
+        for at_ms in [1_000, BEGIN_S * 1000] {
+            archive.keep_snapshot(at_ms, b"{}").unwrap();
+        }
+        assert_eq!(archive.thin_out(0, u64::MAX).unwrap(), 0);
+        archive.thin_out_snapshots(BEGIN_S - 1).unwrap();
+        let left = fs::read_dir(archive.path().join(SNAPSHOTS)).unwrap().count();
+        assert_eq!(left, 1);
+        assert_eq!(archive.thin_out(0, 0).unwrap(), 2);
+        assert_eq!(values(&archive).0, []);
+    }
+}

@@ -1,0 +1,217 @@
+//! What the kernel's programs see: stages of requests, and what syncs wait for. Either may be refused; it is said what is not
+//! seen then.
+
+use weir_archive::interval::{self, Span, Syncs};
+use weir_archive::snapshot::{Budget, document};
+use weir_archive::tables::{Event, Stage};
+use weir_blocktrace::StageTable;
+use weir_blocktrace::fsync::{Analyst, Sampling, SlowSync};
+use weir_core::target::DeviceNumber;
+use weir_kernel::fsync::{FsyncSession, Options as SyncOptions, Storage};
+use weir_kernel::live::{Options, Snapshot, StageSession};
+
+use super::whose::Known;
+use super::writer::Snapshot as File;
+
+/// Waits at least this long always have their stack taken.
+const STACK_EVERY_NS: u64 = 1_000_000;
+/// Fewer than one of so many requests of an interval missing is no loss worth a word.
+const LOST_SHARE: u64 = 1000;
+/// Slow syncs of an interval that are kept one by one.
+const SLOW_MAX: usize = 32;
+/// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
+const REMEMBERED: usize = 1 << 16;
+/// Before a slow sync, so much time is of interest, ns.
+const BEFORE_NS: u64 = 1_000_000_000;
+/// Completions in a snapshot.
+const IN_SNAPSHOT: usize = 8192;
+
+/// Where libbpf keeps what the session borrows.
+#[derive(Default)]
+pub struct Room(Storage);
+
+/// Programs in the kernel; they go away with this.
+pub struct Programs<'a> {
+    stages: Option<StageSession>,
+    before: StageTable,
+    losses: u64,
+    syncs: Option<(FsyncSession<'a>, Analyst)>,
+    lost_syncs: u64,
+    slow: Vec<SlowSync>,
+    slow_left_out: u64,
+    budget: Budget,
+    snapshots: Vec<File>,
+    remarks: Vec<String>,
+}
+
+/// What an interval brought.
+pub struct Seen {
+    /// Rows of stages.
+    pub stages: Vec<Stage>,
+    /// Rows of syncs.
+    pub syncs: Syncs,
+    /// Slow syncs, and what was lost.
+    pub events: Vec<Event>,
+    /// What led to some of them.
+    pub snapshots: Vec<File>,
+}
+
+impl<'a> Programs<'a> {
+    /// Loads what the kernel takes.
+    pub fn start(room: &'a mut Room, devices: &[DeviceNumber], slow_ns: u64) -> Programs<'a> {
+        let mut remarks = Vec::new();
+        let options = Options { devices: devices.to_vec(), ..Options::default() };
+        let stages = StageSession::start(&options)
+            .map_err(|error| remarks.push(format!("stages of requests are not seen: {error}")))
+            .ok();
+        let options = SyncOptions { stack_every_ns: STACK_EVERY_NS, ..SyncOptions::default() };
+        let sampling = Sampling { stack_every_ns: STACK_EVERY_NS, slow_ns: Some(slow_ns) };
+        let syncs = FsyncSession::start(&mut room.0, &options)
+            .map_err(|error| remarks.push(format!("syncs and what they wait for are not seen: {error}")))
+            .ok()
+            .map(|session| {
+                let mut analyst = Analyst::new(sampling);
+                analyst.remember(REMEMBERED);
+                (session, analyst)
+            });
+        if let Some((session, _)) = &syncs {
+            let unknown = session.unknown().iter();
+            remarks.extend(unknown.map(|(what, why)| format!("not known here: {what} ({why})")));
+        }
+        Programs {
+            stages,
+            before: StageTable::default(),
+            losses: 0,
+            syncs,
+            lost_syncs: 0,
+            slow: Vec::new(),
+            slow_left_out: 0,
+            budget: Budget::default(),
+            snapshots: Vec::new(),
+            remarks,
+        }
+    }
+
+    /// What is not seen, and why.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Whether anything is.
+    pub fn see_syncs(&self) -> bool {
+        self.syncs.is_some()
+    }
+
+    /// Takes what lies in the ring; some ten times a second.
+    pub fn drain(&mut self, known: &mut Known) {
+        let Some((session, analyst)) = &mut self.syncs else { return };
+        if session.drain(analyst).is_ok() {
+            self.keep_slow(known);
+        }
+    }
+
+    /// Takes how far syncs under way have come; once a second.
+    pub fn tick(&mut self, known: &mut Known) {
+        let Some((session, analyst)) = &mut self.syncs else { return };
+        if session.tick(analyst, false).is_ok() {
+            self.keep_slow(known);
+        }
+    }
+
+    fn keep_slow(&mut self, known: &mut Known) {
+        let Some((_, analyst)) = &mut self.syncs else { return };
+        for slow in analyst.slow() {
+            // Processes may end before the interval does.
+            let culprits = slow.culprits.iter().map(|culprit| &culprit.process);
+            for process in culprits.chain([&slow.process]) {
+                process.pid.into_iter().for_each(|pid| known.meet(pid, &process.comm));
+            }
+            self.snapshots.extend(snapshot(analyst, &mut self.budget, &slow, known));
+            if self.slow.len() < SLOW_MAX { self.slow.push(slow) } else { self.slow_left_out += 1 }
+        }
+    }
+
+    /// What happened since the last call. `clock_ms` is what has to be added to CLOCK_MONOTONIC, ms, to make it Unix time.
+    pub fn interval(
+        &mut self,
+        span: Span,
+        clock_ms: i64,
+        known: &mut Known,
+        name_of: impl Fn(DeviceNumber) -> Option<String>,
+    ) -> Seen {
+        let mut seen = Seen {
+            stages: Vec::new(),
+            syncs: Syncs::default(),
+            events: Vec::new(),
+            snapshots: std::mem::take(&mut self.snapshots),
+        };
+        if let Some(session) = &mut self.stages {
+            let snapshot = session.snapshot();
+            let fresh = snapshot.table.since(&self.before);
+            let lost = lost_of(&snapshot);
+            // A few are missing whenever another tracer comes or goes.
+            let ios: u64 = fresh.cells().map(|(_, cell)| cell.ios).sum();
+            if lost.saturating_sub(self.losses) > ios / LOST_SHARE {
+                seen.events.push(lost_event(span, "requests", lost - self.losses));
+            }
+            (self.before, self.losses) = (snapshot.table, lost);
+            seen.stages = interval::stages(span, &fresh, &name_of);
+        }
+        if let Some((session, analyst)) = &mut self.syncs {
+            // Pauses of writers are not kept, and syncs through io_uring are no loss of the programs'.
+            let losses = session.losses();
+            let lost = losses.tasks + losses.syncs + losses.ios;
+            if lost > self.lost_syncs {
+                seen.events.push(lost_event(span, "syncs, or parts of them", lost - self.lost_syncs));
+            }
+            self.lost_syncs = lost;
+            let ledgers = analyst.take_ledgers();
+            for ledger in &ledgers {
+                let culprits = ledger.culprits.iter().map(|culprit| &culprit.process);
+                for process in culprits.chain([&ledger.process]) {
+                    process.pid.into_iter().for_each(|pid| known.meet(pid, &process.comm));
+                }
+            }
+            seen.syncs = interval::syncs(span, &ledgers, |pid, comm| known.whose(pid, comm));
+        }
+        for slow in std::mem::take(&mut self.slow) {
+            let ts_ms = clock_ms + (slow.start_ns / 1_000_000) as i64;
+            let device = slow.device.and_then(&name_of).unwrap_or_default();
+            let whose = known.whose(slow.process.pid, &slow.process.comm);
+            seen.events.push(interval::slow_sync(ts_ms, &slow, device, whose));
+        }
+        if std::mem::take(&mut self.slow_left_out) > 0 {
+            seen.events.push(lost_event(span, "slow syncs one by one: there were more", 1));
+        }
+        seen
+    }
+}
+
+/// What led to a slow sync, where that is worth a file.
+fn snapshot(analyst: &Analyst, budget: &mut Budget, slow: &SlowSync, known: &Known) -> Option<File> {
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let device = slow.device.map(|number| number.to_string()).unwrap_or_default();
+    if !budget.takes(now_ms, slow, &device) {
+        return None;
+    }
+    let (from_ns, to_ns) = (slow.start_ns.saturating_sub(BEFORE_NS), slow.start_ns + slow.took_ns);
+    let ios = analyst.recent(slow.device, from_ns, to_ns);
+    let whose = known.whose(slow.process.pid, &slow.process.comm);
+    let bytes = document(now_ms, slow, &device, &whose.unit, &ios, IN_SNAPSHOT).ok()?;
+    budget.took(bytes.len() as u64);
+    Some(File { at_ms: now_ms, bytes })
+}
+
+fn lost_of(snapshot: &Snapshot) -> u64 {
+    let losses = &snapshot.losses;
+    losses.cells + losses.skipped + losses.unseen + losses.bios
+}
+
+fn lost_event(span: Span, what: &str, count: u64) -> Event {
+    Event {
+        ts_ms: span.ts_ms,
+        kind: "lost".to_string(),
+        detail: serde_json::json!({ "what": what, "count": count }).to_string(),
+        ..Event::default()
+    }
+}

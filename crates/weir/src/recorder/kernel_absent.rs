@@ -1,0 +1,67 @@
+//! What stands for the kernel's programs in a weir that was built without them.
+
+use std::marker::PhantomData;
+
+use weir_archive::interval::{Span, Syncs};
+use weir_archive::tables::{Event, Stage};
+use weir_core::target::DeviceNumber;
+
+use super::whose::Known;
+use super::writer::Snapshot;
+
+/// Nothing is kept.
+#[derive(Default)]
+pub struct Room;
+
+/// None.
+pub struct Programs<'a> {
+    remarks: Vec<String>,
+    room: PhantomData<&'a mut Room>,
+}
+
+/// What an interval brought: nothing.
+pub struct Seen {
+    /// Rows of stages.
+    pub stages: Vec<Stage>,
+    /// Rows of syncs.
+    pub syncs: Syncs,
+    /// Slow syncs, and what was lost.
+    pub events: Vec<Event>,
+    /// None.
+    pub snapshots: Vec<Snapshot>,
+}
+
+impl<'a> Programs<'a> {
+    /// Says that there are none.
+    pub fn start(_room: &'a mut Room, _devices: &[DeviceNumber], _slow_ns: u64) -> Programs<'a> {
+        let remark = "stages and syncs are not seen: this weir was built without its kernel programs";
+        Programs { remarks: vec![remark.to_string()], room: PhantomData }
+    }
+
+    /// What is not seen, and why.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Whether anything is.
+    pub fn see_syncs(&self) -> bool {
+        false
+    }
+
+    /// Nothing to take.
+    pub fn drain(&mut self, _known: &mut Known) {}
+
+    /// Nothing to take.
+    pub fn tick(&mut self, _known: &mut Known) {}
+
+    /// Nothing.
+    pub fn interval(
+        &mut self,
+        _span: Span,
+        _clock_ms: i64,
+        _known: &mut Known,
+        _name_of: impl Fn(DeviceNumber) -> Option<String>,
+    ) -> Seen {
+        Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new(), snapshots: Vec::new() }
+    }
+}

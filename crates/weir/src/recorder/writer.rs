@@ -1,0 +1,223 @@
+//! The thread that writes: the disk may be the very one whose slowness is being recorded, so that nothing that samples waits for
+//! it. What it cannot keep up with is left out, counted, and said in the archive.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_archive::{Batch, journal};
+
+use super::archive::{About, Archive};
+use super::settings::RecorderSettings;
+
+/// Intervals that may wait: ten minutes of the usual ones.
+const WAITING_MAX: usize = 64;
+/// A journal of this length becomes a segment before its time.
+const JOURNAL_MAX: u64 = 32 << 20;
+/// How long the end waits for the disk. What is not written by then is in the journal, or lost.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Whether a segment's time is over is asked so often.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// A file that says what led to something.
+pub struct Snapshot {
+    /// When it was taken, Unix time, ms.
+    pub at_ms: i64,
+    /// All of it.
+    pub bytes: Vec<u8>,
+}
+
+/// Rows of an interval.
+pub struct Interval {
+    /// When it began, Unix time, ms.
+    pub begin_ms: i64,
+    /// Its rows.
+    pub batches: Vec<Batch>,
+    /// Snapshots of it.
+    pub snapshots: Vec<Snapshot>,
+}
+
+/// What became of the intervals.
+#[derive(Default)]
+pub struct Account {
+    /// In the journal.
+    pub written: AtomicU64,
+    /// The disk refused them.
+    pub failed: AtomicU64,
+    /// Segments closed.
+    pub segments: AtomicU64,
+}
+
+/// The thread, seen from the sampler.
+pub struct Recorded {
+    sender: Option<SyncSender<Interval>>,
+    ended: Receiver<()>,
+    account: Arc<Account>,
+    left_out: u64,
+}
+
+impl Recorded {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start(archive: Archive, settings: &RecorderSettings, about: About) -> std::io::Result<Recorded> {
+        let (sender, intervals) = sync_channel(WAITING_MAX);
+        let (end, ended) = sync_channel(1);
+        let account = Arc::new(Account::default());
+        let writer = Writer {
+            archive,
+            about,
+            segment: Duration::from_nanos(settings.segment.0),
+            max_age_s: (settings.max_age.0 / 1_000_000_000) as i64,
+            max_bytes: settings.max_bytes.0,
+            account: account.clone(),
+            open: None,
+            said: Vec::new(),
+        };
+        thread::Builder::new().name("writer".to_string()).spawn(move || {
+            writer.run(&intervals);
+            let _ = end.send(());
+        })?;
+        Ok(Recorded { sender: Some(sender), ended, account, left_out: 0 })
+    }
+
+    /// Hands an interval over, without waiting; false where it had to be left out.
+    pub fn write(&mut self, interval: Interval) -> bool {
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.try_send(interval).is_ok());
+        self.left_out += u64::from(!sent);
+        sent
+    }
+
+    /// Intervals left out so far: the disk was too slow, or refused them.
+    pub fn lost(&self) -> u64 {
+        self.left_out + self.account.failed.load(Ordering::Relaxed)
+    }
+
+    /// Intervals that the journal has.
+    pub fn written(&self) -> u64 {
+        self.account.written.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all is written, but not for ever; whether all is.
+    pub fn end(&mut self) -> bool {
+        drop(self.sender.take());
+        self.ended.recv_timeout(PATIENCE).is_ok()
+    }
+}
+
+/// A journal being written.
+struct Open {
+    file: File,
+    /// As far as it is whole.
+    bytes: u64,
+    since: Instant,
+}
+
+struct Writer {
+    archive: Archive,
+    about: About,
+    segment: Duration,
+    max_age_s: i64,
+    max_bytes: u64,
+    account: Arc<Account>,
+    open: Option<Open>,
+    /// Complaints so far: each is said once.
+    said: Vec<String>,
+}
+
+impl Writer {
+    fn run(mut self, intervals: &Receiver<Interval>) {
+        // Those of recorders that were killed.
+        self.close_all();
+        loop {
+            match intervals.recv_timeout(ASK_EVERY) {
+                Ok(interval) => self.append(&interval),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let is_full = |open: &Open| open.since.elapsed() >= self.segment || open.bytes >= JOURNAL_MAX;
+            if self.open.as_ref().is_some_and(is_full) {
+                self.rotate();
+            }
+        }
+        self.rotate();
+    }
+
+    fn append(&mut self, interval: &Interval) {
+        for snapshot in &interval.snapshots {
+            let kept = self.archive.keep_snapshot(snapshot.at_ms, &snapshot.bytes);
+            self.note("a snapshot cannot be written", kept);
+        }
+        let written = self.try_append(interval);
+        let count = if written.is_some() { &self.account.written } else { &self.account.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn try_append(&mut self, interval: &Interval) -> Option<()> {
+        let framed = journal::frame(&interval.batches).map_err(std::io::Error::other);
+        let frame = self.note("an interval cannot be written", framed)?;
+        if self.open.is_none() {
+            let begun = self.archive.begin_journal(interval.begin_ms.div_euclid(1000));
+            let file = self.note("a journal cannot be begun", begun)?;
+            let bytes = journal::MAGIC.len() as u64;
+            self.open = Some(Open { file, bytes, since: Instant::now() });
+        }
+        let open = self.open.as_mut()?;
+        match open.file.write_all(&frame) {
+            Ok(()) => {
+                open.bytes += frame.len() as u64;
+                Some(())
+            }
+            Err(error) => {
+                // What follows half a frame could not be read.
+                let is_whole = {
+                    use std::io::Seek;
+                    let at = std::io::SeekFrom::Start(open.bytes);
+                    open.file.set_len(open.bytes).and_then(|()| open.file.seek(at)).is_ok()
+                };
+                if !is_whole {
+                    self.open = None;
+                }
+                self.note::<()>("the journal cannot be written", Err(error))
+            }
+        }
+    }
+
+    fn rotate(&mut self) {
+        self.open = None;
+        self.close_all();
+        let now_s = jiff::Timestamp::now().as_second();
+        let thinned = self.archive.thin_out(now_s - self.max_age_s, self.max_bytes);
+        self.note("old segments cannot be removed", thinned);
+        let thinned = self.archive.thin_out_snapshots(now_s - self.max_age_s);
+        self.note("old snapshots cannot be removed", thinned);
+    }
+
+    fn close_all(&mut self) {
+        let journals = self.archive.journals();
+        for begin_s in self.note("the archive cannot be read", journals).unwrap_or_default() {
+            let closed = self.archive.close_journal(begin_s, &self.about);
+            match self.note("a segment cannot be closed; its journal is kept", closed) {
+                Some(Some(damage)) => self.say(damage),
+                Some(None) => _ = self.account.segments.fetch_add(1, Ordering::Relaxed),
+                None => {}
+            }
+        }
+    }
+
+    fn note<T>(&mut self, what: &str, result: std::io::Result<T>) -> Option<T> {
+        result.map_err(|error| self.say(format!("{what}: {error}"))).ok()
+    }
+
+    fn say(&mut self, sentence: String) {
+        if !self.said.contains(&sentence) && self.said.len() < 100 {
+            say!("weir: {sentence}");
+            self.said.push(sentence);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `weir recorder` on a device of its own: killed, started again, read while it writes, with foreign and torn files beside it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::lab::{LoopDevice, root_or_say};
+use crate::weir::{Ended, Running, Weir, ended};
+
+/// A process that ends with the value.
+struct Writing(Child);
+
+impl Writing {
+    /// Durable writes of 4 KiB, one after another.
+    fn to(folder: &Path) -> Writing {
+        // It goes round in a small file, for two minutes at most.
+        let blocks = "if=/dev/zero of=data bs=4k count=500 oflag=dsync conv=notrunc status=none";
+        let rounds = format!("i=0; while [ $i -lt 2000 ]; do dd {blocks} || exit; i=$((i+1)); done");
+        let mut shell = Command::new("timeout");
+        shell.args(["120", "sh", "-c", &rounds]).current_dir(folder).stderr(Stdio::null());
+        Writing(shell.spawn().unwrap())
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // timeout passes it on to the shell and to dd.
+        crate::weir::signal("TERM", self.0.id());
+        let _ = self.0.wait();
+    }
+}
+
+struct Bench {
+    weir: Weir,
+    archive: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { weir: Weir::new(), archive: tempfile::tempdir().unwrap() }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.archive.path().join("archive")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.weir.command(self.archive.path(), arguments);
+        command.env("WEIR_RECORDER", self.dir()).env("WEIR_RUN", self.archive.path().join("run"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        ended(self.command(arguments))
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let ended = self.run(arguments);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+    }
+
+    /// A recorder that has written so many intervals of a second.
+    fn started(&self, arguments: &[&str], intervals: u64) -> Running {
+        let arguments = [&["recorder", "run", "--interval", "1s"], arguments].concat();
+        let mut running = Weir::started(self.command(&arguments), |_| true);
+        let patience = Instant::now() + Duration::from_secs(60);
+        while self.intervals() < intervals {
+            assert!(!running.has_ended() && Instant::now() < patience, "{:?}", running.finish());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        running
+    }
+
+    /// Intervals that can be read.
+    fn intervals(&self) -> u64 {
+        if !self.dir().exists() {
+            return 0;
+        }
+        let shown = self.json(&["recorder", "show", "--since", "1h", "--json"]);
+        shown["intervals"].as_u64().unwrap()
+    }
+
+    fn files(&self, ending: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.dir()).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+    }
+
+    /// Rows of a table, as CSV without its head.
+    fn rows(&self, table: &str) -> Vec<Vec<String>> {
+        let ended = self.run(&["recorder", "export", table, "--since", "1h"]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.stdout.lines().skip(1).map(|line| line.split(',').map(String::from).collect()).collect()
+    }
+}
+
+#[test]
+fn root_a_recorder_keeps_what_it_saw_through_kills() {
+    if !root_or_say("root_a_recorder_keeps_what_it_saw_through_kills", &["mkfs.ext4", "dd"]) {
+        return;
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        eprintln!("not run: this kernel has no /sys/kernel/btf/vmlinux");
+        return;
+    }
+    let (bench, device) = (Bench::new(), LoopDevice::create(&["fs=ext4"]));
+    let name = device.device().file_name().unwrap().to_string_lossy().into_owned();
+    let _writing = Writing::to(&device.mount());
+    let mut killed = bench.started(&["--slow", "1ms"], 3);
+    let second = bench.run(&["recorder", "run", "--duration", "1s"]);
+    assert_eq!(second.code, 2, "{second:?}");
+    assert!(second.stderr.contains("another recorder writes"), "{second:?}");
+    killed.signal("KILL");
+    killed.finish();
+    let before = bench.intervals();
+    assert!(before >= 3 && bench.files(".journal").len() == 1 && bench.files(".parquet").is_empty());
+    // A torn tail, as a failure of the power leaves it.
+    let journal = &bench.files(".journal")[0];
+    let mut torn = fs::read(journal).unwrap();
+    torn.extend([99, 0, 0, 0, 31, 139]);
+    fs::write(journal, torn).unwrap();
+    fs::write(bench.dir().join("notes.txt"), "mine").unwrap();
+    fs::write(bench.dir().join("stages-20200101T000000Z-20990101T000000Z.parquet"), "PAR1 no").unwrap();
+    let shown = bench.json(&["recorder", "show", "--since", "1h", "--json"]);
+    assert_eq!(shown["intervals"], before);
+    assert!(shown["unread"][0].as_str().unwrap().contains("torn"), "{shown}");
+    let mut next = bench.started(&[], before + 2);
+    next.signal("TERM");
+    let next = next.finish();
+    assert_eq!(next.code, 128 + 15, "{next:?}");
+    assert!(next.stderr.contains("torn"), "{next:?}");
+    assert!(bench.files(".journal").is_empty(), "{next:?}");
+    check_rows(&bench, &name);
+    let listed = bench.json(&["recorder", "list", "--json"]);
+    assert_eq!(listed["foreign"], serde_json::json!(["notes.txt"]));
+    assert_eq!(fs::read_to_string(bench.dir().join("notes.txt")).unwrap(), "mine");
+    let export = bench.run(&["recorder", "export", "stages", "--parquet", "--to", "all.parquet"]);
+    assert_eq!(export.code, 0, "{export:?}");
+    assert!(export.stderr.contains("PAR1 at both ends"), "{export:?}");
+    assert!(fs::read(bench.archive.path().join("all.parquet")).unwrap().ends_with(b"PAR1"));
+}
+
+/// What both recorders saw of the writer and its device.
+fn check_rows(bench: &Bench, device: &str) {
+    let number = |row: &Vec<String>, at: usize| row[at].parse::<i64>().unwrap();
+    let syncs = bench.rows("syncs");
+    let of_dd: i64 = syncs.iter().filter(|row| row[2] == "dd").map(|row| number(row, 6)).sum();
+    assert!(of_dd > 10, "{syncs:?}");
+    // As many and as long by their parts as by their durations, to within a bucket.
+    let least_ns: i64 =
+        syncs.iter().filter(|row| row[2] == "dd").map(|row| number(row, 5) * number(row, 6)).sum();
+    let waited_ns: i64 =
+        bench.rows("waits").iter().filter(|row| row[2] == "dd").map(|row| number(row, 7)).sum();
+    assert!(waited_ns as f64 > 0.8 * least_ns as f64, "{waited_ns} against {least_ns}");
+    let stages = bench.rows("stages");
+    let writes: i64 = stages
+        .iter()
+        .filter(|row| row[2] == device && row[3] == "write" && row[4] == "d2c")
+        .map(|row| number(row, 6))
+        .sum();
+    assert!(writes > 10, "{writes}");
+    let counters = bench.rows("counters");
+    assert!(counters.iter().any(|row| row[2] == device && row[3] == "write_bytes"), "{counters:?}");
+    assert!(counters.iter().any(|row| row[2].is_empty() && row[3] == "recorder_memory_bytes"));
+    assert!(bench.rows("processes").iter().any(|row| row[2] == "dd"));
+    let events: Vec<String> = bench.rows("events").into_iter().map(|row| row[1].clone()).collect();
+    let count = |kind: &str| events.iter().filter(|event| *event == kind).count();
+    assert_eq!((count("start"), count("end")), (2, 1), "{events:?}");
+}
+
+#[test]
+fn root_what_the_kernel_refuses_is_said_and_the_rest_recorded() {
+    if !root_or_say("root_what_the_kernel_refuses_is_said_and_the_rest_recorded", &["dd"]) {
+        return;
+    }
+    let bench = Bench::new();
+    let mut command = bench.command(&["recorder", "run", "--interval", "1s", "--duration", "2s"]);
+    command.env("WEIR_REFUSE_PROGRAMS", "all");
+    let run = ended(command);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("syncs and what they wait for are not seen"), "{run:?}");
+    assert!(bench.rows("counters").len() > 5 && bench.rows("syncs").is_empty());
+    let shown = bench.json(&["recorder", "show", "--json"]);
+    assert!(shown["blind"][0].as_str().unwrap().contains("no syncs were recorded"), "{shown}");
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_to_do() {
+    let bench = Bench::new();
+    let none = bench.run(&["recorder", "show"]);
+    assert_eq!(none.code, 3, "{none:?}");
+    assert!(none.stderr.contains("weir recorder run"), "{none:?}");
+    let table = bench.run(&["recorder", "export", "nothing"]);
+    assert_eq!(table.code, 2, "{table:?}");
+    let short = bench.run(&["recorder", "run", "--interval", "10ms"]);
+    assert_eq!(short.code, 2, "{short:?}");
+    let unit = bench.run(&["recorder", "install", "--dry-run", "--interval", "5s"]);
+    assert!(unit.stdout.contains("recorder run --interval 5s\n"), "{unit:?}");
+    let folder = bench.archive.path().to_string_lossy().into_owned();
+    for (arguments, said) in [
+        (["install", "--root", &folder], "wrote"),
+        (["install", "--root", &folder], "wrote"),
+        (["uninstall", "--root", &folder], "removed"),
+        (["uninstall", "--root", &folder], "nothing to remove"),
+    ] {
+        let done = bench.run(&[&["recorder"], &arguments[..]].concat());
+        assert!(done.code == 0 && done.stdout.contains(said), "{done:?}");
+    }
+}
