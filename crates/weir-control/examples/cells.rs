@@ -26,7 +26,7 @@ fn cells() -> Vec<Cell> {
     for letter in ["a", "b", "c", "d"] {
         for (mode, direct) in [("buf", false), ("dir", true)] {
             for (kind, flood) in [("fresh", FloodKind::Fresh), ("rewr", FloodKind::Rewriting)] {
-                let mut spec = PlantSpec::preset(letter).unwrap();
+                let mut spec = PlantSpec::preset(letter).unwrap_or_default();
                 spec.syncs.direct = direct;
                 spec.bulk.kind = flood;
                 cells.push((format!("{letter} {mode} {kind}"), spec, Script::gauntlet(20, letter == "d")));
@@ -97,7 +97,7 @@ fn random(seed: u64) -> Cell {
 fn law(name: &str) -> Law {
     match name {
         "guard" => Law::Guard(Box::new(Guard::new(Parameters::default()))),
-        mb => Law::Static((mb.parse::<f64>().unwrap() * 1e6) as u64),
+        mb => Law::Static((mb.parse::<f64>().unwrap_or(16.0) * 1e6) as u64),
     }
 }
 

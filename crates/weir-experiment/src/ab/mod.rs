@@ -245,7 +245,8 @@ impl Ab {
             remarks.push(format!("a look at {label} before the trials: {}", claim.verdict.headline));
             let in_table = effects.iter().find(|effect| effect.metric == Metric::Rate);
             // Two intervals of one ratio in a report need a reason.
-            let differs = in_table.is_some_and(|effect| effect.ratio.is_some() && effect.ratio != tested.ratio);
+            let differs =
+                in_table.is_some_and(|effect| effect.ratio.is_some() && effect.ratio != tested.ratio);
             let why = "; the interval here is for the rate alone, that in the table for all figures together";
             remarks.push(tested.sentence + if differs { why } else { "" });
         }
