@@ -155,9 +155,9 @@ struct Row(
     u64,
     u64,
     bool,
-    // Histories of before have none.
-    #[serde(default)] Option<u64>,
-    #[serde(default)] Option<u64>,
+    // Both stand there where bulk writers' own cgroups were held, else neither, as in histories of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")] Option<Option<u64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")] Option<Option<u64>>,
 );
 
 impl From<Row> for Second {
@@ -178,8 +178,8 @@ impl From<Row> for Second {
             bulk_held_ms: row.12,
             own_held_ms: row.13,
             holding: row.14,
-            private_dirty_bytes: row.15,
-            private_pace: row.16,
+            private_dirty_bytes: row.15.flatten(),
+            private_pace: row.16.flatten(),
         }
     }
 }
@@ -188,6 +188,7 @@ impl From<Second> for Row {
     fn from(second: Second) -> Row {
         // Three digits are what a share of a rate is good for; more would be half of the file.
         let kept = second.kept.map(|kept| (kept * 1000.0).round() / 1000.0);
+        let is_held = second.private_dirty_bytes.is_some() || second.private_pace.is_some();
         Row(
             second.at_ms,
             second.syncs,
@@ -204,8 +205,8 @@ impl From<Second> for Row {
             second.bulk_held_ms,
             second.own_held_ms,
             second.holding,
-            second.private_dirty_bytes,
-            second.private_pace,
+            is_held.then_some(second.private_dirty_bytes),
+            is_held.then_some(second.private_pace),
         )
     }
 }
@@ -359,6 +360,7 @@ mod tests {
             kept: Some(0.93456),
             limit_bytes: 8_000_000,
             holding: true,
+            private_pace: Some(30_000_000),
             ..Second::default()
         };
         let row = serde_json::to_value(second).unwrap();
@@ -374,6 +376,15 @@ mod tests {
         assert_eq!(read.kept, Some(0.935));
         assert_eq!(Second { kept: None, ..read }, Second { kept: None, ..second });
         let older: Second = serde_json::from_value(serde_json::Value::Array(row[..15].to_vec())).unwrap();
-        assert_eq!(older, read, "of a version that did not know private limits");
+        assert_eq!(
+            older,
+            Second { private_pace: None, ..read },
+            "of a version that did not know private limits"
+        );
+        assert_eq!(
+            serde_json::to_value(older).unwrap().as_array().unwrap()[..],
+            row[..15],
+            "nor is it shown any"
+        );
     }
 }

@@ -96,7 +96,7 @@ fn word(text: &str) -> String {
     }
 }
 
-/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv), which says whether a text was changed, not whether on purpose.
+/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which says whether a text was changed, not whether on purpose.
 fn sum(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

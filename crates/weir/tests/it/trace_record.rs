@@ -277,8 +277,8 @@ fn what_cannot_be_recorded_is_refused_with_its_reason() {
 }
 
 #[test]
-fn root_without_privileges_it_names_what_is_missing() {
-    if !root_or_say("root_without_privileges_it_names_what_is_missing", &["setpriv"]) {
+fn root_alone_without_privileges_it_names_what_is_missing() {
+    if !root_or_say("root_alone_without_privileges_it_names_what_is_missing", &["setpriv"]) {
         return;
     }
     let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
