@@ -31,6 +31,7 @@ use weir_knobs::{Setting, Step};
 use crate::host::Host;
 
 pub use apply::Applied;
+pub use entry::fnv1a;
 pub use error::KnobError;
 pub use governor::{Choice, Governor, HANGS_AFTER, Lever, Move};
 pub use guardian::{ARGUMENT, guardian_main};

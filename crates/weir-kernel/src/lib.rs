@@ -31,6 +31,3 @@ pub mod tracefs;
 mod tracepoints;
 
 pub use error::Error;
-/// The name that the guard's daemon imports the sensor by.
-#[doc(hidden)]
-pub use sync_sensor as syncs;

@@ -235,8 +235,8 @@ fn parse_started_ticks(text: &str) -> Result<u64, BadLine> {
     fields.nth(18).and_then(|ticks| ticks.parse().ok()).ok_or_else(bad)
 }
 
-/// The 64-bit hash of Fowler, Noll and Vo.
-fn fnv1a(bytes: &[u8]) -> u64 {
+/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which says whether a text was changed, not whether on purpose.
+pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

@@ -22,9 +22,6 @@ use std::path::PathBuf;
 pub use crate::brackets::Brackets;
 pub use crate::live::overhead::ProgramFigures;
 pub use debt::{Class, Debt};
-/// The name that the guard's daemon imports the session by.
-#[doc(hidden)]
-pub use session::SyncSession as Session;
 pub use session::{DeviceLook, Look, SyncSession};
 pub use tables::Backlog;
 pub use unit::{Unit, processes_of, unit};

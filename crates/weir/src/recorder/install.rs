@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use weir_fs::{Dir, Root};
+use weir_host::knob::fnv1a;
 
 use crate::failure::Lacking;
 
@@ -83,7 +84,7 @@ UMask=0077
 WantedBy=multi-user.target
 "
     );
-    format!("{MARK}{:016x}\n{text}", sum(&text))
+    format!("{MARK}{:016x}\n{text}", fnv1a(text.as_bytes()))
 }
 
 /// A word as systemd reads it in a command: quoted where it must be, without specifiers and variables.
@@ -96,16 +97,10 @@ fn word(text: &str) -> String {
     }
 }
 
-/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv>), which says whether a text was changed, not whether on purpose.
-fn sum(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 /// Whether a unit is as weir wrote it.
 fn is_ours(text: &str) -> bool {
     let parts = text.strip_prefix(MARK).and_then(|rest| rest.split_once('\n'));
-    parts.is_some_and(|(said, rest)| said == format!("{:016x}", sum(rest)))
+    parts.is_some_and(|(said, rest)| said == format!("{:016x}", fnv1a(rest.as_bytes())))
 }
 
 /// What is at the unit's place.

@@ -14,7 +14,7 @@ mod with {
     use std::path::Path;
 
     use weir_control::{Bulk, Syncs};
-    use weir_kernel::syncs::{DeviceLook, Look, Session, Whose, processes_of, unit};
+    use weir_kernel::sync_sensor::{DeviceLook, Look, SyncSession, Whose, processes_of, unit};
 
     use super::super::{Sight, Watched, whose};
     use crate::guard::settings::Protected;
@@ -24,7 +24,7 @@ mod with {
 
     /// Programs in the kernel.
     pub struct Syscalls {
-        session: Session,
+        session: SyncSession,
         protect: Vec<Protected>,
         /// Of each, when it began that is named by number.
         began: Vec<Option<u64>>,
@@ -38,7 +38,7 @@ mod with {
         /// Loads and attaches them, or says what is missing.
         pub fn start(protect: &[Protected]) -> Result<Syscalls, String> {
             let whose = resolve(protect);
-            let session = Session::start(&whose).map_err(|why| why.to_string())?;
+            let session = SyncSession::start(&whose).map_err(|why| why.to_string())?;
             let group = inode(&whose);
             let (protect, began) = (protect.to_vec(), whose::began(protect));
             Ok(Syscalls { session, protect, began, whose, group, next_ns: 0 })
@@ -103,7 +103,7 @@ mod with {
                 return;
             }
             // Where the new programs are refused, the old ones go on seeing nothing, which is tried again.
-            if let Ok(session) = Session::start(&whose) {
+            if let Ok(session) = SyncSession::start(&whose) {
                 (self.session, self.group, self.whose) = (session, inode(&whose), whose);
             }
         }
