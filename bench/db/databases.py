@@ -95,7 +95,8 @@ class MariaDb(Loaded, guarded.MariaDb):
 class MySql(MariaDb):
     """MySQL out of a tree (scripts/server-tree), committing durably, with its binary log."""
 
-    tree = os.environ.get("WEIR_MYSQL_TREE")
+    # Programs run elsewhere: a path from here would lead nowhere there.
+    tree = os.environ.get("WEIR_MYSQL_TREE") and os.path.abspath(os.environ["WEIR_MYSQL_TREE"])
 
     def as_user(self, *command):
         if "mysqld" not in command:

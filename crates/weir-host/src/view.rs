@@ -12,6 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
+use weir_core::target::DeviceNumber;
 
 use crate::error::HostError;
 use crate::host::Host;
@@ -85,12 +86,17 @@ impl Opened {
     }
 
     fn mount_id(&self, tree: &Tree) -> Result<u64, HostError> {
-        let info = format!("/proc/self/fdinfo/{}", self.file.as_raw_fd());
-        tree.parsed(&info, |text| {
-            let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
-            id.ok_or_else(|| crate::error::BadLine::new(1, "mnt_id", text.trim()))
-        })
+        mount_id(tree, &self.file)
     }
+}
+
+/// The number of the mount that an open file lies on.
+fn mount_id(tree: &Tree, file: &File) -> Result<u64, HostError> {
+    let info = format!("/proc/self/fdinfo/{}", file.as_raw_fd());
+    tree.parsed(&info, |text| {
+        let id = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+        id.ok_or_else(|| crate::error::BadLine::new(1, "mnt_id", text.trim()))
+    })
 }
 
 impl Host {
@@ -102,6 +108,21 @@ impl Host {
         let opened = Opened::nearest(path)?;
         let absent = || HostError::io(path, io::Error::from_raw_os_error(libc::ENOENT));
         opened.is_whole.then_some(opened.path).ok_or_else(absent)
+    }
+
+    /// The device of the file system that holds a path.
+    pub(crate) fn device_of(&self, path: &Path) -> Option<DeviceNumber> {
+        let mount = Opened::nearest(path).ok()?.mount(&self.tree, &self.mounts().ok()?);
+        Some(mount.ok()?.number)
+    }
+
+    /// The device of the file system that a process works on. Only the kernel is asked: a file system of another account's (FUSE) need
+    /// not answer, and a link of /proc leads to its folder without a question to it.
+    pub(crate) fn device_worked_on(&self, process: u32) -> Option<DeviceNumber> {
+        let folder = open(&self.tree.real(&format!("/proc/{process}/cwd")), 0).ok()?;
+        let id = mount_id(&self.tree, &folder).ok()?;
+        let mounts = self.tree.parsed(&format!("/proc/{process}/mountinfo"), mounts::parse).ok()?;
+        Some(mounts.into_iter().find(|mount| mount.id == id)?.number)
     }
 
     /// The folder a process works in, as it can be named here: through its root where its mounts are not ours.

@@ -85,7 +85,7 @@ fn value(connection: &mut Connection, question: &str) -> Result<Option<String>, 
 }
 
 /// A name as it stands in SQL.
-fn quoted(dialect: Dialect, name: &str) -> String {
+pub fn quoted(dialect: Dialect, name: &str) -> String {
     match dialect {
         Dialect::MySql => format!("`{}`", name.replace('`', "``")),
         Dialect::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),

@@ -59,7 +59,8 @@ fn of_mysql(connection: &mut Connection, server: &Server, need: Need) -> Result<
         Need::Cleanup => &["DROP", "SELECT"],
     };
     let (user, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
-    let whom = format!("'{user}'@'{host}'");
+    // The server says who the user is, and whoever pastes the hint runs it elsewhere.
+    let whom = format!("{}@{}", literal(server, user), literal(server, host));
     let on = quoted(Dialect::MySql, &server.database);
     let grant = |name: &&str| Missing {
         privilege: name.to_string(),

@@ -1,7 +1,9 @@
 //! The first connection of a command, and what errors of servers mean to a user.
 
 use weir_db::credentials::Login;
+use weir_db::database::quoted;
 use weir_db::{Connection, DbError, Secret, Server, ServerError};
+use weir_oltp::Dialect;
 
 use crate::failure::{Lacking, ServerFailed};
 use crate::terminal;
@@ -137,10 +139,12 @@ fn server_hint(error: &ServerError, server: Option<&Server>) -> Option<String> {
         (1049, _) | (0, "3D000") => format!("`weir db prepare` makes the database `{database}`"),
         (1146, _) | (0, "42P01") => tables().to_string(),
         (1044 | 1142 | 1227 | 1370, _) => {
-            format!("ask an administrator for: GRANT ALL ON `{database}`.* TO `{user}`")
+            let name = |name: &str| quoted(Dialect::MySql, name);
+            format!("ask an administrator for: GRANT ALL ON {}.* TO {}", name(database), name(user))
         }
         (0, "42501") => {
-            format!("ask an administrator for: ALTER DATABASE \"{database}\" OWNER TO \"{user}\"")
+            let name = |name: &str| quoted(Dialect::Postgres, name);
+            format!("ask an administrator for: ALTER DATABASE {} OWNER TO {}", name(database), name(user))
         }
         (1040 | 1203 | 1226, _) | (0, "53300") => {
             "fewer --threads, or a larger max_connections in the server".to_string()

@@ -10,8 +10,6 @@ mod room;
 mod survey;
 mod timeline;
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -143,11 +141,9 @@ fn examination<'a>(
 
 /// Servers with their data on the file system examined.
 fn databases_at(survey: &Survey) -> Vec<DatabaseNote> {
-    let device = |path: &Path| fs::metadata(path).map(|data| data.dev()).ok();
-    let here = device(&survey.path);
-    let servers = survey.host.database_servers().into_iter();
-    let here = servers.filter(|server| here.is_some() && device(&server.data_dir) == here);
-    here.map(|server| DatabaseNote { family: server.family, data_dir: server.data_dir.display().to_string() })
+    let servers = survey.host.database_servers_beside(&survey.path).into_iter();
+    servers
+        .map(|server| DatabaseNote { family: server.family, data_dir: server.data_dir.display().to_string() })
         .collect()
 }
 
