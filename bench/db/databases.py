@@ -70,7 +70,7 @@ class Loaded:
 
     def script(self):
         """The file of the script for pgbench."""
-        path = os.path.join(self.socket_folder, "read_write.sql")
+        path = os.path.join(self.own_folder, "read_write.sql")
         with open(path, "w", encoding="ascii") as file:
             file.write("\n".join(PGBENCH))
         return path

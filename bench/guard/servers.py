@@ -38,6 +38,8 @@ class Server:
         self.user = next(entry for entry in pwd.getpwall() if entry.pw_name in (*self.user_names, "nobody"))
         self.folder = os.path.join(device.mount, "server")
         self.socket_folder = tempfile.mkdtemp(prefix="weir-database.")
+        # What this program writes itself, with root's rights: in the server's folders a link may lie in its place.
+        self.own_folder = tempfile.mkdtemp(prefix="weir-database.")
         os.mkdir(self.folder, 0o700)
         for folder in (self.folder, self.socket_folder):
             os.chown(folder, self.user.pw_uid, self.user.pw_gid)
@@ -60,14 +62,14 @@ class Server:
     def __enter__(self):
         try:
             self.make()
-            with open(os.path.join(self.socket_folder, "log"), "w", encoding="utf-8") as log:
+            with open(os.path.join(self.own_folder, "log"), "w", encoding="utf-8") as log:
                 self.process = subprocess.Popen(
                     self.as_user(*self.command()), cwd=self.socket_folder, stdout=log, stderr=log, start_new_session=True
                 )
             deadline = time.monotonic() + START_SECONDS
             while not self.answers():
                 if self.process.poll() is not None or time.monotonic() > deadline:
-                    with open(os.path.join(self.socket_folder, "log"), encoding="utf-8") as log:
+                    with open(os.path.join(self.own_folder, "log"), encoding="utf-8", errors="replace") as log:
                         table.lacking(f"{' '.join(self.command())} does not start: {log.read()[-600:]}")
                 time.sleep(0.2)
             self.fill()
@@ -79,7 +81,7 @@ class Server:
     def __exit__(self, *_):
         if self.process:
             devices.stop(self.process, number=self.stop_signal, patience=60)
-        for folder in (self.folder, self.socket_folder):
+        for folder in (self.folder, self.socket_folder, self.own_folder):
             shutil.rmtree(folder, ignore_errors=True)
 
     stop_signal = 15

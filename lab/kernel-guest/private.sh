@@ -69,3 +69,41 @@ scenario_check_private() { # a flood in a cgroup of its own: held by memory.high
   run private-gone sh -c '! ls -d /sys/fs/cgroup/weir-exec-*'
   umount /mnt
 }
+
+# A dump by cron, in the cgroup that a service of the system's would have; nobody tells the guard of it.
+cron_begins() {
+  mkdir -p /sys/fs/cgroup/system.slice/cron.service /crontabs
+  echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
+  echo "+io +memory" >/sys/fs/cgroup/system.slice/cgroup.subtree_control
+  # Ten dumps of half a gigabyte, one after another.
+  cat >/bin/dump <<'END'
+#!/bin/sh
+for dump in 1 2 3 4 5 6 7 8 9 10; do dd if=/dev/zero of=/mnt/dump bs=1M count=400 conv=notrunc 2>/dev/null; done
+END
+  chmod 755 /bin/dump
+  echo '* * * * * [ -e /tmp/dumped ] || { touch /tmp/dumped; exec dump; }' >/crontabs/root
+  sh -c 'echo $$ >/sys/fs/cgroup/system.slice/cron.service/cgroup.procs; exec busybox crond -f -c /crontabs' >/out/crond.out 2>&1 &
+  cron=$!
+}
+
+scenario_private_cron() { # a dump by cron beside commits, and a guard with the service's defaults; arg=FS
+  mounted "${1:-xfs}" /dev/vda
+  mkdir /sys/fs/cgroup/db
+  echo $$ >/sys/fs/cgroup/db/cgroup.procs
+  dd if=/dev/zero of=/mnt/test_file.0 bs=1M count=96 2>/dev/null
+  sync
+  weir guard run --no-history --log /out/private-cron.log --json >/out/private-cron.summary 2>/out/private-cron.said &
+  guard=$!
+  until_true 30 weir guard status
+  measured private-idle-t2 2 12
+  cron_begins
+  until_true 90 test -e /tmp/dumped
+  measured private-flood-t2 2 40
+  cat /sys/fs/cgroup/system.slice/cron.service/memory.high /sys/fs/cgroup/system.slice/cron.service/io.max >/out/private-flood-t2.limits
+  kill -TERM "$guard"
+  wait "$guard"
+  run private-back-cron sh -c 'grep -q max /sys/fs/cgroup/system.slice/cron.service/memory.high && ! grep -q "wbps=[0-9]" /sys/fs/cgroup/system.slice/cron.service/io.max'
+  kill "$cron"
+  echo 1 >/sys/fs/cgroup/system.slice/cron.service/cgroup.kill
+  umount /mnt
+}

@@ -220,8 +220,9 @@ impl Series {
             "processes" => self.processes(batch, wanted),
             "counters" => self.counters(batch, wanted),
             "events" => {
-                let events = Event::all(batch).into_iter();
-                self.events.extend(events.filter(|event| wanted.has_time(event.ts_ms)));
+                let times = Columns(batch).integers("ts_ms");
+                let rows = (0..batch.rows()).filter(|row| wanted.has_time(times[*row]));
+                self.events.extend(rows.map(|row| Event::get(batch, row)));
             }
             _ => {}
         }
@@ -409,6 +410,9 @@ mod tests {
         let reads =
             Counter { ts_ms: 20, device: "sda".into(), name: "reads".into(), value: 6, ..Counter::default() };
         series.take(&Counter::batch(&[reads]), &wanted);
+        let event = |ts_ms| Event { ts_ms, kind: "knob".into(), ..Event::default() };
+        series.take(&Event::batch(&[event(9), event(10), event(29), event(30)]), &wanted);
+        assert_eq!(series.events, [event(10), event(29)]);
         assert_eq!(series.slots.keys().collect::<Vec<_>>(), [&10, &20]);
         assert_eq!(series.slots[&10].devices["sda"].in_device, Histogram::from([(1000, 5)]));
         assert_eq!(series.slots[&10].users.values().map(UserSlot::count).collect::<Vec<_>>(), [1, 4]);

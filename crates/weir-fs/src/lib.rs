@@ -18,13 +18,15 @@ mod remove;
 mod replace;
 mod resolve;
 mod root;
+mod stranger;
 
 pub use dir::{Access, Dir, lock, reopen};
 pub use output::Output;
-pub use owner::{Distrust, regular_file, trusted, trusted_chain, trusted_file};
+pub use owner::{Distrust, lasting_chain, regular_file, trusted, trusted_chain, trusted_file};
 pub use private::Private;
 pub use replace::Fresh;
 pub use root::Root;
+pub use stranger::{Facts, facts_unasked, text_of_task};
 
 /// A name part that nobody can guess: 128 random bits in hex.
 ///

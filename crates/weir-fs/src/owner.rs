@@ -68,6 +68,23 @@ fn judge(owner: u32, mode: u32, caller: u32) -> Result<(), Distrust> {
 /// # Errors
 /// The first file or folder that another account can change, or that cannot be opened.
 pub fn trusted_chain(path: &Path) -> io::Result<PathBuf> {
+    chain(path, trusted)
+}
+
+/// The same of a folder in which others may make files, and of folders above it in which they may (`/tmp`): they do not rename or
+/// remove what is root's or the caller's there (the sticky bit).
+///
+/// # Errors
+/// As [`trusted_chain`].
+pub fn lasting_chain(path: &Path) -> io::Result<PathBuf> {
+    chain(path, |data| judge_lasting(data.uid(), data.mode(), caller()))
+}
+
+fn judge_lasting(owner: u32, mode: u32, caller: u32) -> Result<(), Distrust> {
+    judge(owner, if mode & 0o1000 != 0 { mode & !0o022 } else { mode }, caller)
+}
+
+fn chain(path: &Path, judge: impl Fn(&Metadata) -> Result<(), Distrust>) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;
     let mut at = PathBuf::new();
     let mut above: Option<File> = None;
@@ -83,7 +100,7 @@ pub fn trusted_chain(path: &Path) -> io::Result<PathBuf> {
         if data.is_symlink() {
             return Err(io::Error::other(format!("{} became a link meanwhile", at.display())));
         }
-        trusted(&data).map_err(|why| {
+        judge(&data).map_err(|why| {
             io::Error::new(io::ErrorKind::PermissionDenied, format!("{}: {why}", at.display()))
         })?;
         above = Some(file);
@@ -132,6 +149,10 @@ mod tests {
         ] {
             assert_eq!(judge(owner, mode, caller), expected, "{owner} {mode:o} {caller}");
         }
+        // Where everybody may make files, nobody removes what is another's.
+        assert_eq!(judge_lasting(0, 0o041_777, 0), Ok(()));
+        assert_eq!(judge_lasting(0, 0o040_777, 0), Err(Distrust::Writable(0o777)));
+        assert_eq!(judge_lasting(1000, 0o041_777, 0), Err(Distrust::Owner(1000)));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct DatabaseServer {
 impl Host {
     /// The servers that work on the file system of a path, as far as their processes may be looked at; one for each data directory.
     pub fn database_servers_beside(&self, path: &Path) -> Vec<DatabaseServer> {
-        let Some(here) = self.device_of(path) else { return Vec::new() };
+        let Some(here) = self.file_system_device_of(path) else { return Vec::new() };
         self.database_servers(|pid| self.device_worked_on(pid) == Some(here))
     }
 
@@ -88,7 +88,7 @@ mod tests {
         let here = std::env::current_dir().unwrap();
         let own = host.device_worked_on(std::process::id());
         assert!(own.is_some());
-        assert_eq!(own, host.device_of(&here));
-        assert_ne!(own, host.device_of(Path::new("/proc")));
+        assert_eq!(own, host.file_system_device_of(&here));
+        assert_ne!(own, host.file_system_device_of(Path::new("/proc")));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use weir_core::target::ProcessLoad;
 
 use crate::cgroup;
-use crate::error::BadLine;
+use crate::error::{BadLine, HostError};
 use crate::host::Host;
 
 /// I/O counters of all processes this one may look at, itself left out.
@@ -34,7 +34,8 @@ impl Host {
             if self.live && pid == own {
                 continue;
             }
-            match self.tree.parsed(&format!("/proc/{pid}/io"), parse) {
+            match self.counters_of(pid) {
+                // What a kernel thread writes, some process made dirty, and counts there.
                 Ok(_) if self.is_kernel_thread(pid) => {}
                 Ok((read_bytes, write_bytes)) => {
                     let name = self.tree.line(&format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -49,6 +50,11 @@ impl Host {
         ProcessSample { at: Instant::now(), by_pid, refused }
     }
 
+    fn counters_of(&self, pid: u32) -> Result<(u64, u64), HostError> {
+        let bad = |bad: BadLine| bad.at(&self.tree.real(&format!("/proc/{pid}/io")));
+        parse(&self.text_of_task(pid, "io")?).map_err(bad)
+    }
+
     /// The systemd unit, or the container's scope, that a process runs in: the outermost group that is no slice, as only
     /// systemd names those (systemd.slice(5)). `None` where it runs in none, or is gone.
     pub fn unit_of(&self, process: u32) -> Option<String> {
@@ -57,11 +63,6 @@ impl Host {
         let path = of("name=systemd").or_else(|| of(""))?;
         let unit = path.split('/').find(|group| !group.is_empty() && !group.ends_with(".slice"))?;
         Some(unit.to_string())
-    }
-
-    /// Kernel threads have no command line. What they write, some process made dirty, and counts there.
-    fn is_kernel_thread(&self, pid: u32) -> bool {
-        self.tree.line(&format!("/proc/{pid}/cmdline")).is_none()
     }
 }
 

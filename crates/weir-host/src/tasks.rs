@@ -4,6 +4,7 @@
 //! thread, though it lists only the first one of each process.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use weir_oltp::limits::OffCpu;
 
@@ -13,6 +14,8 @@ use crate::host::Host;
 
 /// Open files of a process that are looked at: one may have a million, and a guard asks every second.
 const FILES_MAX: usize = 1024;
+/// They are looked at for so long.
+const FILES_TIME: Duration = Duration::from_millis(20);
 
 /// What the scheduler counted of one thread since it began, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,10 +43,19 @@ impl Host {
     /// # Errors
     /// When the kernel refuses, as it does for processes of other users.
     pub fn off_cpu(&self, thread: u32) -> Result<Option<OffCpu>, HostError> {
-        match self.tree.text(&format!("/proc/{thread}/syscall")) {
+        match self.text_of_task(thread, "syscall") {
             Err(error) if error.is_absent() || is_gone(&error) => Ok(None),
             text => Ok(Some(place(&text?))),
         }
+    }
+
+    /// A file in a task's folder of /proc that the task may keep from being read: on this machine it is waited for a moment.
+    pub(crate) fn text_of_task(&self, task: u32, name: &str) -> Result<String, HostError> {
+        let path = format!("/proc/{task}/{name}");
+        if !self.live {
+            return self.tree.text(&path);
+        }
+        weir_fs::text_of_task(task, name).map_err(|error| HostError::io(&self.tree.real(&path), error))
     }
 
     /// The process that a thread belongs to; `None` where there is no such thread.
@@ -64,6 +76,13 @@ impl Host {
         parse_stat(&self.tree.text(&format!("/proc/{process}/stat")).ok()?).map(|stat| stat.parent)
     }
 
+    /// Whether the kernel made this process for itself; so is one that is gone. (Its command line would tell as well, but lies in the
+    /// memory of the process, which may be a page of a file system that never answers.)
+    pub(crate) fn is_kernel_thread(&self, process: u32) -> bool {
+        let stat = self.tree.text(&format!("/proc/{process}/stat")).ok();
+        stat.and_then(|text| parse_stat(&text)).is_none_or(|stat| stat.flags & PF_KTHREAD != 0)
+    }
+
     /// The name of a process's first thread, or of a thread.
     pub fn name_of(&self, task: u32) -> Option<String> {
         self.tree.line(&format!("/proc/{task}/comm"))
@@ -74,9 +93,14 @@ impl Host {
     /// other users only root is told.
     pub fn writes_directly(&self, process: u32, files: &mut usize) -> bool {
         let folder = format!("/proc/{process}/fdinfo");
-        let most = FILES_MAX.min(*files);
+        let (most, begun) = (FILES_MAX.min(*files), Instant::now());
         let mut is_direct = |name: &String| {
             *files = files.saturating_sub(1);
+            // What is no file (epoll, inotify), and one with many locks, has a line for each that it holds, as many as its owner likes.
+            let is_file = self.tree.link(&format!("/proc/{process}/fd/{name}")).is_some_and(|to| to.is_absolute());
+            if !is_file || begun.elapsed() > FILES_TIME {
+                return false;
+            }
             let info = self.tree.text(&format!("{folder}/{name}")).unwrap_or_default();
             // In octal, proc_pid_fdinfo(5).
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -143,16 +167,20 @@ fn parse_schedstat(text: &str) -> Result<TaskClock, BadLine> {
     Ok(TaskClock { on_ns: next("nanoseconds on a processor")?, queued_ns: next("nanoseconds waiting")? })
 }
 
+/// include/linux/sched.h.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
 struct Stat {
     parent: u32,
+    flags: u64,
     block_delay_ticks: u64,
 }
 
 /// The name is in parentheses and may hold any; fields are counted from the last one on (proc_pid_stat(5)).
 fn parse_stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_whitespace().collect();
-    let ticks = fields.get(39).and_then(|field| field.parse().ok()).unwrap_or(0);
-    Some(Stat { parent: fields.get(1)?.parse().ok()?, block_delay_ticks: ticks })
+    let number = |at: usize| fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(0);
+    Some(Stat { parent: fields.get(1)?.parse().ok()?, flags: number(6), block_delay_ticks: number(39) })
 }
 
 /// `running`, or the number of the system call and its arguments; -1 where it sleeps outside of one, in a page fault.
@@ -231,8 +259,30 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_says_which_processes_are_its_own() {
+        let machine = Machine::new();
+        for (flags, expected) in [("2129984", true), ("4194304", false)] {
+            machine.set("/proc/70/stat", &format!("70 (kworker) I 2 0 0 0 -1 {flags} 0"));
+            // A process may hide its command line.
+            machine.set("/proc/70/cmdline", "");
+            assert_eq!(machine.host.is_kernel_thread(70), expected, "{flags}");
+        }
+        assert!(machine.host.is_kernel_thread(71), "it is gone");
+    }
+
+    #[test]
     fn a_file_open_past_the_page_cache_to_be_written_is_told() {
         let machine = Machine::new();
+        let link = |path: &str, to: &str| {
+            let path = machine.real(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(to, path).unwrap();
+        };
+        for descriptor in [0, 5] {
+            link(&format!("/proc/60/fd/{descriptor}"), "/srv/dump");
+        }
+        link("/proc/60/fd/6", "anon_inode:[eventpoll]");
+        machine.set("/proc/60/fdinfo/6", "pos:\t0\nflags:\t0140002");
         machine.set("/proc/60/fdinfo/0", "pos:\t0\nflags:\t0100000");
         let writes_directly = |process, mut files| machine.host.writes_directly(process, &mut files);
         assert!(!writes_directly(60, 9) && !writes_directly(61, 9));

@@ -111,7 +111,7 @@ impl Host {
     }
 
     /// The device of the file system that holds a path.
-    pub(crate) fn device_of(&self, path: &Path) -> Option<DeviceNumber> {
+    pub(crate) fn file_system_device_of(&self, path: &Path) -> Option<DeviceNumber> {
         let mount = Opened::nearest(path).ok()?.mount(&self.tree, &self.mounts().ok()?);
         Some(mount.ok()?.number)
     }

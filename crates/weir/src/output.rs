@@ -1,7 +1,8 @@
 //! Results to stdout, in the form that was asked for; nothing else goes there.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -47,10 +48,40 @@ pub fn print_for(people: bool, text: &str) -> anyhow::Result<()> {
     if people { print(text) } else { print_exact(text) }
 }
 
-/// The same for programs: every character as it is.
+/// The same for programs: what it says stays as it is, but nothing in JSON, and nothing on a terminal, is what a terminal
+/// would obey.
 pub fn print_exact(text: &str) -> anyhow::Result<()> {
+    let text = exact(text, io::stdout().is_terminal());
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(CANNOT_WRITE)
+}
+
+fn exact(text: &str, on_terminal: bool) -> Cow<'_, str> {
+    // TOML may begin with a table: `[name]`, `[[name]]`.
+    let is_json = ["{", "[]", "[{", "[\n"].iter().any(|begin| text.starts_with(begin));
+    match () {
+        () if is_json => escaped(text),
+        () if on_terminal => printable::lines(text),
+        () => text.into(),
+    }
+}
+
+/// JSON, or a part of it, in which what a terminal would obey stands as `\u009b`, which says the same (RFC 8259, 7).
+/// serde_json does so below U+0020 alone.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    let goes = |c: char| printable::is_hidden(c) && c != '\n';
+    if !text.chars().any(goes) {
+        return text.into();
+    }
+    let mut safe = String::new();
+    for c in text.chars() {
+        if goes(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe.into()
 }
 
 /// A new file for results. Replaces nothing: a recording may be what was named by mistake.
@@ -80,4 +111,28 @@ pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::R
             })?
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_printed_for_programs() {
+        let hostile = "a\u{9b}2J\u{7f}\u{1b}\u{202e}\u{e0041}\n";
+        let pretty = serde_json::to_string_pretty(&[hostile]).unwrap();
+        for json in [serde_json::to_string(hostile).unwrap(), pretty] {
+            let document = format!("{{\"name\":{json}}}\n");
+            let printed = exact(&document, false);
+            assert!(!printed.chars().any(|c| printable::is_hidden(c) && c != '\n'), "{printed:?}");
+            assert!(printed.contains("a\\u009b2J\\u007f"), "{printed}");
+            let same = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            assert_eq!(same(&printed), same(&document));
+        }
+        let csv = "device\n\u{9b}2J\n";
+        assert_eq!(exact(csv, false), csv);
+        assert_eq!(exact(csv, true), "device\n\u{fffd}2J\n");
+        // A job file is no JSON.
+        assert_eq!(exact("[[job]]\nname = '\u{9b}'\n", false), "[[job]]\nname = '\u{9b}'\n");
+    }
 }

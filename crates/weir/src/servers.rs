@@ -28,11 +28,8 @@ pub fn name_of(server: &Server) -> ServerName {
 
 /// Where such a server is, and how to log in to it.
 fn server_of(name: &ServerName) -> Result<Server, Unreached> {
-    let (user, place) = match name.place.rsplit_once('@') {
-        Some((user, place)) => (Some(user.to_string()), place),
-        None => (None, name.place.as_str()),
-    };
-    let mut stated = Layer { user, ..Layer::default() };
+    let (user, place) = parted(&name.place);
+    let mut stated = Layer { user: user.map(str::to_string), ..Layer::default() };
     if place.starts_with('/') {
         stated.socket = Some(place.into());
     } else {
@@ -41,6 +38,12 @@ fn server_of(name: &ServerName) -> Result<Server, Unreached> {
     let typed = Typed { dialect: Some(name.family), stated, ..Typed::default() };
     let login = credentials::resolve(&typed, &Around::live()).map_err(|error| refused(error.to_string()))?;
     login.servers.into_iter().next().ok_or_else(|| refused("it names no server".to_string()))
+}
+
+/// Who asks, and where. The path of a socket may hold `@`, and what follows it there is no host.
+fn parted(name: &str) -> (Option<&str>, &str) {
+    let at = if name.starts_with('/') { None } else { name.find("@/").or_else(|| name.rfind('@')) };
+    at.map_or((None, name), |at| (Some(&name[..at]), &name[at + 1..]))
 }
 
 /// A server in one word, as [`named`] and `--server` take it; without its password.
@@ -240,6 +243,21 @@ mod tests {
         ] {
             assert_eq!(name(&named(text).unwrap()), text);
         }
+    }
+
+    #[test]
+    fn the_path_of_a_socket_names_no_host() {
+        for (place, path) in [
+            ("root@/srv/a@127.0.0.1:13999", "/srv/a@127.0.0.1:13999"),
+            ("ann@corp@/srv/a@b/db.sock", "/srv/a@b/db.sock"),
+            ("/srv/a@127.0.0.1:13999", "/srv/a@127.0.0.1:13999"),
+        ] {
+            let server = server_of(&ServerName { family: Dialect::MySql, place: place.to_string() }).unwrap();
+            assert_eq!(server.place, Place::Unix(path.into()), "{place}");
+        }
+        assert_eq!(parted("ann@corp@/srv/a@b/db.sock").0, Some("ann@corp"));
+        assert_eq!(parted("ann@corp@db1:3306"), (Some("ann@corp"), "db1:3306"));
+        assert_eq!(parted("db1:3306"), (None, "db1:3306"));
     }
 
     #[test]

@@ -105,18 +105,23 @@ fn size() -> Option<(usize, usize)> {
 /// Asks for something that must not show while it is typed. `None`: there is no terminal, or nothing was typed.
 pub fn ask_hidden(question: &str) -> io::Result<Option<String>> {
     // The terminal itself, not stdin: that may be a file.
-    let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
+    let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
     let before = tcgetattr(&terminal)?;
     let mut modes = before.clone();
     modes.local_modes.remove(LocalModes::ECHO);
     modes.local_modes.insert(LocalModes::ECHONL);
     tcsetattr(&terminal, OptionalActions::Flush, &modes)?;
     let restored = Restored { terminal: terminal.try_clone()?, before };
-    terminal.write_all(question.as_bytes())?;
-    let mut answer = String::new();
-    let read = BufReader::new(&terminal).read_line(&mut answer);
+    let answer = answered(question, &terminal, BufReader::new(&terminal));
     drop(restored);
-    read?;
+    answer
+}
+
+/// Asks; names in the question may be others'.
+fn answered(question: &str, mut to: impl Write, mut from: impl BufRead) -> io::Result<Option<String>> {
+    to.write_all(printable::line(question).as_bytes())?;
+    let mut answer = String::new();
+    from.read_line(&mut answer)?;
     Ok(Some(answer.trim_end_matches(['\r', '\n']).to_string()).filter(|answer| !answer.is_empty()))
 }
 
@@ -136,4 +141,17 @@ fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_no_name_in_a_question() {
+        let mut shown = Vec::new();
+        let answer = answered("password of a\u{1b}]0;b\u{9c}: ", &mut shown, &b"secret\r\n"[..]).unwrap();
+        assert_eq!(String::from_utf8(shown).unwrap(), "password of a\u{fffd}]0;b\u{fffd}: ");
+        assert_eq!(answer.as_deref(), Some("secret"));
+    }
 }

@@ -14,6 +14,10 @@ pub use read::read;
 pub use write::Writer;
 
 const MAGIC: &[u8; 4] = b"PAR1";
+/// A writer of rows ends a row group once it has so many.
+pub const GROUP_ROWS: usize = 1 << 16;
+/// The most rows of a row group that is written or read: the interval that fills one stands in it whole.
+const ROWS_MAX: usize = 2 * GROUP_ROWS;
 
 /// Numbers of parquet.thrift.
 mod number {

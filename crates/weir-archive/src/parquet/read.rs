@@ -6,15 +6,15 @@ use std::ops::ControlFlow;
 use flate2::read::GzDecoder;
 
 use super::thrift::{In, Value};
-use super::{MAGIC, hybrid, number};
+use super::{MAGIC, ROWS_MAX, hybrid, number};
 use crate::Damaged;
 use crate::batch::{Batch, Column};
 use crate::tables::{Kind, Table};
 
 /// The longest page that is unpacked, bytes.
 const PAGE_MAX: usize = 64 << 20;
-/// The most rows of a row group.
-const ROWS_MAX: usize = 4 << 20;
+/// The least that a row group takes of a file: what the footer says of a column, and the head and bytes of a page.
+const GROUP_BYTES_MIN: usize = 100;
 
 /// Reads a table's rows, row group by row group, as long as they are wanted. A column that the file lacks is 0 or empty; one
 /// that the table lacks is left out.
@@ -27,7 +27,11 @@ pub fn read(
     mut each: impl FnMut(Batch) -> ControlFlow<()>,
 ) -> Result<(), Damaged> {
     let footer = footer(bytes)?;
-    for group in footer.list(4) {
+    let groups = footer.list(4);
+    if groups.len() > bytes.len() / GROUP_BYTES_MIN {
+        return Err(Damaged::new(bytes.len(), format!("{} row groups in so few bytes", groups.len())));
+    }
+    for group in groups {
         let rows = length(group.number(3), ROWS_MAX, "rows of a row group")?;
         let mut columns = Vec::new();
         for spec in table.columns {
@@ -98,7 +102,7 @@ fn column(bytes: &[u8], meta: &Value, kind: Kind, rows: usize) -> Result<Column,
         let mut data = In::new(&page, 0);
         match (head.number(1), head.field(5), head.field(7)) {
             (Some(number::DICTIONARY_PAGE), _, Some(inner)) if words.is_none() => {
-                let count = length(inner.number(1), page.len(), "words of a dictionary")?;
+                let count = length(inner.number(1), rows, "words of a dictionary")?;
                 words = Some(plain(&mut data, kind, count)?);
             }
             (Some(number::DATA_PAGE), Some(inner), _) => {

@@ -98,3 +98,67 @@ fn places_of_every_width_come_back() {
     }
     assert_eq!([hybrid::width(1), hybrid::width(2), hybrid::width(3), hybrid::width(256)], [0, 1, 2, 8]);
 }
+
+#[test]
+fn what_lies_too_deep_is_refused() {
+    // A field that is a list of a list and so on, and a structure in a structure: more than any stack holds.
+    for level in [0x19_u8, 0x1c] {
+        let refused = thrift::In::new(&vec![level; 2 << 20], 0).structure().unwrap_err();
+        assert!(refused.what.contains("too deep"), "{refused}");
+    }
+    // A list of a list of the number 1.
+    assert!(thrift::In::new(&[0x19, 0x19, 0x15, 2, 0], 0).structure().is_ok());
+}
+
+/// A file of so many row groups, all without columns: few bytes that may say any number of rows.
+fn bare(groups: usize, rows: i64) -> Vec<u8> {
+    let group = |_| {
+        let mut group = thrift::Out::default();
+        group.int64(3, rows);
+        group
+    };
+    let footer = thrift::Out::default().structures(4, (0..groups).map(group)).end();
+    [&MAGIC[..], &[0; 100], &footer, &(footer.len() as u32).to_le_bytes(), MAGIC].concat()
+}
+
+#[test]
+fn a_small_file_makes_few_rows() {
+    assert_eq!(back(&bare(1, 7)).unwrap(), vec![Counter::default(); 7]);
+    for (groups, rows) in [(1, ROWS_MAX as i64 + 1), (2, 1), (20, 1)] {
+        let refused = back(&bare(groups, rows)).unwrap_err();
+        assert!(refused.what.contains("row group"), "{groups} of {rows}: {refused}");
+    }
+}
+
+#[test]
+fn a_dictionary_has_no_more_words_than_the_column_has_rows() {
+    // One row, and a page of a thousand empty names, which are four bytes each.
+    let (mut words, mut page) = (thrift::Out::default(), thrift::Out::default());
+    words.int32(1, 1000).int32(2, number::PLAIN);
+    page.int32(1, number::DICTIONARY_PAGE).int32(2, 4000).int32(3, 4000);
+    let page = page.structure(7, &mut words).end();
+    let (mut meta, mut chunk, mut group) =
+        (thrift::Out::default(), thrift::Out::default(), thrift::Out::default());
+    meta.int32(1, number::BYTE_ARRAY).names(3, &["name"]).int32(4, number::UNCOMPRESSED).int64(9, 4);
+    chunk.structure(3, &mut meta);
+    group.structures(1, [chunk].into_iter()).int64(3, 1);
+    let footer = thrift::Out::default().structures(4, [group].into_iter()).end();
+    let length = (footer.len() as u32).to_le_bytes();
+    let refused = back(&[&MAGIC[..], &page, &[0; 4000], &footer, &length, MAGIC].concat()).unwrap_err();
+    assert!(refused.what.contains("words of a dictionary"), "{refused}");
+}
+
+#[test]
+fn very_many_rows_become_several_groups() {
+    let row = |value| Counter { name: "reads".into(), value, ..Counter::default() };
+    let many: Vec<Counter> = (0..ROWS_MAX as i64 + 9).map(row).collect();
+    let bytes = written(std::slice::from_ref(&many));
+    let mut groups = Vec::new();
+    let each = |batch: crate::Batch| {
+        groups.push(batch.rows());
+        ControlFlow::Continue(())
+    };
+    read(&bytes, Counter::TABLE, each).unwrap();
+    assert_eq!(groups, [GROUP_ROWS, GROUP_ROWS, 9]);
+    assert_eq!(back(&bytes).unwrap(), many);
+}

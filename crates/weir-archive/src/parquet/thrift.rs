@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Damaged;
 
-/// A structure's depth that no file of Parquet reaches.
+/// A depth of structures and lists that no file of Parquet reaches.
 const DEPTH_MAX: usize = 16;
 
 const TRUE: u8 = 1;
@@ -222,9 +222,6 @@ impl<'a> In<'a> {
     }
 
     fn structure_at(&mut self, depth: usize) -> Result<Value, Damaged> {
-        if depth > DEPTH_MAX {
-            return self.damaged("a structure that is too deep");
-        }
         let (mut fields, mut last) = (BTreeMap::new(), 0_i16);
         loop {
             let header = self.byte()?;
@@ -246,6 +243,9 @@ impl<'a> In<'a> {
     }
 
     fn value(&mut self, kind: u8, depth: usize) -> Result<Value, Damaged> {
+        if depth > DEPTH_MAX {
+            return self.damaged("values that lie too deep");
+        }
         Ok(match kind {
             // In a list, a boolean has a byte of its own.
             TRUE | FALSE | BYTE => Value::Number(i64::from(self.byte()?)),

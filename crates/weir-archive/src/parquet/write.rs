@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::thrift::Out;
-use super::{MAGIC, hybrid, number};
+use super::{GROUP_ROWS, MAGIC, ROWS_MAX, hybrid, number};
 use crate::batch::{Batch, Column};
 use crate::tables::{Kind, Table};
 
@@ -52,7 +53,7 @@ impl<W: Write> Writer<W> {
         Ok(Writer { to, at: MAGIC.len() as i64, table, groups: Vec::new(), keys })
     }
 
-    /// Writes rows as one row group; none where there are none.
+    /// Writes rows as one row group, as several where they are very many, and none where there are none.
     ///
     /// # Errors
     /// Those of writing; `InvalidInput` for rows of another table.
@@ -61,6 +62,12 @@ impl<W: Write> Writer<W> {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         if batch.is_empty() {
+            return Ok(());
+        }
+        if batch.rows() > ROWS_MAX {
+            for from in (0..batch.rows()).step_by(GROUP_ROWS) {
+                self.group(&part(batch, from..batch.rows().min(from + GROUP_ROWS)))?;
+            }
             return Ok(());
         }
         let mut chunks = Vec::new();
@@ -200,6 +207,18 @@ impl Chunk {
         chunk.int64(2, self.dictionary_at.unwrap_or(self.data_at)).structure(3, &mut meta);
         chunk
     }
+}
+
+/// Some rows of a batch.
+fn part(batch: &Batch, rows: Range<usize>) -> Batch {
+    let mut part = Batch::new(batch.table());
+    for (to, from) in part.columns_mut().iter_mut().zip(batch.columns()) {
+        rows.clone().for_each(|row| match from {
+            Column::Integers(_) => to.push_integer(from.integer(row)),
+            Column::Texts(_) => to.push_text(from.text(row)),
+        });
+    }
+    part
 }
 
 fn kind(kind: Kind) -> i64 {

@@ -41,6 +41,7 @@ use self::shared_memory::Segment;
 use self::spawn::{Program, Running};
 use crate::connection::Connection;
 use crate::server::{Place, Secret, Server, Tls};
+use crate::wire::connect_unix;
 
 pub use self::binaries::Binaries;
 pub use self::error::SandboxError;
@@ -55,6 +56,8 @@ const START_LIMIT: Duration = Duration::from_secs(300);
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 /// A server whose data are thrown away has so long to let go of its shared memory.
 const DROP_LIMIT: Duration = Duration::from_secs(30);
+/// Longest time for a server to take a connection, and then to greet, before it is asked again.
+const GREETING_LIMIT: Duration = Duration::from_secs(10);
 
 /// A server of weir's own, running or stopped.
 #[derive(Debug)]
@@ -251,13 +254,7 @@ impl Sandbox {
             Dialect::Postgres => {
                 Connection::open(&Server { place: Place::Unix(socket), ..self.server() }).is_ok()
             }
-            Dialect::MySql => {
-                let Ok(mut stream) = UnixStream::connect(socket) else { return false };
-                let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
-                // Length, sequence number, then the protocol's version, 10; 255 is an error.
-                let mut head = [0; 5];
-                stream.read_exact(&mut head).is_ok() && head[4] == 10
-            }
+            Dialect::MySql => greets(&socket, GREETING_LIMIT),
         }
     }
 
@@ -481,6 +478,16 @@ impl Drop for Sandbox {
     }
 }
 
+/// Whether a MySQL server greets at a socket. One that accepts nobody must not keep weir waiting.
+fn greets(socket: &Path, limit: Duration) -> bool {
+    let Ok(connected) = connect_unix(socket, limit) else { return false };
+    let mut stream = UnixStream::from(connected);
+    let _ = stream.set_read_timeout(Some(limit));
+    // Length, sequence number, then the protocol's version, 10; 255 is an error.
+    let mut head = [0; 5];
+    stream.read_exact(&mut head).is_ok() && head[4] == 10
+}
+
 /// What makes a folder a sandbox's.
 struct Held {
     lock: File,
@@ -533,4 +540,24 @@ fn look_inside(layout: &Layout, wanted: Flavour) -> Result<(), SandboxError> {
     }
     let empty = layout.is_empty().map_err(SandboxError::io("read", dir))?;
     if empty { Ok(()) } else { Err(SandboxError::NotEmpty(dir.to_path_buf())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_accepts_nobody_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sock");
+        let server =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        bind(&server, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&server, 0).unwrap();
+        // The backlog takes one, and whoever comes next would wait.
+        let _first = UnixStream::connect(&path).unwrap();
+        assert!(!greets(&path, Duration::from_millis(50)));
+    }
 }

@@ -288,10 +288,8 @@ fn make_base(base: &Path) -> io::Result<Dir> {
             Err(error) => return Err(error),
         }
     }
-    // The environment may name any folder, such as /tmp itself.
-    if variable("WEIR_RUN").is_none() {
-        Dir::open_trusted(above)?;
-    }
+    // Servers and the minder go there by path. The environment may name any folder, such as /tmp itself.
+    weir_fs::lasting_chain(above)?;
     Dir::open_trusted(base)
 }
 
@@ -302,6 +300,22 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     use super::*;
+
+    #[test]
+    fn root_runs_no_server_below_a_folder_that_another_account_can_replace() {
+        if rustix::process::geteuid().as_raw() != 0 {
+            return;
+        }
+        let here = tempfile::tempdir().unwrap();
+        let theirs = here.path().join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        make_base(&here.path().join("ours/sandbox")).unwrap_err();
+        make_base(&here.path().join("sandbox")).unwrap();
+        make_base(&theirs.join("sandbox")).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(65534), None).unwrap();
+        let why = make_base(&theirs.join("sandbox")).unwrap_err().to_string();
+        assert!(why.contains("belongs to account 65534"), "{why}");
+    }
 
     #[test]
     fn a_held_socket_is_the_servers_whatever_takes_its_place() {

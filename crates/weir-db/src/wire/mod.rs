@@ -20,6 +20,8 @@ use crate::error::DbError;
 use crate::server::{Place, Tls, TlsMode};
 use clock::Clock;
 
+pub(crate) use socket::connect_unix;
+
 /// What the input buffer starts with, and comes back to: an answer of a hundred rows, and a MySQL server's
 /// `net_buffer_length` twice.
 const INPUT_BYTES: usize = 32 << 10;

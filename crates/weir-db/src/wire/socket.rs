@@ -111,8 +111,8 @@ fn prepared(stream: TcpStream) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Connecting waits while the server's backlog is full; the kernel ends that wait by the send time-out (unix(7)).
-fn connect_unix(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
+/// A connected Unix socket. Connecting waits while the server's backlog is full; the kernel ends that wait by the send time-out (unix(7)).
+pub(crate) fn connect_unix(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(timeout.max(Duration::from_millis(1))))?;

@@ -49,9 +49,10 @@ struct FromBlktrace {
     rest: Vec<u8>,
 }
 
-/// A file to record to. It has its name from the start: what a killed recording has written by then is worth having.
+/// A file to record to, its owner's alone: it holds names and I/O of all accounts. It has its name from the start: what a
+/// killed recording has written by then is worth having.
 fn opened(path: &Path) -> io::Result<File> {
-    Output::create(path, 0o644)?.in_place()
+    Output::create(path, 0o600)?.in_place()
 }
 
 /// What became of what was handed over.
@@ -308,4 +309,20 @@ fn decoded(
         words.iter().for_each(|word| out.extend_from_slice(&word.to_ne_bytes()));
     }
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_recording_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.weirtrace");
+        let file = opened(&path).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(path.exists());
+    }
 }

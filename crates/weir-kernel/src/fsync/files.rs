@@ -35,7 +35,7 @@ pub(super) fn tasks_inside_calls() -> Vec<Inside> {
 
 /// The call a task sleeps in.
 pub(super) fn inside(tgid: u32, tid: u32) -> Option<Inside> {
-    let line = fs::read_to_string(format!("/proc/{tgid}/task/{tid}/syscall")).ok()?;
+    let line = weir_fs::text_of_task(tid, "syscall").ok()?;
     let mut words = line.split_ascii_whitespace();
     let number = words.next()?.parse().ok()?;
     let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
@@ -50,10 +50,10 @@ pub(super) fn comm(tgid: u32) -> Option<String> {
 
 /// The device number of the file system of an open file, or of the device that is open.
 pub(super) fn device_of_descriptor(tgid: u32, descriptor: u64) -> Option<DeviceNumber> {
-    let facts = fs::metadata(format!("/proc/{tgid}/fd/{descriptor}")).ok()?;
-    let is_device = facts.mode() & libc::S_IFMT == libc::S_IFBLK;
-    let number = if is_device { facts.rdev() } else { facts.dev() };
-    let number = DeviceNumber { major: libc::major(number), minor: libc::minor(number) };
+    let facts = weir_fs::facts_unasked(format!("/proc/{tgid}/fd/{descriptor}")).ok()?;
+    let is_device = facts.mode & libc::S_IFMT == libc::S_IFBLK;
+    let (major, minor) = if is_device { facts.special } else { facts.device };
+    let number = DeviceNumber { major, minor };
     (!number.is_anonymous()).then(|| whole(number))
 }
 
@@ -66,11 +66,12 @@ pub(super) fn writer_of(file: FileId) -> Option<u32> {
 }
 
 fn is_open_for_writing(tgid: u32, descriptor: u32, file: FileId) -> bool {
-    let Ok(facts) = fs::metadata(format!("/proc/{tgid}/fd/{descriptor}")) else { return false };
-    let number = DeviceNumber { major: libc::major(facts.dev()), minor: libc::minor(facts.dev()) };
+    let Ok(facts) = weir_fs::facts_unasked(format!("/proc/{tgid}/fd/{descriptor}")) else { return false };
+    let (major, minor) = facts.device;
+    let number = DeviceNumber { major, minor };
     // btrfs shows each subvolume under a number of its own.
     let same = number == file.file_system || (number.is_anonymous() && file.file_system.is_anonymous());
-    if facts.ino() != file.inode || !same {
+    if facts.inode != file.inode || !same {
         return false;
     }
     position_to_write(tgid, descriptor).is_some()
@@ -100,7 +101,7 @@ pub(super) fn sleeps(tid: u32) -> Option<u64> {
 
 /// The functions on the stack of a sleeping task, innermost first.
 pub(super) fn kernel_stack(tid: u32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{tid}/stack")).unwrap_or_default();
+    let text = weir_fs::text_of_task(tid, "stack").unwrap_or_default();
     let name = |line: &str| Some(plain(line.split_ascii_whitespace().nth(1)?.split('+').next()?).to_string());
     text.lines().filter_map(name).collect()
 }

@@ -1,7 +1,6 @@
 //! A running session, and what a look at it finds.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -417,7 +416,7 @@ impl SyncSession {
 fn written_by(pid: u32, without_write: u32, written: &HashMap<Id, Written>) -> u64 {
     let told = written.iter().filter(|(id, _)| id.pid == pid).map(|(_, process)| process.total_bytes).max();
     told.or_else(|| {
-        let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+        let text = weir_fs::text_of_task(pid, "io").ok()?;
         Some(account::written(&text, without_write != 0))
     })
     .unwrap_or(0)

@@ -1,9 +1,7 @@
 //! Who writes, by the kernel's own accounts of its threads, and onto which device.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 
 use libbpf_rs::{Iter, Link};
 use weir_core::target::DeviceNumber;
@@ -155,19 +153,18 @@ impl Writers {
 /// `left` files are looked at, at most.
 fn devices_of(pid: u32, left: &mut usize) -> Vec<DeviceNumber> {
     let folder = format!("/proc/{pid}/fd");
-    let mut disks: HashMap<u64, DeviceNumber> = HashMap::new();
+    let mut disks: HashMap<(u32, u32), DeviceNumber> = HashMap::new();
     let mut found = Vec::new();
     for descriptor in files::numbers(&folder).take(FILES_MAX.min(*left)) {
         *left -= 1;
-        let Ok(facts) = fs::metadata(format!("{folder}/{descriptor}")) else { continue };
-        let number = match facts.mode() & libc::S_IFMT {
-            libc::S_IFREG => facts.dev(),
-            libc::S_IFBLK => facts.rdev(),
+        let Ok(facts) = weir_fs::facts_unasked(format!("{folder}/{descriptor}")) else { continue };
+        let number = match facts.mode & libc::S_IFMT {
+            libc::S_IFREG => facts.device,
+            libc::S_IFBLK => facts.special,
             _ => continue,
         };
-        let disk = *disks.entry(number).or_insert_with(|| {
-            files::whole(DeviceNumber { major: libc::major(number), minor: libc::minor(number) })
-        });
+        let (major, minor) = number;
+        let disk = *disks.entry(number).or_insert_with(|| files::whole(DeviceNumber { major, minor }));
         if !found.contains(&disk) && is_written_to(pid, descriptor) {
             found.push(disk);
         }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use weir_archive::journal::{Frames, MAGIC};
-use weir_archive::parquet::{self, Writer};
+use weir_archive::parquet::{self, GROUP_ROWS, Writer};
 use weir_archive::segment::{Name, stamp, too_many};
 use weir_archive::{Batch, SCHEMA};
 use weir_fs::{Access, Dir, lock};
@@ -22,8 +23,6 @@ const FILE_MODE: u32 = 0o600;
 const LOCK: &str = "lock";
 /// The longest file that is read.
 const LONGEST_BYTES: u64 = 512 << 20;
-/// Rows of a row group.
-const GROUP_ROWS: usize = 1 << 16;
 
 /// An archive.
 pub struct Archive {
@@ -58,6 +57,20 @@ pub struct Listed {
     pub bytes: u64,
 }
 
+/// Lets nobody else into the folder, where it is a recorder's or empty: what else lies in one, others may need.
+fn close_to_others(dir: &Dir) -> io::Result<()> {
+    let mode = dir.metadata()?.mode() & 0o7777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let is_ours = dir.names()?.next().is_none() || dir.open_trusted_file(LOCK, Access::Read).is_ok();
+    if is_ours {
+        return dir.chmod(FOLDER_MODE);
+    }
+    let why = format!("other accounts may enter it (mode {mode:04o}), and it holds other files than a recorder's");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
 impl Archive {
     /// The one to write to, made where it is missing.
     ///
@@ -71,6 +84,7 @@ impl Archive {
         let opened = || -> io::Result<(Dir, File)> {
             let dir = Dir::open_or_make(path, FOLDER_MODE, |_, _| {})?;
             dir.check_trusted()?;
+            close_to_others(&dir)?;
             let file = dir.open_or_create(LOCK, Access::ReadWrite, FILE_MODE)?;
             Ok((dir, file))
         };
@@ -83,7 +97,6 @@ impl Archive {
             let hint = "one recorder watches all devices; --dir names another folder".to_string();
             return Err(Usage { what, hint: Some(hint) }.into());
         }
-        dir.chmod(FOLDER_MODE).map_err(lacking)?;
         dir.remove_leftovers();
         Ok(Archive { dir, _lock: Some(file) })
     }
@@ -396,6 +409,26 @@ mod tests {
         let take = |batch: Batch| values.extend(Counter::all(&batch).iter().map(|row| row.value));
         let remarks = archive.read(0, i64::MAX, &["counters"], take).unwrap();
         (values, remarks)
+    }
+
+    #[test]
+    fn a_folder_of_others_is_not_shut() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shared");
+        fs::create_dir(&path).unwrap();
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        let open = || fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        open();
+        fs::write(path.join("theirs"), "x").unwrap();
+        assert!(Archive::to_write(&path).is_err());
+        assert_eq!((mode(), fs::read_dir(&path).unwrap().count()), (0o755, 1));
+        fs::remove_file(path.join("theirs")).unwrap();
+        drop(Archive::to_write(&path).unwrap());
+        assert_eq!(mode(), 0o700, "an empty one is taken");
+        open();
+        drop(Archive::to_write(&path).unwrap());
+        assert_eq!(mode(), 0o700, "so is one that a recorder had");
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use weir_core::stop::Stop;
 use weir_core::units::{Nanos, significant};
-use weir_db::Connection;
 use weir_db::runner::{self, RunOptions, Silent};
 use weir_db::vitals::{Unseen, snapshot, variables_that_matter};
+use weir_db::{Connection, Server};
 use weir_experiment::{Arm, SweepPlan};
 use weir_host::knob;
-use weir_knobs::{KnobName, Scope, Setting, Value};
+use weir_knobs::{KnobName, Setting, Value};
 use weir_oltp::vitals::{LOG_FULL, Snapshot};
 use weir_oltp::{Dialect, OltpSpec, Script};
 
@@ -48,7 +48,9 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
                     `weir tune sweep postgres:USER@PLACE/checkpoint_flush_after --db '…'`";
         return Err(Usage { what, hint: Some(hint.to_string()) }.into());
     }
-    let (found, found_max) = (value(&ground, CAPACITY)?, value(&ground, CAPACITY_MAX)?);
+    let named = |name| variable(&ground.server, name);
+    let (capacity, capacity_max) = (named(CAPACITY)?, named(CAPACITY_MAX)?);
+    let (found, found_max) = (value(&capacity)?, value(&capacity_max)?);
     let mut grid = args.grid;
     grid.retain(|value| *value != found);
     grid.sort_unstable();
@@ -59,10 +61,9 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     let typed = ground.transactions.spec.warmup.0 > 0;
     asked.conduct.settle_ns = if typed { 0 } else { SETTLE.0 };
     let tried = grid.iter().map(|value| {
-        let set =
-            |name: &str, value: i64| Setting { knob: variable(&ground, name), value: Value::Number(value) };
-        let raised = (found_max < 2 * value).then(|| set(CAPACITY_MAX, 2 * value));
-        let settings = raised.into_iter().chain([set(CAPACITY, *value)]).collect();
+        let set = |knob: &KnobName, value: i64| Setting { knob: knob.clone(), value: Value::Number(value) };
+        let raised = (found_max < 2 * value).then(|| set(&capacity_max, 2 * value));
+        let settings = raised.into_iter().chain([set(&capacity, *value)]).collect();
         Arm { settings, ..arm(&value.to_string(), &ground.transactions) }
     });
     let as_found = arm(&format!("baseline ({found})"), &ground.transactions);
@@ -156,16 +157,35 @@ impl Look {
     }
 }
 
-/// A variable of the server as a knob.
-fn variable(ground: &Ground, name: &str) -> KnobName {
-    KnobName { scope: Scope::Server(name_of(&ground.server)), setting: name.to_string() }
+/// A variable of the server as a knob, whose name has to be read again from records and journals.
+fn variable(server: &Server, name: &str) -> anyhow::Result<KnobName> {
+    let parsed = format!("{}/{name}", name_of(server)).parse::<KnobName>();
+    parsed.map_err(|error| {
+        let hint =
+            "name the server by a user and a socket without spaces and `..`; a link may have such a path";
+        Usage { what: error.to_string(), hint: Some(hint.to_string()) }.into()
+    })
 }
 
-fn value(ground: &Ground, name: &str) -> anyhow::Result<i64> {
-    let reading = knob::read(&machine::host(), &variable(ground, name));
+fn value(knob: &KnobName) -> anyhow::Result<i64> {
+    let reading = knob::read(&machine::host(), knob);
     let value = reading.map_err(|error| Lacking { what: error.to_string(), hint: None })?.value;
     value.and_then(|value| value.number()).ok_or_else(|| {
-        let what = format!("{name} cannot be read as a number");
+        let what = format!("{} cannot be read as a number", knob.setting);
         Lacking { what, hint: None }.into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_no_knob_can_name_is_refused_at_once() {
+        let knob = |url: &str| variable(&servers::named(url).unwrap()[0], CAPACITY);
+        let good = knob("mysql://root@/weir?socket=/run/db.sock").unwrap();
+        assert_eq!(good.to_string(), "mysql:root@/run/db.sock/innodb_io_capacity");
+        let refused = knob("mysql://root@/weir?socket=/run/a%20b/db.sock").unwrap_err();
+        assert!(refused.is::<Usage>() && refused.to_string().contains("/run/a b/db.sock"), "{refused}");
+    }
 }

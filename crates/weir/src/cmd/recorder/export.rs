@@ -1,20 +1,18 @@
 //! `weir recorder export`.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use jiff::Zoned;
-use weir_archive::parquet::Writer;
+use weir_archive::parquet::{GROUP_ROWS, Writer};
 use weir_archive::{Batch, SCHEMA, TABLES, csv, tables};
+use weir_core::printable;
 use weir_fs::Output;
 
 use crate::cli::recorder::ExportArgs;
 use crate::failure::{CANNOT_WRITE, Outcome, Usage};
 use crate::recorder::archive::Archive;
 use crate::settings::recorder::{dir, stretch};
-
-/// Rows of a row group.
-const GROUP_ROWS: usize = 1 << 16;
 
 /// Runs the command.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
@@ -37,7 +35,12 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         Some(output) => output,
         None => &mut stdout,
     };
-    let mut rows = Rows::begin(to, table, args.parquet).context(CANNOT_WRITE)?;
+    let form = match args.parquet {
+        true => Form::Parquet,
+        false if args.to.is_none() && io::stdout().is_terminal() => Form::Shown,
+        false => Form::Csv,
+    };
+    let mut rows = Rows::begin(to, table, form).context(CANNOT_WRITE)?;
     let mut failed = None;
     let unread = archive.read(since_ms, until_ms, &[table.name], |batch| {
         if failed.is_none() {
@@ -69,20 +72,29 @@ fn wanted(batch: &Batch, since_ms: i64, until_ms: i64) -> Batch {
     Batch::of_columns(batch.table(), columns).unwrap_or_else(|| batch.clone())
 }
 
+/// What rows become.
+#[derive(Clone, Copy)]
+enum Form {
+    Csv,
+    /// CSV on a terminal, which obeys control characters in names.
+    Shown,
+    Parquet,
+}
+
 /// Rows on their way out.
 enum Rows<'a> {
-    Csv(&'a mut dyn Write),
+    Csv(&'a mut dyn Write, Form),
     Parquet(Box<Writer<&'a mut dyn Write>>, Batch),
 }
 
 impl<'a> Rows<'a> {
-    fn begin(to: &'a mut dyn Write, table: &'static tables::Table, as_parquet: bool) -> io::Result<Rows<'a>> {
-        Ok(match as_parquet {
-            false => {
+    fn begin(to: &'a mut dyn Write, table: &'static tables::Table, form: Form) -> io::Result<Rows<'a>> {
+        Ok(match form {
+            Form::Csv | Form::Shown => {
                 to.write_all(csv::head(table).as_bytes())?;
-                Rows::Csv(to)
+                Rows::Csv(to, form)
             }
-            true => {
+            Form::Parquet => {
                 let keys = vec![("weir.archive".to_string(), SCHEMA.to_string())];
                 Rows::Parquet(Box::new(Writer::new(to, table, keys)?), Batch::new(table))
             }
@@ -91,7 +103,13 @@ impl<'a> Rows<'a> {
 
     fn put(&mut self, batch: &Batch) -> io::Result<()> {
         match self {
-            Rows::Csv(to) => to.write_all(csv::rows(batch, 0..batch.rows()).as_bytes()),
+            Rows::Csv(to, form) => {
+                let text = csv::rows(batch, 0..batch.rows());
+                match form {
+                    Form::Shown => to.write_all(printable::lines(&text).as_bytes()),
+                    _ => to.write_all(text.as_bytes()),
+                }
+            }
             Rows::Parquet(writer, held) => {
                 held.append(batch);
                 if held.rows() >= GROUP_ROWS {
@@ -105,11 +123,31 @@ impl<'a> Rows<'a> {
 
     fn end(self) -> io::Result<()> {
         match self {
-            Rows::Csv(to) => to.flush(),
+            Rows::Csv(to, _) => to.flush(),
             Rows::Parquet(mut writer, held) => {
                 writer.group(&held)?;
                 writer.finish().map(drop)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_archive::tables::{Counter, Row};
+
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_nothing_that_it_obeys() {
+        let row = Counter { device: "a\u{1b}[2J\u{9b}1mb".into(), ..Counter::default() };
+        for (form, cell) in [(Form::Shown, "a\u{fffd}[2J\u{fffd}1mb"), (Form::Csv, "a\u{1b}[2J\u{9b}1mb")] {
+            let mut out = Vec::new();
+            let mut rows = Rows::begin(&mut out, Counter::TABLE, form).unwrap();
+            rows.put(&Counter::batch(std::slice::from_ref(&row))).unwrap();
+            rows.end().unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert_eq!(text, format!("ts_ms,span_ms,device,name,value\n0,0,{cell},,0\n"));
         }
     }
 }

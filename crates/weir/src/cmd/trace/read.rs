@@ -1,17 +1,19 @@
 //! `weir trace read`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::Context;
 use weir_blocktrace::{Both, Sink};
+use weir_core::printable;
 use weir_report::trace::perfetto::{IOS_MAX, Recording as Perfetto};
 use weir_report::trace::{self as report, RowFormat, Rows};
 
 use crate::cli::trace::read::{Args, FilterArgs, Format, PerRequest, RowUnit};
 use crate::failure::{Outcome, Usage};
-use crate::output::{create, print_for};
+use crate::output::{create, escaped, print_for};
 use crate::page;
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
@@ -155,9 +157,14 @@ fn open_perfetto(args: &Args) -> anyhow::Result<Option<Perfetto<BufWriter<File>>
 /// Rows on their way to a file or to standard output.
 fn open_rows(args: &Args) -> anyhow::Result<Option<Rows<Text>>> {
     let Some(form) = args.output.per_request else { return Ok(None) };
-    let out: Box<dyn Write> = match &args.output.out {
-        Some(path) if path.as_os_str() != "-" => Box::new(create(path, "--out")?),
-        _ => Box::new(io::stdout()),
+    let file = args.output.out.as_ref().filter(|path| path.as_os_str() != "-");
+    let out: Box<dyn Write> = match file {
+        Some(path) => Box::new(create(path, "--out")?),
+        None => Box::new(io::stdout()),
+    };
+    let safe: Safe = match file {
+        Some(_) => unchanged,
+        None => made_safe(form, io::stdout().is_terminal()),
     };
     let format = match form {
         PerRequest::Csv => RowFormat::Csv,
@@ -168,13 +175,30 @@ fn open_rows(args: &Args) -> anyhow::Result<Option<Rows<Text>>> {
         RowUnit::Io => report::RowUnit::Io,
         RowUnit::Bio => report::RowUnit::Bio,
     };
-    let text = Text { out: BufWriter::with_capacity(1 << 18, out), failed: None };
+    let text = Text { out: BufWriter::with_capacity(1 << 18, out), safe, failed: None };
     Ok(Some(Rows::new(text, format, unit)))
+}
+
+/// What becomes of names that others chose.
+type Safe = fn(&str) -> Cow<'_, str>;
+
+/// On standard output JSON says by numbers what a terminal would obey; CSV, which cannot, goes without it to a terminal.
+fn made_safe(form: PerRequest, on_terminal: bool) -> Safe {
+    match form {
+        PerRequest::Jsonl => escaped,
+        PerRequest::Csv if on_terminal => printable::lines,
+        PerRequest::Csv => unchanged,
+    }
+}
+
+fn unchanged(text: &str) -> Cow<'_, str> {
+    text.into()
 }
 
 /// Text to a writer of bytes, which remembers how it failed.
 struct Text {
     out: BufWriter<Box<dyn Write>>,
+    safe: Safe,
     failed: Option<io::Error>,
 }
 
@@ -187,9 +211,26 @@ impl Text {
 
 impl fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.out.write_all(text.as_bytes()).map_err(|error| {
+        self.out.write_all((self.safe)(text).as_bytes()).map_err(|error| {
             self.failed = Some(error);
             fmt::Error
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_hold_nothing_that_a_terminal_obeys() {
+        for (form, on_terminal, expected) in [
+            (PerRequest::Jsonl, false, "a\\u009b2J\n"),
+            (PerRequest::Jsonl, true, "a\\u009b2J\n"),
+            (PerRequest::Csv, true, "a\u{fffd}2J\n"),
+            (PerRequest::Csv, false, "a\u{9b}2J\n"),
+        ] {
+            assert_eq!(made_safe(form, on_terminal)("a\u{9b}2J\n"), expected);
+        }
     }
 }
