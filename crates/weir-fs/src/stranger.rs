@@ -127,9 +127,8 @@ mod tests {
         let other = folder.path().join("other");
         std::fs::write(&other, "x").unwrap();
         let mut readers = Readers { ready: None, stuck: Vec::new() };
-        let mut kind = |task, path: &Path| {
-            readers.text(task, path.display().to_string()).map_err(|error| error.kind())
-        };
+        let mut kind =
+            |task, path: &Path| readers.text(task, path.display().to_string()).map_err(|error| error.kind());
         assert_eq!(kind(1, &fifo), Err(io::ErrorKind::TimedOut));
         assert_eq!(kind(1, &other), Err(io::ErrorKind::TimedOut), "it is not tried again");
         assert_eq!(kind(2, &other), Ok("x".to_string()), "others are");

@@ -97,7 +97,8 @@ impl Host {
         let mut is_direct = |name: &String| {
             *files = files.saturating_sub(1);
             // What is no file (epoll, inotify), and one with many locks, has a line for each that it holds, as many as its owner likes.
-            let is_file = self.tree.link(&format!("/proc/{process}/fd/{name}")).is_some_and(|to| to.is_absolute());
+            let is_file =
+                self.tree.link(&format!("/proc/{process}/fd/{name}")).is_some_and(|to| to.is_absolute());
             if !is_file || begun.elapsed() > FILES_TIME {
                 return false;
             }

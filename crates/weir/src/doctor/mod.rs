@@ -10,7 +10,7 @@ mod room;
 mod survey;
 mod timeline;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weir_core::result::Record;

@@ -67,7 +67,8 @@ fn close_to_others(dir: &Dir) -> io::Result<()> {
     if is_ours {
         return dir.chmod(FOLDER_MODE);
     }
-    let why = format!("other accounts may enter it (mode {mode:04o}), and it holds other files than a recorder's");
+    let why =
+        format!("other accounts may enter it (mode {mode:04o}), and it holds other files than a recorder's");
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
