@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/modules.rs"]
+mod modules;
 #[path = "tidy/words.rs"]
 mod words;
 
@@ -171,6 +173,7 @@ fn the_repository_keeps_its_rules() {
     complaints.extend(unused_edges(&files));
     complaints.extend(impure(&files));
     complaints.extend(picture(&files));
+    complaints.extend(modules::circles(&files));
     complaints.extend(words::broken_links(&files));
     complaints.extend(words::outside_the_book(&files));
     complaints.extend(words::retired_words(&files));

@@ -26,6 +26,26 @@ pub struct Kept<'a> {
     pub unless_of: Option<u32>,
 }
 
+impl Dir {
+    /// Removes everything in it: without following a link, leaving the folder or crossing a mount. The caller has
+    /// proven that all of it may go.
+    ///
+    /// # Errors
+    /// `EXDEV` and `EBUSY` where something is mounted in it; those of unlinkat(2). What was removed until then is gone.
+    pub fn remove_contents(&self) -> io::Result<()> {
+        contents(self, Kept::default())
+    }
+
+    /// The same in a folder that an account, or root, owns, but for folders of other accounts. It is closed to others first, and
+    /// so is each folder in it: where they may write, they may have moved there what is not theirs to remove.
+    ///
+    /// # Errors
+    /// Also where a folder of another account is left.
+    pub fn remove_contents_of(&self, owner: u32) -> io::Result<()> {
+        contents(self, Kept { name: None, unless_of: Some(owner) })
+    }
+}
+
 /// Removes everything in `top` but what is kept. Folders in its folders are moved up into it instead of being descended into,
 /// so that neither the stack nor the count of descriptors depends on the depth, which somebody else may have chosen.
 pub fn contents(top: &Dir, kept: Kept<'_>) -> io::Result<()> {

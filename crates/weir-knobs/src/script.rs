@@ -85,7 +85,7 @@ fn command(setting: &Setting) -> String {
         let statement = spec.path.replace("{}", &setting.knob.setting);
         return comment(&format!("{setting}: in the server, {statement} = {}", setting.written_value()));
     }
-    let Some((spec, path)) = spec.zip(catalog::file_of(setting)) else {
+    let Some((spec, path)) = spec.zip(setting.file()) else {
         return comment(&format!("{setting}: unknown"));
     };
     if path.contains('*') {

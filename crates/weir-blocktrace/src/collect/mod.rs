@@ -23,7 +23,6 @@ use super::stage::Moment;
 use super::table::StageTable;
 pub use cells::BLOCKS_MAX;
 use device::DeviceCollector;
-pub(super) use device::SLICES_MAX;
 use senders::Senders;
 use weir_core::target::DeviceNumber;
 

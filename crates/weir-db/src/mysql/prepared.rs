@@ -1,7 +1,7 @@
 //! Statements that the server has prepared: their parameters as bytes, their rows as text.
 
-use crate::connection::{Done, Kept, Row, StatementId};
 use crate::error::DbError;
+use crate::rows::{Done, Kept, Row, StatementId};
 use crate::value::Value;
 
 use super::Connection;

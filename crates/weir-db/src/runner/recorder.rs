@@ -13,8 +13,8 @@ use weir_oltp::record::ConnectionRecord;
 
 use super::clock::now_ns;
 use super::gate::lock;
-use crate::connection::Done;
 use crate::error::DbError;
+use crate::rows::Done;
 
 /// Sets of histograms at most. Up to as many connections have one of their own.
 const SETS_MAX: u32 = 16;

@@ -7,8 +7,9 @@ use weir_oltp::limits::{OffCpu, Sessions, Wait};
 use weir_oltp::vitals::is_mariadb;
 
 use super::Unseen;
-use crate::connection::{Connection, Row};
+use crate::connection::Connection;
 use crate::error::{DbError, plain};
+use crate::rows::Row;
 
 /// Names of events that are distinguished, and characters of one: the servers have fewer and shorter ones.
 const EVENTS_MAX: usize = 500;

@@ -11,11 +11,10 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use weir_core::printable;
-
 use super::entry::{Entry, State, Term, boot_clock_ns};
 use super::journal::Journal;
 use super::silence::Silence;
+use super::stderr::say;
 use super::{KnobError, restore};
 use crate::host::Host;
 
@@ -236,11 +235,6 @@ fn let_go_of_pipes() {
         // SAFETY: both descriptors are open; dup2 touches no memory of ours.
         unsafe { libc::dup2(null.as_raw_fd(), libc::STDERR_FILENO) };
     }
-}
-
-/// Unlike eprintln, this outlives a standard error that is gone together with the guarded process.
-pub(super) fn say(sentence: &str) {
-    let _ = io::Write::write_all(&mut io::stderr(), format!("{}\n", printable::line(sentence)).as_bytes());
 }
 
 /// Whoever ends a whole group or session of processes must not end the guardian before it has done its work.

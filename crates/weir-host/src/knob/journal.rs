@@ -13,7 +13,7 @@ use weir_fs::{Access, Dir};
 use weir_knobs::KnobName;
 
 use super::entry::{self, Entry, Term, boot_clock_ns};
-use super::guardian::say;
+use super::stderr::say;
 use super::{KnobError, restore};
 use crate::error::HostError;
 use crate::host::Host;

@@ -6,7 +6,8 @@ use weir_knobs::{Scope, Setting, Value};
 
 use super::entry::{Entry, State, Written};
 use super::journal::{Journal, Sync};
-use super::{KnobError, apply, dirty, order, read};
+use super::steps::lead_through;
+use super::{KnobError, dirty, order, place};
 use crate::host::Host;
 
 /// What a file says once weir has marked it as set by hand.
@@ -91,14 +92,14 @@ impl Way<'_> {
     fn is_same_device(&self, change: &Written) -> bool {
         let tree = &self.host.tree;
         let is_governed = || {
-            change.band.is_some_and(|band| read::value(tree, &change.knob).is_ok_and(|now| band.has(&now)))
+            change.band.is_some_and(|band| place::value(tree, &change.knob).is_ok_and(|now| band.has(&now)))
         };
         order::device_sequence(tree, &change.knob) == change.device_sequence || is_governed()
     }
 
     fn target(&mut self, change: &Written, state: State) -> Option<Value> {
         let old = Some(change.old.clone());
-        match read::value(&self.host.tree, &change.knob) {
+        match place::value(&self.host.tree, &change.knob) {
             // A scheduler's own knobs come back with the scheduler.
             Err(error) if error.is_absent() && !change.touched => {
                 self.said.push(format!("{} is gone: nothing to restore", change.knob));
@@ -136,14 +137,14 @@ impl Way<'_> {
 
     fn lead(&mut self, change: &Written) -> Result<(), KnobError> {
         let Some(target) = &change.target else { return Ok(()) };
-        let now = match read::value(&self.host.tree, &change.knob) {
+        let now = match place::value(&self.host.tree, &change.knob) {
             // The scheduler it belongs to is not the one in force, so it has gone with its scheduler.
             Err(error) if error.is_absent() && change.touched => return Ok(()),
             now => now?,
         };
         if now != *target {
             let steps = dirty::ramp(self.host, &change.knob, target);
-            apply::lead_through(self.host, &change.knob, &steps)?;
+            lead_through(self.host, &change.knob, &steps)?;
             self.said.push(came_back(change, target));
         }
         Ok(())

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use weir_fs::Dir;
 
+use super::blktrace;
+use crate::Error;
 use crate::tracefs::Tracefs;
 
 /// Where it is. /run does not outlive the boot, and neither do the tracers' settings.
@@ -158,8 +160,29 @@ fn put_back(change: &Change) {
     match change {
         // A setting that went away with its device or its tracer needs nothing.
         Change::Setting { setting, value } => drop(setting.with(|path| fs::write(path, value))),
-        Change::Relay { node } => super::relay::take_down(node),
+        Change::Relay { node } => blktrace::take_down(node),
     }
+}
+
+/// The journal, or why there is none.
+pub fn opened(journal: Result<TracerJournal, Refusal>) -> Result<TracerJournal, Error> {
+    journal.map_err(|loading| match loading {
+        Refusal::Held(pid) => in_use(format!("process {pid}, a weir too, has the kernel's tracer")),
+        // What the kernel says; that others may write there is told as it is.
+        Refusal::Failed(source)
+            if source.kind() == io::ErrorKind::PermissionDenied && source.raw_os_error().is_some() =>
+        {
+            Error::Denied { what: "the kernel's tracer", lacking: vec!["root".to_string()] }
+        }
+        Refusal::Failed(source) => {
+            Error::System { what: format!("the journal of settings to restore, {}", PATH), source }
+        }
+    })
+}
+
+/// Somebody else uses the tracer.
+pub fn in_use(what: String) -> Error {
+    Error::Busy { what }
 }
 
 /// Process and start time on the first line.

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::evidence::{Evidence, Load};
 use super::waits::Wait;
-use super::watched::{CpuTimes, DeviceUse, Evidence, Load, Sessions, SyncUse, TaskTimes, Watched};
+use super::watched::{CpuTimes, DeviceUse, Sessions, SyncUse, TaskTimes, Watched};
 
 /// Length of every made-up run.
 pub const ELAPSED_NS: u64 = 10_000_000_000;

@@ -3,8 +3,8 @@
 use super::diagnosis::{Confidence, Diagnosis, Limit};
 use super::synthetic::{ELAPSED_NS, Scene, disk, memory};
 use super::waits::Wait;
-use super::watched::{Counters, Evidence, Watched};
-use super::{Part, judge};
+use super::watched::{Counters, Watched};
+use super::{Evidence, Part, judge};
 
 #[track_caller]
 fn check(name: &str, evidence: &Evidence, limit: Limit) -> Diagnosis {

@@ -5,7 +5,6 @@ mod privates;
 
 use std::time::Duration;
 
-use jiff::Zoned;
 use weir_control::{
     DeviceHistory, DeviceState, Effect, History, Noted, Parameters, Sample, Second, SensorSource, Standing,
     State, state,
@@ -19,10 +18,9 @@ use super::listen::Board;
 use super::notify::Manager;
 use super::private::Privates;
 use super::reporter::{Reporter, status_line};
-use super::sampler::{Sampler, Seen};
-use super::throttle::Time;
+use super::sampler::{Sampler, Seen, Time};
 use super::writers::Writers;
-use crate::clock::Moment;
+use crate::clock::{Moment, rfc3339};
 
 pub use cgroups::Cgroups;
 
@@ -504,11 +502,6 @@ impl ControlLoop {
         self.reporter.end();
         (state, failed)
     }
-}
-
-/// Now, with offset.
-pub fn rfc3339() -> String {
-    Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 #[cfg(test)]

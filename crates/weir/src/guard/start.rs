@@ -7,7 +7,7 @@ use weir_host::knob::{Governor, Journal, KnobError, Lever, recover_stale};
 
 use super::actuator::{Actuator, Shadow};
 use super::block_device::{self, BlockDevice};
-use super::control_loop::{About, Cgroups, ControlLoop, Parts, rfc3339};
+use super::control_loop::{About, Cgroups, ControlLoop, Parts};
 use super::device::{GuardedDevice, Law};
 use super::group::{Group, Take};
 use super::history::Chapter;
@@ -19,6 +19,7 @@ use super::reporter::Reporter;
 use super::sampler::{Machine, Sampler};
 use super::throttle::Throttles;
 use super::writers::Writers;
+use crate::clock::rfc3339;
 use crate::failure::Lacking;
 use crate::guard::settings::{GuardSettings, LeverChoice, May};
 use crate::journal::{failed, the_journal};

@@ -10,7 +10,7 @@ use weir_host::knob::Lever;
 use weir_host::{Host, IoCgroup};
 use weir_knobs::KnobName;
 
-use super::sampler::Seen;
+use super::sampler::{Seen, Time};
 use super::writers::{Writers, protected_in};
 
 /// It is judged so often: who writes is told no more often than that.
@@ -64,15 +64,6 @@ pub trait Choose {
 
     /// Why bulk writers that go past the page cache are not throttled, if that is so.
     fn why_not(&self, at: usize) -> Option<&str>;
-}
-
-/// When a sample was, and how long after the one before.
-#[derive(Debug, Clone, Copy)]
-pub struct Time {
-    /// Of the clock that is never set.
-    pub now_ns: u64,
-    /// Since the sample before.
-    pub elapsed_ns: u64,
 }
 
 /// Chooses by what the kernel says of devices, processes and cgroups.

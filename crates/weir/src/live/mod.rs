@@ -2,10 +2,12 @@
 //! counts into intervals. Who shows them is the matter of commands.
 
 mod kernel;
+mod ladder;
 mod sampler;
 mod source;
 mod watch;
 
+pub use ladder::open;
 pub use sampler::{Sampler, Taken, Whole};
-pub use source::{Wanted, open};
+pub use source::Wanted;
 pub use watch::{Request, View, Watching};

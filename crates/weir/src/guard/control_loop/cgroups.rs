@@ -4,8 +4,8 @@ use weir_control::Effect;
 use weir_host::knob::{KnobError, Lever};
 
 use super::super::group::Group;
-use super::super::sampler::Seen;
-use super::super::throttle::{Choose, Switch, Time};
+use super::super::sampler::{Seen, Time};
+use super::super::throttle::{Choose, Switch};
 use super::ControlLoop;
 
 /// Takes a cgroup's limit over for the device of this index.

@@ -3,8 +3,7 @@
 use weir_control::Effect;
 
 use super::super::private::{Judged, Now};
-use super::super::sampler::Seen;
-use super::super::throttle::Time;
+use super::super::sampler::{Seen, Time};
 use super::ControlLoop;
 
 impl ControlLoop {

@@ -12,8 +12,7 @@ use weir_host::Host;
 use weir_host::knob::Lever;
 
 use self::held::{Groups, Rules};
-use super::sampler::Seen;
-use super::throttle::Time;
+use super::sampler::{Seen, Time};
 use super::writers::Writers;
 use crate::guard::settings::Protected;
 
