@@ -21,7 +21,7 @@ const CLOSED: u32 = 0o700;
 pub struct Kept<'a> {
     /// One name in the top folder.
     pub name: Option<&'a OsStr>,
-    /// Folders, with what is in them, that are not this account's. Whoever moved another's file here could have removed it, but
+    /// Folders, with what is in them, that are not this account's. An account that moved another's file here could have removed it, but
     /// not what lies in another's folder.
     pub unless_of: Option<u32>,
 }

@@ -62,7 +62,7 @@ pub fn prepare(
 /// A table on its way.
 struct Making {
     index: u32,
-    /// Whoever comes first makes it, and the others wait.
+    /// The first connection makes it, and the others wait.
     begun: Mutex<bool>,
     /// Rows sent, over all parts.
     sent: AtomicU64,

@@ -135,7 +135,7 @@ fn set_up(
     let done = unsafe { libc::ioctl(node.as_raw_fd(), BLKTRACESETUP as _, &raw mut setup) };
     if done < 0 {
         let source = io::Error::last_os_error();
-        // Whoever set up that trace shall keep it.
+        // The program that set up that trace shall keep it.
         journal.forget_last();
         return Err(match source.raw_os_error() {
             Some(libc::EBUSY) => in_use(format!("{disk} is being traced already")),

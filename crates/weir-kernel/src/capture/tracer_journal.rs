@@ -220,7 +220,7 @@ fn started_at(pid: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Whoever could write there could have root write anything anywhere.
+    /// An account that could write there could have root write anything anywhere.
     #[test]
     fn a_journal_that_others_may_have_written_is_not_obeyed() {
         use std::os::unix::fs::PermissionsExt;

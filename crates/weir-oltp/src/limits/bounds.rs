@@ -137,7 +137,7 @@ pub(super) fn touches_of_disk(evidence: &Evidence) -> Option<(f64, f64)> {
 fn saved_by_not_sleeping(evidence: &Evidence, storage: f64) -> f64 {
     let cpu = &evidence.watched.cpu;
     let used = cpu.server_ns.unwrap_or(0) + cpu.client_ns;
-    // Who never waits for a device does not sleep for it.
+    // A session that never waits for a device does not sleep for it.
     let touches = touches_of_disk(evidence).map(|(syncs, reads)| syncs + reads);
     let never = touches.is_some_and(|touches| touches < SYNCS_FEW * evidence.load.transactions as f64);
     if storage <= 0.01 || used == 0 || never {

@@ -23,7 +23,7 @@ pub struct Scene {
     pub client: (f64, f64),
     /// What sessions sleep for, as shares of all samples; the rest runs.
     pub waits: &'static [(Wait, f64)],
-    /// Who is at the root of queues for rows.
+    /// The session at the root of queues for rows.
     pub roots: &'static [(Wait, f64)],
     /// Idle processors, of two.
     pub idle: f64,

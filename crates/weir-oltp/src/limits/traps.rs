@@ -46,7 +46,7 @@ fn trap(key: &str, text: String) -> Option<Trap> {
 
 fn idle_wake_ups(evidence: &Evidence, profile: &Profile) -> Option<Trap> {
     let busy = busy_share(evidence)?;
-    // Who waits for an idle processor waits for it to wake up.
+    // A thread that waits for an idle processor waits for it to wake up.
     let queues = profile.share(Part::ServerQueues) + profile.share(Part::ClientQueues);
     let turns = server_queues(evidence, profile) + client_queues(evidence, profile);
     let between = profile.share(Part::Between) + queues - turns;

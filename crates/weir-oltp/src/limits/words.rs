@@ -312,7 +312,7 @@ fn open_loop(evidence: &Evidence, _: &Profile) -> Option<String> {
     Some(text)
 }
 
-/// Who is at the root of a queue for rows.
+/// The session at the root of a queue for rows.
 pub(super) fn chain(root: Wait, share: f64, waiting: f64) -> String {
     let behind = match root {
         Wait::Commit => {

@@ -1,5 +1,5 @@
 //! Live figures of devices: a source, the best that this kernel and this user may have, and a sampler that cuts what it
-//! counts into intervals. Who shows them is the matter of commands.
+//! counts into intervals. Commands show them.
 
 mod kernel;
 mod ladder;

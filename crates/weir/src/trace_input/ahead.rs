@@ -90,7 +90,7 @@ fn read(mut sorted: Vec<(Sorted<Stream>, Sender<Reply>)>, requested: &Receiver<R
         let Some((stream, to)) = sorted.get_mut(nth) else { continue };
         batch.clear();
         let goes_on = stream.refill(&mut batch);
-        // Whoever stopped listening wants no more of it.
+        // A listener that stopped wants no more of it.
         let _ = to.send((batch, goes_on));
     }
     sorted.into_iter().map(|(stream, _)| stream.into_inner()).collect()

@@ -55,7 +55,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     grid.dedup();
     let trials = &args.common.trials;
     let mut asked = asked(&ground, trials, Vec::new());
-    // Who says how long to warm up knows what there is to wait for.
+    // A user who says how long to warm up knows what there is to wait for.
     let typed = ground.transactions.spec.warmup.0 > 0;
     asked.conduct.settle_ns = if typed { 0 } else { SETTLE.0 };
     let tried = grid.iter().map(|value| {

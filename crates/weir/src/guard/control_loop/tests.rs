@@ -391,7 +391,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     assert_eq!(stage.throttle.borrow().done.last().cloned(), Some("stop".into()));
 }
 
-/// Whoever has a cgroup may turn its limit himself, and flood the device into the page cache after that.
+/// The owner of a cgroup may turn its limit, and flood the device through the page cache after that.
 #[test]
 fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
     let mut stage = Stage::new(1, false);
