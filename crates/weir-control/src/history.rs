@@ -41,7 +41,8 @@ pub struct DeviceHistory {
     /// Its number when the guard began.
     pub number: DeviceNumber,
     /// What was turned, in words: `vm.dirty_bytes`, `sda/bdi/max_ratio_fine`.
-    pub lever: String,
+    #[serde(rename = "lever")]
+    pub actuator: String,
     /// Where latencies came from.
     pub sensor: SensorSource,
     /// The limit that was found, in bytes.

@@ -51,7 +51,8 @@ pub struct DeviceState {
     /// Where latencies come from.
     pub sensor: Sensor,
     /// What is turned, in words.
-    pub lever: String,
+    #[serde(rename = "lever")]
+    pub actuator: String,
     /// The limit found, in bytes.
     pub saved_bytes: u64,
     /// The least allowed, in bytes.

@@ -113,7 +113,7 @@ pub fn history(shadow: bool) -> History {
         devices: vec![DeviceHistory {
             name: "loop0".to_string(),
             number: DeviceNumber { major: 7, minor: 0 },
-            lever: "vm.dirty_bytes".to_string(),
+            actuator: "vm.dirty_bytes".to_string(),
             sensor: SensorSource::Syscalls,
             saved_bytes: SAVED,
             floor_bytes: 8_388_608,

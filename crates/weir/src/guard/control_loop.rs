@@ -323,7 +323,7 @@ impl ControlLoop {
                 continue;
             }
             let what = match self.groups[at].take_again() {
-                Ok(_) => format!("guards again with {}", self.groups[at].lever),
+                Ok(_) => format!("guards again with {}", self.groups[at].actuator),
                 Err(error) => format!("still yields: {error}"),
             };
             for device in self.groups[at].devices.clone() {
@@ -411,7 +411,7 @@ impl ControlLoop {
             let device = |at: &usize| DeviceHistory {
                 name: self.devices[*at].name.clone(),
                 number: self.devices[*at].number,
-                lever: group.lever.clone(),
+                actuator: group.actuator.clone(),
                 sensor: self.devices[*at].sensor().unwrap_or(SensorSource::Diskstats),
                 saved_bytes: group.limits.saved_bytes,
                 floor_bytes: group.limits.floor_bytes,
@@ -439,9 +439,9 @@ impl ControlLoop {
                 None => Standing::Guarding,
             };
             let state = |at: &usize| {
-                let private = self.privates.as_ref().and_then(|privates| privates.lever(*at));
-                let lever = private.as_ref().unwrap_or(&group.lever);
-                let state = self.devices[*at].state(standing.clone(), lever, &group.limits)?;
+                let private = self.privates.as_ref().and_then(|privates| privates.actuator(*at));
+                let actuator = private.as_ref().unwrap_or(&group.actuator);
+                let state = self.devices[*at].state(standing.clone(), actuator, &group.limits)?;
                 let private_cgroups = self.privates.as_ref().map_or(0, |privates| privates.held(*at));
                 Some((*at, DeviceState { private_cgroups, ..state }))
             };

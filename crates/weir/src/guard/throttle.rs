@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use weir_control::bypass::{Lodging, Throttled, Watch, alone};
 use weir_control::{Limits, Writer};
 use weir_core::target::DeviceNumber;
-use weir_host::knob::Lever;
+use weir_host::knob::Actuator;
 use weir_host::{Host, IoCgroup};
 use weir_knobs::KnobName;
 
@@ -26,7 +26,7 @@ pub enum Switch {
     /// From now on this limit of a cgroup is turned.
     Cgroup {
         /// It.
-        lever: Lever,
+        actuator: Actuator,
         /// What speaks for it, as a part of a sentence.
         why: String,
     },
@@ -161,7 +161,7 @@ impl Device {
                 self.held = Some(Held { group, members: HashMap::new(), throttled: Throttled::default() });
                 self.why_not = None;
                 let why = format!("{comm} writes past the page cache, and no limit of dirty pages holds it");
-                Some(Switch::Cgroup { lever: Lever::Cgroup(knob), why })
+                Some(Switch::Cgroup { actuator: Actuator::Cgroup(knob), why })
             }
             Err(why) if self.why_not.as_ref() == Some(&why) => None,
             Err(why) => {
@@ -380,8 +380,8 @@ mod tests {
             stage.open(DD, DIRECT);
             let said = stage.sample(5, &[(DD, 20 * MB)]);
             assert!(why(&said).contains("dd writes past the page cache"), "{said:?}");
-            let [Switch::Cgroup { lever, .. }] = &said[..] else { panic!("{said:?}") };
-            assert_eq!(*lever, Lever::Cgroup(knob.parse().unwrap()));
+            let [Switch::Cgroup { actuator, .. }] = &said[..] else { panic!("{said:?}") };
+            assert_eq!(*actuator, Actuator::Cgroup(knob.parse().unwrap()));
         }
     }
 

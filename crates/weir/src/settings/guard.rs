@@ -32,7 +32,7 @@ fn lay_over(settings: &mut GuardSettings, args: &Args) {
     }
     settings.target.p99 = args.target_p99.unwrap_or(settings.target.p99);
     settings.target.keep = args.keep.unwrap_or(settings.target.keep);
-    settings.lever = args.actuator.unwrap_or(settings.lever);
+    settings.actuator = args.actuator.unwrap_or(settings.actuator);
     if !args.may.is_empty() {
         settings.may = args.may.clone();
     }

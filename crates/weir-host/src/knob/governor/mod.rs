@@ -4,9 +4,9 @@
 //! journaled. From then on a [`Governor`] writes only over what it wrote itself. A value of somebody else's, an entry
 //! that is gone, a device that is another one: it puts back what is its own and writes no more.
 
+mod actuator;
 mod descent;
 mod hand;
-mod lever;
 #[cfg(test)]
 mod tests;
 
@@ -30,7 +30,7 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::vm;
 
-pub use lever::{Choice, Lever};
+pub use actuator::{Actuator, Choice};
 
 /// The machine's dirty limit is read again after so long.
 const THRESHOLD_STANDS: Duration = Duration::from_secs(1);
@@ -85,18 +85,18 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// Takes a lever. Nothing is written to the kernel yet; `floor_bytes` is the least limit it will ever get.
+    /// Takes an actuator. Nothing is written to the kernel yet; `floor_bytes` is the least limit it will ever get.
     ///
     /// # Errors
-    /// When the lever's files cannot be read or written, another change uses one of them, the journal cannot be
+    /// When the actuator's files cannot be read or written, another change uses one of them, the journal cannot be
     /// written, or no guardian starts. Nothing is changed then.
     pub fn start(
         journal: &Journal,
         host: &Host,
-        lever: &Lever,
+        actuator: &Actuator,
         floor_bytes: u64,
     ) -> Result<Governor, KnobError> {
-        Governor::start_within(journal, host, lever, floor_bytes, HANGS_AFTER)
+        Governor::start_within(journal, host, actuator, floor_bytes, HANGS_AFTER)
     }
 
     /// The same with another time without a [`Governor::beat`] that is a hang.
@@ -106,12 +106,12 @@ impl Governor {
     pub fn start_within(
         journal: &Journal,
         host: &Host,
-        lever: &Lever,
+        actuator: &Actuator,
         floor_bytes: u64,
         hangs_after: Duration,
     ) -> Result<Governor, KnobError> {
         let host = &host.keeping_open();
-        let hand = Hand::of(host, lever)?;
+        let hand = Hand::of(host, actuator)?;
         for (knob, value) in hand.knobs.iter().zip(hand.read(host)?) {
             check_writable(host, knob, &value)?;
         }
@@ -156,7 +156,7 @@ impl Governor {
     /// least. In bytes.
     ///
     /// # Errors
-    /// When the lever's files cannot be read.
+    /// When the actuator's files cannot be read.
     pub fn limits(&self) -> Result<Limits, KnobError> {
         let values = self.hand.read(&self.host)?;
         let limits = self.hand.limits(&self.host, &values, &self.limits, || self.threshold_bytes())?;
@@ -194,7 +194,7 @@ impl Governor {
         self.step(now)
     }
 
-    /// Leads a private lever's limits to these, in bytes and in bytes a second; `None` is what was found. Lowered far below what a
+    /// Leads a private actuator's limits to these, in bytes and in bytes a second; `None` is what was found. Lowered far below what a
     /// cgroup uses, memory.high makes the one who writes it reclaim memory, which takes long where that is dirty.
     ///
     /// # Errors
@@ -232,7 +232,7 @@ impl Governor {
         self.step(now)
     }
 
-    /// Puts back what was found, at once. The lever stays in use for the next [`Governor::set`].
+    /// Puts back what was found, at once. The actuator stays in use for the next [`Governor::set`].
     ///
     /// # Errors
     /// When a value cannot be written.
@@ -264,7 +264,7 @@ impl Governor {
         let is_another = |change: &Written| {
             order::device_sequence(&self.host.tree, &change.knob) != change.device_sequence
         };
-        // All knobs of a lever belong to one device.
+        // All knobs of an actuator belong to one device.
         if self.entry.changes.first().is_some_and(is_another) {
             return Ok(Some(self.end("", gone)));
         }

@@ -9,7 +9,7 @@ mod tests;
 use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
-use weir_host::knob::Lever;
+use weir_host::knob::Actuator;
 
 use self::held::{Groups, Rules};
 use super::sampler::{Seen, Time};
@@ -106,7 +106,7 @@ impl Privates {
                 .groups
                 .held
                 .iter()
-                .all(|held| matches!(&held.lever, Lever::Private { pace: Some(_), .. }));
+                .all(|held| matches!(&held.actuator, Actuator::Private { pace: Some(_), .. }));
         let transition = device.law.step(&SeenByLaw {
             at_ns: time.now_ns,
             elapsed_ns: time.elapsed_ns,
@@ -147,10 +147,11 @@ impl Privates {
     }
 
     /// The limits in force, for who asks what is turned.
-    pub fn lever(&self, at: usize) -> Option<String> {
+    pub fn actuator(&self, at: usize) -> Option<String> {
         let device = &self.devices[at];
-        let levers: Vec<String> = device.groups.held.iter().map(|held| held.lever.to_string()).collect();
-        device.law.holds().then(|| levers.join(", "))
+        let actuators: Vec<String> =
+            device.groups.held.iter().map(|held| held.actuator.to_string()).collect();
+        device.law.holds().then(|| actuators.join(", "))
     }
 
     /// How it stands to a device's bulk writers, and why some are not held.

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use weir_host::Host;
-use weir_host::knob::{Governor, Journal, KnobError, Lever, Move};
+use weir_host::knob::{Actuator, Governor, Journal, KnobError, Move};
 
 /// The thread gives signs of life and looks at its limits this often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -60,17 +60,17 @@ pub trait Pair {
 pub type Restored = Result<Vec<String>, KnobError>;
 
 /// Takes the limits of a cgroup over.
-pub type TakePair = Box<dyn FnMut(&Lever) -> Result<Box<dyn Pair>, KnobError>>;
+pub type TakePair = Box<dyn FnMut(&Actuator) -> Result<Box<dyn Pair>, KnobError>>;
 
 /// Takes them for earnest, or in shadow.
 pub fn take_pair(host: &Host, journal: &Journal, shadow: bool) -> TakePair {
     let (host, journal) = (host.clone(), journal.clone());
-    Box::new(move |lever| {
+    Box::new(move |actuator| {
         if shadow {
             return Ok(Box::new(Untouched));
         }
         let turns = Turns::take().ok_or_else(too_many)?;
-        Ok(Box::new(Worker::start(Governor::start(&journal, &host, lever, FLOOR_BYTES)?, turns)?))
+        Ok(Box::new(Worker::start(Governor::start(&journal, &host, actuator, FLOOR_BYTES)?, turns)?))
     })
 }
 

@@ -4,7 +4,7 @@ use weir_control::Limits;
 use weir_host::knob::{Governor, KnobError, Move};
 
 /// A limit that can be turned.
-pub trait Actuator {
+pub trait Governing {
     /// As read now.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ pub trait Actuator {
     fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError>;
 }
 
-impl Actuator for Governor {
+impl Governing for Governor {
     fn limits(&mut self) -> Result<Limits, KnobError> {
         Governor::limits(self)
     }
@@ -70,7 +70,7 @@ impl Shadow {
     }
 }
 
-impl Actuator for Shadow {
+impl Governing for Shadow {
     fn limits(&mut self) -> Result<Limits, KnobError> {
         Ok(self.limits)
     }
