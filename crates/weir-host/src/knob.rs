@@ -2,7 +2,7 @@
 //!
 //! A change is a transaction. Its old and new values are in the journal, fsynced, before the first write; a
 //! guardian process waits for the end of this one, however it ends; every value is read back; what fails takes
-//! back all that was written before it. On the way back a value is restored only if it is still one that weir
+//! back all that was written before it. A value is restored only if it is still one that weir
 //! wrote.
 
 mod apply;

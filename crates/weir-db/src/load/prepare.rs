@@ -59,7 +59,7 @@ pub fn prepare(
     Ok(*lock(&loaded))
 }
 
-/// A table on its way.
+/// A table that is being filled.
 struct Making {
     index: u32,
     /// The first connection makes it, and the others wait.

@@ -49,7 +49,7 @@ pub struct SeatCounters {
     pub intended: AtomicU64,
     /// Open loop: ended late.
     pub late: AtomicU64,
-    /// Open loop: due and in hand when the run ended.
+    /// Open loop: due and taken when the run ended.
     pub not_started: AtomicU64,
     /// Open loop: longest distance from intended to real start.
     pub start_delay_max_ns: AtomicU64,

@@ -1,4 +1,4 @@
-//! The transaction: checks, journal, guardian, writes, readback; and all the way back if one of them fails.
+//! The transaction: checks, journal, guardian, writes, readback; and all is restored if one of them fails.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -211,7 +211,7 @@ impl Applied {
         self.journal.rewrite(file, entry, Sync::Waits).map_err(KnobError::Journal)
     }
 
-    /// After a failure: the way back, and the cause with what did not come back, if anything did not.
+    /// After a failure: restores, and gives the cause with what could not be restored, if anything could not.
     fn take_back(mut self, cause: KnobError) -> KnobError {
         self.hold = Hold::WhileAlive;
         match self.lead_back() {
@@ -237,7 +237,7 @@ impl Applied {
         &self.notes
     }
 
-    /// Leads back. The sentences tell what is back, and of values that somebody else has changed since, which are
+    /// Restores the values. The sentences tell what is back, and of values that somebody else has changed since, which are
     /// left alone.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! In which order knobs are written, on the way there and on the way back.
+//! The order in which knobs are written and restored.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! The way back, from the journal alone.
+//! Restoring, from the journal alone.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub(super) fn with_lock(
     way.decide(&mut entry);
     if entry.changes.iter().any(|change| change.touched || way.is_long(change)) {
         // From here on a knob may read neither old nor new, should this process be killed: the kernel resets some,
-        // and a dirty limit goes down in steps. Without room for the note the way back is still better than none.
+        // and a dirty limit goes down in steps. Without space for the note the restoration is still better than none.
         entry.state = State::LeadingBack;
         let _ = journal.rewrite(file, &entry, Sync::Not);
     }
@@ -62,7 +62,7 @@ pub(super) fn with_lock(
     Err(KnobError::NotLedBack { said: way.said, failed: way.failed })
 }
 
-/// The way back of one entry.
+/// The restoration of one entry.
 struct Way<'a> {
     host: &'a Host,
     said: Vec<String>,
@@ -87,7 +87,7 @@ impl Way<'_> {
         }
     }
 
-    /// A loop device keeps its settings from one file to the next, so what a guard left there is put back though the
+    /// A loop device keeps its settings from one file to the next, so what a guard left there is restored though the
     /// kernel counts it as another device.
     fn is_same_device(&self, change: &Written) -> bool {
         let tree = &self.host.tree;
@@ -111,7 +111,7 @@ impl Way<'_> {
             Ok(now) if now == change.old || change.is_weirs(&now) => old,
             Ok(now) => {
                 self.said.push(stood_down(change, &now));
-                // Somebody else's value is kept even if the way back of another knob resets it.
+                // Somebody else's value is kept even if the restoration of another knob resets it.
                 change.touched.then_some(now)
             }
         }

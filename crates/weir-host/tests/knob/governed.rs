@@ -1,4 +1,4 @@
-//! A limit in a guard's hand, on the real machine. The machine's own limits are turned between gigabytes, so that other
+//! A limit that a guard sets, on the real machine. The machine's own limits are turned between gigabytes, so that other
 //! work hardly notices; those of a device of the test's own without care.
 
 use std::fs;

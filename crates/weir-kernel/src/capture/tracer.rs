@@ -20,7 +20,7 @@ pub enum Tracer {
 }
 
 impl Tracer {
-    /// Sets the tracer up; what it changes is put back when it is dropped, and by the next run if this one is killed.
+    /// Sets the tracer up; what it changes is restored when it is dropped, and by the next run if this one is killed.
     pub fn open(source: Source, options: &Options, cpus: usize) -> Result<Tracer, Error> {
         let devices = disks(&options.devices)?;
         Ok(match source {

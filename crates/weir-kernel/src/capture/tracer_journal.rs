@@ -68,7 +68,7 @@ impl Setting {
     }
 }
 
-/// Something to put back.
+/// Something to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     /// A setting had this value.
@@ -87,7 +87,7 @@ pub enum Refusal {
 }
 
 impl TracerJournal {
-    /// Takes the journal; puts back what a dead run left in it.
+    /// Takes the journal; restores what a dead run left changed.
     pub fn open() -> Result<TracerJournal, Refusal> {
         TracerJournal::open_at(Path::new(PATH))
     }

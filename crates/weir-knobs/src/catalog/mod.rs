@@ -57,11 +57,11 @@ pub enum Kind {
 /// What changing a knob risks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Risk {
-    /// Speed only, and the way back is exact.
+    /// Speed only, and it is restored exactly.
     None,
-    /// Others suffer while it is set, and the way back is exact; the sentence says how.
+    /// Others suffer while it is set, and it is restored exactly; the sentence says how.
     Careful(&'static str),
-    /// The way back is not exact; the sentence says why.
+    /// It is not restored exactly; the sentence says why.
     Inexact(&'static str),
     /// Data could be lost at a power failure: shown, measured when asked for, never changed without a flag that
     /// names the risk.

@@ -8,7 +8,7 @@ use weir_core::stats::bootstrap::RatioInterval;
 use weir_core::workload::SpecError;
 use weir_core::workload::text::unknown;
 
-/// Something that can be changed for a trial and put back.
+/// Something that can be changed for a trial and restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {

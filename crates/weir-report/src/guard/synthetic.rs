@@ -8,7 +8,7 @@ use weir_control::{
 use weir_core::result::Record;
 use weir_core::target::DeviceNumber;
 
-/// The limit found, in bytes.
+/// The baseline limit, in bytes.
 pub const SAVED: u64 = 4_788_000_000;
 /// When the flood begins and ends, s.
 pub const FLOOD: (u64, u64) = (30, 90);

@@ -137,7 +137,7 @@ fn course(
     (bars, if most > 0.0 { format!("≤ {}", text(most)) } else { String::new() })
 }
 
-/// The limit's path between floor and what was found, by its logarithm.
+/// The limit's path between floor and baseline, by its logarithm.
 fn limits(device: &DeviceState, courses: &Courses, length: usize) -> String {
     let (floor, saved) = (device.floor_bytes.max(1) as f64, device.saved_bytes as f64);
     let range = (saved / floor).max(2.0).ln();

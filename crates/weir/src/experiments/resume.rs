@@ -118,7 +118,7 @@ fn compare(then: &Value, now: &Value) -> anyhow::Result<Vec<String>> {
     Ok(remarks)
 }
 
-/// The arm "as found" must mean the same in all trials.
+/// The arm "baseline" must mean the same in all trials.
 fn refuse_other_settings(then: &[Setting], now: &[Setting]) -> anyhow::Result<()> {
     let changed = then.iter().find(|setting| !now.contains(setting));
     changed.map_or(Ok(()), |setting| {

@@ -146,7 +146,7 @@ impl ControlLoop {
         }
     }
 
-    /// Looks until told to end. `rearm`: asked at each sample, whether to guard again what was stood down from.
+    /// Looks until told to end. `rearm`: asked at each sample, whether to guard again a device whose limit it had yielded.
     pub fn run(&mut self, mut goes_on: impl FnMut(Moment) -> bool, mut rearm: impl FnMut() -> bool) {
         let look_ns = self.about.parameters.look_ns.max(1);
         let mut next_ns = self.last.awake_ns + look_ns;
@@ -316,7 +316,7 @@ impl ControlLoop {
         }
     }
 
-    /// Guards again what was stood down from.
+    /// Guards again a device whose limit it had yielded.
     fn rearm(&mut self, at_ms: u64) {
         for at in 0..self.groups.len() {
             if self.groups[at].down.is_none() {
@@ -479,7 +479,7 @@ impl ControlLoop {
         remarks.chain(devices().flat_map(of_private)).collect()
     }
 
-    /// Puts back what was found, then tells the rest. The last state, and what could not be put back.
+    /// Restores the baseline, then tells the rest. The last state, and what could not be restored.
     pub fn end(mut self) -> (State, Vec<String>) {
         self.manager.stopping();
         let mut failed = Vec::new();

@@ -53,7 +53,7 @@ pub struct GuardedDevice {
     pub number: DeviceNumber,
     /// Whether it was there at the last sample.
     pub is_there: bool,
-    /// The limit that its law asks for; `None`: what was found.
+    /// The limit that its law asks for; `None`: the baseline.
     pub wish: Option<u64>,
     /// Its bulk writers are held by limits of their own: nothing is asked of the others.
     pub is_aside: bool,

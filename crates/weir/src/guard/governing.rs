@@ -11,13 +11,13 @@ pub trait Governing {
     /// When it cannot be read.
     fn limits(&mut self) -> Result<Limits, KnobError>;
 
-    /// Leads it to so many bytes.
+    /// Sets it to so many bytes.
     ///
     /// # Errors
     /// When the kernel does not take it.
     fn set(&mut self, bytes: u64) -> Result<Move, KnobError>;
 
-    /// Puts back what was found.
+    /// Restores the baseline.
     ///
     /// # Errors
     /// When the kernel does not take it.
@@ -26,10 +26,10 @@ pub trait Governing {
     /// A sign of life, after every sample.
     ///
     /// # Errors
-    /// When nobody would lead the limit back any more.
+    /// When nobody would restore the limit any more.
     fn beat(&mut self) -> Result<Move, KnobError>;
 
-    /// Puts back what was found, for good. The sentences tell what was put back.
+    /// Restores the baseline, for good. The sentences tell what was restored.
     ///
     /// # Errors
     /// When the kernel does not take it.
@@ -58,7 +58,7 @@ impl Governing for Governor {
     }
 }
 
-/// Turns nothing: the limit stays what was found.
+/// Turns nothing: the limit stays at the baseline.
 pub struct Shadow {
     limits: Limits,
 }

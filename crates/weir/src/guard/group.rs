@@ -27,7 +27,7 @@ pub struct Group {
     pub down: Option<String>,
     take: Take,
     turn: Option<Box<dyn Governing>>,
-    /// The limit that was asked for last; `None`: what was found.
+    /// The limit that was asked for last; `None`: the baseline.
     asked: Option<u64>,
     shadow: bool,
     /// Not before then, and after how long, if a limit was not taken.
@@ -94,7 +94,7 @@ impl Group {
         match self.turn.as_mut()?.beat() {
             Ok(Move::Written { .. }) => None,
             Ok(over) => self.over(over),
-            // Nobody would lead the limit back: what was found is better than a limit without a guardian.
+            // Nobody would restore the limit: the baseline is better than a limit without a guardian.
             Err(error) => self.over(Move::StoodDown { said: error.to_string() }),
         }
     }
@@ -141,7 +141,7 @@ impl Group {
         Ok(true)
     }
 
-    /// Puts back what was found, for good. The sentences tell what was put back.
+    /// Restores the baseline, for good. The sentences tell what was restored.
     ///
     /// # Errors
     /// When the kernel does not take it.

@@ -1,4 +1,4 @@
-//! The guard as a process: what it looks with, what it turns, what it says about itself.
+//! The guard as a process: its sensors, its actuators, what it says about itself.
 
 mod block_device;
 mod control_loop;

@@ -21,7 +21,7 @@ type Request = (usize, Batch);
 /// The batch, and whether the file goes on behind it.
 type Reply = (Batch, bool);
 
-/// A file on its way to the merge.
+/// A file that is read for the merge.
 pub enum Input<'a> {
     /// Read where it is used.
     Here(Box<Sorted<Stream>>),

@@ -274,7 +274,7 @@ fn root_alone_somebody_elses_limit_is_left_alone() {
     let then_ms = at_ms();
     bench.wait("more looks are taken", || at_ms() > then_ms + 2000);
     assert_eq!(fs::read_to_string(&file).unwrap().trim(), "987654");
-    // Told to, it takes the limit in hand again.
+    // Told to, it takes the limit over again.
     guard.signal("USR1");
     bench.wait("it guards again", || standing() == "guarding");
     guard.signal("TERM");

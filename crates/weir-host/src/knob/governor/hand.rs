@@ -72,7 +72,7 @@ impl Hand {
         })
     }
 
-    /// The limits in force by these values, of which `saved` is what was found.
+    /// The limits in force by these values, of which `saved` is the baseline.
     /// `threshold_bytes` is the machine's dirty limit, asked for where no limit is the device's own.
     pub fn limits(
         &self,
@@ -140,7 +140,7 @@ impl Hand {
         })
     }
 
-    /// The values of a private actuator for these limits, of which `None` is what was found; none is above what was found.
+    /// The values of a private actuator for these limits, of which `None` is the baseline; none is above the baseline.
     pub fn private_values(&self, found: &[Value], high: Option<u64>, pace: Option<u64>) -> Vec<Value> {
         let marked_pace = |bytes| marked(bytes, self.page_bytes);
         let marked_high = |bytes| marked_pages(bytes, self.page_bytes);

@@ -2,7 +2,7 @@
 //!
 //! The entry is in the journal before the first write, and says which values are the guard's: not every one of them could be
 //! journaled. From then on a [`Governor`] writes only over what it wrote itself. A value of somebody else's, an entry
-//! that is gone, a device that is another one: it puts back what is its own and writes no more.
+//! that is gone, a device that is another one: it restores what is its own and writes no more.
 
 mod actuator;
 mod descent;
@@ -48,7 +48,7 @@ pub enum Move {
     },
     /// Somebody else turned it, or its guardian put it back. Nothing is written any more.
     StoodDown {
-        /// What was found, and what was put back.
+        /// The baseline, and what was restored.
         said: String,
     },
     /// The device is gone, or another one now. Nothing is written any more; a new governor may start.
@@ -58,7 +58,7 @@ pub enum Move {
     },
 }
 
-/// One limit in a guard's hand. Dropped, or when its process ends in whatever way, what was found is back.
+/// One limit that a guard sets. Dropped, or when its process ends in whatever way, the baseline is back.
 #[derive(Debug)]
 pub struct Governor {
     host: Host,
@@ -115,7 +115,7 @@ impl Governor {
         for (knob, value) in hand.knobs.iter().zip(hand.read(host)?) {
             check_writable(host, knob, &value)?;
         }
-        // Reckoned once: memory moves, and the journal's bands must hold every limit that is ever set.
+        // Computed once: memory moves, and the journal's bands must hold every limit that is ever set.
         let limits = Cell::new(Limits::default());
         let entry = || {
             let found = hand.read(host)?;
@@ -152,7 +152,7 @@ impl Governor {
         })
     }
 
-    /// The limits: in force as read now, what was found as the kernel computed it when the governor started, and the
+    /// The limits: in force as read now, the baseline as the kernel computed it when the governor started, and the
     /// least. In bytes.
     ///
     /// # Errors
@@ -175,11 +175,11 @@ impl Governor {
         Ok(bytes)
     }
 
-    /// Leads the limit to so many bytes, bounded by floor and what was found. Upward at once; downward at once as far as
+    /// Sets the limit to so many bytes, bounded by floor and baseline. Upward at once; downward at once as far as
     /// not much more is dirty, and otherwise in steps of which each [`Governor::beat`] takes those that are due.
     ///
     /// # Errors
-    /// When the kernel refuses a value, or cannot be asked. What was found is in force again then, as far as the
+    /// When the kernel refuses a value, or cannot be asked. The baseline is in force again then, as far as the
     /// kernel lets it.
     pub fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
         if let Some(end) = self.look()? {
@@ -194,7 +194,7 @@ impl Governor {
         self.step(now)
     }
 
-    /// Leads a private actuator's limits to these, in bytes and in bytes a second; `None` is what was found. Lowered far below what a
+    /// Leads a private actuator's limits to these, in bytes and in bytes a second; `None` is the baseline. Lowered far below what a
     /// cgroup uses, memory.high makes the one who writes it reclaim memory, which takes long where that is dirty.
     ///
     /// # Errors
@@ -232,7 +232,7 @@ impl Governor {
         self.step(now)
     }
 
-    /// Puts back what was found, at once. The actuator stays in use for the next [`Governor::set`].
+    /// Restores the baseline, at once. The actuator stays in use for the next [`Governor::set`].
     ///
     /// # Errors
     /// When a value cannot be written.
@@ -244,7 +244,7 @@ impl Governor {
         Ok(Move::Written { bytes: self.limits()?.now_bytes })
     }
 
-    /// Puts back what was found and takes the entry out of the journal. The sentences tell what was put back.
+    /// Restores the baseline and takes the entry out of the journal. The sentences tell what was restored.
     ///
     /// # Errors
     /// When a value cannot be written; the journal keeps its entry then.
@@ -313,7 +313,7 @@ impl Governor {
         Ok(())
     }
 
-    /// After a refusal: what was found, unless the device is gone.
+    /// After a refusal: the baseline, unless the device is gone.
     fn give_up(&mut self, error: KnobError) -> Result<Move, KnobError> {
         if let Some(end) = self.look()? {
             return Ok(end);
@@ -376,7 +376,7 @@ impl Governor {
         end
     }
 
-    /// Puts back what is still as this governor wrote it, and takes the entry out of the journal.
+    /// Restores what is still as this governor wrote it, and takes the entry out of the journal.
     fn lead_back(&mut self) -> Result<Vec<String>, KnobError> {
         if self.is_back {
             return Ok(Vec::new());

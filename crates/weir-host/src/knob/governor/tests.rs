@@ -264,7 +264,7 @@ fn of_cgroup(knob: &str) -> Actuator {
 
 #[test]
 fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
-    // What was found, and as what it counts in a tenth of a second.
+    // The baseline, and as what it counts in a tenth of a second.
     for (knob, file, found, saved_bytes, line) in [
         ("cgroup:/db.slice/io.max/7:0/wbps", IO_MAX, "7:0 rbps=max wbps=90000000", 9_000_000, "7:0 wbps="),
         ("cgroup:/db.slice/io.max/9:0/wbps", IO_MAX, "7:0 wbps=5", 4 << 30, "9:0 wbps="),

@@ -1,4 +1,4 @@
-//! `weir db explain`: what limits a throw-away server, put to the test.
+//! `weir db explain`: what limits a throw-away server, verified by changes.
 
 use weir_core::units::Nanos;
 use weir_db::sandbox::SandboxSpec;

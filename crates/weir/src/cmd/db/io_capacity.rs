@@ -109,7 +109,7 @@ fn what_is_needed(ground: &Ground, asked: &Asked, stop: &Stop) -> anyhow::Result
     Ok([Some(look.pages()), look.log(&variables, Nanos(trial_ns))].into_iter().flatten().collect())
 }
 
-/// The server before and after some seconds of the workload as found.
+/// The server before and after some seconds of the workload at the baseline.
 struct Look {
     before: Snapshot,
     after: Snapshot,

@@ -387,7 +387,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     stage.sample(&[KEEP, KEEP]);
     assert_eq!(stage.told(), ["loop0: turns knob again: the cgroup is gone"]);
     assert_eq!((actuator(&mut stage, 0), stage.throttle.borrow().taken), ("knob".to_string(), 2));
-    // The device goes with a cgroup's limit in hand.
+    // The device goes while a cgroup's limit is in use.
     *stage.chosen.next.borrow_mut() = Some(of_cgroup());
     stage.sample(&[KEEP, KEEP]);
     stage.told();

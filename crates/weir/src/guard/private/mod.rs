@@ -161,7 +161,7 @@ impl Privates {
         standing.into_iter().chain(device.why_not.iter().cloned()).collect()
     }
 
-    /// Puts back everything; what was put back, and what could not be.
+    /// Puts back everything; what was restored, and what could not be.
     pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut said, mut failed) = (Vec::new(), Vec::new());
         for device in &mut self.devices {

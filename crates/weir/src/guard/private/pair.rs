@@ -20,7 +20,7 @@ const THREADS_MOST: usize = 16;
 /// Those there are.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// The limits of one cgroup; `None` is what was found.
+/// The limits of one cgroup; `None` is the baseline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     /// memory.high, in bytes.
@@ -34,7 +34,7 @@ pub struct Limits {
 pub enum End {
     /// The cgroup is gone, and its limits with it.
     Gone,
-    /// Somebody put back what was found, as a service manager does that applies its properties again.
+    /// Somebody restored the baseline, as a service manager does that applies its properties again.
     Reset,
     /// Somebody else turns them, or the kernel does not take them; says what.
     Lost(String),
@@ -112,7 +112,7 @@ fn too_many() -> KnobError {
     KnobError::NoGuardian(std::io::Error::other(why))
 }
 
-/// A governor on a thread of its own. When the sender is dropped it puts back what was found, however long the kernel takes.
+/// A governor on a thread of its own. When the sender is dropped it restores the baseline, however long the kernel takes.
 struct Worker {
     wanted: Option<Sender<Limits>>,
     asked: Limits,
