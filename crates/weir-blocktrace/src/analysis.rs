@@ -16,6 +16,9 @@ use super::table::{SizeClass, StageTable};
 use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
 
+/// Slices of the timeline.
+pub(super) const SLICES_MAX: usize = 240;
+
 /// One or several recordings, analysed. Times are those of the recording's clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -560,7 +563,7 @@ impl Device {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
             (a, b) => a.or(b),
         };
-        self.timeline.merge(other.timeline, super::collect::SLICES_MAX);
+        self.timeline.merge(other.timeline, SLICES_MAX);
         self.account.merge(&other.account);
     }
 

@@ -169,7 +169,7 @@ pub trait Sink {
     fn event(&mut self, event: &Event);
     /// The recording holds something beside events: a thread's name, say. Whoever reads the recording says so.
     fn item(&mut self, _item: &Item) {}
-    /// What a device is called. Whoever reads the recording says so, before the first event.
+    /// The name of a device. The reader of the recording gives it before the first event.
     fn device_called(&mut self, _device: DeviceNumber, _name: &str) {}
     /// Whether it takes more; asked after every event. What cannot be written any longer breaks off the reading.
     fn goes_on(&self) -> ControlFlow<()> {

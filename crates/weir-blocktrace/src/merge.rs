@@ -210,7 +210,7 @@ fn runs_of<S>(lanes: &[Lane<S>], keys: Keys) -> Vec<Run<'_>> {
 /// which is seldom.
 struct Heads {
     keys: Keys,
-    /// Who lost the match at 1, those of the halves at 2 and 3, and so on; whoever won them all at 0.
+    /// The loser of the match at 1, those of the halves at 2 and 3, and so on; the winner of all at 0.
     matches: Vec<Key>,
 }
 

@@ -103,7 +103,7 @@ struct Kernel {
     identity: u64,
 }
 
-/// One life on its way.
+/// One I/O in flight.
 struct Life {
     device: DeviceNumber,
     flags: Flags,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{Bulk, Writer};
 
-/// Who writes is told late and in lumps, so it is judged over so long.
+/// The kernel tells late and in lumps which process writes, so it is judged over so long.
 const WINDOW_NS: u64 = 3_000_000_000;
 /// Looks that fall short of the window by this much fill it all the same.
 const SHORT_NS: u64 = 200_000_000;
@@ -140,11 +140,11 @@ pub fn alone(found: &[(Writer, Option<Lodging>)]) -> Result<(), String> {
     })
 }
 
-/// Who writes at this share of what a throttle lets through feels it: requests come in lumps.
+/// A process that writes at this share of what a throttle lets through feels it: requests come in lumps.
 const FELT: f64 = 0.8;
 /// What comes of a throttle is judged over so long.
 const EFFECT_NS: u64 = 5_000_000_000;
-/// Who writes so many times what a throttle lets through is not held by it.
+/// A process that writes so many times what a throttle lets through is not held by it.
 const ESCAPED: f64 = 2.0;
 
 #[derive(Debug, Clone, Copy)]

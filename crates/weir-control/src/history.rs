@@ -41,10 +41,11 @@ pub struct DeviceHistory {
     /// Its number when the guard began.
     pub number: DeviceNumber,
     /// What was turned, in words: `vm.dirty_bytes`, `sda/bdi/max_ratio_fine`.
-    pub lever: String,
+    #[serde(rename = "lever")]
+    pub actuator: String,
     /// Where latencies came from.
     pub sensor: SensorSource,
-    /// The limit that was found, in bytes.
+    /// The baseline limit, in bytes.
     pub saved_bytes: u64,
     /// The least that was allowed, in bytes.
     pub floor_bytes: u64,
@@ -82,9 +83,9 @@ pub struct Second {
     pub written_bytes: u64,
     /// Of these, by bulk writers, where it is known who dirtied how much.
     pub bulk_bytes: Option<u64>,
-    /// Time that bulk writers were held back, in milliseconds, summed over their threads.
+    /// Time that bulk writers were throttled, in milliseconds, summed over their threads.
     pub bulk_held_ms: u64,
-    /// Time that the protected were held back for their own pages, in the same way.
+    /// Time that the protected were throttled for their own pages, in the same way.
     pub own_held_ms: u64,
     /// Whether a limit of the guard's was in force.
     pub holding: bool,

@@ -47,7 +47,7 @@ pub struct Parameters {
     pub window_ns: u64,
     /// Silence of the sensor until the limit is frozen.
     pub silence_freeze_ns: u64,
-    /// Silence of the sensor until the saved limit is put back.
+    /// Silence of the sensor until the saved limit is restored.
     pub silence_release_ns: u64,
     /// Without a sync for so long, bulk writers get the saved limit back. What is dirty then has to be written before
     /// syncs are fast again, and no limit shortens that: it is given back to those who do not come back soon.

@@ -61,7 +61,7 @@ pub struct Syncs {
     pub threads: u32,
     /// Age of the oldest one under way; 0 without one. A stalled sync never ends, so this is seen first.
     pub oldest_ns: u64,
-    /// Time that the protected processes were held back for their own dirty pages, summed over their threads.
+    /// Time that the protected processes were throttled for their own dirty pages, summed over their threads.
     pub held_back_ns: u64,
     /// How often.
     pub held_back: u64,
@@ -70,7 +70,7 @@ pub struct Syncs {
 /// Bulk writers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bulk {
-    /// Time that they were held back, summed over their threads.
+    /// Time that they were throttled, summed over their threads.
     pub held_back_ns: u64,
     /// How often.
     pub held_back: u64,
@@ -122,7 +122,7 @@ pub const UNLIMITED_BYTES: u64 = 4 << 30;
 pub struct Limits {
     /// In force now, in bytes.
     pub now_bytes: u64,
-    /// What was found, in bytes: never exceeded.
+    /// The baseline, in bytes: never exceeded.
     pub saved_bytes: u64,
     /// The kernel or its overshoot allows no less: never fallen below.
     pub floor_bytes: u64,

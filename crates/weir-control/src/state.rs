@@ -51,8 +51,9 @@ pub struct DeviceState {
     /// Where latencies come from.
     pub sensor: Sensor,
     /// What is turned, in words.
-    pub lever: String,
-    /// The limit found, in bytes.
+    #[serde(rename = "lever")]
+    pub actuator: String,
+    /// The baseline limit, in bytes.
     pub saved_bytes: u64,
     /// The least allowed, in bytes.
     pub floor_bytes: u64,
@@ -101,9 +102,9 @@ pub struct Totals {
     pub written_bytes: u64,
     /// Of these, by bulk writers, as far as it is known.
     pub bulk_bytes: u64,
-    /// Time that bulk writers were held back, in milliseconds, summed over their threads.
+    /// Time that bulk writers were throttled, in milliseconds, summed over their threads.
     pub bulk_held_ms: u64,
-    /// Time that the protected were held back for their own pages, in the same way.
+    /// Time that the protected were throttled for their own pages, in the same way.
     pub own_held_ms: u64,
     /// Limits written, by branch.
     pub cuts: Vec<Count>,

@@ -14,6 +14,7 @@ pub mod error;
 pub mod load;
 pub mod mysql;
 pub mod postgres;
+pub mod rows;
 pub mod runner;
 pub mod sandbox;
 pub mod script;
@@ -22,7 +23,8 @@ pub mod value;
 pub mod vitals;
 pub mod wire;
 
-pub use connection::{Connection, Done, Row, StatementId};
+pub use connection::Connection;
 pub use error::{DbError, ServerError};
+pub use rows::{Done, Row, StatementId};
 pub use server::{Place, Secret, Server, Tls, TlsMode};
 pub use value::Value;

@@ -148,3 +148,14 @@ pub struct Server {
     /// Longest time for one answer; `None`: no limit.
     pub answer_timeout: Option<Duration>,
 }
+
+/// Ends the statement that a connection is waiting for.
+#[derive(Debug, Clone)]
+pub struct Canceller {
+    /// Who to ask.
+    pub server: Server,
+    /// The connection's number in the server.
+    pub connection_id: u32,
+    /// PostgreSQL: what proves that one may.
+    pub key: Vec<u8>,
+}

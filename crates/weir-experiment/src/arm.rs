@@ -11,7 +11,7 @@ use weir_oltp::OltpSpec;
 pub struct Arm {
     /// Its name in tables and plots: `vm.dirty_bytes=15000000`, `idle`, `baseline`.
     pub label: String,
-    /// Knobs it sets, over what was found; empty for the machine as it is.
+    /// Knobs it sets, over the baseline; empty for the machine as it is.
     pub settings: Vec<Setting>,
     /// What it runs.
     pub workload: Workload,

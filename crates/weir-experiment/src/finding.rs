@@ -57,7 +57,7 @@ pub enum Recommendation {
         cost: String,
         /// What it means for durability, in a sentence.
         durability: String,
-        /// How exact the way back is, in a sentence.
+        /// How exactly the settings are restored, in a sentence.
         reversibility: String,
     },
     /// No arm meets the goal's bounds.

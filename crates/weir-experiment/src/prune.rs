@@ -134,7 +134,7 @@ fn words(choices: &[String]) -> Result<Range, String> {
     }
 }
 
-/// Of a knob of which nothing more is known: an eighth to eight times of what was found.
+/// Of a knob of which nothing more is known: an eighth to eight times of the baseline.
 fn around(found: Option<i64>, min: i64, max: i64) -> Result<Range, String> {
     match found {
         Some(found) if found > 0 => scale((found / 8).max(min), found.saturating_mul(8).min(max), 1),

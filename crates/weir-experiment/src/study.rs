@@ -35,7 +35,7 @@ pub struct Study<'a> {
 pub enum Role {
     /// The workload without the floods that the other arms have.
     Idle,
-    /// The machine as it was found.
+    /// The machine at the baseline.
     AsFound,
     /// Something that is tried.
     Tried,
@@ -44,7 +44,7 @@ pub enum Role {
 /// Where the time went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct TimeUsed {
-    /// Trials, each from its settings to the way back.
+    /// Trials, each from its settings to their restoration.
     pub trials_ns: u64,
     /// Waits for a clean start.
     pub washouts_ns: u64,

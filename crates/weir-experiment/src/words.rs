@@ -155,7 +155,7 @@ fn synced_every(job: &Job) -> Option<u64> {
     (job.writes() && every > 0).then_some(every)
 }
 
-/// How exact the way back is.
+/// How exactly the settings are restored.
 pub(super) fn reversibility(settings: &[Setting]) -> String {
     let told = risks(settings, |risk| if let Risk::Inexact(told) = risk { Some(told) } else { None });
     match (settings.is_empty(), told.is_empty()) {

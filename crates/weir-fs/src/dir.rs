@@ -12,7 +12,6 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use crate::owner::{caller, trusted};
-use crate::remove::Kept;
 use crate::resolve::{check_name, open_below};
 
 /// What a file is opened for.
@@ -364,24 +363,6 @@ impl Dir {
     pub fn remove_dir(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         check_name(name.as_ref())?;
         Ok(rustix::fs::unlinkat(&self.file, name.as_ref(), AtFlags::REMOVEDIR)?)
-    }
-
-    /// Removes everything in it: without following a link, leaving the folder or crossing a mount. The caller has
-    /// proven that all of it may go.
-    ///
-    /// # Errors
-    /// `EXDEV` and `EBUSY` where something is mounted in it; those of unlinkat(2). What was removed until then is gone.
-    pub fn remove_contents(&self) -> io::Result<()> {
-        crate::remove::contents(self, Kept::default())
-    }
-
-    /// The same in a folder that an account, or root, owns, but for folders of other accounts. It is closed to others first, and
-    /// so is each folder in it: where they may write, they may have moved there what is not theirs to remove.
-    ///
-    /// # Errors
-    /// Also where a folder of another account is left.
-    pub fn remove_contents_of(&self, owner: u32) -> io::Result<()> {
-        crate::remove::contents(self, Kept { name: None, unless_of: Some(owner) })
     }
 
     /// Renames within the folder, over what may bear the new name.

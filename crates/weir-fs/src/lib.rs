@@ -1,6 +1,6 @@
 //! Files and folders in places that other accounts may write to.
 //!
-//! weir runs as root beside accounts that it does not trust. Whoever owns a folder can put a link in the place of any
+//! weir runs as root beside accounts that it does not trust. The owner of a folder can put a link in the place of any
 //! name in it between two system calls. So a path is opened once, as a [`Dir`], and everything below it is reached from
 //! that descriptor, without following links; owner and mode are asked of what was opened, never of its name.
 //!

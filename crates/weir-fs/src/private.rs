@@ -160,7 +160,7 @@ fn mark(dir: &Dir) -> io::Result<File> {
 fn remove(parent: &Dir, dir: &Dir, name: &OsStr) -> io::Result<()> {
     crate::remove::contents(dir, Kept { name: Some(OsStr::new(MARKER)), unless_of: None })?;
     dir.remove_file(MARKER)?;
-    // Whoever may rename in the parent can have put an empty folder there; no more than that can be lost.
+    // An account that may rename in the parent can have put an empty folder there; no more than that can be lost.
     parent.remove_dir(name)
 }
 

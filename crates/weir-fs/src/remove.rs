@@ -21,9 +21,29 @@ const CLOSED: u32 = 0o700;
 pub struct Kept<'a> {
     /// One name in the top folder.
     pub name: Option<&'a OsStr>,
-    /// Folders, with what is in them, that are not this account's. Whoever moved another's file here could have removed it, but
+    /// Folders, with what is in them, that are not this account's. An account that moved another's file here could have removed it, but
     /// not what lies in another's folder.
     pub unless_of: Option<u32>,
+}
+
+impl Dir {
+    /// Removes everything in it: without following a link, leaving the folder or crossing a mount. The caller has
+    /// proven that all of it may go.
+    ///
+    /// # Errors
+    /// `EXDEV` and `EBUSY` where something is mounted in it; those of unlinkat(2). What was removed until then is gone.
+    pub fn remove_contents(&self) -> io::Result<()> {
+        contents(self, Kept::default())
+    }
+
+    /// The same in a folder that an account, or root, owns, but for folders of other accounts. It is closed to others first, and
+    /// so is each folder in it: where they may write, they may have moved there what is not theirs to remove.
+    ///
+    /// # Errors
+    /// Also where a folder of another account is left.
+    pub fn remove_contents_of(&self, owner: u32) -> io::Result<()> {
+        contents(self, Kept { name: None, unless_of: Some(owner) })
+    }
 }
 
 /// Removes everything in `top` but what is kept. Folders in its folders are moved up into it instead of being descended into,

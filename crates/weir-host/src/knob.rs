@@ -2,7 +2,7 @@
 //!
 //! A change is a transaction. Its old and new values are in the journal, fsynced, before the first write; a
 //! guardian process waits for the end of this one, however it ends; every value is read back; what fails takes
-//! back all that was written before it. On the way back a value is restored only if it is still one that weir
+//! back all that was written before it. A value is restored only if it is still one that weir
 //! wrote.
 
 mod apply;
@@ -17,10 +17,13 @@ mod order;
 mod owners;
 pub(crate) mod place;
 mod read;
+mod refusal;
 mod restore;
 mod rollback;
 mod servers;
 mod silence;
+mod stderr;
+mod steps;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -30,16 +33,16 @@ use weir_knobs::{Setting, Step};
 
 use crate::host::Host;
 
+pub use crate::servers::{Servers, Unreached};
 pub use apply::Applied;
 pub use entry::fnv1a;
 pub use error::KnobError;
-pub use governor::{Choice, Governor, HANGS_AFTER, Lever, Move};
+pub use governor::{Actuator, Choice, Governor, HANGS_AFTER, Move};
 pub use guardian::{ARGUMENT, guardian_main};
 pub use journal::Journal;
-pub use owners::configuration;
-pub use read::{plan, read, read_with_owners, readings, values};
+pub use owners::{configuration, read_with_owners, readings};
+pub use read::{plan, read, values};
 pub use rollback::{LedBack, Listed, Until, Which, confirm, entries, recover_stale, rollback};
-pub use servers::{Servers, Unreached};
 
 /// How long a change stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod private_cgroup;
 mod processes;
 mod psi;
 mod sample;
+mod servers;
 pub mod signature;
 mod space;
 mod stack;

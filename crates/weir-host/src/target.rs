@@ -275,7 +275,7 @@ struct Place {
     block_device: Option<String>,
 }
 
-/// Whether an overlay can stand on the folder that its mount option names. Whoever mounted it may see another folder by
+/// Whether an overlay can stand on the folder that its mount option names. The process that mounted it may see another folder by
 /// that name. A folder that the overlay itself holds is none it stands on, and an overlay has the size of what it writes to.
 fn is_beneath(folder: &Place, overlay: &Place) -> bool {
     let size =

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{BadLine, HostError};
-use crate::knob::Servers;
+use crate::servers::Servers;
 
 /// A root path. Paths given to its methods are absolute, as on the machine itself.
 #[derive(Debug, Clone)]

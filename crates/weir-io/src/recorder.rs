@@ -42,7 +42,7 @@ pub struct ThreadCounters {
     pub late: AtomicU64,
     /// Open loop: operations taken whose time had come.
     pub intended: AtomicU64,
-    /// Open loop: due and in hand when the run ended.
+    /// Open loop: due and taken when the run ended.
     pub not_started: AtomicU64,
     /// Open loop: longest distance from intended to real start.
     pub start_delay_max_ns: AtomicU64,

@@ -1,4 +1,4 @@
-//! A transaction as a shell script with its way back, for machines that weir is not to touch.
+//! A transaction as a shell script that also restores, for machines that weir is not to touch.
 
 use weir_core::printable;
 
@@ -39,12 +39,12 @@ pub fn script(plan: &Plan) -> String {
     let back = back(plan);
     let mut out = HEAD.to_string();
     function(&mut out, "weir_apply", &apply, " &&\n    ");
-    // On the way back a failure must not keep the rest from going back.
+    // A failure to restore one must not keep the rest from being restored.
     function(&mut out, "weir_undo", &back, "\n    ");
     out + TAIL
 }
 
-/// The settings of the way back, in an order that works.
+/// The settings to restore, in an order that works.
 fn back(plan: &Plan) -> Vec<Setting> {
     let is_action = |step: &&Step| catalog::spec(&step.knob).is_none_or(|spec| spec.kind != Kind::Action);
     let reversed =
@@ -85,7 +85,7 @@ fn command(setting: &Setting) -> String {
         let statement = spec.path.replace("{}", &setting.knob.setting);
         return comment(&format!("{setting}: in the server, {statement} = {}", setting.written_value()));
     }
-    let Some((spec, path)) = spec.zip(catalog::file_of(setting)) else {
+    let Some((spec, path)) = spec.zip(setting.file()) else {
         return comment(&format!("{setting}: unknown"));
     };
     if path.contains('*') {

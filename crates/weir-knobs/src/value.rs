@@ -102,6 +102,16 @@ impl TryFrom<String> for Value {
 }
 
 impl Setting {
+    /// The file a value goes to: of a pair, the one that is to be in force.
+    pub fn file(&self) -> Option<String> {
+        let path = catalog::path(&self.knob)?;
+        Some(match self.value {
+            Value::Bytes(_) => format!("{path}_bytes"),
+            Value::Ratio(_) => format!("{path}_ratio"),
+            _ => path,
+        })
+    }
+
     /// A knob with a value.
     pub fn new(knob: KnobName, value: Value) -> Setting {
         Setting { knob, value }
@@ -206,5 +216,15 @@ mod tests {
         for text in ["vm.dirty_bytes", "vm.dirty_bytes=", "vm.dirty_bytes=much", "=5", "sda/scheduler="] {
             assert!(text.parse::<Setting>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_pair_is_set_by_the_file_that_is_to_be_in_force() {
+        let file = |setting: &str| setting.parse::<Setting>().unwrap().file();
+        assert_eq!(file("vm.dirty_bytes=1GB").as_deref(), Some("/proc/sys/vm/dirty_bytes"));
+        assert_eq!(
+            file("vm.dirty_background_ratio=5").as_deref(),
+            Some("/proc/sys/vm/dirty_background_ratio")
+        );
     }
 }

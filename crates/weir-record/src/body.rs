@@ -27,7 +27,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Reads the body of a stored record: the only place where kinds and versions are told apart.
+    /// Reads the body of a stored record: the only place that distinguishes kinds and versions.
     pub(crate) fn decode(record: &Record) -> Body {
         let extra = &record.extra;
         let body = match record.kind.as_str() {

@@ -8,6 +8,7 @@
 mod bench;
 mod conditions;
 mod doctor;
+mod entry;
 mod experiment;
 pub mod guard;
 mod knobs;

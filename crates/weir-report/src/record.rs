@@ -8,7 +8,7 @@ use weir_oltp::{OltpRecord, OltpResult};
 use weir_record::{Body, Record, Unread};
 use weir_verdict::DoctorReport;
 
-use crate::{csv, html, json, list, text};
+use crate::{csv, entry, html, json, text};
 
 /// What was derived from a record, in every form that it is shown in.
 pub trait Report {
@@ -29,7 +29,7 @@ pub trait Report {
     /// When it cannot be written.
     fn fio_json(&self, at_ms: i64, time: &str) -> serde_json::Result<Option<String>>;
     /// The row in the list of runs.
-    fn entry(&self) -> list::Entry;
+    fn entry(&self) -> entry::Entry;
 }
 
 /// Derives the result of a record. `path` is where it lies, if it does.
@@ -82,8 +82,8 @@ impl Report for Jobs<'_> {
         json::fio(self.head, at_ms, time).map(Some)
     }
 
-    fn entry(&self) -> list::Entry {
-        list::of_run(self.head)
+    fn entry(&self) -> entry::Entry {
+        entry::of_run(self.head)
     }
 }
 
@@ -113,8 +113,8 @@ impl Report for Doctor<'_> {
         json::fio(self.head, at_ms, time).map(Some)
     }
 
-    fn entry(&self) -> list::Entry {
-        list::of_doctor(self.head, &self.report)
+    fn entry(&self) -> entry::Entry {
+        entry::of_doctor(self.head, &self.report)
     }
 }
 
@@ -145,8 +145,8 @@ impl Report for Transactions<'_> {
         Ok(None)
     }
 
-    fn entry(&self) -> list::Entry {
-        list::of_oltp(self.head, self.raw, &self.result)
+    fn entry(&self) -> entry::Entry {
+        entry::of_oltp(self.head, self.raw, &self.result)
     }
 }
 
@@ -175,8 +175,8 @@ impl Report for Trials<'_> {
         json::fio(self.study.record, at_ms, time).map(Some)
     }
 
-    fn entry(&self) -> list::Entry {
-        list::of_experiment(&self.study)
+    fn entry(&self) -> entry::Entry {
+        entry::of_experiment(&self.study)
     }
 }
 
@@ -207,7 +207,7 @@ impl Report for Guarded<'_> {
         json::fio(self.head, at_ms, time).map(Some)
     }
 
-    fn entry(&self) -> list::Entry {
-        list::of_guard(self.head, self.history)
+    fn entry(&self) -> entry::Entry {
+        entry::of_guard(self.head, self.history)
     }
 }

@@ -1,6 +1,6 @@
 //! From keys to what they do.
 
-use crate::model::Pane;
+use crate::pane::Pane;
 
 /// A key, as far as the screen knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@ mod draw;
 mod history;
 mod key;
 mod model;
+mod pane;
 mod rows;
 mod sample;
 #[cfg(test)]
@@ -14,5 +15,6 @@ mod tests;
 pub use draw::{Look, draw, text};
 pub use history::History;
 pub use key::{Action, Key, action};
-pub use model::{Flow, Model, Pane, View};
+pub use model::{Flow, Model, View};
+pub use pane::Pane;
 pub use sample::{About, Process, Sample, Samples, Syncs};

@@ -7,7 +7,8 @@ use weir_blocktrace::{Class, DeviceFrame, Row};
 
 use crate::history::History;
 use crate::key::{Action, Key, action};
-use crate::rows::{self, Order, Rank};
+use crate::pane::Pane;
+use crate::rows::{self, Choice, Order, Rank};
 use crate::sample::{About, Process, Sample};
 
 /// Whether the screen goes on.
@@ -17,24 +18,6 @@ pub type Flow = ControlFlow<()>;
 const FILTER_MAX: usize = 40;
 /// Samples over which slow syncs are listed.
 pub const SLOW_SAMPLES: usize = 60;
-
-/// A part of the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pane {
-    /// Devices.
-    Devices,
-    /// Classes of I/O of the selected device.
-    Classes,
-    /// Processes.
-    Processes,
-    /// Slow syncs.
-    Slow,
-}
-
-impl Pane {
-    /// From top to bottom.
-    pub const ALL: [Pane; 4] = [Pane::Devices, Pane::Classes, Pane::Processes, Pane::Slow];
-}
 
 /// How much of the screen a pane has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,19 +29,6 @@ pub enum View {
     Zoomed,
     /// The selected row, with all that is known of it.
     Details,
-}
-
-/// What is chosen of a pane. A row is known by its name, so that it stays selected wherever it is sorted to.
-#[derive(Debug, Clone, Default)]
-pub struct Choice {
-    /// The selected row's name; of one that is gone, the row in its place is taken.
-    pub selected: Option<String>,
-    /// Where it was when it was last seen.
-    pub place: usize,
-    /// How rows are ordered.
-    pub order: Order,
-    /// What names must hold.
-    pub filter: String,
 }
 
 /// The state of the screen.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use weir_blocktrace::fsync::SlowSync;
 use weir_blocktrace::{Class, DeviceFrame};
 
-use crate::model::{Choice, Pane};
+use crate::pane::Pane;
 use crate::sample::Process;
 
 /// By which column rows are ordered, and whether from its other end.
@@ -15,6 +15,19 @@ pub struct Order {
     pub column: usize,
     /// Names come from a to z and figures from the largest, or the other way round.
     pub reversed: bool,
+}
+
+/// What is chosen of a pane. A row is known by its name, so that it stays selected wherever it is sorted to.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// The selected row's name; of one that is gone, the row in its place is taken.
+    pub selected: Option<String>,
+    /// Where it was when it was last seen.
+    pub place: usize,
+    /// How rows are ordered.
+    pub order: Order,
+    /// What names must hold.
+    pub filter: String,
 }
 
 /// What rows can be ordered by.

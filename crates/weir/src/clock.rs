@@ -1,8 +1,9 @@
-//! The two clocks of the guard: one that stands still while the machine sleeps, and one that does not.
+//! The clocks of the daemons: one that stands still while the machine sleeps, one that does not, and the time of day.
 
+use jiff::Zoned;
 use rustix::time::{ClockId, clock_gettime};
 
-/// One moment on both.
+/// One moment on the clocks that are never set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Stands still in suspend, is never set.
@@ -22,6 +23,11 @@ impl Moment {
         let awake_ns = self.awake_ns.saturating_sub(earlier.awake_ns);
         self.boot_ns.saturating_sub(earlier.boot_ns).saturating_sub(awake_ns)
     }
+}
+
+/// The time of day now, with offset.
+pub fn rfc3339() -> String {
+    Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 fn read(clock: ClockId) -> u64 {

@@ -49,15 +49,6 @@ pub fn folder_of(place: &Path) -> &Path {
     if place.is_dir() { place } else { place.parent().unwrap_or(Path::new(".")) }
 }
 
-/// The path whose file system and device a job uses.
-pub fn place_of(job: &Job) -> PathBuf {
-    match &job.target {
-        Target::Files { dir, .. } => dir.clone(),
-        Target::File { path, .. } | Target::Device { path, .. } => path.clone(),
-        Target::Null { .. } => PathBuf::from("."),
-    }
-}
-
 fn is_block_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|data| data.file_type().is_block_device())
 }

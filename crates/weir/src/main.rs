@@ -1,7 +1,6 @@
 //! weir measures, explains, tunes and guards the storage of a database server.
 #![forbid(unsafe_code)]
-// eprintln! panics when nobody reads; say! does not.
-#![deny(clippy::print_stderr)]
+#![deny(clippy::print_stderr, reason = "eprintln! panics when nobody reads; say! does not")]
 
 #[macro_use]
 mod stderr;
@@ -16,6 +15,7 @@ mod doctor;
 mod experiments;
 mod failure;
 mod guard;
+mod inputs;
 mod journal;
 #[cfg(feature = "trace")]
 mod kernel_traces;
@@ -39,7 +39,6 @@ mod top;
 mod trace_input;
 
 use std::process::ExitCode;
-
 use weir_host::knob;
 
 fn main() -> ExitCode {

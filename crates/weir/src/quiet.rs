@@ -31,7 +31,7 @@ pub fn unquiet(host: &Host, target: &TargetFacts, wait: impl FnOnce(Duration) ->
     })
 }
 
-/// How much must be dirty, near enough, for writers to be held back: they are from halfway between the dirty limit and
+/// How much must be dirty, near enough, for writers to be throttled: they are from halfway between the dirty limit and
 /// the background limit on (mm/page-writeback.c, dirty_freerun_ceiling). 0 where neither is known.
 pub fn enough_to_hold_back(limits: [u64; 2]) -> u64 {
     limits.iter().sum::<u64>() / 2 / 20 * 19

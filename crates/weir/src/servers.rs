@@ -103,7 +103,7 @@ fn refused(why: String) -> Unreached {
     Unreached { why, gone: false }
 }
 
-/// MySQL keeps what SET GLOBAL sets in memory: without the server there is nothing to lead back. PostgreSQL keeps what
+/// MySQL keeps what SET GLOBAL sets in memory: without the server there is nothing to restore. PostgreSQL keeps what
 /// ALTER SYSTEM sets in a file.
 fn unreached(name: &ServerName, error: &DbError) -> Unreached {
     let is_down = match error {

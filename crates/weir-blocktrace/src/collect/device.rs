@@ -5,7 +5,7 @@ use super::cells::Cells;
 use super::depth::DepthMeter;
 use super::plugs::PlugMeter;
 use super::seeks::SeekMeter;
-use crate::analysis::{Device, Direction, RequestLatency, Slice};
+use crate::analysis::{Device, Direction, RequestLatency, SLICES_MAX, Slice};
 use crate::class::ClassSet;
 use crate::event::{Act, Event, Flags};
 use crate::grid::Fold;
@@ -16,8 +16,6 @@ use crate::table::StageTable;
 use weir_core::stats::Distribution;
 use weir_core::target::DeviceNumber;
 
-/// Slices of the timeline.
-pub const SLICES_MAX: usize = 240;
 /// Requests given back and not issued again that are remembered.
 const REQUEUED_MAX: usize = 256;
 

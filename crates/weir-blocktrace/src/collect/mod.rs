@@ -23,7 +23,6 @@ use super::stage::Moment;
 use super::table::StageTable;
 pub use cells::BLOCKS_MAX;
 use device::DeviceCollector;
-pub(super) use device::SLICES_MAX;
 use senders::Senders;
 use weir_core::target::DeviceNumber;
 
@@ -188,7 +187,7 @@ impl Sink for Collector {
         let known = piece.times.known();
         let classes = device.piece(piece, known);
         if piece.times.get(Moment::Queue).is_none() {
-            // Whoever issued it need not be who sent it: workers issue flushes, and other tasks' requests.
+            // The task that issued it need not be its sender: workers issue flushes, and other tasks' requests.
             self.unsent.piece(u64::from(classes.0), piece, classes, known, || unsent_name(classes));
             return;
         }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::device::SLICES_MAX;
 use super::*;
+use crate::analysis::SLICES_MAX;
 use crate::analysis::{Direction, Parts};
 use crate::life::{Kind, Times};
 use crate::{Act, Class, Flags, SizeClass, Stage};

@@ -286,7 +286,7 @@ fn a_ledger_takes_all_of_an_interval_and_leaves_the_next_one_empty() {
     assert_eq!(recent(Some(DeviceNumber { major: 8, minor: 0 }), 0, 100), Vec::<u64>::new());
 }
 
-/// Who watches for weeks asks of each interval alone.
+/// A daemon that watches for weeks asks of each interval alone.
 #[test]
 fn what_is_forgotten_is_in_no_later_interval() {
     let mut analyst = analyst();

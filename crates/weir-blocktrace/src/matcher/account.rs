@@ -19,7 +19,7 @@ pub enum Reason {
     NoD,
     /// Its I/O never ended, though the recording went on for long: by [`super::Limits`], or by what others took.
     NoC,
-    /// Its I/O was still on its way when the recording ended.
+    /// Its I/O was still in flight when the recording ended.
     AfterEnd,
     /// A requeue, merge or split of something not seen before.
     NoRequest,

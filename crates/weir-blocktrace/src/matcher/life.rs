@@ -46,7 +46,7 @@ pub(super) struct BioLife {
 }
 
 impl BioLife {
-    /// A bio as an event on its way down shows it.
+    /// A bio as an event before its dispatch shows it.
     #[inline]
     pub(super) fn of(event: &Event, device: u16, queued_ns: u64) -> BioLife {
         BioLife {
@@ -224,13 +224,13 @@ pub(super) fn end_of(sector: u64, bytes: u32) -> u64 {
     sector.wrapping_add(u64::from(bytes >> SECTOR_BITS))
 }
 
-/// Direction of a bio on its way down.
+/// Direction of a bio before its dispatch.
 #[inline]
 pub(super) fn direction_of_bio(flags: Flags, bytes: u32) -> Direction {
     if flags.has(Flags::FLUSH) && bytes == 0 { Direction::FlushBio } else { direction_of_data(flags) }
 }
 
-/// Direction of a request on its way to the driver and back.
+/// Direction of a request at the driver.
 #[inline]
 pub(super) fn direction_of_request(flags: Flags, bytes: u32) -> Direction {
     if flags.has(Flags::FLUSH) && bytes == 0 { Direction::FlushCommand } else { direction_of_data(flags) }

@@ -108,7 +108,7 @@ impl Matcher {
         Some(found)
     }
 
-    /// The submitter's own, and of equal length: then the latest, since a thread has one bio at a time on its way.
+    /// The submitter's own, and of equal length: then the latest, since a thread has one bio at a time in flight.
     fn fit_submission(&self, id: Id, event: &Event) -> Fit {
         let part = &self.parts[id];
         if part.bytes < event.bytes {
@@ -158,7 +158,7 @@ impl Matcher {
         self.bios[bio].events += 1;
     }
 
-    /// X as device-mapper says it: the event is about the rest, and the bio, whose front is already on its way below,
+    /// X as device-mapper says it: the event is about the rest, and the bio, whose front is already in flight below,
     /// goes on under the rest's sector. It ends once, as a whole.
     fn advance(&mut self, event: &Event, device: u16, direction: Direction, sink: &mut impl Sink) {
         let key = Key::of_sector(By::Cursor, device, direction, event.sector);

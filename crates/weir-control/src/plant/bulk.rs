@@ -24,7 +24,7 @@ pub(super) struct Writer {
     pub bytes: u64,
 }
 
-/// How bulk writers were held back.
+/// How bulk writers were throttled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Held {
     pub ns: u64,

@@ -129,7 +129,7 @@ impl Cache {
         (now / tick + 1) * tick + pause_ns / tick * tick
     }
 
-    /// What happens to a writer that made `bytes` dirty since it was last held back, which ended at `since`.
+    /// What happens to a writer that made `bytes` dirty since it was last throttled, which ended at `since`.
     pub fn balance(&self, bytes: u64, since: u64, now: u64) -> Verdict {
         if self.total() as f64 <= self.free() {
             return Verdict::Free;
@@ -158,7 +158,7 @@ impl Cache {
         self.poll_bytes().max(self.spec.stride_bytes)
     }
 
-    /// The kernel's look at its rates, from within a writer that is held back (`limited`) or from anywhere else.
+    /// The kernel's look at its rates, from within a writer that is throttled (`limited`) or from anywhere else.
     pub fn estimate(&mut self, now: u64, limited: bool) {
         let elapsed = (now - self.estimated_at) as f64;
         let (written, dirtied) = (self.written as f64 / elapsed * 1e9, self.dirtied as f64 / elapsed * 1e9);
@@ -195,7 +195,7 @@ impl Cache {
         }
     }
 
-    /// Whether a writer that is held back now has to look at the rates first.
+    /// Whether a writer that is throttled now has to look at the rates first.
     pub fn estimate_due(&self, now: u64) -> bool {
         now - self.estimated_at >= ESTIMATE_NS && self.total() as f64 > self.free()
     }

@@ -74,7 +74,7 @@ pub struct Plant {
 }
 
 impl Plant {
-    /// A machine on which everybody of the specification starts now, at the limit that was found.
+    /// A machine on which everybody of the specification starts now, at the baseline limit.
     pub fn new(spec: PlantSpec, seed: u64) -> Plant {
         let mut random = Random::new(seed);
         let device = Device::new(spec.device.clone(), &mut random);

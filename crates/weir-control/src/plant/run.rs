@@ -15,7 +15,7 @@ const LOOKS_A_SECOND: u64 = 10;
 /// What turns the limit.
 #[derive(Debug, Clone)]
 pub enum Law {
-    /// Nothing: it stays as found.
+    /// Nothing: it stays at the baseline.
     AsFound,
     /// This many bytes from the start.
     Static(u64),

@@ -84,7 +84,7 @@ impl Score {
     }
 }
 
-/// The same machine and script without a flood, as found: what laws are held against.
+/// The same machine and script without a flood, at the baseline: what laws are held against.
 pub fn undisturbed(spec: &PlantSpec, script: &Script, seed: u64) -> History {
     let mut spec = spec.clone();
     spec.bulk.writers = 0;

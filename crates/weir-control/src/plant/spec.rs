@@ -74,7 +74,7 @@ pub struct Credits {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheSpec {
-    /// The limit of dirty pages that was found, in bytes.
+    /// The baseline limit of dirty pages, in bytes.
     pub saved_bytes: u64,
     /// The least limit, in bytes.
     pub floor_bytes: u64,

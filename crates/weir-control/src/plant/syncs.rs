@@ -1,4 +1,4 @@
-//! Sync threads: write, be held back perhaps, wait for the data, wait for the journal.
+//! Sync threads: write, be throttled perhaps, wait for the data, wait for the journal.
 
 use weir_core::stats::{CoarseHistogram, Histogram};
 
@@ -13,7 +13,7 @@ enum Stage {
     Away,
     /// Its next commit begins.
     Begin,
-    /// Held back for its pages.
+    /// Throttled for its pages.
     Held,
     /// Its data is on the way.
     Data,
@@ -30,15 +30,15 @@ pub(super) struct Thread {
     began: u64,
     /// When its sync began.
     synced: u64,
-    /// Until when it was held back last.
+    /// Until when it was throttled last.
     since: u64,
     /// Made dirty since.
     dirtied: u64,
-    /// So much may be dirtied until it is looked at: nothing once it was held back.
+    /// So much may be dirtied until it is looked at: nothing once it was throttled.
     unseen: u64,
 }
 
-/// What ended, and how long threads were held back.
+/// What ended, and how long threads were throttled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ended {
     /// Durations of syncs.

@@ -108,7 +108,7 @@ fn a_stall_shows_in_the_age_of_the_oldest_sync_before_anything_ends() {
     let mut plant = Plant::new(spec, 1);
     plant.step(50_000_000, SECOND);
     plant.apply(Event::Stall(5 * SECOND));
-    // What the device had already done may still be on its way.
+    // The device's last completions may not have been seen yet.
     plant.step(50_000_000, SECOND / 100);
     plant.sample();
     plant.step(50_000_000, 2 * SECOND);

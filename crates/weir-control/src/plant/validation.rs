@@ -11,7 +11,7 @@ use super::*;
 const MEASURED: &str = include_str!("../../../../fixtures/guard/throttled-xfs-floods.csv");
 
 /// Where the plant is off by more than it may be. Ten threads that write through the page cache beside a dd over a
-/// cached file come in two states: at their full rate, or held back for their own pages at a fifth of it; the plant
+/// cached file come in two states: at their full rate, or throttled for their own pages at a fifth of it; the plant
 /// knows the first only, and where only the second was measured it is wrong. At 50 MB the backlog is about a slice of
 /// the throttle, and rates differ several times between runs; the plant stands at one end.
 const OFF: [&str; 11] = [

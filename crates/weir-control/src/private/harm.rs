@@ -7,7 +7,7 @@ use super::{Group, Transition};
 
 /// Harm is judged over so long: shorter stalls are part of writing.
 const OVER_NS: u64 = 5 * SECOND_NS;
-/// Who gives so many times to write(2) what its group is counted with writes pages of others' groups.
+/// A process that gives so many times to write(2) what its group is counted with writes pages of others' groups.
 const ESCAPED: f64 = 3.0;
 
 /// What all groups did in the last seconds, a look each.

@@ -334,7 +334,7 @@ impl Law {
             return None;
         }
         self.good_pace = Some(pace as f64 / self.rate.get().max(1.0));
-        // Who does not use what it has gets no more.
+        // A group that does not use what it has gets no more.
         if !self.is_used(pace) {
             return None;
         }

@@ -121,7 +121,7 @@ pub enum Transition {
     Pace,
     /// The pace is the device's own rate.
     Unpace,
-    /// Pacing does not serve: syncs wait for what is held back.
+    /// Pacing does not serve: syncs wait for what is throttled.
     PaceHurts,
     /// Lower paces gave syncs nothing: back to the one before.
     Vain,
@@ -212,9 +212,9 @@ impl fmt::Display for Transition {
 /// What the groups of a device may have together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// Dirty, in bytes; `None`: memory.high as it was found.
+    /// Dirty, in bytes; `None`: the baseline of memory.high.
     pub budget_bytes: Option<u64>,
-    /// Written, in bytes a second; `None`: io.max as it was found.
+    /// Written, in bytes a second; `None`: the baseline of io.max.
     pub pace: Option<u64>,
 }
 

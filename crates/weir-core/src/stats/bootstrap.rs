@@ -5,33 +5,13 @@
 //! correlation. The percentiles are widened as Hesterberg (2015) advises for few observations ("expanded
 //! percentile interval"): the plain ones cover too seldom below some forty blocks.
 
-use serde::{Deserialize, Serialize};
-
-use crate::stats::bca::{ALPHA, Estimate};
+pub use crate::stats::estimate::{ALPHA, Estimate, RatioInterval};
 use crate::stats::random::Random;
 
 /// Resamples.
 pub const RESAMPLES: usize = 2_000;
 /// Fewest units on either side that give an interval.
 pub const UNITS_MIN: usize = 5;
-
-/// A ratio B / A with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RatioInterval {
-    /// B / A.
-    pub ratio: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-impl RatioInterval {
-    /// Whether the data are compatible with no difference.
-    pub fn covers_one(&self) -> bool {
-        self.low <= 1.0 && 1.0 <= self.high
-    }
-}
 
 /// One side of a comparison: a number of units (intervals, trials) in order of time, a series that shows their
 /// dependence, and the statistic of any choice of them.

@@ -1,8 +1,7 @@
 //! Many comparisons at once: Holm's step-down correction (1979), which keeps the chance of any false claim at 5 %
 //! however many comparisons there are.
 
-use crate::stats::bca::{ALPHA, Estimate};
-use crate::stats::bootstrap::RatioInterval;
+use crate::stats::estimate::{ALPHA, Estimate, RatioInterval};
 
 /// The level for each comparison's interval, given the p value of each. The smallest p is held against alpha / m, the
 /// next against alpha / (m - 1), and so on; from the first that fails, all are held against the same level. So an

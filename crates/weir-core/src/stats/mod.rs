@@ -11,6 +11,7 @@ pub mod change;
 pub mod claims;
 pub mod counters;
 pub mod distribution;
+pub mod estimate;
 pub mod histogram;
 pub mod holm;
 pub mod little;

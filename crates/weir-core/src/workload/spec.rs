@@ -1,7 +1,7 @@
 //! The specification of a job: what a user may ask for, in validated types. It serialises as it stands in a TOML
 //! job file and in the record of a run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +125,16 @@ pub enum Target {
         /// Pretended size.
         size: Bytes,
     },
+}
+
+impl Target {
+    /// The path whose file system and device a job uses.
+    pub fn place(&self) -> &Path {
+        match self {
+            Target::Files { dir: path, .. } | Target::File { path, .. } | Target::Device { path, .. } => path,
+            Target::Null { .. } => Path::new("."),
+        }
+    }
 }
 
 impl Default for Target {

@@ -59,7 +59,7 @@ impl Layer {
             user: self.user.or(below.user),
             password: self.password.or(below.password),
             database: self.database.or(below.database),
-            // Whoever names an authority wants it heeded, whatever is said below.
+            // A user who names an authority wants it heeded, whatever the lower layers say.
             tls: self.tls.or(match self.tls_ca {
                 Some(_) => below.tls.map(|mode| mode.max(TlsMode::VerifyCa)),
                 None => below.tls,

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use weir_core::stop::Stop;
 
-use crate::connection::{Canceller, Connection};
+use crate::connection::Connection;
 use crate::error::DbError;
 use crate::runner::lock;
-use crate::server::Server;
+use crate::server::{Canceller, Server};
 
 /// How often whoever waits for the crew looks whether to stop.
 const LOOK_UP: Duration = Duration::from_millis(20);

@@ -59,10 +59,10 @@ pub fn prepare(
     Ok(*lock(&loaded))
 }
 
-/// A table on its way.
+/// A table that is being filled.
 struct Making {
     index: u32,
-    /// Whoever comes first makes it, and the others wait.
+    /// The first connection makes it, and the others wait.
     begun: Mutex<bool>,
     /// Rows sent, over all parts.
     sent: AtomicU64,

@@ -1,7 +1,7 @@
 //! Answers: OK, an error, or columns and rows, one or several after another.
 
-use crate::connection::{Done, Kept, Row};
 use crate::error::{DbError, MESSAGE_CHARS_MAX, SQLSTATE_CHARS, ServerError, plain};
+use crate::rows::{Done, Kept, Row};
 
 use super::Connection;
 use super::cursor::Cursor;

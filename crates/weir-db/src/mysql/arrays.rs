@@ -1,8 +1,8 @@
 //! One prepared INSERT with the values of many rows in a packet: MariaDB's COM_STMT_BULK_EXECUTE ("Client/Server
 //! Protocol" of its knowledge base). The server reads no text for it: a row costs it half of what LOAD DATA takes.
 
-use crate::connection::Done;
 use crate::error::DbError;
+use crate::rows::Done;
 
 use super::Connection;
 use super::cursor::push_lenenc_bytes;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::connection::Row;
+use crate::rows::Row;
 
 use super::answer::Column;
 use super::cursor::Cursor;

@@ -1,7 +1,7 @@
 //! LOAD DATA LOCAL INFILE, the data coming from memory.
 
-use crate::connection::Done;
 use crate::error::{DbError, ServerError};
+use crate::rows::Done;
 
 use super::Connection;
 use super::packets::HEADER_BYTES;

@@ -18,9 +18,8 @@ mod rsa;
 mod text;
 mod version;
 
-use crate::connection::Canceller;
 use crate::error::DbError;
-use crate::server::Server;
+use crate::server::{Canceller, Server};
 use packets::Packets;
 use prepared::Prepared;
 use protocol::command;

@@ -4,7 +4,7 @@ use crate::error::DbError;
 use crate::wire::Wire;
 
 use super::protocol::{ANSWER_BYTES_MAX, EOF, PACKET_BYTES_MAX};
-use crate::connection::ROW_BYTES_MAX;
+use crate::rows::ROW_BYTES_MAX;
 
 pub(super) const HEADER_BYTES: usize = 4;
 

@@ -1,7 +1,7 @@
 //! Statements that the server has prepared: their parameters as bytes, their rows as text.
 
-use crate::connection::{Done, Kept, Row, StatementId};
 use crate::error::DbError;
+use crate::rows::{Done, Kept, Row, StatementId};
 use crate::value::Value;
 
 use super::Connection;
@@ -69,7 +69,7 @@ impl Connection {
             self.send_execute(statement, values)?;
             return Ok(self.read_answer(None)?.done);
         }
-        // Whoever wants this statement's rows later will not be told their columns again.
+        // The server does not tell the columns of this statement's rows again.
         self.execute_with(statement, values, None).map(|(done, _)| done)
     }
 

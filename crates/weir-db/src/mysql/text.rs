@@ -1,7 +1,7 @@
 //! Statements as text.
 
-use crate::connection::{Done, Kept, Row};
 use crate::error::DbError;
+use crate::rows::{Done, Kept, Row};
 
 use super::Connection;
 use super::answer::{Collect, Column};

@@ -1,8 +1,8 @@
 //! Answers: everything between a request and ReadyForQuery, read by one loop. Rows that nobody wants are counted where
 //! they lie and skipped by their length.
 
-use crate::connection::{Done, Kept, ROW_BYTES_MAX, Row};
 use crate::error::{DbError, ServerError};
+use crate::rows::{Done, Kept, ROW_BYTES_MAX, Row};
 use crate::wire::Wire;
 
 use super::message::{self, Body, Complaint, HEADER, Header, Malformed, SHORT_MAX};

@@ -1,7 +1,7 @@
 //! Ending a statement from another connection.
 
-use crate::connection::Canceller;
 use crate::error::DbError;
+use crate::server::Canceller;
 
 use super::{login, message};
 

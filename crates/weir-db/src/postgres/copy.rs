@@ -1,7 +1,7 @@
 //! Filling a table by COPY … FROM STDIN, in text format.
 
-use crate::connection::Done;
 use crate::error::DbError;
+use crate::rows::Done;
 
 use super::answer::{self, Discard, Sink};
 use super::message::{self, HEADER, Header, Malformed};

@@ -16,9 +16,9 @@ mod statement;
 
 use std::io;
 
-use crate::connection::{Canceller, Done, Row, StatementId};
 use crate::error::DbError;
-use crate::server::{Server, TlsMode};
+use crate::rows::{Done, Row, StatementId};
+use crate::server::{Canceller, Server, TlsMode};
 use crate::value::Value;
 use crate::wire::Wire;
 

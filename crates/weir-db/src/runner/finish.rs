@@ -5,14 +5,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_core::result::record::{CpuRecord, Lateness};
 use weir_core::stats::counters::Totals;
-use weir_core::workload::schedule::Schedule;
 use weir_oltp::record::{ConnectionRecord, KindRecord, SCHEMA};
 use weir_oltp::{Kind, OltpRecord};
 
 use super::gate::lock;
 use super::recorder::Sums;
 use super::running::Running;
-use super::watch::Seen;
+use super::watch::{Seen, due_before};
 
 /// Joins the threads and writes the record.
 pub fn record(mut running: Running, mut seen: Seen) -> OltpRecord {
@@ -116,11 +115,6 @@ fn lateness(running: &Running, seen: &Seen, sums: &Sums) -> Option<Lateness> {
         not_started,
         start_delay_max_ns: seats.iter().map(|s| s.start_delay_max_ns.load(Relaxed)).max().unwrap_or(0),
     })
-}
-
-/// How many of a schedule's next times lie before `end_ns`.
-pub fn due_before(mut schedule: Schedule, end_ns: u64) -> u64 {
-    std::iter::repeat_with(|| schedule.next_ns()).take_while(|at_ns| *at_ns < end_ns).count() as u64
 }
 
 fn cpu(seen: &Seen) -> CpuRecord {

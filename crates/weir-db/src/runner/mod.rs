@@ -11,6 +11,7 @@ mod oltp;
 mod recorder;
 mod running;
 mod seat;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -24,9 +25,8 @@ pub use weir_core::stop::Stop;
 use weir_oltp::record::{ConnectionRecord, ServerRecord};
 use weir_oltp::{Kind, OltpRecord, OltpSpec, Seat};
 
-use crate::connection::Canceller;
 use crate::error::DbError;
-use crate::server::Server;
+use crate::server::{Canceller, Server};
 
 pub(crate) use gate::lock;
 pub use recorder::Recorder;

@@ -5,10 +5,11 @@ use weir_oltp::schema::{table_name, tables};
 use weir_oltp::{Dialect, Kind, OltpSpec, Script, Seat, Stream, sql, statement_order};
 
 use super::{Driver, Recorder, Workload};
-use crate::connection::{Canceller, Connection, Done, StatementId};
+use crate::connection::Connection;
 use crate::error::DbError;
+use crate::rows::{Done, StatementId};
 use crate::script::Sql;
-use crate::server::Server;
+use crate::server::{Canceller, Server};
 
 /// A workload against one or several servers.
 pub struct Oltp {
@@ -211,8 +212,8 @@ impl Statements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::Row;
     use crate::error::ServerError;
+    use crate::rows::Row;
     use crate::value::Value;
 
     /// A server that prepares what does not begin with one of these.

@@ -13,8 +13,8 @@ use weir_oltp::record::ConnectionRecord;
 
 use super::clock::now_ns;
 use super::gate::lock;
-use crate::connection::Done;
 use crate::error::DbError;
+use crate::rows::Done;
 
 /// Sets of histograms at most. Up to as many connections have one of their own.
 const SETS_MAX: u32 = 16;
@@ -49,7 +49,7 @@ pub struct SeatCounters {
     pub intended: AtomicU64,
     /// Open loop: ended late.
     pub late: AtomicU64,
-    /// Open loop: due and in hand when the run ended.
+    /// Open loop: due and taken when the run ended.
     pub not_started: AtomicU64,
     /// Open loop: longest distance from intended to real start.
     pub start_delay_max_ns: AtomicU64,

@@ -11,11 +11,11 @@ use weir_oltp::record::ServerRecord;
 use weir_oltp::{OltpSpec, Seat};
 
 use super::clock::now_ns;
-use super::gate::{Gate, Halt, Permits, Span, lock};
+use super::gate::{Gate, Halt, Permits, Span};
 use super::recorder::Book;
 use super::seat::work;
+use super::shared::Shared;
 use super::{RunOptions, Stop, Workload};
-use crate::connection::Canceller;
 use crate::error::DbError;
 
 /// Enough for TLS and a script's state; a thread that never goes deep never touches it.
@@ -30,45 +30,6 @@ const LOOK_UP: Duration = Duration::from_millis(20);
 /// When a run does not come to its start: who is still connecting then, against a server that does not answer, is
 /// left behind.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// What the threads of a run share.
-pub struct Shared {
-    /// What was asked for.
-    pub spec: OltpSpec,
-    /// All counts.
-    pub book: Book,
-    /// Open loop: when transactions are meant to start.
-    pub schedule: Option<Mutex<Schedule>>,
-    /// Warm-up is over.
-    pub measuring: AtomicBool,
-    /// Transactions begun since then, where their number is limited.
-    pub tickets: AtomicU64,
-    /// No transaction is to start any more.
-    pub halt: Halt,
-    /// Statements have been cancelled at the end of the run.
-    pub cancelled: AtomicBool,
-    /// The error that ended the run.
-    pub failure: Mutex<Option<String>>,
-    /// By what each connection's statements are cancelled.
-    pub cancellers: Mutex<Vec<Option<Canceller>>>,
-    /// Few connect at a time.
-    pub permits: Permits,
-    /// The start.
-    pub gate: Gate,
-}
-
-impl Shared {
-    /// Ends the run with an error; the first one stands.
-    pub fn fail(&self, error: String) {
-        lock(&self.failure).get_or_insert(error);
-        self.halt.raise();
-    }
-
-    /// Whether an error has ended the run.
-    pub fn has_failed(&self) -> bool {
-        lock(&self.failure).is_some()
-    }
-}
 
 /// A run whose connections stand.
 pub struct Running {

@@ -8,10 +8,10 @@ use weir_oltp::record::ServerRecord;
 
 use super::gate::{Span, lock};
 use super::recorder::{Recorder, SeatCounters, code_of};
-use super::running::Shared;
+use super::shared::Shared;
 use super::{Driver, Workload};
-use crate::connection::Canceller;
 use crate::error::DbError;
+use crate::server::Canceller;
 
 /// The first wait before connecting again, and the longest: each is twice the one before.
 const BACK_OFF_NS: (u64, u64) = (10_000_000, 1_000_000_000);

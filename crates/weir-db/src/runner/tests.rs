@@ -7,8 +7,8 @@ use weir_core::units::Nanos;
 use weir_core::workload::spec::{Arrival, Rate};
 
 use super::*;
-use crate::connection::Done;
 use crate::error::ServerError;
+use crate::rows::Done;
 
 /// What the n-th attempt of a run does (from 0), and the n-th connecting.
 #[derive(Clone)]

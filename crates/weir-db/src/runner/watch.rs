@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use weir_core::result::intervals::{Intervals, between};
 use weir_core::result::record::{Interval, Note};
 use weir_core::stats::counters::Totals;
+use weir_core::workload::schedule::Schedule;
 use weir_oltp::Kind;
 use weir_oltp::record::ConnectionRecord;
 
@@ -199,7 +200,7 @@ impl Watch<'_> {
         let Some(schedule) = &self.running.shared.schedule else { return 0 };
         // A copy runs ahead of what the threads have taken.
         let copy = lock(schedule).clone();
-        super::finish::due_before(copy, now.saturating_sub(self.running.span.epoch_ns))
+        due_before(copy, now.saturating_sub(self.running.span.epoch_ns))
     }
 
     /// Cancels statements that still run a while after the end, and gives them up after as long again: `true` then.
@@ -251,6 +252,11 @@ impl Watch<'_> {
     fn note(&mut self, key: &str, text: String) {
         self.seen.notes.push(Note { key: key.to_string(), text });
     }
+}
+
+/// How many of a schedule's next times lie before `end_ns`.
+pub fn due_before(mut schedule: Schedule, end_ns: u64) -> u64 {
+    std::iter::repeat_with(|| schedule.next_ns()).take_while(|at_ns| *at_ns < end_ns).count() as u64
 }
 
 #[cfg(test)]

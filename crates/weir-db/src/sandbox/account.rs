@@ -1,4 +1,4 @@
-//! Who a server runs as, and what it is left with: PostgreSQL refuses to be root, and a throw-away server has no need to
+//! The account that a server runs as, and the rights that it keeps: PostgreSQL refuses to be root, and a throw-away server has no need to
 //! be. Nothing of this process's rights reaches it.
 
 use std::ffi::CString;

@@ -85,7 +85,7 @@ enum Step {
     Root(CString),
 }
 
-/// Where something is made: in a folder that is reached without following a link. Whoever owns a folder on the way may put
+/// Where something is made: in a folder that is reached without following a link. The owner of a folder on the way may put
 /// one there at any moment.
 #[derive(Debug)]
 struct Place {

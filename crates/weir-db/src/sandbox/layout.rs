@@ -234,7 +234,7 @@ impl Layout {
             NAMES.iter().filter_map(|name| remove(&self.dir, OsStr::new(name)).err()).collect();
         self.dir.remove_leftovers();
         if let Some((parent, name)) = &self.made {
-            // Who may rename in there can have put another empty folder in its place; no more than that is lost.
+            // An account that may rename in there can have put another empty folder in its place; no more than that is lost.
             problems.extend(absent_is_done(parent.remove_dir(name)).err());
         }
         for problem in problems {

@@ -1,4 +1,4 @@
-//! Who ends a server when weir is killed: a process that waits for the end of its channel to weir. A destructor does not
+//! The minder ends a server when weir is killed: it is a process that waits for the end of its channel to weir. A destructor does not
 //! run after SIGKILL, and a signal at the death of a parent (prctl) comes at the death of its *thread*.
 
 use std::ffi::CString;

@@ -142,7 +142,7 @@ pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Waits to be minded. Who would have seen to it may have been killed meanwhile.
+/// Waits until a minder watches it. The process that starts the minder may have been killed meanwhile.
 fn may_go(far: &OwnedFd) -> io::Result<()> {
     let mut word = [0];
     match recv(far, &mut word[..], RecvFlags::empty())? {

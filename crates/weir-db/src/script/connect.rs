@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use weir_oltp::Dialect;
 
-use crate::connection::{Canceller, Connection, Done, Row, StatementId};
+use crate::connection::Connection;
 use crate::error::DbError;
-use crate::server::{Place, Server};
+use crate::rows::{Done, Row, StatementId};
+use crate::server::{Canceller, Place, Server};
 use crate::value::Value;
 
 /// What a script asks of a connection; [`Connection`]'s own words.

@@ -9,9 +9,9 @@ use weir_sysbench::help;
 use weir_sysbench::random::{self, Shape};
 use weir_sysbench::script::OptionValue;
 
+use super::declared::declared_options;
 use super::modules;
 use super::session::{Fault, Outcome, ScriptSession};
-use super::state::declared_options;
 use crate::value::Value;
 
 /// Parameters for which no memory is taken.

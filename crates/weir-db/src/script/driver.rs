@@ -10,9 +10,9 @@ use weir_sysbench::log::Priority;
 use super::Shared;
 use super::state::ScriptError;
 use super::thread::{Attempt, Thread};
-use crate::connection::Canceller;
 use crate::error::{DbError, ServerError};
 use crate::runner::{Driver, Recorder, Workload};
+use crate::server::Canceller;
 
 /// A script that every connection of a run runs. What a script says when it fails is said at once; the runner learns
 /// only that it did.

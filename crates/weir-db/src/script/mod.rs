@@ -7,6 +7,7 @@
 
 mod connect;
 mod convert;
+mod declared;
 mod driver;
 mod modules;
 mod scan;

@@ -12,8 +12,8 @@ use weir_sysbench::log::Priority;
 use super::Shared;
 use super::connect::Sql;
 use super::statement::{placeholders, returns_rows, with_values};
-use crate::connection::{Done, Row, StatementId};
 use crate::error::DbError;
+use crate::rows::{Done, Row, StatementId};
 use crate::value::Value;
 
 /// Bytes of a multi-row INSERT, sysbench's.

@@ -12,8 +12,8 @@ use weir_sysbench::{Log, Request, parse};
 
 use super::connect::{Connect, Sql};
 use super::{Attempt, Exported, ScriptError, Shared, Source, State, Thread};
-use crate::connection::{Done, Row, StatementId};
 use crate::error::{DbError, ServerError};
+use crate::rows::{Done, Row, StatementId};
 use crate::value::Value;
 
 /// What a fake server heard, and the errors it has still to give: each for the next statement that holds its text.

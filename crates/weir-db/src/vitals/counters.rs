@@ -6,8 +6,9 @@ use weir_oltp::Dialect;
 use weir_oltp::vitals::{Snapshot, innodb_status, is_mariadb};
 
 use super::Unseen;
-use crate::connection::{Connection, Row};
+use crate::connection::Connection;
 use crate::error::DbError;
+use crate::rows::Row;
 
 /// One statement whose rows are names and numbers.
 struct Question {

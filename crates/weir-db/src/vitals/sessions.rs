@@ -7,8 +7,9 @@ use weir_oltp::limits::{OffCpu, Sessions, Wait};
 use weir_oltp::vitals::is_mariadb;
 
 use super::Unseen;
-use crate::connection::{Connection, Row};
+use crate::connection::Connection;
 use crate::error::{DbError, plain};
+use crate::rows::Row;
 
 /// Names of events that are distinguished, and characters of one: the servers have fewer and shorter ones.
 const EVENTS_MAX: usize = 500;
@@ -58,7 +59,7 @@ fn statement(dialect: Dialect, version: &str, whose: Whose) -> String {
     let (all, most) = (whose == Whose::AtWork, whose.most());
     match dialect {
         Dialect::Postgres => {
-            // Who holds what one waits for takes locks in the server: asked only of those that wait.
+            // The question for the holder of a lock takes locks in the server: asked only of sessions that wait.
             let behind = "CASE WHEN wait_event_type = 'Lock' THEN (pg_blocking_pids(pid))[1] END";
             let (behind, chosen) = match whose {
                 Whose::AtWork => ("NULL", "state <> 'idle'"),
@@ -196,7 +197,7 @@ fn session(
     Some(ServerSession { id, thread, wait, off_cpu, event, behind: number(row, 5) })
 }
 
-/// What the session at the root of a queue does. Who waits for a row and is not found in a queue any more has just got
+/// What the session at the root of a queue does. A session that waits for a row and is in no queue any more has just got
 /// it; what the holder did is not known then.
 fn root(waiting: &ServerSession, by_id: &HashMap<u32, &ServerSession>) -> Wait {
     let mut at = waiting;

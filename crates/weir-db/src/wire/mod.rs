@@ -120,8 +120,8 @@ impl Wire {
         u32::try_from(process).ok().filter(|process| *process > 0)
     }
 
-    /// Whether nobody on the way can read along: encrypted, or a socket of this machine. Who is at the other end is
-    /// another question.
+    /// Whether nobody on the way can read along: encrypted, or a socket of this machine. That says nothing of the
+    /// identity of the other end.
     pub fn is_private(&self) -> bool {
         self.is_encrypted() || matches!(self.place, Place::Unix(_))
     }
@@ -299,7 +299,7 @@ impl Wire {
         }
     }
 
-    /// Whether something has come before the socket's time-out. Who waits on a Unix socket in `recv` is also woken when the
+    /// Whether something has come before the socket's time-out. A thread that waits on a Unix socket in `recv` is also woken when the
     /// server reads the request, finds nothing and goes to sleep again; `poll` heeds only what it was asked for.
     fn has_come(&self) -> Result<bool, DbError> {
         let longest = self.clock.armed().and_then(|longest| Timespec::try_from(longest).ok());

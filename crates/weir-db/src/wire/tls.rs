@@ -194,7 +194,7 @@ fn roots(tls: &Tls) -> Result<RootCertStore, String> {
         return Ok(store);
     }
     if tls.mode == TlsMode::VerifyCa {
-        // Whoever owns any name at all has a certificate that one of them signed.
+        // The owner of any name at all has a certificate that one of them signed.
         return Err("no CA was given: name the authority that signed the server's certificate, \
                     or ask for verify-identity, by the system's authorities"
             .into());

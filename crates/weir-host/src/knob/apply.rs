@@ -1,17 +1,19 @@
-//! The transaction: checks, journal, guardian, writes, readback; and all the way back if one of them fails.
+//! The transaction: checks, journal, guardian, writes, readback; and all is restored if one of them fails.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_knobs::{Kind, KnobName, Plan, Setting, Step, Value, catalog};
 
-use super::dirty::{self, Descent};
+use super::dirty;
 use super::entry::{Entry, State, Term, Written, after};
-use super::error::{check_writable, refused};
-use super::guardian::{Guardian, say};
+use super::guardian::Guardian;
 use super::journal::{Journal, Sync};
-use super::place::Place;
-use super::{Hold, KnobError, order, read, restore};
+use super::place::{self, Place};
+use super::refusal::{check_writable, refused};
+use super::stderr::say;
+use super::steps::{accept, lead_through};
+use super::{Hold, KnobError, order, restore};
 use crate::host::Host;
 
 /// A change in force. With [`Hold::WhileAlive`] it ends with [`Applied::restore`], or when this is dropped, or when
@@ -50,7 +52,7 @@ impl Work {
         };
         let appears = |step: &&Step| {
             catalog::spec(&step.knob).is_some_and(|spec| spec.scheduler.is_some())
-                && read::value(&host.tree, &step.knob).is_err_and(|error| error.is_absent())
+                && place::value(&host.tree, &step.knob).is_err_and(|error| error.is_absent())
         };
         let to_appear = plan.steps.iter().filter(appears);
         let to_appear = to_appear.map(|step| Setting::new(step.knob.clone(), step.from.clone())).collect();
@@ -59,7 +61,7 @@ impl Work {
         // Whoever made the plan: what goes with a change has to come back with it.
         let reset = changes.iter().flat_map(|change| order::reset_by(&change.knob));
         let reset =
-            reset.filter_map(|knob| Some(Setting::new(knob.clone(), read::value(&host.tree, &knob).ok()?)));
+            reset.filter_map(|knob| Some(Setting::new(knob.clone(), place::value(&host.tree, &knob).ok()?)));
         let mut touched: Vec<KnobName> = Vec::new();
         for setting in plan.touched.iter().cloned().chain(reset) {
             let knob = order::kept_as(host, &setting.knob, &setting.value).0;
@@ -81,7 +83,7 @@ impl Work {
             let device_sequence = order::device_sequence(tree, knob);
             let old = match self.to_appear.iter().find(|setting| setting.knob == *knob) {
                 Some(default) => default.value.clone(),
-                None => read::value(tree, knob)?,
+                None => place::value(tree, knob)?,
             };
             Ok(Written { knob: knob.clone(), old, new, band: None, touched, device_sequence, target: None })
         };
@@ -168,7 +170,7 @@ impl Applied {
     /// One knob to its value, a lowered dirty limit by a ramp.
     fn lead(&self, change: &Setting) -> Result<(), KnobError> {
         let host = &self.host;
-        if read::value(&host.tree, &change.knob)? == change.value {
+        if place::value(&host.tree, &change.knob)? == change.value {
             return Ok(());
         }
         // As journaled: a value of which the journal does not know must not be written.
@@ -182,7 +184,7 @@ impl Applied {
     fn verify(&mut self, work: &Work) -> Result<(), KnobError> {
         let Some((_, entry)) = &mut self.entry else { return Ok(()) };
         for written in &mut entry.changes {
-            let Ok(now) = read::value(&self.host.tree, &written.knob) else { continue };
+            let Ok(now) = place::value(&self.host.tree, &written.knob) else { continue };
             if let Some(wanted) = work.changes.iter().find(|change| change.knob == written.knob) {
                 accept(&written.knob, &wanted.value, &now)?;
             } else if now != written.old {
@@ -209,7 +211,7 @@ impl Applied {
         self.journal.rewrite(file, entry, Sync::Waits).map_err(KnobError::Journal)
     }
 
-    /// After a failure: the way back, and the cause with what did not come back, if anything did not.
+    /// After a failure: restores, and gives the cause with what could not be restored, if anything could not.
     fn take_back(mut self, cause: KnobError) -> KnobError {
         self.hold = Hold::WhileAlive;
         match self.lead_back() {
@@ -235,7 +237,7 @@ impl Applied {
         &self.notes
     }
 
-    /// Leads back. The sentences tell what is back, and of values that somebody else has changed since, which are
+    /// Restores the values. The sentences tell what is back, and of values that somebody else has changed since, which are
     /// left alone.
     ///
     /// # Errors
@@ -266,33 +268,6 @@ impl Drop for Applied {
             Err(error) => say(&format!("weir: a setting could not be restored: {error}")),
         }
     }
-}
-
-/// Writes one value after the other, and reads each back.
-pub(super) fn lead_through(host: &Host, knob: &KnobName, steps: &[Value]) -> Result<(), KnobError> {
-    let place = Place::of(&host.tree, knob)?;
-    let mut descent = Descent::of(steps.len());
-    for value in steps {
-        if steps.len() > 1 {
-            descent.before(host, value);
-        }
-        place.write(&host.tree, value).map_err(|error| refused(host, knob, value, error))?;
-        accept(knob, value, &place.read(&host.tree)?)?;
-    }
-    Ok(())
-}
-
-/// Whether what reads back is what was written, as far as the kernel keeps it exactly.
-fn accept(knob: &KnobName, wrote: &Value, reads: &Value) -> Result<(), KnobError> {
-    let tolerance = catalog::spec(knob).map_or(0, |spec| spec.tolerance);
-    let is_near = match (wrote, reads) {
-        (Value::Number(wrote), Value::Number(reads)) => wrote.abs_diff(*reads) <= tolerance.unsigned_abs(),
-        _ => wrote == reads,
-    };
-    if is_near {
-        return Ok(());
-    }
-    Err(KnobError::NotTaken { knob: knob.clone(), wrote: wrote.clone(), reads: reads.clone() })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use weir_knobs::{KnobName, Value};
 
-use super::read;
+use super::place;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::vm;
@@ -57,7 +57,7 @@ pub(super) fn ramp(host: &Host, knob: &KnobName, value: &Value) -> Vec<Value> {
 fn in_bytes(host: &Host, knob: &KnobName, value: &Value) -> Option<u64> {
     match value {
         Value::Bytes(bytes) => Some(*bytes),
-        Value::Ratio(percent) => match read::value(&host.tree, knob).ok()? {
+        Value::Ratio(percent) => match place::value(&host.tree, knob).ok()? {
             Value::Ratio(now) if now > 0 => Some(threshold_bytes(host).ok()?.saturating_mul(*percent) / now),
             _ => Some(host.available_memory_bytes().ok()?.saturating_mul(*percent) / 100),
         },

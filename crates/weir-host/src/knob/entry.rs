@@ -67,7 +67,7 @@ pub(super) enum State {
     /// Every value is verified: from now on what weir did not write is somebody else's.
     #[default]
     InForce,
-    /// Values are being put back. [`Written::target`] has been decided.
+    /// Values are being restored. [`Written::target`] has been decided.
     LeadingBack,
 }
 

@@ -11,11 +11,10 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use weir_core::printable;
-
 use super::entry::{Entry, State, Term, boot_clock_ns};
 use super::journal::Journal;
 use super::silence::Silence;
+use super::stderr::say;
 use super::{KnobError, restore};
 use crate::host::Host;
 
@@ -48,7 +47,7 @@ impl Guardian {
         let mut child = command.spawn()?;
         let pipe = child.stdin.take();
         if let Some(pipe) = &pipe {
-            // Whoever beats must not come to wait for a guardian that does not listen.
+            // The process that beats must not wait for a guardian that does not listen.
             // SAFETY: the descriptor is open; fcntl takes numbers and touches no memory of ours.
             unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         }
@@ -227,7 +226,7 @@ fn outlast(host: &Host, journal: &Journal, file: &Path, entry: Entry) -> Result<
     if journal.is_free(&entry) { restore::with_lock(host, journal, file, entry) } else { Ok(Vec::new()) }
 }
 
-/// Whoever waits for the end of our standard error, as ssh does, is not to wait for minutes; a terminal does not.
+/// A program that waits for the end of our standard error, as ssh does, is not to wait for minutes; a terminal does not.
 fn let_go_of_pipes() {
     if io::stderr().is_terminal() {
         return;
@@ -238,12 +237,7 @@ fn let_go_of_pipes() {
     }
 }
 
-/// Unlike eprintln, this outlives a standard error that is gone together with the guarded process.
-pub(super) fn say(sentence: &str) {
-    let _ = io::Write::write_all(&mut io::stderr(), format!("{}\n", printable::line(sentence)).as_bytes());
-}
-
-/// Whoever ends a whole group or session of processes must not end the guardian before it has done its work.
+/// A signal to a whole group or session of processes must not end the guardian before it has done its work.
 fn ignore_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
         // SAFETY: SIG_IGN is a valid disposition, and no handler of ours is replaced in this process.

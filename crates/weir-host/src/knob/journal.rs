@@ -13,7 +13,7 @@ use weir_fs::{Access, Dir};
 use weir_knobs::KnobName;
 
 use super::entry::{self, Entry, Term, boot_clock_ns};
-use super::guardian::say;
+use super::stderr::say;
 use super::{KnobError, restore};
 use crate::error::HostError;
 use crate::host::Host;
@@ -85,8 +85,8 @@ impl Journal {
         }
     }
 
-    /// Who uses one of the knobs, if anybody has. What nobody answers for any more is restored first: its
-    /// values are not what was there before. With the lock held.
+    /// The user of one of the knobs, if there is one. A change that nobody answers for any more is restored first: its
+    /// values are not the baseline. With the lock held.
     fn in_other_hands(&self, host: &Host, knobs: &[KnobName]) -> Result<Option<KnobError>, KnobError> {
         for file in self.files() {
             let other = match self.read_or_set_aside(host, &file) {

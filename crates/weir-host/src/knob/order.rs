@@ -1,4 +1,4 @@
-//! In which order knobs are written, on the way there and on the way back.
+//! The order in which knobs are written and restored.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use weir_knobs::{KnobName, Scope, Value, catalog};
 
 use super::dirty;
-use super::place::Place;
+use super::place::{self, Place};
 use crate::host::Host;
 use crate::tree::Tree;
 
@@ -46,7 +46,7 @@ pub(super) fn kept_as(host: &Host, knob: &KnobName, value: &Value) -> (KnobName,
         ("read_ahead_kb", Some(_)) if prefix == "bdi/" => return (named(setting.to_string()), value.clone()),
         _ => return as_given(),
     };
-    match ppm.filter(|_| super::read::value(&host.tree, &kept).is_ok()) {
+    match ppm.filter(|_| place::value(&host.tree, &kept).is_ok()) {
         Some(ppm) => (kept, Value::Number(ppm)),
         None => as_given(),
     }

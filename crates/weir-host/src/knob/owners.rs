@@ -1,7 +1,14 @@
-//! The configuration of this machine that may set knobs at boot, gathered for weir-core to judge.
+//! The owners of knobs: weir itself, by its journal, and the configuration that may set them at boot.
 
+use weir_core::target::TargetFacts;
 use weir_knobs::owner::{Configuration, File, SYSCTL_DIRS, TMPFILES_DIRS, TUNED_DIRS, UDEV_DIRS, UNIT_DIR};
+use weir_knobs::plan::between;
+use weir_knobs::{Became, KnobName, Owner, Reading, Scope};
 
+use super::journal::Journal;
+use super::read::{names, read};
+use super::rollback::{self, Listed, Until};
+use crate::error::HostError;
 use crate::host::Host;
 use crate::tree::Tree;
 
@@ -40,4 +47,59 @@ fn profiles(tree: &Tree) -> Vec<File> {
 fn file(tree: &Tree, path: String) -> Option<File> {
     let text = tree.text(&path).ok()?;
     Some(File { path, text })
+}
+
+/// Every knob there is, with its owners: the machine's, those of the target's devices (without a target: of all
+/// whole devices in use), of its bdi, and of the cgroups this process is in. What a kernel, device or cgroup does
+/// not have is left out.
+pub fn readings(host: &Host, target: Option<&TargetFacts>) -> Vec<Reading> {
+    let owners = Owners::of(host);
+    let names = names(&host.tree, target);
+    names.iter().filter_map(|knob| read(host, knob).ok()).map(|reading| owners.named(host, reading)).collect()
+}
+
+/// A knob now, with its owners.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_owners(host: &Host, knob: &KnobName) -> Result<Reading, HostError> {
+    read(host, knob).map(|reading| Owners::of(host).named(host, reading))
+}
+
+/// Everything that may own a knob: weir, by what it has in use, and files that are read at boot.
+struct Owners {
+    in_hand: Vec<Listed>,
+    configuration: Configuration,
+}
+
+impl Owners {
+    fn of(host: &Host) -> Owners {
+        let in_hand = if host.live { rollback::entries(&Journal::of_root()).0 } else { Vec::new() };
+        Owners { in_hand, configuration: configuration(host) }
+    }
+
+    fn named(&self, host: &Host, reading: Reading) -> Reading {
+        let attribute = |name: &str| match &reading.knob.scope {
+            Scope::Device(device) => host.tree.line(&format!("/sys/block/{device}/{name}")),
+            _ => None,
+        };
+        let weir = self.in_hand.iter().filter_map(|listed| weir_as_owner(listed, &reading.knob));
+        let owners = weir.chain(self.configuration.owners(&reading.knob, &attribute)).collect();
+        Reading { owners, ..reading }
+    }
+}
+
+/// weir itself, where a change of it is in force.
+fn weir_as_owner(listed: &Listed, knob: &KnobName) -> Option<Owner> {
+    let (_, _, new) = listed.changes.iter().find(|(changed, ..)| changed == knob)?;
+    let kind = if listed.by_guard { Owner::GUARD } else { "weir" };
+    (listed.until != Until::Void).then(|| Owner {
+        kind: kind.to_string(),
+        place: listed.file.display().to_string(),
+        value: match new {
+            Became::Value(value) => value.to_string(),
+            Became::Reset => String::new(),
+            Became::Governed { least, most } => between(least, most),
+        },
+    })
 }

@@ -135,6 +135,11 @@ impl Place {
     }
 }
 
+/// The value of a knob, without what else is to be known of it.
+pub(super) fn value(tree: &Tree, knob: &KnobName) -> Result<Value, HostError> {
+    Place::of(tree, knob)?.read(tree)
+}
+
 fn put(tree: &Tree, path: &str, text: &str) -> Result<(), HostError> {
     let real = tree.real(path);
     let written = || OpenOptions::new().write(true).truncate(true).open(&real)?.write_all(text.as_bytes());

@@ -2,18 +2,12 @@
 
 use weir_core::target::{DeviceNumber, TargetFacts};
 use weir_knobs::catalog::{self, CATALOG};
-use weir_knobs::owner::Configuration;
-use weir_knobs::plan::between;
 use weir_knobs::{
-    Became, Kind, KnobName, Owner, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value,
-    plan as core_plan,
+    Kind, KnobName, Plan, Reading, Refusal, Scope, ScopeKind, Setting, Value, plan as core_plan,
 };
 
 use super::dirty;
-use super::journal::Journal;
-use super::owners::configuration;
 use super::place::{self, Place};
-use super::rollback::{self, Listed, Until};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::tree::Tree;
@@ -51,72 +45,12 @@ pub fn read(host: &Host, knob: &KnobName) -> Result<Reading, HostError> {
     })
 }
 
-/// The value alone.
-pub(super) fn value(tree: &Tree, knob: &KnobName) -> Result<Value, HostError> {
-    Place::of(tree, knob)?.read(tree)
-}
-
 /// Names and values of all knobs that can be read, without what else is to be known of them: cheap enough for several times
 /// a minute.
 pub fn values(host: &Host) -> Vec<(KnobName, Value)> {
     let is_state = |knob: &KnobName| catalog::spec(knob).is_some_and(|spec| spec.kind != Kind::Action);
     let names = names(&host.tree, None).into_iter().filter(is_state);
-    names.filter_map(|knob| value(&host.tree, &knob).ok().map(|value| (knob, value))).collect()
-}
-
-/// Every knob there is, with its owners: the machine's, those of the target's devices (without a target: of all
-/// whole devices in use), of its bdi, and of the cgroups this process is in. What a kernel, device or cgroup does
-/// not have is left out.
-pub fn readings(host: &Host, target: Option<&TargetFacts>) -> Vec<Reading> {
-    let owners = Owners::of(host);
-    let names = names(&host.tree, target);
-    names.iter().filter_map(|knob| read(host, knob).ok()).map(|reading| owners.named(host, reading)).collect()
-}
-
-/// A knob now, with its owners.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_with_owners(host: &Host, knob: &KnobName) -> Result<Reading, HostError> {
-    read(host, knob).map(|reading| Owners::of(host).named(host, reading))
-}
-
-/// Everything that may own a knob: weir, by what it has in use, and files that are read at boot.
-struct Owners {
-    in_hand: Vec<Listed>,
-    configuration: Configuration,
-}
-
-impl Owners {
-    fn of(host: &Host) -> Owners {
-        let in_hand = if host.live { rollback::entries(&Journal::of_root()).0 } else { Vec::new() };
-        Owners { in_hand, configuration: configuration(host) }
-    }
-
-    fn named(&self, host: &Host, reading: Reading) -> Reading {
-        let attribute = |name: &str| match &reading.knob.scope {
-            Scope::Device(device) => host.tree.line(&format!("/sys/block/{device}/{name}")),
-            _ => None,
-        };
-        let weir = self.in_hand.iter().filter_map(|listed| weir_as_owner(listed, &reading.knob));
-        let owners = weir.chain(self.configuration.owners(&reading.knob, &attribute)).collect();
-        Reading { owners, ..reading }
-    }
-}
-
-/// weir itself, where a change of it is in force.
-fn weir_as_owner(listed: &Listed, knob: &KnobName) -> Option<Owner> {
-    let (_, _, new) = listed.changes.iter().find(|(changed, ..)| changed == knob)?;
-    let kind = if listed.by_guard { Owner::GUARD } else { "weir" };
-    (listed.until != Until::Void).then(|| Owner {
-        kind: kind.to_string(),
-        place: listed.file.display().to_string(),
-        value: match new {
-            Became::Value(value) => value.to_string(),
-            Became::Reset => String::new(),
-            Became::Governed { least, most } => between(least, most),
-        },
-    })
+    names.filter_map(|knob| place::value(&host.tree, &knob).ok().map(|value| (knob, value))).collect()
 }
 
 /// From wanted settings to an ordered transaction, read on this machine.
@@ -128,7 +62,7 @@ pub fn plan(host: &Host, wanted: &[Setting], allow_durability: bool) -> Result<P
 }
 
 /// Names of all knobs that may be there.
-fn names(tree: &Tree, target: Option<&TargetFacts>) -> Vec<KnobName> {
+pub(super) fn names(tree: &Tree, target: Option<&TargetFacts>) -> Vec<KnobName> {
     let devices = target.map_or_else(|| devices_in_use(tree), devices_of);
     let anonymous = target.and_then(|target| anonymous_bdi(tree, target));
     let of_spec = |spec: &catalog::Spec| -> Vec<KnobName> {
@@ -243,7 +177,7 @@ impl Bounds<'_> {
     /// Another file of the same bdi.
     fn beside(&self, setting: &str) -> Option<i64> {
         let knob = KnobName { scope: self.knob.scope.clone(), setting: format!("bdi/{setting}") };
-        value(&self.host.tree, &knob).ok()?.number()
+        place::value(&self.host.tree, &knob).ok()?.number()
     }
 }
 
@@ -252,6 +186,7 @@ mod tests {
     use weir_core::target::{Bdi, Layer, Queue};
 
     use super::*;
+    use crate::knob::readings;
     use crate::knob::testing::Machine;
 
     fn name(text: &str) -> KnobName {

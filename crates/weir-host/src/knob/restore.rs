@@ -1,4 +1,4 @@
-//! The way back, from the journal alone.
+//! Restoring, from the journal alone.
 
 use std::path::Path;
 
@@ -6,7 +6,8 @@ use weir_knobs::{Scope, Setting, Value};
 
 use super::entry::{Entry, State, Written};
 use super::journal::{Journal, Sync};
-use super::{KnobError, apply, dirty, order, read};
+use super::steps::lead_through;
+use super::{KnobError, dirty, order, place};
 use crate::host::Host;
 
 /// What a file says once weir has marked it as set by hand.
@@ -49,7 +50,7 @@ pub(super) fn with_lock(
     way.decide(&mut entry);
     if entry.changes.iter().any(|change| change.touched || way.is_long(change)) {
         // From here on a knob may read neither old nor new, should this process be killed: the kernel resets some,
-        // and a dirty limit goes down in steps. Without room for the note the way back is still better than none.
+        // and a dirty limit goes down in steps. Without space for the note the restoration is still better than none.
         entry.state = State::LeadingBack;
         let _ = journal.rewrite(file, &entry, Sync::Not);
     }
@@ -61,7 +62,7 @@ pub(super) fn with_lock(
     Err(KnobError::NotLedBack { said: way.said, failed: way.failed })
 }
 
-/// The way back of one entry.
+/// The restoration of one entry.
 struct Way<'a> {
     host: &'a Host,
     said: Vec<String>,
@@ -86,19 +87,19 @@ impl Way<'_> {
         }
     }
 
-    /// A loop device keeps its settings from one file to the next, so what a guard left there is put back though the
+    /// A loop device keeps its settings from one file to the next, so what a guard left there is restored though the
     /// kernel counts it as another device.
     fn is_same_device(&self, change: &Written) -> bool {
         let tree = &self.host.tree;
         let is_governed = || {
-            change.band.is_some_and(|band| read::value(tree, &change.knob).is_ok_and(|now| band.has(&now)))
+            change.band.is_some_and(|band| place::value(tree, &change.knob).is_ok_and(|now| band.has(&now)))
         };
         order::device_sequence(tree, &change.knob) == change.device_sequence || is_governed()
     }
 
     fn target(&mut self, change: &Written, state: State) -> Option<Value> {
         let old = Some(change.old.clone());
-        match read::value(&self.host.tree, &change.knob) {
+        match place::value(&self.host.tree, &change.knob) {
             // A scheduler's own knobs come back with the scheduler.
             Err(error) if error.is_absent() && !change.touched => {
                 self.said.push(format!("{} is gone: nothing to restore", change.knob));
@@ -110,7 +111,7 @@ impl Way<'_> {
             Ok(now) if now == change.old || change.is_weirs(&now) => old,
             Ok(now) => {
                 self.said.push(stood_down(change, &now));
-                // Somebody else's value is kept even if the way back of another knob resets it.
+                // Somebody else's value is kept even if the restoration of another knob resets it.
                 change.touched.then_some(now)
             }
         }
@@ -136,14 +137,14 @@ impl Way<'_> {
 
     fn lead(&mut self, change: &Written) -> Result<(), KnobError> {
         let Some(target) = &change.target else { return Ok(()) };
-        let now = match read::value(&self.host.tree, &change.knob) {
+        let now = match place::value(&self.host.tree, &change.knob) {
             // The scheduler it belongs to is not the one in force, so it has gone with its scheduler.
             Err(error) if error.is_absent() && change.touched => return Ok(()),
             now => now?,
         };
         if now != *target {
             let steps = dirty::ramp(self.host, &change.knob, target);
-            apply::lead_through(self.host, &change.knob, &steps)?;
+            lead_through(self.host, &change.knob, &steps)?;
             self.said.push(came_back(change, target));
         }
         Ok(())

@@ -192,7 +192,7 @@ pub fn confirm(journal: &Journal) -> Result<Vec<String>, KnobError> {
 
 const NOTHING_WAITS: &str = "nothing waits for confirmation";
 
-/// Leads back what nobody answers for any more: changes of processes that ended without doing it, and changes whose
+/// Restores what nobody answers for any more: changes of processes that ended without doing it, and changes whose
 /// time to be confirmed has passed. Called at the start of every run that may change knobs. The sentences tell what
 /// was done, and what could not be.
 pub fn recover_stale(host: &Host, journal: &Journal) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! A limit in a guard's hand, on the real machine. The machine's own limits are turned between gigabytes, so that other
+//! A limit that a guard sets, on the real machine. The machine's own limits are turned between gigabytes, so that other
 //! work hardly notices; those of a device of the test's own without care.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_control::Limits;
 use weir_host::Host;
-use weir_host::knob::{self, Governor, Journal, KnobError, Lever, Move, Which};
+use weir_host::knob::{self, Actuator, Governor, Journal, KnobError, Move, Which};
 use weir_knobs::Value;
 
 use super::devices::Disk;
@@ -23,12 +23,12 @@ const LONG: &str = "60000";
 
 /// What a run does that is called `__govern`: turns a limit a hundred times a second until it must not any more.
 pub fn govern(journal: &Journal, arguments: &[String]) {
-    let (lever, hangs_after) = (&arguments[0], Duration::from_millis(arguments[1].parse().unwrap()));
-    let (lever, unit) = match lever.as_str() {
-        "dirty" => (Lever::Dirty, GIB),
-        device => (Lever::Bdi(device.to_string()), 10 * MIB),
+    let (actuator, hangs_after) = (&arguments[0], Duration::from_millis(arguments[1].parse().unwrap()));
+    let (actuator, unit) = match actuator.as_str() {
+        "dirty" => (Actuator::Dirty, GIB),
+        device => (Actuator::Bdi(device.to_string()), 10 * MIB),
     };
-    let mut governor = Governor::start_within(journal, &Host::live(), &lever, unit, hangs_after).unwrap();
+    let mut governor = Governor::start_within(journal, &Host::live(), &actuator, unit, hangs_after).unwrap();
     governor.set(2 * unit).unwrap();
     println!("begun");
     for nth in 0_u64.. {
@@ -49,13 +49,13 @@ pub fn govern(journal: &Journal, arguments: &[String]) {
 
 /// What a run does that is called `__govern_read_only`.
 pub fn say_why_not(journal: &Journal) {
-    let error = Governor::start(journal, &Host::live(), &Lever::Dirty, GIB).unwrap_err();
+    let error = Governor::start(journal, &Host::live(), &Actuator::Dirty, GIB).unwrap_err();
     println!("{error}; {}", error.hint().unwrap_or_default());
 }
 
 fn on_disk(disk: &Disk) -> Result<Governor, KnobError> {
-    let lever = Lever::Bdi(disk.name.clone());
-    Governor::start(&Journal::at(&disk.journal()), &Host::live(), &lever, MIB)
+    let actuator = Actuator::Bdi(disk.name.clone());
+    Governor::start(&Journal::at(&disk.journal()), &Host::live(), &actuator, MIB)
 }
 
 fn written(moved: Result<Move, KnobError>) -> u64 {
@@ -70,7 +70,7 @@ pub fn root_a_marked_limit_is_what_the_kernel_takes() {
     let host = Host::live();
     let threshold = || host.vm_settings().dirty_threshold_bytes.unwrap();
     let found = threshold();
-    let mut governor = Governor::start(&Journal::at(folder.path()), &host, &Lever::Dirty, MIB).unwrap();
+    let mut governor = Governor::start(&Journal::at(folder.path()), &host, &Actuator::Dirty, MIB).unwrap();
     let saved = governor.limits().unwrap().saved_bytes;
     assert!(saved.abs_diff(found) < found / 4, "{saved} is not what the kernel computed, {found}");
     for pages in [saved / 5000, saved / 8000, saved / 6000] {
@@ -90,27 +90,27 @@ pub fn root_a_marked_limit_is_what_the_kernel_takes() {
 pub fn root_a_killed_guard_is_led_back() {
     let (original, disk) = (Original::keep(), Disk::new());
     let (before, folder) = (disk.snapshot(), disk.journal());
-    for lever in ["dirty", &disk.name] {
-        let mut run = Run::start("__govern", &folder, &[lever, LONG]);
+    for actuator in ["dirty", &disk.name] {
+        let mut run = Run::start("__govern", &folder, &[actuator, LONG]);
         run.kill();
         until("the guardian restores", || entries(&folder) == 0);
-        assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{lever}");
+        assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{actuator}");
     }
 }
 
 pub fn root_a_hang_is_led_back() {
     let (original, disk) = (Original::keep(), Disk::new());
     let (before, folder) = (disk.snapshot(), disk.journal());
-    for lever in ["dirty", &disk.name] {
-        let mut run = Run::start("__govern", &folder, &[lever, "1500"]);
+    for actuator in ["dirty", &disk.name] {
+        let mut run = Run::start("__govern", &folder, &[actuator, "1500"]);
         let pid = i32::try_from(run.id()).unwrap();
         signal(pid, "-STOP");
         until("the guardian restores", || entries(&folder) == 0);
-        assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{lever}");
+        assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{actuator}");
         signal(pid, "-CONT");
         let said = run.line();
         assert!(said.contains("the guard gave no sign of life"), "{said}");
-        assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{lever}");
+        assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{actuator}");
         until("its guardian ends", || run.guardians().iter().all(|pid| !is_running(*pid)));
     }
 }
@@ -214,7 +214,7 @@ pub fn root_without_a_journal_nothing_is_changed() {
     let (original, small) = (Original::keep(), Small::new());
     fs::write(small.0.path().join("filler"), vec![1; 1 << 20]).unwrap_err();
     for (folder, says) in [(small.0.path(), "free some space"), (Path::new("/proc/journal"), "")] {
-        let error = Governor::start(&Journal::at(folder), &Host::live(), &Lever::Dirty, GIB).unwrap_err();
+        let error = Governor::start(&Journal::at(folder), &Host::live(), &Actuator::Dirty, GIB).unwrap_err();
         assert!(error.to_string().contains("so nothing was changed"), "{error}");
         assert!(error.hint().unwrap_or_default().contains(says), "{error}");
     }

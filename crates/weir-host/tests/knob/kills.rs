@@ -54,10 +54,10 @@ pub fn root_a_guard_killed_at_any_moment_is_led_back() {
     let (before, folder) = (now(), disk.journal());
     let (mut moments, mut unfinished) = (Random::new(2), 0);
     for index in 0..kills {
-        let lever = if index % 2 == 0 { "dirty" } else { disk.name.as_str() };
+        let actuator = if index % 2 == 0 { "dirty" } else { disk.name.as_str() };
         let victims = VICTIMS[(moments.next_u64() % VICTIMS.len() as u64) as usize];
         let alone = Duration::from_micros(moments.next_u64() % MOST_US);
-        let mut run = Run::start("__govern", &folder, &[lever, "30000"]);
+        let mut run = Run::start("__govern", &folder, &[actuator, "30000"]);
         sleep(alone);
         kill(victims, &mut run);
         drop(run);
@@ -65,7 +65,7 @@ pub fn root_a_guard_killed_at_any_moment_is_led_back() {
         for again in [false, true] {
             let done = knob::rollback(&Host::live(), &Journal::at(&folder), Which::All);
             assert!(done.failed.is_empty(), "kill {index} after {alone:?}, {again}: {done:?}");
-            assert_eq!(now(), before, "kill {index} after {alone:?}, {lever}: {done:?}");
+            assert_eq!(now(), before, "kill {index} after {alone:?}, {actuator}: {done:?}");
         }
         assert_eq!(entries(&folder), 0, "kill {index}");
     }

@@ -12,7 +12,8 @@ use weir_core::workload::spec::SyncMode;
 
 use super::job::RunningJob;
 use super::readback::read_back;
-use super::sampler::{Scalars, totals};
+use super::sampler::totals;
+use super::seen::Scalars;
 use crate::sys::clock::now_ns;
 use crate::sys::file;
 

@@ -11,6 +11,7 @@ use weir_core::stats::Histogram;
 use weir_core::workload::Job;
 use weir_core::workload::spec::EngineKind;
 
+use super::seen::Seen;
 use super::{JobPlan, RunOptions};
 use crate::IoError;
 use crate::content::{Content, Generations};
@@ -43,7 +44,7 @@ pub struct RunningJob {
     /// Generations of the blocks, where they are verified.
     pub generations: Generations,
     /// What the sampler saw.
-    pub seen: super::sampler::Seen,
+    pub seen: Seen,
     threads: Vec<JoinHandle<()>>,
     go: Vec<Sender<Span>>,
     ready: Receiver<Result<EngineRecord, IoError>>,
@@ -97,7 +98,7 @@ impl RunningJob {
             deadline_ns: u64::MAX,
             epoch_ns: 0,
             generations: Content::shared(&shared.job, &shared.file_bytes),
-            seen: super::sampler::Seen::default(),
+            seen: Seen::default(),
             threads: Vec::new(),
             go: Vec::new(),
             ready,

@@ -18,6 +18,7 @@ mod finish;
 mod job;
 mod readback;
 mod sampler;
+mod seen;
 
 /// Time between the signal to start and the first operation, so that all threads are awake by then.
 const START_DELAY_NS: u64 = 1_000_000;

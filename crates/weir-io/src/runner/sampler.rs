@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use weir_core::result::intervals::{Intervals, between};
+use weir_core::result::intervals::between;
 use weir_core::result::record::{Class, Interval};
 use weir_core::stats::counters::Totals;
 
 use super::job::RunningJob;
+use super::seen::Scalars;
 use super::{Observer, RunOptions, Tick};
 use crate::stop::Stop;
 use crate::sys::clock::{now_ns, sleep_until_ns};
@@ -16,42 +17,6 @@ use crate::sys::usage::process_cpu_ns;
 
 /// Between ticks the sampler wakes this often to see whether a job has ended or should.
 const LOOK_NS: u64 = 20_000_000;
-
-/// What the sampler saw of a job.
-#[derive(Default)]
-pub struct Seen {
-    /// Counters when measuring began, by class.
-    pub base: BTreeMap<Class, Totals>,
-    /// Other counters when measuring began.
-    pub base_scalars: Scalars,
-    /// Finished intervals.
-    pub intervals: Intervals<Class>,
-    /// Most ring workers seen at once.
-    pub ring_workers_max: usize,
-    /// CPU clocks when measuring began: process user, process system, machine.
-    pub base_cpu: (u64, u64, Option<u64>),
-    /// The same when the job ended.
-    pub end_cpu: (u64, u64, Option<u64>),
-    /// Threads were stuck past the limit and were left behind.
-    pub abandoned: bool,
-    /// When the last tick was, ns on the monotonic clock.
-    pub last_ns: u64,
-    last: BTreeMap<Class, Totals>,
-    next_tick_ns: u64,
-    measuring: bool,
-    ended: bool,
-}
-
-/// Sums over the threads of a job that are no latencies.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Scalars {
-    /// Integral of operations in flight over time.
-    pub in_flight_integral: u64,
-    /// Open loop: operations taken.
-    pub intended: u64,
-    /// Open loop: finished late.
-    pub late: u64,
-}
 
 impl Scalars {
     /// The sums now.

@@ -12,10 +12,8 @@ use weir_blocktrace::recording::BlktraceWriter;
 use weir_blocktrace::{Event, Item};
 
 use super::records::BlktraceRecord;
-use super::session::Progress;
-use super::sink::Sink;
-use super::tracer::{in_use, opened, settings_of};
-use super::tracer_journal::{Setting, TracerJournal};
+use super::sink::{Progress, Sink};
+use super::tracer_journal::{Setting, TracerJournal, in_use, opened};
 use crate::Error;
 use crate::tracefs::Tracefs;
 
@@ -268,6 +266,11 @@ fn name(pid: u32, cpu: usize, tracefs: &Path, out: &mut Vec<u8>) {
 
 fn system(what: &str, source: io::Error) -> Error {
     Error::System { what: PathBuf::from(what).display().to_string(), source }
+}
+
+/// The folder of a device's settings of the tracer.
+fn settings_of(disk: &str) -> PathBuf {
+    Path::new("/sys/block").join(disk).join("trace")
 }
 
 #[cfg(test)]

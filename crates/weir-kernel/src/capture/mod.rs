@@ -2,6 +2,7 @@
 
 mod about;
 mod background;
+mod blktrace;
 mod bpf;
 mod clock;
 mod debugfs;
@@ -18,7 +19,8 @@ use std::path::PathBuf;
 
 pub use bpf::DEVICES_MAX;
 pub use ring::RING_BYTES;
-pub use session::{CaptureSession, Progress, Summary};
+pub use session::{CaptureSession, Summary};
+pub use sink::Progress;
 use weir_core::target::DeviceNumber;
 
 /// What to record, and where to.

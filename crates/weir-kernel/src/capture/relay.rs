@@ -6,19 +6,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::blktrace::{BLKTRACESETUP, BLKTRACESTART, BLKTRACESTOP, command};
 use super::debugfs::Debugfs;
 use super::records::{records, take_whole};
-use super::session::Progress;
-use super::sink::Sink;
-use super::tracer::{in_use, opened};
-use super::tracer_journal::TracerJournal;
+use super::sink::{Progress, Sink};
+use super::tracer_journal::{TracerJournal, in_use, opened};
 use crate::Error;
 
-/// linux/fs.h.
-const BLKTRACESETUP: libc::c_ulong = 0xc048_1273;
-const BLKTRACESTART: libc::c_ulong = 0x1274;
-const BLKTRACESTOP: libc::c_ulong = 0x1275;
-const BLKTRACETEARDOWN: libc::c_ulong = 0x1276;
 /// A ring is cut into so many sub-buffers.
 const SUB_BUFFERS: usize = 4;
 /// One round takes so much of a file at most.
@@ -141,7 +135,7 @@ fn set_up(
     let done = unsafe { libc::ioctl(node.as_raw_fd(), BLKTRACESETUP as _, &raw mut setup) };
     if done < 0 {
         let source = io::Error::last_os_error();
-        // Whoever set up that trace shall keep it.
+        // The program that set up that trace shall keep it.
         journal.forget_last();
         return Err(match source.raw_os_error() {
             Some(libc::EBUSY) => in_use(format!("{disk} is being traced already")),
@@ -176,20 +170,4 @@ fn in_order_of_time(bytes: &[u8]) -> Vec<u8> {
     let mut places: Vec<_> = records(bytes).map(|(at, record)| (record.time_ns, at, record.bytes)).collect();
     places.sort();
     places.iter().flat_map(|&(_, at, length)| &bytes[at..at + length]).copied().collect()
-}
-
-/// Ends a trace that was set up, whoever did.
-pub fn take_down(node: &Path) {
-    if let Ok(node) = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(node) {
-        let _ = command(&node, BLKTRACESTOP);
-        let _ = command(&node, BLKTRACETEARDOWN);
-    }
-}
-
-fn command(node: &File, request: libc::c_ulong) -> io::Result<()> {
-    // SAFETY: these commands take no argument.
-    if unsafe { libc::ioctl(node.as_raw_fd(), request as _) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_blocktrace::recording::{BlockKind, End, block};
 
 use super::bpf::Programs;
-use super::sink::Sink;
+use super::sink::{Progress, Sink};
 use super::tracer::Tracer;
 use super::{Options, Source, about, clock};
 use crate::Error;
@@ -19,17 +19,6 @@ const SETTLED_NS: u64 = 10_000_000;
 /// Between two looks at the rings: 1 MiB of ring bears 130 MB/s from one CPU for the longest.
 const NAP_MIN: Duration = Duration::from_millis(1);
 const NAP_MAX: Duration = Duration::from_millis(8);
-
-/// How far a recording is.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Progress {
-    /// Events taken from the kernel.
-    pub events: u64,
-    /// Bytes of the recording, written or about to be.
-    pub bytes: u64,
-    /// Events that found a ring full.
-    pub dropped: u64,
-}
 
 /// How a recording went.
 #[derive(Debug)]

@@ -25,6 +25,17 @@ const PORTION_BYTES_MAX: usize = 64 << 20;
 /// Kept for the last block when the size is bounded.
 const END_BYTES: u64 = 64 << 10;
 
+/// How far a recording is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    /// Events taken from the kernel.
+    pub events: u64,
+    /// Bytes of the recording, written or about to be.
+    pub bytes: u64,
+    /// Events that found a ring full.
+    pub dropped: u64,
+}
+
 /// What is written.
 pub struct Sink {
     background: Background,

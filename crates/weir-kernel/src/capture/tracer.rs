@@ -1,15 +1,13 @@
 //! The kernel's own block tracer, through either of its two ways out.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use weir_core::target::DeviceNumber;
 
 use super::ftrace::Ftrace;
 use super::relay::Relay;
-use super::session::Progress;
-use super::sink::Sink;
-use super::tracer_journal::{Refusal, TracerJournal};
+use super::sink::{Progress, Sink};
 use super::{Options, Source, about};
 use crate::Error;
 
@@ -22,7 +20,7 @@ pub enum Tracer {
 }
 
 impl Tracer {
-    /// Sets the tracer up; what it changes is put back when it is dropped, and by the next run if this one is killed.
+    /// Sets the tracer up; what it changes is restored when it is dropped, and by the next run if this one is killed.
     pub fn open(source: Source, options: &Options, cpus: usize) -> Result<Tracer, Error> {
         let devices = disks(&options.devices)?;
         Ok(match source {
@@ -94,31 +92,4 @@ fn disks(devices: &[DeviceNumber]) -> Result<Vec<String>, Error> {
         return Err(Error::Unsupported { lacking: "a disk of that number under /sys/block".to_string() });
     }
     Ok(found)
-}
-
-/// The folder of a device's settings of the tracer.
-pub fn settings_of(disk: &str) -> PathBuf {
-    Path::new("/sys/block").join(disk).join("trace")
-}
-
-/// The journal, or why there is none.
-pub fn opened(journal: Result<TracerJournal, Refusal>) -> Result<TracerJournal, Error> {
-    journal.map_err(|loading| match loading {
-        Refusal::Held(pid) => in_use(format!("process {pid}, a weir too, has the kernel's tracer")),
-        // What the kernel says; that others may write there is told as it is.
-        Refusal::Failed(source)
-            if source.kind() == std::io::ErrorKind::PermissionDenied && source.raw_os_error().is_some() =>
-        {
-            Error::Denied { what: "the kernel's tracer", lacking: vec!["root".to_string()] }
-        }
-        Refusal::Failed(source) => Error::System {
-            what: format!("the journal of settings to restore, {}", super::tracer_journal::PATH),
-            source,
-        },
-    })
-}
-
-/// Somebody else uses the tracer.
-pub fn in_use(what: String) -> Error {
-    Error::Busy { what }
 }

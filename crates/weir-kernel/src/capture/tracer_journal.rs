@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use weir_fs::Dir;
 
+use super::blktrace;
+use crate::Error;
 use crate::tracefs::Tracefs;
 
 /// Where it is. /run does not outlive the boot, and neither do the tracers' settings.
@@ -66,7 +68,7 @@ impl Setting {
     }
 }
 
-/// Something to put back.
+/// Something to restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
     /// A setting had this value.
@@ -85,7 +87,7 @@ pub enum Refusal {
 }
 
 impl TracerJournal {
-    /// Takes the journal; puts back what a dead run left in it.
+    /// Takes the journal; restores what a dead run left changed.
     pub fn open() -> Result<TracerJournal, Refusal> {
         TracerJournal::open_at(Path::new(PATH))
     }
@@ -158,8 +160,29 @@ fn put_back(change: &Change) {
     match change {
         // A setting that went away with its device or its tracer needs nothing.
         Change::Setting { setting, value } => drop(setting.with(|path| fs::write(path, value))),
-        Change::Relay { node } => super::relay::take_down(node),
+        Change::Relay { node } => blktrace::take_down(node),
     }
+}
+
+/// The journal, or why there is none.
+pub fn opened(journal: Result<TracerJournal, Refusal>) -> Result<TracerJournal, Error> {
+    journal.map_err(|loading| match loading {
+        Refusal::Held(pid) => in_use(format!("process {pid}, a weir too, has the kernel's tracer")),
+        // What the kernel says; that others may write there is told as it is.
+        Refusal::Failed(source)
+            if source.kind() == io::ErrorKind::PermissionDenied && source.raw_os_error().is_some() =>
+        {
+            Error::Denied { what: "the kernel's tracer", lacking: vec!["root".to_string()] }
+        }
+        Refusal::Failed(source) => {
+            Error::System { what: format!("the journal of settings to restore, {}", PATH), source }
+        }
+    })
+}
+
+/// Somebody else uses the tracer.
+pub fn in_use(what: String) -> Error {
+    Error::Busy { what }
 }
 
 /// Process and start time on the first line.
@@ -197,7 +220,7 @@ fn started_at(pid: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Whoever could write there could have root write anything anywhere.
+    /// An account that could write there could have root write anything anywhere.
     #[test]
     fn a_journal_that_others_may_have_written_is_not_obeyed() {
         use std::os::unix::fs::PermissionsExt;

@@ -8,7 +8,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
 use super::files;
-use super::session::Options;
+use super::options::Options;
 use crate::brackets::{self, Brackets};
 use crate::tracepoints::{arguments, place_of};
 use crate::{Error, loading};

@@ -3,9 +3,11 @@
 
 pub(crate) mod files;
 pub(crate) mod kernel;
+mod options;
 pub(crate) mod ring_entry;
 mod session;
 mod symbols;
 
 pub use crate::brackets::Brackets;
-pub use session::{FsyncSession, Options, Storage};
+pub use options::Options;
+pub use session::{FsyncSession, Storage};

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,6 +14,7 @@ use weir_blocktrace::fsync::{
 
 use super::files;
 use super::kernel::{self, Fitted, FsyncSkel};
+use super::options::Options;
 use super::ring_entry::{self, RawSync, RawWait, RingEntry, StackTaken};
 use super::symbols::Symbols;
 use crate::Error;
@@ -30,22 +30,6 @@ const LOOKED_FOR_MAX: usize = 64;
 const LONG_NS: u64 = 1_000_000;
 /// For how long those that become long are looked into where one was found to be: until after the next look.
 const FOLLOW_NS: u64 = 2_000_000_000;
-
-/// Which syncs to follow; `None` is everybody's.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Of this process.
-    pub pid: Option<u32>,
-    /// Of threads with this name.
-    pub comm: Option<String>,
-    /// Of a group of cgroup v2 and the groups below it.
-    pub cgroup: Option<PathBuf>,
-    /// Of this process and what it started, to the eighth generation.
-    pub descendants_of: Option<u32>,
-    /// Waits at least this long always have their stack taken; shorter ones with probability length/this, but
-    /// for the first eight of one sync of a thread in a tenth of a second, which have theirs.
-    pub stack_every_ns: u64,
-}
 
 /// Where libbpf keeps what a session borrows.
 #[derive(Default)]

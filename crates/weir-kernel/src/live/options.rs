@@ -22,7 +22,7 @@ pub enum Detail {
 pub struct Options {
     /// Whole disks only.
     pub devices: Vec<DeviceNumber>,
-    /// Processes (thread groups) whose I/O counts. Who sends is known at Q only, so this takes the full detail's hooks.
+    /// Processes (thread groups) whose I/O counts. The sender is known at Q only, so this takes the full detail's hooks.
     pub pids: Vec<u32>,
     /// The id of the cgroup (v2) whose I/O counts, the groups below it included; takes the full detail's hooks.
     pub cgroup: Option<u64>,

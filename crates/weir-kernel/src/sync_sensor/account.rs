@@ -6,8 +6,8 @@
 //! and not at all of pages written by `mmap` or io_uring. So the number of calls bounds it from below: each can have
 //! been accounted with one folio too much at either end.
 
-use super::writers::TOLD_BYTES;
-
+/// Threads that have written less are not told of.
+pub(super) const TOLD_BYTES: u64 = 64 << 10;
 /// The largest folio of a page cache with pages of 4 KiB.
 const FOLIO: u64 = 2 << 20;
 /// What a call can have been accounted with beyond what it wrote.

@@ -1,13 +1,13 @@
-//! Who is a bulk writer.
+//! Which process is a bulk writer.
 //!
-//! The rule: every sync pays for 4 MiB of what its process wrote. Who owes more than 64 MiB is a bulk writer, until the
-//! debt is below 32 MiB again. A copy that syncs once at its end owes nearly all it wrote, and the sync it ends with is
+//! The rule: every sync pays for 4 MiB of what its process wrote. A process that owes more than 64 MiB is a bulk writer,
+//! until the debt is below 32 MiB again. A copy that syncs once at its end owes nearly all it wrote, and the sync it ends with is
 //! its own affair; a database that checkpoints at 200 MB/s owes nothing as long as it commits fifty times a second. A
 //! debt grows to 1 GiB and no further, so that a process that loaded a dump is protected again after 248 syncs.
 //!
-//! Who has written nothing at all and syncs (`sync FILE` after a copy) waits for what others wrote: that sync does not
-//! count either. Reading dirties a page now and then, too (a file's time of last access on ext4 without a journal), so who
-//! has passed nothing to `write` has written from 64 KiB on, or when it syncs memory (`msync`, io_uring). The programs in the kernel apply the same rule to a process that they meet for the first time.
+//! A process that has written nothing at all and syncs (`sync FILE` after a copy) waits for what others wrote: that sync
+//! does not count either. Reading dirties a page now and then, too (a file's time of last access on ext4 without a
+//! journal), so a process that has passed nothing to `write` has written from 64 KiB on, or when it syncs memory (`msync`, io_uring). The programs in the kernel apply the same rule to a process that they meet for the first time.
 
 /// Written bytes that a sync pays for.
 const PAID_BY_A_SYNC: u64 = 4 << 20;

@@ -128,7 +128,7 @@ macro_rules! load {
         said.is_everybody = u8::from(settings.is_everybody);
         said.only_listed = u8::from(settings.only_listed);
         said.bulk_bytes = super::debt::BULK_ABOVE;
-        said.told_bytes = super::writers::TOLD_BYTES;
+        said.told_bytes = super::account::TOLD_BYTES;
         for (slot, byte) in said.only_comm.iter_mut().zip(settings.comm) {
             *slot = byte as _;
         }

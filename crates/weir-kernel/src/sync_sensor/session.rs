@@ -270,7 +270,7 @@ impl SyncSession {
             let class = debt.settle(fresh.get(&id).copied().unwrap_or(0), syncs);
             let part = if self.is_everybody {
                 say(process, class, self.written.get(&id));
-                // Who has not synced has nothing to protect.
+                // A process that has not synced has nothing to protect.
                 if class == Class::Protected && now.syncs > 0 { Part::Protected } else { Part::Bulk }
             } else if load32(&process.is_wanted) != 0 {
                 Part::Protected

@@ -11,8 +11,6 @@ use crate::fsync::files::{self, FILES_MAX};
 use crate::fsync::ring_entry::{text, u32_at, u64_at};
 use crate::live::overhead::thread_ns;
 
-/// Threads that have written less are not told of.
-pub(super) const TOLD_BYTES: u64 = 64 << 10;
 /// `struct told` in `bpf/syncs.bpf.c`.
 const TOLD: usize = 64;
 /// Asking takes a fraction of a microsecond for each thread of the machine, and at most one part in so many of the time

@@ -156,7 +156,7 @@ impl TracerSession {
         Ok(())
     }
 
-    /// Threads of the processes that are watched, those that have ended included: their I/O may still be on its way.
+    /// Threads of the processes that are watched, those that have ended included: their I/O may still be in flight.
     fn look_for_threads(&mut self) {
         for pid in &self.watched {
             let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

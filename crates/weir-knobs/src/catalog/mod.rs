@@ -57,11 +57,11 @@ pub enum Kind {
 /// What changing a knob risks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Risk {
-    /// Speed only, and the way back is exact.
+    /// Speed only, and it is restored exactly.
     None,
-    /// Others suffer while it is set, and the way back is exact; the sentence says how.
+    /// Others suffer while it is set, and it is restored exactly; the sentence says how.
     Careful(&'static str),
-    /// The way back is not exact; the sentence says why.
+    /// It is not restored exactly; the sentence says why.
     Inexact(&'static str),
     /// Data could be lost at a power failure: shown, measured when asked for, never changed without a flag that
     /// names the risk.
@@ -196,16 +196,6 @@ pub fn path(knob: &KnobName) -> Option<String> {
     Some(path)
 }
 
-/// The file a value goes to: of a pair, the one that is to be in force.
-pub fn file_of(setting: &crate::Setting) -> Option<String> {
-    let path = path(&setting.knob)?;
-    Some(match setting.value {
-        crate::Value::Bytes(_) => format!("{path}_bytes"),
-        crate::Value::Ratio(_) => format!("{path}_ratio"),
-        _ => path,
-    })
-}
-
 /// What the catalog calls a knob.
 fn key(knob: &KnobName) -> (ScopeKind, String) {
     let setting = knob.setting.as_str();
@@ -335,12 +325,6 @@ mod tests {
         ] {
             assert_eq!(path(&name(knob)).as_deref(), Some(file));
         }
-        let file = |setting: &str| file_of(&setting.parse().unwrap());
-        assert_eq!(file("vm.dirty_bytes=1GB").as_deref(), Some("/proc/sys/vm/dirty_bytes"));
-        assert_eq!(
-            file("vm.dirty_background_ratio=5").as_deref(),
-            Some("/proc/sys/vm/dirty_background_ratio")
-        );
         assert_eq!(path(&name("vm.nonsense")), None);
     }
 

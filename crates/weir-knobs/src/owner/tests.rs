@@ -203,7 +203,7 @@ proptest! {
             units: files("/etc/systemd/system", ".service"),
             cmdline: text.clone(),
         };
-        // Whoever is named is named with a place in one of the files.
+        // Every owner is named with a place in one of the files.
         for owner in configuration.owners(&knob.parse().unwrap(), &|_| None) {
             prop_assert!(!owner.place.is_empty());
         }

@@ -64,7 +64,7 @@ pub struct Persisted {
     pub link: Option<(String, String)>,
     /// What weir leaves to people: commands, in order.
     pub then: Vec<String>,
-    /// The same for the way back, after the file is gone.
+    /// The same for restoring, after the file is gone.
     pub then_undo: Vec<String>,
     /// What this keeper cannot hold.
     pub left_out: Vec<LeftOut>,

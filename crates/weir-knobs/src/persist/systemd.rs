@@ -46,7 +46,7 @@ pub fn file(kept: &[Kept]) -> Persisted {
 }
 
 fn command(key: &str, setting: &Setting) -> Option<String> {
-    let file = catalog::file_of(setting)?;
+    let file = setting.file()?;
     // systemd takes a percent sign for a specifier and a dollar for a variable.
     let line = format!("echo {} > {file}", setting.written_value()).replace('%', "%%").replace('$', "$$");
     Some(format!("{key}/bin/sh -c '{line}'\n"))

@@ -150,10 +150,11 @@ impl Context<'_> {
 /// The file of a knob as messages name it.
 fn place(spec: &Spec, setting: &Setting, reading: Option<&Reading>) -> String {
     let known = reading.map(|reading| reading.path.clone()).filter(|path| !path.is_empty());
-    catalog::file_of(setting)
+    setting
+        .file()
         .filter(|_| spec.kind == Kind::DirtyPair)
         .or(known)
-        .unwrap_or_else(|| catalog::file_of(setting).unwrap_or_default())
+        .unwrap_or_else(|| setting.file().unwrap_or_default())
 }
 
 #[cfg(test)]

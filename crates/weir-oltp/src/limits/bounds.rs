@@ -7,12 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bottleneck::{stalled, stalled_latches};
+use super::evidence::Evidence;
 use super::profile::{Part, Profile};
+use super::signs::{is_in_memory, pressing_share, stalled, stalled_latches};
 use super::waits::Wait;
-use super::watched::Evidence;
 use crate::durability::syncs_each;
-use crate::processors::Processors;
 
 /// Processor time that a sleeping commit may cost beyond one that does not sleep, per transaction. Measured on two
 /// processors of a virtual machine at eight threads, data on disk against data in memory: MariaDB 10.11 0.17 ms,
@@ -72,23 +71,6 @@ impl Bounds {
     }
 }
 
-/// Share of the machine's processor time that was used, whoever used it.
-pub(super) fn busy_share(evidence: &Evidence) -> Option<f64> {
-    Processors::watched(&evidence.watched).map(|processors| processors.busy_share())
-}
-
-/// The share that gives way to nobody: all but work of a lowered priority.
-pub(super) fn pressing_share(evidence: &Evidence) -> Option<f64> {
-    let all = Processors::watched(&evidence.watched)?;
-    Some(((all.busy - all.niced) / f64::from(all.online.max(1))).min(1.0))
-}
-
-/// Processors that others use and that do not give way; 0 where that is not known.
-pub(super) fn pressing_others(evidence: &Evidence) -> f64 {
-    let all = Processors::watched(&evidence.watched).filter(|all| all.server.is_some());
-    all.map_or(0.0, |all| all.rest - all.niced)
-}
-
 /// Share of the machine's processor time that the transactions themselves cost. The rest of what is busy is no part of a
 /// bound: what the kernel does for the device goes away with it, and others may stop.
 fn own_share(evidence: &Evidence) -> Option<f64> {
@@ -96,11 +78,6 @@ fn own_share(evidence: &Evidence) -> Option<f64> {
     let Some(server) = watched.cpu.server_ns else { return pressing_share(evidence) };
     let whole = (f64::from(watched.processors) * watched.elapsed_ns as f64).max(1.0);
     (watched.processors > 0).then(|| ((server + watched.cpu.client_ns) as f64 / whole).min(1.0))
-}
-
-/// Whether the data lie in memory, where no device can be waited for.
-pub(super) fn is_in_memory(evidence: &Evidence) -> bool {
-    evidence.watched.device.as_ref().is_some_and(|device| device.is_memory)
 }
 
 /// What may have waited for storage, too, and nobody could see: a bound counts it, except where there is no device. Who
@@ -160,7 +137,7 @@ pub(super) fn touches_of_disk(evidence: &Evidence) -> Option<(f64, f64)> {
 fn saved_by_not_sleeping(evidence: &Evidence, storage: f64) -> f64 {
     let cpu = &evidence.watched.cpu;
     let used = cpu.server_ns.unwrap_or(0) + cpu.client_ns;
-    // Who never waits for a device does not sleep for it.
+    // A session that never waits for a device does not sleep for it.
     let touches = touches_of_disk(evidence).map(|(syncs, reads)| syncs + reads);
     let never = touches.is_some_and(|touches| touches < SYNCS_FEW * evidence.load.transactions as f64);
     if storage <= 0.01 || used == 0 || never {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::bounds::Bounds;
-use super::elasticity::Tested;
 use super::profile::Profile;
+use super::tested::Tested;
 use super::traps::Trap;
 
 /// What limits a run.

@@ -2,50 +2,11 @@
 //!
 //! Utilisation says what is used, an elasticity what would help; only the second is evidence of a limit.
 
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
 use super::diagnosis::{Diagnosis, Limit};
-use super::words::percent;
+use super::profile::percent;
+use super::tested::{Change, Tested};
 use weir_core::stats::bca::{ALPHA, Kin, clustered};
 use weir_core::stats::bootstrap::{RatioInterval, Side};
-use weir_core::workload::SpecError;
-use weir_core::workload::text::unknown;
-
-/// Something that can be changed for a trial and put back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// Commits answered before the log is on the device. Only ever on a throw-away server.
-    FlushOff,
-    /// The same data on a RAM disk.
-    InMemory,
-    /// The server on half of the processors.
-    HalfProcessors,
-    /// Twice the connections.
-    TwiceThreads,
-    /// Half the connections.
-    HalfThreads,
-}
-
-/// What a change did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tested {
-    /// The change.
-    pub change: Change,
-    /// Rate with it over the rate without, with its 95 % interval; `None` with too few seconds or pairs.
-    pub ratio: Option<RatioInterval>,
-    /// The most that the verdict allows, as a ratio; `None` where it bounds nothing of the kind.
-    #[serde(default)]
-    pub bound: Option<f64>,
-    /// Pairs of runs.
-    pub pairs: u32,
-    /// Whether that is what the verdict says; `None` where it says nothing of it, or the interval is too wide to tell.
-    pub confirms: Option<bool>,
-    /// In a sentence.
-    pub sentence: String,
-}
 
 /// What a verdict says of a change: the ratio will be above, or below.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,37 +23,6 @@ const BOUND_SLACK: f64 = 1.1;
 pub type Pair = (Vec<f64>, Vec<f64>);
 
 impl Change {
-    /// All, in the order in which they are tried.
-    pub const ALL: [Change; 5] = [
-        Change::FlushOff,
-        Change::HalfProcessors,
-        Change::TwiceThreads,
-        Change::HalfThreads,
-        Change::InMemory,
-    ];
-
-    /// The word on command lines.
-    pub fn word(self) -> &'static str {
-        match self {
-            Change::FlushOff => "flush-off",
-            Change::InMemory => "in-memory",
-            Change::HalfProcessors => "half-processors",
-            Change::TwiceThreads => "twice-threads",
-            Change::HalfThreads => "half-threads",
-        }
-    }
-
-    /// The words in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Change::FlushOff => "commits without a flush",
-            Change::InMemory => "the data on a RAM disk",
-            Change::HalfProcessors => "the server on half of the processors",
-            Change::TwiceThreads => "twice the connections",
-            Change::HalfThreads => "half the connections",
-        }
-    }
-
     /// What a verdict says that this change does. A limit that is removed gives room, one that is not touched does not.
     fn prediction(self, limit: Limit) -> Option<Says> {
         // Half of a resource that limits takes at most half of the rate; a part of that is enough to tell.
@@ -111,16 +41,6 @@ impl Change {
             (Change::HalfThreads, Limit::Locks) => Some(Says::Above(0.7)),
             _ => None,
         }
-    }
-}
-
-impl FromStr for Change {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Change, SpecError> {
-        let known = Change::ALL.map(Change::word);
-        let found = Change::ALL.into_iter().find(|change| change.word() == text);
-        found.ok_or_else(|| unknown("change", text, &known))
     }
 }
 

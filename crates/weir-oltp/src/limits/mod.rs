@@ -10,7 +10,10 @@ pub mod bottleneck;
 pub mod bounds;
 pub mod diagnosis;
 pub mod elasticity;
+pub mod evidence;
 pub mod profile;
+mod signs;
+pub mod tested;
 pub mod traps;
 pub mod waits;
 pub mod watched;
@@ -19,11 +22,13 @@ mod words;
 pub use bottleneck::judge;
 pub use bounds::Bounds;
 pub use diagnosis::{Candidate, Confidence, Diagnosis, Limit};
-pub use elasticity::{Change, Tested, held, tested};
+pub use elasticity::{held, tested};
+pub use evidence::{Evidence, Load};
 pub use profile::{Part, Profile};
+pub use tested::{Change, Tested};
 pub use traps::Trap;
 pub use waits::{OffCpu, Wait};
-pub use watched::{Counters, CpuTimes, DeviceUse, Evidence, Load, Sessions, SyncUse, TaskTimes, Watched};
+pub use watched::{Counters, CpuTimes, DeviceUse, Sessions, SyncUse, TaskTimes, Watched};
 
 #[cfg(any(test, feature = "samples"))]
 pub mod synthetic;

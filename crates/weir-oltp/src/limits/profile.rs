@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::evidence::Evidence;
 use super::waits::Wait;
-use super::watched::{Evidence, TaskTimes};
+use super::watched::TaskTimes;
 
 /// A place where a transaction's time can go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -179,4 +180,10 @@ fn client_side(evidence: &Evidence, split: &mut Split, all_ns: f64) {
     } else if evidence.load.sessions > 0 {
         split.give(Part::ClientRuns, evidence.watched.cpu.client_ns as f64 / all_ns);
     }
+}
+
+/// A share as a percentage, with a decimal only where it is small.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 1.0 { "under 1 %".to_string() } else { format!("{percent:.0} %") }
 }

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::evidence::{Evidence, Load};
 use super::waits::Wait;
-use super::watched::{CpuTimes, DeviceUse, Evidence, Load, Sessions, SyncUse, TaskTimes, Watched};
+use super::watched::{CpuTimes, DeviceUse, Sessions, SyncUse, TaskTimes, Watched};
 
 /// Length of every made-up run.
 pub const ELAPSED_NS: u64 = 10_000_000_000;
@@ -22,7 +23,7 @@ pub struct Scene {
     pub client: (f64, f64),
     /// What sessions sleep for, as shares of all samples; the rest runs.
     pub waits: &'static [(Wait, f64)],
-    /// Who is at the root of queues for rows.
+    /// The session at the root of queues for rows.
     pub roots: &'static [(Wait, f64)],
     /// Idle processors, of two.
     pub idle: f64,

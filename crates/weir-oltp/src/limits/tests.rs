@@ -3,8 +3,8 @@
 use super::diagnosis::{Confidence, Diagnosis, Limit};
 use super::synthetic::{ELAPSED_NS, Scene, disk, memory};
 use super::waits::Wait;
-use super::watched::{Counters, Evidence, Watched};
-use super::{Part, judge};
+use super::watched::{Counters, Watched};
+use super::{Evidence, Part, judge};
 
 #[track_caller]
 fn check(name: &str, evidence: &Evidence, limit: Limit) -> Diagnosis {
@@ -238,7 +238,7 @@ fn a_queue_for_a_row_says_what_it_is_rooted_in() {
     let verdict = check("one row", &scene.evidence(), Limit::Locks);
     let chain = verdict.chain.unwrap();
     assert!(chain.contains("rooted in slow commits"), "{chain}");
-    // Who waits for a row behind a commit waits for storage.
+    // A session that waits for a row behind a commit waits for storage.
     assert!(verdict.bounds.storage_share.unwrap() > 0.8, "{:?}", verdict.bounds);
     let free = Scene { roots: &[(Wait::Client, 1.0)], ..scene };
     let verdict = check("a slow client holds it", &free.evidence(), Limit::Locks);
@@ -398,7 +398,7 @@ fn a_full_log_holds_up_writers_whatever_the_device_looks_like() {
         verdict.evidence
     );
     assert!(verdict.traps.iter().all(|trap| trap.key != "never-touches-the-disk"), "{:?}", verdict.traps);
-    // Who is woken and finds no room waits for a processor before it sleeps again.
+    // A session that is woken and finds no space in the log waits for a processor before it sleeps again.
     let tasks = evidence.watched.session_tasks.as_mut().unwrap();
     tasks.queued_ns = tasks.total_ns / 100 * 85;
     let woken = check("woken in vain", &evidence, Limit::WriteBack);

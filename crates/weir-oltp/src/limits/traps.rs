@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bottleneck::{client_queues, pages_fill_device, server_queues, stalled};
-use super::bounds::{Bounds, SYNCS_FEW, busy_share, is_in_memory, storage_share, touches_of_disk};
-use super::profile::{Part, Profile};
-use super::watched::Evidence;
+use super::bounds::{Bounds, SYNCS_FEW, storage_share, touches_of_disk};
+use super::evidence::Evidence;
+use super::profile::{Part, Profile, percent};
+use super::signs::{busy_share, client_queues, is_in_memory, pages_fill_device, server_queues, stalled};
 use crate::processors::Processors;
 
 /// A trap, with its sentence.
@@ -44,13 +44,9 @@ fn trap(key: &str, text: String) -> Option<Trap> {
     Some(Trap { key: key.to_string(), text })
 }
 
-fn percent(share: f64) -> String {
-    super::words::percent(share)
-}
-
 fn idle_wake_ups(evidence: &Evidence, profile: &Profile) -> Option<Trap> {
     let busy = busy_share(evidence)?;
-    // Who waits for an idle processor waits for it to wake up.
+    // A thread that waits for an idle processor waits for it to wake up.
     let queues = profile.share(Part::ServerQueues) + profile.share(Part::ClientQueues);
     let turns = server_queues(evidence, profile) + client_queues(evidence, profile);
     let between = profile.share(Part::Between) + queues - turns;

@@ -1,20 +1,14 @@
 //! The sentences of a verdict.
 
-use super::bottleneck::{WORTH_NAMING, client_queues, is_satisfied, stalled};
-use super::bounds::{Bounds, is_in_memory};
+use super::bounds::Bounds;
 use super::diagnosis::Limit;
-use super::profile::{Part, Profile};
+use super::evidence::Evidence;
+use super::profile::{Part, Profile, percent};
+use super::signs::{WORTH_NAMING, client_queues, is_in_memory, is_satisfied, stalled};
 use super::waits::Wait;
-use super::watched::Evidence;
 use crate::durability::{figure, syncs_each};
 use crate::processors::Processors;
 use weir_core::units::{Nanos, grouped, per_second, significant};
-
-/// A share as a percentage, with a decimal only where it is small.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent > 0.0 && percent < 1.0 { "under 1 %".to_string() } else { format!("{percent:.0} %") }
-}
 
 /// `1.21` → `21 %`.
 fn gain(ratio: f64) -> String {
@@ -318,7 +312,7 @@ fn open_loop(evidence: &Evidence, _: &Profile) -> Option<String> {
     Some(text)
 }
 
-/// Who is at the root of a queue for rows.
+/// The session at the root of a queue for rows.
 pub(super) fn chain(root: Wait, share: f64, waiting: f64) -> String {
     let behind = match root {
         Wait::Commit => {

@@ -112,7 +112,7 @@ pub fn recommended(study: &Study<'_>) -> Option<usize> {
     }
 }
 
-/// Why an arm stands out: on the front, at its knee, recommended; worse than what was found, where no flood is traded with.
+/// Why an arm stands out: on the front, at its knee, recommended; worse than the baseline, where no flood is traded with.
 pub fn marks(study: &Study<'_>, arm: usize) -> Vec<&'static str> {
     let knee = study.finding.knee == Some(arm);
     let found = study.arm_of(Role::AsFound).filter(|_| study.arm_of(Role::Idle).is_none());

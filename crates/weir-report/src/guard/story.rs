@@ -268,13 +268,13 @@ impl DeviceStory<'_> {
         let moves = held.filter_map(|noted| moved(noted));
         let (least, most) =
             moves.fold((u64::MAX, 0), |(least, most), bytes| (least.min(bytes), most.max(bytes)));
-        let (lever, saved) = (&self.device.lever, size(self.device.saved_bytes));
+        let (actuator, saved) = (&self.device.actuator, size(self.device.saved_bytes));
         if most == 0 {
-            return format!("{lever} stayed at the baseline: {saved}.");
+            return format!("{actuator} stayed at the baseline: {saved}.");
         }
         let went = if self.shadow { "would have gone" } else { "went" };
         format!(
-            "{lever} {went} between {} and {} (baseline {saved}): cut {}, raised {}, released {}.",
+            "{actuator} {went} between {} and {} (baseline {saved}): cut {}, raised {}, released {}.",
             size(least),
             size(most),
             times(count(Change::Cut)),

@@ -8,7 +8,7 @@ use weir_control::{
 use weir_core::result::Record;
 use weir_core::target::DeviceNumber;
 
-/// The limit found, in bytes.
+/// The baseline limit, in bytes.
 pub const SAVED: u64 = 4_788_000_000;
 /// When the flood begins and ends, s.
 pub const FLOOD: (u64, u64) = (30, 90);
@@ -113,7 +113,7 @@ pub fn history(shadow: bool) -> History {
         devices: vec![DeviceHistory {
             name: "loop0".to_string(),
             number: DeviceNumber { major: 7, minor: 0 },
-            lever: "vm.dirty_bytes".to_string(),
+            actuator: "vm.dirty_bytes".to_string(),
             sensor: SensorSource::Syscalls,
             saved_bytes: SAVED,
             floor_bytes: 8_388_608,

@@ -104,7 +104,7 @@ fn block(device: &DeviceState, courses: &Courses, columns: usize) -> Vec<String>
         format!("{}{bulk}", megabytes_per_second(second.written_bytes as f64)),
         drawn(|s| Some(s.written_bytes as f64), megabytes_per_second),
     );
-    let turned = format!("{}, by {}", device.lever, source(device));
+    let turned = format!("{}, by {}", device.actuator, source(device));
     for (name, text) in
         [("turns", turned), ("bulk", writers(device)), ("now", decided(device)), ("so far", totals(device))]
     {
@@ -137,7 +137,7 @@ fn course(
     (bars, if most > 0.0 { format!("≤ {}", text(most)) } else { String::new() })
 }
 
-/// The limit's path between floor and what was found, by its logarithm.
+/// The limit's path between floor and baseline, by its logarithm.
 fn limits(device: &DeviceState, courses: &Courses, length: usize) -> String {
     let (floor, saved) = (device.floor_bytes.max(1) as f64, device.saved_bytes as f64);
     let range = (saved / floor).max(2.0).ln();
@@ -300,7 +300,7 @@ mod tests {
                 number: device.number,
                 standing: Standing::Guarding,
                 sensor: Sensor { source: device.sensor, silent_ns: 0, lost: 0 },
-                lever: device.lever.clone(),
+                actuator: device.actuator.clone(),
                 saved_bytes: device.saved_bytes,
                 floor_bytes: device.floor_bytes,
                 second,

@@ -15,7 +15,7 @@ pub enum Change {
     Cut,
     /// It went up.
     Raised,
-    /// The limit that was found is back.
+    /// The baseline limit is back.
     Released,
     /// It stayed.
     None,

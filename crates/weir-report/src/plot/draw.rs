@@ -5,18 +5,9 @@ use maud::Markup;
 use super::labels::{RegionNames, Swatch, at_ends, legend, polygon, room_at_end, write_name};
 use super::place::Box4;
 use super::scale::Placed;
-use super::scatter::bar;
-use super::svg::{Anchor, Svg, number, text_width};
+use super::svg::{Anchor, Svg, bar, number, polyline, text_width};
 use super::unit::Unit;
 use super::{At, Figure, Form, Join, LOOKS, Panel, Series, Tint, heat};
-
-/// Height of the drawing area of a panel with height 1.
-pub fn full_height(form: Form) -> f64 {
-    match form {
-        Form::Wide => 300.0,
-        Form::Narrow => 230.0,
-    }
-}
 
 /// More points than this carry markers only here and there.
 const MARKED_POINTS_MOST: usize = 16;
@@ -71,7 +62,7 @@ fn y_axis(panel: &Panel, form: Form) -> (Placed, Ticks) {
         At::X(_) => None,
     });
     let (low, high) = panel.y.range(points.chain(bands).chain(cells).chain(lines));
-    let height = full_height(form) * panel.height;
+    let height = form.full_height() * panel.height;
     let placed = Placed { axis: panel.y.clone(), low, high, start: height, end: 0.0 };
     let ticks = placed.ticks(|t| {
         let enough_apart = t.windows(2).all(|p| placed.at(p[0].0) - placed.at(p[1].0) >= form.font() * 1.25);
@@ -260,20 +251,6 @@ fn lines(svg: &mut Svg, series: &Series, alone: bool, x: &Placed, y: &Placed) {
             svg.path(&format!("ln doubt {look}"), &polyline(&corners(run, series.join, x, y)));
         }
     }
-}
-
-/// A path through places on the drawing.
-pub fn polyline(corners: &[(f64, f64)]) -> String {
-    let mut d = String::with_capacity(corners.len() * 10);
-    for (i, (x, y)) in corners.iter().enumerate() {
-        d.push_str(match i {
-            0 => "M",
-            1 => "L",
-            _ => " ",
-        });
-        d.push_str(&format!("{} {}", number(*x), number(*y)));
-    }
-    d
 }
 
 fn markers(

@@ -19,7 +19,7 @@ pub fn room_at_end(panels: &[Panel], form: Form) -> Option<f64> {
     let mut widest: f64 = 0.0;
     for panel in panels {
         let rows = panel.series.len() as f64 * form.font() * 1.25;
-        if rows > panel.height * super::draw::full_height(form) {
+        if rows > panel.height * form.full_height() {
             return None;
         }
         let named = panel.series.iter().filter(|_| panel.series.len() > 1);

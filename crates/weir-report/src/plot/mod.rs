@@ -39,6 +39,14 @@ pub enum Form {
 }
 
 impl Form {
+    /// Height of the drawing area of a panel with height 1.
+    fn full_height(self) -> f64 {
+        match self {
+            Form::Wide => 300.0,
+            Form::Narrow => 230.0,
+        }
+    }
+
     /// Width of the view box, in CSS pixels at which text has its nominal size.
     pub fn width(self) -> f64 {
         match self {

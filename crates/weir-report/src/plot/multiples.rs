@@ -4,8 +4,8 @@ use maud::Markup;
 
 use super::labels::{Swatch, legend, polygon, write_name};
 use super::scale::{Axis, Placed};
-use super::svg::{Anchor, Svg, text_width};
-use super::{Form, LOOKS, draw::polyline};
+use super::svg::{Anchor, Svg, polyline, text_width};
+use super::{Form, LOOKS};
 
 /// One strip of every cell.
 #[derive(Debug, Clone)]

@@ -2,11 +2,11 @@
 
 use maud::Markup;
 
-use super::draw::{full_height, horizontal_reference, polyline};
+use super::draw::horizontal_reference;
 use super::labels::{Swatch, legend};
 use super::place::{Box4, Wish, place};
 use super::scale::{Axis, Placed};
-use super::svg::{Anchor, Svg, bold_width, number, text_width};
+use super::svg::{Anchor, Svg, bar, bold_width, number, polyline, text_width};
 use super::{Form, Series};
 
 /// One point.
@@ -112,7 +112,7 @@ fn axis_y(figure: &ScatterFigure, form: Form) -> Placed {
     let intervals = figure.spots.iter().filter_map(|s| s.y_interval).flat_map(|i| [i.0, i.1]);
     let lines = figure.references.iter().map(|r| r.at);
     let (low, high) = figure.y.range(figure.spots.iter().map(|s| s.at.1).chain(intervals).chain(lines));
-    Placed { axis: figure.y.clone(), low, high, start: full_height(form) * 1.25, end: 0.0 }
+    Placed { axis: figure.y.clone(), low, high, start: form.full_height() * 1.25, end: 0.0 }
 }
 
 fn axis_x(figure: &ScatterFigure, form: Form, left: f64) -> Placed {
@@ -134,14 +134,6 @@ fn whiskers(svg: &mut Svg, spot: &Spot, x: &Placed, y: &Placed) {
     if let Some((low, high)) = spot.y_interval {
         bar(svg, &class, (px, y.at(low)), (px, y.at(high)), (END, 0.0));
     }
-}
-
-/// A stroke with an end stroke on either side.
-pub fn bar(svg: &mut Svg, class: &str, from: (f64, f64), to: (f64, f64), (dx, dy): (f64, f64)) {
-    let n = number;
-    let end = |(x, y): (f64, f64)| format!("M{} {}L{} {}", n(x - dx), n(y - dy), n(x + dx), n(y + dy));
-    let d = format!("M{} {}L{} {}{}{}", n(from.0), n(from.1), n(to.0), n(to.1), end(from), end(to));
-    svg.path(class, &d);
 }
 
 fn marker(svg: &mut Svg, figure: &ScatterFigure, spot: &Spot, x: &Placed, y: &Placed) {

@@ -25,6 +25,20 @@ pub fn bold_width(text: &str, size: f64) -> f64 {
     text_width(text, size) * 1.12
 }
 
+/// A path through places on the drawing.
+pub fn polyline(corners: &[(f64, f64)]) -> String {
+    let mut d = String::with_capacity(corners.len() * 10);
+    for (i, (x, y)) in corners.iter().enumerate() {
+        d.push_str(match i {
+            0 => "M",
+            1 => "L",
+            _ => " ",
+        });
+        d.push_str(&format!("{} {}", number(*x), number(*y)));
+    }
+    d
+}
+
 /// Which end of a text stands at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
@@ -103,4 +117,12 @@ impl Svg {
             }
         }
     }
+}
+
+/// A stroke with an end stroke on either side.
+pub fn bar(svg: &mut Svg, class: &str, from: (f64, f64), to: (f64, f64), (dx, dy): (f64, f64)) {
+    let n = number;
+    let end = |(x, y): (f64, f64)| format!("M{} {}L{} {}", n(x - dx), n(y - dy), n(x + dx), n(y + dy));
+    let d = format!("M{} {}L{} {}{}{}", n(from.0), n(from.1), n(to.0), n(to.1), end(from), end(to));
+    svg.path(class, &d);
 }

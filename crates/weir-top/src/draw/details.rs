@@ -10,7 +10,8 @@ use super::figures::{bar, duration, duration_of, megabytes, percent, rate, spark
 use super::panes::{anatomy_of, device_name};
 use super::table::{cells, put};
 use super::theme::Look;
-use crate::model::{Model, Pane};
+use crate::model::Model;
+use crate::pane::Pane;
 use crate::sample::Process;
 
 /// Cells of a bar.

@@ -6,7 +6,8 @@ use ratatui_core::layout::Rect;
 use super::figures::{duration, duration_of, memory, percent, rate};
 use super::table::{cells, put};
 use super::theme::Look;
-use crate::model::{Model, Pane, View};
+use crate::model::{Model, View};
+use crate::pane::Pane;
 use crate::rows::rank;
 use crate::sample::Sample;
 

@@ -9,7 +9,8 @@ use super::figures::{duration, duration_of, megabytes, percent, rate, spark};
 use super::head::waits_for;
 use super::table::{Cell, Column, ground, heads, put, row};
 use super::theme::Look;
-use crate::model::{Model, Pane};
+use crate::model::Model;
+use crate::pane::Pane;
 use crate::sample::Process;
 
 /// Points of a sparkline.

@@ -332,7 +332,7 @@ fn next(view: &View) -> Vec<NextStep> {
     {
         steps.push(NextStep {
             why: "Its storage bounds the cost of commits and reads.".to_string(),
-            command: format!("weir doctor {}", super::rules::next::quoted(dir)),
+            command: format!("weir doctor {}", crate::view::quoted(dir)),
             purpose: "examine the storage under its data".to_string(),
         });
     }

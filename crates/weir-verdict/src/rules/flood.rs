@@ -4,7 +4,7 @@ use crate::doctor::{
     Advice, EffectSide, Evidence, Finding, FloodEffect, FloodStory, Grade, Statement, Topic,
 };
 use crate::rules::commit;
-use crate::view::{View, limit, percent, threads, time, times};
+use crate::view::{View, limit, percent, quoted, threads, time, times};
 use weir_core::units::{Bytes, megabytes_per_second, per_second};
 
 /// Share of the idle commits that must remain: above it a flood is felt by few, below the other a database stands
@@ -288,7 +288,7 @@ fn experiment(view: &View, story: &FloodStory) -> Option<Advice> {
         cost: Statement::new("Not measured: bulk writes may lose throughput.", Vec::new()),
         durability: "none".into(),
         reversibility: "weir restores the limit after the trial".into(),
-        command: format!("sudo weir doctor {}", super::next::quoted(&view.notes.path)),
+        command: format!("sudo weir doctor {}", quoted(&view.notes.path)),
         undo,
     })
 }

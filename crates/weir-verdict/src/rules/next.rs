@@ -3,7 +3,7 @@
 
 use super::flood::{grade_of, kept, owner};
 use crate::doctor::{Grade, NextStep};
-use crate::view::{View, percent};
+use crate::view::{View, percent, quoted};
 use weir_oltp::Dialect;
 
 /// Threads of the workload that an experiment runs unless it is told otherwise.
@@ -64,14 +64,4 @@ fn dirty_limit(view: &View) -> Option<NextStep> {
         ),
         purpose: "find the best".to_string(),
     })
-}
-
-/// A path as one can paste it into a shell.
-pub fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
-    if !path.is_empty() && path.chars().all(plain) {
-        path.to_string()
-    } else {
-        format!("'{}'", path.replace('\'', "'\\''"))
-    }
 }

@@ -1,6 +1,6 @@
 //! `weir bench`: run a workload and report it honestly.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use weir_core::result::Record;
 use weir_core::workload::spec::Job;
@@ -11,17 +11,18 @@ use weir_io::runner::{JobPlan, Stop};
 use weir_record::Body;
 
 use crate::cli::bench::Args;
-use crate::devices::{folder_of, place_of, refuse_devices_in_use};
+use crate::devices::{folder_of, refuse_devices_in_use};
 use crate::failure::{Outcome, Usage};
+use crate::inputs;
 use crate::output::{Format, print_exact, print_for, render};
 use crate::progress::Progress;
 use crate::session::{Ran, Session, run_jobs, run_options, save};
-use crate::settings::{self, BenchSettings};
+use crate::settings::BenchSettings;
 use crate::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
-    let settings = settings::bench(args)?;
+    let settings = inputs::bench::settings(args)?;
     for note in &settings.notes {
         say!("note: {note}");
     }
@@ -53,11 +54,11 @@ fn complain(record: &Record) {
 
 /// Makes the files, runs the jobs, and removes what was made.
 fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow::Result<Record> {
-    let place = settings.jobs.first().map_or_else(|| PathBuf::from("."), place_of);
+    let place = settings.jobs.first().map_or(Path::new("."), |job| job.target.place());
     let floods = settings
         .floods
         .iter()
-        .map(|text| FloodSpec::parse(text, folder_of(&place)))
+        .map(|text| FloodSpec::parse(text, folder_of(place)))
         .collect::<Result<Vec<_>, _>>()?;
     let mut progress = Progress::new();
     let mut plans = Vec::with_capacity(settings.jobs.len());
@@ -68,7 +69,7 @@ fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow:
         made.push(prepared);
     }
     // After the files are there, so that the conditions are those of the run.
-    let session = Session::begin("bench", command, &place);
+    let session = Session::begin("bench", command, place);
     let ran: Ran = run_jobs(plans, floods, &run_options(), &mut progress, stop)?;
     progress.clear();
     drop(made);

@@ -11,7 +11,7 @@ use crate::terminal;
 /// Servers and how to log in to them.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// Who they are, and as whom they are asked.
+    /// The servers, and the account that asks them.
     pub login: Login,
     /// Whether a password is to be asked for.
     pub ask_password: bool,

@@ -39,7 +39,7 @@ pub type Consent = Result<Quiet, String>;
 pub enum Quiet {
     /// They must be writing little.
     Needed,
-    /// The user has said that they may be held back.
+    /// The user has said that they may be throttled.
     Waived,
 }
 
@@ -167,7 +167,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         }
     }
 
-    /// Until writers begin to be held back, which is halfway between the two limits (mm/page-writeback.c,
+    /// Until writers begin to be throttled, which is halfway between the two limits (mm/page-writeback.c,
     /// dirty_freerun_ceiling), or the time is up. A third of it passes in any case: write-back has to get under way,
     /// and the device's queue to fill.
     fn build_up(&mut self) {

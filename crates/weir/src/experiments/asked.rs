@@ -80,6 +80,12 @@ impl Asked {
         self.measured.place.clone()
     }
 
+    /// Another name of the place, such as one without links.
+    pub fn move_to(&mut self, place: PathBuf) {
+        self.conduct.place = place.display().to_string();
+        self.measured.place = place;
+    }
+
     /// The workload with another command.
     pub fn command_arm(&self, command: &str) -> Arm {
         let mut arm = self.arm(command, Vec::new());

@@ -311,7 +311,7 @@ mod tests {
     fn the_number_of_a_group_stays_taken_until_nobody_signals_it() {
         let mut child = spawn("exit 0").unwrap();
         let minder = Minder::of(&child).unwrap();
-        // Who is asked to end with the group minds it further.
+        // A process that is asked to end with the group remains under watch.
         signal(&child, Signal::TERM);
         child.wait().unwrap();
         let group = Pid::from_child(&child);

@@ -11,10 +11,10 @@ use weir_fs::{Dir, Private};
 
 /// Loading its programs takes a second or two on a busy machine.
 const READY_LIMIT: Duration = Duration::from_secs(20);
-/// Whatever becomes of this process, the guard ends and leads back its limits this long after the trial should have.
+/// Whatever becomes of this process, the guard ends and restores its limits this long after the trial should have.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// A running guard; dropping it ends it and waits until its limits are led back.
+/// A running guard; dropping it ends it and waits until its limits are restored.
 pub struct Guarded(Child);
 
 impl Guarded {

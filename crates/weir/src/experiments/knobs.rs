@@ -9,7 +9,7 @@ use weir_knobs::{KnobName, Reading, Scope, Setting};
 use crate::failure::{Lacking, Usage};
 use crate::journal::{refused, the_journal};
 
-/// The knob that is an action: done, and never led back.
+/// The knob that is an action: done, and never restored.
 const DROP_CACHES: &str = "vm.drop_caches";
 
 /// Settings in force; they end with [`InForce::restore`], or with this value, or with the process.
@@ -93,7 +93,7 @@ pub fn apply(host: &Host, settings: &[Setting]) -> Result<InForce, KnobError> {
 }
 
 impl InForce {
-    /// Leads back; sentences tell what did not go as it should.
+    /// Restores the values; sentences tell what did not go as it should.
     pub fn restore(self, host: &Host) -> Vec<String> {
         let Some(applied) = self.0 else { return Vec::new() };
         let old: Vec<Setting> = applied.old().collect();

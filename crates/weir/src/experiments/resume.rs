@@ -13,7 +13,7 @@ use weir_record::{Body, Record};
 use super::execution::Execution;
 use super::trial::Lab;
 use super::{Ended, announce, finish, knobs, make_files, recover, refuse_if_busy, usage};
-use crate::devices::{place_of, refuse_devices_in_use};
+use crate::devices::refuse_devices_in_use;
 use crate::failure::Lacking;
 use crate::machine;
 use crate::store::Store;
@@ -118,7 +118,7 @@ fn compare(then: &Value, now: &Value) -> anyhow::Result<Vec<String>> {
     Ok(remarks)
 }
 
-/// The arm "as found" must mean the same in all trials.
+/// The arm "baseline" must mean the same in all trials.
 fn refuse_other_settings(then: &[Setting], now: &[Setting]) -> anyhow::Result<()> {
     let changed = then.iter().find(|setting| !now.contains(setting));
     changed.map_or(Ok(()), |setting| {
@@ -139,8 +139,10 @@ fn workloads(arms: &[Arm]) -> Vec<String> {
     };
     for arm in arms {
         match &arm.workload {
-            Workload::Job(job) if job.writes() => add(format!("trials write to {}", place_of(job).display())),
-            Workload::Job(job) => add(format!("trials read from {}", place_of(job).display())),
+            Workload::Job(job) if job.writes() => {
+                add(format!("trials write to {}", job.target.place().display()));
+            }
+            Workload::Job(job) => add(format!("trials read from {}", job.target.place().display())),
             Workload::Transactions(of) => add(format!("trials use the server {}", of.server)),
             Workload::Command(of) => add(format!("trials run `{}`", of.command)),
         }

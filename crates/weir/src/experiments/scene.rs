@@ -46,7 +46,7 @@ impl<'a> Scene<'a> {
         Scene { host, target, stop, floods, ended, first: host.sample(target), zero: Instant::now(), moments }
     }
 
-    /// Starts the floods, and lets dirty pages build up until writers begin to be held back, or so long.
+    /// Starts the floods, and lets dirty pages build up until writers begin to be throttled, or so long.
     pub fn flood(&mut self, texts: &[String], place: &Path, build_up: Duration) -> Result<(), IoError> {
         for text in texts {
             let mut spec = FloodSpec::parse(text, folder_of(place))?;
@@ -85,7 +85,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Until writers are held back, or the time is up.
+    /// Until writers are throttled, or the time is up.
     fn build_up(&self, longest: Duration) {
         let vm = self.host.vm_settings();
         let limits = [vm.dirty_threshold_bytes, vm.dirty_background_threshold_bytes];

@@ -1,4 +1,4 @@
-//! One trial: a clean start, settings, floods, the workload under watch, and the way back, which is taken however
+//! One trial: a clean start, settings, floods, the workload under watch, and the restoration, which happens however
 //! the trial ends.
 
 use std::path::PathBuf;

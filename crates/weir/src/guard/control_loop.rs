@@ -5,7 +5,6 @@ mod privates;
 
 use std::time::Duration;
 
-use jiff::Zoned;
 use weir_control::{
     DeviceHistory, DeviceState, Effect, History, Noted, Parameters, Sample, Second, SensorSource, Standing,
     State, state,
@@ -19,10 +18,9 @@ use super::listen::Board;
 use super::notify::Manager;
 use super::private::Privates;
 use super::reporter::{Reporter, status_line};
-use super::sampler::{Sampler, Seen};
-use super::throttle::Time;
+use super::sampler::{Sampler, Seen, Time};
 use super::writers::Writers;
-use crate::clock::Moment;
+use crate::clock::{Moment, rfc3339};
 
 pub use cgroups::Cgroups;
 
@@ -148,7 +146,7 @@ impl ControlLoop {
         }
     }
 
-    /// Looks until told to end. `rearm`: asked at each sample, whether to guard again what was stood down from.
+    /// Looks until told to end. `rearm`: asked at each sample, whether to guard again a device whose limit it had yielded.
     pub fn run(&mut self, mut goes_on: impl FnMut(Moment) -> bool, mut rearm: impl FnMut() -> bool) {
         let look_ns = self.about.parameters.look_ns.max(1);
         let mut next_ns = self.last.awake_ns + look_ns;
@@ -318,14 +316,14 @@ impl ControlLoop {
         }
     }
 
-    /// Guards again what was stood down from.
+    /// Guards again a device whose limit it had yielded.
     fn rearm(&mut self, at_ms: u64) {
         for at in 0..self.groups.len() {
             if self.groups[at].down.is_none() {
                 continue;
             }
             let what = match self.groups[at].take_again() {
-                Ok(_) => format!("guards again with {}", self.groups[at].lever),
+                Ok(_) => format!("guards again with {}", self.groups[at].actuator),
                 Err(error) => format!("still yields: {error}"),
             };
             for device in self.groups[at].devices.clone() {
@@ -413,7 +411,7 @@ impl ControlLoop {
             let device = |at: &usize| DeviceHistory {
                 name: self.devices[*at].name.clone(),
                 number: self.devices[*at].number,
-                lever: group.lever.clone(),
+                actuator: group.actuator.clone(),
                 sensor: self.devices[*at].sensor().unwrap_or(SensorSource::Diskstats),
                 saved_bytes: group.limits.saved_bytes,
                 floor_bytes: group.limits.floor_bytes,
@@ -441,9 +439,9 @@ impl ControlLoop {
                 None => Standing::Guarding,
             };
             let state = |at: &usize| {
-                let private = self.privates.as_ref().and_then(|privates| privates.lever(*at));
-                let lever = private.as_ref().unwrap_or(&group.lever);
-                let state = self.devices[*at].state(standing.clone(), lever, &group.limits)?;
+                let private = self.privates.as_ref().and_then(|privates| privates.actuator(*at));
+                let actuator = private.as_ref().unwrap_or(&group.actuator);
+                let state = self.devices[*at].state(standing.clone(), actuator, &group.limits)?;
                 let private_cgroups = self.privates.as_ref().map_or(0, |privates| privates.held(*at));
                 Some((*at, DeviceState { private_cgroups, ..state }))
             };
@@ -481,7 +479,7 @@ impl ControlLoop {
         remarks.chain(devices().flat_map(of_private)).collect()
     }
 
-    /// Puts back what was found, then tells the rest. The last state, and what could not be put back.
+    /// Restores the baseline, then tells the rest. The last state, and what could not be restored.
     pub fn end(mut self) -> (State, Vec<String>) {
         self.manager.stopping();
         let mut failed = Vec::new();
@@ -504,11 +502,6 @@ impl ControlLoop {
         self.reporter.end();
         (state, failed)
     }
-}
-
-/// Now, with offset.
-pub fn rfc3339() -> String {
-    Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 #[cfg(test)]

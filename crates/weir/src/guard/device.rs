@@ -16,7 +16,7 @@ pub trait Law {
     fn step(&mut self, sample: &Sample) -> Decision;
 
     /// Another limit is turned from now on: of a cgroup, or of dirty pages.
-    fn change_lever(&mut self, of_cgroup: bool);
+    fn change_actuator(&mut self, of_cgroup: bool);
 
     /// Others hold the bulk writers from now on, or no longer.
     fn set_aside(&mut self, _aside: bool) {}
@@ -32,8 +32,8 @@ impl Law for Guard {
         Guard::step(self, sample)
     }
 
-    fn change_lever(&mut self, of_cgroup: bool) {
-        Guard::change_lever(self, of_cgroup);
+    fn change_actuator(&mut self, of_cgroup: bool) {
+        Guard::change_actuator(self, of_cgroup);
     }
 
     fn set_aside(&mut self, aside: bool) {
@@ -53,7 +53,7 @@ pub struct GuardedDevice {
     pub number: DeviceNumber,
     /// Whether it was there at the last sample.
     pub is_there: bool,
-    /// The limit that its law asks for; `None`: what was found.
+    /// The limit that its law asks for; `None`: the baseline.
     pub wish: Option<u64>,
     /// Its bulk writers are held by limits of their own: nothing is asked of the others.
     pub is_aside: bool,
@@ -100,9 +100,9 @@ impl GuardedDevice {
     }
 
     /// Another limit is turned from now on, of a cgroup or of dirty pages: nothing is asked of it yet.
-    pub fn change_lever(&mut self, of_cgroup: bool) {
+    pub fn change_actuator(&mut self, of_cgroup: bool) {
         self.wish = None;
-        self.law.change_lever(of_cgroup);
+        self.law.change_actuator(of_cgroup);
     }
 
     /// Its bulk writers are held by limits of their own from now on, or no longer.
@@ -171,14 +171,14 @@ impl GuardedDevice {
     }
 
     /// As it is now.
-    pub fn state(&self, standing: Standing, lever: &str, limits: &Limits) -> Option<DeviceState> {
+    pub fn state(&self, standing: Standing, actuator: &str, limits: &Limits) -> Option<DeviceState> {
         let (sample, decision) = self.last.as_ref()?;
         Some(DeviceState {
             name: self.name.clone(),
             number: self.number,
             standing: if self.is_there { standing } else { Standing::Gone },
             sensor: sample.sensor,
-            lever: lever.to_string(),
+            actuator: actuator.to_string(),
             saved_bytes: limits.saved_bytes,
             floor_bytes: limits.floor_bytes,
             second: self.second,

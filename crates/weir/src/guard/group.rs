@@ -4,19 +4,19 @@
 use weir_control::{Effect, Limits};
 use weir_host::knob::{KnobError, Move};
 
-use super::actuator::Actuator;
+use super::governing::Governing;
 
 /// A limit that was not taken is tried again after this long, and after twice as long each time.
 const AGAIN_NS: u64 = 1_000_000_000;
 const AGAIN_MOST_NS: u64 = 60_000_000_000;
 
-/// Takes a lever over, whenever it is to be taken.
-pub type Take = Box<dyn FnMut() -> Result<Box<dyn Actuator>, KnobError>>;
+/// Takes an actuator over, whenever it is to be taken.
+pub type Take = Box<dyn FnMut() -> Result<Box<dyn Governing>, KnobError>>;
 
 /// A limit and the devices under it.
 pub struct Group {
     /// What is turned, in words.
-    pub lever: String,
+    pub actuator: String,
     /// Whether it holds one device only: then it goes and comes with it.
     pub of_device: bool,
     /// Indices of the devices.
@@ -26,8 +26,8 @@ pub struct Group {
     /// Why the limit is left alone, if it is.
     pub down: Option<String>,
     take: Take,
-    turn: Option<Box<dyn Actuator>>,
-    /// The limit that was asked for last; `None`: what was found.
+    turn: Option<Box<dyn Governing>>,
+    /// The limit that was asked for last; `None`: the baseline.
     asked: Option<u64>,
     shadow: bool,
     /// Not before then, and after how long, if a limit was not taken.
@@ -35,12 +35,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// Takes the lever over.
+    /// Takes the actuator over.
     ///
     /// # Errors
     /// When it cannot be taken.
     pub fn begin(
-        lever: String,
+        actuator: String,
         of_device: bool,
         devices: Vec<usize>,
         shadow: bool,
@@ -49,7 +49,7 @@ impl Group {
         let mut turn = take()?;
         let limits = turn.limits()?;
         let (turn, asked) = (Some(turn), None);
-        Ok(Group { lever, of_device, devices, limits, down: None, take, turn, asked, shadow, again: None })
+        Ok(Group { actuator, of_device, devices, limits, down: None, take, turn, asked, shadow, again: None })
     }
 
     /// Reads the limits. What cannot be read is as it was.
@@ -94,7 +94,7 @@ impl Group {
         match self.turn.as_mut()?.beat() {
             Ok(Move::Written { .. }) => None,
             Ok(over) => self.over(over),
-            // Nobody would lead the limit back: what was found is better than a limit without a guardian.
+            // Nobody would restore the limit: the baseline is better than a limit without a guardian.
             Err(error) => self.over(Move::StoodDown { said: error.to_string() }),
         }
     }
@@ -125,7 +125,7 @@ impl Group {
         self.asked = None;
     }
 
-    /// Takes the lever over again, if it is not.
+    /// Takes the actuator over again, if it is not.
     ///
     /// # Errors
     /// When it cannot be taken.
@@ -141,7 +141,7 @@ impl Group {
         Ok(true)
     }
 
-    /// Puts back what was found, for good. The sentences tell what was put back.
+    /// Restores the baseline, for good. The sentences tell what was restored.
     ///
     /// # Errors
     /// When the kernel does not take it.

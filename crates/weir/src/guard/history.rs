@@ -170,7 +170,7 @@ mod tests {
         let device = weir_control::DeviceHistory {
             name: "sda".to_string(),
             number: Default::default(),
-            lever: "vm.dirty_bytes".to_string(),
+            actuator: "vm.dirty_bytes".to_string(),
             sensor: weir_control::SensorSource::Canary,
             saved_bytes: 4,
             floor_bytes: 1,

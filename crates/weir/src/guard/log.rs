@@ -183,7 +183,7 @@ impl Minute {
     }
 }
 
-/// The limit that is asked for after a decision, in bytes; `None` is what was found.
+/// The limit that is asked for after a decision, in bytes; `None` is the baseline.
 pub fn wish(decision: &Decision, before: Option<u64>) -> Option<u64> {
     match (decision.action, decision.mood) {
         (Action::Set { bytes }, _) => Some(bytes),

@@ -1,11 +1,11 @@
-//! The guard as a process: what it looks with, what it turns, what it says about itself.
+//! The guard as a process: its sensors, its actuators, what it says about itself.
 
-mod actuator;
 mod block_device;
 mod control_loop;
 mod cost;
 mod device;
 pub mod exec;
+mod governing;
 mod group;
 mod history;
 pub mod install;

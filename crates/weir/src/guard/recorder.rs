@@ -1,5 +1,5 @@
 //! Writes what the guard has to say: a thread of its own, since a log, a pipe or a store may lie behind the very flood
-//! that the guard is to hold back. Where it cannot keep up, lines are left out and counted.
+//! that the guard is to throttle. Where it cannot keep up, lines are left out and counted.
 
 use std::fs::File;
 use std::io::Write;

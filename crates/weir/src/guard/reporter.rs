@@ -4,9 +4,9 @@ use weir_control::{History, Noted, Standing, State};
 use weir_core::units::Nanos;
 use weir_report::guard as words;
 
-use super::control_loop::rfc3339;
 use super::log::{Minute, minute_json, noted_json, remark_json, sentence};
 use super::recorder::{Item, Recorder};
+use crate::clock::rfc3339;
 use crate::guard::settings::Format;
 
 /// Hands over what is to be told, each in the forms that were asked for.

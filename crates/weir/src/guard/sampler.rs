@@ -27,6 +27,15 @@ pub struct Seen {
     pub flow: DeviceFlow,
 }
 
+/// When a sample was, and how long after the one before.
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    /// Of the clock that is never set.
+    pub now_ns: u64,
+    /// Since the sample before.
+    pub elapsed_ns: u64,
+}
+
 /// What samples.
 pub trait Sampler {
     /// A sample of every device, in the order in which they were named; `None` for one that is gone.

@@ -1,14 +1,14 @@
-//! From settings to a control loop: devices, levers, sockets, log; what cannot be had is said before anything is touched.
+//! From settings to a control loop: devices, actuators, sockets, log; what cannot be had is said before anything is touched.
 
 use weir_control::{Guard, Limits, Parameters};
 use weir_fs::Output;
 use weir_host::Host;
-use weir_host::knob::{Governor, Journal, KnobError, Lever, recover_stale};
+use weir_host::knob::{Actuator, Governor, Journal, KnobError, recover_stale};
 
-use super::actuator::{Actuator, Shadow};
 use super::block_device::{self, BlockDevice};
-use super::control_loop::{About, Cgroups, ControlLoop, Parts, rfc3339};
+use super::control_loop::{About, Cgroups, ControlLoop, Parts};
 use super::device::{GuardedDevice, Law};
+use super::governing::{Governing, Shadow};
 use super::group::{Group, Take};
 use super::history::Chapter;
 use super::listen::{Board, Doors, Files};
@@ -19,8 +19,9 @@ use super::reporter::Reporter;
 use super::sampler::{Machine, Sampler};
 use super::throttle::Throttles;
 use super::writers::Writers;
+use crate::clock::rfc3339;
 use crate::failure::Lacking;
-use crate::guard::settings::{GuardSettings, LeverChoice, May};
+use crate::guard::settings::{ActuatorChoice, GuardSettings, May};
 use crate::journal::{failed, the_journal};
 use crate::machine::{self, root_or};
 use crate::session::{Ran, Session};
@@ -148,61 +149,61 @@ fn begin_chapter(command: &[String], block_devices: &[BlockDevice]) -> super::re
     })
 }
 
-/// Which lever for which devices, each with a sentence about it.
+/// Which actuator for which devices, each with a sentence about it.
 fn groups(
     host: &Host,
     journal: &Journal,
     settings: &GuardSettings,
     block_devices: &[BlockDevice],
 ) -> anyhow::Result<Vec<(Group, String)>> {
-    let mut levers: Vec<(Lever, Vec<usize>, String)> = Vec::new();
+    let mut actuators: Vec<(Actuator, Vec<usize>, String)> = Vec::new();
     for (at, block_device) in block_devices.iter().enumerate() {
-        let (lever, why) = match settings.lever {
-            LeverChoice::Vm => (Lever::Dirty, "as asked for".to_string()),
-            LeverChoice::Bdi => (Lever::Bdi(block_device.name.clone()), "as asked for".to_string()),
-            LeverChoice::Auto => {
-                let choice = Lever::best(host, &block_device.name);
-                (choice.lever, choice.why)
+        let (actuator, why) = match settings.actuator {
+            ActuatorChoice::Vm => (Actuator::Dirty, "as asked for".to_string()),
+            ActuatorChoice::Bdi => (Actuator::Bdi(block_device.name.clone()), "as asked for".to_string()),
+            ActuatorChoice::Auto => {
+                let choice = Actuator::best(host, &block_device.name);
+                (choice.actuator, choice.why)
             }
         };
-        match levers.iter_mut().find(|(known, _, _)| *known == lever) {
+        match actuators.iter_mut().find(|(known, _, _)| *known == actuator) {
             Some((_, devices, _)) => devices.push(at),
-            None => levers.push((lever, vec![at], why)),
+            None => actuators.push((actuator, vec![at], why)),
         }
     }
-    let group = |(lever, devices, why): (Lever, Vec<usize>, String)| {
+    let group = |(actuator, devices, why): (Actuator, Vec<usize>, String)| {
         let names: Vec<&str> = devices.iter().map(|at| block_devices[*at].name.as_str()).collect();
         let verb = if settings.shadow { "would turn" } else { "turns" };
-        let remark = format!("{}: {verb} {lever}, {why}", names.join(", "));
-        let of_device = lever != Lever::Dirty;
-        let take = take(host.clone(), journal.clone(), lever.clone(), settings.shadow);
-        let begun = Group::begin(lever.to_string(), of_device, devices, settings.shadow, take);
+        let remark = format!("{}: {verb} {actuator}, {why}", names.join(", "));
+        let of_device = actuator != Actuator::Dirty;
+        let take = take(host.clone(), journal.clone(), actuator.clone(), settings.shadow);
+        let begun = Group::begin(actuator.to_string(), of_device, devices, settings.shadow, take);
         Ok((begun.map_err(failed)?, remark))
     };
-    levers.into_iter().map(group).collect()
+    actuators.into_iter().map(group).collect()
 }
 
 /// How cgroups of bulk writers are throttled.
 fn cgroups(host: &Host, journal: &Journal, settings: &GuardSettings, devices: usize) -> Cgroups {
     let (choose, shadow) = (Box::new(Throttles::new(host, devices)), settings.shadow);
     let (host, journal) = (host.clone(), journal.clone());
-    let take = move |lever: Lever, device: usize| {
-        let take = take(host.clone(), journal.clone(), lever.clone(), shadow);
-        Group::begin(lever.to_string(), true, vec![device], shadow, take)
+    let take = move |actuator: Actuator, device: usize| {
+        let take = take(host.clone(), journal.clone(), actuator.clone(), shadow);
+        Group::begin(actuator.to_string(), true, vec![device], shadow, take)
     };
     Cgroups { choose, take: Box::new(take) }
 }
 
-fn take(host: Host, journal: Journal, lever: Lever, shadow: bool) -> Take {
-    Box::new(move || -> Result<Box<dyn Actuator>, KnobError> {
-        let floor_bytes = if matches!(lever, Lever::Cgroup(_)) { FLOOR_OF_CGROUP } else { floor() };
+fn take(host: Host, journal: Journal, actuator: Actuator, shadow: bool) -> Take {
+    Box::new(move || -> Result<Box<dyn Governing>, KnobError> {
+        let floor_bytes = if matches!(actuator, Actuator::Cgroup(_)) { FLOOR_OF_CGROUP } else { floor() };
         if shadow {
             // Where the kernel does not say, there is no room to turn anything in.
             let saved_bytes = host.vm_settings().dirty_threshold_bytes.unwrap_or(floor_bytes);
             let limits = Limits { now_bytes: saved_bytes, saved_bytes, floor_bytes };
             return Ok(Box::new(Shadow::of(limits)));
         }
-        Ok(Box::new(Governor::start(&journal, &host, &lever, floor_bytes)?))
+        Ok(Box::new(Governor::start(&journal, &host, &actuator, floor_bytes)?))
     })
 }
 

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use weir_control::bypass::{Lodging, Throttled, Watch, alone};
 use weir_control::{Limits, Writer};
 use weir_core::target::DeviceNumber;
-use weir_host::knob::Lever;
+use weir_host::knob::Actuator;
 use weir_host::{Host, IoCgroup};
 use weir_knobs::KnobName;
 
-use super::sampler::Seen;
+use super::sampler::{Seen, Time};
 use super::writers::{Writers, protected_in};
 
 /// It is judged so often: who writes is told no more often than that.
@@ -26,7 +26,7 @@ pub enum Switch {
     /// From now on this limit of a cgroup is turned.
     Cgroup {
         /// It.
-        lever: Lever,
+        actuator: Actuator,
         /// What speaks for it, as a part of a sentence.
         why: String,
     },
@@ -64,15 +64,6 @@ pub trait Choose {
 
     /// Why bulk writers that go past the page cache are not throttled, if that is so.
     fn why_not(&self, at: usize) -> Option<&str>;
-}
-
-/// When a sample was, and how long after the one before.
-#[derive(Debug, Clone, Copy)]
-pub struct Time {
-    /// Of the clock that is never set.
-    pub now_ns: u64,
-    /// Since the sample before.
-    pub elapsed_ns: u64,
 }
 
 /// Chooses by what the kernel says of devices, processes and cgroups.
@@ -170,7 +161,7 @@ impl Device {
                 self.held = Some(Held { group, members: HashMap::new(), throttled: Throttled::default() });
                 self.why_not = None;
                 let why = format!("{comm} writes past the page cache, and no limit of dirty pages holds it");
-                Some(Switch::Cgroup { lever: Lever::Cgroup(knob), why })
+                Some(Switch::Cgroup { actuator: Actuator::Cgroup(knob), why })
             }
             Err(why) if self.why_not.as_ref() == Some(&why) => None,
             Err(why) => {
@@ -389,8 +380,8 @@ mod tests {
             stage.open(DD, DIRECT);
             let said = stage.sample(5, &[(DD, 20 * MB)]);
             assert!(why(&said).contains("dd writes past the page cache"), "{said:?}");
-            let [Switch::Cgroup { lever, .. }] = &said[..] else { panic!("{said:?}") };
-            assert_eq!(*lever, Lever::Cgroup(knob.parse().unwrap()));
+            let [Switch::Cgroup { actuator, .. }] = &said[..] else { panic!("{said:?}") };
+            assert_eq!(*actuator, Actuator::Cgroup(knob.parse().unwrap()));
         }
     }
 

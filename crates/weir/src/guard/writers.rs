@@ -6,8 +6,7 @@ use weir_control::Writer;
 use weir_control::bypass::{Sender, Traffic, Watch};
 use weir_host::{Host, IoCgroup};
 
-use super::sampler::Seen;
-use super::throttle::Time;
+use super::sampler::{Seen, Time};
 
 /// Each is asked so often whether it writes past the page cache.
 const ASK_EVERY_NS: u64 = 300_000_000;

@@ -1,4 +1,4 @@
-//! The ladder of sources: programs in the kernel, the kernel's tracer, its counters. Each rung says what is lost on it.
+//! A source of figures: what is asked of it, and what it gives.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,6 @@ use weir_blocktrace::{SlowIo, Source, StageTable};
 use weir_core::target::Layer;
 use weir_core::units::Nanos;
 use weir_report::text::trace_live::About;
-
-use super::kernel;
-use crate::failure::Lacking;
 
 /// What a source has counted since it was opened.
 #[derive(Default)]
@@ -53,7 +50,7 @@ pub struct Wanted<'a> {
 
 impl Wanted<'_> {
     /// What only stages can give, as typed.
-    fn beyond_counters(&self) -> Option<&'static str> {
+    pub fn beyond_counters(&self) -> Option<&'static str> {
         let asked = [
             (!self.pids.is_empty(), "--pid"),
             (self.cgroup.is_some(), "--cgroup"),
@@ -83,7 +80,7 @@ impl Opened {
     }
 
     /// The same, after better ones were tried in vain.
-    fn after(mut self, tried: Vec<String>) -> Opened {
+    pub fn after(mut self, tried: Vec<String>) -> Opened {
         self.remarks = tried.into_iter().chain(self.remarks).collect();
         self
     }
@@ -93,65 +90,4 @@ impl Opened {
         let (how, remarks) = (self.how.clone(), self.remarks.clone());
         About { source: self.source, how, remarks, interval, slow }
     }
-}
-
-/// Opens the source that was asked for, or the best there is; what was given up on the way down is said.
-pub fn open(choice: Option<Source>, wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
-    match choice {
-        Some(Source::Bpf) => kernel::bpf(wanted).map_err(|why| lacking(Source::Bpf, &why.to_string())),
-        Some(Source::Tracefs) => {
-            kernel::tracer(wanted).map_err(|why| lacking(Source::Tracefs, &why.to_string()))
-        }
-        Some(Source::Diskstats) => diskstats(wanted),
-        None => best(wanted),
-    }
-}
-
-fn best(wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
-    let no_bpf = match kernel::bpf(wanted) {
-        Ok(opened) => return Ok(opened),
-        Err(why) => format!("no programs in the kernel: {why}"),
-    };
-    let no_tracer = match kernel::tracer(wanted) {
-        Ok(opened) => return Ok(opened.after(vec![no_bpf])),
-        Err(why) => format!("no tracer: {why}"),
-    };
-    match wanted.beyond_counters() {
-        None => Ok(diskstats(wanted)?.after(vec![no_bpf, no_tracer])),
-        Some(option) => {
-            let what =
-                format!("{option} needs single requests, which cannot be seen here: {no_bpf}; {no_tracer}");
-            let hint = Some(format!("run it as root, or leave {option} out"));
-            Err(Lacking { what, hint }.into())
-        }
-    }
-}
-
-/// The kernel's counters are read with every frame anyway; nothing else is counted.
-struct Counters;
-
-impl Watch for Counters {
-    fn counted(&mut self) -> anyhow::Result<Counted> {
-        Ok(Counted::default())
-    }
-}
-
-fn diskstats(wanted: &Wanted<'_>) -> anyhow::Result<Opened> {
-    if let Some(option) = wanted.beyond_counters() {
-        let why = format!("{option} needs single requests, and counters do not have them");
-        return Err(lacking(Source::Diskstats, &why));
-    }
-    let remarks = Source::Diskstats.loses().map(|what| format!("not shown: {what}")).into_iter().collect();
-    Ok(Opened::new(Box::new(Counters), Source::Diskstats, "the kernel's counters", remarks))
-}
-
-/// What a source needs that is not there, with the way out.
-fn lacking(source: Source, why: &str) -> anyhow::Error {
-    let what = format!("the source {} cannot be used here: {why}", source.name());
-    let hint = match source {
-        Source::Bpf => "run it as root, or let --source auto take the best there is",
-        Source::Tracefs => "run it as root, or use --source diskstats, which needs no privilege",
-        Source::Diskstats => "/proc/diskstats must be readable",
-    };
-    Lacking { what, hint: Some(hint.to_string()) }.into()
 }

@@ -1,8 +1,5 @@
 //! The jobs that `weir bench` is to run.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -11,7 +8,7 @@ use weir_core::workload::spec::{BlockSize, Job, Target};
 use weir_core::workload::{SpecError, fio, jobfile, validate};
 
 use crate::cli::bench::{Args, JobArgs, PlaceArgs};
-use crate::failure::{Lacking, Usage};
+use crate::failure::Usage;
 use crate::output::Format;
 
 /// Everything `weir bench` needs to know.
@@ -31,17 +28,41 @@ pub struct BenchSettings {
     pub notes: Vec<String>,
 }
 
-/// Merges what was typed with the job file and defaults. Errors are [`Usage`], or [`Lacking`] where a path is missing.
-pub fn bench(args: Args) -> anyhow::Result<BenchSettings> {
+/// The origin of the jobs; files are read already.
+#[derive(Debug)]
+pub enum Source {
+    /// One job, from flags; the target may have been typed as a bare path.
+    Flags(Option<Place>),
+    /// A job file.
+    JobFile {
+        /// Its name, for errors.
+        path: PathBuf,
+        /// Its content.
+        text: String,
+    },
+    /// A job file of fio's.
+    Fio {
+        /// Its name, for errors.
+        path: PathBuf,
+        /// Its content.
+        imported: fio::Imported,
+        /// Files that its jobs use and that do not exist.
+        absent: Vec<PathBuf>,
+    },
+}
+
+/// Merges what was typed with the job file and defaults. Errors are [`Usage`].
+pub fn bench(args: Args, source: Source) -> anyhow::Result<BenchSettings> {
     let flags = draft(&args);
     let mut notes = Vec::new();
-    let mut jobs = match source(&args)? {
+    let mut jobs = match source {
+        Source::Flags(Some(place)) if flags.place.is_some() => return Err(two_targets(&place).into()),
         Source::Flags(place) => {
             let place = Draft { place, ..Draft::default() };
             vec![flags.over(&place).finish().map_err(usage)?]
         }
-        Source::JobFile(path) => from_job_file(&path, &flags)?,
-        Source::Fio(path) => from_fio(&path, &flags, &mut notes)?,
+        Source::JobFile { path, text } => from_job_file(&path, &text, &flags)?,
+        Source::Fio { path, imported, absent } => from_fio(&path, imported, &absent, &flags, &mut notes)?,
     };
     for job in &mut jobs {
         notes.extend(round_size(job));
@@ -57,75 +78,17 @@ pub fn bench(args: Args) -> anyhow::Result<BenchSettings> {
     })
 }
 
-/// Where the jobs come from.
-enum Source {
-    /// One job, from flags; the target may have been typed as a bare path.
-    Flags(Option<Place>),
-    JobFile(PathBuf),
-    Fio(PathBuf),
-}
-
-fn source(args: &Args) -> anyhow::Result<Source> {
-    if let Some(path) = &args.from_fio {
-        return Ok(Source::Fio(path.clone()));
-    }
-    let Some(path) = &args.path else {
-        return Ok(Source::Flags(None));
-    };
-    if path.extension().is_some_and(|extension| extension == "toml") {
-        return Ok(Source::JobFile(path.clone()));
-    }
-    let place = kind_of(path)?;
-    if flag_place(args).is_some() {
-        return Err(two_targets(path).into());
-    }
-    Ok(Source::Flags(Some(place)))
-}
-
-/// What a bare path is.
-fn kind_of(path: &Path) -> anyhow::Result<Place> {
-    let kind = fs::metadata(path).map_err(|error| unreadable(path, &error))?.file_type();
-    if kind.is_dir() {
-        Ok(Place::Dir(path.to_path_buf()))
-    } else if kind.is_block_device() {
-        Ok(Place::Device(path.to_path_buf()))
-    } else if kind.is_file() {
-        Ok(Place::File(path.to_path_buf()))
-    } else {
-        let what = format!("{} is neither a folder, a file nor a block device", path.display());
-        Err(Usage { what, hint: Some("name one of these, or a job file (.toml)".to_string()) }.into())
-    }
-}
-
-fn two_targets(path: &Path) -> Usage {
+fn two_targets(place: &Place) -> Usage {
+    let (Place::Dir(path) | Place::File(path) | Place::Device(path)) = place;
     Usage {
         what: format!("both {} and another target were given", path.display()),
         hint: Some("leave out the path, or --dir, --file and --device".to_string()),
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Lacking {
-    let hint = match error.kind() {
-        io::ErrorKind::NotFound => {
-            Some("name an existing folder, file, block device or job file (.toml)".to_string())
-        }
-        io::ErrorKind::PermissionDenied => Some("run as a user who may read it".to_string()),
-        _ => None,
-    };
-    Lacking { what: format!("cannot read {}: {error}", path.display()), hint }
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
-    String::from_utf8(bytes).map_err(|_| {
-        let hint = Some("a job file is text in UTF-8".to_string());
-        Usage { what: format!("{} is not a text file", path.display()), hint }.into()
-    })
-}
-
-fn from_job_file(path: &Path, flags: &Draft) -> anyhow::Result<Vec<Job>> {
+fn from_job_file(path: &Path, text: &str, flags: &Draft) -> anyhow::Result<Vec<Job>> {
     let in_file = || format!("job file {}", path.display());
-    let drafts = jobfile::parse_drafts(&read(path)?)
+    let drafts = jobfile::parse_drafts(text)
         .map_err(|error| Usage { what: error.to_string(), hint: error.hint })
         .with_context(in_file)?;
     if drafts.len() > 1 && flags.name.is_some() {
@@ -142,8 +105,13 @@ fn from_job_file(path: &Path, flags: &Draft) -> anyhow::Result<Vec<Job>> {
     drafts.into_iter().map(finish).collect()
 }
 
-fn from_fio(path: &Path, flags: &Draft, notes: &mut Vec<String>) -> anyhow::Result<Vec<Job>> {
-    let imported = fio::import(&read(path)?);
+fn from_fio(
+    path: &Path,
+    imported: fio::Imported,
+    absent: &[PathBuf],
+    flags: &Draft,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Vec<Job>> {
     if imported.jobs.is_empty() {
         let sections = "a fio job file has one [section] for each job".to_string();
         let why = if imported.unsupported.is_empty() { sections } else { imported.unsupported.join("; ") };
@@ -155,7 +123,7 @@ fn from_fio(path: &Path, flags: &Draft, notes: &mut Vec<String>) -> anyhow::Resu
         .extend(imported.unsupported.iter().map(|what| format!("not taken from {}: {what}", path.display())));
     notes.extend(imported.notes);
     let finish = |mut job: Job| {
-        notes.extend(make_missing_file(&mut job));
+        notes.extend(make_missing_file(&mut job, absent));
         flags.clone().over(&Draft::of(&job)).finish().map_err(usage)
     };
     imported.jobs.into_iter().map(finish).collect()
@@ -163,11 +131,11 @@ fn from_fio(path: &Path, flags: &Draft, notes: &mut Vec<String>) -> anyhow::Resu
 
 /// fio makes a file that is not there. weir never makes a file under a name that it was told, so that it cannot take
 /// one away by mistake: it makes one of its own beside.
-fn make_missing_file(job: &mut Job) -> Option<String> {
+fn make_missing_file(job: &mut Job, absent: &[PathBuf]) -> Option<String> {
     let Target::File { path, size } = &job.target else {
         return None;
     };
-    if path.exists() || size.0 == 0 {
+    if !absent.contains(path) || size.0 == 0 {
         return None;
     }
     let name = path.file_name()?.to_string_lossy().into_owned();

@@ -1,51 +1,26 @@
 //! What `weir guard run` is to do: a file, with flags laid over it.
 
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::cli::guard::run::Args;
-use crate::failure::{Lacking, Usage};
+use crate::failure::Usage;
 use crate::guard::settings::{GuardSettings, MetricsAt, Protected, file};
 
-/// Where settings are looked for without `--config`.
-const DEFAULT_FILE: &str = "/etc/weir/guard.toml";
-
-/// What was typed, laid over the file.
+/// What was typed, laid over the text of a file, if there is one.
 ///
 /// # Errors
-/// When the file cannot be read, does not say what it should, or metrics would be for everybody.
-pub fn guard(args: &Args) -> anyhow::Result<GuardSettings> {
-    let path = args.config.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
-    let text = match &args.config {
-        Some(named) => std::fs::read_to_string(named),
-        // Found, not named: it says what root does at every boot.
-        None => found(&path),
-    };
-    let mut settings = match text {
-        Ok(text) => file::parse(&text).map_err(|mistake| Usage {
+/// When the file does not say what it should, or metrics would be for everybody.
+pub fn guard(args: &Args, file: Option<(&Path, &str)>) -> anyhow::Result<GuardSettings> {
+    let mut settings = match file {
+        Some((path, text)) => file::parse(text).map_err(|mistake| Usage {
             what: format!("{}:{}: {}", path.display(), mistake.line, mistake.what),
             hint: mistake.hint,
         })?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && args.config.is_none() => {
-            GuardSettings::default()
-        }
-        Err(error) => {
-            let what = format!("cannot read the settings {}: {error}", path.display());
-            return Err(Lacking { what, hint: None }.into());
-        }
+        None => GuardSettings::default(),
     };
     lay_over(&mut settings, args);
     check(&settings)?;
     Ok(settings)
-}
-
-/// The text of a file that only root or the caller can have written.
-fn found(path: &Path) -> io::Result<String> {
-    const LONGEST_BYTES: u64 = 1 << 20;
-    let file = weir_fs::trusted_file(path)?;
-    let mut text = String::new();
-    file.take(LONGEST_BYTES).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 fn lay_over(settings: &mut GuardSettings, args: &Args) {
@@ -57,7 +32,7 @@ fn lay_over(settings: &mut GuardSettings, args: &Args) {
     }
     settings.target.p99 = args.target_p99.unwrap_or(settings.target.p99);
     settings.target.keep = args.keep.unwrap_or(settings.target.keep);
-    settings.lever = args.actuator.unwrap_or(settings.lever);
+    settings.actuator = args.actuator.unwrap_or(settings.actuator);
     if !args.may.is_empty() {
         settings.may = args.may.clone();
     }
@@ -107,11 +82,9 @@ mod tests {
 
     #[test]
     fn flags_go_before_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("guard.toml");
-        std::fs::write(&path, "target-p99 = \"20ms\"\nkeep = 0.8\ndevices = \"sda\"\nshadow = true\n")
-            .unwrap();
-        let typed = Args { config: Some(path), keep: Some(0.95), no_history: true, ..Args::default() };
+        let text = "target-p99 = \"20ms\"\nkeep = 0.8\ndevices = \"sda\"\nshadow = true\n";
+        let guard = |args: &Args| guard(args, Some((Path::new("guard.toml"), text)));
+        let typed = Args { keep: Some(0.95), no_history: true, ..Args::default() };
         let settings = guard(&typed).unwrap();
         assert_eq!(settings.target.p99, LatencyTarget::Absolute(Nanos::from_millis(20)));
         assert_eq!((settings.target.keep, settings.shadow, settings.history), (0.95, true, false));

@@ -1,4 +1,5 @@
-//! From what was typed to what is meant: flags, files and defaults merged into validated types of weir-core.
+//! From what was typed to what is meant: flags, the content of files and defaults merged into validated types. Nothing is
+//! read here; [`crate::inputs`] does that.
 
 pub mod bench;
 pub mod db;
@@ -6,4 +7,4 @@ pub mod guard;
 pub mod recorder;
 pub mod tune;
 
-pub use bench::{BenchSettings, bench};
+pub use bench::BenchSettings;

@@ -7,17 +7,17 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use weir_core::units::Nanos;
 
 use crate::cli::recorder::RunArgs;
-use crate::failure::{Lacking, Usage};
-use crate::recorder::{RecorderSettings, default_dir};
+use crate::failure::Usage;
+use crate::recorder::RecorderSettings;
 
 /// The shortest interval: each looks at every process.
 const INTERVAL_MIN: Nanos = Nanos(1_000_000_000);
 
-/// What `weir recorder run` is to do.
+/// What `weir recorder run` is to do with the archive in `dir`.
 ///
 /// # Errors
-/// Where no folder is meant, or a time makes no sense.
-pub fn recorder(args: &RunArgs) -> anyhow::Result<RecorderSettings> {
+/// Where a time makes no sense.
+pub fn recorder(args: &RunArgs, dir: PathBuf) -> anyhow::Result<RecorderSettings> {
     if args.interval < INTERVAL_MIN || args.interval > args.segment {
         let what = format!(
             "--interval {}: expected 1s to the length of a segment ({})",
@@ -26,7 +26,7 @@ pub fn recorder(args: &RunArgs) -> anyhow::Result<RecorderSettings> {
         return Err(Usage { what, hint: None }.into());
     }
     Ok(RecorderSettings {
-        dir: dir(args.dir.clone())?,
+        dir,
         interval: args.interval,
         devices: args.devices.clone(),
         slow: args.slow,
@@ -35,16 +35,6 @@ pub fn recorder(args: &RunArgs) -> anyhow::Result<RecorderSettings> {
         segment: args.segment,
         duration: args.duration,
     })
-}
-
-/// The archive that is meant.
-///
-/// # Errors
-/// Where there is neither a name nor a home.
-pub fn dir(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
-    let what = "cannot tell where the archive lies: HOME is not set".to_string();
-    let hint = Some("name its folder with --dir".to_string());
-    named.or_else(default_dir).ok_or_else(|| Lacking { what, hint }.into())
 }
 
 /// A stretch of time, Unix time, ms.

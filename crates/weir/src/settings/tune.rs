@@ -13,7 +13,7 @@ use crate::experiments::{Asked, Measured};
 use crate::failure::Usage;
 
 pub use grid::{default_values, dirty_values};
-pub use workload::Base;
+pub use workload::{Base, Origin, db_line};
 
 /// Word for the machine as it is.
 const FOUND: &str = "found";
@@ -27,15 +27,15 @@ const WARMUP_MAX_NS: u64 = 1_000_000_000;
 /// What stands for the target's device in the name of a knob.
 const DEVICE: &str = "@";
 
-/// Reads what all experiments share. `wants_flood`: the knob means nothing without one.
-pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool) -> anyhow::Result<Asked> {
+/// What all experiments share. `wants_flood`: the knob means nothing without one.
+pub fn common(args: &mut CommonArgs, base: Base, wants_flood: bool, origin: Origin) -> anyhow::Result<Asked> {
     let mut notes = Vec::new();
     if args.workload.course.operations.is_some() {
         let what = "a trial ends after its time, not after --operations".to_string();
         return Err(Usage { what, hint: Some("give its length with --duration".to_string()) }.into());
     }
     let (duration, warmup) = (args.workload.course.duration.take(), args.workload.course.warmup.take());
-    let measured = workload::read(args, base, &mut notes)?;
+    let measured = workload::read(args, base, origin, &mut notes)?;
     let duration = duration.or(measured.duration()).unwrap_or(Nanos::from_secs(10));
     if duration < DURATION_MIN {
         let what = format!("a trial of {duration} shows nothing");

@@ -21,7 +21,7 @@ type Request = (usize, Batch);
 /// The batch, and whether the file goes on behind it.
 type Reply = (Batch, bool);
 
-/// A file on its way to the merge.
+/// A file that is read for the merge.
 pub enum Input<'a> {
     /// Read where it is used.
     Here(Box<Sorted<Stream>>),
@@ -90,7 +90,7 @@ fn read(mut sorted: Vec<(Sorted<Stream>, Sender<Reply>)>, requested: &Receiver<R
         let Some((stream, to)) = sorted.get_mut(nth) else { continue };
         batch.clear();
         let goes_on = stream.refill(&mut batch);
-        // Whoever stopped listening wants no more of it.
+        // A listener that stopped wants no more of it.
         let _ = to.send((batch, goes_on));
     }
     sorted.into_iter().map(|(stream, _)| stream.into_inner()).collect()

@@ -1,7 +1,7 @@
 //! Which I/Os count: by when they began, device, process, class, length and place.
 //!
 //! An I/O is taken or left as a whole. So, where anything but the device decides, the events that statistics are made
-//! of are not the recording's but those of the I/Os taken, put back in their order in time.
+//! of are not the recording's but those of the I/Os taken, put into their order in time.
 
 use std::collections::{BinaryHeap, HashSet};
 use std::ops::ControlFlow;

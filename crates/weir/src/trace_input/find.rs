@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::open;
+use super::source::{Source, per_cpu};
 use crate::failure::Lacking;
 
 /// Files that belong together: what was recorded at the same time on one machine.
@@ -16,37 +17,6 @@ pub struct Recording {
     pub name: String,
     /// Its files.
     pub sources: Vec<Source>,
-}
-
-/// One file, or standard input.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Source {
-    /// Nothing for standard input.
-    pub path: Option<PathBuf>,
-    /// What stands before `.blktrace.N` in its name: blktrace names its files after the device.
-    pub stem: Option<String>,
-    /// Whether somebody named this very file, and not the folder it lies in or a part of its name.
-    pub named: bool,
-}
-
-impl Source {
-    fn file(path: PathBuf) -> Source {
-        let stem = per_cpu(&path).map(|(stem, _)| stem);
-        Source { path: Some(path), stem, named: false }
-    }
-
-    /// As errors name it.
-    pub fn name(&self) -> String {
-        self.path.as_ref().map_or("standard input".to_string(), |path| path.display().to_string())
-    }
-}
-
-/// What `NAME.blktrace.CPU`, possibly with `.gz` or `.zst` behind it, says.
-fn per_cpu(path: &Path) -> Option<(String, u32)> {
-    let name = path.file_name()?.to_str()?;
-    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
-    let (stem, cpu) = name.rsplit_once(".blktrace.")?;
-    (!stem.is_empty()).then_some((stem.to_string(), cpu.parse().ok()?))
 }
 
 /// The recordings behind what was typed, in that order. Per-CPU files of one folder are one recording; every other

@@ -10,6 +10,7 @@ mod filter;
 mod find;
 mod names;
 mod open;
+mod source;
 mod stream;
 
 pub use analyse::{Analysed, Reader, analyse};

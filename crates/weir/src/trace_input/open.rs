@@ -12,7 +12,7 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use weir_blocktrace::decode::{Decoder, HEAD_BYTES};
 
-use super::find::Source;
+use super::source::Source;
 
 /// Packed bytes read at once.
 const BUFFER: usize = 256 << 10;

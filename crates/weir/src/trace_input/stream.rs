@@ -10,8 +10,8 @@ use weir_blocktrace::{Item, merge};
 use weir_core::target::DeviceNumber;
 
 use super::Problem;
-use super::find::Source;
 use super::open::{self, Meter, Opened};
+use super::source::Source;
 
 /// Most and least bytes decoded at once; all files together share [`CHUNKS_BYTES`]. What is decoded of a few files and not
 /// yet merged should stay in a core's own cache: of four it is 800 KiB.

@@ -149,7 +149,7 @@ fn root_alone_a_variable_of_a_server_is_a_knob_that_survives_a_kill() {
     let back = weir.run(folder.path(), &["knobs", "rollback", "--all"]);
     assert_eq!((back.code, capacity(&server)), (0, found.clone()), "{back:?}");
 
-    // In the middle of a sweep, with the guardian: what is left is led back by itself.
+    // In the middle of a sweep, with the guardian: what is left is restored by itself.
     let named = format!("mysql://root@/?socket={socket}");
     let prepared = weir.run(folder.path(), &["db", "prepare", "--server", &named, "--table-size", "500"]);
     assert_eq!(prepared.code, 0, "{prepared:?}");

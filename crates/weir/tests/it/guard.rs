@@ -70,7 +70,7 @@ impl Bench {
     }
 
     /// The device's own limit where this kernel has one that may be turned, so that the machine's is left alone.
-    fn lever(&self) -> &'static str {
+    fn actuator(&self) -> &'static str {
         if fs::metadata(self.bdi("max_ratio_fine")).is_ok() { "bdi" } else { "vm" }
     }
 
@@ -87,8 +87,8 @@ impl Bench {
 
     /// A guard that has begun.
     pub fn guard(&self, more: &str) -> Running {
-        let lever = self.lever();
-        let command = self.command(format!("guard run MNT --lever {lever} {more}").trim());
+        let actuator = self.actuator();
+        let command = self.command(format!("guard run MNT --actuator {actuator} {more}").trim());
         let running = Weir::started(command, |_| true);
         self.wait("the guard answers", || self.state().is_some());
         running
@@ -210,7 +210,8 @@ fn root_alone_its_time_is_over() {
     let Some(bench) = Bench::new("root_alone_its_time_is_over") else { return };
     let found = bench.note();
     let load = bench.load();
-    let run = bench.run(&format!("guard run MNT --lever {} --duration 8s --format json", bench.lever()));
+    let run =
+        bench.run(&format!("guard run MNT --actuator {} --duration 8s --format json", bench.actuator()));
     assert_eq!((run.code, bench.limits(), bench.journaled()), (0, found, 0), "{run:?}");
     end(load);
     let state: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -241,7 +242,7 @@ fn root_alone_one_limit_has_one_guard() {
     let Some(bench) = Bench::new("root_alone_one_limit_has_one_guard") else { return };
     let found = bench.note();
     let mut first = bench.guard("");
-    let second = format!("guard run MNT --lever {}", bench.lever());
+    let second = format!("guard run MNT --actuator {}", bench.actuator());
     let refused = bench.run(&second);
     assert_eq!(refused.code, 2, "{refused:?}");
     contains(&refused.stderr, &["another guard runs", "hint:", "weir guard status"]);
@@ -260,7 +261,7 @@ fn root_alone_one_limit_has_one_guard() {
 fn root_alone_somebody_elses_limit_is_left_alone() {
     let Some(bench) = Bench::new("root_alone_somebody_elses_limit_is_left_alone") else { return };
     let (found, file) = (bench.note(), bench.bdi("max_ratio_fine"));
-    if bench.lever() != "bdi" {
+    if bench.actuator() != "bdi" {
         let _ = writeln!(std::io::stderr(), "not run: the rest lacks a limit of the device's own");
         return;
     }
@@ -273,7 +274,7 @@ fn root_alone_somebody_elses_limit_is_left_alone() {
     let then_ms = at_ms();
     bench.wait("more looks are taken", || at_ms() > then_ms + 2000);
     assert_eq!(fs::read_to_string(&file).unwrap().trim(), "987654");
-    // Told to, it takes the limit in hand again.
+    // Told to, it takes the limit over again.
     guard.signal("USR1");
     bench.wait("it guards again", || standing() == "guarding");
     guard.signal("TERM");

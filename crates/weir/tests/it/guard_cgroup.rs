@@ -70,7 +70,7 @@ impl Narrow {
     }
 
     /// What the guard turns now.
-    fn lever(&self) -> String {
+    fn actuator(&self) -> String {
         self.bench.state().map_or(String::new(), |state| state["devices"][0]["lever"].to_string())
     }
 }
@@ -105,7 +105,7 @@ fn root_alone_a_writer_past_the_page_cache_is_held_in_its_cgroup() {
     // What it costs, and whom the guard would throttle.
     let flood = narrow.flood();
     let mut shadow = bench.guard("--shadow --no-history --may cgroup");
-    bench.wait("the shadow finds the cgroup", || narrow.lever().contains(WRITE_BPS));
+    bench.wait("the shadow finds the cgroup", || narrow.actuator().contains(WRITE_BPS));
     let flooded = narrow.syncs_per_second(Duration::from_secs(3));
     assert_eq!(narrow.limit(), None);
     shadow.signal("TERM");

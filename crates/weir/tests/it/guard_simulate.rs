@@ -1,4 +1,4 @@
-//! `weir guard simulate`: limits compared on machines that are only reckoned.
+//! `weir guard simulate`: limits compared on simulated machines.
 
 use std::fs;
 

@@ -87,11 +87,11 @@ fn a_dry_run_says_what_would_be_and_does_nothing() {
     let grid = ["--grid", "4100000,15100000", "--repeats", "2", "--dry-run"];
     let ended = weir.run(folder.path(), &[&["tune", "sweep", "vm.dirty_bytes"], &grid[..]].concat());
     assert_eq!(ended.code, 0, "{ended:?}");
-    // Idle, as found and two values, twice.
+    // Idle, the baseline and two values, twice.
     assert!(ended.stdout.contains("8 trials"), "{ended:?}");
     assert_eq!(ended.stdout.matches("vm.dirty_bytes=15100000").count(), 2, "{ended:?}");
     assert_eq!((left_in(folder.path()).len(), weir.records().len()), (0, 0));
-    // What is found is one arm, also where its value was typed.
+    // The baseline is one arm, also where its value was typed.
     let swappiness = fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
     let (found, other) = (swappiness.trim(), if swappiness.trim() == "1" { "2" } else { "1" });
     let grid = format!("--grid={found},{other}");

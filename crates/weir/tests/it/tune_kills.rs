@@ -108,7 +108,7 @@ fn root_alone_a_sweep_killed_at_any_moment_leaves_the_limits_as_they_were() {
     for index in 0..kills(4) {
         let mut running =
             weir.start(&device.mount(), &SWEEP_OF_LIMITS, |activity| activity.written > 32 << 20);
-        // Some moment of a trial: while a limit is lowered, holds, or is led back.
+        // Some moment of a trial: while a limit is lowered, holds, or is restored.
         let alone = Duration::from_millis(1_700 + moments.next_u64() % 3_000);
         std::thread::sleep(alone);
         running.signal("KILL");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::protocol::{COLUMNS_MAX, capability as can, kind};
 use super::*;
-use crate::connection::{Done, Row};
+use crate::rows::{Done, Row};
 use crate::server::{Place, Secret, Server};
 use crate::value::Value;
 use fake::{CAPABILITIES, Peer, play, play_tcp};

@@ -112,7 +112,7 @@ fn a_found_authority_is_heeded_as_it_was_read() {
     }
 }
 
-/// Whoever sits in between may leave the server's offer out.
+/// An attacker in between may leave the server's offer out.
 #[test]
 fn with_an_authority_no_encryption_is_an_error() {
     for mode in [TlsMode::Preferred, TlsMode::Required, TlsMode::VerifyCa] {

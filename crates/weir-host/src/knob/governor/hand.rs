@@ -1,4 +1,4 @@
-//! What a limit in bytes is in the terms of a lever's knobs.
+//! What a limit in bytes is in the terms of an actuator's knobs.
 
 use weir_control::{Limits, UNLIMITED_BYTES};
 use weir_knobs::{KnobName, Scope, Value};
@@ -6,7 +6,7 @@ use weir_knobs::{KnobName, Scope, Value};
 use super::super::band::{Band, marked, marked_pages};
 use super::super::dirty;
 use super::super::place::Place;
-use super::Lever;
+use super::Actuator;
 use crate::error::HostError;
 use crate::host::Host;
 
@@ -15,10 +15,10 @@ const WHOLE_PPM: u64 = 1_000_000;
 /// A cgroup's limit is of a second, what it stands for here of a tenth of one.
 const TENTHS: u64 = 10;
 
-/// The knobs of a lever. Where they lie is found once: they are read many times a second.
+/// The knobs of an actuator. Where they lie is found once: they are read many times a second.
 #[derive(Debug, Clone)]
 pub(super) struct Hand {
-    lever: Lever,
+    actuator: Actuator,
     page_bytes: u64,
     /// In the order of writing on the way down; up it is the reverse.
     pub knobs: Vec<KnobName>,
@@ -29,21 +29,21 @@ pub(super) struct Hand {
 }
 
 impl Hand {
-    pub fn of(host: &Host, lever: &Lever) -> Result<Hand, HostError> {
-        let knobs = match lever {
+    pub fn of(host: &Host, actuator: &Actuator) -> Result<Hand, HostError> {
+        let knobs = match actuator {
             // Write-back starts before anybody has to wait for it.
-            Lever::Dirty => [dirty::BACKGROUND, dirty::LIMIT].map(KnobName::machine).to_vec(),
+            Actuator::Dirty => [dirty::BACKGROUND, dirty::LIMIT].map(KnobName::machine).to_vec(),
             // Without strict_limit a share does not bound anything.
-            Lever::Bdi(name) => ["strict_limit", "max_ratio_fine"].map(|file| of_bdi(name, file)).to_vec(),
-            Lever::Cgroup(knob) => vec![knob.clone()],
-            Lever::Private { high, pace } => std::iter::once(high).chain(pace).cloned().collect(),
+            Actuator::Bdi(name) => ["strict_limit", "max_ratio_fine"].map(|file| of_bdi(name, file)).to_vec(),
+            Actuator::Cgroup(knob) => vec![knob.clone()],
+            Actuator::Private { high, pace } => std::iter::once(high).chain(pace).cloned().collect(),
         };
         let places = knobs.iter().map(|knob| Place::of(&host.tree, knob)).collect::<Result<_, _>>()?;
-        let share = match lever {
-            Lever::Dirty | Lever::Cgroup(_) | Lever::Private { .. } => None,
-            Lever::Bdi(name) => Some(Place::of(&host.tree, &of_bdi(name, "max_bytes"))?),
+        let share = match actuator {
+            Actuator::Dirty | Actuator::Cgroup(_) | Actuator::Private { .. } => None,
+            Actuator::Bdi(name) => Some(Place::of(&host.tree, &of_bdi(name, "max_bytes"))?),
         };
-        Ok(Hand { lever: lever.clone(), page_bytes: host.page_bytes(), knobs, places, share })
+        Ok(Hand { actuator: actuator.clone(), page_bytes: host.page_bytes(), knobs, places, share })
     }
 
     /// The values in force.
@@ -58,21 +58,21 @@ impl Hand {
 
     /// Whether it holds dirty pages: lowered below what is dirty it stalls their writers.
     pub fn is_of_dirty_pages(&self) -> bool {
-        !matches!(self.lever, Lever::Cgroup(_) | Lever::Private { .. })
+        !matches!(self.actuator, Actuator::Cgroup(_) | Actuator::Private { .. })
     }
 
     /// What there was, in bytes: now, and at most.
     pub fn saved_bytes(&self, host: &Host, saved: &[Value]) -> Result<u64, HostError> {
         let threshold = || dirty::threshold_bytes(host);
-        Ok(match (&self.lever, saved) {
-            (Lever::Bdi(_), [Value::Number(1), Value::Number(ppm)]) => share(threshold()?, *ppm),
-            (Lever::Cgroup(_), [found]) => of_a_tenth(found),
-            (Lever::Private { .. }, [high, ..]) => bytes_of(high),
+        Ok(match (&self.actuator, saved) {
+            (Actuator::Bdi(_), [Value::Number(1), Value::Number(ppm)]) => share(threshold()?, *ppm),
+            (Actuator::Cgroup(_), [found]) => of_a_tenth(found),
+            (Actuator::Private { .. }, [high, ..]) => bytes_of(high),
             _ => threshold()?,
         })
     }
 
-    /// The limits in force by these values, of which `saved` is what was found.
+    /// The limits in force by these values, of which `saved` is the baseline.
     /// `threshold_bytes` is the machine's dirty limit, asked for where no limit is the device's own.
     pub fn limits(
         &self,
@@ -82,7 +82,7 @@ impl Hand {
         threshold_bytes: impl FnOnce() -> Result<u64, HostError>,
     ) -> Result<Limits, HostError> {
         let limits = match (&self.share, now) {
-            (None, [high, ..]) if matches!(self.lever, Lever::Private { .. }) => {
+            (None, [high, ..]) if matches!(self.actuator, Actuator::Private { .. }) => {
                 Limits { now_bytes: bytes_of(high), ..*saved }
             }
             (None, [_, Value::Bytes(bytes)]) => Limits { now_bytes: *bytes, ..*saved },
@@ -99,11 +99,11 @@ impl Hand {
     /// Which values are the guard's, for each knob.
     pub fn bands(&self, host: &Host, saved: &[Value], limits: &Limits) -> Result<Vec<Band>, HostError> {
         let most = limits.saved_bytes;
-        Ok(match &self.lever {
-            Lever::Dirty => [limits.floor_bytes / 2, limits.floor_bytes]
+        Ok(match &self.actuator {
+            Actuator::Dirty => [limits.floor_bytes / 2, limits.floor_bytes]
                 .map(|floor| Band::of_bytes(marked(floor, self.page_bytes), most))
                 .to_vec(),
-            Lever::Bdi(_) => {
+            Actuator::Bdi(_) => {
                 let found = saved.last().and_then(Value::number).and_then(|ppm| u64::try_from(ppm).ok());
                 // The whole share is what strict_limit does not act on.
                 let high = found.unwrap_or(WHOLE_PPM).min(WHOLE_PPM - 1);
@@ -111,8 +111,8 @@ impl Hand {
                 let low = (self.ppm(host, limits.floor_bytes)? / 4).max(1);
                 vec![Band::of_numbers(1, 1), Band::of_numbers(low.min(high), high)]
             }
-            Lever::Cgroup(_) => vec![Band::of_bytes(self.of_a_second(limits.floor_bytes), most * TENTHS)],
-            Lever::Private { pace, .. } => {
+            Actuator::Cgroup(_) => vec![Band::of_bytes(self.of_a_second(limits.floor_bytes), most * TENTHS)],
+            Actuator::Private { pace, .. } => {
                 let paces = pace.iter().map(|_| Band::of_bytes(1, saved.last().map_or(u64::MAX, bytes_of)));
                 std::iter::once(Band::of_pages(1, most, self.page_bytes)).chain(paces).collect()
             }
@@ -127,20 +127,20 @@ impl Hand {
         goal: u64,
         bands: &[Band],
     ) -> Result<Vec<Value>, HostError> {
-        Ok(match (&self.lever, bands) {
-            (Lever::Bdi(_), [_, band]) => {
+        Ok(match (&self.actuator, bands) {
+            (Actuator::Bdi(_), [_, band]) => {
                 let ppm = self.ppm(host, bytes)?.clamp(band.low, band.high);
                 vec![Value::Number(1), Value::Number(i64::try_from(ppm).unwrap_or(i64::MAX))]
             }
-            (Lever::Cgroup(_), _) => {
+            (Actuator::Cgroup(_), _) => {
                 vec![Value::Number(i64::try_from(self.of_a_second(bytes)).unwrap_or(i64::MAX))]
             }
-            (Lever::Private { .. }, _) => vec![number(marked_pages(bytes, self.page_bytes))],
+            (Actuator::Private { .. }, _) => vec![number(marked_pages(bytes, self.page_bytes))],
             _ => [goal / 2, bytes].map(|bytes| Value::Bytes(marked(bytes, self.page_bytes))).to_vec(),
         })
     }
 
-    /// The values of a private lever for these limits, of which `None` is what was found; none is above what was found.
+    /// The values of a private actuator for these limits, of which `None` is the baseline; none is above the baseline.
     pub fn private_values(&self, found: &[Value], high: Option<u64>, pace: Option<u64>) -> Vec<Value> {
         let marked_pace = |bytes| marked(bytes, self.page_bytes);
         let marked_high = |bytes| marked_pages(bytes, self.page_bytes);

@@ -2,11 +2,11 @@
 //!
 //! The entry is in the journal before the first write, and says which values are the guard's: not every one of them could be
 //! journaled. From then on a [`Governor`] writes only over what it wrote itself. A value of somebody else's, an entry
-//! that is gone, a device that is another one: it puts back what is its own and writes no more.
+//! that is gone, a device that is another one: it restores what is its own and writes no more.
 
+mod actuator;
 mod descent;
 mod hand;
-mod lever;
 #[cfg(test)]
 mod tests;
 
@@ -21,15 +21,16 @@ use self::descent::Descent;
 use self::hand::Hand;
 use super::band::Band;
 use super::entry::{Entry, State, Written};
-use super::error::{check_writable, refused};
-use super::guardian::{Guardian, say};
+use super::guardian::Guardian;
 use super::journal::Sync;
+use super::refusal::{check_writable, refused};
+use super::stderr::say;
 use super::{Hold, Journal, KnobError, dirty, order, restore};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::vm;
 
-pub use lever::{Choice, Lever};
+pub use actuator::{Actuator, Choice};
 
 /// The machine's dirty limit is read again after so long.
 const THRESHOLD_STANDS: Duration = Duration::from_secs(1);
@@ -47,7 +48,7 @@ pub enum Move {
     },
     /// Somebody else turned it, or its guardian put it back. Nothing is written any more.
     StoodDown {
-        /// What was found, and what was put back.
+        /// The baseline, and what was restored.
         said: String,
     },
     /// The device is gone, or another one now. Nothing is written any more; a new governor may start.
@@ -57,7 +58,7 @@ pub enum Move {
     },
 }
 
-/// One limit in a guard's hand. Dropped, or when its process ends in whatever way, what was found is back.
+/// One limit that a guard sets. Dropped, or when its process ends in whatever way, the baseline is back.
 #[derive(Debug)]
 pub struct Governor {
     host: Host,
@@ -84,18 +85,18 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// Takes a lever. Nothing is written to the kernel yet; `floor_bytes` is the least limit it will ever get.
+    /// Takes an actuator. Nothing is written to the kernel yet; `floor_bytes` is the least limit it will ever get.
     ///
     /// # Errors
-    /// When the lever's files cannot be read or written, another change uses one of them, the journal cannot be
+    /// When the actuator's files cannot be read or written, another change uses one of them, the journal cannot be
     /// written, or no guardian starts. Nothing is changed then.
     pub fn start(
         journal: &Journal,
         host: &Host,
-        lever: &Lever,
+        actuator: &Actuator,
         floor_bytes: u64,
     ) -> Result<Governor, KnobError> {
-        Governor::start_within(journal, host, lever, floor_bytes, HANGS_AFTER)
+        Governor::start_within(journal, host, actuator, floor_bytes, HANGS_AFTER)
     }
 
     /// The same with another time without a [`Governor::beat`] that is a hang.
@@ -105,16 +106,16 @@ impl Governor {
     pub fn start_within(
         journal: &Journal,
         host: &Host,
-        lever: &Lever,
+        actuator: &Actuator,
         floor_bytes: u64,
         hangs_after: Duration,
     ) -> Result<Governor, KnobError> {
         let host = &host.keeping_open();
-        let hand = Hand::of(host, lever)?;
+        let hand = Hand::of(host, actuator)?;
         for (knob, value) in hand.knobs.iter().zip(hand.read(host)?) {
             check_writable(host, knob, &value)?;
         }
-        // Reckoned once: memory moves, and the journal's bands must hold every limit that is ever set.
+        // Computed once: memory moves, and the journal's bands must hold every limit that is ever set.
         let limits = Cell::new(Limits::default());
         let entry = || {
             let found = hand.read(host)?;
@@ -151,11 +152,11 @@ impl Governor {
         })
     }
 
-    /// The limits: in force as read now, what was found as the kernel computed it when the governor started, and the
+    /// The limits: in force as read now, the baseline as the kernel computed it when the governor started, and the
     /// least. In bytes.
     ///
     /// # Errors
-    /// When the lever's files cannot be read.
+    /// When the actuator's files cannot be read.
     pub fn limits(&self) -> Result<Limits, KnobError> {
         let values = self.hand.read(&self.host)?;
         let limits = self.hand.limits(&self.host, &values, &self.limits, || self.threshold_bytes())?;
@@ -174,11 +175,11 @@ impl Governor {
         Ok(bytes)
     }
 
-    /// Leads the limit to so many bytes, bounded by floor and what was found. Upward at once; downward at once as far as
+    /// Sets the limit to so many bytes, bounded by floor and baseline. Upward at once; downward at once as far as
     /// not much more is dirty, and otherwise in steps of which each [`Governor::beat`] takes those that are due.
     ///
     /// # Errors
-    /// When the kernel refuses a value, or cannot be asked. What was found is in force again then, as far as the
+    /// When the kernel refuses a value, or cannot be asked. The baseline is in force again then, as far as the
     /// kernel lets it.
     pub fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
         if let Some(end) = self.look()? {
@@ -193,7 +194,7 @@ impl Governor {
         self.step(now)
     }
 
-    /// Leads a private lever's limits to these, in bytes and in bytes a second; `None` is what was found. Lowered far below what a
+    /// Leads a private actuator's limits to these, in bytes and in bytes a second; `None` is the baseline. Lowered far below what a
     /// cgroup uses, memory.high makes the one who writes it reclaim memory, which takes long where that is dirty.
     ///
     /// # Errors
@@ -231,7 +232,7 @@ impl Governor {
         self.step(now)
     }
 
-    /// Puts back what was found, at once. The lever stays in use for the next [`Governor::set`].
+    /// Restores the baseline, at once. The actuator stays in use for the next [`Governor::set`].
     ///
     /// # Errors
     /// When a value cannot be written.
@@ -243,7 +244,7 @@ impl Governor {
         Ok(Move::Written { bytes: self.limits()?.now_bytes })
     }
 
-    /// Puts back what was found and takes the entry out of the journal. The sentences tell what was put back.
+    /// Restores the baseline and takes the entry out of the journal. The sentences tell what was restored.
     ///
     /// # Errors
     /// When a value cannot be written; the journal keeps its entry then.
@@ -263,7 +264,7 @@ impl Governor {
         let is_another = |change: &Written| {
             order::device_sequence(&self.host.tree, &change.knob) != change.device_sequence
         };
-        // All knobs of a lever belong to one device.
+        // All knobs of an actuator belong to one device.
         if self.entry.changes.first().is_some_and(is_another) {
             return Ok(Some(self.end("", gone)));
         }
@@ -312,7 +313,7 @@ impl Governor {
         Ok(())
     }
 
-    /// After a refusal: what was found, unless the device is gone.
+    /// After a refusal: the baseline, unless the device is gone.
     fn give_up(&mut self, error: KnobError) -> Result<Move, KnobError> {
         if let Some(end) = self.look()? {
             return Ok(end);
@@ -375,7 +376,7 @@ impl Governor {
         end
     }
 
-    /// Puts back what is still as this governor wrote it, and takes the entry out of the journal.
+    /// Restores what is still as this governor wrote it, and takes the entry out of the journal.
     fn lead_back(&mut self) -> Result<Vec<String>, KnobError> {
         if self.is_back {
             return Ok(Vec::new());

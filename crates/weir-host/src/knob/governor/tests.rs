@@ -5,7 +5,7 @@ use std::fs;
 use weir_control::Limits;
 use weir_knobs::{Became, Value};
 
-use super::{Governor, Lever, Move};
+use super::{Actuator, Governor, Move};
 use crate::knob::journal::Sync;
 use crate::knob::rollback::{Which, listed, rollback};
 use crate::knob::testing::Machine;
@@ -30,8 +30,8 @@ fn machine() -> Machine {
     machine
 }
 
-fn start(machine: &Machine, lever: &Lever) -> Governor {
-    Governor::start(&machine.journal, &machine.host, lever, FLOOR).unwrap()
+fn start(machine: &Machine, actuator: &Actuator) -> Governor {
+    Governor::start(&machine.journal, &machine.host, actuator, FLOOR).unwrap()
 }
 
 fn written(moved: Move) -> u64 {
@@ -55,7 +55,7 @@ fn is_as_found(machine: &Machine) -> bool {
 #[test]
 fn the_limit_stays_between_floor_and_what_was_found() {
     let machine = machine();
-    let mut governor = start(&machine, &Lever::Dirty);
+    let mut governor = start(&machine, &Actuator::Dirty);
     let found = Limits { now_bytes: SAVED, saved_bytes: SAVED, floor_bytes: FLOOR };
     assert_eq!((governor.limits().unwrap(), machine.journaled().len()), (found, 1));
     assert!(is_as_found(&machine), "nothing is written before it is asked for");
@@ -75,7 +75,7 @@ fn the_limit_stays_between_floor_and_what_was_found() {
 fn a_share_of_a_device_is_led_back_as_a_share() {
     let machine = machine();
     let ppm = || machine.get(&bdi("max_ratio_fine"));
-    let mut governor = start(&machine, &Lever::Bdi("loop0".into()));
+    let mut governor = start(&machine, &Actuator::Bdi("loop0".into()));
     for (asked, share) in [(2_048_000, "500000"), (FLOOR / 2, "244140"), (u64::MAX, "999999")] {
         written(governor.set(asked).unwrap());
         assert_eq!((ppm().as_str(), machine.get(&bdi("strict_limit"))), (share, "1".to_string()), "{asked}");
@@ -98,7 +98,7 @@ fn somebody_elses_value_stays_and_nothing_is_written_any_more() {
         ("0", "vm.dirty is ratio=20, which weir did not write"),
     ] {
         let machine = machine();
-        let mut governor = start(&machine, &Lever::Dirty);
+        let mut governor = start(&machine, &Actuator::Dirty);
         written(governor.set(2_000_000).unwrap());
         machine.set(DIRTY, foreign);
         let moved = governor.beat().unwrap();
@@ -113,7 +113,7 @@ fn somebody_elses_value_stays_and_nothing_is_written_any_more() {
 #[test]
 fn an_entry_that_is_gone_ends_it() {
     let machine = machine();
-    let mut governor = start(&machine, &Lever::Dirty);
+    let mut governor = start(&machine, &Actuator::Dirty);
     written(governor.set(2_000_000).unwrap());
     let file = machine.journal.folder().join(&machine.journaled()[0]);
     // As its guardian would, but for a value that was written afterwards.
@@ -137,7 +137,7 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
         ("5001899", "1002155", false),
     ] {
         let machine = machine();
-        let governor = start(&machine, &Lever::Dirty);
+        let governor = start(&machine, &Actuator::Dirty);
         let file = machine.journal.folder().join(&machine.journaled()[0]);
         let mut entry = machine.journal.read(&file).unwrap();
         entry.pid_started_ticks = 1;
@@ -161,8 +161,8 @@ fn what_a_dead_guard_left_is_told_from_what_others_wrote() {
 #[test]
 fn another_device_ends_it_and_a_new_governor_may_start() {
     let machine = machine();
-    let lever = Lever::Bdi("loop0".into());
-    let mut governor = start(&machine, &lever);
+    let actuator = Actuator::Bdi("loop0".into());
+    let mut governor = start(&machine, &actuator);
     written(governor.set(2_000_000).unwrap());
     machine.set("/sys/block/loop0/diskseq", "8");
     let moved = governor.set(1_500_000).unwrap();
@@ -172,7 +172,7 @@ fn another_device_ends_it_and_a_new_governor_may_start() {
         (machine.get(&bdi("max_ratio_fine")), machine.get(&bdi("strict_limit"))),
         ("1000000".into(), "0".into())
     );
-    let mut next = start(&machine, &lever);
+    let mut next = start(&machine, &actuator);
     written(next.set(2_000_000).unwrap());
     fs::remove_dir_all(machine.real("/sys/class/bdi/7:0")).unwrap();
     fs::remove_file(machine.real("/sys/block/loop0/diskseq")).unwrap();
@@ -185,31 +185,31 @@ fn another_device_ends_it_and_a_new_governor_may_start() {
 #[test]
 fn a_lever_in_other_hands_is_not_taken() {
     let machine = machine();
-    let governor = start(&machine, &Lever::Dirty);
-    let error = Governor::start(&machine.journal, &machine.host, &Lever::Dirty, FLOOR).unwrap_err();
+    let governor = start(&machine, &Actuator::Dirty);
+    let error = Governor::start(&machine.journal, &machine.host, &Actuator::Dirty, FLOOR).unwrap_err();
     assert!(error.to_string().contains("vm.dirty") && error.to_string().contains("another weir"), "{error}");
-    // The other lever is free.
-    start(&machine, &Lever::Bdi("loop0".into()));
+    // The other actuator is free.
+    start(&machine, &Actuator::Bdi("loop0".into()));
     governor.stop().unwrap();
-    start(&machine, &Lever::Dirty);
+    start(&machine, &Actuator::Dirty);
 }
 
 #[test]
 fn the_lever_is_chosen_by_what_the_kernel_offers() {
     for (release, lacks, expected, why) in [
-        ("6.18.44-vm", "", Lever::Bdi("loop0".into()), "loop0 alone"),
-        ("6.14.0", "", Lever::Bdi("loop0".into()), "loop0 alone"),
-        ("6.12.7-cloud", "", Lever::Dirty, "before Linux 6.14 (here 6.12.7-cloud)"),
-        ("5.15.0", "strict_limit", Lever::Dirty, "no bdi/strict_limit, which Linux has since 6.2"),
-        ("", "", Lever::Dirty, "before Linux 6.14"),
+        ("6.18.44-vm", "", Actuator::Bdi("loop0".into()), "loop0 alone"),
+        ("6.14.0", "", Actuator::Bdi("loop0".into()), "loop0 alone"),
+        ("6.12.7-cloud", "", Actuator::Dirty, "before Linux 6.14 (here 6.12.7-cloud)"),
+        ("5.15.0", "strict_limit", Actuator::Dirty, "no bdi/strict_limit, which Linux has since 6.2"),
+        ("", "", Actuator::Dirty, "before Linux 6.14"),
     ] {
         let machine = machine();
         machine.set("/proc/sys/kernel/osrelease", release);
         if !lacks.is_empty() {
             fs::remove_file(machine.real(&bdi(lacks))).unwrap();
         }
-        let choice = Lever::best(&machine.host, "loop0");
-        assert_eq!(choice.lever, expected, "{release}: {}", choice.why);
+        let choice = Actuator::best(&machine.host, "loop0");
+        assert_eq!(choice.actuator, expected, "{release}: {}", choice.why);
         assert!(choice.why.contains(why), "{release}: {}", choice.why);
     }
     // What devices that were idle have left, with the release of a kernel that left them nothing: (dirty, written, min_ratio).
@@ -221,22 +221,22 @@ fn the_lever_is_chosen_by_what_the_kernel_offers() {
         machine.set(&bdi("min_ratio"), &promised.to_string());
         let stats = format!("BdiDirtyThresh: {threshold} kB\nBdiWritten: {written} kB");
         machine.set("/sys/kernel/debug/bdi/7:0/stats", &stats);
-        let choice = Lever::best(&machine.host, "loop0");
-        assert_eq!(choice.lever != Lever::Dirty, is_sound, "{stats}, {promised}: {}", choice.why);
+        let choice = Actuator::best(&machine.host, "loop0");
+        assert_eq!(choice.actuator != Actuator::Dirty, is_sound, "{stats}, {promised}: {}", choice.why);
     }
 }
 
 #[test]
 fn the_journal_says_what_a_guard_holds() {
     let machine = machine();
-    let entry = |lever: &Lever| {
-        let governor = start(&machine, lever);
+    let entry = |actuator: &Actuator| {
+        let governor = start(&machine, actuator);
         let file = machine.journal.folder().join(&machine.journaled()[0]);
         let entry = machine.journal.read(&file).unwrap();
         governor.stop().unwrap();
         listed(&machine.host, file, &entry)
     };
-    let dirty = entry(&Lever::Dirty);
+    let dirty = entry(&Actuator::Dirty);
     assert!(dirty.by_guard);
     let held = |least, most| Became::Governed { least, most };
     assert_eq!(
@@ -247,7 +247,7 @@ fn the_journal_says_what_a_guard_holds() {
             held(Value::Bytes(998_059), Value::Bytes(4_096_000))
         )
     );
-    let bdi = entry(&Lever::Bdi("loop0".into())).changes;
+    let bdi = entry(&Actuator::Bdi("loop0".into())).changes;
     let became: Vec<Became> = bdi.into_iter().map(|(_, _, became)| became).collect();
     assert_eq!(
         became,
@@ -258,13 +258,13 @@ fn the_journal_says_what_a_guard_holds() {
 const IO_MAX: &str = "/sys/fs/cgroup/unified/db.slice/io.max";
 const WRITE_BPS: &str = "/sys/fs/cgroup/blkio/a/blkio.throttle.write_bps_device";
 
-fn of_cgroup(knob: &str) -> Lever {
-    Lever::Cgroup(knob.parse().unwrap())
+fn of_cgroup(knob: &str) -> Actuator {
+    Actuator::Cgroup(knob.parse().unwrap())
 }
 
 #[test]
 fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
-    // What was found, and as what it counts in a tenth of a second.
+    // The baseline, and as what it counts in a tenth of a second.
     for (knob, file, found, saved_bytes, line) in [
         ("cgroup:/db.slice/io.max/7:0/wbps", IO_MAX, "7:0 rbps=max wbps=90000000", 9_000_000, "7:0 wbps="),
         ("cgroup:/db.slice/io.max/9:0/wbps", IO_MAX, "7:0 wbps=5", 4 << 30, "9:0 wbps="),
@@ -303,7 +303,7 @@ fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
 #[test]
 fn both_limits_of_a_private_lever_are_turned_and_led_back_together() {
     let high = "/sys/fs/cgroup/unified/db.slice/memory.high";
-    let lever = |pace: bool| Lever::Private {
+    let actuator = |pace: bool| Actuator::Private {
         high: "cgroup:/db.slice/memory.high".parse().unwrap(),
         pace: pace.then(|| "cgroup:/db.slice/io.max/7:0/wbps".parse().unwrap()),
     };
@@ -317,7 +317,7 @@ fn both_limits_of_a_private_lever_are_turned_and_led_back_together() {
         let machine = machine();
         machine.set(high, found.0);
         machine.set(IO_MAX, found.1);
-        let mut governor = start(&machine, &lever(true));
+        let mut governor = start(&machine, &actuator(true));
         let bytes = |mb: Option<u64>| mb.map(|mb| mb * 1_000_000);
         written(governor.set_private(bytes(asked.0), bytes(asked.1)).unwrap());
         assert_eq!(
@@ -331,7 +331,7 @@ fn both_limits_of_a_private_lever_are_turned_and_led_back_together() {
     }
     let machine = machine();
     machine.set(high, "max");
-    let mut governor = start(&machine, &lever(false));
+    let mut governor = start(&machine, &actuator(false));
     written(governor.set_private(Some(16_000_000), Some(1)).unwrap());
     // As a service manager does that applies a unit's properties again.
     machine.set(high, "max");
@@ -341,7 +341,7 @@ fn both_limits_of_a_private_lever_are_turned_and_led_back_together() {
         "what was found is there: nothing is to be said of it"
     );
     // A killed guard's limits are told from others' by their mark.
-    let governor = start(&machine, &lever(true));
+    let governor = start(&machine, &actuator(true));
     let file = machine.journal.folder().join(&machine.journaled()[0]);
     let mut entry = machine.journal.read(&file).unwrap();
     entry.pid_started_ticks = 1;
@@ -359,9 +359,9 @@ fn both_limits_of_a_private_lever_are_turned_and_led_back_together() {
 
 #[test]
 fn a_limit_of_a_cgroup_that_others_turn_is_left_alone_and_one_that_is_gone_is_gone() {
-    let lever = of_cgroup("cgroup:/a/blkio.throttle.write_bps_device/7:0");
+    let actuator = of_cgroup("cgroup:/a/blkio.throttle.write_bps_device/7:0");
     let machine = machine();
-    let mut governor = start(&machine, &lever);
+    let mut governor = start(&machine, &actuator);
     written(governor.set(50_000).unwrap());
     machine.set(WRITE_BPS, "7:0 500000");
     assert!(stood_down(&governor.beat().unwrap()).contains("is 500000, which weir did not write"));
@@ -369,7 +369,7 @@ fn a_limit_of_a_cgroup_that_others_turn_is_left_alone_and_one_that_is_gone_is_go
     assert_eq!(machine.get(WRITE_BPS), "7:0 500000");
 
     machine.set(WRITE_BPS, "7:0 90000000");
-    let mut governor = start(&machine, &lever);
+    let mut governor = start(&machine, &actuator);
     written(governor.set(2_000_000).unwrap());
     // Made again under its name, as a unit's is when it is started again.
     let folder = machine.real("/sys/fs/cgroup/blkio/a");

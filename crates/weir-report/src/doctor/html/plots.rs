@@ -14,7 +14,7 @@ pub const DEPTH: &str = "depth-curves";
 pub const COMMITS: &str = "commit-rates";
 /// Curves whose highest rates differ by more than this factor share a log axis.
 const FAR_APART: f64 = 6.0;
-/// As many distributions as looks can tell apart.
+/// As many distributions as looks can distinguish.
 const CURVES_MOST: usize = crate::plot::LOOKS;
 
 /// Whether a measurement belongs to the commits without a flood.

@@ -11,7 +11,7 @@ use weir_experiment::{Metric, Role, Study};
 use weir_knobs::Value;
 use weir_verdict::view::percent;
 
-/// Looks of what is tried and what was found.
+/// Looks of what is tried and of the baseline.
 const TRIED: usize = 0;
 const FOUND: usize = 1;
 /// Values further apart than this are shown on a logarithmic axis.

@@ -69,9 +69,9 @@ fn task(story: &Story<'_>) -> Markup {
         row("watched", Nanos(story.length_ns()).to_string(), ""),
     ];
     for device in story.devices.iter().map(|device| device.device) {
-        let lever = format!("{}, found at {}", device.lever, words::size(device.saved_bytes));
+        let actuator = format!("{}, found at {}", device.actuator, words::size(device.saved_bytes));
         let floor = format!("never below {}", words::size(device.floor_bytes));
-        rows.push(row(&format!("turned for {}", device.name), lever, &floor));
+        rows.push(row(&format!("turned for {}", device.name), actuator, &floor));
         rows.push(row("latencies from", words::sensor(device.sensor).to_string(), ""));
     }
     facts_table(&rows)

@@ -7,7 +7,7 @@ use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
 use crate::guard::settings::{
-    Format, LeverChoice, May, MetricsAt, Protected, SensorChoice, latency_target, share,
+    ActuatorChoice, Format, May, MetricsAt, Protected, SensorChoice, latency_target, share,
 };
 
 const NOTES: &str = "\
@@ -42,7 +42,7 @@ pub struct Args {
     pub shadow: bool,
     /// The actuator: the limit that the guard sets [default: auto]
     #[arg(long, alias = "lever", value_name = "ACTUATOR")]
-    pub actuator: Option<LeverChoice>,
+    pub actuator: Option<ActuatorChoice>,
     /// What else it may turn where that helps more. Repeatable [default: nothing]
     #[arg(long, value_name = "WHAT")]
     pub may: Vec<May>,

@@ -7,7 +7,7 @@ use weir_db::{DbError, Server};
 use crate::cli::db::workload::CleanupArgs;
 use crate::databases::{Premises, server};
 use crate::failure::Outcome;
-use crate::settings::db::servers;
+use crate::inputs::db::servers;
 use crate::signals::stop_on_signals;
 
 /// Runs the command.

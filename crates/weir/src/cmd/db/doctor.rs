@@ -27,7 +27,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         .into());
     }
     let connect = ConnectArgs { server: args.named.or(args.connect.server), ..args.connect };
-    let login = crate::settings::db::servers(&connect)?.log_in()?;
+    let login = crate::inputs::db::servers(&connect)?.log_in()?;
     let stop = stop_on_signals()?;
     let report = db::report(examination::examine(login, duration, &stop)?);
     match args.format {

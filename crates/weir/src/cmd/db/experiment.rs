@@ -13,8 +13,9 @@ use crate::cmd::tune;
 use crate::databases::ground::{Ground, name_of};
 use crate::experiments::{self, Asked, Measured, Planned};
 use crate::failure::{Outcome, Usage};
+use crate::inputs::db::servers as named;
 use crate::settings::bench::usage;
-use crate::settings::db::{servers as named, workload};
+use crate::settings::db::workload;
 
 /// Time for everything where nobody says.
 const BUDGET: Nanos = Nanos::from_secs(40 * 60);

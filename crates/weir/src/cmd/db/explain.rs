@@ -1,4 +1,4 @@
-//! `weir db explain`: what limits a throw-away server, put to the test.
+//! `weir db explain`: what limits a throw-away server, verified by changes.
 
 use weir_core::units::Nanos;
 use weir_db::sandbox::SandboxSpec;
@@ -107,8 +107,8 @@ fn rounds(args: &Args, changes: usize) -> u32 {
     args.pairs.unwrap_or(fit.clamp(PAIRS_MIN, PAIRS_MOST))
 }
 
-/// Runs in rounds: one without a change, then one with each. Who comes first in a round goes around, so that what drifts
-/// falls on all alike.
+/// Runs in rounds: one without a change, then one with each. The first place in a round goes around, so that a
+/// drift falls on all alike.
 fn test(
     args: &Args,
     spec: &OltpSpec,

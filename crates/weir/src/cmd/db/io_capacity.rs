@@ -57,7 +57,7 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
     grid.dedup();
     let trials = &args.common.trials;
     let mut asked = asked(&ground, trials, Vec::new());
-    // Who says how long to warm up knows what there is to wait for.
+    // A user who says how long to warm up knows what there is to wait for.
     let typed = ground.transactions.spec.warmup.0 > 0;
     asked.conduct.settle_ns = if typed { 0 } else { SETTLE.0 };
     let tried = grid.iter().map(|value| {
@@ -110,7 +110,7 @@ fn what_is_needed(ground: &Ground, asked: &Asked, stop: &Stop) -> anyhow::Result
     Ok([Some(look.pages()), look.log(&variables, Nanos(trial_ns))].into_iter().flatten().collect())
 }
 
-/// The server before and after some seconds of the workload as found.
+/// The server before and after some seconds of the workload at the baseline.
 struct Look {
     before: Snapshot,
     after: Snapshot,

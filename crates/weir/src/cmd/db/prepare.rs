@@ -11,8 +11,8 @@ use crate::cli::db::workload::PrepareArgs;
 use crate::databases::progress::Loading;
 use crate::databases::{Premises, outside, server};
 use crate::failure::Outcome;
+use crate::inputs::db::servers;
 use crate::settings::bench::usage;
-use crate::settings::db::servers;
 use crate::settings::db::workload::tables;
 use crate::signals::stop_on_signals;
 

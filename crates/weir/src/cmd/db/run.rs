@@ -8,10 +8,10 @@ use super::script;
 use crate::cli::db::workload::RunArgs;
 use crate::databases::{Premises, admit, measure};
 use crate::failure::{Outcome, Usage};
+use crate::inputs::db::servers;
 use crate::output::{Format, print_for, render};
 use crate::session::save;
 use crate::settings::bench::usage;
-use crate::settings::db::servers;
 use crate::settings::db::workload::spec;
 use crate::signals::stop_on_signals;
 

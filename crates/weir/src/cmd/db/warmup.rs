@@ -10,8 +10,8 @@ use crate::cli::db::workload::WarmupArgs;
 use crate::databases::progress::Loading;
 use crate::databases::{Premises, server};
 use crate::failure::Outcome;
+use crate::inputs::db::servers;
 use crate::settings::bench::usage;
-use crate::settings::db::servers;
 use crate::settings::db::workload::tables;
 use crate::signals::stop_on_signals;
 

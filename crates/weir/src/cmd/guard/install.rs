@@ -10,13 +10,13 @@ use crate::failure::{Lacking, Outcome};
 use crate::guard::install::manifest::{Piece, Root};
 use crate::guard::install::unit::NAME;
 use crate::guard::install::{SHARE, check_program, next_steps, passing, pieces};
+use crate::inputs;
 use crate::machine::root_or;
 use crate::output::print;
-use crate::settings::guard::guard as settings_of;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    let settings = settings_of(&args.run)?;
+    let settings = inputs::guard::settings(&args.run)?;
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
     let share = match &args.to {
         Some(folder) => std::path::absolute(folder).context("cannot tell where --to leads")?,

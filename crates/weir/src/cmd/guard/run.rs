@@ -11,12 +11,12 @@ use crate::cli::guard::run::Args;
 use crate::failure::{Lacking, Outcome};
 use crate::guard;
 use crate::guard::settings::{Format, print as as_file};
+use crate::inputs;
 use crate::output::{print, print_exact};
-use crate::settings::guard as settings;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
-    let settings = settings::guard(&args)?;
+    let settings = inputs::guard::settings(&args)?;
     if args.print_config {
         print_exact(&as_file(&settings))?;
         return Ok(Outcome::Done);

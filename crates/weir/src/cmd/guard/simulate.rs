@@ -1,4 +1,4 @@
-//! `weir guard simulate`: the guard and static limits on a machine that is only reckoned.
+//! `weir guard simulate`: the guard and static limits on a simulated machine.
 
 use std::path::Path;
 

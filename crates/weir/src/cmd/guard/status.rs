@@ -66,7 +66,7 @@ fn of_device(out: &mut String, device: &DeviceState) {
         device.totals.seconds_over_target,
         device.totals.seconds
     );
-    let _ = writeln!(out, "  limit    {} ({})", words::limit_of(device), device.lever);
+    let _ = writeln!(out, "  limit    {} ({})", words::limit_of(device), device.actuator);
     let written = megabytes_per_second(second.written_bytes as f64);
     let backlog = words::size(second.backlog_bytes);
     let _ = writeln!(out, "  device   {written} written, {backlog} dirty or under way");

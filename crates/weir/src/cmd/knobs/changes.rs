@@ -74,7 +74,7 @@ pub fn confirm() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Puts back.
+/// Restores.
 pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
     root_or("putting settings back", LOOKING)?;
     let done = knob::rollback(&machine::host(), &the_journal(), if all { Which::All } else { Which::Last });
@@ -84,7 +84,7 @@ pub fn rollback(all: bool) -> anyhow::Result<Outcome> {
     ended(done.failed)
 }
 
-/// Puts back what ended processes have left behind, and nothing that a running weir or a user keeps: what a service
+/// Restores what ended processes have left behind, and nothing that a running weir or a user keeps: what a service
 /// does after its end, whichever it was.
 pub fn recover() -> anyhow::Result<Outcome> {
     root_or("putting settings back", LOOKING)?;

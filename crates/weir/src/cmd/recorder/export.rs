@@ -11,8 +11,9 @@ use weir_fs::Output;
 
 use crate::cli::recorder::ExportArgs;
 use crate::failure::{CANNOT_WRITE, Outcome, Usage};
+use crate::inputs::recorder::dir;
 use crate::recorder::archive::Archive;
-use crate::settings::recorder::{dir, stretch};
+use crate::settings::recorder::stretch;
 
 /// Runs the command.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {

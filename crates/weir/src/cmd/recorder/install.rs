@@ -6,10 +6,10 @@ use crate::cli::recorder::{InstallArgs, UninstallArgs};
 use crate::cmd::guard::install::{is_booted, systemctl};
 use crate::failure::{Outcome, Usage};
 use crate::guard::install::{check_program, passing};
+use crate::inputs::recorder::settings as settings_of;
 use crate::machine::root_or;
 use crate::output::print;
 use crate::recorder::install::{NAME, Place, There, unit};
-use crate::settings::recorder::recorder as settings_of;
 
 /// `weir recorder install`.
 pub fn install(args: &InstallArgs, command: &[String]) -> anyhow::Result<Outcome> {

@@ -11,9 +11,9 @@ use weir_report::text::table;
 use super::show::local;
 use crate::cli::recorder::ListArgs;
 use crate::failure::Outcome;
+use crate::inputs::recorder::dir;
 use crate::output::{print, print_exact};
 use crate::recorder::archive::Archive;
-use crate::settings::recorder::dir;
 
 /// A segment: its end, if it has one, and its length in bytes.
 type Segments = BTreeMap<i64, (Option<i64>, u64)>;

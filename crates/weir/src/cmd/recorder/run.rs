@@ -3,8 +3,8 @@
 use crate::cli::recorder::RunArgs;
 use crate::devices;
 use crate::failure::{Lacking, Outcome};
+use crate::inputs::recorder::settings as settings_of;
 use crate::recorder;
-use crate::settings::recorder::recorder as settings_of;
 use crate::signals::stop_on_signals;
 
 /// Runs the command.

@@ -8,9 +8,10 @@ use weir_report::{json, text};
 
 use crate::cli::recorder::ShowArgs;
 use crate::failure::Outcome;
+use crate::inputs::recorder::dir;
 use crate::output::{print, print_exact};
 use crate::recorder::archive::Archive;
-use crate::settings::recorder::{dir, stretch};
+use crate::settings::recorder::stretch;
 
 /// What a verdict is made of; stages of requests are for other questions, and by far the most rows.
 const TABLES: [&str; 6] = ["syncs", "waits", "behind", "processes", "counters", "events"];

@@ -35,7 +35,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<Outcome> {
         Ok(Request::Script(request)) => script::act(*request, &mut log, &stop),
         Err(quit) => Err(quit),
     };
-    // A reader that went away is told apart from a failure by the caller, and ends nothing but the printing.
+    // The caller distinguishes a reader that went away from a failure, and ends nothing but the printing.
     terminal.result().context(CANNOT_WRITE)?;
     Ok(outcome.unwrap_or_else(|Quit(code)| Outcome::Code(code)))
 }

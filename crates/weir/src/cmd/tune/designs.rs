@@ -9,6 +9,7 @@ use weir_knobs::{KnobName, Setting};
 
 use crate::cli::tune::{AbArgs, Command, CommonArgs, Format, LadderArgs, RaceArgs, SweepArgs};
 use crate::experiments::{Asked, Lab, Planned, knobs, planned, rate, usage};
+use crate::inputs;
 use crate::settings::tune::{self as settings, Base};
 
 /// What a dry run takes the device to write: it measures nothing.
@@ -39,7 +40,7 @@ enum Kind {
 /// Reads what was typed.
 pub fn read(command: Command) -> anyhow::Result<Typed> {
     let typed = |common: &mut CommonArgs, base: Base, wants_flood: bool| -> anyhow::Result<_> {
-        Ok((settings::common(common, base, wants_flood)?, common.dry_run, common.format))
+        Ok((inputs::tune::common(common, base, wants_flood)?, common.dry_run, common.format))
     };
     let ((asked, dry_run, format), kind) = match command {
         Command::Sweep(mut args) => {

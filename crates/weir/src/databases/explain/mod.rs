@@ -1,4 +1,4 @@
-//! What limits a server, put to the test: runs of a throw-away one, each with a change.
+//! What limits a server, verified: runs of a throw-away one, each with a change.
 
 mod place;
 mod trials;

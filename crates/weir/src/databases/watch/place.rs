@@ -75,7 +75,7 @@ fn may_be_here(place: &Place) -> bool {
     }
 }
 
-/// Who listens at its socket, else who has the thread that serves this connection.
+/// The process that listens at its socket, else the one whose thread serves this connection.
 fn first_process(host: &Host, connection: &mut Connection, data: Option<&Path>) -> Result<u32, String> {
     if let Some(process) = connection.listener().filter(|process| is_server(host, *process)) {
         return Ok(process);

@@ -1,15 +1,15 @@
 //! The limits of cgroups in a control loop: taken over in place of a device's limit of dirty pages, and let go of again.
 
 use weir_control::Effect;
-use weir_host::knob::{KnobError, Lever};
+use weir_host::knob::{Actuator, KnobError};
 
 use super::super::group::Group;
-use super::super::sampler::Seen;
-use super::super::throttle::{Choose, Switch, Time};
+use super::super::sampler::{Seen, Time};
+use super::super::throttle::{Choose, Switch};
 use super::ControlLoop;
 
 /// Takes a cgroup's limit over for the device of this index.
-pub type TakeCgroup = Box<dyn FnMut(Lever, usize) -> Result<Group, KnobError>>;
+pub type TakeCgroup = Box<dyn FnMut(Actuator, usize) -> Result<Group, KnobError>>;
 
 /// How cgroups are throttled.
 pub struct Cgroups {
@@ -50,7 +50,7 @@ impl ControlLoop {
                 time,
                 &protected,
             ) {
-                Some(Switch::Cgroup { lever, why }) => self.turn_cgroup(device, lever, &why, at_ms),
+                Some(Switch::Cgroup { actuator, why }) => self.turn_cgroup(device, actuator, &why, at_ms),
                 Some(Switch::Back { why }) => self.go_home(device, at_ms, &why),
                 Some(Switch::Not { why }) => {
                     let what = format!("bulk writers go past the page cache, but {why}");
@@ -62,18 +62,18 @@ impl ControlLoop {
     }
 
     /// Takes the limit of a cgroup over, and lets go of that of dirty pages.
-    fn turn_cgroup(&mut self, device: usize, lever: Lever, why: &str, at_ms: u64) {
+    fn turn_cgroup(&mut self, device: usize, actuator: Actuator, why: &str, at_ms: u64) {
         let Some(Cgroups { choose, take }) = &mut self.cgroups else { return };
         let verb = if self.about.shadow { "would turn" } else { "turns" };
-        let what = match take(lever.clone(), device) {
+        let what = match take(actuator.clone(), device) {
             Ok(group) => {
                 self.groups[self.homes[device]].devices.retain(|at| *at != device);
                 self.groups.push(group);
-                self.devices[device].change_lever(true);
-                format!("{verb} {lever}: {why}")
+                self.devices[device].change_actuator(true);
+                format!("{verb} {actuator}: {why}")
             }
             Err(error) => {
-                let what = format!("{lever} cannot be set: {error}");
+                let what = format!("{actuator} cannot be set: {error}");
                 choose.is_refused(device, &what);
                 what
             }
@@ -87,12 +87,12 @@ impl ControlLoop {
         let ended = self.groups.remove(at).end();
         let home = &mut self.groups[self.homes[device]];
         home.devices.push(device);
-        self.devices[device].change_lever(false);
+        self.devices[device].change_actuator(false);
         if let Some(Cgroups { choose, .. }) = &mut self.cgroups {
             choose.is_back(device);
         }
         let verb = if self.about.shadow { "would turn" } else { "turns" };
-        let mut what = vec![format!("{verb} {} again: {why}", home.lever)];
+        let mut what = vec![format!("{verb} {} again: {why}", home.actuator)];
         match ended {
             Ok(sentences) => what.extend(sentences),
             Err(error) => what.push(error.to_string()),

@@ -3,12 +3,11 @@
 use weir_control::Effect;
 
 use super::super::private::{Judged, Now};
-use super::super::sampler::Seen;
-use super::super::throttle::Time;
+use super::super::sampler::{Seen, Time};
 use super::ControlLoop;
 
 impl ControlLoop {
-    /// Looks at the bulk writers' cgroups of every device. Where they are held, the device's other limit is as it was found.
+    /// Looks at the bulk writers' cgroups of every device. Where they are held, the device's other limit is at its baseline.
     pub(super) fn sample_privates(&mut self, seen: &[Option<Seen>], time: Time, at_ms: u64) {
         for (device, seen) in seen.iter().enumerate() {
             let Some(privates) = &mut self.privates else { return };

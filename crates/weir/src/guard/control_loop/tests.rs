@@ -7,9 +7,9 @@ use std::rc::Rc;
 use weir_control::{Action, Branch, Decision, DeviceFlow, Limits, Mood, Sensor, Syncs, Target};
 use weir_core::target::DeviceNumber;
 use weir_host::Host;
-use weir_host::knob::{KnobError, Lever, Move};
+use weir_host::knob::{Actuator, KnobError, Move};
 
-use super::super::actuator::{Actuator, Shadow};
+use super::super::governing::{Governing, Shadow};
 use super::super::group::Take;
 use super::super::log::sentence;
 use super::super::recorder::Recorder;
@@ -34,9 +34,9 @@ struct Knob {
     taken: usize,
 }
 
-struct TestActuator(Rc<RefCell<Knob>>);
+struct TestGovernor(Rc<RefCell<Knob>>);
 
-impl Actuator for TestActuator {
+impl Governing for TestGovernor {
     fn limits(&mut self) -> Result<Limits, KnobError> {
         let now_bytes = self.0.borrow().now;
         Ok(Limits { now_bytes, saved_bytes: SAVED, floor_bytes: FLOOR })
@@ -89,7 +89,7 @@ impl Law for Scripted {
         Decision { at_ns: sample.at_ns, action, branch, inputs, mood }
     }
 
-    fn change_lever(&mut self, of_cgroup: bool) {
+    fn change_actuator(&mut self, of_cgroup: bool) {
         self.0.borrow_mut().changed.push(of_cgroup);
     }
 }
@@ -176,8 +176,14 @@ impl Stage {
         let throttle = Rc::new(RefCell::new(Knob { now: SAVED, ..Knob::default() }));
         let chosen = Chosen::default();
         let of_cgroup = throttle.clone();
-        let take_cgroup = move |lever: Lever, device: usize| {
-            Group::begin(lever.to_string(), true, vec![device], false, super::tests::take(of_cgroup.clone()))
+        let take_cgroup = move |actuator: Actuator, device: usize| {
+            Group::begin(
+                actuator.to_string(),
+                true,
+                vec![device],
+                false,
+                super::tests::take(of_cgroup.clone()),
+            )
         };
         let guarded_writers =
             (0..devices).map(|_| Writers::new(&Host::at(std::path::Path::new("/nowhere")))).collect();
@@ -234,9 +240,9 @@ impl Stage {
 
 /// Takes this limit over.
 fn take(knob: Rc<RefCell<Knob>>) -> Take {
-    Box::new(move || -> Result<Box<dyn Actuator>, KnobError> {
+    Box::new(move || -> Result<Box<dyn Governing>, KnobError> {
         knob.borrow_mut().taken += 1;
-        Ok(Box::new(TestActuator(knob.clone())))
+        Ok(Box::new(TestGovernor(knob.clone())))
     })
 }
 
@@ -335,8 +341,8 @@ fn a_device_that_was_swapped_is_another_one() {
 }
 
 /// What is turned for a device.
-fn lever(stage: &mut Stage, device: usize) -> String {
-    stage.control_loop.state(stage.now, 0).devices[device].lever.clone()
+fn actuator(stage: &mut Stage, device: usize) -> String {
+    stage.control_loop.state(stage.now, 0).devices[device].actuator.clone()
 }
 
 #[test]
@@ -347,7 +353,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     stage.told();
     let knob: weir_knobs::KnobName = "cgroup:/backup/io.max/7:0/wbps".parse().unwrap();
     let of_cgroup =
-        || Switch::Cgroup { lever: Lever::Cgroup(knob.clone()), why: "dd is past it".to_string() };
+        || Switch::Cgroup { actuator: Actuator::Cgroup(knob.clone()), why: "dd is past it".to_string() };
     *stage.chosen.next.borrow_mut() = Some(of_cgroup());
     // The other device's limit is what is left of the shared one.
     stage.sample(&[KEEP, set(9)]);
@@ -357,9 +363,9 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     );
     let turns = "loop0: turns cgroup:/backup/io.max/7:0/wbps (in a tenth of a second): dd is past it";
     assert!(stage.told().contains(&turns.to_string()));
-    assert_eq!(lever(&mut stage, 0), "cgroup:/backup/io.max/7:0/wbps (in a tenth of a second)");
+    assert_eq!(actuator(&mut stage, 0), "cgroup:/backup/io.max/7:0/wbps (in a tenth of a second)");
     assert_eq!(
-        (lever(&mut stage, 1), stage.script.borrow().changed.clone()),
+        (actuator(&mut stage, 1), stage.script.borrow().changed.clone()),
         ("knob".to_string(), vec![true])
     );
     *stage.chosen.next.borrow_mut() = Some(Switch::Back { why: "it ended".to_string() });
@@ -370,7 +376,7 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     );
     assert!(stage.told().contains(&"loop0: turns knob again: it ended".to_string()));
     assert_eq!(
-        (lever(&mut stage, 0), stage.script.borrow().changed.clone()),
+        (actuator(&mut stage, 0), stage.script.borrow().changed.clone()),
         ("knob".to_string(), vec![true, false])
     );
     // It goes while it is turned: the device has not.
@@ -380,8 +386,8 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     stage.throttle.borrow_mut().beats.push_back(Move::Gone { said: String::new() });
     stage.sample(&[KEEP, KEEP]);
     assert_eq!(stage.told(), ["loop0: turns knob again: the cgroup is gone"]);
-    assert_eq!((lever(&mut stage, 0), stage.throttle.borrow().taken), ("knob".to_string(), 2));
-    // The device goes with a cgroup's limit in hand.
+    assert_eq!((actuator(&mut stage, 0), stage.throttle.borrow().taken), ("knob".to_string(), 2));
+    // The device goes while a cgroup's limit is in use.
     *stage.chosen.next.borrow_mut() = Some(of_cgroup());
     stage.sample(&[KEEP, KEEP]);
     stage.told();
@@ -391,13 +397,13 @@ fn a_cgroups_limit_takes_the_place_of_the_devices_and_gives_it_back() {
     assert_eq!(stage.throttle.borrow().done.last().cloned(), Some("stop".into()));
 }
 
-/// Whoever has a cgroup may turn its limit himself, and flood the device into the page cache after that.
+/// The owner of a cgroup may turn its limit, and flood the device through the page cache after that.
 #[test]
 fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
     let mut stage = Stage::new(1, false);
     let knob = "cgroup:/user/io.max/7:0/wbps".parse().unwrap();
     *stage.chosen.next.borrow_mut() =
-        Some(Switch::Cgroup { lever: Lever::Cgroup(knob), why: "dd is past it".to_string() });
+        Some(Switch::Cgroup { actuator: Actuator::Cgroup(knob), why: "dd is past it".to_string() });
     stage.sample(&[set(9)]);
     stage.told();
     stage.throttle.borrow_mut().beats.push_back(Move::StoodDown { said: "it is max now".to_string() });
@@ -405,7 +411,7 @@ fn a_cgroups_limit_in_other_hands_gives_the_devices_back() {
     let told = stage.told();
     assert_eq!(told[0], "loop0: yielded: it is max now");
     assert_eq!(told[1], "loop0: turns knob again: another program changed the cgroup's limit");
-    assert_eq!(lever(&mut stage, 0), "knob");
+    assert_eq!(actuator(&mut stage, 0), "knob");
     assert_eq!(stage.chosen.refused.borrow().as_slice(), ["another program changed the cgroup's limit"]);
     stage.done();
     stage.sample(&[set(8)]);

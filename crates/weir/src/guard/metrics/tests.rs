@@ -29,7 +29,7 @@ fn device(name: &str, standing: Standing) -> DeviceState {
         number: Default::default(),
         standing,
         sensor: Sensor { source: SensorSource::Syscalls, silent_ns: 100_000_000, lost: 0 },
-        lever: "vm.dirty_bytes".to_string(),
+        actuator: "vm.dirty_bytes".to_string(),
         saved_bytes: 3_900_000_000,
         floor_bytes: 4 << 20,
         second,

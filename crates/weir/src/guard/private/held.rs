@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weir_control::Writer;
 use weir_control::private::{Group, Refusal, Wish, followed, may_hold, needed};
 use weir_core::target::DeviceNumber;
-use weir_host::knob::{KnobError, Lever};
+use weir_host::knob::{Actuator, KnobError};
 use weir_host::{CgroupSight, Host, IoCgroup};
 
 use super::pair::{End, Limits, Pair, Restored, TakePair};
@@ -33,7 +33,7 @@ pub struct Held {
     /// It.
     pub group: IoCgroup,
     /// Its limits, in words.
-    pub lever: Lever,
+    pub actuator: Actuator,
     /// As asked for last.
     pub limits: Limits,
     sight: CgroupSight,
@@ -130,12 +130,12 @@ impl Groups {
         may_hold(&candidate).map_err(|why: Refusal| why.to_string())?;
         let high = group.high().ok_or("its cgroup's name cannot be journaled")?;
         let pace = candidate.has_pace.then(|| group.write_limit(number)).flatten();
-        let lever = Lever::Private { high, pace };
-        let pair = take(&lever).map_err(|error: KnobError| error.to_string())?;
+        let actuator = Actuator::Private { high, pace };
+        let pair = take(&actuator).map_err(|error: KnobError| error.to_string())?;
         let mut sight = group.sight(rules.host, number);
         // The first look counts for nothing.
         let _ = sight.look();
-        self.held.push(Held { group: group.clone(), lever, limits: Limits::default(), sight, pair });
+        self.held.push(Held { group: group.clone(), actuator, limits: Limits::default(), sight, pair });
         Ok(())
     }
 

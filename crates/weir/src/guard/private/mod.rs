@@ -9,11 +9,10 @@ mod tests;
 use weir_control::private::{Kept, Law, Need, Seen as SeenByLaw, State, Transition, Wish};
 use weir_core::units::{Bytes, limit, megabytes_per_second};
 use weir_host::Host;
-use weir_host::knob::Lever;
+use weir_host::knob::Actuator;
 
 use self::held::{Groups, Rules};
-use super::sampler::Seen;
-use super::throttle::Time;
+use super::sampler::{Seen, Time};
 use super::writers::Writers;
 use crate::guard::settings::Protected;
 
@@ -107,7 +106,7 @@ impl Privates {
                 .groups
                 .held
                 .iter()
-                .all(|held| matches!(&held.lever, Lever::Private { pace: Some(_), .. }));
+                .all(|held| matches!(&held.actuator, Actuator::Private { pace: Some(_), .. }));
         let transition = device.law.step(&SeenByLaw {
             at_ns: time.now_ns,
             elapsed_ns: time.elapsed_ns,
@@ -148,10 +147,11 @@ impl Privates {
     }
 
     /// The limits in force, for who asks what is turned.
-    pub fn lever(&self, at: usize) -> Option<String> {
+    pub fn actuator(&self, at: usize) -> Option<String> {
         let device = &self.devices[at];
-        let levers: Vec<String> = device.groups.held.iter().map(|held| held.lever.to_string()).collect();
-        device.law.holds().then(|| levers.join(", "))
+        let actuators: Vec<String> =
+            device.groups.held.iter().map(|held| held.actuator.to_string()).collect();
+        device.law.holds().then(|| actuators.join(", "))
     }
 
     /// How it stands to a device's bulk writers, and why some are not held.
@@ -161,7 +161,7 @@ impl Privates {
         standing.into_iter().chain(device.why_not.iter().cloned()).collect()
     }
 
-    /// Puts back everything; what was put back, and what could not be.
+    /// Puts back everything; what was restored, and what could not be.
     pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
         let (mut said, mut failed) = (Vec::new(), Vec::new());
         for device in &mut self.devices {

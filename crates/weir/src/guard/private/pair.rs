@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use weir_host::Host;
-use weir_host::knob::{Governor, Journal, KnobError, Lever, Move};
+use weir_host::knob::{Actuator, Governor, Journal, KnobError, Move};
 
 /// The thread gives signs of life and looks at its limits this often.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -20,7 +20,7 @@ const THREADS_MOST: usize = 16;
 /// Those there are.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// The limits of one cgroup; `None` is what was found.
+/// The limits of one cgroup; `None` is the baseline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     /// memory.high, in bytes.
@@ -34,7 +34,7 @@ pub struct Limits {
 pub enum End {
     /// The cgroup is gone, and its limits with it.
     Gone,
-    /// Somebody put back what was found, as a service manager does that applies its properties again.
+    /// Somebody restored the baseline, as a service manager does that applies its properties again.
     Reset,
     /// Somebody else turns them, or the kernel does not take them; says what.
     Lost(String),
@@ -60,17 +60,17 @@ pub trait Pair {
 pub type Restored = Result<Vec<String>, KnobError>;
 
 /// Takes the limits of a cgroup over.
-pub type TakePair = Box<dyn FnMut(&Lever) -> Result<Box<dyn Pair>, KnobError>>;
+pub type TakePair = Box<dyn FnMut(&Actuator) -> Result<Box<dyn Pair>, KnobError>>;
 
 /// Takes them for earnest, or in shadow.
 pub fn take_pair(host: &Host, journal: &Journal, shadow: bool) -> TakePair {
     let (host, journal) = (host.clone(), journal.clone());
-    Box::new(move |lever| {
+    Box::new(move |actuator| {
         if shadow {
             return Ok(Box::new(Untouched));
         }
         let turns = Turns::take().ok_or_else(too_many)?;
-        Ok(Box::new(Worker::start(Governor::start(&journal, &host, lever, FLOOR_BYTES)?, turns)?))
+        Ok(Box::new(Worker::start(Governor::start(&journal, &host, actuator, FLOOR_BYTES)?, turns)?))
     })
 }
 
@@ -112,7 +112,7 @@ fn too_many() -> KnobError {
     KnobError::NoGuardian(std::io::Error::other(why))
 }
 
-/// A governor on a thread of its own. When the sender is dropped it puts back what was found, however long the kernel takes.
+/// A governor on a thread of its own. When the sender is dropped it restores the baseline, however long the kernel takes.
 struct Worker {
     wanted: Option<Sender<Limits>>,
     asked: Limits,

@@ -9,7 +9,7 @@ use weir_control::private::{Kept, Need};
 use weir_control::{Bulk, DeviceFlow, Sensor, SensorSource, Syncs, Writer};
 use weir_core::target::DeviceNumber;
 use weir_host::Host;
-use weir_host::knob::{KnobError, Lever};
+use weir_host::knob::{Actuator, KnobError};
 
 use super::pair::{End, Limits, Pair, Restored};
 use super::*;
@@ -19,7 +19,7 @@ const MB: u64 = 1_000_000;
 const DD: u32 = 4_000_007;
 const DATABASE: u32 = 4_000_008;
 
-/// What was asked of each lever, and how the next one that is asked ends.
+/// What was asked of each actuator, and how the next one that is asked ends.
 #[derive(Default)]
 struct Done {
     taken: Vec<String>,
@@ -70,8 +70,8 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let (host, done) = (Host::at(folder.path()), Rc::new(RefCell::new(Done::default())));
         let actuators = done.clone();
-        let take = Box::new(move |lever: &Lever| -> Result<Box<dyn Pair>, KnobError> {
-            actuators.borrow_mut().taken.push(lever.to_string());
+        let take = Box::new(move |actuator: &Actuator| -> Result<Box<dyn Pair>, KnobError> {
+            actuators.borrow_mut().taken.push(actuator.to_string());
             Ok(Box::new(TestPair(actuators.clone())))
         });
         let spare: Vec<Protected> = spare.iter().map(|who| who.parse().unwrap()).collect();
@@ -140,8 +140,8 @@ fn the_bulk_writers_own_cgroup_is_held_and_let_go_of() {
     let mut stage = Stage::new(&[]);
     let said = stage.sample(2);
     assert!(said[0].starts_with("/backup.service is held to 20 MB dirty"), "{said:?}");
-    let lever = "cgroup:/backup.service/memory.high and cgroup:/backup.service/io.max/7:0/wbps";
-    assert_eq!((stage.done.borrow().taken.as_slice(), said.len()), (&[lever.to_string()][..], 1));
+    let actuator = "cgroup:/backup.service/memory.high and cgroup:/backup.service/io.max/7:0/wbps";
+    assert_eq!((stage.done.borrow().taken.as_slice(), said.len()), (&[actuator.to_string()][..], 1));
     let high = stage.done.borrow().limits.high.unwrap();
     assert!((107 * MB..118 * MB).contains(&high), "{high}: what it holds, a margin, and five times 20 MB");
     assert!(stage.privates.covers(0));

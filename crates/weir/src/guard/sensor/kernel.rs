@@ -108,7 +108,7 @@ mod with {
             }
         }
 
-        /// Whether somebody has ended who was named by number. Who has that number next is somebody else.
+        /// Whether somebody has ended who was named by number. The next process with that number is another one.
         fn forget_who_ended(&mut self) -> bool {
             let now = whose::began(&self.protect);
             let before = std::mem::replace(&mut self.began, now);

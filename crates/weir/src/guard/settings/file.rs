@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
-use super::{GuardSettings, LeverChoice, MetricsAt, Protected, SensorChoice, latency_target, share};
+use super::{ActuatorChoice, GuardSettings, MetricsAt, Protected, SensorChoice, latency_target, share};
 
 /// The keys, in the order in which they are printed.
 const KEYS: [&str; 14] = [
@@ -68,9 +68,9 @@ fn set(settings: &mut GuardSettings, key: &str, value: &DeValue<'_>) -> Result<(
         "shadow" => settings.shadow = flag(value)?,
         "lever" => {
             let word = text(value)?;
-            let all = [LeverChoice::Auto, LeverChoice::Vm, LeverChoice::Bdi];
+            let all = [ActuatorChoice::Auto, ActuatorChoice::Vm, ActuatorChoice::Bdi];
             let found = all.into_iter().find(|choice| choice.name() == word);
-            settings.lever = found.ok_or_else(|| format!("expected auto, vm or bdi, got `{word}`"))?;
+            settings.actuator = found.ok_or_else(|| format!("expected auto, vm or bdi, got `{word}`"))?;
         }
         "may" => settings.may = list(value)?,
         "spare" => settings.spare = list(value)?,
@@ -138,7 +138,7 @@ pub fn print(settings: &GuardSettings) -> String {
         if protect.is_empty() { quoted_list(&["all".to_string()]) } else { quoted_list(&protect) },
     );
     line("shadow", settings.shadow.to_string());
-    line("lever", quoted(settings.lever.name()));
+    line("lever", quoted(settings.actuator.name()));
     if !settings.may.is_empty() {
         let may: Vec<String> = settings.may.iter().map(|may| may.name().to_string()).collect();
         line("may", quoted_list(&may));

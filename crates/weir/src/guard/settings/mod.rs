@@ -25,7 +25,7 @@ pub struct GuardSettings {
     /// Decide and log only.
     pub shadow: bool,
     /// What is turned.
-    pub lever: LeverChoice,
+    pub actuator: ActuatorChoice,
     /// What else may be.
     pub may: Vec<May>,
     /// Whose cgroups are left alone.
@@ -53,7 +53,7 @@ impl Default for GuardSettings {
             target: Target::default(),
             protect: Vec::new(),
             shadow: false,
-            lever: LeverChoice::Auto,
+            actuator: ActuatorChoice::Auto,
             may: Vec::new(),
             spare: Vec::new(),
             sensor: SensorChoice::Auto,
@@ -68,9 +68,9 @@ impl Default for GuardSettings {
 }
 
 impl GuardSettings {
-    /// Whether limits of cgroups may be turned that bulk writers are alone in: who names a lever means that one.
+    /// Whether limits of cgroups may be turned that bulk writers are alone in: who names an actuator means that one.
     pub fn may_be_private(&self) -> bool {
-        self.lever == LeverChoice::Auto && !self.spare.contains(&Protected::All)
+        self.actuator == ActuatorChoice::Auto && !self.spare.contains(&Protected::All)
     }
 }
 
@@ -128,9 +128,9 @@ impl fmt::Display for Protected {
     }
 }
 
-/// Which lever.
+/// Which actuator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum LeverChoice {
+pub enum ActuatorChoice {
     /// The best that this kernel has for the device
     #[default]
     Auto,
@@ -140,13 +140,13 @@ pub enum LeverChoice {
     Bdi,
 }
 
-impl LeverChoice {
+impl ActuatorChoice {
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
-            LeverChoice::Auto => "auto",
-            LeverChoice::Vm => "vm",
-            LeverChoice::Bdi => "bdi",
+            ActuatorChoice::Auto => "auto",
+            ActuatorChoice::Vm => "vm",
+            ActuatorChoice::Bdi => "bdi",
         }
     }
 }

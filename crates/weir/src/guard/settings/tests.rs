@@ -9,7 +9,7 @@ fn what_is_printed_reads_back_the_same() {
         target: Target { p99: LatencyTarget::Absolute(Nanos(1_500_001)), keep: 0.9 },
         protect: vec![Protected::Unit("mariadb.service".to_string()), Protected::Pid(7)],
         shadow: true,
-        lever: LeverChoice::Bdi,
+        actuator: ActuatorChoice::Bdi,
         may: vec![May::Cgroup],
         spare: vec![Protected::Cgroup("/a".to_string())],
         sensor: SensorChoice::Canary,

@@ -1,7 +1,6 @@
 //! Command lines and what they mean.
 
 use clap::Parser;
-use tempfile::TempDir;
 use weir_core::units::{Bytes, Nanos};
 use weir_core::workload::spec::{Access, Arrival, Distribution, EngineKind, Rate, SyncMode, SyncPolicy};
 
@@ -13,13 +12,26 @@ struct Typed {
     args: Args,
 }
 
-fn typed(line: &str) -> anyhow::Result<BenchSettings> {
+fn typed(line: &str, source: Source) -> anyhow::Result<BenchSettings> {
     let words = std::iter::once("bench").chain(line.split_whitespace());
-    bench(Typed::try_parse_from(words)?.args)
+    bench(Typed::try_parse_from(words)?.args, source)
+}
+
+fn settings_over(line: &str, source: Source) -> BenchSettings {
+    typed(line, source).unwrap_or_else(|error| panic!("{line}: {error:#}"))
 }
 
 fn settings(line: &str) -> BenchSettings {
-    typed(line).unwrap_or_else(|error| panic!("{line}: {error:#}"))
+    settings_over(line, Source::Flags(None))
+}
+
+fn job_file(text: &str) -> Source {
+    Source::JobFile { path: PathBuf::from("jobs.toml"), text: text.to_string() }
+}
+
+fn fio_file(text: &str, absent: &[&str]) -> Source {
+    let absent = absent.iter().map(PathBuf::from).collect();
+    Source::Fio { path: PathBuf::from("old.fio"), imported: fio::import(text), absent }
 }
 
 /// The one job of a command line.
@@ -82,24 +94,17 @@ fn flags_mean_what_the_help_says() {
 }
 
 #[test]
-fn a_bare_path_is_what_it_is() {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("data");
-    fs::write(&file, "x").unwrap();
-    let of_folder = job(&folder.path().display().to_string());
-    assert!(matches!(of_folder.target, Target::Files { dir, .. } if dir == folder.path()));
-    let of_file = job(&file.display().to_string());
-    assert_eq!(of_file.target, Target::File { path: file.clone(), size: Bytes(0) });
-    assert_eq!(of_file.read_percent, 100.0, "a path alone never means writes");
+fn a_path_alone_never_means_writes() {
+    let source = Source::Flags(Some(Place::File(PathBuf::from("/x"))));
+    let job = settings_over("", source).jobs.remove(0);
+    assert_eq!(job.target, Target::File { path: PathBuf::from("/x"), size: Bytes(0) });
+    assert_eq!(job.read_percent, 100.0);
 }
 
 #[test]
 fn flags_overrule_a_job_file() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("jobs.toml");
     let text = "[defaults]\nsize = \"2M\"\nfiles = 3\n[[job]]\ndistribution = \"zipf:2\"\n[[job]]\nread-percent = 0\n";
-    fs::write(&path, text).unwrap();
-    let jobs = settings(&format!("{} --rw read --duration 1s --file /x", path.display())).jobs;
+    let jobs = settings_over("--rw read --duration 1s --file /x", job_file(text)).jobs;
     assert_eq!(jobs.len(), 2);
     for job in jobs {
         assert_eq!(
@@ -112,16 +117,14 @@ fn flags_overrule_a_job_file() {
 
 #[test]
 fn fio_files_come_with_notes() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("old.fio");
-    let data = folder.path().join("data");
-    let text = format!("[a]\nfilename={}\nrw=randread\nsize=1m\nruntime=5\nverify=md5\n", data.display());
-    fs::write(&path, text).unwrap();
-    let imported = settings(&format!("--from-fio {} --bs 8k", path.display()));
+    let text = "[a]\nfilename=/y/data\nrw=randread\nsize=1m\nruntime=5\nverify=md5\n";
+    let imported = settings_over("--bs 8k", fio_file(text, &["/y/data"]));
     assert_eq!(imported.jobs[0].block, BlockSize::Fixed(Bytes(8192)));
     assert!(matches!(&imported.jobs[0].target, Target::Files { prefix, .. } if prefix == "data"));
     let notes = imported.notes.join("\n");
     assert!(notes.contains("[a] verify=md5") && notes.contains("does not exist"), "{notes}");
+    let there = settings_over("", fio_file(text, &[]));
+    assert!(matches!(&there.jobs[0].target, Target::File { .. }));
 }
 
 #[test]
@@ -136,35 +139,24 @@ fn sizes_are_rounded_to_whole_blocks_and_it_is_said() {
 
 #[test]
 fn mistakes_are_usage_errors_with_hints() {
-    let folder = TempDir::new().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    let bad_key = write("key.toml", "[[job]]\nblok = 4\n");
-    let bad_job = write("job.toml", "\n[[job]]\nengine = \"psync\"\ndepth = 4\n");
-    let no_job = write("none.fio", "[a]\nrw=trim\n");
-    for (line, words) in [
-        ("--depth 4 --engine psync", "no effect with psync"),
-        ("--arrival poisson", "poisson arrivals need a rate"),
-        ("--rw read --distribution zipf", "needs random access"),
-        ("--file x --keep", "do not go with a file"),
-        ("--prefix a/b", "cannot begin the name"),
-        (". --file x", "another target"),
-        (&bad_key, "line 2: expected a known key of a job, got `blok`"),
-        (&bad_job, "line 2: a depth of 4 has no effect"),
-        (&format!("--from-fio {no_job}"), "can be run"),
+    let flags = || Source::Flags(None);
+    for (line, source, words) in [
+        ("--depth 4 --engine psync", flags(), "no effect with psync"),
+        ("--arrival poisson", flags(), "poisson arrivals need a rate"),
+        ("--rw read --distribution zipf", flags(), "needs random access"),
+        ("--file x --keep", flags(), "do not go with a file"),
+        ("--prefix a/b", flags(), "cannot begin the name"),
+        ("--file x", Source::Flags(Some(Place::Dir(PathBuf::from(".")))), "another target"),
+        ("", job_file("[[job]]\nblok = 4\n"), "line 2: expected a known key of a job, got `blok`"),
+        ("", job_file("\n[[job]]\nengine = \"psync\"\ndepth = 4\n"), "line 2: a depth of 4 has no effect"),
+        ("", fio_file("[a]\nrw=trim\n", &[]), "can be run"),
     ] {
-        let error = typed(line).unwrap_err();
+        let error = typed(line, source).unwrap_err();
         assert!(format!("{error:#}").contains(words), "{line}: {error:#}");
         let usage = error.chain().find_map(|cause| cause.downcast_ref::<Usage>());
         assert!(usage.is_some_and(|usage| usage.hint.is_some()), "{line}: {error:#}");
     }
-    for line in ["/nowhere/at/all", "/nowhere/jobs.toml"] {
-        assert!(typed(line).unwrap_err().is::<Lacking>(), "{line}");
-    }
     for line in ["--engine io_urin", "--block 4q", "--dir a --device b", "--from-fio a b", "--frobnicate"] {
-        assert!(typed(line).unwrap_err().is::<clap::Error>(), "{line}");
+        assert!(typed(line, flags()).unwrap_err().is::<clap::Error>(), "{line}");
     }
 }

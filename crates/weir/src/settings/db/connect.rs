@@ -3,28 +3,16 @@
 use std::time::Duration;
 
 use weir_core::units::Nanos;
-use weir_db::credentials::{Around, CredentialsError, Layer, Typed, parse_hosts, parse_url, resolve};
+use weir_db::credentials::{CredentialsError, Layer, Typed, parse_hosts, parse_url};
 use weir_oltp::Dialect;
 
 use crate::cli::db::connect::ConnectArgs;
-use crate::databases::Named;
-use crate::failure::Usage;
 
-/// Servers and log-in as typed, completed from files and environment. Says on stderr what the user should know. The
-/// database stays empty where nobody named one.
+/// Servers and log-in as typed, before files and environment complete them.
 ///
 /// # Errors
-/// [`Usage`] where no server can be made of it.
-pub fn servers(args: &ConnectArgs) -> anyhow::Result<Named> {
-    let typed = typed(args).map_err(usage)?;
-    let login = resolve(&typed, &Around::live()).map_err(usage)?;
-    for note in &login.notes {
-        say!("note: {note}");
-    }
-    Ok(Named { login, ask_password: args.ask_password })
-}
-
-fn typed(args: &ConnectArgs) -> Result<Typed, CredentialsError> {
+/// Where a name of a server cannot be read.
+pub fn typed(args: &ConnectArgs) -> Result<Typed, CredentialsError> {
     let named = match (&args.server, &args.mysql, &args.postgres) {
         (Some(text), _, _) => parse_url(text, None)?,
         (_, Some(text), _) => parse_url(text, Some(Dialect::MySql))?,
@@ -55,10 +43,6 @@ fn typed(args: &ConnectArgs) -> Result<Typed, CredentialsError> {
         connect_timeout: args.connect_timeout.map(|Nanos(ns)| Duration::from_nanos(ns)),
         ..named
     })
-}
-
-fn usage(error: CredentialsError) -> anyhow::Error {
-    Usage { what: error.what, hint: error.hint }.into()
 }
 
 #[cfg(test)]

@@ -3,4 +3,4 @@
 pub mod connect;
 pub mod workload;
 
-pub use connect::servers;
+pub use connect::typed;

@@ -56,7 +56,7 @@ fn with_mix(spec: OltpSpec, args: &MixArgs) -> OltpSpec {
 
 fn with_course(spec: OltpSpec, args: &CourseArgs) -> OltpSpec {
     let transactions = args.transactions.unwrap_or(spec.transactions);
-    // Who asks for a number of transactions wants all of them.
+    // A user who asks for a number of transactions wants all of them.
     let default = if transactions > 0 { Nanos(0) } else { spec.duration };
     let arrival = args.arrival.unwrap_or(Arrival::Constant);
     OltpSpec {

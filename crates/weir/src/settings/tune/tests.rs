@@ -25,16 +25,16 @@ fn arms(words: &str) -> Result<Vec<Arm>, String> {
     match command(words) {
         Command::Sweep(mut args) => {
             let wants = wants_flood(&args.knob);
-            let asked = common(&mut args.common, Base::Commits, wants).map_err(text)?;
+            let asked = common(&mut args.common, Base::Commits, wants, Origin::Typed).map_err(text)?;
             sweep_arms(&asked, &args.knob, &args.grid, Some("sdx")).map_err(text)
         }
         Command::Ladder(mut args) => {
-            let asked = common(&mut args.common, Base::Mixed, false).map_err(text)?;
+            let asked = common(&mut args.common, Base::Mixed, false, Origin::Typed).map_err(text)?;
             ladder_arms(&asked, &args, Some("sdx")).map_err(text)
         }
         Command::Ab(mut args) => {
             args.common.command = args.a_command.clone();
-            let asked = common(&mut args.common, Base::Commits, false).map_err(text)?;
+            let asked = common(&mut args.common, Base::Commits, false, Origin::Typed).map_err(text)?;
             ab_arms(&asked, &args, Some("sdx")).map(Vec::from).map_err(text)
         }
         other => panic!("{other:?}"),

@@ -8,18 +8,18 @@ use weir_core::workload::Job;
 use weir_core::workload::draft::Draft;
 use weir_core::workload::spec::{Access, BlockSize, Distribution, SyncMode, Target};
 use weir_experiment::{CommandSpec, Transactions, Workload};
+use weir_oltp::OltpSpec;
 use weir_sysbench::{Log, Request};
 
 use crate::cli::bench;
+use crate::cli::db::connect::ConnectArgs;
 use crate::cli::db::workload::RunArgs;
 use crate::cli::tune::CommonArgs;
-use crate::databases::DATABASE;
-use crate::devices::place_of;
+use crate::databases::Named;
 use crate::experiments::{Entry, Measured, check_command};
 use crate::failure::Usage;
-use crate::settings::bench as bench_settings;
+use crate::settings::bench::{self as bench_settings, Source};
 use crate::settings::db::workload as db_workload;
-use crate::{servers, settings};
 
 /// The workload where none is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,26 +65,50 @@ impl Base {
     }
 }
 
+/// What the machine says of the workload that was typed.
+#[derive(Debug)]
+pub enum Origin {
+    /// Nothing: what was typed says all.
+    Typed,
+    /// The job of `--job`.
+    Job(Source),
+    /// The servers of `--db`.
+    Database {
+        /// The rest of what was typed there.
+        line: Box<DbLine>,
+        /// Their log-in.
+        named: Named,
+        /// Their name, without a password.
+        server: String,
+    },
+}
+
 /// The workload that is meant.
-pub fn read(args: &CommonArgs, base: Base, notes: &mut Vec<String>) -> anyhow::Result<Measured> {
+pub fn read(
+    args: &CommonArgs,
+    base: Base,
+    origin: Origin,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Measured> {
     let metrics = args.metric.iter().map(|text| metric(text)).collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(command) = &args.command {
         return of_command(args, command, metrics);
     }
-    if let Some(line) = &args.db {
-        return of_db(line, args);
-    }
+    let source = match origin {
+        Origin::Database { line, named, server } => return Ok(of_db(*line, named, server, args)),
+        Origin::Job(source) => Some(source),
+        Origin::Typed => None,
+    };
     if !metrics.is_empty() {
         let hint = Some("name a command with --command, or --a-command and --b-command".to_string());
         return Err(Usage { what: "--metric reads a command's output".to_string(), hint }.into());
     }
-    let job = match (&args.fileio, &args.job) {
+    let job = match (&args.fileio, source) {
         (Some(line), _) => of_fileio(line, args)?,
-        (None, Some(_)) => of_bench(args, notes)?,
+        (None, Some(source)) => of_bench(args, source, notes)?,
         (None, None) => of_flags(args, base)?,
     };
-    let place = place_of(&job);
-    let place = place.canonicalize().unwrap_or(place);
+    let place = job.target.place().to_path_buf();
     Ok(Measured { workload: Workload::Job(Box::new(job)), place, database: None })
 }
 
@@ -99,22 +123,30 @@ fn of_command(args: &CommonArgs, command: &str, metrics: Vec<(String, String)>) 
         hint: Some("the first group ( ) of the pattern is the number".to_string()),
     })?;
     let place = args.workload.place.dir.clone().unwrap_or_else(|| PathBuf::from("."));
-    let place = place.canonicalize().unwrap_or(place);
     Ok(Measured { workload: Workload::Command(spec), place, database: None })
 }
 
 /// `weir db run`'s command line, as clap takes it.
 #[derive(Debug, clap::Parser)]
-struct DbLine {
+struct RunLine {
     #[command(flatten)]
     run: RunArgs,
 }
 
-/// Transactions of a server that is there.
-fn of_db(line: &str, args: &CommonArgs) -> anyhow::Result<Measured> {
+/// What `--db` says.
+#[derive(Debug)]
+pub struct DbLine {
+    /// The server.
+    pub connect: ConnectArgs,
+    spec: OltpSpec,
+    any_maker: bool,
+}
+
+/// Reads the command line of `--db`.
+pub fn db_line(line: &str) -> anyhow::Result<DbLine> {
     let words = std::iter::once("run")
         .chain(line.split_whitespace().skip_while(|word| ["weir", "db", "run"].contains(word)));
-    let DbLine { run } = DbLine::try_parse_from(words).map_err(|error| {
+    let RunLine { run } = RunLine::try_parse_from(words).map_err(|error| {
         let said = error.to_string();
         let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
         Usage {
@@ -124,15 +156,16 @@ fn of_db(line: &str, args: &CommonArgs) -> anyhow::Result<Measured> {
     })?;
     let spec = db_workload::spec(run.script, &run.workload);
     weir_oltp::validate::spec(&spec).map_err(bench_settings::usage)?;
-    let mut named = settings::db::servers(&run.connect)?;
-    named.login.default_database(DATABASE);
-    let server = servers::name(&named.login.servers);
+    Ok(DbLine { connect: run.connect, spec, any_maker: run.workload.tables.sysbench_tables })
+}
+
+/// Transactions of a server that is there.
+fn of_db(line: DbLine, named: Named, server: String, args: &CommonArgs) -> Measured {
     let typed = args.workload.place.dir.clone();
-    let any_maker = run.workload.tables.sysbench_tables;
-    let database = Some(Entry { named, any_maker, at_data: typed.is_none() });
+    let database = Some(Entry { named, any_maker: line.any_maker, at_data: typed.is_none() });
     let place = typed.unwrap_or_else(|| PathBuf::from("."));
-    let workload = Workload::Transactions(Box::new(Transactions { spec, server }));
-    Ok(Measured { workload, place: place.canonicalize().unwrap_or(place), database })
+    let workload = Workload::Transactions(Box::new(Transactions { spec: line.spec, server }));
+    Measured { workload, place, database }
 }
 
 fn metric(text: &str) -> anyhow::Result<(String, String)> {
@@ -160,8 +193,8 @@ fn of_flags(args: &CommonArgs, base: Base) -> anyhow::Result<Job> {
     Ok(job)
 }
 
-fn of_bench(args: &CommonArgs, notes: &mut Vec<String>) -> anyhow::Result<Job> {
-    let settings = settings::bench(bench_args(args))?;
+fn of_bench(args: &CommonArgs, source: Source, notes: &mut Vec<String>) -> anyhow::Result<Job> {
+    let settings = bench_settings::bench(bench_args(args), source)?;
     notes.extend(settings.notes);
     if let [job] = &settings.jobs[..] {
         return Ok(job.clone());

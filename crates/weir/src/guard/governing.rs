@@ -4,20 +4,20 @@ use weir_control::Limits;
 use weir_host::knob::{Governor, KnobError, Move};
 
 /// A limit that can be turned.
-pub trait Actuator {
+pub trait Governing {
     /// As read now.
     ///
     /// # Errors
     /// When it cannot be read.
     fn limits(&mut self) -> Result<Limits, KnobError>;
 
-    /// Leads it to so many bytes.
+    /// Sets it to so many bytes.
     ///
     /// # Errors
     /// When the kernel does not take it.
     fn set(&mut self, bytes: u64) -> Result<Move, KnobError>;
 
-    /// Puts back what was found.
+    /// Restores the baseline.
     ///
     /// # Errors
     /// When the kernel does not take it.
@@ -26,17 +26,17 @@ pub trait Actuator {
     /// A sign of life, after every sample.
     ///
     /// # Errors
-    /// When nobody would lead the limit back any more.
+    /// When nobody would restore the limit any more.
     fn beat(&mut self) -> Result<Move, KnobError>;
 
-    /// Puts back what was found, for good. The sentences tell what was put back.
+    /// Restores the baseline, for good. The sentences tell what was restored.
     ///
     /// # Errors
     /// When the kernel does not take it.
     fn stop(self: Box<Self>) -> Result<Vec<String>, KnobError>;
 }
 
-impl Actuator for Governor {
+impl Governing for Governor {
     fn limits(&mut self) -> Result<Limits, KnobError> {
         Governor::limits(self)
     }
@@ -58,7 +58,7 @@ impl Actuator for Governor {
     }
 }
 
-/// Turns nothing: the limit stays what was found.
+/// Turns nothing: the limit stays at the baseline.
 pub struct Shadow {
     limits: Limits,
 }
@@ -70,7 +70,7 @@ impl Shadow {
     }
 }
 
-impl Actuator for Shadow {
+impl Governing for Shadow {
     fn limits(&mut self) -> Result<Limits, KnobError> {
         Ok(self.limits)
     }

@@ -10,7 +10,7 @@ use crate::host::Host;
 
 /// A limit that can be turned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lever {
+pub enum Actuator {
     /// `vm.dirty_bytes` with `vm.dirty_background_bytes` at half of it: every kernel has it, and every buffered writer
     /// of the machine is held to it.
     Dirty,
@@ -30,37 +30,37 @@ pub enum Lever {
     },
 }
 
-/// A lever, and why that one.
+/// An actuator, and why that one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// Which.
-    pub lever: Lever,
+    pub actuator: Actuator,
     /// A sentence part: what speaks for it, or against the other.
     pub why: String,
 }
 
-impl fmt::Display for Lever {
+impl fmt::Display for Actuator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lever::Dirty => f.write_str("vm.dirty_bytes"),
-            Lever::Bdi(device) => write!(f, "{device}/bdi (strict_limit, max_ratio_fine)"),
-            Lever::Private { high, pace: None } => write!(f, "{high}"),
-            Lever::Private { high, pace: Some(pace) } => write!(f, "{high} and {pace}"),
-            Lever::Cgroup(knob) => write!(f, "{knob} (in a tenth of a second)"),
+            Actuator::Dirty => f.write_str("vm.dirty_bytes"),
+            Actuator::Bdi(device) => write!(f, "{device}/bdi (strict_limit, max_ratio_fine)"),
+            Actuator::Private { high, pace: None } => write!(f, "{high}"),
+            Actuator::Private { high, pace: Some(pace) } => write!(f, "{high} and {pace}"),
+            Actuator::Cgroup(knob) => write!(f, "{knob} (in a tenth of a second)"),
         }
     }
 }
 
-impl Lever {
+impl Actuator {
     /// The better one for this device, by what the kernel offers.
     pub fn best(host: &Host, device: &str) -> Choice {
         let lacks =
             ["strict_limit", "max_ratio_fine"].into_iter().find_map(|file| lacking(host, device, file));
-        let dirty = |why: String| Choice { lever: Lever::Dirty, why };
+        let dirty = |why: String| Choice { actuator: Actuator::Dirty, why };
         match lacks.or_else(|| too_old(host)) {
             Some(why) => dirty(why),
             None => Choice {
-                lever: Lever::Bdi(device.to_string()),
+                actuator: Actuator::Bdi(device.to_string()),
                 why: format!("it holds writers to {device} alone"),
             },
         }

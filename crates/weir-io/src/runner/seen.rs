@@ -1,0 +1,43 @@
+//! What the sampler saw of a job.
+
+use std::collections::BTreeMap;
+
+use weir_core::result::intervals::Intervals;
+use weir_core::result::record::Class;
+use weir_core::stats::counters::Totals;
+
+/// What the sampler saw of a job.
+#[derive(Default)]
+pub struct Seen {
+    /// Counters when measuring began, by class.
+    pub base: BTreeMap<Class, Totals>,
+    /// Other counters when measuring began.
+    pub base_scalars: Scalars,
+    /// Finished intervals.
+    pub intervals: Intervals<Class>,
+    /// Most ring workers seen at once.
+    pub ring_workers_max: usize,
+    /// CPU clocks when measuring began: process user, process system, machine.
+    pub base_cpu: (u64, u64, Option<u64>),
+    /// The same when the job ended.
+    pub end_cpu: (u64, u64, Option<u64>),
+    /// Threads were stuck past the limit and were left behind.
+    pub abandoned: bool,
+    /// When the last tick was, ns on the monotonic clock.
+    pub last_ns: u64,
+    pub(super) last: BTreeMap<Class, Totals>,
+    pub(super) next_tick_ns: u64,
+    pub(super) measuring: bool,
+    pub(super) ended: bool,
+}
+
+/// Sums over the threads of a job that are no latencies.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Scalars {
+    /// Integral of operations in flight over time.
+    pub in_flight_integral: u64,
+    /// Open loop: operations taken.
+    pub intended: u64,
+    /// Open loop: finished late.
+    pub late: u64,
+}
