@@ -1,6 +1,6 @@
 //! From sources to lives in one go: all that is done with every event of a recording.
 //!
-//! A generic function is compiled where it is used: in a crate that is compiled for size, for size. What is here is not
+//! A generic function is compiled where it is used: in a crate that is compiled for size, for size. The functions here are not
 //! generic, so that merge, matcher and collector become one with this crate's settings.
 
 use super::merge::{Source, Turn, merge_sorted};

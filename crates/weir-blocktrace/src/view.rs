@@ -168,7 +168,7 @@ pub struct DeviceFrame {
     pub rows: Vec<Row>,
 }
 
-/// A cgroup's limit on a device, and what was done of it. What waits for a limit waits before Q: no stage holds it.
+/// A cgroup's limit on a device, and what was done of it. An I/O that waits for a limit waits before Q: no stage holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LimitUse {
     /// The cgroup.

@@ -142,7 +142,7 @@ pub fn alone(found: &[(Writer, Option<Lodging>)]) -> Result<(), String> {
 
 /// A process that writes at this share of what a throttle lets through feels it: requests come in lumps.
 const FELT: f64 = 0.8;
-/// What comes of a throttle is judged over so long.
+/// The effect of a throttle is judged over so long.
 const EFFECT_NS: u64 = 5_000_000_000;
 /// A process that writes so many times what a throttle lets through is not held by it.
 const ESCAPED: f64 = 2.0;
@@ -200,7 +200,7 @@ impl Throttled {
     pub fn escapes(&self) -> bool {
         let elapsed_ns: u64 = self.looks.iter().map(|look| look.elapsed_ns).sum();
         let bytes: u64 = self.looks.iter().map(|look| look.bytes).sum();
-        // What is sent at once waits as a whole.
+        // Requests that are sent at once wait as a whole.
         let lump = self.looks.iter().map(|look| look.bytes).max().unwrap_or(0);
         let through: f64 = self.looks.iter().map(|look| look.through).sum();
         elapsed_ns + SHORT_NS >= EFFECT_NS && (bytes - lump) as f64 > ESCAPED * through

@@ -49,7 +49,7 @@ pub struct Parameters {
     pub silence_freeze_ns: u64,
     /// Silence of the sensor until the saved limit is restored.
     pub silence_release_ns: u64,
-    /// Without a sync for so long, bulk writers get the saved limit back. What is dirty then has to be written before
+    /// Without a sync for so long, bulk writers get the saved limit back. The dirty pages of that moment have to be written before
     /// syncs are fast again, and no limit shortens that: it is given back to those who do not come back soon.
     pub release_after_ns: u64,
     /// Syncs that come again within so long belong to a load that pauses by itself.
@@ -99,7 +99,7 @@ pub struct Parameters {
     pub ceiling_ns: u64,
     /// The longest such time.
     pub ceiling_most_ns: u64,
-    /// What was measured at a limit counts for so long.
+    /// A measurement at a limit counts for so long.
     pub memory_ns: u64,
     /// Where no limit holds the target, others are tried again after so long.
     pub infeasible_ns: u64,
@@ -120,7 +120,7 @@ pub struct Parameters {
     pub tip_more_ns: u64,
     /// A limit that held and at which syncs became slow all the same is believed to be so much lower.
     pub refute: f64,
-    /// What syncs do undisturbed is averaged over so long; their tail ages by as much again tenfold.
+    /// The undisturbed rate of syncs is averaged over so long; their tail ages by as much again tenfold.
     pub reference_ns: u64,
 }
 

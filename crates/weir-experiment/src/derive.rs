@@ -126,7 +126,7 @@ fn seconds<K: Ord>(
     moments: &[Moment],
 ) -> Vec<Second> {
     let limit_ns = if duration_ns > 0 { duration_ns } else { u64::MAX };
-    // What was stuck at the end may hold up the last interval beyond all others.
+    // An operation that was stuck at the end may hold up the last interval beyond all others.
     let within = || intervals.iter().filter(|interval| interval.start_ns < limit_ns);
     let longest = within().map(|interval| interval.len_ns).max().unwrap_or(0);
     let whole =

@@ -65,7 +65,7 @@ impl<'a> Study<'a> {
     ) -> Result<Study<'a>, String> {
         let experiment = experiment.clone();
         let mut design = replay(&experiment)?;
-        // What came to its end was asked for another trial and had none: only then do designs conclude.
+        // A design that came to its end was asked for another trial and had none: only then do designs conclude.
         if record.ended_early.is_none() {
             design.propose(experiment.left_ns());
         }

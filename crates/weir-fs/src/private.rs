@@ -80,8 +80,8 @@ impl Private {
         remove(&self.parent, &self.dir, &self.name)
     }
 
-    /// Removes the folders of this kind in `parent` whose makers live no more, and returns their paths. What is not
-    /// proven to be weir's stays: see [`Private::prove`].
+    /// Removes the folders of this kind in `parent` whose makers live no more, and returns their paths. A folder that
+    /// is not proven to be weir's stays: see [`Private::prove`].
     pub fn remove_abandoned(parent: &Dir, kind: &str) -> Vec<PathBuf> {
         let Ok(names) = parent.names() else { return Vec::new() };
         let alike = names.flatten().filter(|name| is_name(name, kind));

@@ -31,7 +31,7 @@ impl Dir {
     /// proven that all of it may go.
     ///
     /// # Errors
-    /// `EXDEV` and `EBUSY` where something is mounted in it; those of unlinkat(2). What was removed until then is gone.
+    /// `EXDEV` and `EBUSY` where something is mounted in it; those of unlinkat(2). The files removed until then are gone.
     pub fn remove_contents(&self) -> io::Result<()> {
         contents(self, Kept::default())
     }

@@ -90,7 +90,7 @@ impl Fresh {
     /// Makes what was written durable and puts it in its place.
     ///
     /// # Errors
-    /// Those of fsync(2) and renameat(2). What had the name before is whole then.
+    /// Those of fsync(2) and renameat(2). The file that had the name before is whole then.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         self.place()?;

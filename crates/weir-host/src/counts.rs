@@ -41,7 +41,7 @@ pub struct Counted {
 }
 
 impl Host {
-    /// The counters now: of whole devices that have done anything, and of the machine. What cannot be read is left out.
+    /// The counters now: of whole devices that have done anything, and of the machine. Files that cannot be read are left out.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         let devices = self.tree.parsed("/proc/diskstats", diskstats::parse).unwrap_or_default();

@@ -110,7 +110,7 @@ impl Host {
 }
 
 impl CgroupSight {
-    /// What it holds now, and did since the look before. What its processes gave to write(2) is for others to say.
+    /// What it holds now, and did since the look before. This does not tell what its processes gave to write(2).
     ///
     /// # Errors
     /// When it is gone, or its files cannot be read or understood.

@@ -105,7 +105,7 @@ fn command(setting: &Setting) -> String {
     format!("{put} {} {}", quoted(&path), quoted(&value))
 }
 
-/// A comment. What a server says of itself stands in it, and what follows a line end would be run.
+/// A comment. It holds a server's own words, and the rest after a line end would be run.
 fn comment(text: &str) -> String {
     format!("# {}", printable::line(text))
 }

@@ -51,8 +51,8 @@ fn figures(raw: &OltpRecord, result: &OltpResult, kind: Kind) -> Option<Figures>
     let ns = |quantile: weir_core::stats::Quantile| quantile.ns().map(|ns| ns as f64);
     (of.count > 0).then(|| Figures {
         throughput: Some(of.per_second),
-        p50: ns(of.p50),
-        p99: ns(of.p99),
+        p50: ns(of.latency.p50),
+        p99: ns(of.latency.p99),
         series: Series::of_intervals(&raw.intervals, kind),
     })
 }

@@ -11,8 +11,10 @@ use super::processors::Processors;
 use super::record::ServerRecord;
 use super::{Kind, OltpSpec};
 use weir_core::result::record::Note;
-use weir_core::result::run_result::{CpuResult, LatenessResult, Regime, Stall, SteadyResult, WarmupResult};
-use weir_core::stats::{Histogram, Quantile, quantile::quantile};
+use weir_core::result::run_result::{
+    CpuResult, LatencyResult, LatenessResult, Regime, Stall, SteadyResult, WarmupResult,
+};
+use weir_core::stats::Histogram;
 
 /// Value of [`OltpResult::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.oltp-result/1";
@@ -92,58 +94,22 @@ pub struct KindResult {
     pub per_second: f64,
     /// Share of the time of all transactions (open loop: of all statements).
     pub time_share: f64,
-    /// Mean latency.
-    pub mean_ns: f64,
-    /// Shortest.
-    pub min_ns: u64,
-    /// Longest.
-    pub max_ns: u64,
-    /// Median.
-    pub p50: Quantile,
-    /// 90th percentile.
-    pub p90: Quantile,
-    /// 95th percentile.
-    pub p95: Quantile,
-    /// 99th percentile.
-    pub p99: Quantile,
-    /// 99.9th percentile.
-    pub p99_9: Quantile,
-    /// 99.99th percentile.
-    pub p99_99: Quantile,
+    /// How long they took.
+    #[serde(flatten)]
+    pub latency: LatencyResult,
 }
 
 impl KindResult {
     /// Figures of a histogram; errors, rows and shares are the caller's.
     pub fn of(latency: &Histogram, elapsed_ns: u64) -> KindResult {
-        let at = |q| quantile(latency, q);
         KindResult {
             count: latency.count(),
             errors: 0,
             rows: 0,
             per_second: weir_core::result::series::per_second(latency.count(), elapsed_ns),
             time_share: 0.0,
-            mean_ns: latency.mean().unwrap_or(0.0),
-            min_ns: latency.min().unwrap_or(0),
-            max_ns: latency.max().unwrap_or(0),
-            p50: at(0.5),
-            p90: at(0.9),
-            p95: at(0.95),
-            p99: at(0.99),
-            p99_9: at(0.999),
-            p99_99: at(0.9999),
+            latency: LatencyResult::of(latency),
         }
-    }
-
-    /// The percentiles by name, in order.
-    pub fn percentiles(&self) -> [(&'static str, Quantile); 6] {
-        [
-            ("p50", self.p50),
-            ("p90", self.p90),
-            ("p95", self.p95),
-            ("p99", self.p99),
-            ("p99.9", self.p99_9),
-            ("p99.99", self.p99_99),
-        ]
     }
 }
 

@@ -7,7 +7,6 @@ use super::size;
 use weir_core::result::Record;
 use weir_core::result::record::Note;
 use weir_core::result::warnings as of_runs;
-use weir_core::stats::Quantile;
 use weir_core::units::{Bytes, Nanos, grouped, significant};
 
 /// The client's share of all CPU time that is worth a sentence: beyond it, the server lacks what the client takes.
@@ -158,7 +157,8 @@ fn wake_ups(result: &OltpResult) -> Option<Note> {
     let processors = f64::from(result.cpu.processors.max(1));
     let busy = result.cpu.machine_busy / processors;
     let statements = result.queries.total();
-    let each_ns = result.transactions.mean_ns * result.transactions.count as f64 / statements.max(1) as f64;
+    let each_ns =
+        result.transactions.latency.mean_ns * result.transactions.count as f64 / statements.max(1) as f64;
     let few = (result.connections.count as f64) < processors;
     let idle = result.cpu.machine_busy > 0.0 && busy < IDLE_BUSY_SHARE;
     (result.spec.rate.is_none() && statements > 0 && few && idle && each_ns < WAKE_UP_NS).then(|| {
@@ -175,11 +175,7 @@ fn wake_ups(result: &OltpResult) -> Option<Note> {
 /// The first percentile of transactions that has too few samples behind it.
 fn samples(result: &OltpResult) -> Option<Note> {
     let of = &result.transactions;
-    let first = of.percentiles().into_iter().take(5).find_map(|(name, quantile)| match quantile {
-        Quantile::Insufficient { have, need } => Some((name, have, need)),
-        Quantile::Value { .. } => None,
-    });
-    let (name, have, need) = first.filter(|_| of.count > 0)?;
+    let (name, have, need) = of.latency.too_few().filter(|_| of.count > 0)?;
     let longer = significant(need as f64 / have.max(1) as f64);
     let text = format!(
         "too few transactions for high percentiles: {name} needs {} (has {}); run {longer} times as long",

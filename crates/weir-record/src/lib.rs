@@ -35,7 +35,7 @@ pub struct Unread {
 }
 
 impl Record {
-    /// Decodes what the store holds. What a guard has added to its record is in `additions`: lines of JSON.
+    /// Decodes what the store holds. `additions` has what a guard has added to its record: lines of JSON.
     ///
     /// # Errors
     /// When the additions are damaged. A body that cannot be read is [`Body::Unread`]: the head is of use all the same.

@@ -104,9 +104,9 @@ fn headline_of(record: &Record) -> String {
     if result.bytes_per_second > 0.0 {
         parts.push(megabytes_per_second(result.bytes_per_second));
     }
-    match result.p99.ns() {
+    match result.latency.p99.ns() {
         Some(ns) => parts.push(format!("p99 {}", Nanos(ns))),
-        None => parts.push(format!("mean {}", Nanos(result.mean_ns.round() as u64))),
+        None => parts.push(format!("mean {}", Nanos(result.latency.mean_ns.round() as u64))),
     }
     match record.jobs.len() {
         0 | 1 => {}

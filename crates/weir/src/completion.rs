@@ -124,7 +124,7 @@ fn offering(command: Command) -> Command {
     })
 }
 
-/// What a value stands for is said by its name.
+/// The name of a value says what it stands for.
 fn offer(command: &str, argument: &Arg) -> Option<Offer> {
     let value = argument.get_value_names()?.first()?.as_str();
     Some(match (command, value) {

@@ -5,6 +5,7 @@
 #[macro_use]
 mod stderr;
 
+mod change_journal;
 mod cli;
 mod clock;
 mod cmd;
@@ -16,7 +17,6 @@ mod experiments;
 mod failure;
 mod guard;
 mod inputs;
-mod journal;
 #[cfg(feature = "trace")]
 mod kernel_traces;
 #[cfg(feature = "trace")]

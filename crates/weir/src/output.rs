@@ -97,7 +97,7 @@ pub fn create(path: &Path, option: &str) -> anyhow::Result<File> {
 pub fn render(record: &Record, path: Option<&Path>, format: Format) -> anyhow::Result<String> {
     let report = || report(record, path.map(|path| path.display().to_string()));
     Ok(match format {
-        // What is stored can be had even where it cannot be read.
+        // A stored record can be had even where it cannot be read.
         Format::Record => serde_json::to_string(record)? + "\n",
         Format::Text => report()?.text(),
         Format::Json => report()?.json()?,

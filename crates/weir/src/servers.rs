@@ -87,7 +87,7 @@ fn word_of(mode: TlsMode) -> &'static str {
     }
 }
 
-/// What has a meaning in a name is written as `%2F` (RFC 3986, 2.1).
+/// A character with a meaning in a name is written as `%2F` (RFC 3986, 2.1).
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()

@@ -38,7 +38,7 @@ pub struct Ran {
 }
 
 impl Session {
-    /// Reads the conditions around `path`. What cannot be read is in the conditions, too.
+    /// Reads the conditions around `path`. The conditions say also what cannot be read.
     pub fn begin(kind: &'static str, command: &[String], path: &Path) -> Session {
         Session::begin_at(kind, command, Some(path))
     }

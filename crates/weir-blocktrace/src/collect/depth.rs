@@ -103,7 +103,7 @@ impl DepthMeter {
         self.offset_ns = self.offset_ns.wrapping_sub(self.since_ns.into());
     }
 
-    /// One less, after [`DepthMeter::pass`]. What was in flight before the recording began is not counted, so there
+    /// One less, after [`DepthMeter::pass`]. I/Os that were in flight before the recording began are not counted, so there
     /// is never less than none.
     #[inline]
     pub fn leave(&mut self, time_ns: u64) {

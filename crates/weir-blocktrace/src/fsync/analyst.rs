@@ -330,7 +330,7 @@ impl Analyst {
     fn account(&mut self, open: &mut Open, part: &Part, until_ns: u64) {
         let mut fresh = Tally::default();
         let from_ns = open.accounted_ns;
-        // What was not seen is not explained.
+        // A wait that was not seen is not explained.
         let mut at_ns = part.seen_from_ns.min(until_ns).max(from_ns);
         fresh.add_plain(Phase::Unknown, at_ns - from_ns);
         for wait in &part.waits {

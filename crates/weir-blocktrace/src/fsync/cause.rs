@@ -4,7 +4,7 @@
 //! is what the device was busy with, or delayed for. So a wait is cut at each completion; a piece that ends with
 //! another's request was spent behind that one's owner; a piece that ends with a request of the sync's own is
 //! cut further by that request's life: before it was made (held), until it went to the driver (queue), in the
-//! device. What follows the last completion is the kernel's own work: the wake-up, a journal thread, a lock.
+//! device. After the last completion comes the kernel's own work: the wake-up, a journal thread, a lock.
 //!
 //! A device serves several requests at once, and then another's completion need not have delayed ours. Therefore the
 //! last part of a wait before a completion of its own, as long as the fastest request of that kind and size took

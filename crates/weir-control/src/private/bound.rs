@@ -20,7 +20,7 @@ pub fn needed(memory: &Memory, budget_bytes: u64, dirty_share: f64) -> u64 {
     let held = memory.held();
     let margin = MARGIN_BYTES.max(held / MARGIN_SHARE);
     let cache = budget_bytes as f64 / dirty_share.clamp(0.01, 1.0);
-    // What is not written yet cannot be given back: whoever is above memory.high for it looks for other pages all the time.
+    // Pages that are not written yet cannot be given back: a group that is above memory.high for it looks for other pages all the time.
     let cache = (cache as u64).max(memory.backlog() + memory.backlog() / MARGIN_SHARE);
     held.saturating_add(margin).saturating_add(cache)
 }

@@ -127,7 +127,7 @@ impl Law {
         }
     }
 
-    /// Whether the device has more to write than it takes. What is paced waits for io.max, unless the device takes far less.
+    /// Whether the device has more to write than it takes. A paced group waits for io.max, unless the device takes far less.
     fn is_full(&self, seen: &Seen<'_>) -> bool {
         let Some(bound) = self.wish().budget_bytes.filter(|_| self.is_settled(seen)) else { return false };
         let is_at_pace = match self.state {
@@ -293,7 +293,7 @@ impl Law {
         Some(Transition::Cut)
     }
 
-    /// What was found out is of a faster device.
+    /// The knowledge so far is of a faster device.
     fn slower(&mut self, seen: &Seen<'_>, state: State) -> Transition {
         (self.cut_from, self.vain, self.too_much) = (None, None, None);
         self.enter(seen, state);

@@ -147,7 +147,7 @@ impl Figures {
     fn of(job: Job<'_>, class: Class, of: &ClassResult) -> Figures {
         let ns = |quantile: Quantile| quantile.ns().map(|ns| ns as f64);
         let series = Series::of(job.0, class);
-        Figures { throughput: Some(of.iops), p50: ns(of.p50), p99: ns(of.p99), series }
+        Figures { throughput: Some(of.iops), p50: ns(of.latency.p50), p99: ns(of.latency.p99), series }
     }
 }
 

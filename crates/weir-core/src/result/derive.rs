@@ -6,12 +6,12 @@ use crate::result::record::{
     Class, ClassRecord, CpuRecord, FloodRecord, Interval, JobRecord, Lateness, Record,
 };
 use crate::result::run_result::{
-    ClassResult, CpuResult, FloodResult, JobResult, LatenessResult, Regime, RunResult, SCHEMA, Stall,
-    SteadyResult, Total, WarmupResult,
+    ClassResult, CpuResult, FloodResult, JobResult, LatencyResult, LatenessResult, Regime, RunResult, SCHEMA,
+    Stall, SteadyResult, Total, WarmupResult,
 };
 use crate::result::series::{Series, per_second};
 use crate::result::warnings;
-use crate::stats::quantile::{needed, quantile};
+use crate::stats::quantile::needed;
 use crate::stats::steady::{self, ROUNDS};
 use crate::stats::{change, little, warmup};
 
@@ -77,22 +77,13 @@ fn job_result(job: &JobRecord) -> JobResult {
 /// Derives one class; `elapsed_ns` is the measured time of its job.
 pub fn class_result(class: &ClassRecord, elapsed_ns: u64) -> ClassResult {
     let latency = &class.latency;
-    let at = |q| quantile(latency, q);
     ClassResult {
         count: latency.count(),
         errors: class.errors,
         bytes: class.bytes,
         iops: per_second(latency.count(), elapsed_ns),
         bytes_per_second: per_second(class.bytes, elapsed_ns),
-        mean_ns: latency.mean().unwrap_or(0.0),
-        min_ns: latency.min().unwrap_or(0),
-        max_ns: latency.max().unwrap_or(0),
-        p50: at(0.5),
-        p90: at(0.9),
-        p95: at(0.95),
-        p99: at(0.99),
-        p99_9: at(0.999),
-        p99_99: at(0.9999),
+        latency: LatencyResult::of(latency),
     }
 }
 

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::result::record::{Class, FinalSync, Note, VerifyRecord};
-use crate::stats::Quantile;
 use crate::stats::little::Little;
+use crate::stats::quantile::quantile;
 use crate::stats::steady::Steady;
 use crate::stats::warmup::Warmup;
+use crate::stats::{Histogram, Quantile};
 
 /// Value of [`RunResult::schema`] that this version writes.
 pub const SCHEMA: &str = "weir.result/1";
@@ -101,6 +102,14 @@ pub struct ClassResult {
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_second: f64,
+    /// How long they took.
+    #[serde(flatten)]
+    pub latency: LatencyResult,
+}
+
+/// How long operations of one kind took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyResult {
     /// Mean latency, from intended start to completion.
     pub mean_ns: f64,
     /// Shortest.
@@ -219,6 +228,39 @@ pub struct FloodResult {
     pub bytes_per_second: f64,
     /// Why it ended.
     pub ended: String,
+}
+
+impl LatencyResult {
+    /// The figures of a histogram.
+    pub fn of(latency: &Histogram) -> LatencyResult {
+        let at = |q| quantile(latency, q);
+        LatencyResult {
+            mean_ns: latency.mean().unwrap_or(0.0),
+            min_ns: latency.min().unwrap_or(0),
+            max_ns: latency.max().unwrap_or(0),
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+        }
+    }
+
+    /// The first percentile up to p99.9 that has too few samples behind it: its name, how many it has and needs.
+    pub fn too_few(&self) -> Option<(&'static str, u64, u64)> {
+        let all = [
+            ("p50", self.p50),
+            ("p90", self.p90),
+            ("p95", self.p95),
+            ("p99", self.p99),
+            ("p99.9", self.p99_9),
+        ];
+        all.into_iter().find_map(|(name, quantile)| match quantile {
+            Quantile::Insufficient { have, need } => Some((name, have, need)),
+            Quantile::Value { .. } => None,
+        })
+    }
 }
 
 impl JobResult {

@@ -33,8 +33,8 @@ fn figures_of_a_steady_run() {
     assert!((read.bytes_per_second - read.iops * 4096.0).abs() < 1e-3);
     // Exponential with mean 400 µs: median 277 µs, p99 1.84 ms.
     let close = |q: Quantile, ns: f64| (q.ns().unwrap() as f64 / ns - 1.0).abs() < 0.03;
-    assert!(close(read.p50, 278_000.0) && close(read.p99, 1_843_000.0), "{read:?}");
-    assert!(matches!(read.p99_99, Quantile::Value { .. }), "{read:?}");
+    assert!(close(read.latency.p50, 278_000.0) && close(read.latency.p99, 1_843_000.0), "{read:?}");
+    assert!(matches!(read.latency.p99_99, Quantile::Value { .. }), "{read:?}");
     assert!(result.little.is_some_and(|l| l.holds && l.deviation.abs() < 1e-6), "{:?}", result.little);
     assert!(
         matches!(result.steady, SteadyResult::Judged { holds: true, p99: Some(_), .. }),

@@ -2,7 +2,6 @@
 
 use crate::result::record::{JobRecord, Note, Record};
 use crate::result::run_result::{JobResult, LatenessResult, Regime, Stall, SteadyResult, WarmupResult};
-use crate::stats::Quantile;
 use crate::stats::warmup::Warmup;
 use crate::units::{Nanos, grouped, per_second, significant};
 use crate::workload::spec::{Data, SyncMode};
@@ -146,14 +145,14 @@ fn stall(result: &JobResult) -> Option<Note> {
     if let Some(seen) = stall_seen(result.stall, "an operation") {
         return Some(seen);
     }
-    let (class, slowest) = result.classes.iter().max_by_key(|(_, c)| c.max_ns)?;
-    let text = || format!("a stall: the slowest {} took {}", class.name(), Nanos(slowest.max_ns));
-    (slowest.max_ns >= STALL_NS).then(|| note("stall", text()))
+    let (class, slowest) = result.classes.iter().max_by_key(|(_, c)| c.latency.max_ns)?;
+    let text = || format!("a stall: the slowest {} took {}", class.name(), Nanos(slowest.latency.max_ns));
+    (slowest.latency.max_ns >= STALL_NS).then(|| note("stall", text()))
 }
 
 /// An open loop that was not kept; `what` is what was due.
 pub fn late(lateness: Option<LatenessResult>, what: &str) -> Option<Note> {
-    // What was due and never started counts as late, so a few that the end of the run cut off are below the bar.
+    // An operation that was due and never started counts as late, so a few that the end of the run cut off are below the bar.
     let late = lateness.filter(|l| l.late_share > 0.01)?;
     let text = format!(
         "the schedule was not kept: {:.1} % of {what} finished more than {} after their intended start, \
@@ -220,13 +219,7 @@ pub fn steady(steady: SteadyResult, open_loop: bool, rate: &str) -> Option<Note>
 fn samples(result: &JobResult) -> Option<Note> {
     let mut short = Vec::new();
     for (class, c) in result.classes.iter().filter(|(_, c)| c.count > 0) {
-        let first = [("p50", c.p50), ("p90", c.p90), ("p95", c.p95), ("p99", c.p99), ("p99.9", c.p99_9)]
-            .into_iter()
-            .find_map(|(name, quantile)| match quantile {
-                Quantile::Insufficient { have, need } => Some((name, have, need)),
-                Quantile::Value { .. } => None,
-            });
-        if let Some((name, have, need)) = first {
+        if let Some((name, have, need)) = c.latency.too_few() {
             short.push(format!("{} {name} needs {} (has {})", class.name(), grouped(need), grouped(have)));
         }
     }

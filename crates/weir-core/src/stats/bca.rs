@@ -88,7 +88,7 @@ impl Kin {
 }
 
 /// For pairs of trials too few to be units themselves: the mean of their log ratios `logs`, with the seconds within
-/// trials as units. Blocks of seconds never reach from one trial into the next. What trials differ from each other
+/// trials as units. Blocks of seconds never reach from one trial into the next. The difference of trials
 /// beyond that comes from the spread of `logs`, moderated by that of like comparisons (Smyth 2004). `None` with fewer
 /// than two pairs, or [`UNITS_MIN`] seconds in any trial.
 pub fn clustered(logs: &[f64], trials: &[(Side<'_>, Side<'_>)], kin: Kin, seed: u64) -> Option<Estimate> {

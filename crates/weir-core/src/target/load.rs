@@ -35,7 +35,7 @@ impl Load {
         let writes = |name: &str| self.devices.get(name).map_or(0.0, |load| load.write_bytes_per_second);
         let beneath: f64 = target.request_layers().iter().map(|layer| writes(&layer.name)).sum();
         let above = writes(&device.name);
-        // What was under way at either end is no share of a copy.
+        // A copy that was under way at either end has no share.
         (above > 0.0 && beneath > 0.0).then(|| (beneath / above).max(1.0))
     }
 

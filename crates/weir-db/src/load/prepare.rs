@@ -31,7 +31,7 @@ pub struct Loaded {
 
 /// Makes the tables of a workload and fills them, several at a time; where connections are more than tables, several fill
 /// one. Tables of weir's that are there, whole and of the right size, are left as they are; unfinished ones are made anew;
-/// others are refused before anything is done. What this call has made goes away again when it fails or is asked to stop.
+/// others are refused before anything is done. Removes what this call has made when it fails or is asked to stop.
 pub fn prepare(
     spec: &OltpSpec,
     server: &Server,

@@ -43,8 +43,8 @@ impl Wanted {
         (0..count).map(|_| body.i32().map(Wanted::of)).collect()
     }
 
-    /// Appends length and bytes of a value, and says in which format they are. What the type cannot hold goes as text:
-    /// the server then says itself what is wrong with it.
+    /// Appends length and bytes of a value, and says in which format they are. A value that the type cannot hold goes
+    /// as text: the server then says itself what is wrong with it.
     #[inline]
     pub fn put(self, value: &Value<'_>, out: &mut Vec<u8>) -> u8 {
         match (self, value) {

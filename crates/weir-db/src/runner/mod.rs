@@ -128,7 +128,7 @@ impl Observer for Silent {
 }
 
 /// Runs the transactions of `spec` against servers that hold its tables; connections are spread over them round robin.
-/// What is measured before an error that ends the run is kept, and the error is in the record. `Err`: nothing was
+/// The measurements before an error that ends the run are kept, and the error is in the record. `Err`: nothing was
 /// measured, because connections could not be made or statements not be prepared.
 pub fn run(
     spec: &OltpSpec,

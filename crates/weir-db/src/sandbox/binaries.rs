@@ -100,7 +100,7 @@ impl Binaries {
             Flavour::Postgres => &["initdb"],
         };
         let own = server.parent().unwrap_or(Path::new("/"));
-        // What PATH has by this name may be a link to where its fellows are.
+        // The program of this name in PATH may be a link into the folder of the others.
         let linked = quarters.tree.real(&server).unwrap_or_else(|| server.clone());
         let mut looked = vec![own.to_path_buf(), linked.parent().unwrap_or(own).to_path_buf()];
         looked.extend(["../bin", "../scripts"].map(|near| own.join(near)));
@@ -205,7 +205,7 @@ fn said_by(program: &mut Program) -> io::Result<(Vec<u8>, Option<ExitStatus>)> {
             read => said.extend_from_slice(&part[..read]),
         }
     }
-    // What does not end by itself is killed here.
+    // A program that does not end by itself is killed here.
     let patience = if said.len() < VERSION_MOST { left() } else { Duration::ZERO };
     Ok((said, running.wait_for(patience)?))
 }

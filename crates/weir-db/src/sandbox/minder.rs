@@ -102,7 +102,7 @@ impl Minder {
         let mut child = || {
             let settled = come_away(dir.as_fd(), &null, &far);
             if settled.is_ok() {
-                // What is still alive may still write there: that is left for `clean`.
+                // A process that is still alive may still write there: that is left for `clean`.
                 if !mind(minded) {
                     return 1;
                 }

@@ -14,7 +14,7 @@ use crate::error::{DbError, ServerError};
 use crate::runner::{Driver, Recorder, Workload};
 use crate::server::Canceller;
 
-/// A script that every connection of a run runs. What a script says when it fails is said at once; the runner learns
+/// A script that every connection of a run runs. The message of a script that fails is printed at once; the runner learns
 /// only that it did.
 pub struct Events {
     shared: Arc<Shared>,

@@ -105,7 +105,7 @@ const POSTGRES: [Question; 7] = [
     },
 ];
 
-/// Reads all counters. What is refused is noted and absent.
+/// Reads all counters. A counter that is refused is noted and absent.
 ///
 /// # Errors
 /// When the connection is lost.

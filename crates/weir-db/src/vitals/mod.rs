@@ -67,7 +67,7 @@ impl Watch {
     /// Reads variables and the first counters.
     ///
     /// # Errors
-    /// When the connection is lost. What the user may not see is noted instead.
+    /// When the connection is lost. A note stands in the place of what the user may not see.
     pub fn begin(mut connection: Connection) -> Result<Watch, DbError> {
         let mut unseen = Unseen::default();
         let variables = variables_that_matter(&mut connection)?;

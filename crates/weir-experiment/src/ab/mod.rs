@@ -184,7 +184,7 @@ impl Ab {
         }
     }
 
-    /// What is better in memory is no setting to make: it bounds what a faster disk could give.
+    /// Better in memory is no setting to make: it bounds what a faster disk could give.
     fn bound(&self, shown: &str) -> Option<(String, Recommendation)> {
         let claim = self.plan.claim.as_ref().filter(|claim| claim.change == Change::InMemory);
         claim.map(|_| {

@@ -133,7 +133,7 @@ impl Goal {
         Some(if self.more_is_better(metric) { log } else { -log })
     }
 
-    /// What of its bounds and guardrails does not hold, in sentences. What was not measured does not hold.
+    /// What of its bounds and guardrails does not hold, in sentences. A condition that was not measured does not hold.
     pub fn breaches(&self, figures: &Figures, bases: &Bases<'_>) -> Vec<String> {
         let bounds = self.bounds.iter().filter_map(|bound| breach(bound, figures, bases).err());
         let guardrails = self.guardrails.iter().filter_map(|(metric, share)| {

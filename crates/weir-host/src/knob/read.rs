@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::tree::Tree;
 use crate::{block, cgroup};
 
-/// A knob now. What is there but cannot be read says so in the reading.
+/// A knob now. The reading of a knob that is there but cannot be read says so.
 ///
 /// # Errors
 /// Only where there is no such knob here: weir does not know it, the kernel or the device does not have it.

@@ -113,7 +113,7 @@ fn became(change: &Written) -> Became {
     }
 }
 
-/// Takes changes back, from the journal alone. What a running weir has in use is left to it; values that somebody
+/// Takes changes back, from the journal alone. Changes of a running weir are left to it; values that somebody
 /// else has changed since are left alone.
 pub fn rollback(host: &Host, journal: &Journal, which: Which) -> LedBack {
     let (entries, failed) = all(journal);

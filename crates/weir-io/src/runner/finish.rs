@@ -57,7 +57,7 @@ fn elapsed_ns(job: &RunningJob, last_ns: u64) -> u64 {
     } else {
         last_ns
     };
-    // What is stuck has no completion, but took its time.
+    // An operation that is stuck has no completion, but took its time.
     let end = if job.seen.abandoned { end.max(job.seen.last_ns) } else { end };
     end.saturating_sub(job.measure_from_ns).max(1)
 }

@@ -92,7 +92,7 @@ impl TracerJournal {
         TracerJournal::open_at(Path::new(PATH))
     }
 
-    /// What stands in it is written to the files that stand in it: it has to be root's, in a folder that root alone may write to. In
+    /// Its values are written to the files that it names: it has to be root's, in a folder that root alone may write to. In
     /// containers /run may be open to everybody.
     fn open_at(path: &Path) -> Result<TracerJournal, Refusal> {
         let name = path.file_name().unwrap_or_default().to_os_string();
@@ -120,7 +120,7 @@ impl TracerJournal {
     }
 
     /// Writes a value to a file of settings, whose old value is kept first. Files that select one of several values
-    /// mark it with brackets. What already has that value is left alone.
+    /// mark it with brackets. A file that already has the value is left alone.
     pub fn set(&mut self, setting: Setting, value: &str) -> io::Result<()> {
         let old = selected(&setting.with(|path| fs::read_to_string(path))?);
         if old == value {

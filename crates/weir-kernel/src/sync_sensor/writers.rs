@@ -108,7 +108,7 @@ impl Writers {
             let (before, mut open) = match known {
                 Ok(at) => (self.threads[at].account, self.threads[at].open),
                 Err(_) if self.scanned => Default::default(),
-                // What was written before the first scan is nobody's news.
+                // Bytes from before the first scan count for nobody.
                 Err(_) => (account, Open::default()),
             };
             let bytes = open.count(&account.since(&before));

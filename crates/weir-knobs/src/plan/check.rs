@@ -147,7 +147,7 @@ pub fn bounds(spec: &Spec, reading: Option<&Reading>, scheduler: Option<&str>, r
         Kind::Action => (1, 3),
         Kind::Choice | Kind::Word(_) => (0, 0),
     };
-    // What the hardware holds bounds the queue only where no scheduler keeps a queue of its own; the shares of a
+    // The hardware's depth bounds the queue only where no scheduler keeps a queue of its own; the shares of a
     // bdi bound each other, which is judged by what both will be.
     let counts = match spec.setting {
         "nr_requests" => scheduler == Some("none"),

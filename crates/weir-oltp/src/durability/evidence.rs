@@ -17,7 +17,7 @@ use crate::{Kind, OltpRecord, Script};
 const DUE_AT_LEAST: f64 = 10.0;
 /// Commits at the edges, and syncs watched for by the way, may halve what is seen, and no more.
 const SEEN_AT_LEAST: f64 = 0.5;
-/// What the watcher says where programs in the kernel cannot count syncs begins with this.
+/// The watcher's sentence where programs in the kernel cannot count syncs begins with this.
 pub const NOT_COUNTED: &str = "the time of the server's syncs: ";
 
 /// Who counted syncs.

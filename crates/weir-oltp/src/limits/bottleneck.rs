@@ -2,7 +2,7 @@
 //!
 //! Every limit is weighed by the share of the sessions' time that it accounts for. Sleeping is a limit of its own kind;
 //! time on a processor and in its queue is the processor's only where processors are short, or else it is what the work
-//! takes. What remains when nothing is short and nobody waits is that too few sessions ask.
+//! takes. If nothing is short and nobody waits, too few sessions ask.
 
 use super::bounds::Bounds;
 use super::diagnosis::{Candidate, Confidence, Diagnosis, Limit};

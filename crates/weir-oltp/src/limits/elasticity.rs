@@ -15,7 +15,7 @@ enum Says {
     Below(f64),
 }
 
-/// A bound is kept where the interval ends at most so far above it. What it bounds may lie right at it, and then no number
+/// A bound is kept where the interval ends at most so far above it. The real gain may lie right at it, and then no number
 /// of runs has an interval that ends below.
 const BOUND_SLACK: f64 = 1.1;
 

@@ -14,8 +14,8 @@ const LATE_AT_MOST: f64 = 0.02;
 const RATE_AT_LEAST: f64 = 0.97;
 /// Writes of data pages are the device's main work from here on, by their share of all its writes or of their bytes.
 const PAGES_DOMINATE: f64 = 0.5;
-/// A device is busy from here on. What works in parallel is used for far less than all of the time when it can take no
-/// more; what is throttled above its queue shows in those that wait for it alone (pressure).
+/// A device is busy from here on. A device that works in parallel is used for far less than all of the time when it can
+/// take no more; what is throttled above its queue shows in those that wait for it alone (pressure).
 const DEVICE_BUSY: f64 = 0.2;
 /// The log was full at so many of the looks: writing goes on as fast as pages are written.
 const MOSTLY_FULL: f64 = 0.5;

@@ -78,9 +78,9 @@ fn class_rows(job: &JobResult) -> Vec<Vec<String>> {
 fn class_row(class: Class, c: &ClassResult) -> Vec<String> {
     let bytes = if c.bytes == 0 { "-".to_string() } else { significant(c.bytes_per_second / 1e6) };
     let mut row = vec![class.name().to_string(), grouped(c.count), per_second(c.iops), bytes];
-    row.push(Nanos(c.mean_ns.round() as u64).to_string());
-    row.extend([c.p50, c.p95, c.p99, c.p99_9].map(quantile));
-    row.push(Nanos(c.max_ns).to_string());
+    row.push(Nanos(c.latency.mean_ns.round() as u64).to_string());
+    row.extend([c.latency.p50, c.latency.p95, c.latency.p99, c.latency.p99_9].map(quantile));
+    row.push(Nanos(c.latency.max_ns).to_string());
     row
 }
 

@@ -8,7 +8,7 @@ const HELD_LEAST_MS: u64 = 20;
 const BULK_LEAST_BYTES: u64 = 4 << 20;
 /// A flood that pauses for no longer than this goes on, s.
 const PAUSE_MOST: usize = 3;
-/// What is shorter is no flood, s.
+/// A shorter one is no flood, s.
 const FLOOD_LEAST: usize = 3;
 
 /// Whether bulk writers press.

@@ -43,7 +43,7 @@ impl Box4 {
     pub fn overlap(&self, other: &Box4) -> f64 {
         let width = self.right.min(other.right) - self.left.max(other.left);
         let height = self.bottom.min(other.bottom) - self.top.max(other.top);
-        // What is drawn as a line has no area of its own, and must not be written over either.
+        // A line has no area of its own, and must not be written over either.
         if width > -1.0 && height > -1.0 { (width + 1.0) * (height + 1.0) } else { 0.0 }
     }
 

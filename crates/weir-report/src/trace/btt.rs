@@ -1,6 +1,6 @@
 //! btt's sections, names and columns, for eyes and scripts used to them, from weir's own numbers.
 //!
-//! Stages are those of pieces that carry data. What btt has no place for stands behind what it has: the rows G2D and
+//! Stages are those of pieces that carry data. Figures that btt has no place for stand behind its own: the rows G2D and
 //! M2D, and columns of these names in the overhead. A device without requests (device-mapper, md) has its Q2Q and
 //! Q2C in the rows Q2Qdm and Q2Cdm, as btt has them.
 

@@ -92,7 +92,7 @@ fn cpu_bound(view: &View) -> Option<Statement> {
 }
 
 fn inconsistent(view: &View) -> Option<Statement> {
-    // What begins before and ends after a short step weighs too much there for the law to be held against it.
+    // An operation that begins before and ends after a short step weighs too much there for the law to be held against it.
     let long = |m: &Measurement| m.elapsed_ns as f64 > 50.0 * m.latency.mean_ns && m.latency.n >= 300;
     let off = ids(view, |m| long(m) && m.little_ratio.is_some_and(|r| (r - 1.0).abs() > LITTLE));
     if off.is_empty() {

@@ -161,7 +161,7 @@ fn by_file_system(view: &View) -> Option<(String, Statement)> {
     Some((format!("storage like {name}"), Statement::new(text, evidence)))
 }
 
-/// What a flush costs tells whether a volatile cache is really emptied; it cannot tell a protected cache from one
+/// The cost of a flush tells whether a volatile cache is really emptied; it cannot tell a protected cache from one
 /// that lies. Below 40 µs no flash can have programmed a page (100 µs and more), so something holds the data.
 const IMPLAUSIBLE_FLUSH_NS: u64 = 40_000;
 

@@ -60,7 +60,7 @@ impl<'e, 'a> FloodTrial<'e, 'a> {
         FloodTrial { exam, plan, size, timeline, idle_iops: Vec::new(), flood_iops: Vec::new() }
     }
 
-    /// All phases. What was seen is in the examination's notes afterwards, also when it ended early.
+    /// All phases. The examination's notes have afterwards what was seen, also when it ended early.
     pub fn run(mut self, consent: Consent) -> Result<(), IoError> {
         let result = self.phases(consent);
         self.timeline.stop_flood();

@@ -147,7 +147,7 @@ fn databases_at(survey: &Survey) -> Vec<DatabaseNote> {
         .collect()
 }
 
-/// Watches others, measures, floods. What was measured before an interruption stays in the examination.
+/// Watches others, measures, floods. The examination keeps what was measured before an interruption.
 fn measure(
     exam: &mut Examination<'_>,
     survey: &Survey,
@@ -175,7 +175,7 @@ fn measure(
         return Ok(());
     }
     if let Err(error) = FloodTrial::new(exam, plan.flood.clone(), room.flood).run(consent) {
-        // What was measured before is worth a verdict all the same.
+        // The measurements until then are worth a verdict all the same.
         exam.notes.flood.remarks.push(format!("The bulk writer's part ended early: {error}."));
     }
     Ok(())

@@ -63,7 +63,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Makes trials until there is no next one. What was measured is in the record, whatever ends it.
+    /// Makes trials until there is no next one. The record has what was measured, whatever ends it.
     pub fn run(&mut self) -> anyhow::Result<()> {
         while self.stop.requested().is_none() {
             let left_ns = self.left_ns();

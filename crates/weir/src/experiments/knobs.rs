@@ -6,8 +6,8 @@ use weir_host::Host;
 use weir_host::knob::{self, Applied, KnobError};
 use weir_knobs::{KnobName, Reading, Scope, Setting};
 
+use crate::change_journal::{refused, the_journal};
 use crate::failure::{Lacking, Usage};
-use crate::journal::{refused, the_journal};
 
 /// The knob that is an action: done, and never restored.
 const DROP_CACHES: &str = "vm.drop_caches";

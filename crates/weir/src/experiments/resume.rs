@@ -79,7 +79,7 @@ fn find(run: Option<&str>) -> anyhow::Result<(result::Record, Experiment)> {
         return Ok((head, experiment));
     }
     let open = store.ids()?.into_iter().rev().filter(|id| store.is_open(id, study::KIND));
-    // What another account can write is passed over: its commands would run as this one.
+    // A file that another account can write is passed over: its commands would run as this one.
     let trusted = open.filter_map(|id| {
         store.load_trusted(&store.path_of(&id)).map_err(|error| say!("note: skips {id}: {error:#}")).ok()
     });
@@ -151,7 +151,7 @@ fn workloads(arms: &[Arm]) -> Vec<String> {
     lines
 }
 
-/// What was consented to then may hold something else by now.
+/// The device of that consent may hold something else by now.
 fn refuse_unsafe_writes(arms: &[Arm], allowed: &[PathBuf]) -> anyhow::Result<()> {
     let jobs: Vec<_> = arms
         .iter()

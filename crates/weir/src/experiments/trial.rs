@@ -315,7 +315,7 @@ fn tick_ns(proposal: &Proposal) -> u64 {
     TICK_MAX_NS.min(proposal.duration_ns / TICKS_LEAST).max(1)
 }
 
-/// What ended a trial early counts for more than what was measured until then.
+/// The reason for an early end counts for more than what was measured until then.
 fn outcome(error: Option<String>, aborted: Option<String>, measures: Measures) -> Outcome {
     match (error, aborted) {
         (Some(why), _) => Outcome::Failed { why },

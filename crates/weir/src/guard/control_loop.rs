@@ -261,7 +261,7 @@ impl ControlLoop {
         }
     }
 
-    /// Asks the laws of those who share a limit, and leads it. What was seen of them is taken: each has one limit.
+    /// Asks the laws of those who share a limit, and leads it. Takes what was seen of them: each has one limit.
     fn guard(&mut self, at: usize, seen: &mut [Option<Seen>], now: Moment, elapsed_ns: u64, at_ms: u64) {
         let group = &mut self.groups[at];
         for &device in &group.devices {

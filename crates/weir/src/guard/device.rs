@@ -33,7 +33,7 @@ impl Law for Guard {
     }
 
     fn change_actuator(&mut self, of_cgroup: bool) {
-        Guard::change_actuator(self, of_cgroup);
+        Guard::change_lever(self, of_cgroup);
     }
 
     fn set_aside(&mut self, aside: bool) {

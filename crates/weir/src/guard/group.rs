@@ -52,7 +52,7 @@ impl Group {
         Ok(Group { actuator, of_device, devices, limits, down: None, take, turn, asked, shadow, again: None })
     }
 
-    /// Reads the limits. What cannot be read is as it was.
+    /// Reads the limits. A limit that cannot be read keeps its last value.
     pub fn sample(&mut self) {
         if let Some(Ok(limits)) = self.turn.as_mut().map(|turn| turn.limits()) {
             self.limits = limits;

@@ -17,7 +17,7 @@ const LONGEST_MS: u64 = 24 * 3600 * 1000;
 const LARGEST_BYTES: u64 = 32 << 20;
 /// So many records of guards stay in the store.
 const KEPT: usize = 14;
-/// What is added is handed over so often.
+/// Additions are handed over so often.
 const HAND_OVER_MS: u64 = 60_000;
 
 /// What an unfinished record says of its end.

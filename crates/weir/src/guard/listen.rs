@@ -72,7 +72,7 @@ impl Doors {
         Ok(Doors { control, metrics, files })
     }
 
-    /// Answers from now on, until the process ends. What is returned removes the sockets' files when it is dropped.
+    /// Answers from now on, until the process ends. The returned value removes the sockets' files when it is dropped.
     ///
     /// # Errors
     /// When no thread can be started.

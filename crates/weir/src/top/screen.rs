@@ -59,7 +59,7 @@ impl Screen<BufWriter<Stdout>> {
     }
 }
 
-/// What a panic says would be lost with the other screen.
+/// The message of a panic would be lost with the other screen.
 fn restore_before_a_panic_is_told() {
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -318,7 +318,7 @@ impl Governor {
         if let Some(end) = self.look()? {
             return Ok(end);
         }
-        // What does not go back now has another turn at the end.
+        // A value that cannot be restored now is tried again at the end.
         let _ = self.put_back();
         Err(error)
     }

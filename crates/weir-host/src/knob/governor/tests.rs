@@ -183,7 +183,7 @@ fn another_device_ends_it_and_a_new_governor_may_start() {
 }
 
 #[test]
-fn a_lever_in_other_hands_is_not_taken() {
+fn an_actuator_in_other_hands_is_not_taken() {
     let machine = machine();
     let governor = start(&machine, &Actuator::Dirty);
     let error = Governor::start(&machine.journal, &machine.host, &Actuator::Dirty, FLOOR).unwrap_err();
@@ -195,7 +195,7 @@ fn a_lever_in_other_hands_is_not_taken() {
 }
 
 #[test]
-fn the_lever_is_chosen_by_what_the_kernel_offers() {
+fn the_actuator_is_chosen_by_what_the_kernel_offers() {
     for (release, lacks, expected, why) in [
         ("6.18.44-vm", "", Actuator::Bdi("loop0".into()), "loop0 alone"),
         ("6.14.0", "", Actuator::Bdi("loop0".into()), "loop0 alone"),
@@ -301,7 +301,7 @@ fn what_a_cgroup_may_write_is_turned_in_both_hierarchies() {
 }
 
 #[test]
-fn both_limits_of_a_private_lever_are_turned_and_led_back_together() {
+fn both_limits_of_a_private_actuator_are_set_and_restored_together() {
     let high = "/sys/fs/cgroup/unified/db.slice/memory.high";
     let actuator = |pace: bool| Actuator::Private {
         high: "cgroup:/db.slice/memory.high".parse().unwrap(),

@@ -85,11 +85,11 @@ pub fn sentence(result: &JobResult) -> String {
     let Some((class, c)) = result.headline() else {
         return "Nothing finished while measuring.".to_string();
     };
-    let (rate, name, longest) = (per_second(c.iops), class.name(), Nanos(c.max_ns));
-    let half = c.p50.ns().map_or("Too few finished to speak of a median".to_string(), |ns| {
+    let (rate, name, longest) = (per_second(c.iops), class.name(), Nanos(c.latency.max_ns));
+    let half = c.latency.p50.ns().map_or("Too few finished to speak of a median".to_string(), |ns| {
         format!("Half of them finished within {}", Nanos(ns))
     });
-    let tail = c.p99.ns().map_or(String::new(), |ns| format!(", 99 % within {}", Nanos(ns)));
+    let tail = c.latency.p99.ns().map_or(String::new(), |ns| format!(", 99 % within {}", Nanos(ns)));
     format!("{rate} {name}s a second. {half}{tail}; the longest took {longest}.")
 }
 
@@ -103,12 +103,17 @@ fn head(view: View<'_>) -> Vec<Tile> {
     let classes = shown_over_time(view);
     for (class, c) in &classes {
         let name = class.name();
-        let (median, p99, longest) = (quantile(c.p50), quantile(c.p99), Nanos(c.max_ns).to_string());
+        let (median, p99, longest) =
+            (quantile(c.latency.p50), quantile(c.latency.p99), Nanos(c.latency.max_ns).to_string());
         let moved = format!("{}, n = {}", megabytes_per_second(c.bytes_per_second), grouped(c.count));
         out.push(tile(format!("{name}s a second"), per_second(c.iops), moved));
         if classes.len() == 1 {
             out.push(tile(format!("median {name}"), median, format!("p99 {p99}")));
-            out.push(tile(format!("longest {name}"), longest, format!("p99.9 {}", quantile(c.p99_9))));
+            out.push(tile(
+                format!("longest {name}"),
+                longest,
+                format!("p99.9 {}", quantile(c.latency.p99_9)),
+            ));
         } else {
             out.push(tile(format!("{name} p99"), p99, format!("median {median}, longest {longest}")));
         }
@@ -165,9 +170,12 @@ fn class_table(result: &JobResult) -> Table {
     let head = ["", "operations", "errors", "mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "longest"];
     let row = |(class, c): (&Class, &ClassResult)| {
         let mut row = vec![class.name().to_string(), grouped(c.count), grouped(c.errors)];
-        row.push(Nanos(c.mean_ns.round() as u64).to_string());
-        row.extend([c.p50, c.p90, c.p95, c.p99, c.p99_9, c.p99_99].map(quantile));
-        row.push(Nanos(c.max_ns).to_string());
+        row.push(Nanos(c.latency.mean_ns.round() as u64).to_string());
+        row.extend(
+            [c.latency.p50, c.latency.p90, c.latency.p95, c.latency.p99, c.latency.p99_9, c.latency.p99_99]
+                .map(quantile),
+        );
+        row.push(Nanos(c.latency.max_ns).to_string());
         row
     };
     let rows = result.classes.iter().filter(|(_, c)| c.count > 0).map(row).collect();

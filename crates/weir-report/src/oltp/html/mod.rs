@@ -62,11 +62,11 @@ fn sentence(result: &OltpResult) -> String {
     if of.count == 0 {
         return "Nothing finished while measuring.".to_string();
     }
-    let half = of.p50.ns().map_or("Too few finished to speak of a median".to_string(), |ns| {
+    let half = of.latency.p50.ns().map_or("Too few finished to speak of a median".to_string(), |ns| {
         format!("Half of them finished within {}", Nanos(ns))
     });
-    let tail = of.p99.ns().map_or(String::new(), |ns| format!(", 99 % within {}", Nanos(ns)));
-    let longest = Nanos(of.max_ns);
+    let tail = of.latency.p99.ns().map_or(String::new(), |ns| format!(", 99 % within {}", Nanos(ns)));
+    let longest = Nanos(of.latency.max_ns);
     format!("{} transactions a second. {half}{tail}; the longest took {longest}.", per_second(of.per_second))
 }
 
@@ -75,8 +75,12 @@ fn head(result: &OltpResult) -> Vec<Tile> {
     let tile = |name: &str, value: String, detail: String| Tile { name: name.to_string(), value, detail };
     let mut out = vec![
         tile("transactions a second", per_second(of.per_second), format!("n = {}", grouped(of.count))),
-        tile("p99", quantile(of.p99), format!("median {}", quantile(of.p50))),
-        tile("longest", Nanos(of.max_ns).to_string(), format!("p99.9 {}", quantile(of.p99_9))),
+        tile("p99", quantile(of.latency.p99), format!("median {}", quantile(of.latency.p50))),
+        tile(
+            "longest",
+            Nanos(of.latency.max_ns).to_string(),
+            format!("p99.9 {}", quantile(of.latency.p99_9)),
+        ),
         tile(
             "queries a second",
             per_second(result.queries.per_second),
@@ -109,7 +113,7 @@ fn breakdown(result: &OltpResult) -> Markup {
         values.push(rest);
     }
     let (whole, note) = match rest {
-        Some(_) => ("a mean transaction", Nanos(result.transactions.mean_ns as u64).to_string()),
+        Some(_) => ("a mean transaction", Nanos(result.transactions.latency.mean_ns as u64).to_string()),
         None => ("all statements", String::new()),
     };
     let largest = by_share(result)
@@ -144,9 +148,9 @@ fn statements(result: &OltpResult) -> Table {
         let mut row = vec![kind.name().to_string(), grouped(of.count)];
         row.extend(failed.then(|| grouped(of.errors)));
         row.extend([grouped(of.rows), format!("{:.1} %", of.time_share * 100.0)]);
-        row.push(Nanos(of.mean_ns.round() as u64).to_string());
-        row.extend([of.p50, of.p95, of.p99, of.p99_9].map(quantile));
-        row.push(Nanos(of.max_ns).to_string());
+        row.push(Nanos(of.latency.mean_ns.round() as u64).to_string());
+        row.extend([of.latency.p50, of.latency.p95, of.latency.p99, of.latency.p99_9].map(quantile));
+        row.push(Nanos(of.latency.max_ns).to_string());
         row
     };
     let mut rows = vec![row(Kind::Transaction, &result.transactions)];

@@ -100,7 +100,7 @@ fn transactions(result: &OltpResult) -> Vec<Vec<String>> {
     let head = ["", "count", "/s", "mean", "p50", "p95", "p99", "p99.9", "max"];
     let of = &result.transactions;
     let mut row = vec!["transactions".to_string(), grouped(of.count), per_second(of.per_second)];
-    row.extend(latencies(of, [of.p50, of.p95, of.p99, of.p99_9]));
+    row.extend(latencies(of, [of.latency.p50, of.latency.p95, of.latency.p99, of.latency.p99_9]));
     vec![head.map(String::from).to_vec(), row]
 }
 
@@ -109,9 +109,9 @@ fn latencies<const N: usize>(of: &KindResult, percentiles: [Quantile; N]) -> Vec
     if of.count == 0 {
         return vec!["-".to_string(); N + 2];
     }
-    let mut cells = vec![Nanos(of.mean_ns.round() as u64).to_string()];
+    let mut cells = vec![Nanos(of.latency.mean_ns.round() as u64).to_string()];
     cells.extend(percentiles.map(quantile));
-    cells.push(Nanos(of.max_ns).to_string());
+    cells.push(Nanos(of.latency.max_ns).to_string());
     cells
 }
 
@@ -125,7 +125,7 @@ fn statements(result: &OltpResult) -> Vec<Vec<String>> {
         let each = of.count as f64 / transactions;
         let each = if (each - each.round()).abs() < 0.005 { format!("{each:.0}") } else { significant(each) };
         let mut row = vec![kind.name().to_string(), each, grouped(of.errors)];
-        row.extend(latencies(of, [of.p50, of.p95, of.p99]));
+        row.extend(latencies(of, [of.latency.p50, of.latency.p95, of.latency.p99]));
         row.push(share(of.time_share));
         rows.push(row);
     }
@@ -226,12 +226,12 @@ pub(crate) fn headline(result: &OltpResult) -> String {
     if of.count == 0 {
         return "nothing finished".to_string();
     }
-    let tail = match quantile(of.p99) {
-        text if text == TOO_FEW => format!("mean {}", Nanos(of.mean_ns.round() as u64)),
+    let tail = match quantile(of.latency.p99) {
+        text if text == TOO_FEW => format!("mean {}", Nanos(of.latency.mean_ns.round() as u64)),
         text => format!("p99 {text}"),
     };
     let early = if result.ended_early.is_some() { ", ended early" } else { "" };
-    let commit = result.statements.get(&Kind::Commit).and_then(|c| c.p50.ns());
+    let commit = result.statements.get(&Kind::Commit).and_then(|c| c.latency.p50.ns());
     let commit = commit.map_or(String::new(), |ns| format!(", commit {}", Nanos(ns)));
     format!("{} tps, {tail}{commit}{early}", per_second(of.per_second))
 }

@@ -11,9 +11,9 @@ use weir_knobs::{Plan, Risk, Setting, catalog, script};
 use weir_report::text;
 
 use super::confirm;
+use crate::change_journal::{failed, refused, the_journal};
 use crate::cli::knobs::Apply;
 use crate::failure::{Outcome, Usage};
-use crate::journal::{failed, refused, the_journal};
 use crate::machine::{self, root_or};
 use crate::output::{print, print_exact};
 

@@ -8,8 +8,8 @@ use weir_knobs::persist::{self, KEEPERS};
 use weir_report::text::{self, knobs::Change};
 
 use super::keep;
+use crate::change_journal::{failed, the_journal};
 use crate::failure::{Lacking, Outcome};
-use crate::journal::{failed, the_journal};
 use crate::machine::{self, root_or};
 use crate::output::print;
 

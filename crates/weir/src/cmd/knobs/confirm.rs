@@ -11,8 +11,8 @@ use signal_hook::consts::SIGINT;
 use weir_core::printable;
 use weir_host::knob::{self, Applied, Journal, Until};
 
+use crate::change_journal::failed;
 use crate::failure::Outcome;
-use crate::journal::failed;
 use crate::output::print;
 use crate::signals::stop_on_signals;
 

@@ -13,9 +13,9 @@ use weir_knobs::{KnobName, Value};
 use weir_report::text;
 
 use super::apply;
+use crate::change_journal::{refused, the_journal};
 use crate::cli::knobs::Apply;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::journal::{refused, the_journal};
 use crate::machine::{self, root_or};
 use crate::output::print;
 

@@ -107,7 +107,7 @@ impl Watch {
     }
 }
 
-/// Runs with a watcher beside it: `run` is given the observer to run with. What was seen is in the record.
+/// Runs with a watcher beside it: `run` is given the observer to run with. The record has what was seen.
 ///
 /// # Errors
 /// Those of `run`; what the watcher cannot see is no error.

@@ -108,7 +108,7 @@ fn has_systemd_run() -> bool {
     in_path && Path::new("/run/systemd/system").is_dir()
 }
 
-/// Accounting switches the controllers on for it. What is asked of it beyond that would be the unit's own limits, which the guard leaves
+/// Accounting switches the controllers on for it. Any other property would be a limit of the unit's own, which the guard leaves
 /// alone.
 fn scope(is_users: bool, slice: Option<&str>, words: &[String]) -> Command {
     let mut command = Command::new("systemd-run");
@@ -167,7 +167,7 @@ fn switch_on(folder: &Path) {
     let given = fs::read_to_string(&file).unwrap_or_default();
     for controller in CONTROLLERS {
         if !given.split_whitespace().any(|name| name == controller) {
-            // What is refused shows in the files that are lacking.
+            // A refusal shows in the files that are lacking.
             let _ = fs::write(&file, format!("+{controller}"));
         }
     }

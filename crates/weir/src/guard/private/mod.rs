@@ -112,7 +112,7 @@ impl Privates {
             elapsed_ns: time.elapsed_ns,
             silent_ns: seen.sensor.silent_ns,
             need: judged.need,
-            // What a limit would do to syncs that is not in force nobody sees.
+            // Nobody sees the effect on syncs of a limit that is not in force.
             kept: if self.shadow { Kept::Unknown } else { judged.kept },
             keep: self.keep,
             oldest_ns: if self.shadow { 0 } else { judged.oldest_ns },

@@ -13,7 +13,7 @@ pub fn the_journal() -> Journal {
     match std::env::var_os("WEIR_JOURNAL") {
         Some(folder) if !folder.is_empty() => Journal::at(Path::new(&folder)),
         _ if rustix::process::geteuid().is_root() => Journal::of_root(),
-        // What a user may change without root is in servers only.
+        // A user without root may change servers only.
         _ => store::state_dir().map_or_else(Journal::of_root, |folder| Journal::at(&folder.join("journal"))),
     }
 }
