@@ -73,9 +73,10 @@ const BINARY_EDGES: Edges = &[
             "store",
         ],
     ),
-    ("guard", &["clock", "devices", "failure", "journal", "machine", "session", "store"]),
-    ("recorder", &["clock", "failure", "guard"]),
-    ("cli", &["guard", "output"]),
+    ("daemon", &["failure"]),
+    ("guard", &["clock", "daemon", "devices", "failure", "journal", "machine", "session", "store"]),
+    ("recorder", &["clock", "daemon", "failure", "guard"]),
+    ("cli", &["daemon", "guard", "output"]),
     ("completion", &["cli", "store"]),
     (
         "settings",
@@ -86,6 +87,7 @@ const BINARY_EDGES: Edges = &[
         &[
             "cli",
             "completion",
+            "daemon",
             "databases",
             "devices",
             "doctor",

@@ -15,14 +15,14 @@ use super::cost::Meter;
 use super::device::{GuardedDevice, Law};
 use super::group::Group;
 use super::history::Pages;
-use super::listen::Board;
-use super::notify::Manager;
 use super::private::Privates;
 use super::reporter::{Reporter, status_line};
 use super::sampler::{Sampler, Seen};
 use super::throttle::Time;
 use super::writers::Writers;
 use crate::clock::Moment;
+use crate::daemon::Board;
+use crate::daemon::notify::Manager;
 
 pub use cgroups::Cgroups;
 
@@ -64,7 +64,7 @@ pub struct ControlLoop {
     make_law: MakeLaw,
     reporter: Reporter,
     pages: Option<Pages>,
-    board: Board,
+    board: Board<State>,
     manager: Manager,
     meter: Meter,
     began: Moment,
@@ -98,7 +98,7 @@ pub struct Parts {
     /// Whether a history is kept.
     pub history: bool,
     /// Where the state is shown.
-    pub board: Board,
+    pub board: Board<State>,
     /// Who started it.
     pub manager: Manager,
 }

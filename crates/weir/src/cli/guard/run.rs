@@ -6,9 +6,8 @@ use clap::ValueHint;
 use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
-use crate::guard::settings::{
-    Format, LeverChoice, May, MetricsAt, Protected, SensorChoice, latency_target, share,
-};
+use crate::daemon::MetricsAt;
+use crate::guard::settings::{Format, LeverChoice, May, Protected, SensorChoice, latency_target, share};
 
 const NOTES: &str = "\
 Begin with --shadow: the guard decides and logs, and changes nothing.
