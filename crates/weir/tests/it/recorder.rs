@@ -231,6 +231,9 @@ fn root_a_running_recorder_keeps_what_is_asked_for_and_tells_what_it_counts() {
     let shown = bench.json(&["recorder", "show", "--json"]);
     // The kill may have taken the interval that named the first one.
     assert!(!shown["snapshots"].as_array().unwrap().is_empty(), "{shown}");
+    let html = bench.run(&["recorder", "show", "--html", "page.html"]);
+    assert_eq!(html.code, 0, "{html:?}");
+    assert!(fs::read_to_string(bench.archive.path().join("page.html")).unwrap().contains("<svg"));
 }
 
 #[test]

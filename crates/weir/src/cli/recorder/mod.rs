@@ -87,7 +87,8 @@ A time is HH:MM or HH:MM:SS (the last one that has passed), YYYY-MM-DD HH:MM, RF
 Examples:
   weir recorder show --since 03:00 --until 03:30
   weir recorder show --since 2h --unit mariadb
-  weir recorder show --since '2026-11-25 03:00' --device sda --json";
+  weir recorder show --since '2026-11-25 03:00' --device sda --json
+  weir recorder show --since 03:00 --until 04:00 --html night.html";
 
 /// Arguments of `weir recorder show`.
 #[derive(Debug, clap::Args)]
@@ -111,6 +112,9 @@ pub struct ShowArgs {
     /// The archive's folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
+    /// Also write a page with the course of syncs, devices and processes; replaces only a page of weir's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,
