@@ -1,7 +1,6 @@
 //! weir measures, explains, tunes and guards the storage of a database server.
 #![forbid(unsafe_code)]
-// eprintln! panics when nobody reads; say! does not.
-#![deny(clippy::print_stderr)]
+#![deny(clippy::print_stderr)] // eprintln! panics when nobody reads; say! does not.
 
 #[macro_use]
 mod stderr;
