@@ -206,6 +206,33 @@ scenario_check_guard() { # a guarded flood, with disk=throttling…: it sees syn
   umount /mnt
 }
 
+# recorded LEAST : whether the archive holds so many intervals.
+recorded() { [ "$(weir recorder show --dir /tmp/archive --since 1h --json | sed -n 's/^  "intervals": \([0-9]*\),$/\1/p')" -ge "$1" ]; }
+
+scenario_check_recorder() { # commits, then a flood beside them, with disk=throttling…: the recorder names the flood, and its archive is read
+  echo 4194304 >/proc/sys/vm/dirty_background_bytes
+  echo 33554432 >/proc/sys/vm/dirty_bytes
+  mounted ext4 /dev/vda
+  weir recorder run --dir /tmp/archive --interval 1s --slow 50ms >/out/recorder.summary 2>/out/recorder.said &
+  recorder=$!
+  (cd /mnt && weir fileio --file-num=1 --file-total-size=4M prepare) >/dev/null
+  (cd /mnt && exec timeout 120 weir fileio --file-num=1 --file-total-size=4M --file-fsync-all=on --file-test-mode=rndwr \
+    --file-block-size=4096 --time=70 run) >/out/recorder.fileio &
+  commits=$!
+  run recorder-begins until_true 60 recorded 25
+  oplog flood /mnt/flood 15
+  run recorder-snap weir recorder snap --dir /tmp/archive --last 5s --json
+  cp "$(sed -n 's/^  "file": "\(.*\)",$/\1/p' /out/recorder-snap.out)" /out/recorder-snap.json
+  kill -TERM $recorder
+  wait $recorder
+  run recorder-show weir recorder show --dir /tmp/archive --since 1h --json
+  run recorder-export weir recorder export syncs --dir /tmp/archive --since 1h
+  run recorder-list weir recorder list --dir /tmp/archive --json
+  kill $commits
+  wait $commits
+  umount /mnt
+}
+
 # With gauntlet=yes time=1200 disk=throttling.iops-write=300,throttling.bps-write=25000000,cache.no-flush=on.
 scenario_guard() { # the gauntlet on a disk with a request queue, throttled below it; arg=WHAT,IS,COMPARED
   modprobe bfq

@@ -80,7 +80,7 @@ pub fn stages(
         // All but the class that is the sum of others.
         for class in Class::ALL.into_iter().filter(|class| *class != Class::All) {
             let cell = table.of_class(number, class);
-            for kind in [StageKind::G2DAll, StageKind::D2C, StageKind::G2C] {
+            for kind in STAGES {
                 rows.extend(merged(cell.stage(kind)).into_iter().map(|(bucket_low_ns, count)| Stage {
                     ts_ms: span.ts_ms,
                     span_ms: span.span_ms,
@@ -95,6 +95,41 @@ pub fn stages(
     }
     rows
 }
+
+/// How long all requests of a device, class and stage took together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageSum {
+    /// The kernel's name of the device.
+    pub device: String,
+    /// As in [`Stage`].
+    pub class: &'static str,
+    /// As in [`Stage`].
+    pub stage: &'static str,
+    /// Sum of the durations, ns.
+    pub ns: u64,
+}
+
+/// Sums of what [`stages`] counts.
+pub fn stage_sums(table: &StageTable, name_of: impl Fn(DeviceNumber) -> Option<String>) -> Vec<StageSum> {
+    let mut sums = Vec::new();
+    for number in table.devices() {
+        let Some(device) = name_of(number) else { continue };
+        for class in Class::ALL.into_iter().filter(|class| *class != Class::All) {
+            let cell = table.of_class(number, class);
+            sums.extend(STAGES.into_iter().filter(|kind| !cell.stage(*kind).is_empty()).map(|kind| {
+                StageSum {
+                    device: device.clone(),
+                    class: class.name(),
+                    stage: stage_name(kind),
+                    ns: u64::try_from(cell.stage(kind).sum_ns()).unwrap_or(u64::MAX),
+                }
+            }));
+        }
+    }
+    sums
+}
+
+const STAGES: [StageKind; 3] = [StageKind::G2DAll, StageKind::D2C, StageKind::G2C];
 
 fn stage_name(stage: StageKind) -> &'static str {
     match stage {

@@ -2,7 +2,7 @@
 //!
 //! An interval's figures become rows ([`interval`]) of a few tables ([`tables`]). They lie in a journal of frames ([`journal`])
 //! until a segment is full, and then in Parquet files ([`parquet`]), one a table, whose names say when they begin
-//! ([`segment`]). [`series`] reads them back, and [`verdict`] says what was not as usual, since when, and why.
+//! ([`segment`]). [`totals`] are what they add up to, and [`stall`] says when a device stands still. [`series`] reads them back, and [`verdict`] says what was not as usual, since when, and why.
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -13,7 +13,9 @@ pub mod parquet;
 pub mod segment;
 pub mod series;
 pub mod snapshot;
+pub mod stall;
 pub mod tables;
+pub mod totals;
 pub mod verdict;
 
 pub use batch::{Batch, Column};

@@ -241,7 +241,7 @@ table! {
     Event = "events" {
         /// Unix time, ms.
         ts_ms: i64,
-        /// start, end, slow_sync, knob, guard, clock, lost, snapshot.
+        /// start, end, slow_sync, stall, knob, guard, clock, lost, snapshot.
         kind: String,
         /// The device, where it has to do with one.
         device: String,
@@ -261,6 +261,22 @@ table! {
 /// All of them. A journal refers to them by place, so that new ones come last.
 pub const TABLES: [&Table; 7] =
     [Stage::TABLE, Sync::TABLE, Wait::TABLE, Behind::TABLE, Process::TABLE, Counter::TABLE, Event::TABLE];
+
+/// Counters that say how things are at an interval's end; all others say what grew in it.
+const GAUGES: [&str; 7] = [
+    "available_bytes",
+    "dirty_bytes",
+    "dirty_threshold_bytes",
+    "in_flight",
+    "recorder_lost_intervals",
+    "recorder_memory_bytes",
+    "writeback_bytes",
+];
+
+/// Whether a row of [`Counter`] with this name says how things are, not what grew.
+pub fn is_gauge(name: &str) -> bool {
+    GAUGES.contains(&name)
+}
 
 /// A table by its name.
 pub fn named(name: &str) -> Option<&'static Table> {

@@ -69,6 +69,7 @@ pub mod html {
     pub use crate::guard::html::guard;
     pub use crate::oltp::html::oltp;
     pub use crate::page::OPENING;
+    pub use crate::recorder::html::{Source as RecorderSource, verdict};
     pub use crate::trace::html::trace;
 }
 

@@ -10,6 +10,7 @@ mod cli;
 mod clock;
 mod cmd;
 mod completion;
+mod daemon;
 mod databases;
 mod devices;
 mod doctor;

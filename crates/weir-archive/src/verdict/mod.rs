@@ -34,6 +34,8 @@ const TOLD_MOST: usize = 12;
 const STUCK_SHARE: f64 = 0.5;
 /// Syncs of up to so many times their normal length are as fast as usual.
 const USUAL_TIMES: i64 = 2;
+/// Slow syncs, stalls and snapshots that are listed, of each.
+const LISTED_MOST: usize = 5;
 /// An interval without trouble, or so much time, does not end one.
 const GAP_MS: i64 = 5_000;
 /// Events this long before trouble began may have to do with it.
@@ -63,6 +65,10 @@ pub struct Verdict {
     pub untold: usize,
     /// The slowest syncs, the slowest first.
     pub slowest: Vec<Event>,
+    /// Devices that stood still, the longest first.
+    pub stalls: Vec<Event>,
+    /// The last snapshots.
+    pub snapshots: Vec<Event>,
     /// Sentences: what was not seen.
     pub blind: Vec<String>,
 }
@@ -195,7 +201,7 @@ pub enum Change {
         /// Normally.
         normal_bytes_per_s: i64,
     },
-    /// A recorded event: a knob, a decision of the guard, a clock that was set.
+    /// A recorded event: a knob, a decision of the guard, a device that stood still, a clock that was set.
     Event(Event),
 }
 
@@ -216,11 +222,18 @@ pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
     let untold = troubles.len().saturating_sub(TOLD_MOST);
     troubles.truncate(TOLD_MOST);
     troubles.sort_by_key(|trouble| (trouble.begin_ms, trouble.end_ms));
-    let is_slow =
-        |event: &&Event| event.kind == "slow_sync" && event.ts_ms >= since_ms && event.ts_ms < until_ms;
-    let mut slowest: Vec<Event> = series.events.iter().filter(is_slow).cloned().collect();
-    slowest.sort_by_key(|event| std::cmp::Reverse(event.took_ns));
-    slowest.truncate(5);
+    let of_kind = |kind: &'static str| {
+        let is_meant =
+            move |event: &&Event| event.kind == kind && event.ts_ms >= since_ms && event.ts_ms < until_ms;
+        series.events.iter().filter(is_meant).cloned().collect::<Vec<Event>>()
+    };
+    let longest = |mut events: Vec<Event>| {
+        events.sort_by_key(|event| std::cmp::Reverse(event.took_ns));
+        events.truncate(LISTED_MOST);
+        events
+    };
+    let mut snapshots = of_kind("snapshot");
+    snapshots.drain(..snapshots.len().saturating_sub(LISTED_MOST));
     Verdict {
         since_ms,
         until_ms,
@@ -230,7 +243,9 @@ pub fn judge(series: &Series, since_ms: i64, until_ms: i64) -> Verdict {
         devices: normals.devices.into_values().collect(),
         troubles,
         untold,
-        slowest,
+        slowest: longest(of_kind("slow_sync")),
+        stalls: longest(of_kind("stall")),
+        snapshots,
         blind: blind(series, &inside),
     }
 }
@@ -371,7 +386,7 @@ fn changes(series: &Series, inside: &[(i64, &Slot)], normals: &Normals, begin_ms
     let Some((_, first)) = inside.iter().find(|(ts_ms, _)| *ts_ms == begin_ms) else { return Vec::new() };
     let near = begin_ms - BEFORE_MS..begin_ms + first.span_ms;
     let of_note = |event: &&Event| {
-        matches!(event.kind.as_str(), "knob" | "guard" | "clock") && near.contains(&event.ts_ms)
+        matches!(event.kind.as_str(), "knob" | "guard" | "clock" | "stall") && near.contains(&event.ts_ms)
     };
     let mut changes: Vec<Change> = series.events.iter().filter(of_note).cloned().map(Change::Event).collect();
     let mut loads: Vec<(&User, i64, i64)> = Vec::new();

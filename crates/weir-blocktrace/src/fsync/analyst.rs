@@ -243,6 +243,7 @@ impl Analyst {
             open.missed < 2
         });
         self.still = parts.len();
+        self.recent.look(parts);
         self.forget_ios(self.ticked_ns);
         self.ticked_ns = now_ns;
     }

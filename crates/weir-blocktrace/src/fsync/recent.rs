@@ -1,17 +1,35 @@
 //! The last completions, for one who wants to tell afterwards what led to a slow sync.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weir_core::target::DeviceNumber;
 
 use super::analyst::Analyst;
-use super::part::Io;
+use super::part::{Call, Io, Part};
+
+/// A sync that had not returned when syncs under way were last looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Thread.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// The thread's name.
+    pub comm: String,
+    /// What was called.
+    pub call: Call,
+    /// The disk under the file, where it is known.
+    pub device: Option<DeviceNumber>,
+    /// When the call began, CLOCK_MONOTONIC.
+    pub start_ns: u64,
+}
 
 /// The last completions, at most so many.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     most: usize,
     ios: VecDeque<Io>,
+    under_way: Vec<UnderWay>,
 }
 
 impl Recent {
@@ -24,12 +42,38 @@ impl Recent {
         }
         self.ios.push_back(io);
     }
+
+    /// Replaces the syncs under way.
+    pub fn look(&mut self, parts: &[Part]) {
+        let under_way = |part: &Part| UnderWay {
+            tid: part.tid,
+            tgid: part.tgid,
+            comm: part.comm.clone(),
+            call: part.call,
+            device: part.device,
+            start_ns: part.start_ns,
+        };
+        if self.most > 0 {
+            self.under_way = parts.iter().map(under_way).collect();
+        }
+    }
 }
 
 impl Analyst {
     /// Keeps the last completions from now on, at most so many: about 90 bytes each.
     pub fn remember(&mut self, most: usize) {
-        self.recent = Recent { most, ios: VecDeque::new() };
+        self.recent = Recent { most, ..Recent::default() };
+    }
+
+    /// Syncs that had not returned at the last [`Analyst::under_way`], where completions are kept.
+    pub fn remembered_under_way(&self) -> &[UnderWay] {
+        &self.recent.under_way
+    }
+
+    /// Names of the processes that own some completions, as far as they are known.
+    pub fn owners(&self, ios: &[Io]) -> BTreeMap<u32, String> {
+        let ids: BTreeSet<u32> = ios.iter().map(|io| io.owner_tgid).filter(|id| *id != 0).collect();
+        ids.into_iter().filter_map(|id| Some((id, self.name_of(id)?.to_string()))).collect()
     }
 
     /// Completions between two times (CLOCK_MONOTONIC, ns) on the disks under a device, or on any, as far as they are

@@ -23,6 +23,7 @@ pub fn all() -> Vec<(String, String)> {
         let history = guard::synthetic::history(shadow);
         all.push((name, html::guard(&guard::synthetic::record(&history), &history)));
     }
+    all.extend(recorders());
     let incomplete = ["sda.blktrace.1: at byte 96: cut off".to_string()];
     all.push(("trace", html::trace(&trace::html::tests::analysis(1500, 1), "sda", &[])));
     all.push((
@@ -51,6 +52,11 @@ fn benches() -> Vec<(&'static str, String)> {
         ("bench-merged", html::run(&merged)),
         ("bench-record", fixture("bench")),
     ]
+}
+
+fn recorders() -> Vec<(&'static str, String)> {
+    use crate::recorder::html::tests::{empty, troubled};
+    vec![("recorder", troubled()), ("recorder-empty", empty())]
 }
 
 fn databases() -> Vec<(&'static str, String)> {

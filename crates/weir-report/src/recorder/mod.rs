@@ -1,4 +1,5 @@
-//! What the recorder's archive says of a stretch of time, as text and JSON.
+//! What the recorder's archive says of a stretch of time, as text, JSON and a page.
 
+pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod text;

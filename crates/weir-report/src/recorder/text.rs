@@ -28,6 +28,12 @@ pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> Strin
         let head = ["slowest syncs", "took", "process", "device", "waited for"].map(String::from).to_vec();
         table(&mut out, &[head].into_iter().chain(rows).collect::<Vec<_>>(), 1);
     }
+    for stall in &verdict.stalls {
+        labelled(&mut out, "stood still", &format!("{}: {}", time(stall.ts_ms), of_event(stall)));
+    }
+    for snapshot in &verdict.snapshots {
+        labelled(&mut out, "snapshot", &format!("{}: {}", time(snapshot.ts_ms), of_event(snapshot)));
+    }
     let not_seen: Vec<&String> = verdict.blind.iter().chain(unread).collect();
     if !not_seen.is_empty() {
         out.push('\n');
@@ -36,7 +42,7 @@ pub fn verdict(verdict: &Verdict, unread: &[String], time: &dyn Fn(i64) -> Strin
     out
 }
 
-fn headline(verdict: &Verdict) -> String {
+pub(super) fn headline(verdict: &Verdict) -> String {
     match (verdict.intervals, verdict.troubles.len() + verdict.untold) {
         (0, _) => "Nothing was recorded then.".to_string(),
         (_, 0) => "Everything was as usual.".to_string(),
@@ -59,7 +65,7 @@ fn of_trouble(trouble: &Trouble, time: &dyn Fn(i64) -> String) -> String {
     out
 }
 
-fn cause(cause: &Cause) -> String {
+pub(super) fn cause(cause: &Cause) -> String {
     match cause {
         Cause::Flood { culprit, share, .. } => {
             format!("a flood. Syncs spent {} of their time behind I/O of {culprit}.", percent(*share))
@@ -86,7 +92,7 @@ fn place_words(place: &str) -> &'static str {
     }
 }
 
-fn evidence(cause: &Cause) -> String {
+pub(super) fn evidence(cause: &Cause) -> String {
     match cause {
         Cause::Flood { culprit, way, all_others, bytes_per_s, .. } => {
             let moved = match bytes_per_s {
@@ -130,7 +136,7 @@ fn evidence(cause: &Cause) -> String {
     }
 }
 
-fn of_syncs(seen: &Seen) -> String {
+pub(super) fn of_syncs(seen: &Seen) -> String {
     let p99 = seen.p99_ns.map_or("none returned".to_string(), |ns| format!("p99 {}", time_of(ns)));
     format!(
         "{}/s, normally {}/s; {p99}, normally {}.",
@@ -140,7 +146,7 @@ fn of_syncs(seen: &Seen) -> String {
     )
 }
 
-fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String {
+pub(super) fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String {
     match change {
         Change::Load { user, bytes_per_s, normal_bytes_per_s } => {
             let (now, before) = (rate_words(*bytes_per_s), rate_words(*normal_bytes_per_s));
@@ -150,19 +156,21 @@ fn of_change(change: &Change, time: &dyn Fn(i64) -> String) -> String {
     }
 }
 
-fn of_event(event: &Event) -> String {
+pub(super) fn of_event(event: &Event) -> String {
     let detail: Value = serde_json::from_str(&event.detail).unwrap_or_default();
     let word = |key: &str| detail[key].as_str().unwrap_or_default().to_string();
     match event.kind.as_str() {
         "knob" => format!("{} went from {} to {}.", word("knob"), word("before"), word("after")),
         "guard" => format!("the guard: {}.", word("did")),
         "clock" => "the clock was set, or the machine slept.".to_string(),
+        "stall" => format!("{} completed nothing for {}.", event.device, time_of(event.took_ns)),
+        "snapshot" => format!("{} ({})", word("file"), word("trigger").replace('_', " ")),
         "start" => "the recorder started.".to_string(),
         other => format!("{other}."),
     }
 }
 
-fn slow(event: &Event, time: &dyn Fn(i64) -> String) -> Vec<String> {
+pub(super) fn slow(event: &Event, time: &dyn Fn(i64) -> String) -> Vec<String> {
     let detail: Value = serde_json::from_str(&event.detail).unwrap_or_default();
     let share = |value: &Value| value["share"].as_f64().unwrap_or(0.0);
     let phases = detail["phases"].as_array().cloned().unwrap_or_default();
@@ -218,15 +226,15 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn time_of(ns: i64) -> String {
+pub(super) fn time_of(ns: i64) -> String {
     Nanos(u64::try_from(ns).unwrap_or(0)).to_string()
 }
 
-fn rate_words(bytes_per_s: i64) -> String {
+pub(super) fn rate_words(bytes_per_s: i64) -> String {
     megabytes_per_second(bytes_per_s as f64)
 }
 
-fn length(ms: i64) -> String {
+pub(super) fn length(ms: i64) -> String {
     Nanos(u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000)).to_string()
 }
 
@@ -298,14 +306,29 @@ mod tests {
                 devices: Vec::new(),
                 troubles: vec![trouble(cause)],
                 untold: 0,
+                stalls: vec![Event {
+                    kind: "stall".into(),
+                    device: "sda".into(),
+                    took_ns: 3_000_000_000,
+                    ..Event::default()
+                }],
+                snapshots: vec![Event {
+                    kind: "snapshot".into(),
+                    detail: r#"{"file":"snapshots/a.json","trigger":"slow_sync"}"#.into(),
+                    ..Event::default()
+                }],
                 slowest: vec![Event { kind: "slow_sync".into(), detail: "torn".into(), ..Event::default() }],
                 blind: vec!["something".into()],
             };
             let text = verdict(&whole, &["a file".into()], &|ms| format!("T{ms}"));
             let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            for word in
-                words.iter().chain(&["One thing", "vm.dirty_bytes went from 0 to 1", "not seen a file"])
-            {
+            for word in words.iter().chain(&[
+                "One thing",
+                "vm.dirty_bytes went from 0 to 1",
+                "not seen a file",
+                "sda completed nothing for 3.00 s",
+                "snapshots/a.json (slow sync)",
+            ]) {
                 assert!(flat.contains(word), "{word}: {text}");
             }
             assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");

@@ -14,13 +14,13 @@ use super::cost::Meter;
 use super::device::{GuardedDevice, Law};
 use super::group::Group;
 use super::history::Pages;
-use super::listen::Board;
-use super::notify::Manager;
 use super::private::Privates;
 use super::reporter::{Reporter, status_line};
 use super::sampler::{Sampler, Seen, Time};
 use super::writers::Writers;
 use crate::clock::{Moment, rfc3339};
+use crate::daemon::Board;
+use crate::daemon::notify::Manager;
 
 pub use cgroups::Cgroups;
 
@@ -62,7 +62,7 @@ pub struct ControlLoop {
     make_law: MakeLaw,
     reporter: Reporter,
     pages: Option<Pages>,
-    board: Board,
+    board: Board<State>,
     manager: Manager,
     meter: Meter,
     began: Moment,
@@ -96,7 +96,7 @@ pub struct Parts {
     /// Whether a history is kept.
     pub history: bool,
     /// Where the state is shown.
-    pub board: Board,
+    pub board: Board<State>,
     /// Who started it.
     pub manager: Manager,
 }

@@ -1,53 +1,27 @@
 //! Answers on the control socket, and the doors of both kinds. One thread; it sees copies of the state and cannot hold up the
 //! guard.
 
-use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::TcpListener;
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_control::State;
-use weir_fs::{Dir, Private};
 
-use super::scrape::{self, Door};
+use super::metrics::Metrics;
 use super::socket;
+use crate::daemon::scrape::{self, Door};
+use crate::daemon::socket::{Files, answer_in_time, listen, request};
+use crate::daemon::{Board, MetricsAt};
 use crate::failure::{Lacking, Usage};
-use crate::guard::settings::MetricsAt;
 
-/// How long one client may keep the others waiting.
-const PATIENCE: Duration = Duration::from_millis(300);
 /// While somebody reads along, a new state is looked for so often.
 const POLL: Duration = Duration::from_millis(200);
 /// Readers of the stream at the same time.
 const STREAMS_MAX: usize = 16;
-/// Written in one call: the kernel's time limit is for each wait in it, of which this much takes one.
-const PIECE: usize = 4 << 10;
-/// The longest request that is read.
-const REQUEST_MAX: usize = 4 << 10;
-
-/// The newest state, for whoever asks.
-#[derive(Clone, Default)]
-pub struct Board(Arc<Mutex<Option<Arc<State>>>>);
-
-impl Board {
-    /// Replaces it.
-    pub fn publish(&self, state: State) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(state));
-    }
-
-    /// The newest one.
-    pub fn read(&self) -> Option<Arc<State>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
 
 /// Open sockets. Their files go away when this is dropped.
 pub struct Doors {
@@ -55,10 +29,6 @@ pub struct Doors {
     metrics: Option<Door>,
     files: Files,
 }
-
-/// Files of sockets, removed at the end.
-#[derive(Default)]
-pub struct Files(Vec<(Dir, OsString)>);
 
 impl Doors {
     /// Opens them.
@@ -68,7 +38,7 @@ impl Doors {
     pub fn open(metrics: Option<&MetricsAt>) -> anyhow::Result<Doors> {
         let mut files = Files::default();
         let control = control(&mut files)?;
-        let metrics = metrics.map(|at| of_metrics(at, &mut files)).transpose()?;
+        let metrics = metrics.map(|at| Door::open(at, &mut files)).transpose()?;
         Ok(Doors { control, metrics, files })
     }
 
@@ -76,20 +46,13 @@ impl Doors {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn serve(self, board: Board, started_unix_seconds: f64) -> io::Result<Files> {
+    pub fn serve(self, board: Board<State>, started_unix_seconds: f64) -> io::Result<Files> {
         let Doors { control, metrics, files } = self;
-        metrics.map(|door| scrape::serve(door, board.clone(), started_unix_seconds)).transpose()?;
+        let page = Metrics::new(board.clone(), started_unix_seconds);
+        metrics.map(|door| scrape::serve(door, page)).transpose()?;
         let server = Server { control, board, streams: Vec::new(), shown_ms: 0 };
         thread::Builder::new().name("answers".to_string()).spawn(move || server.run())?;
         Ok(files)
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        for (folder, name) in &self.0 {
-            let _ = folder.remove_file(name);
-        }
     }
 }
 
@@ -111,41 +74,9 @@ fn control(files: &mut Files) -> anyhow::Result<UnixListener> {
     Ok(listen(&path, 0o660, files).map_err(lacking)?)
 }
 
-/// In place of a socket at which nobody listens any more. It is made in a folder of its own and moved to its place when
-/// it has its permission bits: whoever else owns the folder it is to lie in cannot have those of another file set.
-fn listen(path: &Path, mode: u32, files: &mut Files) -> io::Result<UnixListener> {
-    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let folder = Dir::open(path.parent().unwrap_or(Path::new("")))?;
-    if path.symlink_metadata().is_ok_and(|there| !there.file_type().is_socket()) {
-        return Err(io::Error::from(io::ErrorKind::AddrInUse));
-    }
-    let made_in = Private::make(&folder, "socket")?;
-    // By the descriptor, which is also short enough for an address.
-    let beside = PathBuf::from(format!("/proc/self/fd/{}/s", made_in.dir().as_fd().as_raw_fd()));
-    let listener = UnixListener::bind(&beside)?;
-    fs::set_permissions(&beside, fs::Permissions::from_mode(mode))?;
-    made_in.dir().move_into("s", &folder, name)?;
-    files.0.push((folder, name.to_os_string()));
-    Ok(listener)
-}
-
-fn of_metrics(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Door> {
-    let opened = match at {
-        MetricsAt::Tcp(address) => TcpListener::bind(address).map(Door::Tcp),
-        MetricsAt::Unix(path) if UnixStream::connect(path).is_ok() => {
-            Err(io::Error::from(io::ErrorKind::AddrInUse))
-        }
-        MetricsAt::Unix(path) => listen(path, 0o660, files).map(Door::Unix),
-    };
-    opened.map_err(|error| {
-        let what = format!("cannot offer metrics on {at}: {error}");
-        Lacking { what, hint: Some("name another address with --metrics".to_string()) }.into()
-    })
-}
-
 struct Server {
     control: UnixListener,
-    board: Board,
+    board: Board<State>,
     streams: Vec<UnixStream>,
     /// The state that the streams have had last.
     shown_ms: u64,
@@ -203,91 +134,4 @@ fn send(stream: &mut UnixStream, state: &State) -> io::Result<()> {
     let mut line = serde_json::to_vec(state)?;
     line.push(b'\n');
     answer_in_time(stream, &line)
-}
-
-/// All of it, or an error where the client does not take it in time, however steadily it takes little.
-fn answer_in_time(stream: &mut UnixStream, mut bytes: &[u8]) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    while !bytes.is_empty() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::Error::from(io::ErrorKind::TimedOut));
-        }
-        stream.set_write_timeout(Some(left))?;
-        match stream.write(&bytes[..bytes.len().min(PIECE)]) {
-            Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
-            Ok(taken) => bytes = &bytes[taken..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// The line that a client sends; `None` where it does not come in time or is too long.
-fn request(stream: &mut UnixStream) -> Option<String> {
-    let until = Instant::now() + PATIENCE;
-    let mut got = Vec::new();
-    let mut buffer = [0; 512];
-    while !got.contains(&b'\n') {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || got.len() > REQUEST_MAX || stream.set_read_timeout(Some(left)).is_err() {
-            return None;
-        }
-        match stream.read(&mut buffer) {
-            Ok(0) | Err(_) => return None,
-            Ok(length) => got.extend(&buffer[..length]),
-        }
-    }
-    String::from_utf8(got).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_killed_guard_left_goes() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = Dir::open(folder.path()).unwrap();
-        let mut killed = Private::make(&dir, "socket").unwrap();
-        fs::write(killed.path().join("s"), "").unwrap();
-        killed.keep();
-        drop(killed);
-        let mut files = Files::default();
-        let _listener = listen(&folder.path().join("guard.sock"), 0o660, &mut files).unwrap();
-        let left: Vec<OsString> = dir.names().unwrap().map(Result::unwrap).collect();
-        assert_eq!(left, ["guard.sock"]);
-        drop(files);
-        assert_eq!(dir.names().unwrap().count(), 0);
-    }
-
-    #[test]
-    fn who_says_nothing_or_too_much_is_not_waited_for() {
-        let (mut client, mut server) = UnixStream::pair().unwrap();
-        client.write_all(b"sta").unwrap();
-        assert_eq!(request(&mut server), None);
-        client.write_all(b"te\n").unwrap();
-        assert_eq!(request(&mut server).as_deref(), Some("te\n"));
-        client.write_all(&[b'x'; REQUEST_MAX + 1024]).unwrap();
-        assert_eq!(request(&mut server), None);
-    }
-
-    #[test]
-    fn who_reads_a_little_now_and_then_is_not_waited_for() {
-        let (mut client, mut server) = UnixStream::pair().unwrap();
-        let reader = thread::spawn(move || {
-            let mut all = 0;
-            while let Ok(read @ 1..) = client.read(&mut [0; 16 << 10]) {
-                all += read;
-                thread::sleep(Duration::from_millis(20));
-            }
-            all
-        });
-        answer_in_time(&mut server, b"short").unwrap();
-        // At 16 KiB in a fiftieth of a second it would take five seconds.
-        answer_in_time(&mut server, &vec![0; 4 << 20]).unwrap_err();
-        drop(server);
-        assert!(reader.join().unwrap() < 4 << 20);
-    }
 }

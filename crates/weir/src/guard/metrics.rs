@@ -1,12 +1,10 @@
 //! The state as metrics in the OpenMetrics text format, version 1.0.0.
 
-use std::fmt::{Display, Write};
-
 use weir_control::{DeviceState, SensorSource, Standing, State};
 use weir_report::guard as words;
 
-/// Content type of what [`exposition`] writes.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use crate::daemon::openmetrics::{OfDevice, Page};
+use crate::daemon::{Board, scrape};
 
 const STANDINGS: [&str; 4] = ["guarding", "shadow", "stood-down", "gone"];
 const SENSORS: [(&str, SensorSource); 3] = [
@@ -17,7 +15,7 @@ const SENSORS: [(&str, SensorSource); 3] = [
 
 /// A state as a page of metrics.
 pub fn exposition(state: &State, started_unix_seconds: f64) -> String {
-    let mut page = Page(String::with_capacity(8 << 10));
+    let mut page = Page::default();
     page.family("weir_guard_build", "info", "", "Version of weir.");
     page.sample("weir_guard_build_info", &[("version", &state.weir_version)], 1);
     page.family("weir_guard_shadow", "gauge", "", "1 where the guard decides and changes nothing.");
@@ -30,8 +28,7 @@ pub fn exposition(state: &State, started_unix_seconds: f64) -> String {
     amounts(&mut page, &state.devices);
     decisions(&mut page, &state.devices);
     sensors(&mut page, &state.devices);
-    page.0.push_str("# EOF\n");
-    page.0
+    page.end()
 }
 
 fn own_cost(page: &mut Page, state: &State) {
@@ -173,65 +170,34 @@ fn sensors(page: &mut Page, devices: &[DeviceState]) {
     page.counter("weir_guard_sensor_lost", "", help, devices, |device| device.totals.lost);
 }
 
-/// A page of metrics in the making.
-struct Page(String);
-
-impl Page {
-    fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
-        let _ = writeln!(self.0, "# TYPE {name} {kind}");
-        if !unit.is_empty() {
-            let _ = writeln!(self.0, "# UNIT {name} {unit}");
-        }
-        let _ = writeln!(self.0, "# HELP {name} {help}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str(name);
-        for (nth, (label, value)) in labels.iter().enumerate() {
-            let open = if nth == 0 { '{' } else { ',' };
-            let _ = write!(self.0, "{open}{label}=\"{}\"", escaped(value));
-        }
-        if !labels.is_empty() {
-            self.0.push('}');
-        }
-        let _ = writeln!(self.0, " {value}");
-    }
-
-    /// A gauge of each device that has it.
-    fn each<T: Display>(
-        &mut self,
-        name: &str,
-        unit: &str,
-        help: &str,
-        devices: &[DeviceState],
-        value: impl Fn(&DeviceState) -> Option<T>,
-    ) {
-        self.family(name, "gauge", unit, help);
-        for device in devices {
-            if let Some(value) = value(device) {
-                self.sample(name, &[("device", &device.name)], value);
-            }
-        }
-    }
-
-    /// A counter of each device.
-    fn counter<T: Display>(
-        &mut self,
-        name: &str,
-        unit: &str,
-        help: &str,
-        devices: &[DeviceState],
-        value: impl Fn(&DeviceState) -> T,
-    ) {
-        self.family(name, "counter", unit, help);
-        for device in devices {
-            self.sample(&format!("{name}_total"), &[("device", &device.name)], value(device));
-        }
+impl OfDevice for DeviceState {
+    fn device(&self) -> &str {
+        &self.name
     }
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+/// The page of a guard's newest state, written once however often it is asked for.
+pub struct Metrics {
+    board: Board<State>,
+    started_unix_seconds: f64,
+    last: Option<(u64, String)>,
+}
+
+impl Metrics {
+    /// Of what a guard publishes.
+    pub fn new(board: Board<State>, started_unix_seconds: f64) -> Metrics {
+        Metrics { board, started_unix_seconds, last: None }
+    }
+}
+
+impl scrape::Page for Metrics {
+    fn text(&mut self) -> Option<&str> {
+        let state = self.board.read()?;
+        if self.last.as_ref().is_none_or(|(at_ms, _)| *at_ms != state.at_ms) {
+            self.last = Some((state.at_ms, exposition(&state, self.started_unix_seconds)));
+        }
+        self.last.as_ref().map(|(_, text)| text.as_str())
+    }
 }
 
 #[cfg(test)]

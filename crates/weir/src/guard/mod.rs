@@ -12,19 +12,17 @@ pub mod install;
 mod listen;
 mod log;
 mod metrics;
-mod notify;
 mod private;
 mod recorder;
 mod reporter;
 mod sampler;
-mod scrape;
 mod second;
 mod sensor;
 pub mod settings;
 pub mod socket;
 mod start;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 mod throttle;
 mod writers;
 

@@ -1,19 +1,18 @@
 //! The control socket: a guard says what it does to whoever connects. The first line that a client sends is what it
 //! wants: `state` for one [`State`], `stream` for one a second until it goes away; each is one line of JSON.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_control::State;
 
+use crate::daemon::socket::line;
 use crate::failure::Lacking;
 
 /// How long a client waits for a state. A guard makes one a second.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest answer that is read; a guard says a few KiB of each device.
-const ANSWER_MAX: usize = 4 << 20;
 
 /// The folder of what exists while a guard runs: `$WEIR_RUN`, else `/run/weir`.
 pub fn run_folder() -> PathBuf {
@@ -77,33 +76,6 @@ impl Client {
     }
 }
 
-/// The next line, which whoever answers must have said whole in this time; empty at the end of the connection.
-fn line(from: &mut BufReader<UnixStream>, patience: Duration) -> io::Result<String> {
-    let until = Instant::now() + patience;
-    let mut line = Vec::new();
-    while line.last() != Some(&b'\n') {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        from.get_ref().set_read_timeout(Some(left))?;
-        let got = match from.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            got => got?,
-        };
-        let taken = got.iter().position(|byte| *byte == b'\n').map_or(got.len(), |end| end + 1);
-        if taken == 0 {
-            break;
-        }
-        if line.len() + taken > ANSWER_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its answer does not end"));
-        }
-        line.extend_from_slice(&got[..taken]);
-        from.consume(taken);
-    }
-    String::from_utf8(line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
-}
-
 fn no_guard(path: &Path, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => "run it as root",
@@ -115,35 +87,4 @@ fn no_guard(path: &Path, error: &io::Error) -> anyhow::Error {
 
 fn lacking(path: &Path, why: &str) -> anyhow::Error {
     Lacking { what: format!("the guard on {} does not answer: {why}", path.display()), hint: None }.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a client makes of a guard that says this again and again.
-    fn said(text: &'static [u8], pause: Duration) -> io::Result<String> {
-        let (client, mut server) = UnixStream::pair().unwrap();
-        let speaker = std::thread::spawn(move || {
-            while server.write_all(text).is_ok() {
-                std::thread::sleep(pause);
-            }
-        });
-        let line = line(&mut BufReader::new(client), Duration::from_millis(300));
-        speaker.join().unwrap();
-        line
-    }
-
-    #[test]
-    fn who_never_ends_a_line_is_not_waited_for() {
-        assert_eq!(said(b"{}\n", Duration::ZERO).unwrap(), "{}\n");
-        assert_eq!(said(b" ", Duration::from_millis(1)).unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!(said(&[b' '; 1 << 16], Duration::ZERO).is_err());
-        let (client, server) = UnixStream::pair().unwrap();
-        let mut client = BufReader::new(client);
-        let silent = line(&mut client, Duration::from_millis(1)).unwrap_err();
-        assert!(matches!(silent.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{silent}");
-        drop(server);
-        assert_eq!(line(&mut client, PATIENCE).unwrap(), "");
-    }
 }

@@ -21,6 +21,8 @@ const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// The file that says that somebody writes.
 const LOCK: &str = "lock";
+/// Where the recorder listens.
+pub(super) const CONTROL: &str = "control";
 /// The longest file that is read.
 const LONGEST_BYTES: u64 = 512 << 20;
 
@@ -139,7 +141,7 @@ impl Archive {
                         Err(error) => foreign.push(format!("{text} ({error})")),
                     }
                 }
-                None if text == LOCK || text == SNAPSHOTS || text.starts_with('.') => {}
+                None if [LOCK, CONTROL, SNAPSHOTS].contains(&text.as_str()) || text.starts_with('.') => {}
                 None => foreign.push(text),
             }
         }

@@ -1,30 +1,42 @@
 //! The loop: look, and hand over what was seen, interval by interval, until somebody ends it.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use weir_archive::interval::{Span, processes};
-use weir_archive::tables::{Behind, Counter, Event, Row, Stage, Sync, Wait};
-use weir_archive::{Batch, tables};
+use weir_archive::stall::Stall;
+use weir_archive::tables::Event;
+use weir_archive::totals::Totals;
+use weir_blocktrace::fsync::SlowSync;
 use weir_core::target::DeviceNumber;
-use weir_host::{Counts, Host, ProcessSample, knob, own_cpu_ns, own_memory_bytes};
+use weir_core::units::Nanos;
+use weir_host::{Counts, Host, ProcessSample, own_cpu_ns};
 use weir_io::runner::Stop;
 
-use super::archive::{About, Archive, snapshot_name};
+use super::archive::{About, Archive};
+use super::control::{self, Request};
 use super::guarded::Guarded;
-use super::kernel::{Programs, Room, Seen};
+use super::kernel::{Programs, Room};
+use super::metrics::{Metrics, Published};
+use super::rows::knobs;
 use super::settings::RecorderSettings;
+use super::snapshots::{Snapshot, Snapshots, View};
+use super::watch::Watch;
 use super::whose::Known;
-use super::writer::{Interval, Recorded};
+use super::writer::Recorded;
 use crate::clock::Moment;
+use crate::daemon::Board;
+use crate::daemon::notify::Manager;
+use crate::daemon::scrape::{self, Door};
+use crate::daemon::socket::Files;
 
 /// The programs' ring is emptied so often.
 const DRAIN: Duration = Duration::from_millis(100);
-/// Syncs under way are looked at so often, ns.
+/// Syncs under way and devices are looked at so often, ns.
 const TICK_NS: u64 = 1_000_000_000;
-/// Asleep for longer than this, the machine slept; the wall clock moved where it differs by as much.
-const JUMP_MS: i64 = 1_000;
+/// Completions around a cut of the guard's are kept for some seconds at least, ms.
+const CUT_FRESH_MS: i64 = 10_000;
 
 /// What a recorder has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,10 +52,12 @@ pub struct Done {
 /// Records until told to end.
 ///
 /// # Errors
-/// When there is no folder to write to, another recorder writes there, or a named device is not there.
+/// When there is no folder to write to, another recorder writes there, a named device is not there, or metrics cannot be offered.
 pub fn run(settings: &RecorderSettings, devices: &[DeviceNumber], stop: &Stop) -> anyhow::Result<Done> {
     let host = Host::live();
     let archive = Archive::to_write(&settings.dir)?;
+    let mut files = Files::default();
+    let door = settings.metrics.as_ref().map(|at| Door::open(at, &mut files)).transpose()?;
     let mut room = Room::default();
     let programs = Programs::start(&mut room, devices, settings.slow.0);
     for remark in programs.remarks() {
@@ -52,10 +66,21 @@ pub fn run(settings: &RecorderSettings, devices: &[DeviceNumber], stop: &Stop) -
     if !programs.see_syncs() {
         say!("weir: counters of devices, memory, pressure and processes are recorded");
     }
+    // A folder on a file system without sockets is no reason to record nothing.
+    let requests = control::serve(archive.path())
+        .map_err(|error| say!("weir: `weir recorder snap` has no effect: no control socket: {error}"))
+        .ok();
+    let board = Board::default();
+    door.map(|door| scrape::serve(door, Metrics::new(board.clone()))).transpose()?;
     say!("weir: records to {} every {}", settings.dir.display(), settings.interval);
     let mut recorded = Recorded::start(archive, settings, About::here())?;
     let mut course = Course::begin(&host, settings, devices, programs);
+    course.board = settings.metrics.is_some().then_some(board);
+    course.requests = requests.as_ref().map(|(_, requests)| requests);
+    course.publish(&recorded);
+    course.manager.ready();
     let done = course.record(&mut recorded, stop);
+    course.manager.stopping();
     let flushed = recorded.end();
     if !flushed {
         say!("weir: the disk did not take all in time; the journal holds what it took");
@@ -63,20 +88,27 @@ pub fn run(settings: &RecorderSettings, devices: &[DeviceNumber], stop: &Stop) -
     Ok(Done { written: recorded.written(), flushed, ..done })
 }
 
-struct Course<'a> {
-    host: Host,
-    settings: RecorderSettings,
-    devices: Vec<DeviceNumber>,
-    programs: Programs<'a>,
-    known: Known,
-    guarded: Guarded,
-    counts: Counts,
-    moved: ProcessSample,
-    knobs: BTreeMap<String, String>,
-    begun: Moment,
-    begun_ms: i64,
-    cpu_ns: u64,
-    events: Vec<Event>,
+pub(super) struct Course<'a> {
+    pub(super) host: Host,
+    pub(super) settings: RecorderSettings,
+    pub(super) devices: Vec<DeviceNumber>,
+    pub(super) programs: Programs<'a>,
+    pub(super) known: Known,
+    guarded: Option<Guarded>,
+    watch: Watch,
+    snapshots: Snapshots,
+    requests: Option<&'a Receiver<Request>>,
+    board: Option<Board<Published>>,
+    pub(super) totals: Totals,
+    manager: Manager,
+    pub(super) counts: Counts,
+    pub(super) moved: ProcessSample,
+    pub(super) knobs: BTreeMap<String, String>,
+    pub(super) begun: Moment,
+    pub(super) begun_ms: i64,
+    started_ms: i64,
+    pub(super) cpu_ns: u64,
+    pub(super) events: Vec<Event>,
 }
 
 impl<'a> Course<'a> {
@@ -87,19 +119,27 @@ impl<'a> Course<'a> {
         programs: Programs<'a>,
     ) -> Course<'a> {
         let now_ms = Timestamp::now().as_millisecond();
-        let knobs = knobs(host);
+        let counts = host.counts();
+        let guarded = Guarded::start();
         let mut course = Course {
             host: host.clone(),
             settings: settings.clone(),
             devices: devices.to_vec(),
             programs,
             known: Known::new(host),
-            guarded: Guarded::default(),
-            counts: host.counts(),
+            guarded: guarded.map_err(|error| say!("weir: decisions of a guard are not seen: {error}")).ok(),
+            watch: Watch::begin(host, counts.devices(), settings.stall.0),
+            snapshots: Snapshots::default(),
+            requests: None,
+            board: None,
+            totals: Totals::default(),
+            manager: Manager::of_environment(),
+            counts,
             moved: host.processes(),
-            knobs,
+            knobs: knobs(host),
             begun: Moment::now(),
             begun_ms: now_ms,
+            started_ms: now_ms,
             cpu_ns: own_cpu_ns().unwrap_or(0),
             events: Vec::new(),
         };
@@ -113,7 +153,7 @@ impl<'a> Course<'a> {
         course
     }
 
-    fn note(&mut self, kind: &str, detail: String) {
+    pub(super) fn note(&mut self, kind: &str, detail: String) {
         let ts_ms = Timestamp::now().as_millisecond();
         self.events.push(Event { ts_ms, kind: kind.to_string(), detail, ..Event::default() });
     }
@@ -128,132 +168,141 @@ impl<'a> Course<'a> {
             let is_over = stop.requested().is_some()
                 || self.settings.duration.is_some_and(|time| now.boot_ns >= start.boot_ns + time.0);
             if now.boot_ns >= tick_ns || is_over {
-                self.programs.tick(&mut self.known);
+                self.tick(now, recorded);
                 tick_ns = now.boot_ns + TICK_NS;
             } else {
-                self.programs.drain(&mut self.known);
+                let slow = self.programs.drain(&mut self.known);
+                self.slow_syncs(&slow, recorded);
             }
+            self.answer(recorded);
             if now.boot_ns >= end_ns || is_over {
                 if is_over {
                     self.note("end", "{}".to_string());
                 }
                 let interval = self.interval(now, recorded);
                 recorded.write(interval);
-                let lost_now = recorded.lost();
-                if lost_now > lost {
-                    let detail = serde_json::json!({ "what": "intervals: the disk was too slow or refused them", "count": lost_now - lost });
-                    self.note("lost", detail.to_string());
-                    say!("weir: {} intervals could not be written", lost_now - lost);
-                    lost = lost_now;
-                }
+                self.publish(recorded);
+                lost = self.say_lost(recorded, lost);
                 // An interval that was slept through is not made up for.
                 end_ns = (end_ns + interval_ns).max(now.boot_ns + interval_ns / 2);
             }
             if is_over {
                 return Done { lost, ..Done::default() };
             }
+            self.manager.beat();
+            let written = recorded.written();
+            self.manager.status(|| format!("{written} intervals recorded, {lost} lost"));
             std::thread::sleep(DRAIN.min(Duration::from_nanos(end_ns.saturating_sub(now.boot_ns).max(1))));
         }
     }
 
-    /// Everything that was seen since the last one.
-    fn interval(&mut self, now: Moment, recorded: &Recorded) -> Interval {
+    /// What is looked at once a second.
+    fn tick(&mut self, now: Moment, recorded: &Recorded) {
+        let slow = self.programs.tick(&mut self.known);
         let now_ms = Timestamp::now().as_millisecond();
-        let span_ms = (now.boot_ns.saturating_sub(self.begun.boot_ns) / 1_000_000) as i64;
-        let jumped_ms = now_ms - self.begun_ms - span_ms;
-        let slept_ms = (now.slept_since(self.begun) / 1_000_000) as i64;
-        if jumped_ms.abs() > JUMP_MS || slept_ms > JUMP_MS {
-            let detail = serde_json::json!({ "clock_moved_ms": jumped_ms, "slept_ms": slept_ms });
-            self.note("clock", detail.to_string());
+        let stalls = self.watch.look(&self.host, self.counts.devices(), now, now_ms);
+        self.slow_syncs(&slow, recorded);
+        for stall in stalls {
+            self.stall(&stall, now, now_ms, recorded);
         }
-        // By the clock as it is now: where it was set meanwhile, no two intervals are one.
-        let span = Span { ts_ms: now_ms - span_ms, span_ms: span_ms.max(1) };
-        let counts = self.host.counts();
-        let name_of = |number: DeviceNumber| counts.devices().get(&number).cloned();
-        let clock_ms = now_ms - (now.awake_ns / 1_000_000) as i64;
-        let Seen { stages, syncs, events, snapshots } =
-            self.programs.interval(span, clock_ms, &mut self.known, name_of);
-        self.events.extend(events);
-        for snapshot in &snapshots {
-            let detail = serde_json::json!({ "file": snapshot_name(snapshot.at_ms) }).to_string();
-            let kind = "snapshot".to_string();
-            self.events.push(Event { ts_ms: snapshot.at_ms, kind, detail, ..Event::default() });
+        for decided in self.guarded.as_ref().map(Guarded::decisions).unwrap_or_default() {
+            // A guard that ran before this recorder tells of cuts of long ago.
+            let is_fresh = now_ms - decided.event.ts_ms < CUT_FRESH_MS;
+            if let Some(reason) = decided.cut.filter(|_| is_fresh) {
+                let event = &decided.event;
+                let did = serde_json::from_str::<serde_json::Value>(&event.detail).unwrap_or_default();
+                let sentence = did["did"].as_str().unwrap_or_default().to_string();
+                let view =
+                    View { programs: &self.programs, watch: &self.watch, names: self.counts.devices() };
+                let snapshot = self.snapshots.of_cut(&view, event, &reason, sentence);
+                self.keep(snapshot, recorded);
+            }
+            self.events.push(decided.event);
         }
-        let moved = self.host.processes();
-        let mut of_processes = Vec::new();
-        for process in moved.moved_since(&self.moved) {
-            self.known.meet(process.pid, &process.comm);
-            let whose = self.known.whose(Some(process.pid), &process.comm);
-            of_processes.push((whose, process.read_bytes, process.written_bytes));
-        }
-        self.changed_knobs(now_ms);
-        self.events.extend(self.guarded.decisions());
-        let counters = self.counters(span, &counts, recorded);
-        (self.counts, self.moved, self.begun, self.begun_ms) = (counts, moved, now, now_ms);
-        let events = std::mem::take(&mut self.events);
-        let batches: Vec<Batch> = vec![
-            Stage::batch(&stages),
-            Sync::batch(&syncs.syncs),
-            Wait::batch(&syncs.waits),
-            Behind::batch(&syncs.behind),
-            tables::Process::batch(&processes(span, of_processes)),
-            Counter::batch(&counters),
-            Event::batch(&events),
-        ];
-        Interval { begin_ms: span.ts_ms, batches, snapshots }
     }
 
-    fn counters(&mut self, span: Span, counts: &Counts, recorded: &Recorded) -> Vec<Counter> {
-        let is_wanted = |device: &str| {
-            let wanted =
-                |(number, name): (&DeviceNumber, &String)| name == device && self.devices.contains(number);
-            device.is_empty() || self.devices.is_empty() || counts.devices().iter().any(wanted)
-        };
-        let grown = counts.since(&self.counts).into_iter().filter(|counted| is_wanted(&counted.device));
-        let row = |device: String, name: &str, value: u64| Counter {
-            ts_ms: span.ts_ms,
-            span_ms: span.span_ms,
-            device,
-            name: name.to_string(),
-            value: i64::try_from(value).unwrap_or(i64::MAX),
-        };
-        let mut rows: Vec<Counter> =
-            grown.map(|counted| row(counted.device, counted.name, counted.value)).collect();
-        let cpu_ns = own_cpu_ns().unwrap_or(0);
-        let own = [
-            ("recorder_cpu_ns", cpu_ns.saturating_sub(self.cpu_ns)),
-            ("recorder_memory_bytes", own_memory_bytes().unwrap_or(0)),
-            ("recorder_lost_intervals", recorded.lost()),
-        ];
-        self.cpu_ns = cpu_ns;
-        rows.extend(own.map(|(name, value)| row(String::new(), name, value)));
-        rows
+    fn slow_syncs(&mut self, slow: &[SlowSync], recorded: &Recorded) {
+        for slow in slow {
+            let unit = self.known.whose(slow.process.pid, &slow.process.comm).unit;
+            let view = View { programs: &self.programs, watch: &self.watch, names: self.counts.devices() };
+            let snapshot = self.snapshots.of_sync(&view, slow, &unit);
+            self.keep(snapshot, recorded);
+        }
     }
 
-    fn changed_knobs(&mut self, now_ms: i64) {
-        let now = knobs(&self.host);
-        for (knob, value) in &now {
-            let before = self.knobs.get(knob);
-            if before.is_some_and(|before| before != value) {
-                let device = knob.split_once('/').map_or("", |(device, _)| device);
-                let detail = serde_json::json!({ "knob": knob, "before": before, "after": value });
+    fn stall(&mut self, stall: &Stall, now: Moment, now_ms: i64, recorded: &Recorded) {
+        match stall {
+            Stall::Begun { device, for_ns, in_flight } if self.is_wanted(device, &self.counts) => {
+                let reason = format!(
+                    "{device} completed nothing for {} with {in_flight} requests in flight",
+                    Nanos(*for_ns)
+                );
+                let view =
+                    View { programs: &self.programs, watch: &self.watch, names: self.counts.devices() };
+                let snapshot = self.snapshots.of_stall(&view, device, *for_ns, reason);
+                self.keep(snapshot, recorded);
+            }
+            Stall::Ended { device, since_ns, took_ns } if self.is_wanted(device, &self.counts) => {
+                let ago_ms = (now.awake_ns.saturating_sub(*since_ns) / 1_000_000) as i64;
                 self.events.push(Event {
-                    ts_ms: now_ms,
-                    kind: "knob".to_string(),
-                    device: device.to_string(),
-                    detail: detail.to_string(),
+                    ts_ms: now_ms - ago_ms,
+                    kind: "stall".to_string(),
+                    device: device.clone(),
+                    took_ns: i64::try_from(*took_ns).unwrap_or(i64::MAX),
+                    detail: "{}".to_string(),
                     ..Event::default()
                 });
             }
+            _ => {}
         }
-        self.knobs = now;
     }
-}
 
-/// Knobs that the kernel derives from others and from free memory, so that they change all the time.
-const FOLLOW: [&str; 2] = ["bdi/max_bytes", "bdi/min_bytes"];
+    /// Takes snapshots that somebody asks for.
+    fn answer(&mut self, recorded: &Recorded) {
+        let Some(Ok(request)) = self.requests.map(Receiver::try_recv) else { return };
+        let last_ns = u64::try_from(request.last.as_nanos()).unwrap_or(u64::MAX);
+        let view = View { programs: &self.programs, watch: &self.watch, names: self.counts.devices() };
+        match self.snapshots.asked(&view, last_ns) {
+            // The reply is dropped where nothing takes it, and who asked hears that.
+            Ok(Snapshot { at_ms, bytes, event }) => {
+                if recorded.keep(at_ms, bytes, Some(request.reply)) {
+                    self.events.push(event);
+                }
+            }
+            Err(why) => _ = request.reply.try_send(Err(why)),
+        }
+    }
 
-fn knobs(host: &Host) -> BTreeMap<String, String> {
-    let all = knob::values(host).into_iter().map(|(knob, value)| (knob.to_string(), value.to_string()));
-    all.filter(|(knob, _)| !FOLLOW.iter().any(|follows| knob.ends_with(follows))).collect()
+    fn keep(&mut self, snapshot: Option<Snapshot>, recorded: &Recorded) {
+        let Some(Snapshot { at_ms, bytes, event }) = snapshot else { return };
+        if recorded.keep(at_ms, bytes, None) {
+            self.events.push(event);
+        }
+    }
+
+    /// Shows metrics what has been added up.
+    fn publish(&self, recorded: &Recorded) {
+        let Some(board) = &self.board else { return };
+        board.publish(Published {
+            totals: self.totals.clone(),
+            started_ms: self.started_ms,
+            at_ms: self.begun_ms,
+            written: recorded.written(),
+            lost: recorded.lost(),
+            cpu_ns: self.cpu_ns,
+            sees_syncs: self.programs.see_syncs(),
+            sees_stages: self.programs.see_stages(),
+        });
+    }
+
+    fn say_lost(&mut self, recorded: &Recorded, before: u64) -> u64 {
+        let lost = recorded.lost();
+        if lost > before {
+            let what = "intervals: the disk was too slow or refused them";
+            let detail = serde_json::json!({ "what": what, "count": lost - before });
+            self.note("lost", detail.to_string());
+            say!("weir: {} intervals could not be written", lost - before);
+        }
+        lost
+    }
 }

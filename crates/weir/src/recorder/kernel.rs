@@ -1,17 +1,17 @@
 //! What the kernel's programs see: stages of requests, and what syncs wait for. Either may be refused; it is said what is not
 //! seen then.
 
-use weir_archive::interval::{self, Span, Syncs};
-use weir_archive::snapshot::{Budget, document};
+use std::collections::BTreeMap;
+
+use weir_archive::interval::{self, Span, StageSum, Syncs};
 use weir_archive::tables::{Event, Stage};
 use weir_blocktrace::StageTable;
-use weir_blocktrace::fsync::{Analyst, Sampling, SlowSync};
+use weir_blocktrace::fsync::{Analyst, Io, Sampling, SlowSync, UnderWay};
 use weir_core::target::DeviceNumber;
 use weir_kernel::fsync::{FsyncSession, Options as SyncOptions, Storage};
 use weir_kernel::live::{Options, Snapshot, StageSession};
 
 use super::whose::Known;
-use super::writer::Snapshot as File;
 
 /// Waits at least this long always have their stack taken.
 const STACK_EVERY_NS: u64 = 1_000_000;
@@ -21,10 +21,6 @@ const LOST_SHARE: u64 = 1000;
 const SLOW_MAX: usize = 32;
 /// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
 const REMEMBERED: usize = 1 << 16;
-/// Before a slow sync, so much time is of interest, ns.
-const BEFORE_NS: u64 = 1_000_000_000;
-/// Completions in a snapshot.
-const IN_SNAPSHOT: usize = 8192;
 
 /// Where libbpf keeps what the session borrows.
 #[derive(Default)]
@@ -39,8 +35,6 @@ pub struct Programs<'a> {
     lost_syncs: u64,
     slow: Vec<SlowSync>,
     slow_left_out: u64,
-    budget: Budget,
-    snapshots: Vec<File>,
     remarks: Vec<String>,
 }
 
@@ -52,8 +46,8 @@ pub struct Seen {
     pub syncs: Syncs,
     /// Slow syncs, and what was lost.
     pub events: Vec<Event>,
-    /// What led to some of them.
-    pub snapshots: Vec<File>,
+    /// How long the requests of each row of stages took together.
+    pub stage_sums: Vec<StageSum>,
 }
 
 impl<'a> Programs<'a> {
@@ -86,8 +80,6 @@ impl<'a> Programs<'a> {
             lost_syncs: 0,
             slow: Vec::new(),
             slow_left_out: 0,
-            budget: Budget::default(),
-            snapshots: Vec::new(),
             remarks,
         }
     }
@@ -102,33 +94,56 @@ impl<'a> Programs<'a> {
         self.syncs.is_some()
     }
 
-    /// Takes what lies in the ring; some ten times a second.
-    pub fn drain(&mut self, known: &mut Known) {
-        let Some((session, analyst)) = &mut self.syncs else { return };
-        if session.drain(analyst).is_ok() {
-            self.keep_slow(known);
+    /// Whether stages of requests are.
+    pub fn see_stages(&self) -> bool {
+        self.stages.is_some()
+    }
+
+    /// Takes what lies in the ring, some ten times a second; returns the slow syncs that ended.
+    pub fn drain(&mut self, known: &mut Known) -> Vec<SlowSync> {
+        let Some((session, analyst)) = &mut self.syncs else { return Vec::new() };
+        match session.drain(analyst) {
+            Ok(_) => self.keep_slow(known),
+            Err(_) => Vec::new(),
         }
     }
 
-    /// Takes how far syncs under way have come; once a second.
-    pub fn tick(&mut self, known: &mut Known) {
-        let Some((session, analyst)) = &mut self.syncs else { return };
-        if session.tick(analyst, false).is_ok() {
-            self.keep_slow(known);
+    /// Takes how far syncs under way have come, too; once a second.
+    pub fn tick(&mut self, known: &mut Known) -> Vec<SlowSync> {
+        let Some((session, analyst)) = &mut self.syncs else { return Vec::new() };
+        match session.tick(analyst, false) {
+            Ok(()) => self.keep_slow(known),
+            Err(_) => Vec::new(),
         }
     }
 
-    fn keep_slow(&mut self, known: &mut Known) {
-        let Some((_, analyst)) = &mut self.syncs else { return };
-        for slow in analyst.slow() {
+    /// The last completions, as [`Analyst::recent`].
+    pub fn recent(&self, device: Option<DeviceNumber>, from_ns: u64, to_ns: u64) -> Vec<Io> {
+        self.syncs.as_ref().map_or_else(Vec::new, |(_, analyst)| analyst.recent(device, from_ns, to_ns))
+    }
+
+    /// Syncs that had not returned at the last tick.
+    pub fn under_way(&self) -> &[UnderWay] {
+        self.syncs.as_ref().map_or(&[], |(_, analyst)| analyst.remembered_under_way())
+    }
+
+    /// Names of those who own completions.
+    pub fn owners(&self, ios: &[Io]) -> BTreeMap<u32, String> {
+        self.syncs.as_ref().map_or_else(BTreeMap::new, |(_, analyst)| analyst.owners(ios))
+    }
+
+    fn keep_slow(&mut self, known: &mut Known) -> Vec<SlowSync> {
+        let Some((_, analyst)) = &mut self.syncs else { return Vec::new() };
+        let all = analyst.slow();
+        for slow in &all {
             // Processes may end before the interval does.
             let culprits = slow.culprits.iter().map(|culprit| &culprit.process);
             for process in culprits.chain([&slow.process]) {
                 process.pid.into_iter().for_each(|pid| known.meet(pid, &process.comm));
             }
-            self.snapshots.extend(snapshot(analyst, &mut self.budget, &slow, known));
-            if self.slow.len() < SLOW_MAX { self.slow.push(slow) } else { self.slow_left_out += 1 }
+            if self.slow.len() < SLOW_MAX { self.slow.push(slow.clone()) } else { self.slow_left_out += 1 }
         }
+        all
     }
 
     /// What happened since the last call. `clock_ms` is what has to be added to CLOCK_MONOTONIC, ms, to make it Unix time.
@@ -139,12 +154,8 @@ impl<'a> Programs<'a> {
         known: &mut Known,
         name_of: impl Fn(DeviceNumber) -> Option<String>,
     ) -> Seen {
-        let mut seen = Seen {
-            stages: Vec::new(),
-            syncs: Syncs::default(),
-            events: Vec::new(),
-            snapshots: std::mem::take(&mut self.snapshots),
-        };
+        let mut seen =
+            Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new(), stage_sums: Vec::new() };
         if let Some(session) = &mut self.stages {
             let snapshot = session.snapshot();
             let fresh = snapshot.table.since(&self.before);
@@ -156,6 +167,7 @@ impl<'a> Programs<'a> {
             }
             (self.before, self.losses) = (snapshot.table, lost);
             seen.stages = interval::stages(span, &fresh, &name_of);
+            seen.stage_sums = interval::stage_sums(&fresh, &name_of);
         }
         if let Some((session, analyst)) = &mut self.syncs {
             // Pauses of writers are not kept, and syncs through io_uring are no loss of the programs'.
@@ -185,21 +197,6 @@ impl<'a> Programs<'a> {
         }
         seen
     }
-}
-
-/// What led to a slow sync, where that is worth a file.
-fn snapshot(analyst: &Analyst, budget: &mut Budget, slow: &SlowSync, known: &Known) -> Option<File> {
-    let now_ms = jiff::Timestamp::now().as_millisecond();
-    let device = slow.device.map(|number| number.to_string()).unwrap_or_default();
-    if !budget.takes(now_ms, slow, &device) {
-        return None;
-    }
-    let (from_ns, to_ns) = (slow.start_ns.saturating_sub(BEFORE_NS), slow.start_ns + slow.took_ns);
-    let ios = analyst.recent(slow.device, from_ns, to_ns);
-    let whose = known.whose(slow.process.pid, &slow.process.comm);
-    let bytes = document(now_ms, slow, &device, &whose.unit, &ios, IN_SNAPSHOT).ok()?;
-    budget.took(bytes.len() as u64);
-    Some(File { at_ms: now_ms, bytes })
 }
 
 fn lost_of(snapshot: &Snapshot) -> u64 {

@@ -1,13 +1,14 @@
 //! What stands for the kernel's programs in a weir that was built without them.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use weir_archive::interval::{Span, Syncs};
+use weir_archive::interval::{Span, StageSum, Syncs};
 use weir_archive::tables::{Event, Stage};
+use weir_blocktrace::fsync::{Io, SlowSync, UnderWay};
 use weir_core::target::DeviceNumber;
 
 use super::whose::Known;
-use super::writer::Snapshot;
 
 /// Nothing is kept.
 #[derive(Default)]
@@ -28,7 +29,7 @@ pub struct Seen {
     /// Slow syncs, and what was lost.
     pub events: Vec<Event>,
     /// None.
-    pub snapshots: Vec<Snapshot>,
+    pub stage_sums: Vec<StageSum>,
 }
 
 impl<'a> Programs<'a> {
@@ -49,10 +50,34 @@ impl<'a> Programs<'a> {
     }
 
     /// Nothing to take.
-    pub fn drain(&mut self, _known: &mut Known) {}
+    pub fn drain(&mut self, _known: &mut Known) -> Vec<SlowSync> {
+        Vec::new()
+    }
 
     /// Nothing to take.
-    pub fn tick(&mut self, _known: &mut Known) {}
+    pub fn tick(&mut self, _known: &mut Known) -> Vec<SlowSync> {
+        Vec::new()
+    }
+
+    /// None.
+    pub fn see_stages(&self) -> bool {
+        false
+    }
+
+    /// None.
+    pub fn recent(&self, _device: Option<DeviceNumber>, _from_ns: u64, _to_ns: u64) -> Vec<Io> {
+        Vec::new()
+    }
+
+    /// None.
+    pub fn under_way(&self) -> &[UnderWay] {
+        &[]
+    }
+
+    /// None.
+    pub fn owners(&self, _ios: &[Io]) -> BTreeMap<u32, String> {
+        BTreeMap::new()
+    }
 
     /// Nothing.
     pub fn interval(
@@ -62,6 +87,6 @@ impl<'a> Programs<'a> {
         _known: &mut Known,
         _name_of: impl Fn(DeviceNumber) -> Option<String>,
     ) -> Seen {
-        Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new(), snapshots: Vec::new() }
+        Seen { stages: Vec::new(), syncs: Syncs::default(), events: Vec::new(), stage_sums: Vec::new() }
     }
 }

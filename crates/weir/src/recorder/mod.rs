@@ -1,6 +1,7 @@
 //! The recorder: samples of the machine, always, kept as an archive that can be looked back at.
 
 pub mod archive;
+pub mod control;
 mod course;
 mod guarded;
 pub mod install;
@@ -9,7 +10,11 @@ mod kernel;
 #[cfg(not(feature = "trace"))]
 #[path = "kernel_absent.rs"]
 mod kernel;
+mod metrics;
+mod rows;
 mod settings;
+mod snapshots;
+mod watch;
 mod whose;
 mod writer;
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use weir_core::units::{Bytes, Nanos};
 
+use crate::daemon::MetricsAt;
+
 /// Where root's recorder keeps its archive.
 pub const OF_ROOT: &str = "/var/lib/weir/recorder";
 
@@ -24,8 +26,32 @@ pub struct RecorderSettings {
     pub max_bytes: Bytes,
     /// A segment is closed when it is this old.
     pub segment: Nanos,
+    /// A device that has I/O in flight and completes nothing for so long stands still.
+    pub stall: Nanos,
     /// End after this long.
     pub duration: Option<Nanos>,
+    /// Where metrics are offered.
+    pub metrics: Option<MetricsAt>,
+    /// Whether that may be an address that others can reach.
+    pub metrics_for_others: bool,
+}
+
+/// Settings of tests.
+#[cfg(test)]
+pub fn testing() -> RecorderSettings {
+    RecorderSettings {
+        dir: PathBuf::from(OF_ROOT),
+        interval: Nanos(10_000_000_000),
+        devices: Vec::new(),
+        slow: Nanos(100_000_000),
+        max_age: Nanos(1),
+        max_bytes: Bytes(1),
+        segment: Nanos(3_600_000_000_000),
+        stall: Nanos(1_000_000_000),
+        duration: None,
+        metrics: None,
+        metrics_for_others: false,
+    }
 }
 
 /// The archive where none is named: `$WEIR_RECORDER`, of root `/var/lib/weir/recorder`, else

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use weir_archive::{Batch, journal};
 
-use super::archive::{About, Archive};
+use super::archive::{About, Archive, snapshot_name};
+use super::control::Reply;
 use super::settings::RecorderSettings;
 
 /// Intervals that may wait: ten minutes of the usual ones.
@@ -23,22 +24,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Whether a segment's time is over is asked so often.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// A file that says what led to something.
-pub struct Snapshot {
-    /// When it was taken, Unix time, ms.
-    pub at_ms: i64,
-    /// All of it.
-    pub bytes: Vec<u8>,
-}
-
 /// Rows of an interval.
 pub struct Interval {
     /// When it began, Unix time, ms.
     pub begin_ms: i64,
     /// Its rows.
     pub batches: Vec<Batch>,
-    /// Snapshots of it.
-    pub snapshots: Vec<Snapshot>,
+}
+
+/// What the thread writes.
+enum Work {
+    Interval(Interval),
+    /// When it was taken, all of it, and for whom.
+    Snapshot(i64, Vec<u8>, Option<SyncSender<Reply>>),
 }
 
 /// What became of the intervals.
@@ -54,7 +52,7 @@ pub struct Account {
 
 /// The thread, seen from the sampler.
 pub struct Recorded {
-    sender: Option<SyncSender<Interval>>,
+    sender: Option<SyncSender<Work>>,
     ended: Receiver<()>,
     account: Arc<Account>,
     left_out: u64,
@@ -66,7 +64,7 @@ impl Recorded {
     /// # Errors
     /// When no thread can be started.
     pub fn start(archive: Archive, settings: &RecorderSettings, about: About) -> std::io::Result<Recorded> {
-        let (sender, intervals) = sync_channel(WAITING_MAX);
+        let (sender, works) = sync_channel(WAITING_MAX);
         let (end, ended) = sync_channel(1);
         let account = Arc::new(Account::default());
         let writer = Writer {
@@ -80,7 +78,7 @@ impl Recorded {
             said: Vec::new(),
         };
         thread::Builder::new().name("writer".to_string()).spawn(move || {
-            writer.run(&intervals);
+            writer.run(&works);
             let _ = end.send(());
         })?;
         Ok(Recorded { sender: Some(sender), ended, account, left_out: 0 })
@@ -88,9 +86,18 @@ impl Recorded {
 
     /// Hands an interval over, without waiting; false where it had to be left out.
     pub fn write(&mut self, interval: Interval) -> bool {
-        let sent = self.sender.as_ref().is_some_and(|sender| sender.try_send(interval).is_ok());
+        let sent = self.hand_over(Work::Interval(interval));
         self.left_out += u64::from(!sent);
         sent
+    }
+
+    /// Hands a snapshot over in the same way. Whoever asked for it hears when it is written.
+    pub fn keep(&self, at_ms: i64, bytes: Vec<u8>, reply: Option<SyncSender<Reply>>) -> bool {
+        self.hand_over(Work::Snapshot(at_ms, bytes, reply))
+    }
+
+    fn hand_over(&self, work: Work) -> bool {
+        self.sender.as_ref().is_some_and(|sender| sender.try_send(work).is_ok())
     }
 
     /// Intervals left out so far: the disk was too slow, or refused them.
@@ -131,12 +138,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, intervals: &Receiver<Interval>) {
+    fn run(mut self, works: &Receiver<Work>) {
         // Those of recorders that were killed.
         self.close_all();
         loop {
-            match intervals.recv_timeout(ASK_EVERY) {
-                Ok(interval) => self.append(&interval),
+            match works.recv_timeout(ASK_EVERY) {
+                Ok(Work::Interval(interval)) => self.append(&interval),
+                Ok(Work::Snapshot(at_ms, bytes, reply)) => self.keep(at_ms, &bytes, reply),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -148,11 +156,18 @@ impl Writer {
         self.rotate();
     }
 
+    fn keep(&mut self, at_ms: i64, bytes: &[u8], reply: Option<SyncSender<Reply>>) {
+        let kept = self.archive.keep_snapshot(at_ms, bytes);
+        let said = match &kept {
+            Ok(()) => Ok((snapshot_name(at_ms), bytes.len() as u64)),
+            Err(error) => Err(format!("it cannot be written: {error}")),
+        };
+        self.note("a snapshot cannot be written", kept);
+        // Who asked may have gone.
+        reply.map(|reply| reply.try_send(said));
+    }
+
     fn append(&mut self, interval: &Interval) {
-        for snapshot in &interval.snapshots {
-            let kept = self.archive.keep_snapshot(snapshot.at_ms, &snapshot.bytes);
-            self.note("a snapshot cannot be written", kept);
-        }
         let written = self.try_append(interval);
         let count = if written.is_some() { &self.account.written } else { &self.account.failed };
         count.fetch_add(1, Ordering::Relaxed);

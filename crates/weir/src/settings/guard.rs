@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::guard::run::Args;
 use crate::failure::Usage;
-use crate::guard::settings::{GuardSettings, MetricsAt, Protected, file};
+use crate::guard::settings::{GuardSettings, Protected, file};
 
 /// What was typed, laid over the text of a file, if there is one.
 ///
@@ -50,17 +50,7 @@ fn lay_over(settings: &mut GuardSettings, args: &Args) {
 }
 
 fn check(settings: &GuardSettings) -> anyhow::Result<()> {
-    if let Some(MetricsAt::Tcp(address)) = &settings.metrics
-        && !address.ip().is_loopback()
-        && !settings.metrics_for_others
-    {
-        let what = format!(
-            "metrics on {address} are readable by every host that reaches it, without a \
-            log-in"
-        );
-        let hint = "use 127.0.0.1 or unix:PATH, or add --metrics-for-others";
-        return Err(Usage { what, hint: Some(hint.to_string()) }.into());
-    }
+    settings.metrics.iter().try_for_each(|at| at.check(settings.metrics_for_others))?;
     if settings.protect.len() > 1 && settings.protect.contains(&Protected::All) {
         let what = "`all` includes every other process".to_string();
         return Err(Usage { what, hint: Some("name either all, or single processes".to_string()) }.into());

@@ -25,6 +25,11 @@ pub fn recorder(args: &RunArgs, dir: PathBuf) -> anyhow::Result<RecorderSettings
         );
         return Err(Usage { what, hint: None }.into());
     }
+    if args.stall < INTERVAL_MIN {
+        let what = format!("--stall {}: expected 1s or more, the time between two looks", args.stall);
+        return Err(Usage { what, hint: None }.into());
+    }
+    args.metrics.iter().try_for_each(|at| at.check(args.metrics_for_others))?;
     Ok(RecorderSettings {
         dir,
         interval: args.interval,
@@ -33,7 +38,10 @@ pub fn recorder(args: &RunArgs, dir: PathBuf) -> anyhow::Result<RecorderSettings
         max_age: args.max_age,
         max_bytes: args.max_bytes,
         segment: args.segment,
+        stall: args.stall,
         duration: args.duration,
+        metrics: args.metrics.clone(),
+        metrics_for_others: args.metrics_for_others,
     })
 }
 

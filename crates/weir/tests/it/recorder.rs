@@ -1,6 +1,9 @@
 //! `weir recorder` on a device of its own: killed, started again, read while it writes, with foreign and torn files beside it.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -172,6 +175,105 @@ fn check_rows(bench: &Bench, device: &str) {
     assert_eq!((count("start"), count("end")), (2, 1), "{events:?}");
 }
 
+/// The page of metrics at a socket.
+fn scraped(socket: &Path) -> String {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    page
+}
+
+#[test]
+fn root_a_running_recorder_keeps_what_is_asked_for_and_tells_what_it_counts() {
+    let name = "root_a_running_recorder_keeps_what_is_asked_for_and_tells_what_it_counts";
+    if !root_or_say(name, &["mkfs.ext4", "dd"]) {
+        return;
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        eprintln!("not run: this kernel has no /sys/kernel/btf/vmlinux");
+        return;
+    }
+    let (bench, device) = (Bench::new(), LoopDevice::create(&["fs=ext4"]));
+    let _writing = Writing::to(&device.mount());
+    let socket = bench.archive.path().join("metrics.sock");
+    let at = format!("unix:{}", socket.display());
+    let mut running = bench.started(&["--metrics", &at, "--slow", "10s"], 2);
+    let snap = bench.run(&["recorder", "snap", "--last", "5s"]);
+    assert_eq!(snap.code, 0, "{snap:?}");
+    let path = PathBuf::from(snap.stdout.trim());
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let snapshot: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(snapshot["trigger"], "asked");
+    let some = |key: &str| snapshot[key].as_array().unwrap().len();
+    assert!(some("completions") > 10 && some("seconds") > 0, "{snapshot}");
+    let page = scraped(&socket);
+    let of_dd =
+        |line: &&str| line.starts_with("weir_recorder_sync_seconds_count") && line.contains("comm=\"dd\"");
+    let counted: u64 =
+        page.lines().find(of_dd).and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap();
+    assert!(counted > 10 && page.ends_with("# EOF\n"), "{page}");
+    let long = bench.run(&["recorder", "snap", "--last", "61s"]);
+    assert_eq!(long.code, 2, "{long:?}");
+    running.signal("KILL");
+    running.finish();
+    // What a kill leaves is in nobody's way.
+    let none = bench.run(&["recorder", "snap"]);
+    assert_eq!(none.code, 3, "{none:?}");
+    assert!(none.stderr.contains("no recorder answers"), "{none:?}");
+    let mut next = bench.started(&["--metrics", &at], 4);
+    let answer = bench.json(&["recorder", "snap", "--json"]);
+    assert!(Path::new(answer["file"].as_str().unwrap()).exists(), "{answer}");
+    next.signal("TERM");
+    next.finish();
+    assert!(!bench.dir().join("control").exists() && !socket.exists());
+    assert_eq!(bench.json(&["recorder", "list", "--json"])["foreign"], serde_json::json!([]));
+    let shown = bench.json(&["recorder", "show", "--json"]);
+    // The kill may have taken the interval that named the first one.
+    assert!(!shown["snapshots"].as_array().unwrap().is_empty(), "{shown}");
+    let html = bench.run(&["recorder", "show", "--html", "page.html"]);
+    assert_eq!(html.code, 0, "{html:?}");
+    assert!(fs::read_to_string(bench.archive.path().join("page.html")).unwrap().contains("<svg"));
+}
+
+#[test]
+fn root_a_device_that_stands_still_is_told_and_kept() {
+    if !root_or_say("root_a_device_that_stands_still_is_told_and_kept", &["mkfs.ext4", "dd", "fsfreeze"]) {
+        return;
+    }
+    // The disk's file lies on the platter: while nothing can be written there, nothing completes here.
+    let (bench, platter) = (Bench::new(), LoopDevice::create(&["size=200M", "fs=ext4"]));
+    let folder = format!("dir={}", platter.mount().display());
+    let disk = LoopDevice::create(&["size=64M", "fs=ext4", "direct=on", &folder]);
+    let name = disk.device().file_name().unwrap().to_string_lossy().into_owned();
+    let _writing = Writing::to(&disk.mount());
+    let mut running = bench.started(&["--slow", "1h"], 2);
+    let frozen = platter.freeze();
+    std::thread::sleep(Duration::from_secs(4));
+    drop(frozen);
+    let patience = Instant::now() + Duration::from_secs(60);
+    let of = |kind: &str| -> Vec<Vec<String>> {
+        bench.rows("events").into_iter().filter(|row| row[1] == kind && row[2] == name).collect()
+    };
+    while of("stall").is_empty() {
+        assert!(!running.has_ended() && Instant::now() < patience, "{:?}", bench.rows("events"));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let took_ns: i64 = of("stall")[0][6].parse().unwrap();
+    assert!(took_ns >= 1_000_000_000, "{took_ns}");
+    assert_eq!(of("snapshot").len(), 1, "{:?}", bench.rows("events"));
+    running.signal("TERM");
+    running.finish();
+    let shown = bench.run(&["recorder", "show", "--since", "1h"]);
+    let flat = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(&format!("{name} completed nothing for")), "{shown:?}");
+    let file = fs::read_dir(bench.dir().join("snapshots")).unwrap().next().unwrap().unwrap().path();
+    let snapshot: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    assert_eq!((&snapshot["trigger"], &snapshot["device"]), (&"stall".into(), &name.as_str().into()));
+    let stands = |second: &Value| second["counters"][&name]["in_flight"].as_u64().is_some_and(|n| n > 0);
+    assert!(snapshot["seconds"].as_array().unwrap().iter().any(stands), "{snapshot}");
+}
+
 #[test]
 fn root_what_the_kernel_refuses_is_said_and_the_rest_recorded() {
     if !root_or_say("root_what_the_kernel_refuses_is_said_and_the_rest_recorded", &["dd"]) {
@@ -200,6 +302,9 @@ fn what_is_not_there_is_said_with_what_to_do() {
     assert_eq!(short.code, 2, "{short:?}");
     let unit = bench.run(&["recorder", "install", "--dry-run", "--interval", "5s"]);
     assert!(unit.stdout.contains("recorder run --interval 5s\n"), "{unit:?}");
+    assert!(unit.stdout.contains("\"title\": \"weir recorder\""), "{unit:?}");
+    let others = bench.run(&["recorder", "run", "--metrics", "0.0.0.0:9751"]);
+    assert!(others.code == 2 && others.stderr.contains("readable by every host"), "{others:?}");
     let folder = bench.archive.path().to_string_lossy().into_owned();
     for (arguments, said) in [
         (["install", "--root", &folder], "wrote"),

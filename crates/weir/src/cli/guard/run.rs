@@ -6,8 +6,9 @@ use clap::ValueHint;
 use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
+use crate::daemon::MetricsAt;
 use crate::guard::settings::{
-    ActuatorChoice, Format, May, MetricsAt, Protected, SensorChoice, latency_target, share,
+    ActuatorChoice, Format, May, Protected, SensorChoice, latency_target, share,
 };
 
 const NOTES: &str = "\

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueHint};
 use weir_core::units::{Bytes, Nanos};
 
+use crate::daemon::MetricsAt;
+
 /// Arguments of `weir recorder`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -20,6 +22,8 @@ pub enum Command {
     Run(RunArgs),
     /// Say what was not as usual in some time, since when, and why
     Show(ShowArgs),
+    /// Have the running recorder keep what happened in the last seconds
+    Snap(SnapArgs),
     /// List what the archive holds
     List(ListArgs),
     /// Write rows of a table as CSV or Parquet
@@ -35,7 +39,8 @@ It records stages of requests and what syncs wait for, where the kernel takes we
 
 Examples:
   weir recorder run
-  weir recorder run --interval 1s --dir /srv/archive --max-age 30d";
+  weir recorder run --interval 1s --dir /srv/archive --max-age 30d
+  weir recorder run --metrics 127.0.0.1:9751";
 
 /// Arguments of `weir recorder run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -62,6 +67,15 @@ pub struct RunArgs {
     /// A segment is closed, and readable by other programs, after this long
     #[arg(long, value_name = "TIME", default_value = "1h")]
     pub segment: Nanos,
+    /// A device with I/O in flight that completes nothing for this long stands still: an event, and a snapshot
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub stall: Nanos,
+    /// Answer GET /metrics in OpenMetrics there: 127.0.0.1:9751, or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<MetricsAt>,
+    /// Let --metrics listen on an address that others can reach; nobody is asked who he is
+    #[arg(long, requires = "metrics")]
+    pub metrics_for_others: bool,
     /// End after this long [default: until a signal]
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Nanos>,
@@ -73,7 +87,8 @@ A time is HH:MM or HH:MM:SS (the last one that has passed), YYYY-MM-DD HH:MM, RF
 Examples:
   weir recorder show --since 03:00 --until 03:30
   weir recorder show --since 2h --unit mariadb
-  weir recorder show --since '2026-11-25 03:00' --device sda --json";
+  weir recorder show --since '2026-11-25 03:00' --device sda --json
+  weir recorder show --since 03:00 --until 04:00 --html night.html";
 
 /// Arguments of `weir recorder show`.
 #[derive(Debug, clap::Args)]
@@ -95,6 +110,29 @@ pub struct ShowArgs {
     #[arg(long, value_name = "TIME", default_value = "6h")]
     pub before: Nanos,
     /// The archive's folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+    /// Also write a page with the course of syncs, devices and processes; replaces only a page of weir's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `weir recorder snap`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The file holds the last completions of requests that the recorder has seen while syncs were under way, syncs that have not returned, and what devices did second by second. Its path is printed.
+
+Examples:
+  weir recorder snap
+  less \"$(weir recorder snap --last 30s)\"")]
+pub struct SnapArgs {
+    /// So much of what lies behind, at most 60s
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub last: Nanos,
+    /// The archive's folder, in which the recorder listens
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
     /// JSON instead of text
@@ -152,7 +190,10 @@ pub struct InstallArgs {
     /// What the recorder is to do.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Show the unit; write nothing
+    /// Write the Grafana dashboard into this folder [default: /usr/local/share/weir]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub to: Option<PathBuf>,
+    /// Show the files; write nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Start the service at once, and at every boot

@@ -6,10 +6,11 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::cli::guard::install::Args;
+use crate::daemon::install::{SHARE, check_program, passing};
+use crate::daemon::manifest::{Piece, Root};
 use crate::failure::{Lacking, Outcome};
-use crate::guard::install::manifest::{Piece, Root};
 use crate::guard::install::unit::NAME;
-use crate::guard::install::{SHARE, check_program, next_steps, passing, pieces};
+use crate::guard::install::{LIST, next_steps, pieces};
 use crate::inputs;
 use crate::machine::root_or;
 use crate::output::print;
@@ -29,7 +30,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         say!("weir: {why}");
     }
     if args.dry_run {
-        print(&pieces.iter().map(shown).collect::<String>())?;
+        print(&pieces.iter().map(Piece::shown).collect::<String>())?;
         say!("nothing was written; without --dry-run this would be");
         return Ok(Outcome::Done);
     }
@@ -37,7 +38,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         root_or("installing a service", "--dry-run shows the files, --root FOLDER writes them elsewhere")?;
         check_program(&program)?;
     }
-    let root = Root::open(args.root.as_deref())?;
+    let root = Root::open(args.root.as_deref(), LIST)?;
     root.install(&pieces)?;
     let mut said: String =
         pieces.iter().map(|piece| format!("wrote {}\n", root.under(&piece.path).display())).collect();
@@ -50,10 +51,6 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     said.push_str(&next_steps(&settings, args.now));
     print(&said)?;
     Ok(Outcome::Done)
-}
-
-fn shown(piece: &Piece) -> String {
-    format!("# {}\n{}\n", piece.path.display(), piece.text)
 }
 
 /// Has systemd do something.

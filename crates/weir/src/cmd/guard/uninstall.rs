@@ -2,15 +2,16 @@
 
 use super::install::{is_booted, systemctl};
 use crate::cli::guard::uninstall::Args;
+use crate::daemon::manifest::Root;
 use crate::failure::Outcome;
-use crate::guard::install::manifest::Root;
+use crate::guard::install::LIST;
 use crate::guard::install::unit::NAME;
 use crate::machine::root_or;
 use crate::output::print;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
-    let root = Root::open(args.root.as_deref())?;
+    let root = Root::open(args.root.as_deref(), LIST)?;
     if args.root.is_none() {
         root_or("removing a service", "--root FOLDER removes what was installed there")?;
     }
@@ -25,14 +26,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         systemctl(&["disable", "--now", NAME])?;
         said.push_str(&format!("done  systemctl disable --now {NAME}\n"));
     }
-    let removed = root.uninstall(&manifest)?;
-    said.extend(removed.gone.iter().map(|path| format!("removed {}\n", path.display())));
-    said.extend(
-        removed
-            .left
-            .iter()
-            .map(|path| format!("left {}: it was changed since weir wrote it\n", path.display())),
-    );
+    said.push_str(&root.uninstall(&manifest)?.to_string());
     if runs_here {
         systemctl(&["daemon-reload"])?;
     }

@@ -1,19 +1,22 @@
 //! `weir recorder install` and `uninstall`: the recorder as a service of systemd.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
 
 use crate::cli::recorder::{InstallArgs, UninstallArgs};
 use crate::cmd::guard::install::{is_booted, systemctl};
+use crate::daemon::install::{SHARE, check_program, passing};
+use crate::daemon::manifest::{Piece, Root};
 use crate::failure::{Outcome, Usage};
-use crate::guard::install::{check_program, passing};
 use crate::inputs::recorder::settings as settings_of;
 use crate::machine::root_or;
 use crate::output::print;
-use crate::recorder::install::{NAME, Place, There, unit};
+use crate::recorder::install::{LIST, NAME, pieces};
 
 /// `weir recorder install`.
 pub fn install(args: &InstallArgs, command: &[String]) -> anyhow::Result<Outcome> {
-    settings_of(&args.run)?;
+    let settings = settings_of(&args.run)?;
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
     if let Some(dir) = &args.run.dir {
         let what =
@@ -21,24 +24,29 @@ pub fn install(args: &InstallArgs, command: &[String]) -> anyhow::Result<Outcome
         let hint = "leave --dir out, or mount another disk there".to_string();
         return Err(Usage { what, hint: Some(hint) }.into());
     }
-    let text = unit(&program, &options(command));
+    let share = match &args.to {
+        Some(folder) => std::path::absolute(folder).context("cannot tell where --to leads")?,
+        None => PathBuf::from(SHARE),
+    };
+    let pieces = pieces(&settings, &program, &options(command), &share);
     if args.root.is_none()
         && let Some(why) = passing(&program)
     {
         say!("weir: {why}");
     }
     if args.dry_run {
-        print(&text)?;
+        print(&pieces.iter().map(Piece::shown).collect::<String>())?;
         say!("nothing was written; without --dry-run this would be");
         return Ok(Outcome::Done);
     }
     if args.root.is_none() {
-        root_or("installing a service", "--dry-run shows the unit, --root FOLDER writes it elsewhere")?;
+        root_or("installing a service", "--dry-run shows the files, --root FOLDER writes them elsewhere")?;
         check_program(&program)?;
     }
-    let place = Place::open(args.root.as_deref())?;
-    place.write(&text)?;
-    let mut said = format!("wrote {}\n", place.path().display());
+    let root = Root::open(args.root.as_deref(), LIST)?;
+    root.install(&pieces)?;
+    let mut said: String =
+        pieces.iter().map(|piece| format!("wrote {}\n", root.under(&piece.path).display())).collect();
     if args.now {
         for words in [&["daemon-reload"][..], &["enable", NAME], &["restart", NAME]] {
             systemctl(words)?;
@@ -59,8 +67,8 @@ fn options(command: &[String]) -> Vec<String> {
     while let Some(word) = typed.next() {
         match word.as_str() {
             "--dry-run" | "--now" => {}
-            "--root" => _ = typed.next(),
-            word if word.starts_with("--root=") => {}
+            "--root" | "--to" => _ = typed.next(),
+            word if word.starts_with("--root=") || word.starts_with("--to=") => {}
             word => options.push(word.to_string()),
         }
     }
@@ -69,25 +77,23 @@ fn options(command: &[String]) -> Vec<String> {
 
 /// `weir recorder uninstall`.
 pub fn uninstall(args: &UninstallArgs) -> anyhow::Result<Outcome> {
-    let place = Place::open(args.root.as_deref())?;
+    let root = Root::open(args.root.as_deref(), LIST)?;
     if args.root.is_none() {
         root_or("removing a service", "--root FOLDER removes what was installed there")?;
     }
-    let said = match place.there()? {
-        There::Nothing => "no recorder is installed: nothing to remove\n".to_string(),
-        There::Others => format!("left {}: it is not as weir wrote it\n", place.path().display()),
-        There::Ours => {
-            let runs_here = args.root.is_none() && is_booted();
-            if runs_here {
-                systemctl(&["disable", "--now", NAME])?;
-            }
-            place.remove()?;
-            if runs_here {
-                systemctl(&["daemon-reload"])?;
-            }
-            format!("removed {}; the archive stays\n", place.path().display())
-        }
+    let Some(manifest) = root.installed()? else {
+        print("no recorder is installed: nothing to remove\n")?;
+        return Ok(Outcome::Done);
     };
+    let runs_here = args.root.is_none() && is_booted();
+    if runs_here {
+        systemctl(&["disable", "--now", NAME])?;
+    }
+    let mut said = root.uninstall(&manifest)?.to_string();
+    if runs_here {
+        systemctl(&["daemon-reload"])?;
+    }
+    said.push_str("the archive stays\n");
     print(&said)?;
     Ok(Outcome::Done)
 }
@@ -98,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_service_runs_with_what_was_typed_for_it() {
-        let typed = "weir recorder install --interval 5s --now --root /image --max-age=3d --dry-run";
+        let typed = "weir recorder install --interval 5s --now --root /image --to=/x --max-age=3d --dry-run";
         let typed: Vec<String> = typed.split(' ').map(String::from).collect();
         assert_eq!(options(&typed), ["--interval", "5s", "--max-age=3d"]);
     }

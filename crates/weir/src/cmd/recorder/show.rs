@@ -4,13 +4,14 @@ use anyhow::Context;
 use jiff::{Timestamp, Zoned};
 use weir_archive::series::{Series, Wanted};
 use weir_archive::verdict::judge;
+use weir_report::html::{self, RecorderSource as Source};
 use weir_report::{json, text};
 
 use crate::cli::recorder::ShowArgs;
 use crate::failure::Outcome;
 use crate::inputs::recorder::dir;
 use crate::output::{print, print_exact};
-use crate::recorder::archive::Archive;
+use crate::recorder::archive::{About, Archive};
 use crate::settings::recorder::stretch;
 
 /// What a verdict is made of; stages of requests are for other questions, and by far the most rows.
@@ -19,6 +20,7 @@ const TABLES: [&str; 6] = ["syncs", "waits", "behind", "processes", "counters", 
 /// Runs the command.
 pub fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let now = Zoned::now();
+    args.html.iter().try_for_each(|path| crate::page::check(path))?;
     let (since_ms, until_ms) = stretch(&args.since, args.until.as_deref(), &now)?;
     let archive = Archive::to_read(&dir(args.dir.clone())?)?;
     let wanted = Wanted {
@@ -33,6 +35,14 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
         .with_context(|| format!("cannot read the archive {}", archive.path().display()))?;
     series.sort();
     let verdict = judge(&series, since_ms, until_ms);
+    if let Some(path) = &args.html {
+        let source = Source {
+            host: About::here().host,
+            archive: archive.path().display().to_string(),
+            weir_version: env!("CARGO_PKG_VERSION").to_string(),
+        };
+        crate::page::write(path, &html::verdict(&verdict, &series, &source, &unread, &|ms| local(ms, &now)))?;
+    }
     match args.json {
         true => print_exact(&json::verdict(&verdict, &unread)?)?,
         false => print(&text::verdict(&verdict, &unread, &|ms| local(ms, &now)))?,

@@ -1,21 +1,21 @@
 //! The guard as a service: what is to be written where, from the settings chosen.
 
-pub mod manifest;
 pub mod unit;
 
 use std::path::{Path, PathBuf};
 
-use self::manifest::Piece;
 use self::unit::Needs;
-use crate::failure::Lacking;
-use crate::guard::settings::{GuardSettings, May, MetricsAt, print};
+use crate::daemon::MetricsAt;
+use crate::daemon::manifest::{List, Piece};
+use crate::guard::settings::{GuardSettings, May, print};
 
-/// Where the dashboard lies unless it is asked for elsewhere.
-pub const SHARE: &str = "/usr/local/share/weir";
+/// What was installed.
+pub const LIST: List = List {
+    path: "/var/lib/weir/guard-installed.json",
+    schema: "weir.guard-installed/1",
+    command: "weir guard install",
+};
 const DASHBOARD: &str = include_str!("grafana-guard.json");
-
-/// Folders of which a program is likely to go away, or which the service does not see.
-const PASSING: [&str; 5] = ["/tmp", "/var/tmp", "/home", "/root", "/dev"];
 
 /// Unit, configuration and dashboard.
 pub fn pieces(settings: &GuardSettings, program: &Path, share: &Path) -> Vec<Piece> {
@@ -46,31 +46,6 @@ fn needs(settings: &GuardSettings, program: &Path) -> Needs {
     }
 }
 
-/// Why the program should be elsewhere before a service depends on it.
-pub fn passing(program: &Path) -> Option<String> {
-    let folder = PASSING.iter().find(|folder| program.starts_with(folder))?;
-    Some(format!(
-        "the service would run {}, and files under {folder} may go away: install weir to /usr/local/bin \
-         first",
-        program.display()
-    ))
-}
-
-/// Whether only root can change what the service would run: root runs it at every boot.
-///
-/// # Errors
-/// What others can change, and what to do.
-pub fn check_program(program: &Path) -> Result<(), Lacking> {
-    let refused = |why: String| Lacking {
-        what: format!(
-            "the service would run {} as root, and other accounts can change it: {why}",
-            program.display()
-        ),
-        hint: Some("install -o root -g root -m 755 weir /usr/local/bin/weir, and run that one".to_string()),
-    };
-    weir_fs::trusted_chain(program).map(drop).map_err(|error| refused(error.to_string()))
-}
-
 /// What to do next, first things first.
 pub fn next_steps(settings: &GuardSettings, now: bool) -> String {
     let mut steps = Vec::new();
@@ -99,6 +74,8 @@ pub fn next_steps(settings: &GuardSettings, now: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::install::SHARE;
+    use crate::daemon::install::testing::dashboard_names;
     use crate::guard::settings::Protected;
 
     fn settings() -> GuardSettings {
@@ -143,39 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_others_may_change_is_refused() {
-        use std::os::unix::fs::PermissionsExt;
-        // A folder that anybody may write to; what is in it is as good as theirs.
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("weir");
-        std::fs::write(&program, "").unwrap();
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-        let refused = check_program(&program).unwrap_err();
-        assert!(refused.what.contains("other accounts can change it"), "{}", refused.what);
-        let safe = Path::new("/bin/sh");
-        assert!(check_program(safe).is_ok());
-        assert!(check_program(&folder.path().join("none")).is_err());
-    }
-
-    #[test]
     fn the_dashboard_shows_metrics_that_there_are() {
-        let metrics = include_str!("../metrics.rs");
-        let board: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
-        let panels = board["panels"].as_array().unwrap();
-        let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
-        let mut seen = 0;
-        for expression in targets.map(|target| target["expr"].as_str().unwrap()) {
-            let names = expression
-                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-                .filter(|word| word.starts_with("weir_guard_"));
-            for name in names {
-                let family = name.trim_end_matches("_total");
-                let known = [name, family].iter().any(|name| metrics.contains(&format!("\"{name}\"")));
-                assert!(known, "{expression}: there is no metric {name}");
-                seen += 1;
-            }
-        }
-        assert!(seen > 20, "{seen} names");
+        assert!(dashboard_names(DASHBOARD, include_str!("../metrics.rs"), "weir_guard_") > 20);
     }
 
     #[test]
@@ -187,7 +133,5 @@ mod tests {
         );
         let steps = next_steps(&settings(), true);
         assert!(steps.contains("shadow = false") && !steps.contains("enable --now"), "{steps}");
-        assert!(passing(Path::new("/home/me/target/release/weir")).is_some());
-        assert_eq!(passing(Path::new("/usr/local/bin/weir")), None);
     }
 }

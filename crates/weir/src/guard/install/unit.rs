@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::daemon::install::{addresses, argument, families, word};
+
 /// Where the unit lies.
 pub const PATH: &str = "/etc/systemd/system/weir-guard.service";
 /// Its name.
@@ -36,7 +38,7 @@ const OF_CGROUPS: &str = "CAP_DAC_OVERRIDE";
 /// The unit. Everything is read-only but the dirty limits, the devices' shares of them, cgroups where it may turn those,
 /// and weir's own folders.
 pub fn text(needs: &Needs) -> String {
-    let program = word(&needs.program.display().to_string());
+    let program = argument(&needs.program.display().to_string());
     // What /sys/class/bdi points at.
     let mut writable = vec![PathBuf::from("/proc/sys/vm"), PathBuf::from("/sys/devices/virtual/bdi")];
     writable.extend(needs.cgroups.then(|| PathBuf::from("/sys/fs/cgroup")));
@@ -46,10 +48,10 @@ pub fn text(needs: &Needs) -> String {
     let writable = writable.iter().map(optional).collect::<Vec<_>>().join(" ");
     let of_cgroups = needs.cgroups.then_some(OF_CGROUPS);
     let capabilities = CAPABILITIES.into_iter().chain(of_cgroups).collect::<Vec<_>>().join(" ");
-    let families = if needs.port { "AF_UNIX AF_INET AF_INET6" } else { "AF_UNIX" };
+    let families = families(needs.port);
     // It would make all of them read-only, whatever else is said of them.
     let protect_cgroups = if needs.cgroups { "no" } else { "yes" };
-    let addresses = if needs.for_others { "" } else { "IPAddressDeny=any\nIPAddressAllow=localhost\n" };
+    let addresses = addresses(needs.for_others);
     format!(
         "\
 # Written by `weir guard install`; `weir guard uninstall` takes it away.
@@ -115,16 +117,6 @@ UMask=0077
 WantedBy=multi-user.target
 "
     )
-}
-
-/// A word as systemd reads it in a list: quoted where it must be, without specifiers.
-fn word(text: &str) -> String {
-    let text = text.replace('%', "%%");
-    if text.contains([' ', '"', '\\', '\'']) {
-        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-    } else {
-        text
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use weir_control::{Cost, Sensor, Target, Totals, state};
 
 use super::*;
+use crate::daemon::openmetrics::testing::parse;
 use crate::guard::testing;
 
 fn device(name: &str, standing: Standing) -> DeviceState {
@@ -59,94 +60,6 @@ fn state() -> State {
         cost: Cost { cpu_ns: 1_500_000_000, cpu_share: 0.002, rss_bytes: 9 << 20, late_looks: 3 },
         remarks: Vec::new(),
     }
-}
-
-/// A family as it was read.
-#[derive(Default)]
-struct Family {
-    kind: String,
-    unit: String,
-    help: String,
-    samples: Vec<(String, BTreeMap<String, String>, f64)>,
-}
-
-/// Reads a page, and complains about whatever the format (OpenMetrics 1.0, text) does not allow.
-fn parse(page: &str) -> BTreeMap<String, Family> {
-    let body = page.strip_suffix("# EOF\n").expect("the page ends in # EOF");
-    let mut families: BTreeMap<String, Family> = BTreeMap::new();
-    let mut current = String::new();
-    for line in body.lines() {
-        if let Some(comment) = line.strip_prefix("# ") {
-            let mut words = comment.splitn(3, ' ');
-            let (what, name, value) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
-            if name != current {
-                assert!(!families.contains_key(name), "{name} comes twice");
-                current = name.to_string();
-            }
-            let family = families.entry(current.clone()).or_default();
-            assert!(family.samples.is_empty(), "{line} comes after samples");
-            let place = match what {
-                "TYPE" => &mut family.kind,
-                "UNIT" => &mut family.unit,
-                "HELP" => &mut family.help,
-                other => panic!("unknown comment {other}"),
-            };
-            assert!(place.is_empty(), "{line} comes twice");
-            *place = value.to_string();
-            continue;
-        }
-        let (name, labels, value) = sample(line);
-        let family = families.get_mut(&current).unwrap();
-        let suffix = name.strip_prefix(&current).unwrap_or_else(|| panic!("{name} is not of {current}"));
-        let allowed: &[&str] = match family.kind.as_str() {
-            "counter" => &["_total"],
-            "info" => &["_info"],
-            "summary" => &["", "_count", "_sum"],
-            "gauge" | "stateset" => &[""],
-            other => panic!("unknown type {other}"),
-        };
-        assert!(allowed.contains(&suffix), "{name} in a {}", family.kind);
-        if family.kind == "stateset" {
-            assert!(labels.contains_key(&current) && [0.0, 1.0].contains(&value), "{line}");
-        }
-        assert!(family.kind != "counter" || value >= 0.0, "{line}");
-        assert!(!family.samples.iter().any(|(n, l, _)| *n == name && *l == labels), "{line} comes twice");
-        family.samples.push((name, labels, value));
-    }
-    for (name, family) in &families {
-        assert!(!family.kind.is_empty() && !family.help.is_empty(), "{name} lacks TYPE or HELP");
-        assert!(family.unit.is_empty() || name.ends_with(&format!("_{}", family.unit)), "{name}");
-    }
-    families
-}
-
-fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
-    let mut labels = BTreeMap::new();
-    let name_ends = line.find(['{', ' ']).unwrap();
-    let (name, mut rest) = line.split_at(name_ends);
-    assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{name}");
-    if let Some(inner) = rest.strip_prefix('{') {
-        rest = inner;
-        while !rest.starts_with('}') {
-            let (label, after) = rest.trim_start_matches(',').split_once("=\"").unwrap();
-            let (mut value, mut chars, mut escaped) = (String::new(), after.char_indices(), false);
-            let end = loop {
-                let (at, c) = chars.next().unwrap();
-                match (escaped, c) {
-                    (true, 'n') => value.push('\n'),
-                    (true, c) => value.push(c),
-                    (false, '"') => break at,
-                    (false, '\\') => {}
-                    (false, c) => value.push(c),
-                }
-                escaped = !escaped && c == '\\';
-            };
-            assert!(labels.insert(label.to_string(), value).is_none(), "{line}");
-            rest = &after[end + 1..];
-        }
-        rest = &rest[1..];
-    }
-    (name.to_string(), labels, rest.strip_prefix(' ').unwrap().parse().unwrap())
 }
 
 #[test]

@@ -8,7 +8,9 @@ use toml::de::{DeTable, DeValue};
 use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
-use super::{ActuatorChoice, GuardSettings, MetricsAt, Protected, SensorChoice, latency_target, share};
+use crate::daemon::MetricsAt;
+
+use super::{ActuatorChoice, GuardSettings, Protected, SensorChoice, latency_target, share};
 
 /// The keys, in the order in which they are printed.
 const KEYS: [&str; 14] = [

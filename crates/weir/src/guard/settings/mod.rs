@@ -3,13 +3,14 @@
 pub mod file;
 
 use std::fmt;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::ValueEnum;
 use weir_control::{LatencyTarget, SensorSource, Target};
 use weir_core::units::Nanos;
+
+use crate::daemon::MetricsAt;
 
 pub use file::print;
 
@@ -214,39 +215,6 @@ impl SensorChoice {
             SensorChoice::Syscalls => Some(SensorSource::Syscalls),
             SensorChoice::Canary => Some(SensorSource::Canary),
             SensorChoice::Diskstats => Some(SensorSource::Diskstats),
-        }
-    }
-}
-
-/// Where metrics are offered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MetricsAt {
-    /// A TCP port.
-    Tcp(SocketAddr),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-impl FromStr for MetricsAt {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<MetricsAt, String> {
-        match text.strip_prefix("unix:") {
-            Some(path) if Path::new(path).is_absolute() => Ok(MetricsAt::Unix(PathBuf::from(path))),
-            Some(path) => Err(format!("expected an absolute path, got `{path}`")),
-            None => text
-                .parse()
-                .map(MetricsAt::Tcp)
-                .map_err(|_| "expected an address and port such as 127.0.0.1:9750, or unix:PATH".to_string()),
-        }
-    }
-}
-
-impl fmt::Display for MetricsAt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MetricsAt::Tcp(address) => write!(f, "{address}"),
-            MetricsAt::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::listen::Board;
-use super::metrics;
+use super::MetricsAt;
+use super::openmetrics::CONTENT_TYPE;
+use super::socket::{Files, listen};
+use crate::failure::Lacking;
 
 /// How long a client may take for its request and the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,6 +34,24 @@ pub enum Door {
 }
 
 impl Door {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When somebody listens there, or it cannot be made.
+    pub fn open(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Door> {
+        let opened = match at {
+            MetricsAt::Tcp(address) => TcpListener::bind(address).map(Door::Tcp),
+            MetricsAt::Unix(path) if UnixStream::connect(path).is_ok() => {
+                Err(io::Error::from(io::ErrorKind::AddrInUse))
+            }
+            MetricsAt::Unix(path) => listen(path, 0o660, files).map(Door::Unix),
+        };
+        opened.map_err(|error| {
+            let what = format!("cannot offer metrics on {at}: {error}");
+            Lacking { what, hint: Some("name another address with --metrics".to_string()) }.into()
+        })
+    }
+
     fn accept(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
             Door::Tcp(listener) => {
@@ -57,6 +77,12 @@ impl AsFd for Door {
     }
 }
 
+/// What is answered.
+pub trait Page: Send {
+    /// The page as it is now; `None` where there is none yet.
+    fn text(&mut self) -> Option<&str>;
+}
+
 trait Stream: Read + Write + AsFd + Send {}
 impl Stream for TcpStream {}
 impl Stream for UnixStream {}
@@ -65,12 +91,11 @@ impl Stream for UnixStream {}
 ///
 /// # Errors
 /// When no thread can be started.
-pub fn serve(door: Door, board: Board, started_unix_seconds: f64) -> io::Result<()> {
+pub fn serve(door: Door, mut page: impl Page + 'static) -> io::Result<()> {
     match &door {
         Door::Tcp(listener) => listener.set_nonblocking(true)?,
         Door::Unix(listener) => listener.set_nonblocking(true)?,
     }
-    let mut page = Page { board, started_unix_seconds, last: None };
     let mut clients = VecDeque::new();
     let turns = move || {
         loop {
@@ -83,7 +108,7 @@ pub fn serve(door: Door, board: Board, started_unix_seconds: f64) -> io::Result<
 }
 
 /// Waits until somebody has something to say or can hear, and sees to all of them.
-fn turn(door: &Door, clients: &mut VecDeque<Client>, page: &mut Page) -> io::Result<()> {
+fn turn(door: &Door, clients: &mut VecDeque<Client>, page: &mut dyn Page) -> io::Result<()> {
     let mut polled = vec![PollFd::new(door, PollFlags::IN)];
     polled.extend(
         clients.iter().map(|client| PollFd::from_borrowed_fd(client.stream.as_fd(), client.waits_for())),
@@ -106,7 +131,7 @@ fn turn(door: &Door, clients: &mut VecDeque<Client>, page: &mut Page) -> io::Res
 }
 
 /// Whoever waits at the door. Most have said what they want by then.
-fn let_in(door: &Door, clients: &mut VecDeque<Client>, page: &mut Page) -> io::Result<()> {
+fn let_in(door: &Door, clients: &mut VecDeque<Client>, page: &mut dyn Page) -> io::Result<()> {
     for _ in 0..CLIENTS_MAX {
         match door.accept() {
             Ok(stream) => {
@@ -147,7 +172,7 @@ impl Client {
     }
 
     /// As far as it goes without waiting; false at the end.
-    fn goes_on(&mut self, page: &mut Page) -> bool {
+    fn goes_on(&mut self, page: &mut dyn Page) -> bool {
         let done = self.hear(page).and_then(|()| self.say());
         match done {
             Ok(is_over) => !is_over,
@@ -155,7 +180,7 @@ impl Client {
         }
     }
 
-    fn hear(&mut self, page: &mut Page) -> io::Result<()> {
+    fn hear(&mut self, page: &mut dyn Page) -> io::Result<()> {
         const END: &[u8] = b"\r\n\r\n";
         let mut buffer = [0; 512];
         while self.answer.is_none() {
@@ -185,23 +210,6 @@ impl Client {
     }
 }
 
-/// The page of the newest state, written once however often it is asked for.
-struct Page {
-    board: Board,
-    started_unix_seconds: f64,
-    last: Option<(u64, String)>,
-}
-
-impl Page {
-    fn text(&mut self) -> Option<&str> {
-        let state = self.board.read()?;
-        if self.last.as_ref().is_none_or(|(at_ms, _)| *at_ms != state.at_ms) {
-            self.last = Some((state.at_ms, metrics::exposition(&state, self.started_unix_seconds)));
-        }
-        self.last.as_ref().map(|(_, text)| text.as_str())
-    }
-}
-
 /// The answer to a request: GET /metrics has one, and nothing else.
 fn response<'a>(head: &str, page: impl FnOnce() -> Option<&'a str>) -> String {
     let plain = |status: &str, more: &str| {
@@ -221,7 +229,7 @@ fn response<'a>(head: &str, page: impl FnOnce() -> Option<&'a str>) -> String {
         (Some("GET"), Some("/metrics")) => match page() {
             Some(page) => format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
-                metrics::CONTENT_TYPE,
+                CONTENT_TYPE,
                 page.len()
             ),
             None => plain("503 Service Unavailable", ""),
@@ -234,6 +242,14 @@ fn response<'a>(head: &str, page: impl FnOnce() -> Option<&'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// No page yet.
+    struct Nothing;
+    impl Page for Nothing {
+        fn text(&mut self) -> Option<&str> {
+            None
+        }
+    }
 
     #[test]
     fn only_one_page_is_answered() {
@@ -262,7 +278,7 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
         let (door, mut clients) = (Door::Tcp(listener), VecDeque::new());
-        let mut page = Page { board: Board::default(), started_unix_seconds: 0.0, last: None };
+        let mut page = Nothing;
         let mut idle = Vec::new();
         // More than are heard at once.
         for _ in 0..3 {
@@ -283,7 +299,7 @@ mod tests {
     fn who_says_nothing_or_does_not_hear_is_let_go() {
         let folder = tempfile::tempdir().unwrap();
         let door = Door::Unix(UnixListener::bind(folder.path().join("s")).unwrap());
-        let mut page = Page { board: Board::default(), started_unix_seconds: 0.0, last: None };
+        let mut page = Nothing;
         let mut clients = VecDeque::new();
         for (words, answer, is_held) in [
             (&b"GET"[..], None, true),

@@ -1,6 +1,7 @@
 //! What was installed: each file with its text, so that what others have changed since is known and left alone.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,12 +12,19 @@ use weir_fs::Dir;
 
 use crate::failure::Lacking;
 
-/// Where it lies.
-const PATH: &str = "/var/lib/weir/guard-installed.json";
+/// Where a service's list of installed files lies.
+#[derive(Debug, Clone, Copy)]
+pub struct List {
+    /// Its path.
+    pub path: &'static str,
+    /// Value of [`Manifest::schema`].
+    pub schema: &'static str,
+    /// The command that writes it.
+    pub command: &'static str,
+}
+
 /// The longest file that is read: weir writes far shorter ones.
 const LONGEST_BYTES: u64 = 16 << 20;
-/// Value of [`Manifest::schema`].
-const SCHEMA: &str = "weir.guard-installed/1";
 
 /// A file to install, or installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +33,13 @@ pub struct Piece {
     pub path: PathBuf,
     /// All of it.
     pub text: String,
+}
+
+impl Piece {
+    /// As it is shown where nothing is written.
+    pub fn shown(&self) -> String {
+        format!("# {}\n{}\n", self.path.display(), self.text)
+    }
 }
 
 /// Everything that was installed.
@@ -46,23 +61,35 @@ pub struct Removed {
     pub left: Vec<PathBuf>,
 }
 
+impl fmt::Display for Removed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.gone.iter().try_for_each(|path| writeln!(f, "removed {}", path.display()))?;
+        let changed = "it was changed since weir wrote it";
+        self.left.iter().try_for_each(|path| writeln!(f, "left {}: {changed}", path.display()))
+    }
+}
+
 /// The machine itself, or a folder such as that of an image.
 #[derive(Debug)]
-pub struct Root(weir_fs::Root);
+pub struct Root {
+    root: weir_fs::Root,
+    list: List,
+}
 
 impl Root {
     /// Opens it.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn open(folder: Option<&Path>) -> anyhow::Result<Root> {
+    pub fn open(folder: Option<&Path>, list: List) -> anyhow::Result<Root> {
         let named = folder.unwrap_or(Path::new("/")).display();
-        Ok(Root(weir_fs::Root::open(folder).with_context(|| format!("cannot open {named}"))?))
+        let root = weir_fs::Root::open(folder).with_context(|| format!("cannot open {named}"))?;
+        Ok(Root { root, list })
     }
 
     /// Where a path of the machine lies.
     pub fn under(&self, path: &Path) -> PathBuf {
-        self.0.under(path)
+        self.root.under(path)
     }
 
     /// What is installed; `None` where nothing is.
@@ -70,18 +97,19 @@ impl Root {
     /// # Errors
     /// When it cannot be read.
     pub fn installed(&self) -> anyhow::Result<Option<Manifest>> {
-        let path = self.under(Path::new(PATH));
+        let path = self.under(Path::new(self.list.path));
         // What it says is removed.
         let read = self
-            .folder_of(Path::new(PATH))
-            .and_then(|folder| folder.read_trusted(name_of(PATH), LONGEST_BYTES));
+            .folder_of(Path::new(self.list.path))
+            .and_then(|folder| folder.read_trusted(name_of(self.list.path), LONGEST_BYTES));
         let Some(text) = text_of(&path, read)? else { return Ok(None) };
         let manifest: Manifest =
-            weir_core::json::parse(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
-        match manifest.schema.as_str() {
-            SCHEMA => Ok(Some(manifest)),
-            other => Err(unreadable(&path, &format!("its schema is {other}, this weir reads {SCHEMA}"))),
+            weir_core::json::parse(&text).map_err(|error| self.unreadable(&path, &error.to_string()))?;
+        let (is, reads) = (&manifest.schema, self.list.schema);
+        if is != reads {
+            return Err(self.unreadable(&path, &format!("its schema is {is}, this weir reads {reads}")));
         }
+        Ok(Some(manifest))
     }
 
     /// Writes the pieces, in place of what an earlier install wrote.
@@ -101,8 +129,11 @@ impl Root {
                 return Err(in_the_way(&self.under(&piece.path), was(&piece.path).is_some()));
             }
         }
-        let mut manifest =
-            earlier.unwrap_or(Manifest { schema: SCHEMA.into(), pieces: Vec::new(), folders: Vec::new() });
+        let mut manifest = earlier.unwrap_or(Manifest {
+            schema: self.list.schema.into(),
+            pieces: Vec::new(),
+            folders: Vec::new(),
+        });
         for piece in pieces {
             self.make_folder(&piece.path, &mut manifest)?;
             // Noted before it is written: whatever ends this, an uninstall knows of the file.
@@ -117,13 +148,13 @@ impl Root {
     fn make_folder(&self, file: &Path, manifest: &mut Manifest) -> anyhow::Result<()> {
         let folder = folder_of(file);
         let mut note = |made: &Path| manifest.folders.push(made.to_path_buf());
-        let made = self.0.folder_or_make(folder, &mut note);
+        let made = self.root.folder_or_make(folder, &mut note);
         made.map(drop).with_context(|| format!("cannot make {}", self.under(folder).display()))
     }
 
     fn save(&self, manifest: &Manifest) -> anyhow::Result<()> {
-        let path = Path::new(PATH);
-        let made = self.0.folder_or_make(folder_of(path), &mut |_| {});
+        let path = Path::new(self.list.path);
+        let made = self.root.folder_or_make(folder_of(path), &mut |_| {});
         made.with_context(|| format!("cannot make {}", self.under(folder_of(path)).display()))?;
         self.write(path, &(serde_json::to_string_pretty(manifest)? + "\n"), 0o600)
     }
@@ -151,13 +182,20 @@ impl Root {
                 removed.gone.push(self.under(folder));
             }
         }
-        self.remove(Path::new(PATH))?;
+        self.remove(Path::new(self.list.path))?;
         Ok(removed)
+    }
+
+    fn unreadable(&self, path: &Path, why: &str) -> anyhow::Error {
+        let what = format!("{} cannot be used: {why}", path.display());
+        let command = self.list.command;
+        let hint = format!("it lists what `{command}` wrote; remove those files by hand, then it");
+        Lacking { what, hint: Some(hint) }.into()
     }
 
     /// The folder that a path of the machine lies in.
     fn folder_of(&self, path: &Path) -> io::Result<Dir> {
-        self.0.folder(folder_of(path))
+        self.root.folder(folder_of(path))
     }
 
     /// The text of a file; `None` where there is none.
@@ -199,12 +237,6 @@ fn name_of(path: &(impl AsRef<Path> + ?Sized)) -> &OsStr {
     path.as_ref().file_name().unwrap_or_default()
 }
 
-fn unreadable(path: &Path, why: &str) -> anyhow::Error {
-    let what = format!("{} cannot be used: {why}", path.display());
-    let hint = "it lists what `weir guard install` wrote; remove those files by hand, then it".to_string();
-    Lacking { what, hint: Some(hint) }.into()
-}
-
 fn in_the_way(path: &Path, was_ours: bool) -> anyhow::Error {
     let why = if was_ours { "was changed since weir wrote it" } else { "is there already and not weir's" };
     let what = format!("{} {why}", path.display());
@@ -217,6 +249,12 @@ mod tests {
 
     use super::*;
 
+    const LIST: List = List {
+        path: "/var/lib/weir/guard-installed.json",
+        schema: "weir.guard-installed/1",
+        command: "weir guard install",
+    };
+
     fn piece(path: &str, text: &str) -> Piece {
         Piece { path: PathBuf::from(path), text: text.to_string() }
     }
@@ -226,7 +264,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("etc/systemd/system")).unwrap();
         fs::write(dir.path().join("etc/systemd/system/other.service"), "theirs").unwrap();
-        let root = Root::open(Some(dir.path())).unwrap();
+        let root = Root::open(Some(dir.path()), LIST).unwrap();
         (dir, root)
     }
 
@@ -291,10 +329,13 @@ mod tests {
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("etc/link")).unwrap();
         let listed =
             [climbing, PathBuf::from("/etc/link/precious")].map(|path| Piece { path, text: mine.into() });
-        let manifest =
-            Manifest { schema: SCHEMA.into(), pieces: listed.into(), folders: vec![elsewhere.path().into()] };
+        let manifest = Manifest {
+            schema: LIST.schema.into(),
+            pieces: listed.into(),
+            folders: vec![elsewhere.path().into()],
+        };
         fs::create_dir_all(dir.path().join("var/lib/weir")).unwrap();
-        fs::write(dir.path().join(&PATH[1..]), serde_json::to_vec(&manifest).unwrap()).unwrap();
+        fs::write(dir.path().join(&LIST.path[1..]), serde_json::to_vec(&manifest).unwrap()).unwrap();
         root.uninstall(&root.installed().unwrap().unwrap()).unwrap();
         assert_eq!(fs::read_to_string(&precious).unwrap(), mine);
     }

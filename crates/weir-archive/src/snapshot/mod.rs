@@ -1,0 +1,211 @@
+//! What led to something, in a file of its own: the completions on the devices shortly before and meanwhile, what the devices
+//! did second by second, which syncs were under way, and, where a slow sync is the reason, its anatomy.
+
+mod budget;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use weir_blocktrace::fsync::{Io, SlowSync, UnderWay};
+
+pub use budget::{Budget, Cause};
+
+/// Version of the document.
+pub const SCHEMA: &str = "weir.recorder.snapshot/1";
+
+/// A completion, times in microseconds since the document's zero; what is not known is left out.
+#[derive(Serialize)]
+struct Completion {
+    device: String,
+    op: u8,
+    bytes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queued_us: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    got_us: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issued_us: Option<i64>,
+    completed_us: i64,
+    flush: bool,
+    metadata: bool,
+    /// The thread inside a sync that submitted it; 0 if none did.
+    own_tid: u32,
+    owner: u32,
+}
+
+/// A sync that had not returned.
+#[derive(Serialize)]
+struct Waiting<'a> {
+    comm: &'a str,
+    pid: u32,
+    tid: u32,
+    call: weir_blocktrace::fsync::Call,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
+    began_us: i64,
+}
+
+impl Waiting<'_> {
+    fn of(sync: &UnderWay, began_us: i64) -> Waiting<'_> {
+        Waiting {
+            comm: &sync.comm,
+            pid: sync.tgid,
+            tid: sync.tid,
+            call: sync.call,
+            device: sync.device.map(|device| device.to_string()),
+            began_us,
+        }
+    }
+}
+
+/// What devices did in a second, and how things were at its end.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Second {
+    /// Its end, Unix time, ms.
+    pub at_ms: i64,
+    /// Its length, ms.
+    pub span_ms: i64,
+    /// Counters that grew, and gauges, by device; empty for the machine.
+    pub counters: BTreeMap<String, BTreeMap<&'static str, u64>>,
+}
+
+/// What a snapshot is of.
+#[derive(Debug, Clone, Default)]
+pub struct Scene<'a> {
+    /// When it is taken, Unix time, ms.
+    pub at_ms: i64,
+    /// slow_sync, stall, guard or asked.
+    pub trigger: &'static str,
+    /// Why, as a sentence; empty where the trigger says all.
+    pub reason: String,
+    /// The device that it is about, by name or number; empty where it is about all.
+    pub device: String,
+    /// The unit whose sync it is about.
+    pub unit: String,
+    /// Since this, CLOCK_MONOTONIC, times are told, ns, ...
+    pub zero_ns: u64,
+    /// ... and the same in Unix time, ms.
+    pub zero_ms: i64,
+    /// The sync that it is about.
+    pub sync: Option<&'a SlowSync>,
+    /// Syncs under way when they were last looked at.
+    pub under_way: &'a [UnderWay],
+    /// The last seconds.
+    pub seconds: &'a [Second],
+    /// Completions, in the order in which they came.
+    pub ios: &'a [Io],
+    /// Names of the processes that own I/O, by id.
+    pub owners: BTreeMap<u32, String>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    at_ms: i64,
+    trigger: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+    zero_ms: i64,
+    device: &'a str,
+    unit: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sync: Option<&'a SlowSync>,
+    under_way: Vec<Waiting<'a>>,
+    seconds: &'a [Second],
+    owners: &'a BTreeMap<u32, String>,
+    /// Completions that did not fit.
+    left_out: usize,
+    completions: Vec<Completion>,
+}
+
+/// The document, with the last completions where there are more than `most`.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn document(scene: &Scene<'_>, most: usize) -> serde_json::Result<Vec<u8>> {
+    let left_out = scene.ios.len().saturating_sub(most);
+    let since = |ns: u64| (ns as i64 - scene.zero_ns as i64) / 1000;
+    let known = |ns: u64| (ns != 0).then(|| since(ns));
+    let completion = |io: &Io| Completion {
+        device: io.device.to_string(),
+        op: io.flags.op(),
+        bytes: io.bytes,
+        queued_us: known(io.queue_ns),
+        got_us: known(io.get_ns),
+        issued_us: known(io.issue_ns),
+        completed_us: since(io.complete_ns),
+        flush: io.flags.is_flush(),
+        metadata: io.flags.is_metadata(),
+        own_tid: io.own_tid,
+        owner: io.owner_tgid,
+    };
+    let mut bytes = serde_json::to_vec(&Document {
+        schema: SCHEMA,
+        at_ms: scene.at_ms,
+        trigger: scene.trigger,
+        reason: &scene.reason,
+        zero_ms: scene.zero_ms,
+        device: &scene.device,
+        unit: &scene.unit,
+        sync: scene.sync,
+        under_way: scene.under_way.iter().map(|sync| Waiting::of(sync, since(sync.start_ns))).collect(),
+        seconds: scene.seconds,
+        owners: &scene.owners,
+        left_out,
+        completions: scene.ios[left_out..].iter().map(completion).collect(),
+    })?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_blocktrace::fsync::{Call, IoFlags};
+    use weir_core::target::DeviceNumber;
+
+    use super::*;
+
+    #[test]
+    fn completions_stand_by_the_time_of_the_sync() {
+        let io = |complete_ns| Io {
+            device: DeviceNumber { major: 8, minor: 0 },
+            complete_ns,
+            issue_ns: complete_ns - 1_000_000,
+            get_ns: 0,
+            queue_ns: 0,
+            file: None,
+            owner_tgid: 9,
+            own_tid: 7,
+            bytes: 4096,
+            flags: IoFlags(1),
+            raw_device: None,
+        };
+        let ios = [io(3_000_000), io(6_000_000), io(7_000_000)];
+        let sync = budget::testing::slow("db", weir_blocktrace::fsync::Phase::Journal);
+        let device = Some(DeviceNumber { major: 8, minor: 0 });
+        let waits =
+            UnderWay { tid: 7, tgid: 9, comm: "db".into(), call: Call::Fsync, device, start_ns: 4_000_000 };
+        let scene = Scene {
+            at_ms: 1,
+            trigger: "slow_sync",
+            zero_ns: sync.start_ns,
+            sync: Some(&sync),
+            under_way: std::slice::from_ref(&waits),
+            ios: &ios,
+            ..Scene::default()
+        };
+        let bytes = document(&scene, 2).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!((&value["left_out"], &value["completions"][0]["completed_us"]), (&1.into(), &1000.into()));
+        assert_eq!(value["completions"][1]["issued_us"], 1000);
+        assert!(value["completions"][0].get("got_us").is_none());
+        assert_eq!(value["sync"]["took_ns"], 200_000_000);
+        assert_eq!(
+            (&value["under_way"][0]["began_us"], &value["under_way"][0]["device"]),
+            (&(-1000).into(), &"8:0".into())
+        );
+        let scene = Scene { trigger: "asked", ..Scene::default() };
+        let value: serde_json::Value = serde_json::from_slice(&document(&scene, 2).unwrap()).unwrap();
+        assert!(value.get("sync").is_none() && value.get("reason").is_none(), "{value}");
+    }
+}

@@ -1,0 +1,114 @@
+//! Sums by key, of which a bounded number is named and the rest is one. Those are named that had most lately.
+
+use std::collections::BTreeMap;
+
+/// What had most lately has half of its weight after so much time, ms.
+const HALF_MS: f64 = 600_000.0;
+/// A newcomer takes a place from one that has less than a share of its weight: else two of about the same size would take turns.
+const TAKES_FROM: f64 = 0.5;
+/// Keys that are weighed.
+const WEIGHED_MAX: usize = 1024;
+/// Keys that have lost their place and whose sums are kept, so that they go on where they were when they have one again.
+const KEPT_MAX: usize = 4096;
+
+/// What can be added up.
+pub trait Sums: Default + Clone {
+    /// Adds more.
+    fn add(&mut self, more: &Self);
+}
+
+/// Sums of those that are named, and of the rest.
+#[derive(Debug, Clone)]
+pub struct Named<K, V> {
+    most: usize,
+    named: BTreeMap<K, V>,
+    others: V,
+    kept: BTreeMap<K, (u64, V)>,
+    weights: BTreeMap<K, f64>,
+    intervals: u64,
+}
+
+impl<K: Ord + Clone, V: Sums> Named<K, V> {
+    /// None yet; at most so many are named.
+    pub fn new(most: usize) -> Named<K, V> {
+        Named {
+            most,
+            named: BTreeMap::new(),
+            others: V::default(),
+            kept: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            intervals: 0,
+        }
+    }
+
+    /// Those that are named.
+    pub fn named(&self) -> &BTreeMap<K, V> {
+        &self.named
+    }
+
+    /// What all others had while they had no place. It takes nothing over from one that loses its place, and gives nothing back to
+    /// one that gets one, so that it never falls and never leaps.
+    pub fn others(&self) -> &V {
+        &self.others
+    }
+
+    /// Adds an interval: sums and weights by key; of no key is what the interval itself did not distinguish.
+    pub fn take(&mut self, span_ms: i64, fresh: BTreeMap<Option<K>, (V, f64)>) {
+        self.intervals += 1;
+        let fades = 0.5_f64.powf(span_ms.max(0) as f64 / HALF_MS);
+        self.weights.values_mut().for_each(|weight| *weight *= fades);
+        for (key, (_, weight)) in &fresh {
+            if let Some(key) = key {
+                *self.weights.entry(key.clone()).or_default() += weight;
+            }
+        }
+        let mut newcomers: Vec<&K> =
+            fresh.keys().flatten().filter(|key| !self.named.contains_key(*key)).collect();
+        newcomers.sort_by(|a, b| self.weight(b).total_cmp(&self.weight(a)));
+        for key in newcomers {
+            self.place(key);
+        }
+        for (key, (sums, _)) in &fresh {
+            match key.as_ref().and_then(|key| self.named.get_mut(key)) {
+                Some(known) => known.add(sums),
+                None => self.others.add(sums),
+            }
+        }
+        self.thin_out();
+    }
+
+    fn weight(&self, key: &K) -> f64 {
+        self.weights.get(key).copied().unwrap_or(0.0)
+    }
+
+    /// Gives a newcomer a place, if there is one or it has far more than another.
+    fn place(&mut self, key: &K) {
+        if self.named.len() >= self.most {
+            let least = self.named.keys().min_by(|a, b| self.weight(a).total_cmp(&self.weight(b))).cloned();
+            let Some(least) = least else { return };
+            if self.weight(&least) >= TAKES_FROM * self.weight(key) {
+                return;
+            }
+            if let Some(sums) = self.named.remove(&least) {
+                self.kept.insert(least, (self.intervals, sums));
+            }
+        }
+        let sums = self.kept.remove(key).map(|(_, sums)| sums).unwrap_or_default();
+        self.named.insert(key.clone(), sums);
+    }
+
+    /// What has least, and what lost its place longest ago, is forgotten.
+    fn thin_out(&mut self) {
+        if self.weights.len() > WEIGHED_MAX {
+            let mut weights: Vec<f64> = self.weights.values().copied().collect();
+            weights.sort_by(|a, b| b.total_cmp(a));
+            let least = weights[WEIGHED_MAX / 2];
+            let named = &self.named;
+            self.weights.retain(|key, weight| *weight > least || named.contains_key(key));
+        }
+        if self.kept.len() > KEPT_MAX {
+            let oldest = self.kept.iter().min_by_key(|(_, (since, _))| *since).map(|(key, _)| key.clone());
+            oldest.and_then(|key| self.kept.remove(&key));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Snapshots: which are taken, and of what.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use weir_archive::snapshot::{Budget, Cause, Scene, document};
+use weir_archive::tables::Event;
+use weir_blocktrace::fsync::SlowSync;
+use weir_core::target::DeviceNumber;
+
+use super::archive::snapshot_name;
+use super::kernel::Programs;
+use super::watch::Watch;
+use crate::clock::Moment;
+
+/// Before what is of interest, so much time is, ns.
+const BEFORE_NS: u64 = 1_000_000_000;
+/// Completions in a snapshot, ...
+const COMPLETIONS: usize = 8192;
+/// ... and in one that somebody asked for.
+const COMPLETIONS_ASKED: usize = 32_768;
+
+/// A file that says what led to something.
+pub struct Snapshot {
+    /// When it was taken, Unix time, ms; no two have the same.
+    pub at_ms: i64,
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// An event that names it.
+    pub event: Event,
+}
+
+/// What is looked at.
+pub struct View<'a, 'b> {
+    /// Completions and syncs under way.
+    pub programs: &'a Programs<'b>,
+    /// Seconds of devices.
+    pub watch: &'a Watch,
+    /// Names of devices.
+    pub names: &'a BTreeMap<DeviceNumber, String>,
+}
+
+/// Some time up to now.
+#[derive(Clone, Copy)]
+struct Stretch {
+    /// CLOCK_MONOTONIC.
+    from_ns: u64,
+    to_ns: u64,
+    /// Unix time, ms, less CLOCK_MONOTONIC.
+    clock_ms: i64,
+}
+
+/// Takes them.
+#[derive(Default)]
+pub struct Snapshots {
+    budget: Budget,
+    last_ms: i64,
+}
+
+impl Snapshots {
+    /// Of a slow sync: what led to it, where that is worth a file.
+    pub fn of_sync(&mut self, view: &View<'_, '_>, slow: &SlowSync, unit: &str) -> Option<Snapshot> {
+        let name = |number: DeviceNumber| view.names.get(&number).cloned().unwrap_or(number.to_string());
+        let device = slow.device.map(name).unwrap_or_default();
+        let now_ms = self.worth(&Cause::of(slow, &device))?;
+        let (from_ns, to_ns) = (slow.start_ns.saturating_sub(BEFORE_NS), slow.start_ns + slow.took_ns);
+        let scene = Scene {
+            trigger: "slow_sync",
+            device,
+            unit: unit.to_string(),
+            sync: Some(slow),
+            zero_ns: slow.start_ns,
+            ..Scene::default()
+        };
+        let stretch = Stretch { from_ns, to_ns, clock_ms: clock_ms() };
+        self.spent(take(view, now_ms, scene, slow.device, stretch, COMPLETIONS)?)
+    }
+
+    /// Of a device that stands still.
+    pub fn of_stall(
+        &mut self,
+        view: &View<'_, '_>,
+        device: &str,
+        for_ns: u64,
+        reason: String,
+    ) -> Option<Snapshot> {
+        let now_ms = self.worth(&Cause::Stall(device.to_string()))?;
+        let now_ns = Moment::now().awake_ns;
+        let scene = Scene {
+            trigger: "stall",
+            reason,
+            device: device.to_string(),
+            zero_ns: now_ns,
+            ..Scene::default()
+        };
+        let from_ns = now_ns.saturating_sub(for_ns + BEFORE_NS);
+        let stretch = Stretch { from_ns, to_ns: now_ns, clock_ms: clock_ms() };
+        self.spent(take(view, now_ms, scene, None, stretch, COMPLETIONS)?)
+    }
+
+    /// Of a cut of the guard's, some seconds ago at most.
+    pub fn of_cut(
+        &mut self,
+        view: &View<'_, '_>,
+        event: &Event,
+        reason: &str,
+        sentence: String,
+    ) -> Option<Snapshot> {
+        let now_ms = self.worth(&Cause::Guard(event.device.clone(), reason.to_string()))?;
+        let (clock_ms, now_ns) = (clock_ms(), Moment::now().awake_ns);
+        let cut_ns = u64::try_from(event.ts_ms - clock_ms).unwrap_or(0).saturating_mul(1_000_000).min(now_ns);
+        let scene = Scene {
+            trigger: "guard",
+            reason: sentence,
+            device: event.device.clone(),
+            zero_ns: cut_ns,
+            ..Scene::default()
+        };
+        let from_ns = cut_ns.saturating_sub(BEFORE_NS);
+        let stretch = Stretch { from_ns, to_ns: now_ns, clock_ms };
+        self.spent(take(view, now_ms, scene, None, stretch, COMPLETIONS)?)
+    }
+
+    /// The last so many nanoseconds, for one who asks.
+    ///
+    /// # Errors
+    /// Why there is none, as a sentence.
+    pub fn asked(&mut self, view: &View<'_, '_>, last_ns: u64) -> Result<Snapshot, String> {
+        let now_ms = self.now_ms();
+        if !self.budget.takes_asked(now_ms) {
+            return Err("those of today have taken all the space that a day has".to_string());
+        }
+        let now_ns = Moment::now().awake_ns;
+        let scene = Scene { trigger: "asked", zero_ns: now_ns, ..Scene::default() };
+        let stretch =
+            Stretch { from_ns: now_ns.saturating_sub(last_ns), to_ns: now_ns, clock_ms: clock_ms() };
+        let taken = take(view, now_ms, scene, None, stretch, COMPLETIONS_ASKED);
+        let snapshot = taken.ok_or_else(|| "it cannot be written as JSON".to_string())?;
+        self.budget.took_asked(snapshot.bytes.len() as u64);
+        Ok(snapshot)
+    }
+
+    /// When a snapshot of a cause is taken, if it is worth one.
+    fn worth(&mut self, cause: &Cause) -> Option<i64> {
+        let now_ms = self.now_ms();
+        self.budget.takes(now_ms, cause).then_some(now_ms)
+    }
+
+    fn spent(&mut self, snapshot: Snapshot) -> Option<Snapshot> {
+        self.budget.took(snapshot.bytes.len() as u64);
+        Some(snapshot)
+    }
+
+    /// Now, later than the last one: a file's name is its time.
+    fn now_ms(&mut self) -> i64 {
+        self.last_ms = Timestamp::now().as_millisecond().max(self.last_ms + 1);
+        self.last_ms
+    }
+}
+
+fn clock_ms() -> i64 {
+    Timestamp::now().as_millisecond() - (Moment::now().awake_ns / 1_000_000) as i64
+}
+
+fn take(
+    view: &View<'_, '_>,
+    at_ms: i64,
+    scene: Scene<'_>,
+    device: Option<DeviceNumber>,
+    stretch: Stretch,
+    most: usize,
+) -> Option<Snapshot> {
+    let of_ns = |ns: u64| stretch.clock_ms + (ns / 1_000_000) as i64;
+    let ios = view.programs.recent(device, stretch.from_ns, stretch.to_ns);
+    let seconds = view.watch.since(of_ns(stretch.from_ns));
+    let scene = Scene {
+        at_ms,
+        zero_ms: of_ns(scene.zero_ns),
+        under_way: view.programs.under_way(),
+        seconds: &seconds,
+        owners: view.programs.owners(&ios),
+        ios: &ios,
+        ..scene
+    };
+    let bytes = document(&scene, most).ok()?;
+    let detail = serde_json::json!({ "file": snapshot_name(at_ms), "trigger": scene.trigger });
+    let event = Event {
+        ts_ms: at_ms,
+        kind: "snapshot".to_string(),
+        device: scene.device.clone(),
+        detail: detail.to_string(),
+        ..Event::default()
+    };
+    Some(Snapshot { at_ms, bytes, event })
+}
