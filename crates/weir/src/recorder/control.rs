@@ -124,6 +124,9 @@ pub fn ask(archive: &Path, last: Duration) -> anyhow::Result<Answer> {
         .and_then(|()| stream.write_all(format!("snap {}\n", last.as_millis()).as_bytes()));
     asked.map_err(none)?;
     let said = line(&mut BufReader::new(stream), CLIENT_PATIENCE).map_err(none)?;
+    if said.is_empty() {
+        return Err(lacking("the recorder ended meanwhile".to_string(), None).into());
+    }
     let answer: Answer = weir_core::json::parse(&said)
         .map_err(|error| lacking(format!("the recorder's answer cannot be understood: {error}"), None))?;
     match answer.error {

@@ -221,7 +221,8 @@ fn root_a_running_recorder_keeps_what_is_asked_for_and_tells_what_it_counts() {
     let none = bench.run(&["recorder", "snap"]);
     assert_eq!(none.code, 3, "{none:?}");
     assert!(none.stderr.contains("no recorder answers"), "{none:?}");
-    let mut next = bench.started(&["--metrics", &at], 4);
+    let before = bench.intervals();
+    let mut next = bench.started(&["--metrics", &at], before + 2);
     let answer = bench.json(&["recorder", "snap", "--json"]);
     assert!(Path::new(answer["file"].as_str().unwrap()).exists(), "{answer}");
     next.signal("TERM");
