@@ -216,12 +216,12 @@ scenario_check_recorder() { # commits, then a flood beside them, with disk=throt
   weir recorder run --dir /tmp/archive --interval 1s --slow 50ms >/out/recorder.summary 2>/out/recorder.said &
   recorder=$!
   (cd /mnt && weir fileio --file-num=1 --file-total-size=4M prepare) >/dev/null
-  (cd /mnt && exec timeout 120 weir fileio --file-num=1 --file-total-size=4M --file-fsync-all=on --file-test-mode=rndwr \
-    --file-block-size=4096 --time=70 run) >/out/recorder.fileio &
+  (cd /mnt && exec timeout 150 weir fileio --file-num=1 --file-total-size=4M --file-fsync-all=on --file-test-mode=rndwr \
+    --file-block-size=4096 --time=100 run) >/out/recorder.fileio &
   commits=$!
-  run recorder-begins until_true 60 recorded 25
-  oplog flood /mnt/flood 15
-  run recorder-snap weir recorder snap --dir /tmp/archive --last 5s --json
+  run recorder-begins until_true 90 recorded 30
+  oplog flood /mnt/flood 20
+  run recorder-snap weir recorder snap --dir /tmp/archive --last 10s --json
   cp "$(sed -n 's/^  "file": "\(.*\)",$/\1/p' /out/recorder-snap.out)" /out/recorder-snap.json
   kill -TERM $recorder
   wait $recorder
