@@ -7,9 +7,7 @@ use weir_control::LatencyTarget;
 use weir_core::units::Nanos;
 
 use crate::daemon::MetricsAt;
-use crate::guard::settings::{
-    ActuatorChoice, Format, May, Protected, SensorChoice, latency_target, share,
-};
+use crate::guard::settings::{ActuatorChoice, Format, May, Protected, SensorChoice, latency_target, share};
 
 const NOTES: &str = "\
 Begin with --shadow: the guard decides and logs, and changes nothing.

@@ -6,9 +6,9 @@ use weir_core::units::{Bytes, Nanos};
 
 use crate::cli::recorder::SnapArgs;
 use crate::failure::{Outcome, Usage};
+use crate::inputs::recorder::dir;
 use crate::output::{print, print_exact};
 use crate::recorder::control;
-use crate::inputs::recorder::dir;
 
 /// Runs the command.
 pub fn run(args: &SnapArgs) -> anyhow::Result<Outcome> {
