@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
@@ -16,15 +16,19 @@ use rustix::fs::{AtFlags, CWD, StatxFlags};
 const PATIENCE: Duration = Duration::from_millis(250);
 /// So many readers may be stuck at a time: beyond that nothing is asked until one of them returns.
 const STUCK_MAX: usize = 8;
+/// So much waiting there is in so long, all together: who answers late, but in time, is many processes as easily as one.
+const BUDGET: Duration = Duration::from_secs(5);
+const WINDOW: Duration = Duration::from_secs(10);
 /// These files have a few lines.
 const TEXT_MOST: u64 = 64 << 10;
 
-static READERS: Mutex<Readers> = Mutex::new(Readers { ready: None, stuck: Vec::new() });
+static READERS: Mutex<Readers> = Mutex::new(Readers::new());
 
 /// The text of `/proc/TASK/NAME`.
 ///
 /// # Errors
-/// Those of open(2) and read(2); `TimedOut` where the task keeps the reader waiting, now or since an earlier call.
+/// Those of open(2) and read(2); `TimedOut` where the task keeps the reader waiting, now or since an earlier call, and where
+/// others have done so for long.
 pub fn text_of_task(task: u32, name: &str) -> io::Result<String> {
     READERS.lock().unwrap_or_else(PoisonError::into_inner).text(task, format!("/proc/{task}/{name}"))
 }
@@ -61,6 +65,9 @@ pub fn facts_unasked(path: impl AsRef<Path>) -> io::Result<Facts> {
 struct Readers {
     ready: Option<Reader>,
     stuck: Vec<(u32, Reader)>,
+    /// What was waited since this time.
+    waited: Duration,
+    since: Option<Instant>,
 }
 
 struct Reader {
@@ -69,9 +76,24 @@ struct Reader {
 }
 
 impl Readers {
+    const fn new() -> Readers {
+        Readers { ready: None, stuck: Vec::new(), waited: Duration::ZERO, since: None }
+    }
+
     fn text(&mut self, task: u32, path: String) -> io::Result<String> {
+        let begun = Instant::now();
+        if self.since.is_none_or(|since| begun.duration_since(since) >= WINDOW) {
+            (self.since, self.waited) = (Some(begun), Duration::ZERO);
+        }
+        let text = self.within_budget(task, path);
+        self.waited += begun.elapsed();
+        text
+    }
+
+    fn within_budget(&mut self, task: u32, path: String) -> io::Result<String> {
         self.stuck.retain(|(_, reader)| reader.answers.try_recv().is_err());
-        if self.stuck.len() >= STUCK_MAX || self.stuck.iter().any(|(of, _)| *of == task) {
+        let is_stuck = self.stuck.iter().any(|(of, _)| *of == task);
+        if is_stuck || self.stuck.len() >= STUCK_MAX || self.waited >= BUDGET {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let reader = match self.ready.take() {
@@ -126,7 +148,7 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let other = folder.path().join("other");
         std::fs::write(&other, "x").unwrap();
-        let mut readers = Readers { ready: None, stuck: Vec::new() };
+        let mut readers = Readers::new();
         let mut kind =
             |task, path: &Path| readers.text(task, path.display().to_string()).map_err(|error| error.kind());
         assert_eq!(kind(1, &fifo), Err(io::ErrorKind::TimedOut));
@@ -147,6 +169,18 @@ mod tests {
             }
         }
         assert_eq!(seen, Ok("x".to_string()));
+    }
+
+    #[test]
+    fn late_answers_are_waited_for_within_a_budget() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        let mut readers = Readers::new();
+        assert!(readers.text(1, path.clone()).is_ok() && readers.waited > Duration::ZERO);
+        readers.waited = BUDGET;
+        assert_eq!(readers.text(2, path.clone()).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        readers.since = Instant::now().checked_sub(WINDOW);
+        assert!(readers.text(2, path).is_ok(), "a new window has begun");
     }
 
     #[test]

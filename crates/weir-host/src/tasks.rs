@@ -98,11 +98,11 @@ impl Host {
             *files = files.saturating_sub(1);
             // What is no file (epoll, inotify), and one with many locks, has a line for each that it holds, as many as its owner likes.
             let is_file =
-                self.tree.link(&format!("/proc/{process}/fd/{name}")).is_some_and(|to| to.is_absolute());
+                self.tree.link(&format!("/proc/{process}/fd/{name}")).is_none_or(|to| to.is_absolute());
             if !is_file || begun.elapsed() > FILES_TIME {
                 return false;
             }
-            let info = self.tree.text(&format!("{folder}/{name}")).unwrap_or_default();
+            let info = self.text_of_task(process, &format!("fdinfo/{name}")).unwrap_or_default();
             // In octal, proc_pid_fdinfo(5).
             let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
             let flags = flags.and_then(|text| i32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0);

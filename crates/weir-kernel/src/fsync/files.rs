@@ -79,7 +79,7 @@ fn is_open_for_writing(tgid: u32, descriptor: u32, file: FileId) -> bool {
 
 /// Where a process stands in a file that it has open for writing; `None` where it has not.
 pub(crate) fn position_to_write(tgid: u32, descriptor: u32) -> Option<u64> {
-    let info = fs::read_to_string(format!("/proc/{tgid}/fdinfo/{descriptor}")).ok()?;
+    let info = weir_fs::text_of_task(tgid, &format!("fdinfo/{descriptor}")).ok()?;
     position_of(&info)
 }
 

@@ -1,7 +1,9 @@
 //! Who writes, by the kernel's own accounts of its threads, and onto which device.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 
 use libbpf_rs::{Iter, Link};
 use weir_core::target::DeviceNumber;
@@ -173,8 +175,14 @@ fn devices_of(pid: u32, left: &mut usize) -> Vec<DeviceNumber> {
 
 /// Whether a file is open for writing, and not for messages alone.
 fn is_written_to(pid: u32, descriptor: u32) -> bool {
-    let position = files::position_to_write(pid, descriptor);
-    position.is_some_and(|position| descriptor > STANDARD_ERROR || position >= MESSAGES_MAX)
+    // The link's own permission says how the file was opened (proc_pid_fd(5)). fdinfo has a line for each lock that the file holds, as
+    // many as its owner likes.
+    let link = fs::symlink_metadata(format!("/proc/{pid}/fd/{descriptor}"));
+    if !link.is_ok_and(|link| link.mode() & 0o200 != 0) {
+        return false;
+    }
+    let is_far = |position| position >= MESSAGES_MAX;
+    descriptor > STANDARD_ERROR || files::position_to_write(pid, descriptor).is_some_and(is_far)
 }
 
 #[cfg(test)]
