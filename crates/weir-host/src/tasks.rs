@@ -96,10 +96,10 @@ impl Host {
         let (most, begun) = (FILES_MAX.min(*files), Instant::now());
         let mut is_direct = |name: &String| {
             *files = files.saturating_sub(1);
-            // What is no file (epoll, inotify), and one with many locks, has a line for each that it holds, as many as its owner likes.
-            let is_file =
-                self.tree.link(&format!("/proc/{process}/fd/{name}")).is_none_or(|to| to.is_absolute());
-            if !is_file || begun.elapsed() > FILES_TIME {
+            // What epoll or inotify watches, a line each, is as much as its owner likes.
+            let link = self.tree.link(&format!("/proc/{process}/fd/{name}"));
+            let is_watcher = link.is_some_and(|to| to.to_string_lossy().starts_with("anon_inode:"));
+            if is_watcher || begun.elapsed() > FILES_TIME {
                 return false;
             }
             let info = self.text_of_task(process, &format!("fdinfo/{name}")).unwrap_or_default();

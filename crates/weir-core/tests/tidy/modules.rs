@@ -8,8 +8,7 @@ type Files = BTreeMap<String, String>;
 type Place = Vec<String>;
 
 /// Circles that stay: crate, modules, reason.
-const CIRCLES: [(&str, &[&str], &str); 5] = [
-    ("weir", &["guard::listen", "guard::scrape"], "a scrape writes what the board of the socket shows"),
+const CIRCLES: [(&str, &[&str], &str); 4] = [
     ("weir-archive", &["batch", "tables"], "a table says of which columns its batch is"),
     (
         "weir-blocktrace",

@@ -10,6 +10,7 @@ mod kernel;
 #[cfg(not(feature = "trace"))]
 #[path = "kernel_absent.rs"]
 mod kernel;
+mod knob_values;
 mod metrics;
 mod rows;
 mod settings;

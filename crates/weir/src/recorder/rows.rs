@@ -1,17 +1,16 @@
 //! What an interval brought, as rows.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use weir_archive::interval::{Span, processes};
 use weir_archive::tables::{Behind, Counter, Event, Row, Stage, Sync, Wait};
 use weir_archive::totals::Rows;
 use weir_archive::{Batch, tables};
 use weir_core::target::DeviceNumber;
-use weir_host::{Counts, Host, knob, own_cpu_ns, own_memory_bytes};
+use weir_host::{Counts, own_cpu_ns, own_memory_bytes};
 
 use super::course::Course;
 use super::kernel::Seen;
+use super::knob_values::knobs;
 use super::writer::{Interval, Recorded};
 use crate::clock::Moment;
 
@@ -118,13 +117,4 @@ impl Course<'_> {
         }
         self.knobs = now;
     }
-}
-
-/// Knobs that the kernel derives from others and from free memory, so that they change all the time.
-const FOLLOW: [&str; 2] = ["bdi/max_bytes", "bdi/min_bytes"];
-
-/// Values of knobs by name.
-pub(super) fn knobs(host: &Host) -> BTreeMap<String, String> {
-    let all = knob::values(host).into_iter().map(|(knob, value)| (knob.to_string(), value.to_string()));
-    all.filter(|(knob, _)| !FOLLOW.iter().any(|follows| knob.ends_with(follows))).collect()
 }
