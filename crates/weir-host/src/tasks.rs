@@ -43,7 +43,7 @@ impl Host {
     /// # Errors
     /// When the kernel refuses, as it does for processes of other users.
     pub fn off_cpu(&self, thread: u32) -> Result<Option<OffCpu>, HostError> {
-        match self.text_of_task(thread, "syscall") {
+        match self.tree.text(&format!("/proc/{thread}/syscall")) {
             Err(error) if error.is_absent() || is_gone(&error) => Ok(None),
             text => Ok(Some(place(&text?))),
         }
