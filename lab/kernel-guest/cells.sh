@@ -31,6 +31,8 @@ cell() {
   kill -TERM "$flooding"
   for bulk in /sys/fs/cgroup/weir-exec-*; do echo 1 >"$bulk/cgroup.kill"; done 2>/dev/null
   wait "$flooding"
+  # The next flood's pages are to be its own, not this one's.
+  rm -f /mnt/dump
   sync
 }
 

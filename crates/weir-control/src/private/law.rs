@@ -12,8 +12,13 @@ use super::{Group, Kept, Need, Seen, State, Transition, Wish};
 const TIME_LEAST_NS: u64 = BUDGET_NS / 5;
 /// From this share of a pace on it is used: lumps fall into one second or the next.
 const AT_PACE: f64 = 0.6;
-/// A pace stays so far below one that proved too much.
-const BELOW: f64 = 1.0 - RAISE / 2.0;
+/// A limit stays so far below one that proved too much: near it a queue's waits rise steeply, and what syncs lose while that is tried
+/// is more than the bulk writer gains.
+const BELOW: f64 = 0.92;
+/// A pace hurts if syncs keep so much more without it: more than a second's noise.
+const HURTS: f64 = 0.1;
+/// A pace that hurts is tried again after [`TOO_MUCH_NS`], twice that, and so on, this often: ten minutes at most.
+const HURTS_MOST: u32 = 5;
 /// Nothing moves while the sensor is silent for a sixth of that, and after so long nothing is held.
 const SILENT_NS: u64 = 60 * SECOND_NS;
 
@@ -23,6 +28,16 @@ struct Vain {
     pace: u64,
     /// That counts until then.
     until_ns: u64,
+}
+
+/// Paces gave syncs nothing, and whether they would keep more without one is being tried.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    pace: u64,
+    /// What they kept at it.
+    kept: f64,
+    /// What they keep without a pace, once that is known.
+    without: Option<f64>,
 }
 
 /// The law of one device's bulk writers.
@@ -46,11 +61,14 @@ pub struct Law {
     cut_from: Option<(u64, f64)>,
     /// Below a pace cuts were in vain.
     vain: Option<Vain>,
+    /// A comparison under way.
+    trial: Option<Trial>,
     /// Since when syncs lose at the least bound, and whether that was told.
     least_ns: Option<u64>,
     is_not_enough: bool,
-    /// io.max is not tried until then.
+    /// io.max is not tried until then, and so often it hurt since it served last.
     no_pace_until_ns: u64,
+    hurts: u32,
     /// The state before syncs paused.
     before_pause: Option<State>,
 }
@@ -97,7 +115,7 @@ impl Law {
 
     /// Nothing is the guard's any more, whoever took it.
     pub fn let_go(&mut self) {
-        (self.state, self.before_pause) = (State::Watching, None);
+        (self.state, self.before_pause, self.trial) = (State::Watching, None, None);
         (self.least_ns, self.is_not_enough) = (None, false);
         self.harm.forget();
     }
@@ -210,6 +228,9 @@ impl Law {
         let is_stuck =
             seen.oldest_ns > JUDGED_NS && (seen.oldest_ns < judged_ns || judged_ns > 3 * JUDGED_NS);
         let kept = if is_stuck { Kept::Bad(CUT_MOST) } else { seen.kept };
+        if let (Some(trial), Some(share)) = (self.trial, kept.share()) {
+            return self.compare(seen, trial, share);
+        }
         match (self.state, kept) {
             (State::Bounded { time_ns }, Kept::Bad(share)) => self.cut_budget(seen, time_ns, share),
             (State::Bounded { time_ns }, Kept::Good(share)) => {
@@ -244,7 +265,8 @@ impl Law {
     }
 
     fn pace(&mut self, seen: &Seen<'_>) -> Transition {
-        (self.cut_from, self.too_much) = (None, None);
+        (self.cut_from, self.too_much, self.trial) = (None, None, None);
+        (self.least_ns, self.is_not_enough) = (None, false);
         self.enter(seen, self.first_pace());
         Transition::Pace
     }
@@ -295,32 +317,50 @@ impl Law {
 
     /// The knowledge so far is of a faster device.
     fn slower(&mut self, seen: &Seen<'_>, state: State) -> Transition {
-        (self.cut_from, self.vain, self.too_much) = (None, None, None);
+        (self.cut_from, self.vain, self.too_much, self.trial) = (None, None, None, None);
         self.enter(seen, state);
         Transition::Slower
     }
 
-    /// Lower paces gave nothing: back to the first of them, or to none if that one gave nothing either. Where that is not known it is tried.
+    /// Lower paces gave nothing. Whether any pace does is tried at once: what was known of that before may have had a cause that has
+    /// passed. Who writes past the page cache has no pages that a sync could wait for.
     fn give_up(&mut self, seen: &Seen<'_>, pace: u64, kept: f64) -> Transition {
         (self.cut_from, self.too_much) = (None, None);
-        match self.kept_bounded {
-            Some(bounded) if bounded >= kept => {
-                (self.no_pace_until_ns, self.good_pace) = (seen.at_ns + SPARED_NS, None);
+        if seen.is_direct {
+            return self.find_vain(seen, pace);
+        }
+        self.trial = Some(Trial { pace, kept, without: None });
+        self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
+        Transition::Compare
+    }
+
+    /// Without a pace first. If syncs keep more then, at that pace again: the loss may have passed meanwhile.
+    fn compare(&mut self, seen: &Seen<'_>, trial: Trial, share: f64) -> Option<Transition> {
+        self.trial = None;
+        match (self.state, trial.without) {
+            (State::Paced { .. }, Some(without)) if share + HURTS > without => None,
+            (State::Paced { .. }, Some(without)) => {
+                self.no_pace_until_ns = seen.at_ns + (TOO_MUCH_NS << self.hurts.min(HURTS_MOST));
+                (self.hurts, self.good_pace, self.kept_bounded) = (self.hurts + 1, None, Some(without));
                 self.enter(seen, State::Bounded { time_ns: TIME_LEAST_NS });
-                Transition::PaceHurts
+                Some(Transition::PaceHurts)
             }
-            Some(_) => {
-                self.vain = Some(Vain { pace, until_ns: seen.at_ns + TOO_MUCH_NS });
-                self.enter(seen, State::Paced { pace });
-                Transition::Vain
+            _ if share < trial.kept + HURTS => {
+                self.kept_bounded = Some(share);
+                Some(self.find_vain(seen, trial.pace))
             }
-            // Both are then judged again: what was lost there may have had a cause that has passed.
-            None => {
-                self.good_pace = Some(pace as f64 / self.rate.get().max(1.0));
-                self.enter(seen, State::Bounded { time_ns: BUDGET_NS });
-                Transition::Vain
+            _ => {
+                self.trial = Some(Trial { without: Some(share), ..trial });
+                self.enter(seen, State::Paced { pace: trial.pace });
+                Some(Transition::Compare)
             }
         }
+    }
+
+    fn find_vain(&mut self, seen: &Seen<'_>, pace: u64) -> Transition {
+        self.vain = Some(Vain { pace, until_ns: seen.at_ns + TOO_MUCH_NS });
+        self.enter(seen, State::Paced { pace });
+        Transition::Vain
     }
 
     fn vain(&self, seen: &Seen<'_>) -> Option<Vain> {
@@ -333,7 +373,7 @@ impl Law {
         if share < seen.keep {
             return None;
         }
-        self.good_pace = Some(pace as f64 / self.rate.get().max(1.0));
+        (self.good_pace, self.hurts) = (Some(pace as f64 / self.rate.get().max(1.0)), 0);
         // A group that does not use what it has gets no more.
         if !self.is_used(pace) {
             return None;
@@ -370,11 +410,11 @@ impl Law {
     }
 
     fn may_pace(&self, seen: &Seen<'_>) -> bool {
-        seen.can_pace && seen.at_ns >= self.no_pace_until_ns
+        seen.can_pace && (seen.is_direct || seen.at_ns >= self.no_pace_until_ns)
     }
 
     fn first_pace(&self) -> State {
-        let share = self.good_pace.unwrap_or(FIRST_PACE).clamp(FIRST_PACE / 2.0, 1.0);
+        let share = self.good_pace.map_or(FIRST_PACE, |good| BELOW * good).clamp(FIRST_PACE / 2.0, 1.0);
         State::Paced { pace: ((self.rate.get() * share) as u64).max(PACE_LEAST) }
     }
 
@@ -400,7 +440,7 @@ fn time_at(rate: f64, time_ns: u64) -> u64 {
     ((rate * time_ns as f64 / 1e9) as u64).max(BUDGET_LEAST_BYTES)
 }
 
-/// How far one step cuts.
+/// How far one step cuts: waits in a queue rise faster than its load.
 fn factor(share: f64, keep: f64) -> f64 {
-    (share / keep.max(0.01)).clamp(CUT_MOST, 1.0 - RAISE)
+    (share / keep.max(0.01)).powi(2).clamp(CUT_MOST, 1.0 - RAISE)
 }

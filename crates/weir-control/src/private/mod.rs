@@ -121,6 +121,8 @@ pub enum Transition {
     Pace,
     /// The pace is the device's own rate.
     Unpace,
+    /// Lower paces gave syncs nothing: whether they keep more without one is tried.
+    Compare,
     /// Pacing does not serve: syncs wait for what is throttled.
     PaceHurts,
     /// Lower paces gave syncs nothing: back to the one before.
@@ -160,6 +162,7 @@ impl Transition {
             Transition::Raise => "raise",
             Transition::Pace => "pace",
             Transition::Unpace => "unpace",
+            Transition::Compare => "compare",
             Transition::PaceHurts => "pace-hurts",
             Transition::Vain => "vain",
             Transition::Slower => "slower",
@@ -185,7 +188,10 @@ impl Transition {
             Transition::Raise => "syncs keep their rate",
             Transition::Pace => "a bound of dirty pages is not enough",
             Transition::Unpace => "the pace is what the device takes",
-            Transition::PaceHurts => "a lower pace gives syncs nothing: they wait for what is held back",
+            Transition::Compare => {
+                "a lower pace gives syncs nothing: a moment without one tells whether any does"
+            }
+            Transition::PaceHurts => "syncs keep more without a pace: they wait for what it delays",
             Transition::Vain => "lower paces give syncs nothing: what they lose they lose elsewhere",
             Transition::Slower => "the device takes less",
             Transition::Loosen => "syncs pause",
