@@ -14,7 +14,7 @@ const TIME_LEAST_NS: u64 = BUDGET_NS / 5;
 const AT_PACE: f64 = 0.6;
 /// A limit stays so far below one that proved too much: near it a queue's waits rise steeply, and what syncs lose while that is tried
 /// is more than the bulk writer gains.
-const BELOW: f64 = 0.92;
+const BELOW: f64 = 0.9;
 /// A pace hurts if syncs keep so much more without it: more than a second's noise.
 const HURTS: f64 = 0.1;
 /// A pace that hurts is tried again after [`TOO_MUCH_NS`], twice that, and so on, this often: ten minutes at most.
@@ -208,10 +208,6 @@ impl Law {
                 self.enter(seen, State::Loose);
                 return Some(Transition::Loosen);
             }
-            // It cannot be held by a pace that it does not reach.
-            State::Paced { pace } if pace as f64 > self.rate.get().max(PACE_LEAST as f64) => {
-                return Some(self.slower(seen, self.first_pace()));
-            }
             State::Bounded { .. } if !self.is_settled(seen) => {
                 self.judged_from_ns = seen.at_ns;
                 // A bound takes nothing back that is dirty already. A pace does: what waits for it is not in the device's queue.
@@ -292,13 +288,10 @@ impl Law {
     }
 
     fn cut_pace(&mut self, seen: &Seen<'_>, pace: u64, share: f64) -> Option<Transition> {
-        if !self.is_used(pace) {
-            // It does not hold what it does not reach.
-            let next = (FIRST_PACE * self.rate.last_second()) as u64;
-            return Some(self.slower(seen, State::Paced { pace: next.clamp(PACE_LEAST.min(pace), pace) }));
-        }
         let least = self.vain(seen).map_or(PACE_LEAST, |vain| vain.pace);
-        let (from, kept_there) = *self.cut_from.get_or_insert((pace, share));
+        // A pace that is not reached does nothing, and says nothing of lower ones.
+        let (from, kept_there) = self.cut_from.filter(|_| self.is_used(pace)).unwrap_or((pace, share));
+        self.cut_from = self.is_used(pace).then_some((from, kept_there));
         // A loss that the pace makes goes down at least as the pace does. Half of that is more than noise makes of it.
         let cut = 1.0 - pace as f64 / from as f64;
         let helps = |before: f64| share > before + 0.5 * cut * (seen.keep - before);
@@ -313,13 +306,6 @@ impl Law {
         self.too_much = Some((pace as f64, seen.at_ns));
         self.enter(seen, State::Paced { pace: next });
         Some(Transition::Cut)
-    }
-
-    /// The knowledge so far is of a faster device.
-    fn slower(&mut self, seen: &Seen<'_>, state: State) -> Transition {
-        (self.cut_from, self.vain, self.too_much, self.trial) = (None, None, None, None);
-        self.enter(seen, state);
-        Transition::Slower
     }
 
     /// Lower paces gave nothing. Whether any pace does is tried at once: what was known of that before may have had a cause that has
@@ -440,7 +426,7 @@ fn time_at(rate: f64, time_ns: u64) -> u64 {
     ((rate * time_ns as f64 / 1e9) as u64).max(BUDGET_LEAST_BYTES)
 }
 
-/// How far one step cuts: waits in a queue rise faster than its load.
+/// How far one step cuts.
 fn factor(share: f64, keep: f64) -> f64 {
-    (share / keep.max(0.01)).powi(2).clamp(CUT_MOST, 1.0 - RAISE)
+    (share / keep.max(0.01)).clamp(CUT_MOST, 1.0 - RAISE)
 }

@@ -127,8 +127,6 @@ pub enum Transition {
     PaceHurts,
     /// Lower paces gave syncs nothing: back to the one before.
     Vain,
-    /// The device became slower.
-    Slower,
     /// Syncs pause.
     Loosen,
     /// Syncs are back.
@@ -165,7 +163,6 @@ impl Transition {
             Transition::Compare => "compare",
             Transition::PaceHurts => "pace-hurts",
             Transition::Vain => "vain",
-            Transition::Slower => "slower",
             Transition::Loosen => "loosen",
             Transition::Tighten => "tighten",
             Transition::Ended => "ended",
@@ -193,7 +190,6 @@ impl Transition {
             }
             Transition::PaceHurts => "syncs keep more without a pace: they wait for what it delays",
             Transition::Vain => "lower paces give syncs nothing: what they lose they lose elsewhere",
-            Transition::Slower => "the device takes less",
             Transition::Loosen => "syncs pause",
             Transition::Tighten => "syncs are back",
             Transition::Ended => "nothing was written for 30 s",
