@@ -1,5 +1,6 @@
 # What the scripts of every package do; scripts/packages puts it in front of each of them. POSIX sh, without other programs
 # than a system has that has none of weir's needs: systemd may be absent (a container), or not run (an image).
+# shellcheck shell=sh
 set -e
 units='weir-guard.service weir-recorder.service'
 # Services that ran before an upgrade, to run again after it.
