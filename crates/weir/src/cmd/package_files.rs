@@ -59,7 +59,7 @@ mod tests {
             let file = files.iter().find(|file| file.path == Path::new(path));
             &file.unwrap_or_else(|| panic!("no {path}")).text
         };
-        assert!(text("/usr/share/man/man1/weir-guard-run.1").contains(".TH weir\\-guard\\-run 1"));
+        assert!(text("/usr/share/man/man1/weir-guard-run.1").contains(".TH \"weir\\-guard\\-run\" 1"));
         assert!(text("/usr/share/man/man7/weir.7").contains(".SH FILES"));
         assert!(text("/usr/share/bash-completion/completions/weir").contains("WEIR_COMPLETE"));
         let unit = text("/usr/lib/systemd/system/weir-guard.service");

@@ -134,7 +134,8 @@ pub fn spans(text: &str) -> Vec<Span> {
         for (nth, words) in outside.split("**").enumerate() {
             let span = if nth % 2 == 1 { Span::Strong } else { Span::Plain };
             if !words.is_empty() {
-                spans.push(span(words.to_string()));
+                // Words between single stars are only said with weight.
+                spans.push(span(words.replace('*', "")));
             }
         }
     }
@@ -182,6 +183,6 @@ mod tests {
             Span::Plain(words(" ")),
             Span::Code(words("c**d")),
         ];
-        assert_eq!(spans("a **b** `c**d`"), expected);
+        assert_eq!(spans("*a* **b** `c**d`"), expected);
     }
 }

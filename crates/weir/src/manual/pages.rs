@@ -49,17 +49,21 @@ fn below(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
 }
 
+/// What a page begins with. It has no date: the version says how old it is.
+fn title(name: &str, section: u8) -> String {
+    format!(".TH \"{}\" {section} \"\" \"{SOURCE}\" \"{MANUAL}\"\n", name.replace('-', "\\-"))
+}
+
 fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<String> {
-    let man = Man::new(command.clone()).title(name).source(SOURCE).manual(MANUAL);
+    let man = Man::new(command.clone());
     let mut out = Vec::new();
-    man.render_title(&mut out)?;
     man.render_name_section(&mut out)?;
     man.render_synopsis_section(&mut out)?;
     man.render_description_section(&mut out)?;
     if command.get_arguments().any(|argument| !argument.is_hide_set()) {
         man.render_options_section(&mut out)?;
     }
-    let mut text = String::from_utf8_lossy(&out).into_owned();
+    let mut text = title(name, 1) + &String::from_utf8_lossy(&out);
     if below(command).next().is_some() {
         text.push_str(&commands(command));
     }
@@ -121,8 +125,9 @@ fn see_also(above: Option<&str>, command: &Command) -> String {
 /// weir(7): what weir is, its commands, and every topic.
 fn overview(root: &Command) -> Page {
     let mut text = format!(
-        ".TH weir 7 \"\" \"{SOURCE}\" \"{MANUAL}\"\n.SH NAME\nweir \\- measures, explains, tunes and guards the storage of a database \
-         server\n.SH DESCRIPTION\n{OVERVIEW}\n.PP\n\\fBweir help\\fR \\fITOPIC\\fR prints single parts of this page.\n"
+        "{}.SH NAME\nweir \\- measures, explains, tunes and guards the storage of a database \
+         server\n.SH DESCRIPTION\n{OVERVIEW}\n.PP\n\\fBweir help\\fR \\fITOPIC\\fR prints single parts of this page.\n",
+        title("weir", 7)
     );
     text.push_str(&commands(root));
     for topic in &TOPICS {
@@ -158,7 +163,7 @@ mod tests {
             "weir-knobs-apply.1",
         ] {
             let page = named(name).unwrap_or_else(|| panic!("no {name}"));
-            assert!(page.text.contains(".TH weir"), "{name}: {}", page.text);
+            assert!(page.text.starts_with(".TH \"weir"), "{name}: {}", page.text);
             assert!(page.text.contains("\n.SH SEE ALSO\n"), "{name}: {}", page.text);
         }
         assert!(pages.iter().all(|page| !page.name.contains("help") && !page.name.contains("package")));
