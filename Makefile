@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor check test test-guest test-servers deny docs build bench bench-flood bench-trace bench-tune bench-guard install uninstall
+.PHONY: help doctor check test test-guest test-servers test-packages packages deny docs build bench bench-flood bench-trace bench-tune bench-guard install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -13,6 +13,8 @@ help:
 	@echo "make test              every check and test there is; those that need root run where root"
 	@echo "make test-guest        weir on Linux 5.10, 6.1, 6.12 and 7.2, in virtual machines (about 10 minutes each)"
 	@echo "make test-servers      every weir db command on MySQL 9.7, MariaDB 11.8, PostgreSQL 18 (root, about 15 minutes)"
+	@echo "make packages          .deb, .rpm and .tar.gz into target/packages/out, built in a tree of Debian 11 (root, about 15 minutes)"
+	@echo "make test-packages     installs, uses and removes them on Debian 11, 12 and unstable, and by rpm (root, about 5 minutes)"
 	@echo "make deny              licences, sources and vulnerabilities of the crates, by cargo-deny"
 	@echo "make docs              the documents as a book in target/book, by mdBook (built once)"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
@@ -20,7 +22,7 @@ help:
 	@echo "make bench-trace       block-layer traces against blktrace's and bcc's tools, offline and live (root)"
 	@echo "make bench-tune        searches for settings: the race against a grid and random search, simulated (2 minutes)"
 	@echo "make bench-guard       the guard against static dirty limits, on throttled loop devices (root, 5 hours; ARGS=--quick)"
-	@echo "make install           weir and its shell completions under PREFIX (default: /usr/local)"
+	@echo "make install           weir, its manual pages and shell completions under PREFIX (default: /usr/local)"
 
 doctor:
 	@scripts/doctor "$(DIR)" $(ARGS)
@@ -36,6 +38,12 @@ test-guest:
 
 test-servers:
 	@scripts/test-servers
+
+packages:
+	@scripts/packages
+
+test-packages:
+	@scripts/test-packages
 
 deny:
 	@scripts/deny

@@ -42,7 +42,7 @@ needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbe
   '/usr/lib/postgresql/*/bin/pgbench:postgresql')
 
 # shellcheck disable=SC2034
-needs_of_trees=(mmdebstrap:mmdebstrap /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring flock:util-linux)
+needs_of_packages=(dpkg-deb:dpkg rpmbuild:rpm python3:python3 objdump:binutils gzip:gzip tar:tar unshare:util-linux)
 
 # shellcheck disable=SC2034
 needs_of_servers=(python3:python3 openssl:openssl mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core my_print_defaults:mariadb-client-core

@@ -23,6 +23,7 @@ mod kernel_traces;
 #[cfg(feature = "trace")]
 mod live;
 mod machine;
+mod manual;
 mod output;
 mod page;
 mod progress;

@@ -8,6 +8,7 @@ pub mod fileio;
 mod forms;
 pub mod guard;
 pub mod knobs;
+pub mod package_files;
 pub mod recorder;
 pub mod report;
 pub mod results;
@@ -21,9 +22,11 @@ use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::manual;
+
 /// Measures storage as a database uses it, reports the result, and restores every setting.
 #[derive(Debug, Parser)]
-#[command(name = "weir", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "weir", version, max_term_width = 100, arg_required_else_help = true, after_help = manual::list())]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -67,6 +70,15 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Print a topic, as `weir help TOPIC` does
+    #[command(hide = true)]
+    Topic {
+        /// Its name.
+        name: String,
+    },
+    /// Print the names of the files that a package holds beside this program, or one of them
+    #[command(hide = true)]
+    PackageFiles(package_files::Args),
 }
 
 /// All that can be typed.
@@ -78,10 +90,18 @@ pub fn command() -> clap::Command {
 pub fn parse<I, T>(arguments: I) -> Result<Cli, clap::Error>
 where
     I: IntoIterator<Item = T>,
-    T: Into<OsString> + Clone,
+    T: Into<OsString>,
 {
     let mut command = command();
-    let matches = command.try_get_matches_from_mut(arguments)?;
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let named = |topic: &OsString| topic.to_str().and_then(manual::Topic::named);
+    let matches = match &arguments[..] {
+        // clap's own `help` knows commands, of which none is called as a topic is.
+        [program, help, topic] if help == "help" && named(topic).is_some() => {
+            command.try_get_matches_from_mut([program, &OsString::from("topic"), topic])?
+        }
+        _ => command.try_get_matches_from_mut(arguments)?,
+    };
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 

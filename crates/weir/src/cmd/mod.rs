@@ -6,12 +6,14 @@ pub mod db;
 pub mod doctor;
 pub mod guard;
 pub mod knobs;
+pub mod package_files;
 pub mod recorder;
 pub mod report;
 pub mod results;
 pub mod sysbench;
 #[cfg(feature = "trace")]
 pub mod top;
+pub mod topic;
 pub mod trace;
 pub mod tune;
 
@@ -42,5 +44,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
             print_exact(&completion::script(shell)?)?;
             Ok(Outcome::Done)
         }
+        Command::Topic { name } => topic::run(&name),
+        Command::PackageFiles(args) => package_files::run(&args),
     }
 }

@@ -50,6 +50,9 @@ pub struct Manifest {
     pieces: Vec<Piece>,
     /// Folders that were made for them, outermost first.
     folders: Vec<PathBuf>,
+    /// Files of a package that were there before, and come back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    replaced: Vec<Piece>,
 }
 
 /// What an uninstall did.
@@ -112,19 +115,27 @@ impl Root {
         Ok(Some(manifest))
     }
 
-    /// Writes the pieces, in place of what an earlier install wrote.
+    /// Writes the pieces, in place of what an earlier install wrote, and of what a package brought and nobody has edited.
     ///
     /// # Errors
     /// Before anything is written when a file is there that is not weir's or was changed since; later when a file
     /// cannot be written: what was written until then is in the manifest.
-    pub fn install(&self, pieces: &[Piece]) -> anyhow::Result<()> {
+    pub fn install(&self, pieces: &[Piece], brought: &[Piece]) -> anyhow::Result<()> {
         let earlier = self.installed()?;
         let was = |path: &Path| {
             earlier.iter().flat_map(|m| &m.pieces).find(|p| p.path == path).map(|p| p.text.as_str())
         };
+        let mut replaced = Vec::new();
         for piece in pieces {
             let there = self.read(&piece.path)?;
             let ours = |text: &str| text == piece.text || was(&piece.path) == Some(text);
+            let is_there = |known: &&Piece| known.path == piece.path && there.as_deref() == Some(&known.text);
+            if was(&piece.path).is_none()
+                && let Some(known) = brought.iter().find(is_there)
+            {
+                replaced.push(known.clone());
+                continue;
+            }
             if there.as_deref().is_some_and(|text| !ours(text)) {
                 return Err(in_the_way(&self.under(&piece.path), was(&piece.path).is_some()));
             }
@@ -133,7 +144,9 @@ impl Root {
             schema: self.list.schema.into(),
             pieces: Vec::new(),
             folders: Vec::new(),
+            replaced: Vec::new(),
         });
+        manifest.replaced.extend(replaced);
         for piece in pieces {
             self.make_folder(&piece.path, &mut manifest)?;
             // Noted before it is written: whatever ends this, an uninstall knows of the file.
@@ -170,7 +183,10 @@ impl Root {
             match self.read(&piece.path)? {
                 None => {}
                 Some(text) if text == piece.text => {
-                    self.remove(&piece.path)?;
+                    match manifest.replaced.iter().find(|of_package| of_package.path == piece.path) {
+                        Some(of_package) => self.write(&piece.path, &of_package.text, 0o644)?,
+                        None => self.remove(&piece.path)?,
+                    }
                     removed.gone.push(path);
                 }
                 Some(_) => removed.left.push(path),
@@ -298,10 +314,10 @@ mod tests {
         let (dir, root) = image();
         fs::create_dir_all(dir.path().join("var/lib/weir")).unwrap();
         let before = all(dir.path());
-        root.install(&pieces()).unwrap();
+        root.install(&pieces(), &[]).unwrap();
         assert_eq!(fs::read_to_string(dir.path().join("etc/weir/guard.toml")).unwrap(), "shadow = true\n");
         // Again, with another text: what weir wrote it may replace.
-        root.install(&[piece(UNIT, "newer unit")]).unwrap();
+        root.install(&[piece(UNIT, "newer unit")], &[]).unwrap();
         let removed = root.uninstall(&root.installed().unwrap().unwrap()).unwrap();
         assert_eq!(removed.left, Vec::<PathBuf>::new());
         assert_eq!(all(dir.path()), before);
@@ -321,7 +337,7 @@ mod tests {
             let (dir, root) = image();
             std::os::unix::fs::symlink(&to, dir.path().join("etc/weir")).unwrap();
             // Where it leads in the image there is nothing, or what the install makes there.
-            let _ = root.install(&pieces());
+            let _ = root.install(&pieces(), &[]);
             assert_eq!(all(elsewhere.path()).len(), 1, "{}", to.display());
         }
         let (dir, root) = image();
@@ -333,6 +349,7 @@ mod tests {
             schema: LIST.schema.into(),
             pieces: listed.into(),
             folders: vec![elsewhere.path().into()],
+            replaced: Vec::new(),
         };
         fs::create_dir_all(dir.path().join("var/lib/weir")).unwrap();
         fs::write(dir.path().join(&LIST.path[1..]), serde_json::to_vec(&manifest).unwrap()).unwrap();
@@ -343,10 +360,10 @@ mod tests {
     #[test]
     fn what_was_changed_since_stays_and_is_named() {
         let (dir, root) = image();
-        root.install(&pieces()).unwrap();
+        root.install(&pieces(), &[]).unwrap();
         let config = dir.path().join("etc/weir/guard.toml");
         fs::write(&config, "shadow = false\n").unwrap();
-        let error = root.install(&pieces()).unwrap_err().to_string();
+        let error = root.install(&pieces(), &[]).unwrap_err().to_string();
         assert!(error.contains("guard.toml was changed since"), "{error}");
         let removed = root.uninstall(&root.installed().unwrap().unwrap()).unwrap();
         assert_eq!(removed.left, std::slice::from_ref(&config));
@@ -358,11 +375,11 @@ mod tests {
     fn what_others_may_have_written_is_no_manifest() {
         use std::os::unix::fs::PermissionsExt;
         let (dir, root) = image();
-        root.install(&pieces()).unwrap();
+        root.install(&pieces(), &[]).unwrap();
         let manifest = dir.path().join("var/lib/weir/guard-installed.json");
         fs::set_permissions(&manifest, fs::Permissions::from_mode(0o666)).unwrap();
         let before = all(dir.path());
-        for refused in [root.installed().map(drop), root.install(&pieces())] {
+        for refused in [root.installed().map(drop), root.install(&pieces(), &[])] {
             let why = format!("{:#}", refused.unwrap_err());
             assert!(
                 why.contains("guard-installed.json") && why.contains("other accounts may write"),
@@ -373,11 +390,31 @@ mod tests {
     }
 
     #[test]
+    fn a_packages_configuration_comes_back_and_an_edited_one_is_left_alone() {
+        let (dir, root) = image();
+        let brought = [piece(CONFIG, "# of the package\n")];
+        let config = dir.path().join("etc/weir/guard.toml");
+        fs::create_dir_all(dir.path().join("etc/weir")).unwrap();
+        fs::create_dir_all(dir.path().join("var/lib/weir")).unwrap();
+        fs::write(&config, "# edited\n").unwrap();
+        assert!(root.install(&pieces(), &brought).is_err());
+        fs::write(&config, "# of the package\n").unwrap();
+        let before = all(dir.path());
+        for _ in 0..2 {
+            root.install(&pieces(), &brought).unwrap();
+            assert_eq!(fs::read_to_string(&config).unwrap(), "shadow = true\n");
+        }
+        let removed = root.uninstall(&root.installed().unwrap().unwrap()).unwrap();
+        assert_eq!(removed.left, Vec::<PathBuf>::new());
+        assert_eq!(all(dir.path()), before);
+    }
+
+    #[test]
     fn nothing_is_written_over_what_is_not_weirs() {
         let (dir, root) = image();
         fs::write(dir.path().join("etc/systemd/system/weir-guard.service"), "theirs").unwrap();
         let before = all(dir.path());
-        let error = root.install(&pieces()).unwrap_err().to_string();
+        let error = root.install(&pieces(), &[]).unwrap_err().to_string();
         assert!(error.contains("not weir's"), "{error}");
         assert_eq!(all(dir.path()), before);
     }

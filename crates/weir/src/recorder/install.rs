@@ -9,6 +9,8 @@ use crate::recorder::RecorderSettings;
 
 /// Where the unit lies.
 pub const PATH: &str = "/etc/systemd/system/weir-recorder.service";
+/// Where it lies when it came with a package.
+const OF_PACKAGE: &str = "/usr/lib/systemd/system/weir-recorder.service";
 /// Its name.
 pub const NAME: &str = "weir-recorder.service";
 /// What was installed.
@@ -28,24 +30,34 @@ const OWN: [&str; 2] = ["/var/lib/weir/recorder", "/run/weir-recorder"];
 
 /// Unit and dashboard of a recorder with these settings, started with these options.
 pub fn pieces(settings: &RecorderSettings, program: &Path, options: &[String], share: &Path) -> Vec<Piece> {
-    let piece = |path: PathBuf, text: String| Piece { path, text };
-    vec![
-        piece(share.join("grafana-recorder.json"), DASHBOARD.to_string()),
-        piece(PathBuf::from(PATH), unit(settings, program, options)),
-    ]
+    let head = "# Written by `weir recorder install`; `weir recorder uninstall` takes it away.\n";
+    let unit = unit(settings.metrics.as_ref(), settings.metrics_for_others, program, options);
+    both(share, PATH, format!("{head}{unit}"))
+}
+
+/// The same as a package brings them, without options.
+pub fn packaged(program: &Path, share: &Path) -> Vec<Piece> {
+    let head = "# `weir recorder install OPTIONS` writes a unit with these options to /etc/systemd/system, where it takes this \
+                one's place.\n";
+    both(share, OF_PACKAGE, format!("{head}{}", unit(None, false, program, &[])))
+}
+
+fn both(share: &Path, path: &str, unit: String) -> Vec<Piece> {
+    let board = Piece { path: share.join("grafana-recorder.json"), text: DASHBOARD.to_string() };
+    vec![board, Piece { path: PathBuf::from(path), text: unit }]
 }
 
 /// The unit that runs a program with these options.
-fn unit(settings: &RecorderSettings, program: &Path, options: &[String]) -> String {
+fn unit(metrics: Option<&MetricsAt>, for_others: bool, program: &Path, options: &[String]) -> String {
     let words: Vec<String> = [program.display().to_string(), "recorder".into(), "run".into()]
         .into_iter()
         .chain(options.iter().cloned())
         .map(|text| argument(&text))
         .collect();
     let command = words.join(" ");
-    let port = matches!(settings.metrics, Some(MetricsAt::Tcp(_)));
-    let (families, addresses) = (families(port), addresses(port && settings.metrics_for_others));
-    let folder = match &settings.metrics {
+    let port = matches!(metrics, Some(MetricsAt::Tcp(_)));
+    let (families, addresses) = (families(port), addresses(port && for_others));
+    let folder = match metrics {
         Some(MetricsAt::Unix(path)) => {
             path.parent().filter(|folder| !OWN.iter().any(|own| folder.starts_with(own)))
         }
@@ -57,7 +69,6 @@ fn unit(settings: &RecorderSettings, program: &Path, options: &[String]) -> Stri
     });
     format!(
         "\
-# Written by `weir recorder install`; `weir recorder uninstall` takes it away.
 [Unit]
 Description=weir recorder: what storage and syncs did, kept for looking back
 After=local-fs.target
@@ -122,12 +133,9 @@ mod tests {
     use crate::daemon::install::testing::dashboard_names;
 
     fn text(metrics: Option<&str>, options: &[&str]) -> String {
-        let settings = RecorderSettings {
-            metrics: metrics.map(|at| at.parse().unwrap()),
-            ..crate::recorder::settings::testing()
-        };
+        let metrics: Option<MetricsAt> = metrics.map(|at| at.parse().unwrap());
         let options: Vec<String> = options.iter().map(ToString::to_string).collect();
-        unit(&settings, Path::new("/opt/my weir"), &options)
+        unit(metrics.as_ref(), false, Path::new("/opt/my weir"), &options)
     }
 
     #[test]

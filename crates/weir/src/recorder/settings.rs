@@ -36,24 +36,6 @@ pub struct RecorderSettings {
     pub metrics_for_others: bool,
 }
 
-/// Settings of tests.
-#[cfg(test)]
-pub fn testing() -> RecorderSettings {
-    RecorderSettings {
-        dir: PathBuf::from(OF_ROOT),
-        interval: Nanos(10_000_000_000),
-        devices: Vec::new(),
-        slow: Nanos(100_000_000),
-        max_age: Nanos(1),
-        max_bytes: Bytes(1),
-        segment: Nanos(3_600_000_000_000),
-        stall: Nanos(1_000_000_000),
-        duration: None,
-        metrics: None,
-        metrics_for_others: false,
-    }
-}
-
 /// The archive where none is named: `$WEIR_RECORDER`, of root `/var/lib/weir/recorder`, else
 /// `$XDG_STATE_HOME/weir/recorder` or `~/.local/state/weir/recorder`.
 pub fn default_dir() -> Option<PathBuf> {

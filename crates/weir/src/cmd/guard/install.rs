@@ -10,7 +10,7 @@ use crate::daemon::install::{SHARE, check_program, passing};
 use crate::daemon::manifest::{Piece, Root};
 use crate::failure::{Lacking, Outcome};
 use crate::guard::install::unit::NAME;
-use crate::guard::install::{LIST, next_steps, pieces};
+use crate::guard::install::{LIST, next_steps, packaged_config, pieces};
 use crate::inputs;
 use crate::machine::root_or;
 use crate::output::print;
@@ -39,7 +39,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         check_program(&program)?;
     }
     let root = Root::open(args.root.as_deref(), LIST)?;
-    root.install(&pieces)?;
+    root.install(&pieces, &[packaged_config()])?;
     let mut said: String =
         pieces.iter().map(|piece| format!("wrote {}\n", root.under(&piece.path).display())).collect();
     if args.now {

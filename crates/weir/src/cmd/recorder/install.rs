@@ -44,7 +44,7 @@ pub fn install(args: &InstallArgs, command: &[String]) -> anyhow::Result<Outcome
         check_program(&program)?;
     }
     let root = Root::open(args.root.as_deref(), LIST)?;
-    root.install(&pieces)?;
+    root.install(&pieces, &[])?;
     let mut said: String =
         pieces.iter().map(|piece| format!("wrote {}\n", root.under(&piece.path).display())).collect();
     if args.now {

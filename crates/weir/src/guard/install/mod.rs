@@ -28,6 +28,26 @@ pub fn pieces(settings: &GuardSettings, program: &Path, share: &Path) -> Vec<Pie
     ]
 }
 
+/// The same as a package brings them.
+pub fn packaged(program: &Path, share: &Path) -> Vec<Piece> {
+    let settings = of_package();
+    let mut pieces = pieces(&settings, program, share);
+    pieces.retain(|piece| piece.path != Path::new(unit::PATH));
+    let unit = unit::packaged(&needs(&settings, program));
+    pieces.push(Piece { path: PathBuf::from(unit::OF_PACKAGE), text: unit });
+    pieces
+}
+
+/// The configuration of a package, which an install may replace as long as nobody has edited it.
+pub fn packaged_config() -> Piece {
+    Piece { path: PathBuf::from(unit::CONFIG), text: print(&of_package()) }
+}
+
+/// Whoever starts the service of a package without more has a guard that watches.
+fn of_package() -> GuardSettings {
+    GuardSettings { shadow: true, ..GuardSettings::default() }
+}
+
 fn needs(settings: &GuardSettings, program: &Path) -> Needs {
     let tcp = matches!(settings.metrics, Some(MetricsAt::Tcp(_)));
     let parent = |path: &Path| path.parent().map(Path::to_path_buf);

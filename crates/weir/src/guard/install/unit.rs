@@ -6,6 +6,8 @@ use crate::daemon::install::{addresses, argument, families, word};
 
 /// Where the unit lies.
 pub const PATH: &str = "/etc/systemd/system/weir-guard.service";
+/// Where it lies when it came with a package.
+pub const OF_PACKAGE: &str = "/usr/lib/systemd/system/weir-guard.service";
 /// Its name.
 pub const NAME: &str = "weir-guard.service";
 /// Where the configuration lies.
@@ -35,9 +37,23 @@ const CAPABILITIES: [&str; 4] = ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "CA
 /// own alone. What it could write to beyond them is mounted read-only (`ProtectSystem=strict`).
 const OF_CGROUPS: &str = "CAP_DAC_OVERRIDE";
 
+/// The unit that an install writes.
+pub fn text(needs: &Needs) -> String {
+    format!("# Written by `weir guard install`; `weir guard uninstall` takes it away.\n{}", body(needs))
+}
+
+/// The unit that a package brings.
+pub fn packaged(needs: &Needs) -> String {
+    format!(
+        "# Its rights are those that guard.toml needs as the package brings it. `weir guard install OPTIONS` writes a unit\n# \
+         with the rights that its options need to /etc/systemd/system, where it takes this one's place.\n{}",
+        body(needs)
+    )
+}
+
 /// The unit. Everything is read-only but the dirty limits, the devices' shares of them, cgroups where it may turn those,
 /// and weir's own folders.
-pub fn text(needs: &Needs) -> String {
+fn body(needs: &Needs) -> String {
     let program = argument(&needs.program.display().to_string());
     // What /sys/class/bdi points at.
     let mut writable = vec![PathBuf::from("/proc/sys/vm"), PathBuf::from("/sys/devices/virtual/bdi")];
@@ -54,7 +70,6 @@ pub fn text(needs: &Needs) -> String {
     let addresses = addresses(needs.for_others);
     format!(
         "\
-# Written by `weir guard install`; `weir guard uninstall` takes it away.
 [Unit]
 Description=weir guard: syncs keep their latency while bulk writers flood the page cache
 After=local-fs.target systemd-sysctl.service tuned.service

@@ -1,0 +1,77 @@
+//! `weir package-files`: what packages and `make install` hold beside the program, so that no script has a copy that ages.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap_complete::Shell;
+
+use crate::cli::package_files::Args;
+use crate::daemon::manifest::Piece;
+use crate::failure::{Lacking, Outcome};
+use crate::output::{print, print_exact};
+use crate::{cli, completion, guard, manual, recorder};
+
+/// Where shells look for completions, below a prefix; Debian's zsh looks elsewhere.
+const COMPLETIONS: [(Shell, &str); 3] = [
+    (Shell::Bash, "share/bash-completion/completions/weir"),
+    (Shell::Zsh, "share/zsh/site-functions/_weir"),
+    (Shell::Fish, "share/fish/vendor_completions.d/weir.fish"),
+];
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let files = files(&args.prefix).context("cannot make the files of a package")?;
+    let Some(named) = &args.file else {
+        print(&files.iter().map(|file| format!("{}\n", file.path.display())).collect::<String>())?;
+        return Ok(Outcome::Done);
+    };
+    let file = files.iter().find(|file| file.path == *named).ok_or_else(|| Lacking {
+        what: format!("no such file of a package: {}", named.display()),
+        hint: Some("run `weir package-files` to see the names".to_string()),
+    })?;
+    print_exact(&file.text)?;
+    Ok(Outcome::Done)
+}
+
+fn files(prefix: &Path) -> std::io::Result<Vec<Piece>> {
+    let (program, share) = (prefix.join("bin/weir"), prefix.join("share/weir"));
+    let mut files = guard::install::packaged(&program, &share);
+    files.extend(recorder::install::packaged(&program, &share));
+    for (shell, path) in COMPLETIONS {
+        files.push(Piece { path: prefix.join(path), text: completion::script(shell)? });
+    }
+    for page in manual::pages::pages(cli::command())? {
+        let section = page.name.rsplit('.').next().unwrap_or_default();
+        let path: PathBuf = prefix.join(format!("share/man/man{section}")).join(&page.name);
+        files.push(Piece { path, text: page.text });
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_has_pages_completions_and_services() {
+        let files = files(Path::new("/usr")).unwrap();
+        let text = |path: &str| {
+            let file = files.iter().find(|file| file.path == Path::new(path));
+            &file.unwrap_or_else(|| panic!("no {path}")).text
+        };
+        assert!(text("/usr/share/man/man1/weir-guard-run.1").contains(".TH \"weir\\-guard\\-run\" 1"));
+        assert!(text("/usr/share/man/man7/weir.7").contains(".SH FILES"));
+        assert!(text("/usr/share/bash-completion/completions/weir").contains("WEIR_COMPLETE"));
+        let unit = text("/usr/lib/systemd/system/weir-guard.service");
+        assert!(
+            unit.contains("\nExecStart=/usr/bin/weir guard run --config /etc/weir/guard.toml\n"),
+            "{unit}"
+        );
+        assert!(!unit.contains("Written by"), "{unit}");
+        assert!(
+            text("/usr/lib/systemd/system/weir-recorder.service").contains("=/usr/bin/weir recorder run\n")
+        );
+        // Nobody who only starts the service has his limits changed.
+        assert!(text("/etc/weir/guard.toml").contains("shadow = true\n"));
+    }
+}
