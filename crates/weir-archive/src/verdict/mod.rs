@@ -433,6 +433,9 @@ fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
     if lost > 0 {
         blind.push(format!("something was lost {lost} times: see the events of kind `lost`"));
     }
+    if series.left_out > 0 {
+        blind.push(format!("{} events were left out: there are too many to hold", series.left_out));
+    }
     let gap_ms: i64 = inside
         .windows(2)
         .map(|pair| pair[1].0 - (pair[0].0 + pair[0].1.span_ms))
