@@ -414,7 +414,7 @@ mod tests {
         let mut metrics = Metrics::new(board.clone());
         assert_eq!(scrape::Page::text(&mut metrics), None);
         board.publish(published(Totals::default()));
-        let first = scrape::Page::text(&mut metrics).unwrap().to_string();
+        let first = scrape::Page::text(&mut metrics).unwrap();
         board.publish(Published { at_ms: 1_795_000_020_500, ..published(totals()) });
         assert_ne!(scrape::Page::text(&mut metrics).unwrap(), first);
     }

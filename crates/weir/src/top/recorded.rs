@@ -23,7 +23,6 @@ use crate::recorder::archive::Archive;
 const FETCHED: usize = 60;
 /// The stretch that is read for them, ms, at first; where it holds nothing, the next is four times as long.
 const STRETCH_MS: i64 = 600_000;
-const STRETCH_MAX_MS: i64 = 400 * 86_400_000;
 const TABLES: [&str; 7] = ["stages", "syncs", "waits", "behind", "processes", "counters", "events"];
 /// The major number of devices of which only the name is known: beyond any that the kernel gives.
 const UNKNOWN_MAJOR: u32 = 1 << 20;
@@ -73,7 +72,7 @@ impl Recorded {
                 Wish::Before(_) => since_ms <= oldest_ms,
                 Wish::After(_) => until_ms > newest_ms,
             };
-            if !found.is_empty() || is_all || stretch_ms > STRETCH_MAX_MS {
+            if !found.is_empty() || is_all {
                 match wish {
                     Wish::Before(_) => _ = found.drain(..found.len().saturating_sub(FETCHED)),
                     Wish::After(_) => found.truncate(FETCHED),
@@ -88,11 +87,10 @@ impl Recorded {
     fn reach(&self) -> Option<(i64, i64)> {
         let (files, _) = self.archive.files().ok()?;
         let oldest_s = files.iter().map(|file| file.name.begin_s()).min()?;
-        let ends = files.iter().map(|file| file.name.end_s().unwrap_or(i64::MAX / 1000));
-        Some((
-            oldest_s.saturating_mul(1000),
-            ends.max()?.saturating_mul(1000).min(Timestamp::now().as_millisecond()),
-        ))
+        // A journal goes on until now.
+        let now_s = Timestamp::now().as_second();
+        let newest_s = files.iter().map(|file| file.name.end_s().unwrap_or(now_s)).max()?;
+        Some((oldest_s.saturating_mul(1000), newest_s.saturating_mul(1000)))
     }
 
     /// Samples of the intervals that began in a stretch of time.

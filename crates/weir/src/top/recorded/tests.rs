@@ -1,3 +1,5 @@
+//! Archives of made-up intervals, as the screen asks for them.
+
 use std::fs;
 use std::path::Path;
 
@@ -8,7 +10,7 @@ use weir_blocktrace::Class;
 
 use super::*;
 
-const BEGIN_MS: i64 = 1_795_576_200_000;
+const BEGIN_MS: i64 = 1_764_040_200_000;
 const SPAN_MS: i64 = 10_000;
 
 /// The interval of a database that commits; from the second on behind a `dd`.
@@ -71,8 +73,8 @@ fn interval(n: i64) -> Vec<Batch> {
         ts_ms: ts_ms + 1_000,
         kind: "slow_sync".into(),
         device: "no-such-disk".into(),
-        comm,
-        unit,
+        comm: comm.clone(),
+        unit: unit.clone(),
         pid: 812,
         took_ns: 200_000_000,
         detail: r#"{"call":"fdatasync","tid":813,"phases":[{"phase":"journal","share":1.0,"causes":[["others",1.0]]}],
