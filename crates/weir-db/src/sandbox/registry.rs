@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use weir_fs::{Access, Dir};
@@ -285,10 +286,12 @@ fn make_base(base: &Path) -> io::Result<Dir> {
     let there = if above.exists() { above } else { above.parent().unwrap_or(above) };
     let mut folder = Dir::open(&weir_fs::lasting_chain(there)?)?;
     for part in base.strip_prefix(there).unwrap_or(base) {
-        folder = match folder.make_dir_as_umask_says(part, 0o755) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => folder.subdir(part)?,
-            made => made?,
-        };
+        match rustix::fs::mkdirat(&folder, part, Mode::from_raw_mode(0o755)) {
+            // By another weir at the same time, or by somebody else.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        folder = folder.subdir(part)?;
         folder.check_trusted()?;
     }
     Ok(folder)
