@@ -138,7 +138,7 @@ pub(super) fn evidence(cause: &Cause) -> String {
             "the busiest device was busy {busiest_percent} % of the time, normally {normal_percent} %. Commits waited for something else, such as a lock of the database, or there was nothing to commit."
         ),
         Cause::FewerBusy { device, busy_percent, normal_percent, .. } => format!(
-            "{device} was busy {busy_percent} % of the time, normally {normal_percent} %, and syncs that returned were as fast as usual. Commits waited elsewhere, such as in a write that the kernel held."
+            "{device} was busy {busy_percent} % of the time, normally {normal_percent} %, and no sync took longer than usual. Commits waited elsewhere, such as in a write that the kernel held."
         ),
         Cause::Unclear => "no part of the time stands out.".to_string(),
     }

@@ -158,3 +158,11 @@ fn means_are_called_means() {
     let row = text.lines().find(|line| line.starts_with("vda")).unwrap();
     assert!(row.contains("3.25   250 µs"), "{row}");
 }
+
+#[test]
+fn a_recorded_frame_needs_no_sample_of_now() {
+    let mut model = model(0);
+    assert!(model.begin_at(0, &mut Archive::of(40)));
+    let found = text(&model, 80, 24);
+    assert!(found.contains("  recorded  ") && found.contains("mariadbd"), "{found}");
+}

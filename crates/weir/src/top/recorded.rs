@@ -17,7 +17,7 @@ use weir_top::{About, Sample, Samples, Wish};
 
 use interval::{OfDevice, amount, device, pressure, processes, syncs};
 
-use crate::recorder::archive::Archive;
+use crate::recorder::archive::{Archive, Listed};
 
 /// Intervals that are fetched at a time.
 const FETCHED: usize = 60;
@@ -54,25 +54,36 @@ impl Recorded {
 
     /// Samples that the screen asks for; what cannot be read is not there.
     pub fn fetch(&mut self, wish: Wish) -> Vec<Sample> {
-        let Some((oldest_ms, newest_ms)) = self.reach() else { return Vec::new() };
+        let spans = self.spans();
+        let fits = |sample: &Sample| match wish {
+            Wish::Before(ms) => sample.at_ms <= ms,
+            Wish::After(ms) => sample.at_ms > ms,
+        };
+        // Over times of which there is no file.
+        let near = match wish {
+            Wish::Before(ms) => {
+                spans.iter().filter(|(begin_ms, _)| *begin_ms < ms).map(|(_, end_ms)| ms.min(*end_ms)).max()
+            }
+            Wish::After(ms) => {
+                spans.iter().filter(|(_, end_ms)| *end_ms > ms).map(|(begin_ms, _)| ms.max(*begin_ms)).min()
+            }
+        };
+        let Some(near_ms) = near else { return Vec::new() };
         let mut stretch_ms = STRETCH_MS;
         loop {
-            // An interval that had ended by then began before; one that ends after then may have begun a stretch before.
-            let (since_ms, until_ms) = match wish {
-                Wish::Before(ms) => (ms.saturating_sub(stretch_ms), ms),
-                Wish::After(ms) => (ms.saturating_sub(STRETCH_MS), ms.saturating_add(stretch_ms)),
+            let (before_ms, after_ms) = match wish {
+                Wish::Before(_) => (stretch_ms, 0),
+                // An interval that ends after then may have begun before.
+                Wish::After(_) => (STRETCH_MS, stretch_ms),
             };
-            let fits = |sample: &Sample| match wish {
-                Wish::Before(ms) => sample.at_ms <= ms,
-                Wish::After(ms) => sample.at_ms > ms,
-            };
+            let (since_ms, until_ms) = (near_ms.saturating_sub(before_ms), near_ms.saturating_add(after_ms));
             let mut found = self.read(since_ms, until_ms);
             found.retain(fits);
-            let is_all = match wish {
-                Wish::Before(_) => since_ms <= oldest_ms,
-                Wish::After(_) => until_ms > newest_ms,
+            let is_left = |(begin_ms, end_ms): &(i64, i64)| match wish {
+                Wish::Before(_) => *begin_ms < since_ms,
+                Wish::After(_) => *end_ms > until_ms,
             };
-            if !found.is_empty() || is_all {
+            if !found.is_empty() || !spans.iter().any(is_left) {
                 match wish {
                     Wish::Before(_) => _ = found.drain(..found.len().saturating_sub(FETCHED)),
                     Wish::After(_) => found.truncate(FETCHED),
@@ -83,14 +94,14 @@ impl Recorded {
         }
     }
 
-    /// When the archive begins, and by when it has ended at the latest, Unix time, ms.
-    fn reach(&self) -> Option<(i64, i64)> {
-        let (files, _) = self.archive.files().ok()?;
-        let oldest_s = files.iter().map(|file| file.name.begin_s()).min()?;
-        // A journal goes on until now.
+    /// From when until when files are, Unix time, ms; a journal goes on until now.
+    fn spans(&self) -> Vec<(i64, i64)> {
         let now_s = Timestamp::now().as_second();
-        let newest_s = files.iter().map(|file| file.name.end_s().unwrap_or(now_s)).max()?;
-        Some((oldest_s.saturating_mul(1000), newest_s.saturating_mul(1000)))
+        let span = |file: &Listed| {
+            let end_s = file.name.end_s().unwrap_or(now_s).saturating_add(1);
+            (file.name.begin_s().saturating_mul(1000), end_s.saturating_mul(1000))
+        };
+        self.archive.files().map(|(files, _)| files.iter().map(span).collect()).unwrap_or_default()
     }
 
     /// Samples of the intervals that began in a stretch of time.

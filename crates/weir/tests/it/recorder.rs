@@ -335,5 +335,5 @@ fn the_screen_of_then_comes_from_the_archive() {
         (0, &meanwhile.stdout),
         "the first interval there is, however it is kept"
     );
-    assert!(done.stdout.contains("the recorder\n"), "{done:?}");
+    assert!(done.stdout.contains("the recorder\n") && done.stdout.contains("PROCESSES"), "{done:?}");
 }
