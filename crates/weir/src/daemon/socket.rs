@@ -174,7 +174,7 @@ mod tests {
     fn root_believes_no_daemon_of_another_account() {
         use std::os::unix::process::CommandExt;
         if rustix::process::geteuid().as_raw() != 0 {
-            eprintln!("not run: root_believes_no_daemon_of_another_account needs root");
+            say!("not run: root_believes_no_daemon_of_another_account needs root");
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -187,7 +187,7 @@ mod tests {
         let mut python = std::process::Command::new("python3");
         python.args(["-c", listens]).arg(theirs.join("s")).uid(65534).gid(65534);
         let Ok(mut server) = python.stdout(std::process::Stdio::piped()).spawn() else {
-            eprintln!("not run: root_believes_no_daemon_of_another_account needs python3");
+            say!("not run: root_believes_no_daemon_of_another_account needs python3");
             return;
         };
         server.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
