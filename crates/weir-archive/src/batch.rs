@@ -44,6 +44,12 @@ impl Texts {
         self.codes.get(row).and_then(|code| self.words.get(*code as usize)).map_or("", String::as_str)
     }
 
+    /// Length of the names of all rows, each as often as it stands there.
+    pub fn bytes(&self) -> usize {
+        let of = |code: &u32| self.words.get(*code as usize).map_or(0, String::len);
+        self.codes.iter().map(of).fold(0, usize::saturating_add)
+    }
+
     /// Adds a row.
     pub fn push(&mut self, word: &str) {
         let code = self.code(word);

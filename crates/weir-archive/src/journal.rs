@@ -182,7 +182,10 @@ fn take(from: &mut In<'_>, kind: Kind, rows: usize) -> Result<Column, Damaged> {
             }
         }
     }
-    Ok(column)
+    match &column {
+        Column::Texts(texts) if texts.bytes() > FRAME_MAX => from.damaged("names longer than a frame"),
+        _ => Ok(column),
+    }
 }
 
 #[cfg(test)]

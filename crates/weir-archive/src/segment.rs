@@ -113,7 +113,8 @@ pub fn stamp(unix_s: i64) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-fn time(stamp: &str) -> Option<i64> {
+/// The inverse; `None` of what is no time.
+pub(crate) fn time(stamp: &str) -> Option<i64> {
     let bytes = stamp.as_bytes();
     if bytes.len() != 16 || bytes[8] != b'T' || bytes[15] != b'Z' {
         return None;

@@ -157,7 +157,13 @@ pub struct Series {
     pub slots: BTreeMap<i64, Slot>,
     /// Events, in order of time once [`Series::sort`] was called.
     pub events: Vec<Event>,
+    /// Events for which there was no space.
+    pub left_out: u64,
+    event_bytes: usize,
 }
+
+/// Events that are held, bytes: a slow sync's take about 2 KiB.
+const EVENT_BYTES_MAX: usize = 256 << 20;
 
 /// Columns of a batch by name, checked once.
 struct Columns<'a>(&'a Batch);
@@ -222,10 +228,21 @@ impl Series {
             "events" => {
                 let times = Columns(batch).integers("ts_ms");
                 let rows = (0..batch.rows()).filter(|row| wanted.has_time(times[*row]));
-                self.events.extend(rows.map(|row| Event::get(batch, row)));
+                rows.for_each(|row| self.event(batch, row));
             }
             _ => {}
         }
+    }
+
+    fn event(&mut self, batch: &Batch, row: usize) {
+        let texts: usize = batch.columns().iter().map(|column| column.text(row).len()).sum();
+        let bytes = self.event_bytes.saturating_add(size_of::<Event>() + texts);
+        if bytes > EVENT_BYTES_MAX {
+            self.left_out += 1;
+            return;
+        }
+        self.event_bytes = bytes;
+        self.events.push(Event::get(batch, row));
     }
 
     /// Puts events in order of time.
@@ -418,6 +435,17 @@ mod tests {
         assert_eq!(series.slots[&10].users.values().map(UserSlot::count).collect::<Vec<_>>(), [1, 4]);
         assert_eq!(series.slots[&20].devices["sda"].requests(), 6);
         assert_eq!(series.devices(), BTreeSet::from(["sda"]));
+    }
+
+    #[test]
+    fn events_take_a_bounded_space() {
+        let detail = "x".repeat(1 << 20);
+        let events: Vec<Event> =
+            (0..300).map(|ts_ms| Event { ts_ms, detail: detail.clone(), ..Event::default() }).collect();
+        let wanted = Wanted { until_ms: 1000, ..Wanted::default() };
+        let mut series = Series::default();
+        series.take(&Event::batch(&events), &wanted);
+        assert_eq!((series.events.len(), series.left_out), (255, 45));
     }
 
     #[test]

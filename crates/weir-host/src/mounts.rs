@@ -1,10 +1,13 @@
 //! `/proc/self/mountinfo`, described in proc_pid_mountinfo(5).
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use weir_core::target::DeviceNumber;
 
-use crate::error::BadLine;
+use crate::error::{BadLine, HostError};
+use crate::tree::Tree;
 
 /// One mount, as this process sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,30 @@ impl Mount {
 /// All mounts, in the kernel's order: a later one at the same place covers an earlier one.
 pub(crate) fn parse(text: &str) -> Result<Vec<Mount>, BadLine> {
     text.lines().enumerate().map(|(index, line)| parse_line(index + 1, line)).collect()
+}
+
+/// The most that is read of the mounts of another process: a container may have a hundred thousand, with paths as it likes.
+const FOREIGN_MAX: u64 = 16 << 20;
+
+/// The mount of an id among those that a process (`self`, or its number) sees; `None` where it is not among them, or comes after
+/// more than is read.
+pub(crate) fn of_process(tree: &Tree, process: &str, id: u64) -> Result<Option<Mount>, HostError> {
+    let path = tree.real(&format!("/proc/{process}/mountinfo"));
+    let failed = |error| HostError::io(&path, error);
+    let mut lines = BufReader::new(File::open(&path).map_err(failed)?.take(FOREIGN_MAX));
+    let id = id.to_string();
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&line);
+        if text.split(' ').next() == Some(&id) {
+            return parse_line(number, text.trim_end_matches('\n')).map(Some).map_err(|bad| bad.at(&path));
+        }
+    }
+    Ok(None)
 }
 
 fn parse_line(number: usize, line: &str) -> Result<Mount, BadLine> {
@@ -138,5 +165,20 @@ mod tests {
             let bad = parse(text).unwrap_err();
             assert!(bad.line == line && bad.item.contains(item), "{text}: {bad:?}");
         }
+    }
+
+    #[test]
+    fn of_a_process_with_many_mounts_a_part_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("proc/7")).unwrap();
+        let far = "99 27 8:9 / /far rw - ext4 /dev/sdz rw\n";
+        let filler = format!("50 27 0:40 / /{} rw - tmpfs none rw\n", "x".repeat(4000)).repeat(5000);
+        std::fs::write(root.path().join("proc/7/mountinfo"), format!("{TEXT}{filler}{far}")).unwrap();
+        let tree = Tree::new(root.path());
+        let source = |id| of_process(&tree, "7", id).unwrap().map(|mount| mount.source);
+        assert_eq!(source(28).as_deref(), Some("/dev/sda1"));
+        assert_eq!(source(2), None);
+        assert_eq!(source(99), None, "beyond what is read");
+        assert!(of_process(&tree, "8", 28).is_err());
     }
 }

@@ -72,14 +72,13 @@ impl Opened {
     /// The mount it lies on, its place as it can be named here, out of the mounts that its process and this one see.
     pub fn mount(&self, tree: &Tree, own: &[Mount]) -> Result<Mount, HostError> {
         let id = self.mount_id(tree)?;
-        let by_id = |mounts: &[Mount]| mounts.iter().find(|mount| mount.id == id).cloned();
         // A process that changed its root sees no mount above it, and shares ours.
-        if let Some(mount) = by_id(own) {
-            return Ok(mount);
+        if let Some(mount) = own.iter().find(|mount| mount.id == id) {
+            return Ok(mount.clone());
         }
         let View::Of(process) = &self.view else { return Err(HostError::NoMount(self.path.clone())) };
-        let theirs = tree.parsed(&format!("/proc/{process}/mountinfo"), mounts::parse)?;
-        let mut mount = by_id(&theirs).ok_or_else(|| HostError::NoMount(self.path.clone()))?;
+        let theirs = mounts::of_process(tree, process, id)?;
+        let mut mount = theirs.ok_or_else(|| HostError::NoMount(self.path.clone()))?;
         let place = mount.mount_point.trim_end_matches('/');
         mount.mount_point = format!("/proc/{process}/root{place}");
         Ok(mount)
@@ -121,8 +120,7 @@ impl Host {
     pub(crate) fn device_worked_on(&self, process: u32) -> Option<DeviceNumber> {
         let folder = open(&self.tree.real(&format!("/proc/{process}/cwd")), 0).ok()?;
         let id = mount_id(&self.tree, &folder).ok()?;
-        let mounts = self.tree.parsed(&format!("/proc/{process}/mountinfo"), mounts::parse).ok()?;
-        Some(mounts.into_iter().find(|mount| mount.id == id)?.number)
+        Some(mounts::of_process(&self.tree, &process.to_string(), id).ok()??.number)
     }
 
     /// The folder a process works in, as it can be named here: through its root where its mounts are not ours.

@@ -58,6 +58,8 @@ pub enum Action {
     Zoom,
     /// Goes to a later sample, or an earlier one.
     Step(i64),
+    /// Goes so much further in time, or back, ms.
+    Leap(i64),
     /// Goes to the present.
     Live,
     /// Stays at this sample, or goes back to the present.
@@ -78,6 +80,8 @@ pub enum Action {
 
 /// Samples of a long step through time.
 const LONG: i64 = 10;
+/// A leap through time, ms.
+const HOUR_MS: i64 = 3_600_000;
 /// Rows of a page.
 const PAGE: i32 = 10;
 
@@ -89,8 +93,8 @@ pub const HELP: [(&str, &str); 14] = [
     ("Up Down, k j", "select a row; PgUp and PgDn go further, g to the first"),
     ("Enter", "all that is known of the row; Esc goes back"),
     ("z", "the pane alone on the screen; again: all of them"),
-    ("Left Right", "step back and forward in time"),
-    ("< >", "the same by ten samples"),
+    ("Left Right", "step back and forward in time, before this screen's start too"),
+    ("< >, [ ]", "the same by ten samples, by an hour"),
     ("Space", "stay at this sample; again: the present"),
     ("End", "the present"),
     ("s", "sort by the next column"),
@@ -134,6 +138,8 @@ pub fn action(key: Key, is_typing: bool) -> Option<Action> {
         Key::Right => Action::Step(1),
         Key::Char('<') => Action::Step(-LONG),
         Key::Char('>') => Action::Step(LONG),
+        Key::Char('[') => Action::Leap(-HOUR_MS),
+        Key::Char(']') => Action::Leap(HOUR_MS),
         Key::End => Action::Live,
         Key::Char(' ') => Action::Pause,
         Key::Char('s') => Action::Sort,

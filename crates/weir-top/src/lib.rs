@@ -17,4 +17,4 @@ pub use history::History;
 pub use key::{Action, Key, action};
 pub use model::{Flow, Model, View};
 pub use pane::Pane;
-pub use sample::{About, Process, Sample, Samples, Syncs};
+pub use sample::{About, Process, Sample, Samples, Syncs, Wish};

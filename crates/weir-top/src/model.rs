@@ -9,11 +9,13 @@ use crate::history::History;
 use crate::key::{Action, Key, action};
 use crate::pane::Pane;
 use crate::rows::{self, Choice, Order, Rank};
-use crate::sample::{About, Process, Sample};
+use crate::sample::{About, Process, Sample, Samples, Wish};
 
 /// Whether the screen goes on.
 pub type Flow = ControlFlow<()>;
 
+/// A key fetches so often at most: at least one sample comes each time, and none steps further than by ten.
+const FETCHES_MAX: usize = 32;
 /// Characters of a filter.
 const FILTER_MAX: usize = 40;
 /// Samples over which slow syncs are listed.
@@ -31,6 +33,15 @@ pub enum View {
     Details,
 }
 
+/// Recorded samples that are to be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// Those from a time on, Unix time, ms.
+    At(i64),
+    /// Those so many steps away.
+    Steps(i64),
+}
+
 /// The state of the screen.
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -46,6 +57,7 @@ pub struct Model {
     pub help: bool,
     /// Whether a filter is typed.
     pub typing: bool,
+    asked: Option<Asked>,
     choices: [Choice; 4],
 }
 
@@ -59,6 +71,7 @@ impl Model {
             view: View::Overview,
             help: false,
             typing: false,
+            asked: None,
             choices: Default::default(),
         }
     }
@@ -75,6 +88,59 @@ impl Model {
 
     fn choice_mut(&mut self) -> &mut Choice {
         &mut self.choices[self.pane as usize]
+    }
+
+    /// Shows the recorded sample of a time, Unix time, ms, or the next one there is; whether there is any.
+    pub fn begin_at<S: Samples>(&mut self, at_ms: i64, samples: &mut S) -> bool {
+        self.asked = Some(Asked::At(at_ms));
+        self.fetch(samples);
+        self.history.shown().is_some_and(|sample| sample.is_recorded)
+    }
+
+    /// Fetches recorded samples that keys have asked for, and shows them.
+    pub fn fetch<S: Samples>(&mut self, samples: &mut S) {
+        for _ in 0..FETCHES_MAX {
+            let Some(asked) = self.asked.take() else { return };
+            match asked {
+                Asked::At(at_ms) => {
+                    let found = samples.recorded(Wish::After(at_ms));
+                    match found.is_empty() {
+                        true => self.history.show_recorded(samples.recorded(Wish::Before(at_ms)), true),
+                        false => self.history.show_recorded(found, false),
+                    }
+                }
+                Asked::Steps(by) => {
+                    let Some(wish) = self.history.wish(by < 0) else { return };
+                    let found = samples.recorded(wish);
+                    let is_end = found.is_empty();
+                    match wish {
+                        Wish::Before(_) if is_end => return,
+                        Wish::Before(_) => self.history.put_before(found),
+                        Wish::After(_) => self.history.put_after(found),
+                    }
+                    let left = self.history.step(by);
+                    self.asked = (left != 0 && !is_end).then_some(Asked::Steps(left));
+                }
+            }
+        }
+    }
+
+    /// Steps through time; what lies beyond the samples that are held is asked for.
+    fn step(&mut self, by: i64) {
+        let left = self.history.step(by);
+        self.asked = (left != 0).then_some(Asked::Steps(left));
+    }
+
+    /// Goes to another time, among recorded samples where it lies before those that were watched.
+    fn leap(&mut self, by_ms: i64) {
+        let Some(shown) = self.history.shown() else { return };
+        let to_ms = shown.at_ms.saturating_add(by_ms);
+        let watched = |sample: &Sample| to_ms >= sample.begin_ms();
+        let first = self.history.first();
+        if by_ms > 0 && (!shown.is_recorded || first.is_some_and(watched)) {
+            return self.history.go_live();
+        }
+        self.asked = Some(Asked::At(to_ms));
     }
 
     /// Does what a key says.
@@ -100,9 +166,10 @@ impl Model {
             Action::Open => {}
             Action::Zoom if self.view == View::Zoomed => self.view = View::Overview,
             Action::Zoom => self.view = View::Zoomed,
-            Action::Step(by) => self.history.step(by),
+            Action::Step(by) => self.step(by),
+            Action::Leap(by_ms) => self.leap(by_ms),
             Action::Live => self.history.go_live(),
-            Action::Pause if self.history.is_live() => self.history.step(0),
+            Action::Pause if self.history.is_live() => self.step(0),
             Action::Pause => self.history.go_live(),
             Action::Sort => {
                 let ranks = Rank::of(self.pane);

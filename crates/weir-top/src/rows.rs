@@ -104,7 +104,12 @@ pub fn holds(name: &str, filter: &str) -> bool {
 
 /// What distinguishes a process from others.
 pub fn id(process: &Process) -> String {
-    process.pid.map_or_else(|| process.name.clone(), |pid| pid.to_string())
+    match (process.pid, &process.unit) {
+        (Some(pid), _) => pid.to_string(),
+        // Of recorded processes those that are called alike are one, if they lie in one unit.
+        (None, Some(unit)) => format!("{} {unit}", process.name),
+        (None, None) => process.name.clone(),
+    }
 }
 
 /// What distinguishes a slow sync from others.

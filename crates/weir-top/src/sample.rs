@@ -30,6 +30,10 @@ pub struct About {
 pub struct Sample {
     /// The wall clock at its end, as people read it.
     pub clock: String,
+    /// The same, Unix time, ms.
+    pub at_ms: i64,
+    /// Whether a recorder has written it down: nobody watched.
+    pub is_recorded: bool,
     /// Devices, memory, what was lost, what watching cost.
     pub frame: Frame,
     /// Share of the time in which tasks waited, by resource; empty where the kernel keeps none.
@@ -70,6 +74,22 @@ pub struct Process {
     pub syncs: Option<Anatomy>,
 }
 
+impl Sample {
+    /// When its interval began, Unix time, ms.
+    pub fn begin_ms(&self) -> i64 {
+        self.at_ms.saturating_sub_unsigned(self.frame.length_ns / 1_000_000)
+    }
+}
+
+/// Which recorded samples the screen asks for; times are Unix time, ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Those that had ended by then: the last of them.
+    Before(i64),
+    /// Those that ended after then: the first of them.
+    After(i64),
+}
+
 impl Process {
     /// Syncs that returned, by the second of an interval of this length.
     pub fn syncs_per_second(&self, length_ns: u64) -> f64 {
@@ -95,8 +115,9 @@ pub trait Samples {
     /// What stays the same.
     fn about(&self) -> &About;
 
-    /// Samples of before, oldest first, with which the screen begins.
-    fn earlier(&mut self) -> Vec<Sample> {
+    /// Recorded samples that the screen has no more of, oldest first; none where there are no others, or no recorder's archive.
+    fn recorded(&mut self, wish: Wish) -> Vec<Sample> {
+        let _ = wish;
         Vec::new()
     }
 

@@ -9,11 +9,16 @@ use weir_report::html;
 
 use crate::failure::{Lacking, Usage};
 
-/// Writes a page beside its place and renames it there, so that nobody ever sees half a page. Replaces a page that
+/// Permission bits of a page of figures, ...
+pub const OF_FIGURES: u32 = 0o644;
+/// ... and of one that names processes, units or files of all accounts, as recordings and the recorder's archive do.
+pub const OF_PROCESSES: u32 = 0o600;
+
+/// Writes a page with these permission bits beside its place and renames it there, so that nobody ever sees half a page. Replaces a page that
 /// weir made before, and nothing else.
-pub fn write(path: &Path, page: &str) -> anyhow::Result<()> {
+pub fn write(path: &Path, page: &str, mode: u32) -> anyhow::Result<()> {
     check(path)?;
-    let written = Output::create(path, 0o644).and_then(|mut output| {
+    let written = Output::create(path, mode).and_then(|mut output| {
         output.write_all(page.as_bytes())?;
         output.commit()
     });
@@ -49,6 +54,7 @@ fn is_page(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -57,8 +63,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("page.html");
         let page = format!("{}first", html::OPENING);
-        write(&path, &page).unwrap();
-        write(&path, &page.replace("first", "second")).unwrap();
+        write(&path, &page, OF_PROCESSES).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0, "nobody else's to read");
+        write(&path, &page.replace("first", "second"), OF_FIGURES).unwrap();
         assert!(fs::read_to_string(&path).unwrap().ends_with("second"));
 
         let other = dir.path().join("notes.html");
@@ -66,7 +73,7 @@ mod tests {
         let link = dir.path().join("link.html");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         for refused in [&other, &link, &dir.path().to_path_buf()] {
-            assert!(write(refused, &page).unwrap_err().is::<Usage>(), "{}", refused.display());
+            assert!(write(refused, &page, OF_FIGURES).unwrap_err().is::<Usage>(), "{}", refused.display());
         }
         assert_eq!(fs::read_to_string(&other).unwrap(), "<!doctype html>\nmine");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "a temporary file was left");

@@ -13,8 +13,9 @@ use crate::tables::{Kind, Table};
 
 /// The longest page that is unpacked, bytes.
 const PAGE_MAX: usize = 64 << 20;
-/// The least that a row group takes of a file: what the footer says of a column, and the head and bytes of a page.
-const GROUP_BYTES_MIN: usize = 100;
+/// Rows that a byte of a file may hold beside those of its first row group. An interval has a time of its own, so that files of
+/// weir's hold less than a third of it even where nothing happens.
+const ROWS_PER_BYTE: usize = 64;
 
 /// Reads a table's rows, row group by row group, as long as they are wanted. A column that the file lacks is 0 or empty; one
 /// that the table lacks is left out.
@@ -27,12 +28,12 @@ pub fn read(
     mut each: impl FnMut(Batch) -> ControlFlow<()>,
 ) -> Result<(), Damaged> {
     let footer = footer(bytes)?;
-    let groups = footer.list(4);
-    if groups.len() > bytes.len() / GROUP_BYTES_MIN {
-        return Err(Damaged::new(bytes.len(), format!("{} row groups in so few bytes", groups.len())));
-    }
-    for group in groups {
+    let mut left = ROWS_MAX.saturating_add(bytes.len().saturating_mul(ROWS_PER_BYTE));
+    for group in footer.list(4) {
         let rows = length(group.number(3), ROWS_MAX, "rows of a row group")?;
+        left = left
+            .checked_sub(rows.max(1))
+            .ok_or_else(|| Damaged::new(bytes.len(), "more rows than so few bytes hold"))?;
         let mut columns = Vec::new();
         for spec in table.columns {
             let chunk = group.list(1).iter().find(|chunk| is_called(chunk, spec.name));
@@ -115,6 +116,9 @@ fn column(bytes: &[u8], meta: &Value, kind: Kind, rows: usize) -> Result<Column,
             _ => return Err(Damaged::new(at, "a page of a kind that weir does not write")),
         }
     }
+    // As it would be in a plain page.
+    let texts = if let Column::Texts(texts) = &column { texts.bytes() } else { 0 };
+    length(i64::try_from(texts).ok(), PAGE_MAX, "bytes of the names in a column")?;
     Ok(column)
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 
 use super::*;
-use crate::tables::{Counter, Row};
+use crate::tables::{Counter, Event, Row};
 
 fn written(groups: &[Vec<Counter>]) -> Vec<u8> {
     let keys = vec![("weir.archive".to_string(), crate::SCHEMA.to_string())];
@@ -124,9 +124,10 @@ fn bare(groups: usize, rows: i64) -> Vec<u8> {
 #[test]
 fn a_small_file_makes_few_rows() {
     assert_eq!(back(&bare(1, 7)).unwrap(), vec![Counter::default(); 7]);
-    for (groups, rows) in [(1, ROWS_MAX as i64 + 1), (2, 1), (20, 1)] {
+    assert_eq!(back(&bare(20, 1)).unwrap(), vec![Counter::default(); 20]);
+    for (groups, rows) in [(1, ROWS_MAX as i64 + 1), (2, ROWS_MAX as i64)] {
         let refused = back(&bare(groups, rows)).unwrap_err();
-        assert!(refused.what.contains("row group"), "{groups} of {rows}: {refused}");
+        assert!(refused.what.contains("rows"), "{groups} of {rows}: {refused}");
     }
 }
 
@@ -161,4 +162,36 @@ fn very_many_rows_become_several_groups() {
     read(&bytes, Counter::TABLE, each).unwrap();
     assert_eq!(groups, [GROUP_ROWS, GROUP_ROWS, 9]);
     assert_eq!(back(&bytes).unwrap(), many);
+}
+
+/// Row groups of events that are all alike: a few hundred bytes each.
+fn alike(groups: usize, rows: usize, detail: usize) -> Vec<u8> {
+    let event = Event { detail: "x".repeat(detail), ..Event::default() };
+    let mut writer = Writer::new(Vec::new(), Event::TABLE, Vec::new()).unwrap();
+    let mut batch = Event::batch(&[event]);
+    while batch.rows() < rows {
+        batch.append(&batch.clone());
+    }
+    (0..groups).for_each(|_| writer.group(&batch).unwrap());
+    writer.finish().unwrap()
+}
+
+#[test]
+fn a_small_file_is_no_flood_of_rows() {
+    let read_rows = |bytes: &[u8]| {
+        let mut rows = 0;
+        let read = read(bytes, Event::TABLE, |batch| {
+            rows += batch.rows();
+            ControlFlow::Continue(())
+        });
+        (rows, read)
+    };
+    assert_eq!(read_rows(&alike(1, ROWS_MAX, 10)), (ROWS_MAX, Ok(())));
+    // Ten million rows in about as many bytes as a page has.
+    let flood = alike(80, ROWS_MAX, 10);
+    let (rows, refused) = read_rows(&flood);
+    assert!(refused.is_err() && rows <= ROWS_MAX + 64 * flood.len(), "{rows} rows of {} bytes", flood.len());
+    // One name of a MiB, told by a place for each row.
+    let (rows, refused) = read_rows(&alike(1, 1 << 10, 1 << 20));
+    assert!(refused.unwrap_err().to_string().contains("bytes of the names"), "{rows}");
 }

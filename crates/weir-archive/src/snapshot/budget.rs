@@ -53,9 +53,20 @@ pub struct Budget {
     pub left_out: u64,
 }
 
+/// The day of a time, Unix time, ms: days are UTC's.
+pub fn day_of(at_ms: i64) -> i64 {
+    at_ms.div_euclid(DAY_MS)
+}
+
 impl Budget {
+    /// Of a recorder that goes on after another: what snapshots of this day have taken, those that nobody asked for and those that
+    /// somebody did.
+    pub fn resumed(now_ms: i64, bytes: u64, bytes_asked: u64) -> Budget {
+        Budget { day: day_of(now_ms), bytes, bytes_asked, ..Budget::default() }
+    }
+
     fn today(&mut self, now_ms: i64) {
-        let day = now_ms.div_euclid(DAY_MS);
+        let day = day_of(now_ms);
         if day != self.day {
             (self.day, self.bytes, self.bytes_asked) = (day, 0, 0);
         }
@@ -148,5 +159,9 @@ mod tests {
         budget.took_asked(DAY_BYTES_ASKED);
         assert!(!budget.takes_asked(3 * AGAIN_AFTER_MS + 1));
         assert!(budget.takes(DAY_MS, &journal) && budget.takes_asked(DAY_MS));
+        // A recorder that starts anew has what is left of the day.
+        let mut resumed = Budget::resumed(DAY_MS, DAY_BYTES, DAY_BYTES_ASKED);
+        assert!(!resumed.takes(DAY_MS + 1, &journal) && !resumed.takes_asked(DAY_MS + 1));
+        assert!(resumed.takes(2 * DAY_MS, &journal) && resumed.takes_asked(2 * DAY_MS));
     }
 }

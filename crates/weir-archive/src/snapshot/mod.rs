@@ -6,9 +6,35 @@ mod budget;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use weir_blocktrace::fsync::{Io, SlowSync, UnderWay};
+use weir_blocktrace::fsync::{Begun, Io, SlowSync};
 
-pub use budget::{Budget, Cause};
+pub use budget::{Budget, Cause, day_of};
+
+use crate::segment::{stamp, time};
+
+/// The name of a snapshot's file, which says when it was taken, Unix time, ms.
+pub fn file_name(at_ms: i64) -> String {
+    format!("{}-{:03}.json", stamp(at_ms.div_euclid(1000)), at_ms.rem_euclid(1000))
+}
+
+/// What such a name says; `None` of a file that is not a snapshot's.
+pub fn taken_at_ms(name: &str) -> Option<i64> {
+    let (begin, ms) = name.strip_suffix(".json")?.split_once('-')?;
+    let at_ms = time(begin)?.checked_mul(1000)?.checked_add(ms.parse().ok()?)?;
+    (file_name(at_ms) == name).then_some(at_ms)
+}
+
+/// As much of a file as [`was_asked_for`] needs.
+pub const HEAD_BYTES: usize = 256;
+
+/// Whether the snapshot that begins so was taken because somebody asked.
+pub fn was_asked_for(head: &[u8]) -> bool {
+    let wanted = format!("\"trigger\":\"{ASKED}\"");
+    head.windows(wanted.len()).any(|window| window == wanted.as_bytes())
+}
+
+/// The trigger of one that somebody asked for.
+pub const ASKED: &str = "asked";
 
 /// Version of the document.
 pub const SCHEMA: &str = "weir.recorder.snapshot/1";
@@ -46,7 +72,7 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    fn of(sync: &UnderWay, began_us: i64) -> Waiting<'_> {
+    fn of(sync: &Begun, began_us: i64) -> Waiting<'_> {
         Waiting {
             comm: &sync.comm,
             pid: sync.tgid,
@@ -89,7 +115,7 @@ pub struct Scene<'a> {
     /// The sync that it is about.
     pub sync: Option<&'a SlowSync>,
     /// Syncs under way when they were last looked at.
-    pub under_way: &'a [UnderWay],
+    pub under_way: &'a [Begun],
     /// The last seconds.
     pub seconds: &'a [Second],
     /// Completions, in the order in which they came.
@@ -184,7 +210,7 @@ mod tests {
         let sync = budget::testing::slow("db", weir_blocktrace::fsync::Phase::Journal);
         let device = Some(DeviceNumber { major: 8, minor: 0 });
         let waits =
-            UnderWay { tid: 7, tgid: 9, comm: "db".into(), call: Call::Fsync, device, start_ns: 4_000_000 };
+            Begun { tid: 7, tgid: 9, comm: "db".into(), call: Call::Fsync, device, start_ns: 4_000_000 };
         let scene = Scene {
             at_ms: 1,
             trigger: "slow_sync",
@@ -204,8 +230,28 @@ mod tests {
             (&value["under_way"][0]["began_us"], &value["under_way"][0]["device"]),
             (&(-1000).into(), &"8:0".into())
         );
-        let scene = Scene { trigger: "asked", ..Scene::default() };
-        let value: serde_json::Value = serde_json::from_slice(&document(&scene, 2).unwrap()).unwrap();
+        assert!(!was_asked_for(&bytes[..HEAD_BYTES.min(bytes.len())]));
+        let scene = Scene { at_ms: i64::MAX, trigger: ASKED, ..Scene::default() };
+        let bytes = document(&scene, 2).unwrap();
+        assert!(was_asked_for(&bytes[..HEAD_BYTES.min(bytes.len())]));
+        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert!(value.get("sync").is_none() && value.get("reason").is_none(), "{value}");
+    }
+
+    #[test]
+    fn a_name_says_when_and_other_files_have_none_such() {
+        for at_ms in [0, 1_795_576_200_042, 1_795_576_200_999] {
+            assert_eq!(taken_at_ms(&file_name(at_ms)), Some(at_ms));
+        }
+        for other in [
+            "1.json",
+            "20261125T031000Z.json",
+            "20261125T031000Z-42.json",
+            "20261125T031000Z-+42.json",
+            "notes.json",
+            "",
+        ] {
+            assert_eq!(taken_at_ms(other), None, "{other}");
+        }
     }
 }

@@ -42,7 +42,7 @@ pub struct Rows<'a> {
 }
 
 /// Sums since the recorder began.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Totals {
     /// Intervals.
     pub intervals: u64,
@@ -129,6 +129,21 @@ fn amount(value: i64) -> u64 {
 }
 
 impl Totals {
+    /// A copy to be shown: sums of keys that have lost their place are not among it.
+    pub fn shown(&self) -> Totals {
+        Totals {
+            intervals: self.intervals,
+            syncs: self.syncs.shown(),
+            behind: self.behind.shown(),
+            processes: self.processes.shown(),
+            stages: self.stages.shown(),
+            devices: self.devices.shown(),
+            machine: self.machine.clone(),
+            gauges: self.gauges.clone(),
+            events: self.events.clone(),
+        }
+    }
+
     /// Adds an interval.
     pub fn take(&mut self, rows: &Rows<'_>) {
         self.intervals += 1;

@@ -18,7 +18,7 @@ pub trait Sums: Default + Clone {
 }
 
 /// Sums of those that are named, and of the rest.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Named<K, V> {
     most: usize,
     named: BTreeMap<K, V>,
@@ -39,6 +39,11 @@ impl<K: Ord + Clone, V: Sums> Named<K, V> {
             weights: BTreeMap::new(),
             intervals: 0,
         }
+    }
+
+    /// What is shown of it, without what only the next intervals need.
+    pub fn shown(&self) -> Named<K, V> {
+        Named { named: self.named.clone(), others: self.others.clone(), ..Named::new(self.most) }
     }
 
     /// Those that are named.

@@ -14,6 +14,8 @@ const REQUEST_TIMES: i64 = 3;
 /// ... and it was busy at all.
 const BUSY_MS: i64 = 200;
 
+/// Who is in the way of others' syncs for less of their time explains nothing.
+const IN_THE_WAY: f64 = 0.3;
 /// A device that is so busy, and twice as busy as normally, may have to do with commits that are few.
 const BUSY_PERCENT: i64 = 50;
 
@@ -152,7 +154,7 @@ pub(super) fn slow_device(
 }
 
 /// Why commits were few though each was fast: whether a device was busier than usual.
-pub(super) fn of_few(slots: &[(i64, &Slot)], normals: &Normals) -> Cause {
+pub(super) fn of_few(slots: &[(i64, &Slot)], user: &User, normals: &Normals) -> Cause {
     if let Some((device, usual)) = slowest(slots, normals) {
         return slow_device(slots, device, usual, None);
     }
@@ -163,10 +165,27 @@ pub(super) fn of_few(slots: &[(i64, &Slot)], normals: &Normals) -> Cause {
         };
         median(slots.iter().filter_map(busy).collect()).unwrap_or(0)
     };
-    let all = normals.devices.iter().map(|(device, normal)| (percent(device), normal.busy_percent));
-    let (busiest_percent, normal_percent) = all.max().unwrap_or((0, 0));
-    if busiest_percent >= BUSY_PERCENT && busiest_percent >= 2 * normal_percent {
-        return Cause::Unclear;
+    let all = normals.devices.iter().map(|(device, normal)| (percent(device), normal.busy_percent, device));
+    let Some((busy_percent, normal_percent, device)) = all.max() else {
+        return Cause::FewerNotStorage { busiest_percent: 0, normal_percent: 0 };
+    };
+    if busy_percent >= BUSY_PERCENT && busy_percent >= 2 * normal_percent {
+        let (culprit, share) = most_in_the_way(slots, user);
+        return Cause::FewerBusy { device: device.clone(), busy_percent, normal_percent, culprit, share };
     }
-    Cause::FewerNotStorage { busiest_percent, normal_percent }
+    Cause::FewerNotStorage { busiest_percent: busy_percent, normal_percent }
+}
+
+/// Behind whose I/O syncs of others than this user, and than that culprit, spent most of their time, and which share of it.
+fn most_in_the_way(slots: &[(i64, &Slot)], user: &User) -> (Option<User>, f64) {
+    let mut behind: BTreeMap<&User, i64> = BTreeMap::new();
+    let syncs = || slots.iter().flat_map(|(_, slot)| &slot.users);
+    for (waits, syncs) in syncs() {
+        let others = syncs.behind.iter().filter(|((culprit, _), _)| culprit != waits && culprit != user);
+        others.for_each(|((culprit, _), (ns, _))| *behind.entry(culprit).or_default() += ns);
+    }
+    let Some((culprit, ns)) = behind.into_iter().max_by_key(|(_, ns)| *ns) else { return (None, 0.0) };
+    let whole: i64 = syncs().filter(|(waits, _)| *waits != culprit).map(|(_, syncs)| syncs.wall_ns()).sum();
+    let share = ns as f64 / whole.max(1) as f64;
+    if share >= IN_THE_WAY { (Some(culprit.clone()), share.min(1.0)) } else { (None, 0.0) }
 }

@@ -95,7 +95,7 @@ impl Trouble {
     fn weight_ns(&self) -> i64 {
         let lasted_ns = (self.end_ms - self.begin_ms).saturating_mul(1_000_000);
         match (&self.cause, &self.syncs) {
-            (Cause::FewerNotStorage { .. }, _) | (_, None) => lasted_ns,
+            (Cause::FewerNotStorage { .. } | Cause::FewerBusy { .. }, _) | (_, None) => lasted_ns,
             (_, Some(seen)) => seen.wall_ns,
         }
     }
@@ -183,6 +183,20 @@ pub enum Cause {
         busiest_percent: i64,
         /// Its normal.
         normal_percent: i64,
+    },
+    /// Commits were few and each sync was as fast as ever, while a device was far busier than normally: who committed may have
+    /// waited for it elsewhere than in a sync, such as in a write that the kernel held.
+    FewerBusy {
+        /// Which device.
+        device: String,
+        /// How busy it was, percent.
+        busy_percent: i64,
+        /// Its normal.
+        normal_percent: i64,
+        /// Behind whose I/O others' syncs were most of all, ...
+        culprit: Option<User>,
+        /// ... and for which share of their time.
+        share: f64,
     },
     /// Nothing that was recorded says why.
     Unclear,
@@ -315,7 +329,7 @@ fn of_user(inside: &[(i64, &Slot)], normals: &Normals, user: &User) -> Vec<Troub
             let (begin_ms, end_ms) = ends(slots);
             let syncs = seen(slots, user, normal);
             let cause = match wanted {
-                State::Few if syncs.is_usual() => cause::of_few(slots, normals),
+                State::Few if syncs.is_usual() => cause::of_few(slots, user, normals),
                 _ => cause::of_slow(slots, user, normals, normal),
             };
             let syncs = Some(syncs);
@@ -432,6 +446,9 @@ fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
         .count() as i64;
     if lost > 0 {
         blind.push(format!("something was lost {lost} times: see the events of kind `lost`"));
+    }
+    if series.left_out > 0 {
+        blind.push(format!("{} events were left out: there are too many to hold", series.left_out));
     }
     let gap_ms: i64 = inside
         .windows(2)

@@ -14,7 +14,7 @@ const ENOUGH: usize = 10;
 pub struct NormalUser {
     /// Whose.
     pub user: User,
-    /// Intervals in which it synced.
+    /// Intervals in which syncs of it returned.
     pub intervals: usize,
     /// Syncs a second.
     pub per_s: f64,
@@ -112,7 +112,7 @@ fn of_user(slots: &[&Slot], user: &User) -> NormalUser {
     parts.values_mut().for_each(|ns| *ns /= f64::from(u32::try_from(count.max(1)).unwrap_or(u32::MAX)));
     NormalUser {
         user: user.clone(),
-        intervals: present.len(),
+        intervals: present.iter().filter(|(_, syncs)| syncs.count() > 0).count(),
         per_s: median(rates).unwrap_or(0) as f64 / 1e3,
         p50_ns: median(at(0.5)).unwrap_or(0),
         p99_ns,

@@ -147,6 +147,46 @@ fn commits_that_wait_for_something_else_are_not_storage() {
 }
 
 #[test]
+fn commits_that_are_few_on_a_busy_device_have_the_culprit_of_others_syncs() {
+    // PostgreSQL beside it writes its log through the page cache: it waits in a write, and does not sync at all.
+    let postgres = User::named("postgres");
+    let slot = |slot: &mut Slot, count: i64| {
+        let waits = [(("own_data".to_string(), "device".to_string()), count * MS)].into();
+        let latency = Histogram::from([(MS, count)]);
+        slot.users.insert(postgres.clone(), UserSlot { latency, waits, ..UserSlot::default() });
+    };
+    let mut series = night(60..66, flooded);
+    series.slots.iter_mut().for_each(|(ts_ms, at)| {
+        if !(600_000..660_000).contains(ts_ms) {
+            slot(at, 1000);
+        }
+    });
+    let troubles = judged(&series);
+    let of = |user: &User| troubles.iter().find(|trouble| trouble.user.as_ref() == Some(user)).unwrap();
+    assert!(matches!(&of(&db()).cause, Cause::Flood { .. }));
+    let Cause::FewerBusy { device, busy_percent, normal_percent, culprit, share } = &of(&postgres).cause
+    else {
+        panic!("{troubles:#?}")
+    };
+    assert_eq!((device.as_str(), *busy_percent, *normal_percent, culprit), ("sda", 99, 1, &Some(dd())));
+    assert!(*share > 0.6 && *share < 0.75, "{share}");
+    assert_eq!(troubles.len(), 2, "{troubles:#?}");
+}
+
+#[test]
+fn one_long_sync_of_somebody_is_no_trouble_of_its_own() {
+    // The flood syncs what it wrote at its end: nobody knows how long that normally takes.
+    let mut series = night(0..0, |_| {});
+    for slot in series.slots.values_mut().skip(50).take(9) {
+        let waits = [(("request_queue".to_string(), "queue".to_string()), 9_900 * MS)].into();
+        slot.users.insert(dd(), UserSlot { waits, ..UserSlot::default() });
+    }
+    let last = series.slots.values_mut().nth(59).unwrap();
+    last.users.insert(dd(), UserSlot { latency: Histogram::from([(90_000 * MS, 1)]), ..UserSlot::default() });
+    assert_eq!(judged(&series), []);
+}
+
+#[test]
 fn syncs_that_never_return_are_trouble_too() {
     let stuck = |slot: &mut Slot| {
         let waits = [(("own_data".to_string(), "others".to_string()), 9_900 * MS)].into();

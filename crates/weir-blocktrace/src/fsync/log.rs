@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::analyst::Analyst;
 use super::cause::Relation;
-use super::part::{Call, Io, Part};
+use super::part::{Begun, Io, Part};
 use super::phase::Phase;
 use weir_core::target::DeviceNumber;
 
@@ -28,18 +28,8 @@ pub struct Log {
 /// A sync with its waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedSync {
-    /// Thread.
-    pub tid: u32,
-    /// Its process.
-    pub tgid: u32,
-    /// The thread's name.
-    pub comm: String,
-    /// What was called.
-    pub call: Call,
-    /// The disk under the file.
-    pub device: Option<DeviceNumber>,
-    /// When it began.
-    pub start_ns: u64,
+    /// Whose, of what, and since when.
+    pub begun: Begun,
     /// When it returned; `None` if it had not.
     pub end_ns: Option<u64>,
     /// Its waits, in order.
@@ -102,17 +92,7 @@ impl Book {
             return None;
         }
         Some(self.open.entry(id).or_insert_with(|| Entry {
-            sync: LoggedSync {
-                tid: part.tid,
-                tgid: part.tgid,
-                comm: part.comm.clone(),
-                call: part.call,
-                device: part.device,
-                start_ns: part.start_ns,
-                end_ns: None,
-                waits: Vec::new(),
-                ios: Vec::new(),
-            },
+            sync: LoggedSync { begun: Begun::of(part), end_ns: None, waits: Vec::new(), ios: Vec::new() },
             own: Vec::new(),
         }))
     }
@@ -127,7 +107,7 @@ impl Book {
             sync.ios.dedup();
             log.syncs.push(sync);
         }
-        log.syncs.sort_by_key(|sync| (sync.end_ns.unwrap_or(u64::MAX), sync.start_ns, sync.tid));
+        log.syncs.sort_by_key(|sync| (sync.end_ns.unwrap_or(u64::MAX), sync.begun.start_ns, sync.begun.tid));
         log
     }
 }

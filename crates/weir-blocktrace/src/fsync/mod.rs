@@ -20,9 +20,8 @@ pub use analyst::{Analyst, Sampling};
 pub use cause::{Cause, Owner};
 pub use ledger::Ledger;
 pub use log::{Log, LoggedSync, LoggedWait};
-pub use part::{Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
+pub use part::{Begun, Call, FileId, Io, IoFlags, Part, Skimmed, Wait};
 pub use phase::{Phase, SiteId};
-pub use recent::UnderWay;
 pub use report::{
     Anatomy, Culprit, Latency, Losses, Process, Report, Row, Sender, Site, SlowSync, Stall, Way,
 };

@@ -89,6 +89,37 @@ pub struct Part {
     pub waits: Vec<Wait>,
 }
 
+/// A sync, as far as it is known from its beginning on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// Thread.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// The thread's name.
+    pub comm: String,
+    /// What was called.
+    pub call: Call,
+    /// The disk under the file, where it is known.
+    pub device: Option<DeviceNumber>,
+    /// When the call began, CLOCK_MONOTONIC.
+    pub start_ns: u64,
+}
+
+impl Begun {
+    /// The sync that a stretch is of.
+    pub(super) fn of(part: &Part) -> Begun {
+        Begun {
+            tid: part.tid,
+            tgid: part.tgid,
+            comm: part.comm.clone(),
+            call: part.call,
+            device: part.device,
+            start_ns: part.start_ns,
+        }
+    }
+}
+
 /// Short syncs of a process that were counted only: of one call, and of one length class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skimmed {

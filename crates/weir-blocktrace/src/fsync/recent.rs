@@ -5,31 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weir_core::target::DeviceNumber;
 
 use super::analyst::Analyst;
-use super::part::{Call, Io, Part};
-
-/// A sync that had not returned when syncs under way were last looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnderWay {
-    /// Thread.
-    pub tid: u32,
-    /// Its process.
-    pub tgid: u32,
-    /// The thread's name.
-    pub comm: String,
-    /// What was called.
-    pub call: Call,
-    /// The disk under the file, where it is known.
-    pub device: Option<DeviceNumber>,
-    /// When the call began, CLOCK_MONOTONIC.
-    pub start_ns: u64,
-}
+use super::part::{Begun, Io, Part};
 
 /// The last completions, at most so many.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     most: usize,
     ios: VecDeque<Io>,
-    under_way: Vec<UnderWay>,
+    under_way: Vec<Begun>,
 }
 
 impl Recent {
@@ -45,16 +28,8 @@ impl Recent {
 
     /// Replaces the syncs under way.
     pub fn look(&mut self, parts: &[Part]) {
-        let under_way = |part: &Part| UnderWay {
-            tid: part.tid,
-            tgid: part.tgid,
-            comm: part.comm.clone(),
-            call: part.call,
-            device: part.device,
-            start_ns: part.start_ns,
-        };
         if self.most > 0 {
-            self.under_way = parts.iter().map(under_way).collect();
+            self.under_way = parts.iter().map(Begun::of).collect();
         }
     }
 }
@@ -66,7 +41,7 @@ impl Analyst {
     }
 
     /// Syncs that had not returned at the last [`Analyst::under_way`], where completions are kept.
-    pub fn remembered_under_way(&self) -> &[UnderWay] {
+    pub fn remembered_under_way(&self) -> &[Begun] {
         &self.recent.under_way
     }
 

@@ -6,14 +6,13 @@
 //! that nobody but root and this user can have written is read.
 
 use std::ffi::OsStr;
-use std::fs::DirBuilder;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use weir_fs::{Access, Dir};
@@ -87,6 +86,8 @@ impl RunFolder {
     pub fn create(account: Account) -> Result<RunFolder, SandboxError> {
         let base_path = base();
         let base = make_base(&base_path).map_err(SandboxError::io("create", &base_path))?;
+        // Without links: servers and the minder go there by path.
+        let base_path = base.path().to_path_buf();
         let random = weir_fs::unguessable().map_err(SandboxError::io("name a folder in", &base_path))?;
         let name = format!("{:x}-{}", std::process::id(), &random[..8]);
         let path = base_path.join(&name);
@@ -278,19 +279,22 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Makes the folder, or sees that nobody else may write to it: in /tmp anybody may have made one of that name.
+/// Makes the folder, or sees that nobody else may write to it: in /tmp anybody may have made one of that name. The environment
+/// may name any folder, such as /tmp itself: nothing is made below one that another account can replace.
 fn make_base(base: &Path) -> io::Result<Dir> {
     let above = base.parent().unwrap_or(base);
-    for folder in [above, base] {
-        match DirBuilder::new().mode(0o755).create(folder) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+    let there = if above.exists() { above } else { above.parent().unwrap_or(above) };
+    let mut folder = Dir::open(&weir_fs::lasting_chain(there)?)?;
+    for part in base.strip_prefix(there).unwrap_or(base) {
+        match rustix::fs::mkdirat(&folder, part, Mode::from_raw_mode(0o755)) {
+            // By another weir at the same time, or by somebody else.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
         }
+        folder = folder.subdir(part)?;
+        folder.check_trusted()?;
     }
-    // Servers and the minder go there by path. The environment may name any folder, such as /tmp itself.
-    weir_fs::lasting_chain(above)?;
-    Dir::open_trusted(base)
+    Ok(folder)
 }
 
 #[cfg(test)]
@@ -311,10 +315,31 @@ mod tests {
         let theirs = here.path().join("theirs");
         std::fs::create_dir(&theirs).unwrap();
         make_base(&here.path().join("sandbox")).unwrap();
-        make_base(&theirs.join("sandbox")).unwrap();
         std::os::unix::fs::chown(&theirs, Some(65534), None).unwrap();
-        let why = make_base(&theirs.join("sandbox")).unwrap_err().to_string();
-        assert!(why.contains("belongs to account 65534"), "{why}");
+        for refused in ["sandbox", "new/sandbox"] {
+            let why = make_base(&theirs.join(refused)).unwrap_err().to_string();
+            assert!(why.contains("belongs to account 65534"), "{why}");
+        }
+        assert_eq!(
+            std::fs::read_dir(&theirs).unwrap().count(),
+            0,
+            "nothing is made before it is asked whose it is"
+        );
+    }
+
+    #[test]
+    fn servers_run_where_no_link_leads() {
+        let here = tempfile::tempdir().unwrap();
+        let real = here.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("run")).unwrap();
+        symlink(real.join("run"), real.join("link")).unwrap();
+        for (named, path) in [("link/sandbox", "run/sandbox"), ("new/sandbox", "new/sandbox")] {
+            let base = make_base(&real.join(named)).unwrap();
+            assert_eq!(base.path(), real.join(path));
+            assert!(real.join(path).is_dir());
+        }
+        symlink(real.join("run"), real.join("run/sandbox-link")).unwrap();
+        assert!(make_base(&real.join("run/sandbox-link")).is_err(), "a link in its place");
     }
 
     #[test]

@@ -80,6 +80,11 @@ pub(super) fn cause(cause: &Cause) -> String {
         Cause::FewerNotStorage { .. } => {
             "not storage. Commits were few and each sync was as fast as usual.".to_string()
         }
+        Cause::FewerBusy { device, culprit: Some(culprit), share, .. } => format!(
+            "commits were few while {device} was busy. Others' syncs spent {} of their time behind I/O of {culprit}.",
+            percent(*share)
+        ),
+        Cause::FewerBusy { device, .. } => format!("commits were few while {device} was busier than usual."),
         Cause::Unclear => "nothing that was recorded says why.".to_string(),
     }
 }
@@ -131,6 +136,9 @@ pub(super) fn evidence(cause: &Cause) -> String {
         }
         Cause::FewerNotStorage { busiest_percent, normal_percent } => format!(
             "the busiest device was busy {busiest_percent} % of the time, normally {normal_percent} %. Commits waited for something else, such as a lock of the database, or there was nothing to commit."
+        ),
+        Cause::FewerBusy { device, busy_percent, normal_percent, .. } => format!(
+            "{device} was busy {busy_percent} % of the time, normally {normal_percent} %, and no sync took longer than usual. Commits waited elsewhere, such as in a write that the kernel held."
         ),
         Cause::Unclear => "no part of the time stands out.".to_string(),
     }

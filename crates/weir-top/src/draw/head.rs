@@ -25,9 +25,11 @@ pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let style = if is_live { look.plain() } else { look.loud() };
     put(buffer, x, area.y, area.right().saturating_sub(x), &state, style, false);
     let taken = x + cells(&state) as u16 + 2;
-    let cost = sample.map(cost).unwrap_or_default();
-    let right = format!("{}{cost}", model.about.source);
-    let shown = if taken + cells(&right) as u16 <= area.right() { &right } else { &model.about.source };
+    let is_recorded = sample.is_some_and(|sample| sample.is_recorded);
+    let source = if is_recorded { "the recorder" } else { &model.about.source };
+    let cost = sample.filter(|_| !is_recorded).map(cost).unwrap_or_default();
+    let right = format!("{source}{cost}");
+    let shown = if taken + cells(&right) as u16 <= area.right() { &right } else { source };
     if taken + cells(shown) as u16 <= area.right() {
         put(buffer, taken, area.y, area.right() - taken, shown, look.faint(), true);
     }
@@ -41,10 +43,25 @@ fn state(model: &Model) -> (String, bool) {
     if model.history.is_live() {
         return ("live".to_string(), true);
     }
+    if let Some(shown) = model.history.shown().filter(|sample| sample.is_recorded) {
+        let ago = model.history.last().map(|last| ago(last.at_ms.saturating_sub(shown.at_ms)));
+        return (format!("recorded{}", ago.unwrap_or_default()), false);
+    }
     let behind = model.history.behind() as u64 * model.about.interval_ns;
     match behind {
         0 => ("stays here".to_string(), false),
         ns => (format!("{} back", duration(ns as f64)), false),
+    }
+}
+
+/// How long ago something was.
+fn ago(ms: i64) -> String {
+    let minutes = ms.max(0) / 60_000;
+    match (minutes / 1440, minutes / 60 % 24, minutes % 60) {
+        (0, 0, 0) => format!(", {} s back", ms.max(0) / 1000),
+        (0, 0, minutes) => format!(", {minutes} min back"),
+        (0, hours, minutes) => format!(", {hours} h {minutes} min back"),
+        (days, hours, _) => format!(", {days} d {hours} h back"),
     }
 }
 

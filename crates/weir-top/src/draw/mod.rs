@@ -36,7 +36,7 @@ pub fn draw(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let body = Rect { y: area.y + HEAD, height: area.height - HEAD - FOOT, ..area };
     if model.help {
         help::draw(model, look, body, buffer);
-    } else if model.history.is_empty() {
+    } else if model.history.shown().is_none() {
         buffer.set_stringn(
             body.x,
             body.y + 1,

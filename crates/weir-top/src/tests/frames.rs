@@ -8,7 +8,7 @@ use ratatui_core::style::{Color, Modifier};
 use ratatui_core::terminal::Terminal;
 use weir_core::printable;
 
-use super::{model, sample};
+use super::{Archive, model, sample};
 use crate::{Key, Look, Model, draw, text};
 
 fn frame(model: &Model, look: Look, columns: u16, rows: u16) -> Buffer {
@@ -25,18 +25,23 @@ fn keys(model: &mut Model, keys: &[Key]) {
 #[test]
 fn frames_are_as_they_were() {
     use Key::{Char, Enter, Escape, Left};
-    let cases: [(&str, &[Key], u16, u16, &str); 6] = [
+    let back = [Char('<'), Left, Left, Left, Left, Left];
+    let cases: [(&str, &[Key], u16, u16, &str); 7] = [
         ("80x24", &[], 80, 24, include_str!("80x24.txt")),
         ("200x60", &[], 200, 60, include_str!("200x60.txt")),
         ("process", &[Enter], 80, 24, include_str!("process.txt")),
         ("slow", &[Char('4'), Left, Enter], 80, 24, include_str!("slow.txt")),
         ("device", &[Enter, Escape, Char('1'), Enter], 80, 24, include_str!("device.txt")),
+        ("recorded", &back, 80, 24, include_str!("recorded.txt")),
         ("help", &[Char('?')], 80, 24, include_str!("help.txt")),
     ];
     let mut changed = Vec::new();
     for (name, pressed, columns, rows, expected) in cases {
         let mut model = model(12);
-        keys(&mut model, pressed);
+        for key in pressed {
+            keys(&mut model, &[*key]);
+            model.fetch(&mut Archive::of(40));
+        }
         let found = text(&model, columns, rows);
         assert_eq!(found.lines().count(), usize::from(rows), "{name}");
         let widest = found.lines().map(crate::draw::cells).max().unwrap_or(0);
@@ -152,4 +157,12 @@ fn means_are_called_means() {
     );
     let row = text.lines().find(|line| line.starts_with("vda")).unwrap();
     assert!(row.contains("3.25   250 µs"), "{row}");
+}
+
+#[test]
+fn a_recorded_frame_needs_no_sample_of_now() {
+    let mut model = model(0);
+    assert!(model.begin_at(0, &mut Archive::of(40)));
+    let found = text(&model, 80, 24);
+    assert!(found.contains("  recorded  ") && found.contains("mariadbd"), "{found}");
 }

@@ -1,6 +1,6 @@
 //! What keys do to the model.
 
-use super::{Sample, model, process, sample};
+use super::{Archive, BEGUN_MS, RECORDED_MS, Sample, model, process, sample};
 use crate::key::action;
 use crate::{Flow, Key, Model, Pane, View};
 
@@ -153,4 +153,100 @@ fn what_one_sample_holds_is_bounded() {
     let kept = model.history.shown().unwrap();
     assert_eq!((kept.processes.len(), kept.slow.len()), (100, 40));
     assert_eq!((kept.processes[0].pid, kept.slow[0].took_ns), (Some(4_999), 4_999), "the greatest");
+}
+
+/// How many recorded intervals before the first sample the shown one ended.
+fn before(model: &Model) -> i64 {
+    let shown = model.history.shown().unwrap();
+    assert!(shown.is_recorded);
+    (BEGUN_MS - shown.at_ms) / RECORDED_MS
+}
+
+fn press_with(model: &mut Model, archive: &mut Archive, keys: &str) {
+    for key in keys.chars() {
+        press(model, &key.to_string());
+        model.fetch(archive);
+    }
+}
+
+#[test]
+fn before_the_first_sample_come_recorded_ones_and_the_way_leads_back() {
+    let (mut model, mut archive) = (model(3), Archive::of(40));
+    press_with(&mut model, &mut archive, "←←←");
+    assert_eq!(before(&model), 0, "the one that ended when the first sample began");
+    press_with(&mut model, &mut archive, "<<");
+    assert_eq!(before(&model), 20);
+    press_with(&mut model, &mut archive, "<<<");
+    assert_eq!(before(&model), 39, "there is nothing before the first");
+    assert!(model.history.back().count() <= 1, "what came later is not shown");
+    press_with(&mut model, &mut archive, ">>>→→→→→→→→→");
+    assert_eq!(before(&model), 0);
+    assert_eq!(model.history.back().count(), 40);
+    press_with(&mut model, &mut archive, "→");
+    assert_eq!(model.history.shown().unwrap().clock, "03:12:00", "the first that was watched");
+    press_with(&mut model, &mut archive, ">→");
+    assert_eq!((model.history.behind(), model.history.is_live()), (0, false));
+    press_with(&mut model, &mut archive, "<$");
+    assert!(model.history.is_live());
+}
+
+#[test]
+fn a_time_is_begun_at_and_its_future_leads_to_the_present() {
+    let (mut model, mut archive) = (model(3), Archive::of(400));
+    archive.hole = 100..200;
+    let at = |before: i64| BEGUN_MS - before * RECORDED_MS - 1;
+    assert!(model.begin_at(at(300), &mut archive));
+    assert_eq!(before(&model), 300);
+    press_with(&mut model, &mut archive, "←");
+    assert_eq!(before(&model), 301);
+    assert!(model.begin_at(at(150), &mut archive));
+    assert_eq!(before(&model), 99, "the next that was recorded");
+    press_with(&mut model, &mut archive, "←");
+    assert_eq!(before(&model), 200, "over what nobody recorded");
+    press_with(&mut model, &mut archive, &">".repeat(11));
+    assert!(!model.history.shown().unwrap().is_recorded);
+    press_with(&mut model, &mut archive, "[");
+    assert_eq!(before(&model), 359);
+    press_with(&mut model, &mut archive, "[");
+    assert_eq!(before(&model), 399, "the first is as far as it goes");
+    press_with(&mut model, &mut archive, "]]");
+    assert!(model.history.is_live());
+    // Nothing as late as that: the last there is.
+    let mut old = Archive::of(0);
+    assert!(!super::model(0).begin_at(0, &mut old));
+}
+
+#[test]
+fn samples_go_on_while_recorded_ones_are_shown() {
+    let mut model = Model::new(super::about(), 5);
+    (0..5).for_each(|n| model.push(sample(n)));
+    let mut archive = Archive::of(2_000);
+    press_with(&mut model, &mut archive, "←←←←←←");
+    let shown_ms = model.history.shown().unwrap().at_ms;
+    (5..20).for_each(|n| model.push(sample(n)));
+    assert_eq!(model.history.shown().unwrap().at_ms, shown_ms, "it stays");
+    press_with(&mut model, &mut archive, "→→");
+    assert_eq!(model.history.shown().unwrap().at_ms, BEGUN_MS + 16_000, "what is no longer kept is left out");
+    press_with(&mut model, &mut archive, "←");
+    assert_eq!(before(&model), 0);
+    // However far it goes, a bounded number is held.
+    press_with(&mut model, &mut archive, &"<".repeat(150));
+    assert_eq!(before(&model), 1_500);
+    let held = |model: &Model| model.history.behind() + model.history.back().count() - model.history.len();
+    assert!(held(&model) <= 1_000, "{}", held(&model));
+    press_with(&mut model, &mut archive, &">".repeat(151));
+    assert!(held(&model) <= 1_000);
+    assert!(!model.history.shown().unwrap().is_recorded);
+}
+
+#[test]
+fn without_an_archive_time_ends_as_it_did() {
+    let (mut model, mut archive) = (model(3), Archive::of(0));
+    press_with(&mut model, &mut archive, "<[");
+    assert_eq!(model.history.shown().unwrap().clock, "03:12:00");
+    press_with(&mut model, &mut archive, "]");
+    assert!(model.history.is_live());
+    let mut empty = super::model(0);
+    press_with(&mut empty, &mut archive, "←→<>[]$ ");
+    assert!(empty.history.shown().is_none());
 }

@@ -15,6 +15,10 @@ use crate::{About, Model, Process, Sample, Syncs};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
+/// When the first of the samples began.
+const BEGUN_MS: i64 = 1_795_576_320_000;
+/// Length of a recorded interval.
+const RECORDED_MS: i64 = 10_000;
 
 fn device(minor: u32) -> DeviceNumber {
     DeviceNumber { major: 254, minor }
@@ -138,6 +142,8 @@ fn sample(n: u64) -> Sample {
     let p99_ns = if n >= 10 { 90 * MS } else { 2 * MS };
     Sample {
         clock: format!("03:12:{:02}", n % 60),
+        at_ms: BEGUN_MS + (n as i64 + 1) * 1000,
+        is_recorded: false,
         frame: Frame {
             at_ns: n * SECOND,
             length_ns: SECOND,
@@ -175,4 +181,62 @@ fn model(seconds: u64) -> Model {
     let mut model = Model::new(about(), 300);
     (0..seconds).for_each(|n| model.push(sample(n)));
     model
+}
+
+/// A recorder's interval that ended so many of them before the first sample: `dd` was there from the third to the last.
+fn recorded(before: i64) -> Sample {
+    let of_then = sample(if before == 3 { 10 } else { 0 });
+    let of_day = 3 * 3600 + 12 * 60 - before * RECORDED_MS / 1000;
+    let clock = format!("{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let mut processes = of_then.processes;
+    processes.iter_mut().for_each(|process| process.pid = None);
+    Sample {
+        clock,
+        at_ms: BEGUN_MS - before * RECORDED_MS,
+        is_recorded: true,
+        frame: Frame { length_ns: RECORDED_MS as u64 * MS, ..of_then.frame },
+        processes,
+        ..of_then
+    }
+}
+
+/// A recorder's archive of so many intervals, with a hole in it; fetched in small pieces.
+struct Archive {
+    intervals: i64,
+    hole: std::ops::Range<i64>,
+    fetched: Vec<crate::Wish>,
+}
+
+impl Archive {
+    fn of(intervals: i64) -> Archive {
+        Archive { intervals, hole: 0..0, fetched: Vec::new() }
+    }
+}
+
+impl crate::Samples for Archive {
+    type Error = std::convert::Infallible;
+
+    fn about(&self) -> &About {
+        unreachable!("the model has it")
+    }
+
+    fn drain(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Option<Sample>, Self::Error> {
+        Ok(None)
+    }
+
+    fn recorded(&mut self, wish: crate::Wish) -> Vec<Sample> {
+        self.fetched.push(wish);
+        let all = (0..self.intervals).rev().filter(|before| !self.hole.contains(before)).map(recorded);
+        match wish {
+            crate::Wish::Before(ms) => {
+                let found: Vec<Sample> = all.filter(|sample| sample.at_ms <= ms).collect();
+                found[found.len().saturating_sub(7)..].to_vec()
+            }
+            crate::Wish::After(ms) => all.filter(|sample| sample.at_ms > ms).take(7).collect(),
+        }
+    }
 }

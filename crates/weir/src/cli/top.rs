@@ -1,5 +1,6 @@
 //! What can be typed after `weir top`.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::ValueEnum;
@@ -11,6 +12,8 @@ Examples:
       devices, classes of I/O, processes and slow syncs; ? helps, q ends
   weir top /var/lib/mysql --slow 50ms
       the device under a folder, and syncs of 50 ms or longer
+  weir top --at 03:00
+      how it was at three, as `weir recorder run` wrote it down; the arrows go on from there
   weir top --once --size 200x60 > frame.txt
       one frame as text
   weir top --source diskstats --no-syncs
@@ -34,7 +37,13 @@ pub struct Args {
     /// How far back the screen can step
     #[arg(long, value_name = "TIME", default_value = "5m")]
     pub keep: Nanos,
-    /// Print one frame as text, after one interval
+    /// Start at this time, as the recorder's archive has it: 03:00, a date with a time, or a length such as 2h for so long ago
+    #[arg(long, visible_alias = "since", value_name = "TIME")]
+    pub at: Option<String>,
+    /// The recorder's archive, into which the screen steps back [default: the one of `weir recorder`]
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
+    /// Print one frame as text, after one interval; with --at, the one of then
     #[arg(long)]
     pub once: bool,
     /// Columns and rows of the frame of --once [default: the terminal's, or 100x40]

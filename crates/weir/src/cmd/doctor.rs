@@ -70,7 +70,7 @@ fn write_page(examined: &DoctorReport, args: &Args, record: Option<&Path>) -> an
     let Some(file) = args.html.clone().or_else(|| Some(record?.with_extension("html"))) else {
         return Ok(());
     };
-    page::write(&file, &html::doctor(examined)).map_err(|error| Lacking {
+    page::write(&file, &html::doctor(examined), page::OF_FIGURES).map_err(|error| Lacking {
         what: format!("the HTML report is not written: {error:#}"),
         hint: Some("name another file with --html; the record is kept all the same".to_string()),
     })?;

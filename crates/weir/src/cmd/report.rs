@@ -31,7 +31,7 @@ fn default_path(record: &result::Record) -> PathBuf {
 }
 
 fn save(path: &Path, text: &str) -> anyhow::Result<()> {
-    page::write(path, text)?;
+    page::write(path, text, page::OF_FIGURES)?;
     say!("wrote {}", path.display());
     Ok(())
 }

@@ -3,18 +3,23 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use jiff::Zoned;
 use weir_blocktrace::Source;
+use weir_core::target::Layer;
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
-use weir_top::{Look, Model, Samples};
+use weir_top::{About, Look, Model, Samples};
 
 use crate::cli::top::{Args, Choice, Size};
 use crate::devices::named;
-use crate::failure::{Outcome, Usage};
+use crate::failure::{Lacking, Outcome, Usage};
+use crate::inputs::recorder::dir;
 use crate::output::print_exact;
+use crate::recorder::archive::{self, Archive};
+use crate::settings::recorder::stretch;
 use crate::signals::stop_on_signals;
 use crate::terminal;
-use crate::top::{self, Machine, Storage, Wishes};
+use crate::top::{self, Machine, Recorded, Storage, Wishes};
 
 /// Below it the screen costs more than what it watches.
 const INTERVAL_MIN: Nanos = Nanos(100_000_000);
@@ -29,24 +34,69 @@ const DRAIN: Duration = Duration::from_millis(50);
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
     check(&args)?;
     let devices = named(&args.devices)?;
+    let at_ms = args.at.as_deref().map(|at| stretch(at, None, &Zoned::now())).transpose()?.map(|(at, _)| at);
+    let mut recorded = recorded(&args, &devices)?;
+    if let (Some(at_ms), true, Some(recorded)) = (at_ms, args.once, &mut recorded) {
+        return once_recorded(&args, at_ms, recorded);
+    }
     let stop = stop_on_signals()?;
     let source = match args.source {
         Choice::Auto => None,
         Choice::Bpf => Some(Source::Bpf),
         Choice::Diskstats => Some(Source::Diskstats),
     };
-    let wishes = Wishes { devices, source, syncs: !args.no_syncs, interval: args.interval, slow: args.slow };
+    let wishes =
+        Wishes { devices, source, syncs: !args.no_syncs, interval: args.interval, slow: args.slow, recorded };
     let mut storage = Storage::default();
     let mut machine = Machine::start(wishes, &mut storage)?;
     let kept = (args.keep.0 / args.interval.0).clamp(1, SAMPLES_MAX) as usize;
     let mut model = Model::new(machine.about().clone(), kept);
-    machine.earlier().into_iter().for_each(|sample| model.push(sample));
+    if let Some(at_ms) = at_ms
+        && !model.begin_at(at_ms, &mut machine)
+    {
+        return Err(nothing_recorded(&args));
+    }
     if args.once {
         once(&args, &mut machine, &mut model, &stop)?;
     } else {
         top::run(&mut machine, &mut model, Look::terminal(has_colours()), &stop)?;
     }
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
+}
+
+/// The archive to step back into: the one that was named, or meant by --at, has to be there; any other may be.
+fn recorded(args: &Args, devices: &[Layer]) -> anyhow::Result<Option<Recorded>> {
+    let names = devices.iter().map(|device| device.name.clone()).collect();
+    let archive = dir(args.dir.clone()).and_then(|dir| Archive::to_read(&dir));
+    match archive {
+        Ok(archive) => Ok(Some(Recorded::new(archive, names, args.slow))),
+        Err(why) if args.at.is_some() || args.dir.is_some() => Err(why),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The frame of a time, from the archive alone.
+fn once_recorded(args: &Args, at_ms: i64, recorded: &mut Recorded) -> anyhow::Result<Outcome> {
+    let about = About {
+        host: archive::About::here().host,
+        source: "the recorder".to_string(),
+        remarks: Vec::new(),
+        interval_ns: args.interval.0,
+        slow_ns: args.slow.0,
+    };
+    let mut model = Model::new(about, 1);
+    if !model.begin_at(at_ms, recorded) {
+        return Err(nothing_recorded(args));
+    }
+    let Size(columns, rows) = args.size.or_else(of_terminal).unwrap_or(SIZE);
+    print_exact(&weir_top::text(&model, columns, rows))?;
+    Ok(Outcome::Done)
+}
+
+fn nothing_recorded(args: &Args) -> anyhow::Error {
+    let what =
+        format!("the archive has nothing of {} or another time", args.at.as_deref().unwrap_or_default());
+    Lacking { what, hint: Some("`weir recorder list` shows what it has".to_string()) }.into()
 }
 
 fn check(args: &Args) -> anyhow::Result<()> {

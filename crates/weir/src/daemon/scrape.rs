@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -79,8 +80,8 @@ impl AsFd for Door {
 
 /// What is answered.
 pub trait Page: Send {
-    /// The page as it is now; `None` where there is none yet.
-    fn text(&mut self) -> Option<&str>;
+    /// The page as it is now, one for all who ask; `None` where there is none yet.
+    fn text(&mut self) -> Option<Arc<str>>;
 }
 
 trait Stream: Read + Write + AsFd + Send {}
@@ -157,9 +158,33 @@ struct Client {
     stream: Box<dyn Stream>,
     until: Instant,
     heard: Vec<u8>,
-    /// What is left to say, once the request is whole.
-    answer: Option<Vec<u8>>,
+    /// What is to be said, once the request is whole.
+    answer: Option<Answer>,
     said: usize,
+}
+
+/// An answer's head, and its body, which is the page itself.
+struct Answer {
+    head: String,
+    body: Arc<str>,
+}
+
+impl Answer {
+    fn new(status: &str, kind: &str, more: &str, body: Arc<str>) -> Answer {
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        Answer { head, body }
+    }
+
+    /// What is left after so much was said.
+    fn after(&self, said: usize) -> &[u8] {
+        match self.head.as_bytes().get(said..) {
+            Some(head) if !head.is_empty() => head,
+            _ => self.body.as_bytes().get(said - self.head.len()..).unwrap_or_default(),
+        }
+    }
 }
 
 impl Client {
@@ -191,7 +216,7 @@ impl Client {
             }
             if self.heard.windows(END.len()).any(|window| window == END) {
                 let head = String::from_utf8_lossy(&self.heard);
-                self.answer = Some(response(&head, || page.text()).into_bytes());
+                self.answer = Some(response(&head, || page.text()));
             }
         }
         Ok(())
@@ -200,25 +225,23 @@ impl Client {
     /// Whether all is said.
     fn say(&mut self) -> io::Result<bool> {
         let Some(answer) = &self.answer else { return Ok(false) };
-        while self.said < answer.len() {
-            match self.stream.write(&answer[self.said..])? {
+        loop {
+            let left = answer.after(self.said);
+            if left.is_empty() {
+                return Ok(true);
+            }
+            match self.stream.write(left)? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 length => self.said += length,
             }
         }
-        Ok(true)
     }
 }
 
 /// The answer to a request: GET /metrics has one, and nothing else.
-fn response<'a>(head: &str, page: impl FnOnce() -> Option<&'a str>) -> String {
-    let plain = |status: &str, more: &str| {
-        let body = format!("{status}\n");
-        format!(
-            "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        )
-    };
+fn response(head: &str, page: impl FnOnce() -> Option<Arc<str>>) -> Answer {
+    let plain =
+        |status: &str, more: &str| Answer::new(status, "text/plain", more, format!("{status}\n").into());
     let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (method, path, version) = (words.next(), words.next(), words.next());
     let path = path.map(|path| path.split('?').next().unwrap_or(path));
@@ -227,11 +250,7 @@ fn response<'a>(head: &str, page: impl FnOnce() -> Option<&'a str>) -> String {
     }
     match (method, path) {
         (Some("GET"), Some("/metrics")) => match page() {
-            Some(page) => format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
-                CONTENT_TYPE,
-                page.len()
-            ),
+            Some(page) => Answer::new("200 OK", CONTENT_TYPE, "", page),
             None => plain("503 Service Unavailable", ""),
         },
         (Some("GET"), _) => plain("404 Not Found", ""),
@@ -246,14 +265,19 @@ mod tests {
     /// No page yet.
     struct Nothing;
     impl Page for Nothing {
-        fn text(&mut self) -> Option<&str> {
+        fn text(&mut self) -> Option<Arc<str>> {
             None
         }
     }
 
+    /// All that is said of an answer.
+    fn whole(answer: &Answer) -> String {
+        format!("{}{}", answer.head, answer.body)
+    }
+
     #[test]
     fn only_one_page_is_answered() {
-        let page = || Some("weir 1\n# EOF\n");
+        let page = || Some(Arc::from("weir 1\n# EOF\n"));
         for (head, status) in [
             ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK"),
             ("GET /metrics?name=a HTTP/1.0\r\n\r\n", "200 OK"),
@@ -263,13 +287,49 @@ mod tests {
             ("GET /metrics\r\n\r\n", "400 Bad Request"),
             ("\r\n\r\n", "400 Bad Request"),
         ] {
-            let answer = response(head, page);
+            let answer = whole(&response(head, page));
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head:?}: {answer}");
             let (head, body) = answer.split_once("\r\n\r\n").unwrap();
             let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
             assert_eq!(length.parse::<usize>().unwrap(), body.len());
         }
-        assert!(response("GET /metrics HTTP/1.1\r\n\r\n", || None).contains("503"));
+        assert!(whole(&response("GET /metrics HTTP/1.1\r\n\r\n", || None)).contains("503"));
+    }
+
+    /// One that is there.
+    struct Large(Arc<str>);
+    impl Page for Large {
+        fn text(&mut self) -> Option<Arc<str>> {
+            Some(self.0.clone())
+        }
+    }
+
+    #[test]
+    fn clients_that_read_slowly_share_one_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let door = Door::Unix(UnixListener::bind(folder.path().join("s")).unwrap());
+        let mut page = Large("weir 1\n".repeat(1 << 20).into());
+        let ask = || {
+            let mut far = UnixStream::connect(folder.path().join("s")).unwrap();
+            far.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+            far
+        };
+        let mut fars: Vec<UnixStream> = (0..3).map(|_| ask()).collect();
+        let mut clients: Vec<Client> = fars.iter().map(|_| Client::new(door.accept().unwrap())).collect();
+        assert!(clients.iter_mut().all(|client| client.goes_on(&mut page)), "none took it whole");
+        assert_eq!(Arc::strong_count(&page.0), 1 + clients.len());
+        let mut first = clients.remove(0);
+        let mut far = fars.remove(0);
+        let reader = thread::spawn(move || {
+            let mut answer = String::new();
+            far.read_to_string(&mut answer).unwrap();
+            answer
+        });
+        while first.goes_on(&mut page) {
+            thread::yield_now();
+        }
+        drop(first);
+        assert_eq!(reader.join().unwrap().split_once("\r\n\r\n").unwrap().1, &*page.0);
     }
 
     #[test]
@@ -304,7 +364,7 @@ mod tests {
         for (words, answer, is_held) in [
             (&b"GET"[..], None, true),
             (&[b'x'; REQUEST_MAX + 512], None, false),
-            (b"", Some(vec![0; 64 << 20]), true),
+            (b"", Some(Answer { head: "x".to_string(), body: "x".repeat(64 << 20).into() }), true),
         ] {
             let mut far = UnixStream::connect(folder.path().join("s")).unwrap();
             far.write_all(words).unwrap();

@@ -1,15 +1,17 @@
 //! Unix sockets of weir's daemons: made at their place and removed at the end, and lines on them that take no longer than they
 //! may.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{AtFlags, FileType};
+use rustix::net::sockopt::socket_peercred;
 use weir_fs::{Dir, Private};
 
 /// How long one client may keep the others waiting.
@@ -37,8 +39,13 @@ impl Drop for Files {
 /// it has its permission bits: whoever else owns the folder it is to lie in cannot have those of another file set.
 pub fn listen(path: &Path, mode: u32, files: &mut Files) -> io::Result<UnixListener> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let folder = Dir::open(path.parent().unwrap_or(Path::new("")))?;
-    if path.symlink_metadata().is_ok_and(|there| !there.file_type().is_socket()) {
+    listen_in(Dir::open(path.parent().unwrap_or(Path::new("")))?, name, mode, files)
+}
+
+/// The same in a folder that is open already.
+pub fn listen_in(folder: Dir, name: &OsStr, mode: u32, files: &mut Files) -> io::Result<UnixListener> {
+    let there = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    if there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode) != FileType::Socket) {
         return Err(io::Error::from(io::ErrorKind::AddrInUse));
     }
     let made_in = Private::make(&folder, "socket")?;
@@ -49,6 +56,21 @@ pub fn listen(path: &Path, mode: u32, files: &mut Files) -> io::Result<UnixListe
     made_in.dir().move_into("s", &folder, name)?;
     files.0.push((folder, name.to_os_string()));
     Ok(listener)
+}
+
+/// A connection to a daemon of root's or the caller's, by its socket in a folder that one of them controls. By the folder's
+/// descriptor, so that nobody puts a link in the way, and the address is short enough.
+///
+/// # Errors
+/// Those of connect(2); [`weir_fs::Distrust`] as `PermissionDenied`.
+pub fn connect(folder: &Path, name: &str) -> io::Result<UnixStream> {
+    let folder = Dir::open_trusted(folder)?;
+    let stream = UnixStream::connect(format!("/proc/self/fd/{}/{name}", folder.as_fd().as_raw_fd()))?;
+    let listens = socket_peercred(&stream)?.uid.as_raw();
+    if listens != 0 && listens != rustix::process::geteuid().as_raw() {
+        return Err(weir_fs::Distrust::Owner(listens).into());
+    }
+    Ok(stream)
 }
 
 /// All of it, or an error where the client does not take it in time, however steadily it takes little.
@@ -135,6 +157,46 @@ mod tests {
         assert_eq!(left, ["guard.sock"]);
         drop(files);
         assert_eq!(dir.names().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_daemon_is_believed_where_no_other_account_can_have_made_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Files::default();
+        let _listener = listen(&folder.path().join("guard.sock"), 0o660, &mut files).unwrap();
+        assert!(connect(folder.path(), "guard.sock").is_ok());
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let open = connect(folder.path(), "guard.sock").unwrap_err();
+        assert_eq!(open.kind(), io::ErrorKind::PermissionDenied, "{open}");
+    }
+
+    #[test]
+    fn root_believes_no_daemon_of_another_account() {
+        use std::os::unix::process::CommandExt;
+        if rustix::process::geteuid().as_raw() != 0 {
+            say!("not run: root_believes_no_daemon_of_another_account needs root");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let theirs = folder.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+        let listens = "import socket,sys,time\ns=socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\n\
+                       s.listen()\nprint(flush=True)\ntime.sleep(60)";
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", listens]).arg(theirs.join("s")).uid(65534).gid(65534);
+        let Ok(mut server) = python.stdout(std::process::Stdio::piped()).spawn() else {
+            say!("not run: root_believes_no_daemon_of_another_account needs python3");
+            return;
+        };
+        server.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        // Moved to a folder of root's, as where /run is open to others.
+        fs::rename(theirs.join("s"), folder.path().join("s")).unwrap();
+        let refused = connect(folder.path(), "s");
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert!(refused.unwrap_err().to_string().contains("belongs to account 65534"));
     }
 
     #[test]

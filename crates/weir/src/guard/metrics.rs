@@ -1,5 +1,7 @@
 //! The state as metrics in the OpenMetrics text format, version 1.0.0.
 
+use std::sync::Arc;
+
 use weir_control::{DeviceState, SensorSource, Standing, State};
 use weir_report::guard as words;
 
@@ -180,7 +182,7 @@ impl OfDevice for DeviceState {
 pub struct Metrics {
     board: Board<State>,
     started_unix_seconds: f64,
-    last: Option<(u64, String)>,
+    last: Option<(u64, Arc<str>)>,
 }
 
 impl Metrics {
@@ -191,12 +193,12 @@ impl Metrics {
 }
 
 impl scrape::Page for Metrics {
-    fn text(&mut self) -> Option<&str> {
+    fn text(&mut self) -> Option<Arc<str>> {
         let state = self.board.read()?;
         if self.last.as_ref().is_none_or(|(at_ms, _)| *at_ms != state.at_ms) {
-            self.last = Some((state.at_ms, exposition(&state, self.started_unix_seconds)));
+            self.last = Some((state.at_ms, exposition(&state, self.started_unix_seconds).into()));
         }
-        self.last.as_ref().map(|(_, text)| text.as_str())
+        self.last.as_ref().map(|(_, text)| text.clone())
     }
 }
 

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use weir_control::State;
 
-use crate::daemon::socket::line;
+use crate::daemon::socket::{connect, line};
 use crate::failure::Lacking;
 
+/// The socket's name.
+const NAME: &str = "guard.sock";
 /// How long a client waits for a state. A guard makes one a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -24,7 +26,7 @@ pub fn run_folder() -> PathBuf {
 
 /// Where a guard listens.
 pub fn path() -> PathBuf {
-    run_folder().join("guard.sock")
+    run_folder().join(NAME)
 }
 
 /// The running guard as it is now.
@@ -51,7 +53,7 @@ impl Client {
     fn connect(wish: &str) -> anyhow::Result<Client> {
         let path = path();
         let connected = || -> io::Result<UnixStream> {
-            let mut stream = UnixStream::connect(&path)?;
+            let mut stream = connect(&run_folder(), NAME)?;
             stream.set_write_timeout(Some(PATIENCE))?;
             stream.write_all(format!("{wish}\n").as_bytes())?;
             Ok(stream)
@@ -78,11 +80,15 @@ impl Client {
 
 fn no_guard(path: &Path, error: &io::Error) -> anyhow::Error {
     let hint = match error.kind() {
-        io::ErrorKind::PermissionDenied => "run it as root",
+        io::ErrorKind::PermissionDenied if !is_distrust(error) => "run it as root",
         _ => "`weir guard run` starts one; WEIR_RUN names the folder of its socket",
     };
     let what = format!("no guard answers on {}: {error}", path.display());
     Lacking { what, hint: Some(hint.to_string()) }.into()
+}
+
+fn is_distrust(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|why| why.is::<weir_fs::Distrust>())
 }
 
 fn lacking(path: &Path, why: &str) -> anyhow::Error {

@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use weir_archive::journal::{Frames, MAGIC};
 use weir_archive::parquet::{self, GROUP_ROWS, Writer};
-use weir_archive::segment::{Name, stamp, too_many};
+use weir_archive::segment::{Name, too_many};
+use weir_archive::snapshot::{self, Budget, day_of};
 use weir_archive::{Batch, SCHEMA};
 use weir_fs::{Access, Dir, lock};
 
@@ -122,6 +123,11 @@ impl Archive {
     /// Its path.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// Its folder.
+    pub(super) fn dir(&self) -> &Dir {
+        &self.dir
     }
 
     /// Its files in order of time, and names of those that are not the recorder's.
@@ -289,7 +295,7 @@ const SNAPSHOTS: &str = "snapshots";
 
 /// The path of a snapshot, from the archive's folder.
 pub fn snapshot_name(at_ms: i64) -> String {
-    format!("{SNAPSHOTS}/{}-{:03}.json", stamp(at_ms.div_euclid(1000)), at_ms.rem_euclid(1000))
+    format!("{SNAPSHOTS}/{}", snapshot::file_name(at_ms))
 }
 
 impl Archive {
@@ -301,26 +307,45 @@ impl Archive {
             }
             opened => opened?,
         };
-        let name = snapshot_name(at_ms);
-        let mut fresh = folder.beside(name.rsplit('/').next().unwrap_or(&name), FILE_MODE)?;
+        let mut fresh = folder.beside(snapshot::file_name(at_ms), FILE_MODE)?;
         fresh.write_all(bytes)?;
         fresh.commit_unsynced()
     }
 
-    /// Removes snapshots that were last written before a time.
+    /// Removes snapshots that were taken before a time.
     pub(super) fn thin_out_snapshots(&self, oldest_s: i64) -> io::Result<()> {
+        let is_old = |at_ms: i64| at_ms < oldest_s.saturating_mul(1000);
+        self.each_snapshot(is_old, |folder, at_ms| folder.remove_file(snapshot::file_name(at_ms)))
+    }
+
+    /// What snapshots of the day have taken so far.
+    pub(super) fn snapshot_budget(&self, now_ms: i64) -> io::Result<Budget> {
+        let (mut bytes, mut bytes_asked) = (0, 0);
+        let is_of_today = |at_ms: i64| day_of(at_ms) == day_of(now_ms);
+        self.each_snapshot(is_of_today, |folder, at_ms| {
+            let file = folder.open_file(snapshot::file_name(at_ms), Access::Read)?;
+            let length = file.metadata()?.len();
+            let mut head = Vec::new();
+            file.take(snapshot::HEAD_BYTES as u64).read_to_end(&mut head)?;
+            *if snapshot::was_asked_for(&head) { &mut bytes_asked } else { &mut bytes } += length;
+            Ok(())
+        })?;
+        Ok(Budget::resumed(now_ms, bytes, bytes_asked))
+    }
+
+    /// The snapshots of some times. Other files that lie there are none.
+    fn each_snapshot(
+        &self,
+        is_wanted: impl Fn(i64) -> bool,
+        mut each: impl FnMut(&Dir, i64) -> io::Result<()>,
+    ) -> io::Result<()> {
         let folder = match self.dir.subdir(SNAPSHOTS) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             opened => opened?,
         };
-        let oldest = stamp(oldest_s);
         for name in folder.names()? {
-            let name = name?;
-            // Their names are in order of time.
-            let is_old = name.to_str().is_some_and(|name| name.ends_with(".json") && *name < *oldest);
-            if is_old {
-                folder.remove_file(&name)?;
-            }
+            let at_ms = name?.to_str().and_then(snapshot::taken_at_ms);
+            at_ms.filter(|at_ms| is_wanted(*at_ms)).map_or(Ok(()), |at_ms| each(&folder, at_ms))?;
         }
         Ok(())
     }
@@ -502,11 +527,37 @@ mod tests {
         for at_ms in [1_000, BEGIN_S * 1000] {
             archive.keep_snapshot(at_ms, b"{}").unwrap();
         }
+        let snapshots = archive.path().join(SNAPSHOTS);
+        for theirs in ["1.json", "0-notes.json"] {
+            fs::write(snapshots.join(theirs), "").unwrap();
+        }
         assert_eq!(archive.thin_out(0, u64::MAX).unwrap(), 0);
         archive.thin_out_snapshots(BEGIN_S - 1).unwrap();
-        let left = fs::read_dir(archive.path().join(SNAPSHOTS)).unwrap().count();
-        assert_eq!(left, 1);
+        let left = fs::read_dir(snapshots).unwrap().count();
+        assert_eq!(left, 3, "one snapshot, and what is not the recorder's");
         assert_eq!(archive.thin_out(0, 0).unwrap(), 2);
         assert!(values(&archive).0.is_empty());
+    }
+
+    #[test]
+    fn a_recorder_that_starts_anew_has_what_is_left_of_the_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::to_write(&folder.path().join("archive")).unwrap();
+        let now_ms = BEGIN_S * 1000;
+        let stall = snapshot::Cause::Stall("sda".to_string());
+        let mut budget = archive.snapshot_budget(now_ms).unwrap();
+        assert!(budget.takes(now_ms, &stall) && budget.takes_asked(now_ms));
+        let of = |trigger: &str, bytes: usize| {
+            let mut document =
+                format!("{{\"schema\":\"x\",\"at_ms\":1,\"trigger\":\"{trigger}\"").into_bytes();
+            document.resize(bytes, b' ');
+            document
+        };
+        archive.keep_snapshot(now_ms - 86_400_000, &of("asked", 65 << 20)).unwrap();
+        archive.keep_snapshot(now_ms - 1, &of("stall", 17 << 20)).unwrap();
+        let mut budget = archive.snapshot_budget(now_ms).unwrap();
+        assert!(!budget.takes(now_ms, &stall) && budget.takes_asked(now_ms));
+        archive.keep_snapshot(now_ms - 2, &of("asked", 65 << 20)).unwrap();
+        assert!(!archive.snapshot_budget(now_ms).unwrap().takes_asked(now_ms));
     }
 }

@@ -1,8 +1,8 @@
 //! The recorder's control socket, in the archive's folder, which only its owner may enter. A client's line `snap MS` asks for a
 //! snapshot of so many milliseconds; the answer is a line of JSON.
 
+use std::ffi::OsStr;
 use std::io::{self, BufReader, Write};
-use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use weir_fs::Dir;
 
 use super::archive::CONTROL;
-use crate::daemon::socket::{Files, answer_in_time, line, listen, request};
+use crate::daemon::socket::{Files, answer_in_time, connect, line, listen_in, request};
 use crate::failure::Lacking;
 
 /// Value of [`Answer::schema`].
@@ -57,12 +57,12 @@ pub struct Answer {
 ///
 /// # Errors
 /// When the socket cannot be made or no thread started.
-pub fn serve(archive: &Path) -> io::Result<(Files, Receiver<Request>)> {
+pub fn serve(archive: &Dir) -> io::Result<(Files, Receiver<Request>)> {
     let mut files = Files::default();
-    let listener = listen(&archive.join(CONTROL), 0o600, &mut files)?;
+    let listener = listen_in(archive.try_clone()?, OsStr::new(CONTROL), 0o600, &mut files)?;
     // One waits for its answer while the next may come.
     let (sender, requests) = sync_channel(1);
-    let archive = archive.to_path_buf();
+    let archive = archive.path().to_path_buf();
     let answers = move || {
         for stream in listener.incoming() {
             match stream {
@@ -118,7 +118,7 @@ pub fn ask(archive: &Path, last: Duration) -> anyhow::Result<Answer> {
         };
         lacking(format!("no recorder answers: {error}"), Some(hint))
     };
-    let mut stream = connect(archive).map_err(none)?;
+    let mut stream = connect(archive, CONTROL).map_err(none)?;
     let asked = stream
         .set_write_timeout(Some(CLIENT_PATIENCE))
         .and_then(|()| stream.write_all(format!("snap {}\n", last.as_millis()).as_bytes()));
@@ -135,12 +135,6 @@ pub fn ask(archive: &Path, last: Duration) -> anyhow::Result<Answer> {
     }
 }
 
-/// By the folder's descriptor: others cannot put a socket there, and the address is short enough.
-fn connect(archive: &Path) -> io::Result<UnixStream> {
-    let dir = Dir::open_trusted(archive)?;
-    UnixStream::connect(format!("/proc/self/fd/{}/{CONTROL}", dir.as_fd().as_raw_fd()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +146,7 @@ mod tests {
         std::fs::create_dir(&dir).unwrap();
         let second = Duration::from_secs(1);
         assert!(ask(&dir, second).unwrap_err().to_string().contains("no recorder answers"));
-        let (files, requests) = serve(&dir).unwrap();
+        let (files, requests) = serve(&Dir::open(&dir).unwrap()).unwrap();
         let recorder = thread::spawn(move || {
             for reply in [Ok(("snapshots/a.json".to_string(), 7)), Err("full".to_string())] {
                 let request: Request = requests.recv().unwrap();
@@ -170,5 +164,17 @@ mod tests {
         }
         drop(files);
         assert!(!dir.join(CONTROL).exists());
+    }
+
+    #[test]
+    fn it_listens_in_the_folder_that_the_recorder_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("archive"), folder.path().join("moved"));
+        std::fs::create_dir(&path).unwrap();
+        let held = Dir::open(&path).unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let (_files, _requests) = serve(&held).unwrap();
+        assert!(moved.join(CONTROL).exists() && !path.join(CONTROL).exists());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use weir_archive::snapshot::Budget;
 use weir_archive::stall::Stall;
 use weir_archive::tables::Event;
 use weir_archive::totals::Totals;
@@ -67,14 +68,17 @@ pub fn run(settings: &RecorderSettings, devices: &[DeviceNumber], stop: &Stop) -
         say!("weir: counters of devices, memory, pressure and processes are recorded");
     }
     // A folder on a file system without sockets is no reason to record nothing.
-    let requests = control::serve(archive.path())
+    let requests = control::serve(archive.dir())
         .map_err(|error| say!("weir: `weir recorder snap` has no effect: no control socket: {error}"))
         .ok();
+    let budget = archive.snapshot_budget(Timestamp::now().as_millisecond());
+    let budget = budget.map_err(|error| say!("weir: snapshots of today are not counted: {error}"));
     let board = Board::default();
     door.map(|door| scrape::serve(door, Metrics::new(board.clone()))).transpose()?;
     say!("weir: records to {} every {}", settings.dir.display(), settings.interval);
     let mut recorded = Recorded::start(archive, settings, About::here())?;
     let mut course = Course::begin(&host, settings, devices, programs);
+    course.snapshots = Snapshots::with(budget.unwrap_or_default());
     course.board = settings.metrics.is_some().then_some(board);
     course.requests = requests.as_ref().map(|(_, requests)| requests);
     course.publish(&recorded);
@@ -129,7 +133,7 @@ impl<'a> Course<'a> {
             known: Known::new(host),
             guarded: guarded.map_err(|error| say!("weir: decisions of a guard are not seen: {error}")).ok(),
             watch: Watch::begin(host, counts.devices(), settings.stall.0),
-            snapshots: Snapshots::default(),
+            snapshots: Snapshots::with(Budget::default()),
             requests: None,
             board: None,
             totals: Totals::default(),
@@ -284,7 +288,7 @@ impl<'a> Course<'a> {
     fn publish(&self, recorded: &Recorded) {
         let Some(board) = &self.board else { return };
         board.publish(Published {
-            totals: self.totals.clone(),
+            totals: self.totals.shown(),
             started_ms: self.started_ms,
             at_ms: self.begun_ms,
             written: recorded.written(),

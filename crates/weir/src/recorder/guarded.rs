@@ -16,6 +16,8 @@ use crate::guard::{sentence, socket};
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Decisions that may wait; the guard itself notes about one a second.
 const WAITING_MAX: usize = 1024;
+/// The newest decisions of a state that are taken: a guard tells its last 20.
+const TAKEN_MAX: usize = 64;
 
 /// A decision, as an event.
 pub struct Decided {
@@ -75,9 +77,10 @@ impl Known {
     fn fresh(&mut self, state: &State) -> Vec<Decided> {
         let Ok(since) = state.since.parse::<Timestamp>() else { return Vec::new() };
         let known_ms = self.last.take().filter(|(began, _)| *began == state.since).map(|(_, at_ms)| at_ms);
-        let newest_ms = state.decisions.iter().map(|noted| noted.at_ms).max().or(known_ms).unwrap_or(0);
+        let newest = &state.decisions[state.decisions.len().saturating_sub(TAKEN_MAX)..];
+        let newest_ms = newest.iter().map(|noted| noted.at_ms).max().or(known_ms).unwrap_or(0);
         self.last = Some((state.since.clone(), newest_ms));
-        let fresh = state.decisions.iter().filter(|noted| known_ms.is_none_or(|known| noted.at_ms > known));
+        let fresh = newest.iter().filter(|noted| known_ms.is_none_or(|known| noted.at_ms > known));
         let event = |noted: &Noted| Event {
             ts_ms: since.as_millisecond() + i64::try_from(noted.at_ms).unwrap_or(0),
             kind: "guard".to_string(),
@@ -137,5 +140,8 @@ mod tests {
         // Another guard.
         state.since = "2026-11-25T04:00:00Z".to_string();
         assert_eq!(known.fresh(&state).len(), 3);
+        state.decisions = (10..10_000).map(|at_ms| noted(at_ms, Effect::Shadow { bytes: 1 })).collect();
+        assert_eq!(known.fresh(&state).len(), TAKEN_MAX);
+        assert!(known.fresh(&state).is_empty());
     }
 }

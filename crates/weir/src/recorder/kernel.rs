@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use weir_archive::interval::{self, Span, StageSum, Syncs};
 use weir_archive::tables::{Event, Stage};
 use weir_blocktrace::StageTable;
-use weir_blocktrace::fsync::{Analyst, Io, Sampling, SlowSync, UnderWay};
+use weir_blocktrace::fsync::{Analyst, Begun, Io, Sampling, SlowSync};
 use weir_core::target::DeviceNumber;
 use weir_kernel::fsync::{FsyncSession, Options as SyncOptions, Storage};
 use weir_kernel::live::{Options, Snapshot, StageSession};
@@ -123,7 +123,7 @@ impl<'a> Programs<'a> {
     }
 
     /// Syncs that had not returned at the last tick.
-    pub fn under_way(&self) -> &[UnderWay] {
+    pub fn under_way(&self) -> &[Begun] {
         self.syncs.as_ref().map_or(&[], |(_, analyst)| analyst.remembered_under_way())
     }
 

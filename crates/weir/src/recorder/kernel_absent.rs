@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use weir_archive::interval::{Span, StageSum, Syncs};
 use weir_archive::tables::{Event, Stage};
-use weir_blocktrace::fsync::{Io, SlowSync, UnderWay};
+use weir_blocktrace::fsync::{Begun, Io, SlowSync};
 use weir_core::target::DeviceNumber;
 
 use super::whose::Known;
@@ -70,7 +70,7 @@ impl<'a> Programs<'a> {
     }
 
     /// None.
-    pub fn under_way(&self) -> &[UnderWay] {
+    pub fn under_way(&self) -> &[Begun] {
         &[]
     }
 

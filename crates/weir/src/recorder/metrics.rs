@@ -1,6 +1,7 @@
 //! What the recorder has added up, as metrics.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use weir_archive::interval::OTHERS;
 use weir_archive::totals::{Amounts, Histogram, Named, Totals, Who};
@@ -31,7 +32,7 @@ pub struct Published {
 /// The page of what was published last, written once however often it is asked for.
 pub struct Metrics {
     board: Board<Published>,
-    last: Option<(i64, String)>,
+    last: Option<(i64, Arc<str>)>,
 }
 
 impl Metrics {
@@ -42,12 +43,12 @@ impl Metrics {
 }
 
 impl scrape::Page for Metrics {
-    fn text(&mut self) -> Option<&str> {
+    fn text(&mut self) -> Option<Arc<str>> {
         let published = self.board.read()?;
         if self.last.as_ref().is_none_or(|(at_ms, _)| *at_ms != published.at_ms) {
-            self.last = Some((published.at_ms, exposition(&published)));
+            self.last = Some((published.at_ms, exposition(&published).into()));
         }
-        self.last.as_ref().map(|(_, text)| text.as_str())
+        self.last.as_ref().map(|(_, text)| text.clone())
     }
 }
 
@@ -413,7 +414,7 @@ mod tests {
         let mut metrics = Metrics::new(board.clone());
         assert_eq!(scrape::Page::text(&mut metrics), None);
         board.publish(published(Totals::default()));
-        let first = scrape::Page::text(&mut metrics).unwrap().to_string();
+        let first = scrape::Page::text(&mut metrics).unwrap();
         board.publish(Published { at_ms: 1_795_000_020_500, ..published(totals()) });
         assert_ne!(scrape::Page::text(&mut metrics).unwrap(), first);
     }

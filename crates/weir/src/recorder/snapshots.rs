@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use weir_archive::snapshot::{Budget, Cause, Scene, document};
+use weir_archive::snapshot::{ASKED, Budget, Cause, Scene, document};
 use weir_archive::tables::Event;
 use weir_blocktrace::fsync::SlowSync;
 use weir_core::target::DeviceNumber;
@@ -51,13 +51,17 @@ struct Stretch {
 }
 
 /// Takes them.
-#[derive(Default)]
 pub struct Snapshots {
     budget: Budget,
     last_ms: i64,
 }
 
 impl Snapshots {
+    /// With what is left of a day's space.
+    pub fn with(budget: Budget) -> Snapshots {
+        Snapshots { budget, last_ms: 0 }
+    }
+
     /// Of a slow sync: what led to it, where that is worth a file.
     pub fn of_sync(&mut self, view: &View<'_, '_>, slow: &SlowSync, unit: &str) -> Option<Snapshot> {
         let name = |number: DeviceNumber| view.names.get(&number).cloned().unwrap_or(number.to_string());
@@ -131,7 +135,7 @@ impl Snapshots {
             return Err("those of today have taken all the space that a day has".to_string());
         }
         let now_ns = Moment::now().awake_ns;
-        let scene = Scene { trigger: "asked", zero_ns: now_ns, ..Scene::default() };
+        let scene = Scene { trigger: ASKED, zero_ns: now_ns, ..Scene::default() };
         let stretch =
             Stretch { from_ns: now_ns.saturating_sub(last_ns), to_ns: now_ns, clock_ms: clock_ms() };
         let taken = take(view, now_ms, scene, None, stretch, COMPLETIONS_ASKED);

@@ -9,8 +9,9 @@ use weir_blocktrace::fsync::Anatomy;
 use weir_core::target::{Layer, ProcessLoad};
 use weir_core::units::Nanos;
 use weir_host::{Host, ProcessSample};
-use weir_top::{About, Process, Sample, Samples};
+use weir_top::{About, Process, Sample, Samples, Wish};
 
+use super::recorded::Recorded;
 use super::syncs::{Followed, Storage, Watched};
 use crate::live::{self, Sampler, Wanted};
 
@@ -31,6 +32,8 @@ pub struct Wishes {
     pub interval: Nanos,
     /// From when on a sync is slow.
     pub slow: Nanos,
+    /// What a recorder has written, where that may be read.
+    pub recorded: Option<Recorded>,
 }
 
 /// This machine.
@@ -41,6 +44,7 @@ pub struct Machine<'a> {
     syncs: Option<Watched<'a>>,
     processes: Scan,
     units: HashMap<(u32, String), Option<String>>,
+    recorded: Option<Recorded>,
 }
 
 /// What processes read and wrote, as of the last time it was asked.
@@ -89,6 +93,7 @@ impl<'a> Machine<'a> {
             Source::Tracefs => "the kernel's tracer",
             Source::Diskstats => "the kernel's counters",
         };
+        remarks.extend(wishes.recorded.iter().map(Recorded::remark));
         let about = About {
             host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_string(),
             source: source.to_string(),
@@ -98,7 +103,8 @@ impl<'a> Machine<'a> {
         };
         let sampler = Sampler::new(wishes.devices, opened.watch)?;
         let processes = Scan { last, loads: Vec::new(), next: Instant::now() };
-        Ok(Machine { host, about, sampler, syncs, processes, units: HashMap::new() })
+        let (units, recorded) = (HashMap::new(), wishes.recorded);
+        Ok(Machine { host, about, sampler, syncs, processes, units, recorded })
     }
 
     /// Processes that read, wrote or synced.
@@ -209,8 +215,14 @@ impl Samples for Machine<'_> {
             }
             None => (None, Vec::new()),
         };
-        let clock = Zoned::now().strftime("%H:%M:%S").to_string();
+        let now = Zoned::now();
+        let clock = now.strftime("%H:%M:%S").to_string();
+        let at_ms = now.timestamp().as_millisecond();
         let (frame, pressure) = (taken.frame, taken.pressure);
-        Ok(Some(Sample { clock, frame, pressure, processes, syncs, slow }))
+        Ok(Some(Sample { clock, at_ms, is_recorded: false, frame, pressure, processes, syncs, slow }))
+    }
+
+    fn recorded(&mut self, wish: Wish) -> Vec<Sample> {
+        self.recorded.as_mut().map(|recorded| recorded.fetch(wish)).unwrap_or_default()
     }
 }

@@ -109,6 +109,7 @@ pub fn run<S: Samples<Error = anyhow::Error>>(
         if !goes_on || stop.requested().is_some() {
             return Ok(());
         }
+        model.fetch(samples);
         samples.drain()?;
         if Instant::now() >= next {
             let Some(sample) = samples.take()? else { return Ok(()) };

@@ -317,3 +317,23 @@ fn what_is_not_there_is_said_with_what_to_do() {
         assert!(done.code == 0 && done.stdout.contains(said), "{done:?}");
     }
 }
+
+#[test]
+fn the_screen_of_then_comes_from_the_archive() {
+    let bench = Bench::new();
+    let then = ["top", "--once", "--size", "80x24", "--at", "1h"];
+    let absent = bench.run(&then);
+    assert!(absent.code == 3 && absent.stderr.contains("cannot read the archive"), "{absent:?}");
+    let mut recorder = bench.started(&[], 2);
+    let meanwhile = bench.run(&then);
+    assert!(meanwhile.code == 0 && meanwhile.stdout.contains("recorded"), "{meanwhile:?}");
+    recorder.signal("TERM");
+    recorder.finish();
+    let done = bench.run(&then);
+    assert_eq!(
+        (done.code, &done.stdout),
+        (0, &meanwhile.stdout),
+        "the first interval there is, however it is kept"
+    );
+    assert!(done.stdout.contains("the recorder\n") && done.stdout.contains("PROCESSES"), "{done:?}");
+}

@@ -41,19 +41,20 @@ pub fn syncs<W: Write>(out: W, log: &Log, beside: &Counters) -> io::Result<W> {
     let mut threads = BTreeMap::new();
     for sync in &log.syncs {
         let of_sync = arrows(&mut tracks, sync, &log.ios, &mut of_ios);
-        let track =
-            *threads.entry(sync.tid).or_insert_with(|| tracks.thread(sync.tgid, sync.tid, &sync.comm));
+        let track = *threads
+            .entry(sync.begun.tid)
+            .or_insert_with(|| tracks.thread(sync.begun.tgid, sync.begun.tid, &sync.begun.comm));
         let waits: Vec<(&str, u64, u64)> = sync.waits.iter().flat_map(parts).collect();
         let inside: Vec<Slice<'_>> = waits.iter().map(|&(name, from, to)| plain(name, from, to)).collect();
-        let last_ns = sync.waits.last().map_or(sync.start_ns, |wait| wait.end_ns);
-        let device = sync.device.map_or(String::new(), |device| name_of(beside, device));
+        let last_ns = sync.waits.last().map_or(sync.begun.start_ns, |wait| wait.end_ns);
+        let device = sync.begun.device.map_or(String::new(), |device| name_of(beside, device));
         let state = if sync.end_ns.is_some() { "returned" } else { "had not returned" };
         let notes = [("device", Note::Text(&device)), ("state", Note::Text(state))];
         let slice = Slice {
             notes: &notes,
             begins: &of_sync.begin,
             ends: &of_sync.end,
-            ..plain(sync.call.name(), sync.start_ns, sync.end_ns.unwrap_or(last_ns))
+            ..plain(sync.begun.call.name(), sync.begun.start_ns, sync.end_ns.unwrap_or(last_ns))
         };
         tracks.slice(track, &slice, &inside);
     }
@@ -76,7 +77,7 @@ fn arrows<W: Write>(tracks: &mut Tracks<W>, sync: &LoggedSync, ios: &[Io], of_io
     for &place in &sync.ios {
         let (Some(io), Some(of_io)) = (ios.get(place), of_ios.get_mut(place)) else { continue };
         let flow = tracks.flow();
-        if began(io) >= sync.start_ns {
+        if began(io) >= sync.begun.start_ns {
             of_sync.begin.push(flow);
             of_io.end.push(flow);
         } else {

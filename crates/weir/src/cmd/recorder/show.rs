@@ -11,6 +11,7 @@ use crate::cli::recorder::ShowArgs;
 use crate::failure::Outcome;
 use crate::inputs::recorder::dir;
 use crate::output::{print, print_exact};
+use crate::page;
 use crate::recorder::archive::{About, Archive};
 use crate::settings::recorder::stretch;
 
@@ -20,7 +21,7 @@ const TABLES: [&str; 6] = ["syncs", "waits", "behind", "processes", "counters", 
 /// Runs the command.
 pub fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let now = Zoned::now();
-    args.html.iter().try_for_each(|path| crate::page::check(path))?;
+    args.html.iter().try_for_each(|path| page::check(path))?;
     let (since_ms, until_ms) = stretch(&args.since, args.until.as_deref(), &now)?;
     let archive = Archive::to_read(&dir(args.dir.clone())?)?;
     let wanted = Wanted {
@@ -41,7 +42,11 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
             archive: archive.path().display().to_string(),
             weir_version: env!("CARGO_PKG_VERSION").to_string(),
         };
-        crate::page::write(path, &html::verdict(&verdict, &series, &source, &unread, &|ms| local(ms, &now)))?;
+        page::write(
+            path,
+            &html::verdict(&verdict, &series, &source, &unread, &|ms| local(ms, &now)),
+            page::OF_PROCESSES,
+        )?;
     }
     match args.json {
         true => print_exact(&json::verdict(&verdict, &unread)?)?,

@@ -82,7 +82,11 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
         print_for(people, &rendered(&analysed, &args)?)?;
     }
     if let (Some(path), [one]) = (&args.output.html, analysed.as_slice()) {
-        page::write(path, &weir_report::html::trace(&one.analysis, &one.name, &one.notes))?;
+        page::write(
+            path,
+            &weir_report::html::trace(&one.analysis, &one.name, &one.notes),
+            page::OF_PROCESSES,
+        )?;
         say!("wrote {}", path.display());
     }
     Ok(stop.requested().map_or(Outcome::Done, Outcome::Interrupted))
