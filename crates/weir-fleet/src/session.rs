@@ -18,7 +18,7 @@ const LINE_BYTES: usize = 64 << 10;
 const FOREIGN_LINES: usize = 1000;
 
 /// How long a host may take for what takes no time.
-const SHORT: Duration = Duration::from_secs(30);
+const SHORT: Duration = Duration::from_secs(20);
 
 /// How long a host may take to end weir and remove its folder.
 pub const END: Duration = Duration::from_secs(25);
