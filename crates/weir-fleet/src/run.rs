@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_time_of_day_is_the_next_such() {
-        let now: Zoned = "2026-11-25T12:00:00+00:00[UTC]".parse().unwrap();
+        let now: Zoned = "2026-11-25T12:00:00+00:00[+00:00]".parse().unwrap();
         for (text, expected) in [
             ("12:30", "2026-11-25T12:30:00Z"),
             ("02:30:15", "2026-11-26T02:30:15Z"),

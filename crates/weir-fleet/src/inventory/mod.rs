@@ -190,15 +190,14 @@ mod tests {
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }
-        // A pattern that makes matchers with recursion take years.
-        assert!(!matches(&"a*".repeat(50), &format!("{}b", "a".repeat(200))[..199].replace("aa", "ac")));
+        // A pattern that takes matchers with recursion years.
+        assert!(!matches(&("a*".repeat(50) + "c"), &"a".repeat(200)));
     }
 
     #[test]
     fn names_that_ssh_would_take_for_options_are_refused() {
         for bad in [
             "-oProxyCommand=reboot",
-            "a b",
             "..",
             "a/b",
             "root@-x",
