@@ -158,7 +158,7 @@ fn start(args: &RunArgs) -> anyhow::Result<Start> {
 fn time(text: &str, now: &Zoned) -> anyhow::Result<Timestamp> {
     let wrong = || usage(format!("expected a time such as 02:30 or 2026-11-25T02:30:00Z, got `{text}`"), "");
     let at = match text.parse::<Time>() {
-        Ok(time) if text.len() <= 8 => {
+        Ok(time) if text.len() <= 8 && text.contains(':') => {
             let today = now.with().time(time).build().map_err(|_| wrong())?;
             if today > *now {
                 today.timestamp()

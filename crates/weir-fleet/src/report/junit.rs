@@ -70,7 +70,6 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{host, report};
-    use super::super::HostReport;
     use super::*;
 
     #[test]

@@ -1,5 +1,8 @@
 //! weir-fleet against hosts that are folders of this machine, and (as root) against sshd in network namespaces.
-#![allow(clippy::unwrap_used, reason = "test code throughout; clippy knows that only of functions under #[test]")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "test code throughout; clippy knows that only of functions under #[test]"
+)]
 
 mod hostile;
 mod rollout;
@@ -36,7 +39,8 @@ impl Hosts {
     fn program(&self, host: &str, name: &str, script: &str) {
         use std::os::unix::fs::PermissionsExt;
         self.set(host, &format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
-        fs::set_permissions(self.path(host).join("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(self.path(host).join("bin").join(name), fs::Permissions::from_mode(0o755))
+            .unwrap();
     }
 
     fn has(&self, host: &str, file: &str) -> bool {
@@ -47,7 +51,10 @@ impl Hosts {
     fn fleet(&self, arguments: &[&str]) -> Command {
         let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fleet");
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir-fleet"));
-        command.env("WEIR_FLEET_SSH", beside.join("ssh")).env("FLEET_TEST", self.0.path()).env("WEIR_FLEET", self.path("results"));
+        command
+            .env("WEIR_FLEET_SSH", beside.join("ssh"))
+            .env("FLEET_TEST", self.0.path())
+            .env("WEIR_FLEET", self.path("results"));
         command.arg("run").arg("--binary").arg(beside.join("weir")).args(arguments);
         command
     }
@@ -59,7 +66,8 @@ impl Hosts {
     /// Folders that were left on hosts.
     fn left(&self) -> Vec<PathBuf> {
         let hosts = fs::read_dir(self.0.path()).unwrap().flatten().filter(|entry| entry.path().is_dir());
-        let below = hosts.flat_map(|host| fs::read_dir(host.path()).unwrap().flatten().map(|entry| entry.path()));
+        let below =
+            hosts.flat_map(|host| fs::read_dir(host.path()).unwrap().flatten().map(|entry| entry.path()));
         below.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("weir-fleet.")).collect()
     }
 
@@ -71,7 +79,8 @@ impl Hosts {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 match entry.file_type().unwrap().is_dir() {
                     true => open.push(entry.path()),
-                    false => files.push(entry.path().strip_prefix(self.path("results")).unwrap().display().to_string()),
+                    false => files
+                        .push(entry.path().strip_prefix(self.path("results")).unwrap().display().to_string()),
                 }
             }
         }

@@ -3,7 +3,8 @@
 use super::{Hosts, Ran};
 
 fn roll(hosts: &Hosts, more: &[&str]) -> Ran {
-    let arguments = ["--hosts", "db[1:5]", "--canary", "1,50%,all", "--probe", "/data", "--probe-time", "10ms"];
+    let arguments =
+        ["--hosts", "db[1:5]", "--canary", "1,50%,all", "--probe", "/data", "--probe-time", "10ms"];
     hosts.run(&[&arguments[..], more, &["knobs", "apply", "vm.dirty_bytes=15MB"]].concat())
 }
 
@@ -27,7 +28,15 @@ fn harm_on_one_host_takes_the_change_back_on_all() {
     let hosts = Hosts::new();
     hosts.set("db3", "harmed", "");
     let ran = roll(&hosts, &[]);
-    ran.says(1, &["0 of 5 hosts done", "below a bar: 100 commits/s after it, at least 1000 before", "rolled back", "not made"]);
+    ran.says(
+        1,
+        &[
+            "0 of 5 hosts done",
+            "below a bar: 100 commits/s after it, at least 1000 before",
+            "rolled back",
+            "not made",
+        ],
+    );
     assert_eq!(in_force(&hosts), "");
     assert!(!hosts.has("db1", "confirmed"));
     assert!(!hosts.has("db4", "knobs"), "the third step never came");
@@ -38,7 +47,11 @@ fn harm_on_one_host_takes_the_change_back_on_all() {
 
 #[test]
 fn a_host_that_fails_takes_the_change_back_on_all() {
-    for (file, why) in [("refuses", "no knob is called so"), ("foreign", "weir has a change in force there"), ("probe-fails", "the probe failed: no space left")] {
+    for (file, why) in [
+        ("refuses", "no knob is called so"),
+        ("foreign", "weir has a change in force there"),
+        ("probe-fails", "the probe failed: no space left"),
+    ] {
         let hosts = Hosts::new();
         hosts.set("db2", file, "");
         roll(&hosts, &[]).says(3, &[why, "rolled back"]);
@@ -52,7 +65,11 @@ fn a_host_that_fails_takes_the_change_back_on_all() {
 #[test]
 fn only_changes_of_knobs_are_rolled_out() {
     let hosts = Hosts::new();
-    for (command, words) in [("doctor", "--canary goes with"), ("knobs apply x=1 --dry-run", "does not go with --dry-run"), ("knobs apply x=1 --confirm-within 5m", "does not go with")] {
+    for (command, words) in [
+        ("doctor", "--canary goes with"),
+        ("knobs apply x=1 --dry-run", "does not go with --dry-run"),
+        ("knobs apply x=1 --confirm-within 5m", "does not go with"),
+    ] {
         let words_of: Vec<&str> = command.split(' ').collect();
         let ran = hosts.run(&[&["--hosts", "a", "--canary", "1", "--probe", "/x"][..], &words_of].concat());
         assert!(ran.code == Some(2) && ran.err.contains(words), "{command}: {}", ran.err);

@@ -14,14 +14,18 @@ fn results_are_pulled_into_partitions_and_hosts_are_left_clean() {
         hosts.set(host, "doctor.json", DOCTOR);
     }
     let junit = hosts.path("junit.xml");
-    let ran = hosts.run(&["--hosts", "db[1:3]", "--junit", junit.to_str().unwrap(), "doctor", "--quick", "/data"]);
+    let ran =
+        hosts.run(&["--hosts", "db[1:3]", "--junit", junit.to_str().unwrap(), "doctor", "--quick", "/data"]);
     ran.says(0, &["3 of 3 hosts done", "db2         749  1.30 ms  2.00 ms", "GOOD"]);
     assert!(ran.err.contains("[3/3]"), "{}", ran.err);
     assert_eq!(hosts.left(), Vec::<std::path::PathBuf>::new());
     let files = hosts.pulled();
     assert_eq!(files.len(), 6, "{files:?}");
     assert!(files[0].starts_with("kind=doctor/date=20") && files[0].contains("/host=db1/20"), "{files:?}");
-    assert!(files.iter().any(|file| file.ends_with("-record.json")) && files.iter().any(|file| file.ends_with("-stdout.json")));
+    assert!(
+        files.iter().any(|file| file.ends_with("-record.json"))
+            && files.iter().any(|file| file.ends_with("-stdout.json"))
+    );
     assert!(fs::read_to_string(junit).unwrap().contains("tests=\"3\" failures=\"0\" errors=\"0\""));
 }
 
@@ -51,7 +55,9 @@ fn hosts_that_cannot_are_named_and_the_others_go_on() {
 
 #[test]
 fn the_exit_code_is_that_of_the_worst_host() {
-    for (codes, expected) in [(["0", "0"], 0), (["0", "1"], 1), (["1", "4"], 4), (["4", "3"], 3), (["1", "2"], 3)] {
+    for (codes, expected) in
+        [(["0", "0"], 0), (["0", "1"], 1), (["1", "4"], 4), (["4", "3"], 3), (["1", "2"], 3)]
+    {
         let hosts = Hosts::new();
         hosts.set("a", "code", codes[0]);
         hosts.set("b", "code", codes[1]);
@@ -65,7 +71,16 @@ fn another_architecture_needs_another_binary() {
     hosts.program("arm", "uname", "echo aarch64");
     let program = fs::canonicalize("/bin/true").unwrap();
     let mut command = hosts.fleet(&["--hosts", "arm", "doctor"]);
-    let arguments: Vec<_> = command.get_args().map(|word| if word.to_string_lossy().ends_with("/weir") { program.clone().into() } else { word.to_os_string() }).collect();
+    let arguments: Vec<_> = command
+        .get_args()
+        .map(|word| {
+            if word.to_string_lossy().ends_with("/weir") {
+                program.clone().into()
+            } else {
+                word.to_os_string()
+            }
+        })
+        .collect();
     let mut ran = std::process::Command::new(command.get_program());
     ran.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?)))).args(arguments);
     super::Ran::of(ran.output().unwrap()).says(3, &["no weir for aarch64, only for x86_64"]);
@@ -74,7 +89,7 @@ fn another_architecture_needs_another_binary() {
 }
 
 #[test]
-fn root_is_asked_for_by_sudo_and_its_absence_is_said() {
+fn sudo_gives_root_and_its_absence_is_said() {
     let hosts = Hosts::new();
     for host in ["may", "not"] {
         hosts.program(host, "id", "echo 1000");
@@ -131,12 +146,18 @@ fn names_that_are_options_are_usage_errors() {
 fn the_last_run_is_shown_again_and_slow_hosts_are_named() {
     let hosts = Hosts::new();
     for n in 1..=6 {
-        hosts.set(&format!("db{n}"), "doctor.json", &if n == 4 { DOCTOR.replace("749.0", "90.0") } else { DOCTOR.to_string() });
+        hosts.set(
+            &format!("db{n}"),
+            "doctor.json",
+            &if n == 4 { DOCTOR.replace("749.0", "90.0") } else { DOCTOR.to_string() },
+        );
     }
     hosts.run(&["--hosts", "db[1:6]", "doctor"]).says(0, &[]);
     let show = |arguments: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir-fleet"));
-        super::Ran::of(command.env("WEIR_FLEET", hosts.path("results")).arg("show").args(arguments).output().unwrap())
+        super::Ran::of(
+            command.env("WEIR_FLEET", hosts.path("results")).arg("show").args(arguments).output().unwrap(),
+        )
     };
     show(&[]).says(0, &["6 of 6 hosts done"]);
     show(&["slow"]).says(1, &["1 of 6 hosts are slow", "db4", "not known"]);

@@ -9,8 +9,11 @@ use super::Ran;
 
 /// What these tests need; a test that lacks something says so.
 fn root_or_say(test: &str) -> bool {
-    let is_root = fs::metadata("/proc/self").is_ok_and(|data| std::os::unix::fs::MetadataExt::uid(&data) == 0);
-    let is_here = |name: &str| ["/usr/bin", "/usr/sbin", "/sbin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists());
+    let is_root =
+        fs::metadata("/proc/self").is_ok_and(|data| std::os::unix::fs::MetadataExt::uid(&data) == 0);
+    let is_here = |name: &str| {
+        ["/usr/bin", "/usr/sbin", "/sbin", "/bin"].iter().any(|folder| Path::new(folder).join(name).exists())
+    };
     let lacking = if !is_root {
         Some("root")
     } else if !Path::new("/dev/loop-control").exists() {
@@ -58,13 +61,25 @@ impl Lab {
 
     fn fleet(&self, into: &Path, arguments: &[&str]) -> Ran {
         let mut command = Command::new(lab("ssh-hosts"));
-        command.arg("run").arg(&self.1).arg(env!("CARGO_BIN_EXE_weir-fleet")).arg("run").arg("--binary").arg(weir());
-        command.arg("--ssh-config").arg(self.1.join("config")).arg("--into").arg(into).args(["--connect-timeout", "3s"]);
+        command
+            .arg("run")
+            .arg(&self.1)
+            .arg(env!("CARGO_BIN_EXE_weir-fleet"))
+            .arg("run")
+            .arg("--binary")
+            .arg(weir());
+        command
+            .arg("--ssh-config")
+            .arg(self.1.join("config"))
+            .arg("--into")
+            .arg(into)
+            .args(["--connect-timeout", "3s"]);
         Ran::of(command.args(arguments).output().unwrap())
     }
 
     fn left(&self, hosts: &[&str]) -> Vec<PathBuf> {
-        let below = hosts.iter().flat_map(|host| fs::read_dir(self.1.join(host).join("tmp")).unwrap().flatten());
+        let below =
+            hosts.iter().flat_map(|host| fs::read_dir(self.1.join(host).join("tmp")).unwrap().flatten());
         below.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("weir-")).collect()
     }
 }
@@ -80,26 +95,59 @@ fn root_real_hosts_are_measured_and_the_bad_ones_are_named() {
     if !root_or_say("root_real_hosts_are_measured_and_the_bad_ones_are_named") {
         return;
     }
-    let (quick, slow) = (Lab::create("loop-device", &["size=128M"]), Lab::create("loop-device", &["size=128M", "write_iops=200"]));
+    let (quick, slow) = (
+        Lab::create("loop-device", &["size=128M"]),
+        Lab::create("loop-device", &["size=128M", "write_iops=200"]),
+    );
     let hosts = Lab::create("ssh-hosts", &["6", "gone=3", "changed=4", "unknown=5", "hung=6"]);
     hosts.onto("h1", &quick);
     hosts.onto("h2", &slow);
     let results = tempfile::tempdir().unwrap();
     // The pattern is that of the configuration's Host entries; weir runs as root, since the account is.
-    let commit = ["--hosts", "h*", "--together", "bench", "--dir", "{out}", "--rw", "write", "--sync-every", "1", "--size", "8M", "--duration", "1s"];
+    let commit = [
+        "--hosts",
+        "h*",
+        "--together",
+        "bench",
+        "--dir",
+        "{out}",
+        "--rw",
+        "write",
+        "--sync-every",
+        "1",
+        "--size",
+        "8M",
+        "--duration",
+        "1s",
+    ];
     let ran = hosts.fleet(results.path(), &commit);
     ran.says(
         3,
-        &["2 of 6 hosts done", "its host key has changed", "its host key is not known here", "started within", "h3", "unreachable: no"],
+        &[
+            "2 of 6 hosts done",
+            "its host key has changed",
+            "its host key is not known here",
+            "started within",
+            "h3",
+            "unreachable: no",
+        ],
     );
     assert!(!ran.out.contains("not confirmed"), "{}", ran.out);
     assert_eq!(hosts.left(&["h1", "h2"]), Vec::<PathBuf>::new());
     // The record is weir's own, under a name that no host chose.
     let day = fs::read_dir(results.path().join("kind=bench")).unwrap().flatten().next().unwrap().path();
     for host in ["h1", "h2"] {
-        let files: Vec<PathBuf> = fs::read_dir(day.join(format!("host={host}"))).unwrap().flatten().map(|entry| entry.path()).collect();
+        let files: Vec<PathBuf> = fs::read_dir(day.join(format!("host={host}")))
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
         let record = files.iter().find(|file| file.to_string_lossy().ends_with("-record.json")).unwrap();
-        assert!(fs::read_to_string(record).unwrap().starts_with("{\"schema\":\"weir.record/1\""), "{}", record.display());
+        assert!(
+            fs::read_to_string(record).unwrap().starts_with("{\"schema\":\"weir.record/1\""),
+            "{}",
+            record.display()
+        );
     }
 }
 
@@ -111,7 +159,10 @@ fn root_a_harmful_change_is_taken_back() {
     }
     let throttles = Path::new("/sys/fs/cgroup/blkio");
     if !throttles.join("cgroup.procs").exists() {
-        let _ = writeln!(io::stderr(), "not run: root_a_harmful_change_is_taken_back lacks the blkio controller of cgroup v1");
+        let _ = writeln!(
+            io::stderr(),
+            "not run: root_a_harmful_change_is_taken_back lacks the blkio controller of cgroup v1"
+        );
         return;
     }
     let device = Lab::create("loop-device", &["size=128M"]);
@@ -124,10 +175,29 @@ fn root_a_harmful_change_is_taken_back() {
     fs::write(group.join("cgroup.procs"), hosts.text("h1/pid")).unwrap();
     let results = tempfile::tempdir().unwrap();
     let probe = device.1.join("mnt");
-    let limit = |bytes: u64| format!("cgroup:/{}/blkio.throttle.write_bps_device/{number}={bytes}", group.file_name().unwrap().to_string_lossy());
+    let limit = |bytes: u64| {
+        format!(
+            "cgroup:/{}/blkio.throttle.write_bps_device/{number}={bytes}",
+            group.file_name().unwrap().to_string_lossy()
+        )
+    };
     let roll = |bytes: u64| {
         let setting = limit(bytes);
-        let words = ["--hosts", "h1", "--canary", "all", "--probe", probe.to_str().unwrap(), "--probe-time", "1s", "--worse", "50", "knobs", "apply", &setting];
+        let words = [
+            "--hosts",
+            "h1",
+            "--canary",
+            "all",
+            "--probe",
+            probe.to_str().unwrap(),
+            "--probe-time",
+            "1s",
+            "--worse",
+            "50",
+            "knobs",
+            "apply",
+            &setting,
+        ];
         hosts.fleet(results.path(), &words)
     };
     let in_force = || fs::read_to_string(group.join("blkio.throttle.write_bps_device")).unwrap();

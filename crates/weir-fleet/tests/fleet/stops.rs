@@ -42,7 +42,11 @@ fn a_signal_ends_weir_on_every_host() {
         signal(&child, name);
         let ran = Ran::of(child.wait_with_output().unwrap());
         ran.says(code, &["interrupted"]);
-        assert!(hosts.has("db1", "ended") && hosts.has("db2", "ended") && hosts.left().is_empty(), "{}", ran.err);
+        assert!(
+            hosts.has("db1", "ended") && hosts.has("db2", "ended") && hosts.left().is_empty(),
+            "{}",
+            ran.err
+        );
     }
 }
 

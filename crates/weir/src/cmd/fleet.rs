@@ -45,7 +45,10 @@ fn found(folders: impl Iterator<Item = PathBuf>) -> anyhow::Result<PathBuf> {
         },
         None => Lacking {
             what: format!("{NAME} is not installed: it is neither beside weir nor in PATH"),
-            hint: Some("`make install` installs both; `cargo build --release -p weir-fleet` builds it alone".to_string()),
+            hint: Some(
+                "`make install` installs both; `cargo build --release -p weir-fleet` builds it alone"
+                    .to_string(),
+            ),
         },
     }
     .into())
