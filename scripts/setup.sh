@@ -31,7 +31,7 @@ needs_of_build=(cc:gcc /usr/include/stdio.h:libc6-dev make:make pkg-config:pkgco
 # shellcheck disable=SC2034
 needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs losetup:mount
   setpriv:util-linux shellcheck:shellcheck python3:python3 chromium:chromium mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core
-  my_print_defaults:mariadb-client-core '/usr/lib/postgresql/*/bin/initdb:postgresql')
+  my_print_defaults:mariadb-client-core '/usr/lib/postgresql/*/bin/initdb:postgresql' ip:iproute2 sshd:openssh-server ssh:openssh-client)
 # shellcheck disable=SC2034
 needs_of_guest=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static blktrace:blktrace blkparse:blktrace dmsetup:dmsetup
   mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs depmod:kmod dpkg-deb:dpkg python3:python3 cc:gcc /usr/include/stdio.h:libc6-dev strip:binutils
@@ -39,7 +39,7 @@ needs_of_guest=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static blktra
 # shellcheck disable=SC2034
 needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbench python3:python3 mkfs.xfs:xfsprogs losetup:mount btt:blktrace
   mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core my_print_defaults:mariadb-client-core
-  '/usr/lib/postgresql/*/bin/pgbench:postgresql')
+  '/usr/lib/postgresql/*/bin/pgbench:postgresql' ip:iproute2 sshd:openssh-server ssh:openssh-client)
 
 # shellcheck disable=SC2034
 needs_of_packages=(dpkg-deb:dpkg rpmbuild:rpm python3:python3 objdump:binutils gzip:gzip tar:tar unshare:util-linux)

@@ -59,6 +59,13 @@ pub enum Command {
     Guard(Box<guard::Args>),
     /// Record what storage and syncs do, always, and look back at what went wrong
     Recorder(Box<recorder::Args>),
+    /// Run a command on many hosts over ssh and compare them: a program of its own, weir-fleet
+    #[command(disable_help_flag = true, disable_help_subcommand = true)]
+    Fleet {
+        /// What weir-fleet is given
+        #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// List, show and export stored runs
     Results(results::Args),
     /// Compare two stored runs, with intervals

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod db;
 pub mod doctor;
+pub mod fleet;
 pub mod guard;
 pub mod knobs;
 pub mod package_files;
@@ -37,6 +38,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Tune(args) => tune::run(args, command),
         Command::Guard(args) => guard::run(*args, command),
         Command::Recorder(args) => recorder::run(*args, command),
+        Command::Fleet { arguments } => fleet::run(&arguments),
         Command::Results(args) => results::run(args, command),
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),

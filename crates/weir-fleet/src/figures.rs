@@ -1,0 +1,222 @@
+//! The few figures of a host's answer that a table shows and that hosts are compared by. What a host answers is anybody's: it is
+//! read into these types or left out, and nothing of it is believed beyond its own row.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::session::short;
+
+/// Commits, as one job measured them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Commits {
+    /// Commits a second.
+    pub rate: f64,
+    /// Median latency.
+    pub p50_ns: Option<u64>,
+    /// 95th percentile.
+    pub p95_ns: Option<u64>,
+    /// 99th percentile, with enough commits.
+    pub p99_ns: Option<u64>,
+}
+
+/// Where the mean time of a commit went, of the doctor's stages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stages {
+    /// In the device's queue.
+    pub queue_ns: f64,
+    /// In driver and device, flushes included.
+    pub device_ns: f64,
+    /// Outside of the block layer.
+    pub elsewhere_ns: f64,
+}
+
+/// What the doctor read and concluded, as far as hosts are compared by it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Examination {
+    /// Kind of file system and of device, without names and sizes.
+    pub model: String,
+    /// The device queue's settings.
+    pub settings: String,
+    /// The doctor's words, where it found a limit on IOPS or bandwidth.
+    pub throttled: Option<String>,
+    /// What others wrote and read before the examination, in bytes a second.
+    pub others_bytes_per_second: Option<f64>,
+    /// The doctor's words about them.
+    pub others: Option<String>,
+    /// Stages of commits, where they could be seen.
+    pub stages: Option<Stages>,
+}
+
+/// The figures of one host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// A word: `POOR`, or the first line of what was printed.
+    pub verdict: String,
+    /// The doctor's sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headline: Option<String>,
+    /// Commits by one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<Commits>,
+    /// Of an examination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub examination: Option<Examination>,
+}
+
+/// Reads them out of what weir printed.
+pub fn read(printed: &str) -> Figures {
+    let document: Option<Value> =
+        printed.trim_start().starts_with('{').then(|| serde_json::from_str(printed).ok()).flatten();
+    let schema = document.as_ref().and_then(|document| document["schema"].as_str()).unwrap_or_default();
+    match (schema, &document) {
+        ("weir.doctor/1", Some(document)) => of_doctor(document),
+        ("weir.result/1", Some(document)) => of_result(document),
+        (_, Some(_)) => Figures::default(),
+        _ => {
+            let first = printed.lines().map(str::trim).find(|line| !line.is_empty());
+            Figures { verdict: first.map(short).unwrap_or_default(), ..Figures::default() }
+        }
+    }
+}
+
+fn of_doctor(document: &Value) -> Figures {
+    let measured = array(&document["measurements"]);
+    let of_id = |id: &str| measured.iter().find(|one| one["id"] == id);
+    let commit = of_id("commit-16k-t1").or_else(|| of_id("commit-4k-t1"));
+    let commits = commit.and_then(|commit| {
+        let latency = |name: &str| commit["latency"][name].as_u64();
+        let rate = figure(&commit["iops"]["mean"])?;
+        Some(Commits {
+            rate,
+            p50_ns: latency("p50_ns"),
+            p95_ns: latency("p95_ns"),
+            p99_ns: latency("p99_ns"),
+        })
+    });
+    Figures {
+        verdict: text(&document["headline"]["grade"]).to_uppercase(),
+        headline: Some(text(&document["headline"]["text"])).filter(|text| !text.is_empty()),
+        commits,
+        examination: Some(examination(document)),
+    }
+}
+
+fn examination(document: &Value) -> Examination {
+    let facts = array(&document["facts"]);
+    let fact = |label: &str| {
+        facts.iter().find(|fact| fact["label"] == label).map(|fact| text(&fact["value"])).unwrap_or_default()
+    };
+    let file_system = fact("file system").split(' ').next().unwrap_or_default().to_string();
+    // `vda (disk, virtio)`: what stands in parentheses is the same on hosts of one kind.
+    let device = fact("device");
+    let device = device.split_once(" (").map_or(device.as_str(), |(_, kind)| kind.trim_end_matches(')'));
+    let class = array(&document["findings"]).iter().find(|finding| finding["topic"] == "class");
+    let class = class.map(|finding| text(&finding["summary"])).unwrap_or_default();
+    let others = fact("others, before");
+    let stages = array(&document["commit_stages"]);
+    let stages = stages.iter().find(|stages| stages["measurement"] == "commit-16k-t1").or(stages.first());
+    Examination {
+        model: format!("{file_system} on {device}"),
+        settings: fact("queue"),
+        throttled: Some(class).filter(|class| class.contains("throttled") || class.contains("limited")),
+        others_bytes_per_second: megabytes(&others),
+        others: Some(others).filter(|others| !others.is_empty()),
+        stages: stages.and_then(|stages| {
+            let part = |name: &str| figure(&stages[name]);
+            let device_ns = part("device_ns")? + part("flush_ns")?;
+            Some(Stages { queue_ns: part("queue_ns")?, device_ns, elsewhere_ns: part("elsewhere_ns")? })
+        }),
+    }
+}
+
+fn of_result(document: &Value) -> Figures {
+    let jobs = array(&document["jobs"]);
+    let Some(job) = jobs.first() else { return Figures::default() };
+    let class = &job["classes"][job["headline"].as_str().unwrap_or_default()];
+    let quantile = |name: &str| class[name]["value"]["ns"].as_u64();
+    let commits = figure(&class["iops"]).map(|rate| Commits {
+        rate,
+        p50_ns: quantile("p50"),
+        p95_ns: quantile("p95"),
+        p99_ns: quantile("p99"),
+    });
+    let verdict = if job["error"].is_null() { text(&job["headline"]) } else { text(&job["error"]) };
+    Figures { verdict, commits, ..Figures::default() }
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> String {
+    short(value.as_str().unwrap_or_default())
+}
+
+/// A number that can be a rate or a time.
+fn figure(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|value| value.is_finite() && *value >= 0.0)
+}
+
+/// The `12.3 MB/s` in a fact.
+fn megabytes(fact: &str) -> Option<f64> {
+    let before = fact.split(" MB/s").next().filter(|before| before.len() < fact.len())?;
+    let number = before.rsplit(' ').next()?.replace(',', "");
+    number.parse().ok().map(|megabytes: f64| megabytes * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_examination() {
+        let document = serde_json::json!({
+            "schema": "weir.doctor/1", "headline": {"grade": "poor", "text": "A volume throttled to 1,500 write IOPS."},
+            "facts": [{"label": "file system", "value": "ext4 on / (rw)"}, {"label": "device", "value": "vda (disk, virtio)"},
+                {"label": "queue", "value": "scheduler none"}, {"label": "others, before", "value": "processors 1 % busy, 3 writes/s, 1,200.50 MB/s, 1 MiB dirty"}],
+            "findings": [{"topic": "class", "summary": "a volume throttled to 1,500 write IOPS"}],
+            "measurements": [{"id": "commit-16k-t1", "iops": {"mean": 749.0}, "latency": {"p50_ns": 1_300_000, "p95_ns": 2_000_000, "p99_ns": null}}],
+            "commit_stages": [{"measurement": "commit-16k-t1", "queue_ns": 1.0, "device_ns": 2.0, "flush_ns": 3.0, "elsewhere_ns": 4.0}],
+        });
+        let figures = read(&document.to_string());
+        assert_eq!(figures.verdict, "POOR");
+        assert_eq!(
+            figures.commits,
+            Some(Commits { rate: 749.0, p50_ns: Some(1_300_000), p95_ns: Some(2_000_000), p99_ns: None })
+        );
+        let examined = figures.examination.unwrap();
+        assert_eq!(
+            (examined.model.as_str(), examined.settings.as_str()),
+            ("ext4 on disk, virtio", "scheduler none")
+        );
+        assert!(examined.throttled.unwrap().contains("1,500"));
+        assert_eq!(examined.others_bytes_per_second, Some(1_200_500_000.0));
+        assert_eq!(examined.stages, Some(Stages { queue_ns: 1.0, device_ns: 5.0, elsewhere_ns: 4.0 }));
+    }
+
+    #[test]
+    fn of_a_bench_and_of_text() {
+        let document = r#"{"schema":"weir.result/1","jobs":[{"headline":"commit","error":null,"classes":{"commit":{"iops":292.4,
+            "p50":{"value":{"ns":4000000}},"p95":{"value":{"ns":5000000}},"p99":{"insufficient":{"have":1,"need":300}}}}}]}"#;
+        let commits = read(document).commits.unwrap();
+        assert_eq!((commits.rate, commits.p50_ns, commits.p99_ns), (292.4, Some(4_000_000), None));
+        assert_eq!(read("\n  weir has nothing in force\n").verdict, "weir has nothing in force");
+    }
+
+    #[test]
+    fn nothing_that_a_host_answers_does_harm() {
+        for hostile in [
+            "{",
+            "{}",
+            "[]",
+            "{\"schema\":\"weir.doctor/1\"}",
+            "{\"schema\":\"weir.doctor/1\",\"measurements\":7,\"headline\":[],\"facts\":{\"a\":1}}",
+            "{\"schema\":\"weir.result/1\",\"jobs\":[[]]}",
+            "{\"schema\":\"weir.result/1\",\"jobs\":[{\"headline\":\"commit\",\"classes\":{\"commit\":{\"iops\":-1e308}}}]}",
+        ] {
+            assert_eq!(read(hostile).commits, None, "{hostile}");
+        }
+        assert_eq!(read("\u{1b}[2J\u{9b}x").verdict, "\u{fffd}[2J\u{fffd}x");
+        assert!(read(&"x".repeat(1 << 20)).verdict.chars().count() < 300);
+    }
+}

@@ -1,0 +1,230 @@
+//! Which hosts are meant, and how each is reached. A name becomes an argument of ssh and the name of a folder, so only
+//! plain names pass.
+
+mod ansible;
+mod list;
+mod ssh_config;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::usage;
+
+/// More hosts than this in one run are a mistake in a range.
+pub const HOSTS_MAX: usize = 4096;
+
+/// The longest inventory that is read.
+const LONGEST_BYTES: u64 = 64 << 20;
+
+/// A host, and how ssh reaches it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// What people call it: in tables, and as the name of its folder.
+    pub name: String,
+    /// What ssh is given.
+    pub address: String,
+    /// The port, where ssh's own configuration is not to decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The account, where ssh's own configuration is not to decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+}
+
+/// Where hosts come from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// What was typed: names, ranges, patterns, or `@FILE`.
+    pub hosts: Vec<String>,
+    /// An Ansible inventory, in whose groups and names the patterns are looked up.
+    pub inventory: Option<PathBuf>,
+    /// The ssh configuration whose `Host` entries patterns match.
+    pub ssh_config: Option<PathBuf>,
+}
+
+/// The hosts that are meant, each once, in the order they were named.
+pub fn hosts(sources: &Sources) -> anyhow::Result<Vec<Host>> {
+    let mut words = Vec::new();
+    for typed in &sources.hosts {
+        match typed.strip_prefix('@') {
+            Some(file) => words.extend(list::lines(&read(Path::new(file))?)),
+            None => words.extend(list::words(typed)),
+        }
+    }
+    let mut all = match &sources.inventory {
+        Some(file) => ansible::hosts(&read(file)?, &words).map_err(|why| {
+            usage(
+                format!("{}: {why}", file.display()),
+                "docs/reference/fleet.md says what of an inventory is read",
+            )
+        })?,
+        None => without_inventory(&words, sources.ssh_config.as_deref())?,
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    all.retain(|host| seen.insert(host.name.clone()));
+    if all.is_empty() {
+        return Err(usage(
+            "no host is named",
+            "--hosts takes names, ranges, patterns or @FILE; --inventory FILE an Ansible inventory",
+        ));
+    }
+    for host in &all {
+        check(host).map_err(|why| usage(why, ""))?;
+    }
+    Ok(all)
+}
+
+fn without_inventory(words: &[String], config: Option<&Path>) -> anyhow::Result<Vec<Host>> {
+    let mut all = Vec::new();
+    let mut known = None;
+    for word in words {
+        if word.contains(['*', '?']) {
+            let known: &Vec<String> = known.get_or_insert_with(|| ssh_config::names(config));
+            let before = all.len();
+            all.extend(known.iter().filter(|name| matches(word, name)).map(|name| plain(name)));
+            if all.len() == before {
+                let what = format!("no Host of the ssh configuration matches `{word}`");
+                return Err(usage(
+                    what,
+                    "patterns match names that stand in the configuration, not those of a name server",
+                ));
+            }
+        } else {
+            for one in list::expanded(word).map_err(|why| usage(why, ""))? {
+                all.push(
+                    list::host(&one)
+                        .map_err(|why| usage(why, "expected NAME, USER@NAME, NAME:PORT or [ADDRESS]:PORT"))?,
+                );
+            }
+        }
+        too_many(all.len()).map_err(|why| usage(why, ""))?;
+    }
+    Ok(all)
+}
+
+fn too_many(count: usize) -> Result<(), String> {
+    if count > HOSTS_MAX { Err(format!("more than {HOSTS_MAX} hosts")) } else { Ok(()) }
+}
+
+/// A host of which nothing but its name is known.
+fn plain(name: &str) -> Host {
+    Host { name: name.to_string(), address: name.to_string(), port: None, user: None }
+}
+
+/// Whether ssh takes each part for what it is, and a folder can have the name.
+fn check(host: &Host) -> Result<(), String> {
+    let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let fits = |text: &str, first: &str, more: &str| {
+        let begins = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric() || first.contains(c));
+        begins && text.len() <= 253 && text.chars().all(|c| word(c) || more.contains(c))
+    };
+    if !fits(&host.name, ":_", ":") {
+        return Err(format!("`{}` is not the name of a host", host.name));
+    }
+    if !fits(&host.address, ":_", ":%") {
+        return Err(format!("host {}: `{}` is not an address", host.name, host.address));
+    }
+    match host.user.as_deref().filter(|user| !fits(user, "_", "@")) {
+        Some(user) => Err(format!("host {}: `{user}` is not an account", host.name)),
+        None => Ok(()),
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST_BYTES).read_to_string(&mut text));
+    read.map_err(|error| usage(format!("cannot read {}: {error}", path.display()), ""))?;
+    Ok(text)
+}
+
+/// Whether a name fits a pattern of `*` and `?`.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut p, mut n) = (0, 0);
+    // Where the last star stands, and what it has taken: the usual way without recursion.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match &mut star {
+                Some((at, taken)) => {
+                    *taken += 1;
+                    p = *at + 1;
+                    n = *taken;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(words: &[&str]) -> anyhow::Result<Vec<Host>> {
+        hosts(&Sources { hosts: words.iter().map(|word| word.to_string()).collect(), ..Sources::default() })
+    }
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name, expected) in [
+            ("db*", "db1", true),
+            ("db*", "web", false),
+            ("*", "", true),
+            ("d?1", "db1", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("**", "x", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+        // A pattern that takes matchers with recursion years.
+        assert!(!matches(&("a*".repeat(50) + "c"), &"a".repeat(200)));
+    }
+
+    #[test]
+    fn names_that_ssh_would_take_for_options_are_refused() {
+        for bad in [
+            "-oProxyCommand=reboot",
+            "..",
+            "a/b",
+            "root@-x",
+            "a\u{1b}b",
+            "db1:99999",
+            "",
+            ",",
+            "db[1:9999]",
+            "x@y@-z",
+        ] {
+            assert!(named(&[bad]).is_err(), "{bad}");
+        }
+        let good = named(&["root@db1:2222,db[08:10]", "[fe80::1%eth0]:22", "db1"]).unwrap();
+        let names: Vec<&str> = good.iter().map(|host| host.name.as_str()).collect();
+        assert_eq!(names, ["db1", "db08", "db09", "db10", "fe80::1"]);
+        assert_eq!((good[0].user.as_deref(), good[0].port), (Some("root"), Some(2222)));
+        assert_eq!((good[4].address.as_str(), good[4].port), ("fe80::1%eth0", Some(22)));
+    }
+
+    #[test]
+    fn a_file_has_one_host_or_several_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hosts");
+        std::fs::write(&file, "# ours\ndb1, db2 # both\n\nadmin@db3\n").unwrap();
+        let all = named(&[&format!("@{}", file.display())]).unwrap();
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[2].user.as_deref(), Some("admin"));
+        assert!(named(&["@/nowhere/at/all"]).is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! `weir fleet show`.
+
+use serde_json::json;
+use weir_core::printable;
+use weir_core::units::{Nanos, significant};
+
+use crate::cli::{ShowArgs, What, WhichRun};
+use crate::figures::Figures;
+use crate::report::{self, Report, table};
+use crate::run::print;
+use crate::slow::{self, Cause, Judged};
+use crate::store::Store;
+
+/// Runs the command. 1 where a host is slow.
+pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
+    match &args.what {
+        None => {
+            let report = load(&args.run, |_| true)?;
+            print(&if args.run.json {
+                serde_json::to_string_pretty(&report)? + "\n"
+            } else {
+                report::text(&report)
+            })?;
+            Ok(0)
+        }
+        Some(What::Slow { peers, run }) => {
+            let report = load(run, |report| report.hosts.iter().any(|host| host.figures.commits.is_some()))?;
+            let hosts: Vec<(&str, &Figures)> =
+                report.hosts.iter().map(|host| (host.host.as_str(), &host.figures)).collect();
+            let (judged, alone) = slow::judge(&hosts, *peers as usize);
+            let document = json!({ "schema": "weir.fleet.slow/1", "run": report.id, "hosts": judged, "without_peers": alone });
+            print(&if run.json {
+                serde_json::to_string_pretty(&document)? + "\n"
+            } else {
+                text(&report, &judged, &alone, *peers)
+            })?;
+            Ok(u8::from(judged.iter().any(|host| host.slow)))
+        }
+    }
+}
+
+fn load(which: &WhichRun, with: impl Fn(&Report) -> bool) -> anyhow::Result<Report> {
+    Store::new(which.into.as_deref())?.load(&which.run, with)
+}
+
+fn text(report: &Report, judged: &[Judged], alone: &[String], peers: u32) -> String {
+    let slow: Vec<&Judged> = judged.iter().filter(|host| host.slow).collect();
+    let mut out = format!(
+        "run {}: {} of {} hosts are slow (more than 3.5 robust deviations and 30 % worse than the median of their peers)\n",
+        report.id,
+        slow.len(),
+        judged.len()
+    );
+    let row = |host: &&Judged| {
+        let p95 = host
+            .p95_ns
+            .map(|p95| (Nanos(p95.value as u64).to_string(), Nanos(p95.median as u64).to_string()));
+        let (own, usual) = p95.unwrap_or_else(|| ("-".to_string(), "-".to_string()));
+        vec![
+            host.host.clone(),
+            significant(host.rate.value),
+            significant(host.rate.median),
+            own,
+            usual,
+            host.peers.to_string(),
+            host.cause.unwrap_or(Cause::Unknown).words().to_string(),
+        ]
+    };
+    if !slow.is_empty() {
+        let rows: Vec<Vec<String>> = slow.iter().map(row).collect();
+        out.push_str(&table(
+            &["host", "commits/s", "peers'", "p95", "peers'", "peers", "cause"],
+            &[false, true, true, true, true, true, false],
+            &rows,
+        ));
+    }
+    for host in &slow {
+        for (what, words) in [("", &host.evidence), ("its settings differ: ", &host.settings)] {
+            if let Some(words) = words {
+                out.push_str(&format!("{}: {what}{words} ({})\n", host.host, host.group));
+            }
+        }
+    }
+    if !alone.is_empty() {
+        out.push_str(&format!(
+            "not judged, with fewer than {peers} hosts of their model: {}\n",
+            alone.join(", ")
+        ));
+    }
+    printable::lines(&out).into_owned()
+}
