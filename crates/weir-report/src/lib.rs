@@ -73,6 +73,11 @@ pub mod html {
     pub use crate::trace::html::trace;
 }
 
+/// JUnit XML, which CI servers show as tests.
+pub mod junit {
+    pub use crate::doctor::junit::{OPENING, doctor};
+}
+
 /// Documents for programs, versioned by their `schema`; each ends with a newline.
 pub mod json {
     pub use crate::bench::compare::json as comparison;

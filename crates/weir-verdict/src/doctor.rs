@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::products::Product;
 use weir_core::result::record::Class;
 use weir_core::units::Bytes;
 
@@ -54,7 +55,10 @@ pub struct DoctorReport {
     /// Where the time of commits went, where stages could be seen.
     #[serde(default)]
     pub commit_stages: Vec<CommitStages>,
-    /// Bars the user stated, and whether they were met.
+    /// The product whose workload was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<Product>,
+    /// Bars of the product and of the user, and whether they were met.
     pub bars: Vec<BarResult>,
     /// Why the examination ended early, if it did.
     pub ended_early: Option<String>,
@@ -304,6 +308,9 @@ pub struct Measurement {
     pub elapsed_ns: u64,
     /// IOPS × mean latency over the requests really in flight; 1 when the measurement is consistent.
     pub little_ratio: Option<f64>,
+    /// Latency of the syncs alone, in the steps of a product.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<LatencySummary>,
     /// What the engine noticed.
     pub notes: Vec<String>,
     /// The I/O error that ended it, if any.
@@ -496,7 +503,7 @@ impl CommitStages {
     }
 }
 
-/// A bar the user stated, and whether it was met.
+/// A bar that the user stated or a product has, and whether it was met.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BarResult {
     /// As typed: `commit-p99=5ms`.
@@ -505,4 +512,7 @@ pub struct BarResult {
     pub met: Option<bool>,
     /// The sentence, with evidence.
     pub statement: Statement,
+    /// Where the bar comes from; absent where the user stated it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }

@@ -8,6 +8,7 @@ pub mod db;
 pub mod doctor;
 pub mod measurement;
 pub mod notes;
+pub mod products;
 pub mod rules;
 pub mod saturation;
 pub mod stages;
@@ -50,10 +51,18 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
     let view =
         View { conditions, notes, measurements: &measurements, curves: &curves, flood: flood.as_ref() };
     let ended_early = record.ended_early.as_deref();
-    let findings = rules::findings(&view);
+    let findings = match notes.product {
+        Some(product) => {
+            let mut found = rules::product::findings(&view, product);
+            found.extend(rules::product_advice::findings(&view, product));
+            found
+        }
+        None => rules::findings(&view),
+    };
     let mut advice: Vec<_> = rules::flood::advise(&view).into_iter().collect();
     advice.extend(rules::sync_path::advise(&view));
     advice.extend(rules::settings::advise(&view));
+    advice.extend(notes.product.and_then(|product| rules::product_advice::advise(&view, product)));
     let next = rules::next::steps(&view);
     let error = measurements.iter().find_map(|m| m.error.as_deref());
     let trouble = match (error, ended_early) {
@@ -68,10 +77,14 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
     let closing = rules::headline::closing(&findings, &advice, &next, trouble, tried.as_deref());
     let headline = match error {
         Some(error) => rules::headline::of_failure(error),
-        None => rules::headline::headline(&findings, ended_early, &closing),
+        None => match notes.product {
+            Some(product) => rules::product::headline(&view, product, ended_early, &closing),
+            None => rules::headline::headline(&findings, ended_early, &closing),
+        },
     };
     let caveats = rules::caveats::list(&view, ended_early);
-    let bars = rules::bars::judge(&view);
+    let mut bars = notes.product.map_or(Vec::new(), |product| rules::product::bars(&view, product));
+    bars.extend(rules::bars::judge(&view));
     let commit_stages = stages::of_commits(notes, &measurements);
     DoctorReport {
         schema: doctor::SCHEMA.to_string(),
@@ -93,6 +106,7 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
         measurements,
         flood,
         commit_stages,
+        product: notes.product,
         bars,
         ended_early: record.ended_early.clone(),
     }

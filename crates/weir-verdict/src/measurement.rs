@@ -2,6 +2,7 @@
 
 use super::doctor::{Estimate, LatencySummary, Measurement};
 use super::notes::{StepKind, StepNote};
+use super::products::title_of;
 use weir_core::result::record::{Class, Interval, JobRecord};
 use weir_core::stats::Histogram;
 use weir_core::units::Bytes;
@@ -19,6 +20,8 @@ fn class_of(step: &StepNote, record: &JobRecord) -> Class {
             if record.classes.contains_key(&Class::Commit) { Class::Commit } else { Class::Write }
         }
         StepKind::Commit(_) | StepKind::Flood(_) => Class::Commit,
+        StepKind::Product if record.job.writes() => Class::Commit,
+        StepKind::Product => Class::Read,
     }
 }
 
@@ -52,6 +55,11 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
         oldest_ns_max: record.intervals.iter().map(|i| i.oldest_ns).max().unwrap_or(0),
         elapsed_ns: record.elapsed_ns,
         little_ratio: little(record),
+        sync: record
+            .classes
+            .get(&Class::Sync)
+            .filter(|_| step.kind == StepKind::Product)
+            .map(|c| summarise(&c.latency)),
         notes: record.notes.iter().map(|n| n.text.clone()).collect(),
         error: record.error.clone(),
     }
@@ -71,6 +79,7 @@ fn title(step: &StepNote, record: &JobRecord) -> String {
         StepKind::SequentialWrite => format!("sequential writes {block}, O_DIRECT, {in_flight} in flight"),
         StepKind::Commit(path) => format!("commits {block} ({}), {threads}", path.title()),
         StepKind::Flood(_) => format!("commits {block} (write + fsync), {threads}, {}", job.name),
+        StepKind::Product => title_of(&step.id).unwrap_or(&step.id).to_string(),
     }
 }
 

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::doctor::{FloodPhase, FloodSample, PhaseKind};
+use super::products::Product;
 use weir_blocktrace::StageTable;
 use weir_core::units::{Bytes, Nanos};
 use weir_oltp::Dialect;
@@ -44,6 +45,9 @@ pub struct DoctorNotes {
     pub stages_unseen: Option<String>,
     /// Database servers whose data lie on the file system that was examined.
     pub databases: Vec<DatabaseNote>,
+    /// The product whose workload was run instead of the general one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub product: Option<Product>,
 }
 
 /// A database server that ran meanwhile.
@@ -113,6 +117,8 @@ pub enum StepKind {
     Commit(SyncPath),
     /// Commits in a phase of the flood.
     Flood(PhaseKind),
+    /// A product's step, or what runs beside it.
+    Product,
 }
 
 /// How a write is made durable.

@@ -17,7 +17,12 @@ pub const OF_PROCESSES: u32 = 0o600;
 /// Writes a page with these permission bits beside its place and renames it there, so that nobody ever sees half a page. Replaces a page that
 /// weir made before, and nothing else.
 pub fn write(path: &Path, page: &str, mode: u32) -> anyhow::Result<()> {
-    check(path)?;
+    write_form(path, page, html::OPENING, mode)
+}
+
+/// The same of another form, whose files begin with `opening`.
+pub fn write_form(path: &Path, page: &str, opening: &str, mode: u32) -> anyhow::Result<()> {
+    check_form(path, opening)?;
     let written = Output::create(path, mode).and_then(|mut output| {
         output.write_all(page.as_bytes())?;
         output.commit()
@@ -27,9 +32,15 @@ pub fn write(path: &Path, page: &str, mode: u32) -> anyhow::Result<()> {
 
 /// Refuses a path where `write` could not put a page: something else is there, or its folder is missing.
 pub fn check(path: &Path) -> anyhow::Result<()> {
-    let hint = Some("name another file for the page".to_string());
-    if path.symlink_metadata().is_ok() && !is_page(path) {
-        let what = format!("{} exists and is not a page of weir's", path.display());
+    check_form(path, html::OPENING)
+}
+
+/// The same of another form.
+pub fn check_form(path: &Path, opening: &str) -> anyhow::Result<()> {
+    let page = if opening == html::OPENING { "page" } else { "file" };
+    let hint = Some(format!("name another file for the {page}"));
+    if path.symlink_metadata().is_ok() && !begins(path, opening) {
+        let what = format!("{} exists and is not a {page} of weir's", path.display());
         return Err(Usage { what, hint }.into());
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -40,15 +51,15 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a regular file begins as every page of weir does. Links are not followed: they may lead to a device.
-fn is_page(path: &Path) -> bool {
+/// Whether a regular file begins as every one of its form by weir does. Links are not followed: they may lead to a device.
+fn begins(path: &Path, opening: &str) -> bool {
     let mut head = Vec::new();
     let mut read = || {
         let folder = Dir::open(path.parent().unwrap_or(Path::new("")))?;
         let file = folder.open_file(path.file_name().unwrap_or_default(), Access::Read)?;
-        file.take(html::OPENING.len() as u64).read_to_end(&mut head)
+        file.take(opening.len() as u64).read_to_end(&mut head)
     };
-    read().is_ok() && head == html::OPENING.as_bytes()
+    read().is_ok() && head == opening.as_bytes()
 }
 
 #[cfg(test)]

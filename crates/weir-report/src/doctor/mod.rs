@@ -2,4 +2,5 @@
 
 pub mod database;
 pub mod html;
+pub mod junit;
 pub mod text;

@@ -41,7 +41,9 @@ pub fn doctor(report: &DoctorReport) -> String {
 }
 
 fn head(report: &DoctorReport) -> String {
-    let title = format!("weir doctor {}: {}\n", report.path, report.headline.grade.name().to_uppercase());
+    let product = report.product.map_or(String::new(), |product| format!(" --for {}", product.name()));
+    let grade = report.headline.grade.name().to_uppercase();
+    let title = format!("weir doctor{product} {}: {grade}\n", report.path);
     let text = wrapped("", 0, &report.headline.text);
     let took = Nanos(report.elapsed_ns);
     let run = format!("Record {}, {}, {took}, weir {}.", report.record_id, report.mode, report.weir_version);
@@ -201,7 +203,11 @@ fn bars(bars: &[BarResult]) -> String {
     if bars.is_empty() {
         return String::new();
     }
-    let lines = bars.iter().map(|bar| wrapped("  -", 4, &sentence(&bar.statement)));
+    let said = |bar: &BarResult| match &bar.source {
+        Some(source) => format!("{} ({source})", bar.statement.text),
+        None => sentence(&bar.statement),
+    };
+    let lines = bars.iter().map(|bar| wrapped("  -", 4, &said(bar)));
     format!("\nBars\n{}", lines.collect::<String>())
 }
 

@@ -14,10 +14,20 @@ pub fn judge(view: &View) -> Vec<BarResult> {
 fn result(view: &View, bar: &Bar) -> BarResult {
     let Some((met, figure, evidence)) = hold(view, bar.rule) else {
         let text = format!("{} could not be judged: too little was measured.", bar.text);
-        return BarResult { bar: bar.text.clone(), met: None, statement: Statement::new(text, Vec::new()) };
+        return BarResult {
+            bar: bar.text.clone(),
+            met: None,
+            statement: Statement::new(text, Vec::new()),
+            source: None,
+        };
     };
     let text = format!("{} is {}: {figure}.", bar.text, if met { "met" } else { "missed" });
-    BarResult { bar: bar.text.clone(), met: Some(met), statement: Statement::new(text, vec![evidence]) }
+    BarResult {
+        bar: bar.text.clone(),
+        met: Some(met),
+        statement: Statement::new(text, vec![evidence]),
+        source: None,
+    }
 }
 
 fn hold(view: &View, rule: BarRule) -> Option<(bool, String, Evidence)> {

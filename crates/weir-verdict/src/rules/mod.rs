@@ -8,6 +8,8 @@ pub mod concurrency;
 pub mod flood;
 pub mod headline;
 pub mod next;
+pub mod product;
+pub mod product_advice;
 pub mod sequential;
 pub mod settings;
 pub mod sync_path;

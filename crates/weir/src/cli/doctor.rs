@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use weir_core::units::{Bytes, Nanos};
 use weir_verdict::notes::Bar;
+use weir_verdict::products::Product;
 
 /// Arguments of `weir doctor`.
 #[derive(Debug, clap::Args)]
@@ -16,6 +18,11 @@ pub struct Args {
     /// A folder on the storage to examine
     #[arg(default_value = ".")]
     pub path: PathBuf,
+    /// Run what this product writes instead, and exit 1 where the storage is below its bar; the report names the source of
+    /// each bar. Needs no root; leaves out the bulk writer and every trial
+    #[arg(long = "for", value_name = "PRODUCT", conflicts_with_all = ["no_flood", "no_knobs", "even_if_busy"],
+        value_parser = PossibleValuesParser::new(Product::ALL.map(Product::name)).try_map(|name| name.parse::<Product>()))]
+    pub product: Option<Product>,
     /// Take half a minute instead of three
     #[arg(long, conflicts_with_all = ["thorough", "duration"])]
     pub quick: bool,
@@ -50,6 +57,9 @@ pub struct Args {
     /// Where the HTML report goes [default: beside the record in the store]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write the bars to this file as JUnit XML, one test case each: those of --for and of --require
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }
 
 /// What stdout carries.

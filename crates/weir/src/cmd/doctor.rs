@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_io::runner::Stop;
-use weir_report::{html, text};
+use weir_report::{html, junit, text};
 use weir_verdict::DoctorReport;
 
 use crate::cli::doctor::{Args, Format};
@@ -28,13 +28,27 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         knobs: !args.no_knobs,
         even_if_busy: args.even_if_busy,
         stages: !args.no_trace,
+        product: args.product,
     };
     // Said before minutes of measuring, not after.
     args.html.as_deref().map_or(Ok(()), page::check)?;
+    if let Some(file) = &args.junit {
+        no_bars(&args)?;
+        page::check_form(file, junit::OPENING)?;
+    }
     let stop = stop_on_signals()?;
     let (report, path) = examine(&request, command, &stop)?;
     print(&report, path.as_deref(), &args)?;
     Ok(outcome(&report, &stop))
+}
+
+/// A file of test cases without a case says nothing, and would pass.
+fn no_bars(args: &Args) -> Result<(), Usage> {
+    if args.product.is_some() || !args.require.is_empty() {
+        return Ok(());
+    }
+    let what = "--junit has no test case to write: neither --for nor --require was given".to_string();
+    Err(Usage { what, hint: Some("add --for PRODUCT, or --require BAR".to_string()) })
 }
 
 fn mode(args: &Args) -> anyhow::Result<Mode> {
@@ -61,6 +75,12 @@ fn print(report: &DoctorReport, path: Option<&Path>, args: &Args) -> anyhow::Res
     }
     if let Some(path) = path {
         say!("record: {}", path.display());
+    }
+    if let Some(file) = &args.junit {
+        page::write_form(file, &junit::doctor(report), junit::OPENING).map_err(|error| Lacking {
+            what: format!("the JUnit file is not written: {error:#}"),
+            hint: Some("name another file with --junit; the record is kept all the same".to_string()),
+        })?;
     }
     write_page(report, args, path)
 }

@@ -98,6 +98,11 @@ impl<'a> Examination<'a> {
         self.stages = StageWatch::begin(&self.target, wanted);
     }
 
+    /// The engine that wrote the test file, or the simplest.
+    pub fn engine(&self) -> EngineKind {
+        self.engine.unwrap_or(EngineKind::Psync)
+    }
+
     /// Whether the user has asked to end.
     pub fn stopped(&self) -> bool {
         self.stop.requested().is_some()
@@ -208,7 +213,7 @@ impl<'a> Examination<'a> {
     }
 
     fn run_step(&mut self, step: &Step, curve: &mut CurveWatch) -> Result<(), IoError> {
-        let engine = self.engine.unwrap_or(EngineKind::Psync);
+        let engine = self.engine();
         let (id, kind, job) =
             jobs::of_step(&step.what, self.file.path(), self.file_size, engine, step.duration_ns);
         self.progress.next(&describe(&step.what));
@@ -250,27 +255,40 @@ impl<'a> Examination<'a> {
         let layout = Layout { file_bytes: vec![self.file_size.0] };
         let source = JobStream::new(&job, &layout).map_err(|e| IoError::usage(e.to_string()))?;
         let plan = JobPlan { job, source: Box::new(source), places: vec![self.file.clone()] };
+        self.measure_plans(&[(id, kind)], vec![plan], observer, tick_ns)
+    }
+
+    /// Runs jobs side by side and keeps their records, each under its name.
+    pub fn measure_plans(
+        &mut self,
+        named: &[(&str, StepKind)],
+        plans: Vec<JobPlan>,
+        observer: Option<&mut dyn Observer>,
+        tick_ns: u64,
+    ) -> Result<(), IoError> {
         let options = RunOptions { tick_ns, ..session::run_options() };
         self.stages.step();
         let before = self.host.sample(&self.target);
         let records = match observer {
-            Some(observer) => run(vec![plan], &options, observer, self.stop)?,
-            None => run(vec![plan], &options, &mut self.progress, self.stop)?,
+            Some(observer) => run(plans, &options, observer, self.stop)?,
+            None => run(plans, &options, &mut self.progress, self.stop)?,
         };
         let load = self.host.sample(&self.target).since(&before);
         let stages = self.stages.taken();
         let device = self.target.device.as_ref().and_then(|name| load.devices.get(name));
         let utilization = device.map(|d| d.util_percent / 100.0);
         let (copies, writes_above) = (load.copies(&self.target), load.writes_above(&self.target));
-        self.notes.steps.push(StepNote {
-            id: id.to_string(),
-            kind,
-            utilization,
-            stages,
-            copies,
-            writes_above,
-        });
-        self.jobs.extend(records.into_iter().take(1));
+        for ((id, kind), record) in named.iter().zip(records) {
+            self.notes.steps.push(StepNote {
+                id: id.to_string(),
+                kind: *kind,
+                utilization,
+                stages: stages.clone(),
+                copies,
+                writes_above,
+            });
+            self.jobs.push(record);
+        }
         Ok(())
     }
 

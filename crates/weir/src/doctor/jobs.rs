@@ -19,7 +19,7 @@ const WARMUP_SHARE: u64 = 8;
 const WARMUP_MAX_NS: u64 = 500_000_000;
 
 /// A job on the test file for this long, warm-up included.
-fn on(file: &Path, size: Bytes, duration_ns: u64) -> Job {
+pub fn on(file: &Path, size: Bytes, duration_ns: u64) -> Job {
     let warmup_ns = (duration_ns / WARMUP_SHARE).min(WARMUP_MAX_NS);
     Job {
         target: Target::File { path: file.to_path_buf(), size },

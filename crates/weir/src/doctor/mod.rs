@@ -5,6 +5,7 @@ mod examine;
 mod flood;
 mod jobs;
 mod plan;
+mod product;
 mod progress;
 mod room;
 mod survey;
@@ -20,6 +21,7 @@ use weir_host::knob::{Journal, recover_stale};
 use weir_io::runner::Stop;
 use weir_io::scratch;
 use weir_verdict::notes::{self, Bar, DatabaseNote, DoctorNotes};
+use weir_verdict::products::Product;
 use weir_verdict::{DoctorReport, Examined};
 
 use self::examine::Examination;
@@ -50,6 +52,8 @@ pub struct Request {
     pub even_if_busy: bool,
     /// Whether the stages of the I/O are watched.
     pub stages: bool,
+    /// The product whose workload is run instead of the general one.
+    pub product: Option<Product>,
 }
 
 /// Examines a place. The report is derived once, from what is in the store by then; with it comes where that lies.
@@ -62,10 +66,11 @@ pub fn examine(
     stop: &Stop,
 ) -> anyhow::Result<(DoctorReport, Option<PathBuf>)> {
     let survey = survey::look(&request.path)?;
-    let mut plan = plan::plan(request.mode, request.size);
-    let flood_wanted = survey.flood_wanted(request.mode, request.flood);
-    let room = survey.room(&plan, request.size.is_some(), flood_wanted)?;
-    plan.file_size = room.file;
+    let mut plan = match request.product {
+        Some(product) => plan::of_product(request.mode, request.size, product.steps().len()),
+        None => plan::plan(request.mode, request.size),
+    };
+    let room = room_for(&survey, &mut plan, request)?;
     recover(&survey);
     state(&survey, &plan, room);
     let session = Session::begin("doctor", command, &survey.path);
@@ -78,6 +83,18 @@ pub fn examine(
     };
     let path = session::save(&record.with_extra(&examined.notes));
     Ok((weir_verdict::report(&record, &examined), path))
+}
+
+/// Room for test file and flood, or for test file and the product's own files, which are not made smaller.
+fn room_for(survey: &Survey, plan: &mut Plan, request: &Request) -> anyhow::Result<Room> {
+    let Some(product) = request.product else {
+        let flood_wanted = survey.flood_wanted(request.mode, request.flood);
+        let room = survey.room(plan, request.size.is_some(), flood_wanted)?;
+        plan.file_size = room.file;
+        return Ok(room);
+    };
+    let whole = Plan { file_size: Bytes(plan.file_size.0 + product.extra_bytes()), ..plan.clone() };
+    survey.room(&whole, true, Bytes(0))
 }
 
 /// Puts right what a killed run may have left: its folders here, and settings.
@@ -117,22 +134,26 @@ fn examination<'a>(
     folder: &'a Dir,
     stop: &'a Stop,
 ) -> anyhow::Result<Examination<'a>> {
-    let floods = if !request.flood { 0 } else { plan.flood.threads.len() };
+    let floods = if !request.flood || request.product.is_some() { 0 } else { plan.flood.threads.len() };
     let rescues = if !request.knobs { 0 } else { floods * plan.flood.limits.len() };
     let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
     let budget = Duration::from_nanos(plan.mode.budget_ns);
     let expected = Duration::from_nanos(plan.expected_ns(floods > 0, rescues > 0));
-    let progress = Steps::new(2 + plan.steps.len() + phases, expected);
+    let of_product = request.product.map_or(0, |product| product.steps().len());
+    let progress = Steps::new(2 + plan.steps.len() + of_product + phases, expected);
     let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress)?;
     exam.deadline = Instant::now() + budget;
-    exam.watch_stages(request.stages);
+    if request.product.is_none() {
+        exam.watch_stages(request.stages);
+    }
     exam.notes = DoctorNotes {
         schema: notes::SCHEMA.to_string(),
         path: survey.path.display().to_string(),
         mode: plan.mode.name.to_string(),
         budget_ns: plan.mode.budget_ns,
         bars: request.bars.clone(),
-        stages_unseen: exam.stages.unseen(),
+        stages_unseen: exam.stages.unseen().filter(|_| request.product.is_none()),
+        product: request.product,
         databases: databases_at(survey),
         ..DoctorNotes::default()
     };
@@ -164,6 +185,9 @@ fn measure(
     }
     if exam.stopped() {
         return Ok(());
+    }
+    if let Some(product) = exam.notes.product {
+        return Ok(product::run(exam, product, plan.product_step_ns)?);
     }
     if !with_flood {
         let why = if consent.as_ref().is_err_and(|why| why == NO_FLOOD) {

@@ -50,6 +50,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The flood.
     pub flood: FloodPlan,
+    /// Length of each step of a product, where one is examined.
+    pub product_step_ns: u64,
 }
 
 /// One step.
@@ -139,6 +141,26 @@ pub fn plan(mode: Mode, size: Option<Bytes>) -> Plan {
     plan
 }
 
+/// The plan of a product's examination with so many steps: a test file, then the steps, none longer than its figures need.
+pub fn of_product(mode: Mode, size: Option<Bytes>, steps: usize) -> Plan {
+    let (file, most) = match mode.name {
+        "quick" => (256 << 20, 3.0),
+        "thorough" => (1 << 30, 60.0),
+        _ => (512 << 20, 12.0),
+    };
+    let base = plan(mode, None);
+    let layout_ns = base.layout_ns.min(mode.budget_ns / 6).max(seconds(4.0).min(mode.budget_ns / 6));
+    let left_ns = mode.budget_ns.saturating_sub(base.watch_ns + layout_ns);
+    let step_ns = (left_ns / steps.max(1) as u64).min(seconds(most));
+    Plan {
+        file_size: size.unwrap_or(Bytes(file)),
+        layout_ns,
+        steps: Vec::new(),
+        product_step_ns: step_ns,
+        ..base
+    }
+}
+
 fn quick() -> Plan {
     let mut steps = reads(&[1, 8, 32, 128], 0.7);
     steps.extend([commit(SyncPath::Buffered, K16, 1, 1.2), commit(SyncPath::Buffered, K16, 10, 1.2)]);
@@ -161,6 +183,7 @@ fn quick() -> Plan {
             drain_ns: seconds(3.0),
             limits: vec![1.0],
         },
+        product_step_ns: 0,
     }
 }
 
@@ -188,6 +211,7 @@ fn default() -> Plan {
             drain_ns: seconds(10.0),
             limits: vec![1.0],
         },
+        product_step_ns: 0,
     }
 }
 
@@ -218,6 +242,7 @@ fn thorough() -> Plan {
             drain_ns: seconds(15.0),
             limits: vec![0.4, 1.0, 4.0],
         },
+        product_step_ns: 0,
     }
 }
 
@@ -269,6 +294,17 @@ fn writes(depths: &[u32], block: u64, length: f64) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A product's examination keeps within its time whatever the number of steps.
+    #[test]
+    fn plans_of_products_fit_their_time() {
+        let modes = [Mode::QUICK, Mode::DEFAULT, Mode::THOROUGH, Mode::of(Nanos::from_secs(20))];
+        for (mode, steps) in modes.into_iter().flat_map(|mode| [(mode, 2), (mode, 8)]) {
+            let plan = of_product(mode, None, steps);
+            let whole = plan.watch_ns + plan.layout_ns + steps as u64 * plan.product_step_ns;
+            assert!(whole <= mode.budget_ns && plan.product_step_ns >= SECOND, "{mode:?} {steps}: {whole}");
+        }
+    }
 
     /// Every plan with all its steps and a rescue fits its budget; a step is never too short to mean anything.
     #[test]

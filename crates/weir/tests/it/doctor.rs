@@ -156,3 +156,57 @@ fn root_alone_a_flood_is_survived_and_the_dirty_limit_comes_back() {
     assert!(rescues[0]["dirty_bytes"].as_u64().is_some_and(|bytes| bytes >= 5_000_000), "{effect}");
     assert!(list(story, "samples").len() > 10, "no timeline");
 }
+
+/// An examination for a product, and the test cases it wrote.
+fn fit(weir: &Weir, folder: &Path, product: &str) -> (i32, Value, String) {
+    let file = folder.join("fit.xml");
+    let place = file.to_str().unwrap();
+    let arguments =
+        ["doctor", "--for", product, "--duration", "20s", "--size", "64M", "--json", "--junit", place];
+    let ended = weir.run(folder, &arguments);
+    assert_eq!(entries(folder), [file.clone()], "{product}: something stayed behind");
+    let report = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{product}: {ended:?}"));
+    (ended.code, report, fs::read_to_string(file).unwrap())
+}
+
+/// The same device, fit while nothing throttles it and unfit for every product once it does 20 writes and 20 MB a second.
+#[test]
+fn root_alone_products_are_told_whether_storage_is_fit() {
+    if !root_or_say("root_alone_products_are_told_whether_storage_is_fit", &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let weir = Weir::alone();
+    let slow = LoopDevice::create(&["size=3G", "fs=ext4", "write_iops=20", "write_bps=20000000"]);
+    let fast = LoopDevice::create(&["size=3G", "fs=ext4", "on=zram"]);
+    for product in ["etcd", "kafka", "sqlite"] {
+        let (code, report, cases) = fit(&weir, &slow.mount(), product);
+        assert_eq!(
+            (code, &report["headline"]["grade"]),
+            (1, &Value::from("poor")),
+            "{product}: {}",
+            report["bars"]
+        );
+        assert!(cases.contains("<failure message="), "{product}: {cases}");
+        assert!(list(&report, "bars").iter().all(|bar| bar["source"].is_string()), "{}", report["bars"]);
+        let (code, report, cases) = fit(&weir, &fast.mount(), product);
+        assert_eq!(code, 0, "{product}: {}", report["bars"]);
+        assert!(!cases.contains("<failure") && !cases.contains("<error"), "{product}: {cases}");
+    }
+}
+
+#[test]
+fn what_is_asked_for_a_product_is_checked_first() {
+    let (weir, folder) = (Weir::new(), tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("mine.xml"), "<mine/>").unwrap();
+    for (arguments, code, says) in [
+        (&["--for", "oracle"][..], 2, "possible values: mysql, mariadb, postgres, etcd"),
+        (&["--for", "etcd", "--no-flood"], 2, "cannot be used with"),
+        (&["--junit", "new.xml"], 2, "no test case to write"),
+        (&["--for", "etcd", "--junit", "mine.xml"], 2, "not a file of weir's"),
+        (&["--for", "etcd", "--size", "1000T"], 3, "is too full"),
+    ] {
+        let ended = weir.run(folder.path(), &[&["doctor"], arguments].concat());
+        assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
+        assert!(ended.stderr.contains(says) && ended.stdout.is_empty(), "{arguments:?}: {ended:?}");
+    }
+}

@@ -20,6 +20,7 @@ mod guard;
 mod guard_cgroup;
 mod guard_install;
 mod guard_simulate;
+mod habits;
 mod honesty;
 mod hostile;
 mod hostile_records;

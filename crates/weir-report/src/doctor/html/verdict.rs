@@ -119,14 +119,18 @@ pub fn next(report: &DoctorReport) -> Markup {
     html! { @for NextStep { why, command, .. } in &report.next { (paragraph(why)) (typed(command)) } }
 }
 
-/// The bars a user stated.
+/// The bars of a product and of the user.
 pub fn bars(report: &DoctorReport, links: &Links) -> Markup {
     html! {
         ol.findings {
             @for bar in &report.bars {
                 li.finding {
                     div.side { (signs::met(bar.met)) }
-                    div { h3 { code { (bar.bar) } } (statement(&bar.statement, links)) }
+                    div {
+                        h3 { code { (bar.bar) } }
+                        (statement(&bar.statement, links))
+                        @if let Some(source) = &bar.source { p.soft { (capitalised(source)) } }
+                    }
                 }
             }
         }

@@ -1,0 +1,276 @@
+//! Whether storage suits a product: its checks held against what its steps measured, and what to set.
+
+use crate::doctor::{BarResult, Evidence, Finding, Grade, Headline, LatencySummary, Measurement, Statement};
+use crate::products::{Check, Demand, Product, Source};
+use crate::view::{View, latency_of, percent, rate_of, throughput_of, time};
+use weir_core::units::{megabytes_per_second, per_second};
+
+/// Too few samples for a p99 speak for storage all the same where there are so many and even the longest is below the bar.
+const ENOUGH: u64 = 30;
+
+/// A check, held against what was measured.
+struct Judged {
+    check: &'static Check,
+    /// `10 ms` or `50 appends/s`.
+    demanded: String,
+    /// The measured figure in words, and its evidence; absent where too little was measured.
+    found: Option<(Grade, String, Vec<Evidence>)>,
+}
+
+/// What holds and what does not, one check each.
+pub fn findings(view: &View, product: Product) -> Vec<Finding> {
+    product.checks().iter().map(|check| finding(&judge(view, check))).collect()
+}
+
+/// The checks as bars, which decide the exit code.
+pub fn bars(view: &View, product: Product) -> Vec<BarResult> {
+    product.checks().iter().map(|check| bar(&judge(view, check))).collect()
+}
+
+/// Fit or not, by the check that decides.
+pub fn headline(view: &View, product: Product, ended_early: Option<&str>, closing: &str) -> Headline {
+    let judged: Vec<Judged> = product.checks().iter().map(|check| judge(view, check)).collect();
+    let worst = judged.iter().map(Judged::grade).max().unwrap_or(Grade::Unknown);
+    // What is missed outweighs what is unknown: the storage does not become fit by being measured for longer.
+    let missed = judged.iter().find(|j| j.grade() == Grade::Poor);
+    let grade = if missed.is_some() { Grade::Poor } else { worst };
+    let decides = missed.or(judged.iter().find(|j| j.grade() == grade));
+    let own = judged.iter().all(|j| matches!(j.check.source, Source::Own(_)));
+    let verdict = match grade {
+        Grade::Good if own => format!("Fit for {} by weir's own grade", product.title()),
+        Grade::Good => format!("Fit for {}", product.title()),
+        Grade::Fair => format!("Fit for {}, with little in reserve", product.title()),
+        Grade::Poor => format!("Not fit for {}", product.title()),
+        Grade::Unknown => format!("Too little was measured to call it fit for {}", product.title()),
+    };
+    let why = decides.map_or(String::new(), |judged| format!(": {}", judged.sentence()));
+    let end = match ended_early {
+        Some(why) => format!(" It ended early ({why}), so this is incomplete."),
+        None => format!(" {closing}"),
+    };
+    Headline { grade, text: format!("{verdict}{why}{end}") }
+}
+
+fn finding(judged: &Judged) -> Finding {
+    let evidence = judged.found.as_ref().map_or(Vec::new(), |(.., evidence)| evidence.clone());
+    let figure = judged.found.as_ref().map_or("not judged", |(_, figure, _)| figure);
+    let summary = format!("{}: {figure}", judged.check.name);
+    let text = capitalised(&judged.sentence());
+    let statements = vec![Statement::new(text, evidence)];
+    Finding { topic: judged.check.topic, grade: Some(judged.grade()), summary, statements }
+}
+
+fn bar(judged: &Judged) -> BarResult {
+    let bar = format!("{} {}", judged.check.name, judged.demanded);
+    let met = judged.found.as_ref().map(|(grade, ..)| *grade != Grade::Poor);
+    let (text, evidence) = match &judged.found {
+        Some((_, figure, evidence)) => {
+            let word = if met == Some(true) { "met" } else { "missed" };
+            (format!("{bar} is {word}: {figure}."), evidence.clone())
+        }
+        None => (format!("{bar} could not be judged: too little was measured."), Vec::new()),
+    };
+    let statement = Statement::new(text, evidence);
+    BarResult { bar, met, statement, source: Some(judged.check.source.text()) }
+}
+
+impl Judged {
+    fn grade(&self) -> Grade {
+        self.found.as_ref().map_or(Grade::Unknown, |(grade, ..)| *grade)
+    }
+
+    fn sentence(&self) -> String {
+        let Judged { check, demanded, found } = self;
+        match found {
+            Some((_, figure, _)) => match check.demand {
+                Demand::SyncP99 { .. } | Demand::TransactionP99 { .. } => {
+                    format!("{} take {figure} (bar: {demanded}).", check.what)
+                }
+                Demand::Kept { .. } => format!("{figure} {} (bar: {demanded}).", check.what),
+                _ => format!("{}: {figure} (bar: {demanded}).", check.what),
+            },
+            None => format!("{}: too little was measured (bar: {demanded}).", check.what),
+        }
+    }
+}
+
+fn judge(view: &View, check: &'static Check) -> Judged {
+    let measured = of_step(view, check.step);
+    let (demanded, found) = match check.demand {
+        Demand::SyncP99 { bar, good } => {
+            let found = measured.and_then(|m| tail(m, m.sync.as_ref()?, bar, good));
+            (format!("≤ {}", time(bar)), found)
+        }
+        Demand::TransactionP99 { bar, good } => {
+            (format!("≤ {}", time(bar)), measured.and_then(|m| tail(m, &m.latency, bar, good)))
+        }
+        Demand::Rate { bar, good, units, unit } => {
+            let found = measured.filter(|m| m.elapsed_ns > 0).map(|m| {
+                let rate = m.iops.mean * units;
+                let figure = format!("{} {unit}", per_second(rate));
+                (at_least(rate, bar, good), figure, vec![rate_of(m)])
+            });
+            (format!("≥ {} {unit}", per_second(bar)), found)
+        }
+        Demand::Bytes { bar, good } => {
+            let found = measured.filter(|m| m.elapsed_ns > 0).map(|m| {
+                let rate = m.bytes_per_second;
+                (at_least(rate, bar, good), megabytes_per_second(rate), vec![throughput_of(m)])
+            });
+            (format!("≥ {}", megabytes_per_second(bar)), found)
+        }
+        Demand::Kept { bar, good, of } => {
+            let alone = of_step(view, of).filter(|m| m.iops.mean > 0.0);
+            let found = measured.zip(alone).map(|(m, alone)| {
+                let share = m.bytes_per_second / alone.bytes_per_second;
+                (at_least(share, bar, good), percent(share), vec![rate_of(alone), rate_of(m)])
+            });
+            (format!("≥ {}", percent(bar)), found)
+        }
+    };
+    Judged { check, demanded, found }
+}
+
+fn of_step<'a>(view: &View<'a>, id: &str) -> Option<&'a Measurement> {
+    view.measurements.iter().find(|m| m.id == id && m.error.is_none())
+}
+
+fn at_least(value: f64, bar: f64, good: f64) -> Grade {
+    match value {
+        v if v >= good => Grade::Good,
+        v if v >= bar => Grade::Fair,
+        _ => Grade::Poor,
+    }
+}
+
+fn at_most(ns: u64, bar: u64, good: u64) -> Grade {
+    match ns {
+        ns if ns <= good => Grade::Good,
+        ns if ns <= bar => Grade::Fair,
+        _ => Grade::Poor,
+    }
+}
+
+/// A p99 against its bar. With too few samples for one, a p95 above the bar decides as well, and so does the longest
+/// below it; and an operation that had not ended when the step did.
+fn tail(m: &Measurement, l: &LatencySummary, bar: u64, good: u64) -> Option<(Grade, String, Vec<Evidence>)> {
+    let of = |name: &'static str, ns: u64| {
+        let of_these = Measurement { latency: l.clone(), ..m.clone() };
+        vec![latency_of(&of_these, name, ns)]
+    };
+    let longest = l.max_ns.max(m.oldest_ns_max);
+    match (l.p99_ns, l.p95_ns) {
+        (Some(p99), _) => Some((at_most(p99, bar, good), format!("up to {}", time(p99)), of("p99", p99))),
+        (None, Some(p95)) if p95 > bar => {
+            Some((Grade::Poor, format!("more than {} (p95)", time(p95)), of("p95", p95)))
+        }
+        _ if l.n >= ENOUGH && longest <= bar => Some((
+            at_most(longest, bar, good),
+            format!("up to {} (longest)", time(longest)),
+            of("longest", longest),
+        )),
+        _ if l.n < ENOUGH && longest > bar && l.n as f64 * bar as f64 <= m.elapsed_ns as f64 / 2.0 => {
+            Some((Grade::Poor, format!("up to {} (longest)", time(longest)), of("longest", longest)))
+        }
+        _ => None,
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::DoctorReport;
+    use crate::from_record;
+    use crate::notes::StepKind;
+    use crate::synthetic::{Behaviour, Lab};
+    use weir_core::result::record::Class;
+
+    /// Commits of this latency in each step, as often as that allows.
+    fn report(product: Product, usual_ns: u64, rates: &[(&str, f64)]) -> DoctorReport {
+        let mut lab = Lab::new();
+        lab.notes.product = Some(product);
+        for step in product.steps() {
+            let listed = rates.iter().find(|(id, _)| *id == step.id).map(|(_, iops)| *iops);
+            let iops = listed.unwrap_or(1e9 / usual_ns as f64);
+            let how = Behaviour { iops, usual_ns, slow_ns: usual_ns };
+            lab.step(step.id, StepKind::Product, Class::Commit, (4 << 20, 1, 1), &how);
+        }
+        let mut record = lab.record(Vec::new());
+        record.jobs.iter_mut().for_each(|job| job.job.read_percent = 0.0);
+        from_record(&record).unwrap()
+    }
+
+    #[test]
+    fn fast_storage_is_fit_for_every_product_and_slow_for_none() {
+        for product in Product::ALL {
+            let fit = report(product, 1_000_000, &[]);
+            assert!(fit.bars.iter().all(|bar| bar.met == Some(true)), "{product:?}: {:?}", fit.bars);
+            assert_eq!(fit.headline.grade, Grade::Good, "{product:?}: {}", fit.headline.text);
+            assert!(
+                fit.headline.text.starts_with(&format!("Fit for {}", product.title())),
+                "{}",
+                fit.headline.text
+            );
+            let unfit = report(product, 250_000_000, &[]);
+            assert_eq!(unfit.headline.grade, Grade::Poor, "{product:?}: {}", unfit.headline.text);
+            assert!(unfit.bars.iter().any(|bar| bar.met == Some(false)), "{product:?}");
+            assert!(unfit.headline.text.starts_with("Not fit for "), "{}", unfit.headline.text);
+        }
+    }
+
+    /// Each bar says where it comes from, and each sentence what it stands on.
+    #[test]
+    fn bars_name_their_source_and_sentences_their_evidence() {
+        for report in Product::ALL.map(|product| report(product, 1_000_000, &[])) {
+            for bar in &report.bars {
+                assert!(bar.source.as_ref().is_some_and(|source| source.len() > 20), "{bar:?}");
+            }
+            let statements = report.findings.iter().flat_map(|f| &f.statements);
+            for evidence in statements.chain(report.bars.iter().map(|bar| &bar.statement)).flat_map(|s| {
+                assert!(!s.evidence.is_empty(), "no evidence: {}", s.text);
+                &s.evidence
+            }) {
+                assert!(report.measurements.iter().any(|m| m.id == evidence.source), "{evidence:?}");
+            }
+            assert!(
+                report.headline.text.contains("own grade")
+                    || report.bars.iter().any(|b| !b.source.as_ref().unwrap().contains("own"))
+            );
+        }
+    }
+
+    /// The bar of etcd is that of the sync alone, here half of the commit.
+    #[test]
+    fn etcd_is_held_to_its_syncs() {
+        let met = |usual_ns| report(Product::Etcd, usual_ns, &[]).bars[0].met;
+        assert_eq!((met(19_000_000), met(21_000_000)), (Some(true), Some(false)));
+    }
+
+    #[test]
+    fn too_few_samples_decide_only_where_they_can() {
+        let etcd =
+            |iops, usual_ns| report(Product::Etcd, usual_ns, &[("etcd-wal", iops), ("etcd-backend", iops)]);
+        // 40 of 5 ms each: all below. 40 of 60 ms: p95 needs 60. Nothing at all: not judged.
+        assert_eq!(etcd(10.0, 5_000_000).bars[0].met, Some(true));
+        assert_eq!(etcd(20.0, 60_000_000).bars[0].met, Some(false));
+        let none = etcd(0.0, 5_000_000);
+        assert_eq!((none.bars[0].met, none.bars[1].met), (None, None));
+        assert!(none.headline.text.starts_with("Not fit"), "no append in 4 s: {}", none.headline.text);
+    }
+
+    #[test]
+    fn the_best_method_is_advised_only_if_it_wins_with_two_blocks_too() {
+        let wins = [("pg-open-datasync", 1500.0), ("pg-open-datasync-2", 1000.0)];
+        let advice = report(Product::Postgres, 1_000_000, &wins).advice;
+        assert_eq!((advice.len(), advice[0].proposed.as_str()), (1, "open_datasync"));
+        assert!(advice[0].command.contains("wal_sync_method = 'open_datasync'"), "{}", advice[0].command);
+        let loses = [("pg-open-datasync", 1500.0), ("pg-open-datasync-2", 500.0)];
+        let report = report(Product::Postgres, 1_000_000, &loses);
+        assert!(report.advice.is_empty() && report.findings[1].summary.contains("no wal_sync_method beats"));
+    }
+}
