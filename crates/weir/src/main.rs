@@ -4,7 +4,6 @@
 
 #[macro_use]
 mod stderr;
-
 mod change_journal;
 mod cli;
 mod clock;
