@@ -77,10 +77,12 @@ fn print(report: &DoctorReport, path: Option<&Path>, args: &Args) -> anyhow::Res
         say!("record: {}", path.display());
     }
     if let Some(file) = &args.junit {
-        page::write_form(file, &junit::doctor(report), junit::OPENING).map_err(|error| Lacking {
-            what: format!("the JUnit file is not written: {error:#}"),
-            hint: Some("name another file with --junit; the record is kept all the same".to_string()),
-        })?;
+        page::write_form(file, &junit::doctor(report), junit::OPENING, page::OF_FIGURES).map_err(
+            |error| Lacking {
+                what: format!("the JUnit file is not written: {error:#}"),
+                hint: Some("name another file with --junit; the record is kept all the same".to_string()),
+            },
+        )?;
     }
     write_page(report, args, path)
 }
