@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "append-beside-reader",
-        what: "of the appends that remain beside a reader of old segments",
+        what: "of the appends remain beside a reader of old segments",
         topic: Topic::Sequential,
         step: "kafka-append-read",
         demand: Demand::Kept { bar: 0.2, good: 0.5, of: "kafka-append" },

@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "wal-beside-compaction",
-        what: "of the synced writes that remain beside a compaction",
+        what: "of the synced writes remain beside a compaction",
         topic: Topic::Commit,
         step: "rocksdb-compaction",
         demand: Demand::Kept { bar: 0.2, good: 0.5, of: "rocksdb-wal" },

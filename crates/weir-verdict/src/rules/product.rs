@@ -166,12 +166,14 @@ fn tail(m: &Measurement, l: &LatencySummary, bar: u64, good: u64) -> Option<(Gra
         }
         _ if l.n >= ENOUGH && longest <= bar => Some((
             at_most(longest, bar, good),
-            format!("up to {} (longest)", time(longest)),
+            format!("up to {} (longest of {})", time(longest), l.n),
             of("longest", longest),
         )),
-        _ if l.n < ENOUGH && longest > bar && l.n as f64 * bar as f64 <= m.elapsed_ns as f64 / 2.0 => {
-            Some((Grade::Poor, format!("up to {} (longest)", time(longest)), of("longest", longest)))
-        }
+        _ if l.n < ENOUGH && longest > bar && l.n as f64 * bar as f64 <= m.elapsed_ns as f64 / 2.0 => Some((
+            Grade::Poor,
+            format!("up to {} (longest of {})", time(longest), l.n),
+            of("longest", longest),
+        )),
         _ => None,
     }
 }

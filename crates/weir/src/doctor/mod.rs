@@ -138,8 +138,9 @@ fn examination<'a>(
     let rescues = if !request.knobs { 0 } else { floods * plan.flood.limits.len() };
     let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
     let budget = Duration::from_nanos(plan.mode.budget_ns);
-    let expected = Duration::from_nanos(plan.expected_ns(floods > 0, rescues > 0));
     let of_product = request.product.map_or(0, |product| product.steps().len());
+    let expected_ns = plan.expected_ns(floods > 0, rescues > 0) + of_product as u64 * plan.product_step_ns;
+    let expected = Duration::from_nanos(expected_ns);
     let progress = Steps::new(2 + plan.steps.len() + of_product + phases, expected);
     let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress)?;
     exam.deadline = Instant::now() + budget;
