@@ -35,6 +35,8 @@ const GRACE: Duration = Duration::from_secs(40);
 pub struct Rules {
     /// How many hosts have the change after each step.
     pub steps: Vec<usize>,
+    /// Hosts that are worked on at the same time.
+    pub parallel: usize,
     /// The folder on the hosts whose storage is probed.
     pub probe: String,
     /// How long a probe takes.
@@ -44,10 +46,13 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The time after which a host restores by itself: all steps, and some more.
+    /// The time after which a host restores by itself: every step with as many turns as its hosts take, and some more.
     pub fn confirm_within(&self) -> Duration {
-        let step = (2 * PROBES as u32) * (4 * self.probe_time + GRACE) + 2 * SHORT;
-        Duration::from_secs(600) + step * u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
+        let turn = (2 * PROBES as u32) * (4 * self.probe_time + GRACE) + 2 * SHORT;
+        let from = std::iter::once(0).chain(self.steps.iter().copied());
+        let turns: usize =
+            self.steps.iter().zip(from).map(|(to, from)| (to - from).div_ceil(self.parallel)).sum();
+        Duration::from_secs(600) + turn.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX))
     }
 
     fn probing(&self) -> Vec<String> {
