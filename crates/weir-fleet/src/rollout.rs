@@ -278,3 +278,21 @@ fn end(turn: &Turn<'_>, seat: &mut Seat, good: bool) -> HostReport {
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_restores_only_after_every_turn_has_had_its_time() {
+        let rules = Rules {
+            steps: vec![1, 3, 40],
+            parallel: 16,
+            probe: "/data".to_string(),
+            probe_time: Duration::from_secs(5),
+            worse_percent: 20.0,
+        };
+        // 1, 1 and 3 turns of four probes of a minute each, and four minutes.
+        assert_eq!(rules.confirm_within(), Duration::from_secs(600 + 5 * 480));
+    }
+}
