@@ -139,7 +139,8 @@ fn rules(args: &RunArgs, steps: &str, hosts: usize) -> anyhow::Result<Rules> {
     }
     let steps = guardrail::steps(steps, hosts).map_err(|why| usage(why, ""))?;
     let probe = args.probe.clone().unwrap_or_default();
-    Ok(Rules { steps, probe, probe_time: duration(args.probe_time), worse_percent: args.worse })
+    let parallel = args.parallel as usize;
+    Ok(Rules { steps, parallel, probe, probe_time: duration(args.probe_time), worse_percent: args.worse })
 }
 
 fn duration(time: Nanos) -> Duration {

@@ -60,7 +60,7 @@ impl State {
             1 => State::BelowBar,
             4 => State::WorkloadFailed,
             // coreutils' timeout, which runs on the host.
-            124 | 137 => State::TimedOut,
+            124 => State::TimedOut,
             _ => State::Failed,
         }
     }

@@ -80,7 +80,10 @@ impl Lab {
     fn left(&self, hosts: &[&str]) -> Vec<PathBuf> {
         let below =
             hosts.iter().flat_map(|host| fs::read_dir(self.1.join(host).join("tmp")).unwrap().flatten());
-        below.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("weir-")).collect()
+        below
+            .map(|entry| entry.path())
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("weir-")))
+            .collect()
     }
 }
 
@@ -201,7 +204,7 @@ fn root_a_harmful_change_is_taken_back() {
         hosts.fleet(results.path(), &words)
     };
     let in_force = || fs::read_to_string(group.join("blkio.throttle.write_bps_device")).unwrap();
-    let (harmful, after_harm) = (roll(100_000), in_force());
+    let (harmful, after_harm) = (roll(1_000_000), in_force());
     let (harmless, after_good) = (roll(10_000_000_000), in_force());
     // Ends the sshd, so that the group is empty, before anything is judged.
     drop(hosts);

@@ -59,7 +59,7 @@ pub enum Command {
     Guard(Box<guard::Args>),
     /// Record what storage and syncs do, always, and look back at what went wrong
     Recorder(Box<recorder::Args>),
-    /// Run a command on many hosts over ssh and compare them: a program of its own, weir-fleet
+    /// Run a command on many hosts over ssh and compare them; a program of its own
     #[command(disable_help_flag = true, disable_help_subcommand = true)]
     Fleet {
         /// What weir-fleet is given
