@@ -80,7 +80,7 @@ fn methods(view: &View) -> Option<Finding> {
         "With O_DIRECT, as pg_test_fsync opens its file and the server does not",
         &direct,
     ));
-    (measured.len() > 1).then(|| Finding { topic: Topic::SyncPath, grade: None, summary, statements })
+    (measured.len() > 1).then_some(Finding { topic: Topic::SyncPath, grade: None, summary, statements })
 }
 
 fn in_words(view: &View, lead: &str, ids: &[&'static str]) -> Option<Statement> {

@@ -164,7 +164,7 @@ fn fit(weir: &Weir, folder: &Path, product: &str) -> (i32, Value, String) {
     let arguments =
         ["doctor", "--for", product, "--duration", "20s", "--size", "64M", "--json", "--junit", place];
     let ended = weir.run(folder, &arguments);
-    assert_eq!(entries(folder), [file.clone()], "{product}: something stayed behind");
+    assert_eq!(entries(folder), std::slice::from_ref(&file), "{product}: something stayed behind");
     let report = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{product}: {ended:?}"));
     (ended.code, report, fs::read_to_string(file).unwrap())
 }
