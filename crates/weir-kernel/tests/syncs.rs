@@ -116,7 +116,8 @@ fn root_every_way_to_sync_is_counted_exactly() {
     }
 }
 
-/// Whether no place of a sync under way stays taken; somebody else on this machine may be in one for a moment.
+/// Whether no place of a sync under way stays taken. Of a session that watches some program alone: others on this machine may be in
+/// one at any moment.
 fn lets_go(session: &SyncSession) -> bool {
     let until = Instant::now() + Duration::from_secs(10);
     while session.places_taken()[0] > 0 && Instant::now() < until {
@@ -157,7 +158,7 @@ fn root_syncs_through_io_uring_are_counted_exactly() {
             assert_eq!((ended.count(), found.syncs.under_way, found.left_out), (40, 0, 0), "{fs}: {whose:?}");
             let seen_ns = ended.sum() as u64;
             assert!((1..=took_ns).contains(&seen_ns), "{fs}: {seen_ns} ns of {took_ns}");
-            assert!(lets_go(&session), "{fs}: {whose:?}");
+            assert!(whose == Whose::Everybody || lets_go(&session), "{fs}: {whose:?}");
         }
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::products::Product;
+pub use crate::topic::Topic;
 use weir_core::result::record::Class;
 use weir_core::units::Bytes;
 
@@ -108,50 +109,6 @@ pub struct Headline {
     pub grade: Grade,
     /// The sentence.
     pub text: String,
-}
-
-/// What a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Topic {
-    /// What kind of storage it behaves like.
-    Class,
-    /// Whether %util means anything on it.
-    Utilization,
-    /// How long a commit takes.
-    Commit,
-    /// How commits scale with threads.
-    GroupCommit,
-    /// Tails and stalls.
-    Tail,
-    /// Buffered, direct, O_DSYNC.
-    SyncPath,
-    /// Bulk throughput.
-    Sequential,
-    /// Survival under a bulk writer.
-    Flood,
-    /// Where the time of commits goes.
-    Stages,
-    /// Settings that need no measurement to be wrong.
-    Settings,
-}
-
-impl Topic {
-    /// The heading in reports.
-    pub fn title(self) -> &'static str {
-        match self {
-            Topic::Class => "Storage",
-            Topic::Utilization => "Saturation",
-            Topic::Commit => "Commits",
-            Topic::GroupCommit => "Concurrency",
-            Topic::Tail => "Tails",
-            Topic::SyncPath => "Sync path",
-            Topic::Sequential => "Bulk",
-            Topic::Flood => "Flood",
-            Topic::Stages => "Stages",
-            Topic::Settings => "Settings",
-        }
-    }
 }
 
 /// One conclusion: its sentences, each with evidence.

@@ -13,6 +13,7 @@ pub mod rules;
 pub mod saturation;
 pub mod stages;
 pub mod story;
+pub mod topic;
 pub mod view;
 
 pub use doctor::DoctorReport;

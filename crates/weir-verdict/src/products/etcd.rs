@@ -2,7 +2,7 @@
 //! committed ten times a second.
 
 use super::{Beside, Check, Demand, Ground, Load, Open, Order, Source, Step, Transaction, Write};
-use crate::doctor::Topic;
+use crate::topic::Topic;
 use weir_core::workload::spec::SyncMode::Fdatasync;
 
 /// The log's segments are allocated in whole and then written (server/storage/wal: `SegmentSizeBytes`, 64 MB each, here

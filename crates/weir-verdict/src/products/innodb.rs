@@ -2,7 +2,7 @@
 //! transaction; pages of 16 KiB that are written twice, so that a torn one can be repaired.
 
 use super::{Check, Demand, Ground, Load, OWN_COMMIT, Open, Source, Step, Transaction, Write};
-use crate::doctor::Topic;
+use crate::topic::Topic;
 use weir_core::workload::spec::SyncMode::Fdatasync;
 
 /// Blocks of 512 bytes (OS_FILE_LOG_BLOCK_SIZE); a small transaction fills one to four of them.

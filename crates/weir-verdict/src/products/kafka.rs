@@ -2,7 +2,7 @@
 //! they have missed from the disk.
 
 use super::{Beside, Check, Demand, Ground, Load, Open, Source, Step, Transaction, Write};
-use crate::doctor::Topic;
+use crate::topic::Topic;
 use weir_core::workload::spec::SyncMode::Fdatasync;
 
 /// Batches of 1 MiB; a flush each 64 MiB stands for the kernel's write-back and keeps the measured rate that of the disk

@@ -16,8 +16,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use weir_core::workload::spec::SyncMode;
 
-use crate::doctor::Topic;
-use crate::rules::commit;
+use crate::topic::{COMMIT_FAIR_NS, COMMIT_GOOD_NS, Topic};
 
 /// A program that keeps its data on the storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,7 +222,7 @@ impl Source {
 }
 
 /// p99 of commits that a product without a published bar is held to, as the default examination's commits are.
-const OWN_COMMIT: Demand = Demand::TransactionP99 { bar: commit::FAIR_NS, good: commit::GOOD_NS };
+const OWN_COMMIT: Demand = Demand::TransactionP99 { bar: COMMIT_FAIR_NS, good: COMMIT_GOOD_NS };
 
 impl Product {
     /// All of them.

@@ -2,7 +2,7 @@
 //! `wal_sync_method`. The methods are compared as pg_test_fsync does: one block, then two.
 
 use super::{Check, Ground, Load, OWN_COMMIT, Open, Source, Step, Transaction, Write};
-use crate::doctor::Topic;
+use crate::topic::Topic;
 use weir_core::workload::spec::SyncMode::{Fdatasync, Fsync};
 
 /// XLOG_BLCKSZ.

@@ -2,7 +2,7 @@
 //! 64 MiB through the page cache and syncs each.
 
 use super::{Beside, Check, Demand, Ground, Load, OWN_COMMIT, Open, Source, Step, Transaction, Write};
-use crate::doctor::Topic;
+use crate::topic::Topic;
 use weir_core::workload::spec::SyncMode::Fdatasync;
 
 /// A batch of a few records, or of several writers together.

@@ -2,7 +2,7 @@
 //! three: the journal's pages, its header, the database.
 
 use super::{Check, Demand, Ground, Load, OWN_COMMIT, Open, Order, Source, Step, Transaction, Write};
-use crate::doctor::Topic;
+use crate::topic::Topic;
 use weir_core::workload::spec::SyncMode::Fdatasync;
 
 /// Frames of a page and 24 bytes; the log begins anew at a checkpoint, each 1,000 pages.

@@ -2,14 +2,9 @@
 
 use crate::doctor::{Finding, Grade, Measurement, Statement, Topic};
 use crate::notes::SyncPath;
+use crate::topic::{COMMIT_FAIR_NS, COMMIT_GOOD_NS};
 use crate::view::{View, latency_of, rate_of, tail, threads, time};
 use weir_core::units::{Bytes, per_second};
-
-/// p99 up to which commits are good: a disk of 7,200 turns a minute takes 4.2 ms for half a turn, and anything
-/// meant for databases must beat it; one connection can then commit 200 times a second at the least.
-pub const GOOD_NS: u64 = 5_000_000;
-/// p99 up to which commits are fair: two of these and a person begins to notice a transaction of a few commits.
-pub const FAIR_NS: u64 = 20_000_000;
 
 /// Grades one thread's commits; other sizes and thread counts follow as figures.
 pub fn judge(view: &View) -> Option<Finding> {
@@ -37,8 +32,8 @@ pub fn judge(view: &View) -> Option<Finding> {
 /// The grade of a commit latency at the tail.
 pub fn grade(ns: u64) -> Grade {
     match ns {
-        ns if ns <= GOOD_NS => Grade::Good,
-        ns if ns <= FAIR_NS => Grade::Fair,
+        ns if ns <= COMMIT_GOOD_NS => Grade::Good,
+        ns if ns <= COMMIT_FAIR_NS => Grade::Fair,
         _ => Grade::Poor,
     }
 }

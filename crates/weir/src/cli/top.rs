@@ -13,7 +13,7 @@ Examples:
   weir top /var/lib/mysql --slow 50ms
       the device under a folder, and syncs of 50 ms or longer
   weir top --at 03:00
-      how it was at three, out of the recorder's archive; arrows go on from there
+      how it was at three, out of the archive of `weir recorder run`
   weir top --once --size 200x60 > frame.txt
       one frame as text
   weir top --source diskstats --no-syncs
