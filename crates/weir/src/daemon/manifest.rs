@@ -192,7 +192,10 @@ impl Root {
                 Some(_) => removed.left.push(path),
             }
         }
-        for folder in manifest.folders.iter().rev() {
+        // The guard and the recorder share folders of weir's own, and whichever goes last removes them.
+        let own = manifest.pieces.iter().map(|piece| folder_of(&piece.path)).filter(|f| name_of(f) == "weir");
+        let made = manifest.folders.iter().rev().map(PathBuf::as_path);
+        for folder in made.chain(own) {
             // One that others use is not empty, and stays.
             if self.folder_of(folder).is_ok_and(|above| above.remove_dir(name_of(folder)).is_ok()) {
                 removed.gone.push(self.under(folder));
