@@ -8,25 +8,37 @@ set -eu
 remove=
 if [ "${1:-}" = --remove ]; then remove=yes; shift; fi
 prefix=${1:-/usr/local}
-case $prefix in -*) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;; esac
+case $prefix in /*) ;; *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;; esac
 cd "$(dirname "$0")"
+# Folders that an install made, in the order of making.
+made=$prefix/share/doc/weir/.folders
+
 if [ "$remove" ]; then
-  if [ "$prefix" = /usr/local ] && [ "$(id -u)" = 0 ] && [ -x "$prefix/bin/weir" ]; then
+  if [ "$(id -u)" = 0 ] && [ -x "$prefix/bin/weir" ]; then
     # Services and settings first, with the program that knows of them.
-    "$prefix/bin/weir" guard uninstall
-    "$prefix/bin/weir" recorder uninstall
-    "$prefix/bin/weir" knobs rollback --all
+    PATH=$prefix/bin:$PATH
+    # shellcheck source=packaging/hooks.sh
+    . ./hooks.sh
+    undo_everything
+    after_removal
   fi
-  (cd files && find . ! -type d) | while read -r file; do rm -f "$prefix/$file"; done
-  (cd files && find . -depth -type d -name weir) | while read -r folder; do
-    find "$prefix/$folder" -depth -type d -exec rmdir {} \; 2>/dev/null || true
-  done
+  folders=$(sort -r "$made" 2>/dev/null || true)
+  (cd files && find . -type f) | while read -r file; do rm -f "$prefix/$file"; done
+  rm -f "$made"
+  printf '%s\n' "$folders" | while read -r folder; do [ -z "$folder" ] || rmdir "$folder" 2>/dev/null || true; done
   exit
 fi
-(cd files && find . -type d) | while read -r folder; do [ -d "$prefix/$folder" ] || install -d -m 755 "$prefix/$folder"; done
+umask 022
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+(cd files && find . -type d | sed 's|^\./||') | sort | while read -r folder; do
+  [ -d "$prefix/$folder" ] || { mkdir -p "$prefix/$folder" && echo "$prefix/$folder"; }
+done >"$list"
 (cd files && find . -type f) | while read -r file; do
   mode=644
   if [ -x "files/$file" ]; then mode=755; fi
   install -m "$mode" "files/$file" "$prefix/$file"
 done
+# A later install adds what it made, and forgets nothing.
+cat "$list" >>"$made"
 echo "installed: $prefix/bin/weir"
