@@ -4,6 +4,7 @@
 //! move. The limit is that of Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993): 0.6745 · |x − median| / MAD > 3.5.
 
 use serde::Serialize;
+use weir_core::stats::change::median;
 
 use crate::figures::{Examination, Figures};
 
@@ -146,20 +147,14 @@ fn one(host: &(&str, &Figures), peers: &[(&str, &Figures)], settings_differ: boo
 
 /// `worse` is 1 where more is worse, and −1 where less is.
 fn against(value: f64, all: &[f64], worse: f64) -> Against {
-    let median = median(all.to_vec());
-    let mad = self::median(all.iter().map(|other| (other - median).abs()).collect());
-    let floor = (median * MAD_MIN).max(f64::MIN_POSITIVE);
-    Against { value, median, mad, score: worse * 0.6745 * (value - median) / mad.max(floor) }
+    let middle = median(all);
+    let mad = median_of(all.iter().map(|other| (other - middle).abs()));
+    let floor = (middle * MAD_MIN).max(f64::MIN_POSITIVE);
+    Against { value, median: middle, mad, score: worse * 0.6745 * (value - middle) / mad.max(floor) }
 }
 
-/// The median; 0 of nothing.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[n / 2],
-        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
-    }
+fn median_of(values: impl Iterator<Item = f64>) -> f64 {
+    median(&values.collect::<Vec<_>>())
 }
 
 /// The cause by what the host's own doctor says, and where that says nothing of a cause, by the stage that takes more than at its peers.
@@ -172,13 +167,13 @@ fn cause(host: &(&str, &Figures), peers: &[(&str, &Figures)]) -> (Option<Cause>,
     {
         return (Some(Cause::Throttled), Some(words.clone()));
     }
-    let usual = median(others.iter().filter_map(|peer| peer.others_bytes_per_second).collect());
+    let usual = median_of(others.iter().filter_map(|peer| peer.others_bytes_per_second));
     if own.others_bytes_per_second.is_some_and(|bytes| bytes >= OTHERS_BYTES && bytes > 5.0 * usual) {
         return (Some(Cause::Others), own.others.clone());
     }
     let Some(stages) = own.stages else { return (Some(Cause::Unknown), None) };
     let usual = |part: fn(&crate::figures::Stages) -> f64| {
-        median(others.iter().filter_map(|peer| peer.stages.as_ref().map(part)).collect())
+        median_of(others.iter().filter_map(|peer| peer.stages.as_ref().map(part)))
     };
     let parts = [
         (Cause::Queue, stages.queue_ns, usual(|s| s.queue_ns)),

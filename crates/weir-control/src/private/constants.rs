@@ -28,3 +28,10 @@ pub(super) const IDLE_NS: u64 = 30 * SECOND_NS;
 pub(super) const SPARED_NS: u64 = 600 * SECOND_NS;
 /// From this share of the time on, memory stalls or waits for something else than writing are harm.
 pub(super) const STALL: f64 = 0.2;
+/// A limit stays so far below one that proved too much: near it a queue's waits rise steeply, and what syncs lose while that is tried
+/// is more than the bulk writer gains.
+pub(super) const BELOW: f64 = 0.9;
+/// A pace hurts if syncs keep so much more without it: more than a second's noise.
+pub(super) const HURTS: f64 = 0.1;
+/// A pace that hurts is tried again after [`TOO_MUCH_NS`], twice that, and so on, this often: ten minutes at most.
+pub(super) const HURTS_MOST: u32 = 5;

@@ -1,8 +1,8 @@
 //! The law: from a look to a state, by transitions that have names.
 
 use super::constants::{
-    BUDGET_LEAST_BYTES, BUDGET_NS, CUT_MOST, FIRST_PACE, IDLE_NS, JUDGED_NS, PACE_LEAST, PACED_NS, RAISE,
-    SECOND_NS, SPARED_NS, TOO_MUCH_NS,
+    BELOW, BUDGET_LEAST_BYTES, BUDGET_NS, CUT_MOST, FIRST_PACE, HURTS, HURTS_MOST, IDLE_NS, JUDGED_NS,
+    PACE_LEAST, PACED_NS, RAISE, SECOND_NS, SPARED_NS, TOO_MUCH_NS,
 };
 use super::harm::Harm;
 use super::rate::Rate;
@@ -12,13 +12,6 @@ use super::{Group, Kept, Need, Seen, State, Transition, Wish};
 const TIME_LEAST_NS: u64 = BUDGET_NS / 5;
 /// From this share of a pace on it is used: lumps fall into one second or the next.
 const AT_PACE: f64 = 0.6;
-/// A limit stays so far below one that proved too much: near it a queue's waits rise steeply, and what syncs lose while that is tried
-/// is more than the bulk writer gains.
-const BELOW: f64 = 0.9;
-/// A pace hurts if syncs keep so much more without it: more than a second's noise.
-const HURTS: f64 = 0.1;
-/// A pace that hurts is tried again after [`TOO_MUCH_NS`], twice that, and so on, this often: ten minutes at most.
-const HURTS_MOST: u32 = 5;
 /// Nothing moves while the sensor is silent for a sixth of that, and after so long nothing is held.
 const SILENT_NS: u64 = 60 * SECOND_NS;
 

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use jiff::{Timestamp, Zoned};
 use weir_archive::journal::{Frames, MAGIC};
 use weir_archive::parquet::{self, GROUP_ROWS, Writer};
 use weir_archive::segment::{Name, too_many};
@@ -404,6 +405,13 @@ impl Tables<'_> {
         }
         Ok(())
     }
+}
+
+/// A time of an archive as the clock on the wall shows it, with the date where it is another day. `None` where no calendar has it.
+pub fn wall_clock(unix_ms: i64, now: &Zoned) -> Option<String> {
+    let at = Timestamp::from_millisecond(unix_ms).ok()?.to_zoned(now.time_zone().clone());
+    let form = if at.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    Some(at.strftime(form).to_string())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use weir_top::{About, Sample, Samples, Wish};
 
 use interval::{OfDevice, amount, device, pressure, processes, syncs};
 
-use crate::recorder::archive::{Archive, Listed};
+use crate::recorder::archive::{Archive, Listed, wall_clock};
 
 /// Intervals that are fetched at a time.
 const FETCHED: usize = 60;
@@ -165,7 +165,7 @@ impl Recorded {
             cost: Cost::default(),
         };
         Sample {
-            clock: clock(at_ms, now),
+            clock: wall_clock(at_ms, now).unwrap_or_else(|| "?".to_string()),
             at_ms,
             is_recorded: true,
             frame,
@@ -248,14 +248,6 @@ fn take_stages(stages: &mut Stages, batch: &Batch, wanted: &Wanted) {
         let sum = histogram.entry(bucket_low_ns).or_default();
         *sum = sum.saturating_add(count.max(0));
     }
-}
-
-/// The wall clock then, with the date where it is another day.
-fn clock(at_ms: i64, now: &Zoned) -> String {
-    let Ok(at) = Timestamp::from_millisecond(at_ms) else { return "?".to_string() };
-    let at = at.to_zoned(now.time_zone().clone());
-    let form = if at.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
-    at.strftime(form).to_string()
 }
 
 #[cfg(test)]

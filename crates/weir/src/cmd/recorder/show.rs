@@ -1,7 +1,7 @@
 //! `weir recorder show`.
 
 use anyhow::Context;
-use jiff::{Timestamp, Zoned};
+use jiff::Zoned;
 use weir_archive::series::{Series, Wanted};
 use weir_archive::verdict::judge;
 use weir_report::html::{self, RecorderSource as Source};
@@ -12,7 +12,7 @@ use crate::failure::Outcome;
 use crate::inputs::recorder::dir;
 use crate::output::{print, print_exact};
 use crate::page;
-use crate::recorder::archive::{About, Archive};
+use crate::recorder::archive::{About, Archive, wall_clock};
 use crate::settings::recorder::stretch;
 
 /// What a verdict is made of; stages of requests are for other questions, and by far the most rows.
@@ -55,10 +55,7 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A time as the clock on the wall says it, with the date where it is another day.
+/// A time as the clock on the wall says it.
 pub fn local(unix_ms: i64, now: &Zoned) -> String {
-    let Ok(at) = Timestamp::from_millisecond(unix_ms) else { return unix_ms.to_string() };
-    let at = at.to_zoned(now.time_zone().clone());
-    let form = if at.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
-    at.strftime(form).to_string()
+    wall_clock(unix_ms, now).unwrap_or_else(|| unix_ms.to_string())
 }
