@@ -44,7 +44,7 @@ pub(super) const STEPS: &[Step] = &[
 
 pub(super) const CHECKS: &[Check] = &[Check {
     name: "wal-commit-p99",
-    what: "99 % of the commits by fdatasync, the default",
+    what: "99 % of the commits by fdatasync (the default)",
     topic: Topic::Commit,
     step: "pg-fdatasync",
     demand: OWN_COMMIT,
