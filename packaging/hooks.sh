@@ -5,6 +5,8 @@ set -e
 units='weir-guard.service weir-recorder.service'
 # Services that ran before an upgrade, to run again after it.
 were_running=/run/weir-were-running
+# The package's own program, whatever another of that name lies earlier in PATH.
+weir=${weir:-/usr/bin/weir}
 
 is_booted() { [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; }
 
@@ -36,11 +38,11 @@ undo_everything() {
       systemctl --quiet disable "$unit" 2>/dev/null || true
     done
   fi
-  weir guard uninstall >/dev/null || echo "weir: what \`weir guard install\` wrote was not all removed" >&2
-  weir recorder uninstall >/dev/null || echo "weir: what \`weir recorder install\` wrote was not all removed" >&2
+  "$weir" guard uninstall >/dev/null || echo "weir: what \`weir guard install\` wrote was not all removed" >&2
+  "$weir" recorder uninstall >/dev/null || echo "weir: what \`weir recorder install\` wrote was not all removed" >&2
   # Without a setting to restore it says so, and that is no failure.
-  weir knobs rollback --stale >/dev/null 2>&1 || true
-  weir knobs rollback --all >/dev/null 2>&1 || echo "weir: not every setting was restored: see /var/lib/weir/journal" >&2
+  "$weir" knobs rollback --stale >/dev/null 2>&1 || true
+  "$weir" knobs rollback --all >/dev/null 2>&1 || echo "weir: not every setting was restored: see /var/lib/weir/journal" >&2
 }
 
 after_removal() {

@@ -16,7 +16,7 @@ made=$prefix/share/doc/weir/.folders
 if [ "$remove" ]; then
   if [ "$(id -u)" = 0 ] && [ -x "$prefix/bin/weir" ]; then
     # Services and settings first, with the program that knows of them.
-    PATH=$prefix/bin:$PATH
+    weir=$prefix/bin/weir
     # shellcheck source=packaging/hooks.sh
     . ./hooks.sh
     undo_everything
