@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_control::Limits;
 use weir_host::Host;
@@ -96,6 +96,25 @@ pub fn root_a_killed_guard_is_led_back() {
         until("the guardian restores", || entries(&folder) == 0);
         assert_eq!((limits(), disk.snapshot()), (original.0.clone(), before.clone()), "{actuator}");
     }
+}
+
+/// It has limits to set at each turn, and never a moment in which it only gives a sign of life.
+pub fn root_who_only_ever_sets_does_not_hang() {
+    let disk = Disk::new();
+    let (journal, hangs_after) = (disk.journal(), Duration::from_secs(1));
+    let actuator = Actuator::Bdi(disk.name.clone());
+    let mut governor =
+        Governor::start_within(&Journal::at(&journal), &Host::live(), &actuator, MIB, hangs_after).unwrap();
+    let begun = Instant::now();
+    for nth in 0.. {
+        written(governor.set((20 + nth % 2) * MIB));
+        if begun.elapsed() > 3 * hangs_after {
+            break;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(entries(&journal), 1);
+    governor.stop().unwrap();
 }
 
 pub fn root_a_hang_is_led_back() {

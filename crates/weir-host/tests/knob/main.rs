@@ -39,6 +39,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("root_a_marked_limit_is_what_the_kernel_takes", governed::root_a_marked_limit_is_what_the_kernel_takes),
     ("root_a_killed_guard_is_led_back_by_its_guardian", governed::root_a_killed_guard_is_led_back),
     ("root_a_guard_that_hangs_is_led_back_and_stands_down", governed::root_a_hang_is_led_back),
+    ("root_who_only_ever_sets_does_not_hang", governed::root_who_only_ever_sets_does_not_hang),
     ("root_a_journal_that_is_removed_is_no_loss", governed::root_a_journal_that_is_removed_is_no_loss),
     ("root_a_guard_gets_another_guardian", governed::root_a_guard_gets_another_guardian),
     ("root_another_writer_of_a_governed_limit_is_left_alone", governed::root_another_writer_is_left_alone),

@@ -182,7 +182,7 @@ impl Governor {
     /// When the kernel refuses a value, or cannot be asked. The baseline is in force again then, as far as the
     /// kernel lets it.
     pub fn set(&mut self, bytes: u64) -> Result<Move, KnobError> {
-        if let Some(end) = self.look()? {
+        if let Some(end) = self.attend()? {
             return Ok(end);
         }
         let now = self.limits()?.now_bytes;
@@ -200,7 +200,7 @@ impl Governor {
     /// # Errors
     /// As [`Governor::set`].
     pub fn set_private(&mut self, high: Option<u64>, pace: Option<u64>) -> Result<Move, KnobError> {
-        if let Some(end) = self.look()? {
+        if let Some(end) = self.attend()? {
             return Ok(end);
         }
         let found: Vec<Value> = self.entry.changes.iter().map(|change| change.old.clone()).collect();
@@ -221,10 +221,9 @@ impl Governor {
     /// # Errors
     /// As [`Governor::set`], and when the guardian has ended and no other one starts.
     pub fn beat(&mut self) -> Result<Move, KnobError> {
-        if let Some(end) = self.look()? {
+        if let Some(end) = self.attend()? {
             return Ok(end);
         }
-        self.give_sign()?;
         if self.descent.is_none() {
             return Ok(Move::Written { bytes: self.seen_bytes.get() });
         }
@@ -250,6 +249,15 @@ impl Governor {
     /// When a value cannot be written; the journal keeps its entry then.
     pub fn stop(mut self) -> Result<Vec<String>, KnobError> {
         self.lead_back()
+    }
+
+    /// Looks, and tells the guardian that somebody did: who only ever sets has no time to [`Governor::beat`].
+    fn attend(&mut self) -> Result<Option<Move>, KnobError> {
+        let end = self.look()?;
+        if end.is_none() {
+            self.give_sign()?;
+        }
+        Ok(end)
     }
 
     /// Whether the values are still those that this governor wrote or found, under an entry that is still there.
