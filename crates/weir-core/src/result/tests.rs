@@ -147,7 +147,13 @@ fn results_survive_json_and_empty_records_say_so() {
 #[test]
 fn lateness_is_a_share_of_what_was_intended() {
     let mut made = steady_job(1, 6, 1_000.0, 400_000.0);
-    made.lateness = Some(Lateness { intended: 6_000, late: 1_020, not_started: 3, start_delay_max_ns: 7 });
+    made.lateness = Some(Lateness {
+        intended: 6_000,
+        late: 1_020,
+        not_started: 3,
+        start_delay_max_ns: 7,
+        ..Lateness::default()
+    });
     made.job.late_after = Nanos::from_millis(5);
     let late = only(&record(vec![made])).lateness.unwrap();
     assert!((late.late_share - 0.17).abs() < 1e-9);

@@ -1,6 +1,6 @@
 //! One job's part of a page: what it was, its figures, its plots, and whether they hold together.
 
-use crate::bench::text::quantile;
+use crate::bench::text::{quantile, start_delay};
 use crate::bench::workload;
 use crate::page::distribution::{self, Sample};
 use crate::page::timeline::Sort;
@@ -40,6 +40,9 @@ fn shown_over_time(view: View<'_>) -> Vec<(Class, &ClassResult)> {
 /// What the job did, for a heading: `4 KiB random reads`.
 pub fn what(job: &JobRecord) -> String {
     let spec = &job.job;
+    if let Some(replay) = &spec.replay {
+        return format!("{} of {} played", replay.device, replay.recording);
+    }
     let size = match &spec.block {
         BlockSize::Fixed(size) => size.to_string(),
         BlockSize::Split(_) => {
@@ -297,7 +300,10 @@ fn checks(view: View<'_>) -> Vec<(String, String, String)> {
             "not in any rate above",
         );
     }
-    if let Some(late) = &result.lateness {
+    if let Some(starts) = result.lateness.as_ref().and_then(start_delay) {
+        row("starts behind their times", starts, "from the intended to the real start");
+    }
+    if let Some(late) = result.lateness.as_ref().filter(|_| job.job.replay.is_none()) {
         let (text, source) = lateness(late);
         row("late", text, &source);
     }
