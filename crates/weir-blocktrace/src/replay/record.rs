@@ -63,11 +63,12 @@ pub struct ReplayRecord {
 }
 
 /// A stage of one class, in the recording and in the replay.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StageRow {
     /// The class.
     pub class: Class,
     /// The stage.
+    #[serde(serialize_with = "crate::diff::key_of_stage")]
     pub stage: Stage,
     /// In the recording; absent where it has none.
     pub recorded: Option<Figures>,
@@ -76,7 +77,7 @@ pub struct StageRow {
 }
 
 /// A distribution's figures.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
     /// I/Os.
     pub count: u64,
