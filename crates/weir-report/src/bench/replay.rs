@@ -203,3 +203,6 @@ fn figures(figures: Option<Figures>) -> [String; 4] {
         f.p99_ns.map_or(super::text::TOO_FEW.to_string(), |ns| Nanos(ns).to_string()),
     ]
 }
+
+#[cfg(test)]
+pub mod tests;

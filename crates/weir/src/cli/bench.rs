@@ -82,7 +82,7 @@ pub struct ReplayArgs {
     /// Play the I/Os of a recording, as `weir trace read` takes it, each at its time
     #[arg(long, value_name = "RECORDING", conflicts_with_all = [
         "from_fio", "print_job", "files", "rw", "read_percent", "block", "block_split", "distribution", "verify", "threads",
-        "open_sync", "sync_every", "sync_mode", "operations", "warmup", "ramp", "rate", "arrival", "late_after",
+        "open_sync", "sync_every", "sync_mode", "operations", "warmup", "ramp", "rate", "arrival", "late_after", "iopoll",
     ])]
     pub replay: Option<PathBuf>,
     /// The recorded device, by name or number, where there are several

@@ -45,8 +45,8 @@ pub struct ReplaySettings {
     pub rules: Rules,
     /// Operations in flight at most, where that was asked for.
     pub depth: Option<u32>,
-    /// Size of the file to be made, where that was asked for.
-    pub size: Option<Bytes>,
+    /// Whether a size of the file to be made was asked for.
+    pub has_size: bool,
     /// Play what comes before the place where a file breaks.
     pub keep_going: bool,
 }
@@ -128,7 +128,7 @@ fn replay(args: &Args) -> anyhow::Result<Option<ReplaySettings>> {
         window_ns: (typed.from.map_or(0, |from| from.0), typed.to.map(|to| to.0)),
         rules: Rules { speed: typed.speed.unwrap_or(1.0), space, gap_ns_max },
         depth: args.job.engine.depth,
-        size: args.job.place.size,
+        has_size: args.job.place.size.is_some(),
         keep_going: typed.keep_going,
     }))
 }

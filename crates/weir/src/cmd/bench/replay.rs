@@ -115,10 +115,11 @@ fn sized(how: Job, asked: &ReplaySettings, ios: &[Recorded]) -> Job {
     let writes = ios.iter().any(|io| io.is_write && io.bytes > 0);
     let extent = ios.iter().map(|io| io.offset.saturating_add(u64::from(io.bytes))).max().unwrap_or(0);
     let fitting = extent.div_ceil(MIB).saturating_mul(MIB).clamp(MIB, FILE_BYTES_MAX);
-    let size = asked.size.unwrap_or(Bytes(fitting));
     let target = match how.target {
-        Target::Files { dir, prefix, count, keep, .. } => Target::Files { dir, prefix, count, size, keep },
-        existing => existing,
+        Target::Files { dir, prefix, count, keep, .. } if !asked.has_size => {
+            Target::Files { dir, prefix, count, size: Bytes(fitting), keep }
+        }
+        stated => stated,
     };
     Job { target, read_percent: if writes { 0.0 } else { 100.0 }, ..how }
 }
