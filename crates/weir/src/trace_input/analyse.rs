@@ -73,7 +73,7 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
     }
     let strict = !reader.keep_going;
     let mut collector = Collector::new();
-    let events = reader.events.as_deref_mut();
+    let events = reader.events.as_deref_mut().map(|events| events as &mut dyn Sink);
     let ran = match reader.rows.as_deref_mut() {
         None if reader.filter.is_empty() && events.is_none() => {
             run(streams, strict, Taker::Statistics(&mut collector), &mut run_state)?
