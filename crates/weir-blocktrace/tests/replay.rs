@@ -18,7 +18,7 @@ use weir_core::target::DeviceNumber;
 use weir_core::workload::replay::{Fitted, Ground, Plan, Recorded, Rules};
 use weir_core::workload::{OpKind, OpSource};
 
-const GROUND: Ground = Ground { bytes: 1 << 30, base: 0, block: 4096 };
+const GROUND: Ground = Ground { bytes: 1 << 30, base: 0, block: 512 };
 const RULES: Rules = Rules { speed: 1.0, space: None, gap_ns_max: 60_000_000_000 };
 
 struct InMemory {
@@ -57,8 +57,8 @@ fn chosen(files: &[&str], device: Option<&str>) -> Chosen {
     sent(files.iter().map(|path| fixture(path)).collect()).choose(device).unwrap()
 }
 
-fn fitted(chosen: &Chosen) -> Fitted {
-    let plan = Plan::new(chosen.ios.clone(), &RULES, &GROUND).unwrap();
+fn fitted(chosen: &Chosen, block: u64) -> Fitted {
+    let plan = Plan::new(chosen.ios.clone(), &RULES, &Ground { block, ..GROUND }).unwrap();
     let fitted = plan.fitted.clone();
     let mut ops = Vec::new();
     plan.source().fill(&mut ops, usize::MAX);
@@ -74,10 +74,11 @@ fn fitted(chosen: &Chosen) -> Fitted {
 fn blktraces_files_are_played_with_fua_and_flushes() {
     let files = ["ext4-fua/sda.blktrace.0.gz", "ext4-fua/sda.blktrace.1.gz"];
     let chosen = chosen(&files, Some("8:0"));
-    let fitted = fitted(&chosen);
+    let fitted = fitted(&chosen, 512);
     assert_eq!(chosen.from, From::Queue);
-    // O_DSYNC overwrites are FUA writes; a journal's commit is a FUA write with a flush first.
-    assert!(fitted.durable >= 40 && fitted.flushed_writes >= 40, "{fitted:?}");
+    // Each fsync and fdatasync of an overwrite is a flush; each O_DSYNC write, and the journal's commit after the
+    // buffered ones, is a FUA write with a flush first.
+    assert_eq!((fitted.flushes, fitted.durable, fitted.flushed_writes), (80, 41, 41), "{fitted:?}");
     assert!(fitted.bytes >= (8 << 20) + 120 * 4096 && fitted.rounded == 0, "{fitted:?}");
     assert!(fitted.writes > 120 && fitted.ios == fitted.reads + fitted.writes + fitted.flushes, "{fitted:?}");
     assert_eq!(chosen.ios.len() as u64, fitted.ios);
@@ -88,7 +89,7 @@ fn blktraces_files_are_played_with_fua_and_flushes() {
 fn a_dump_of_blkparse_is_the_same_load() {
     let files = ["reference-ext4/vda.blktrace.0.gz", "reference-ext4/vda.blktrace.1.gz"];
     let (of_files, of_dump) = (chosen(&files, None), chosen(&["reference-ext4/vda.bin.gz"], None));
-    let mut fitted = [fitted(&of_files), fitted(&of_dump)];
+    let mut fitted = [fitted(&of_files, 512), fitted(&of_dump, 512)];
     assert!(fitted[0].bytes > 24_000_000 && fitted[0].flushes + fitted[0].flushed_writes >= 150);
     // The dump's clock begins at its first event.
     fitted.iter_mut().for_each(|f| f.span_ns /= 1000);
@@ -100,7 +101,7 @@ fn a_dump_of_blkparse_is_the_same_load() {
 fn ftraces_blk_tracer_is_played() {
     for (file, reads, writes) in [("ftrace/read.bin.gz", 100, 0), ("ftrace/write.bin.gz", 0, 100)] {
         let chosen = chosen(&[file], None);
-        let fitted = fitted(&chosen);
+        let fitted = fitted(&chosen, 512);
         assert_eq!((chosen.from, chosen.left_out), (From::Queue, Default::default()), "{file}");
         assert_eq!((fitted.reads, fitted.writes), (reads, writes), "{file}: {fitted:?}");
     }
@@ -159,7 +160,7 @@ fn weirs_own_recordings_are_played_and_what_they_claim_is_bounded() {
     assert_eq!((chosen.left_out.beyond, chosen.left_out.too_long, chosen.ios.len()), (1, 1, 3));
     let expected = Recorded { at_ns: 1_000, offset: 4096, bytes: 4096, ..Recorded::default() };
     assert_eq!(chosen.ios[0], expected);
-    let fitted = fitted(&chosen);
+    let fitted = fitted(&chosen, 4096);
     assert_eq!((fitted.moved, fitted.rounded, fitted.durable, fitted.gaps), (1, 1, 1, 1));
     assert_eq!(fitted.span_ns, 1_000 + RULES.gap_ns_max);
 }

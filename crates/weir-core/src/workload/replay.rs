@@ -131,6 +131,7 @@ impl Plan {
             return Err(SpecError::new("the recording has no I/O that can be played"));
         }
         let mut fitted = Fitted { ios: ios.len() as u64, ..Fitted::default() };
+        ios.iter_mut().for_each(|io| io.offset = io.offset.min(OFFSET_MAX));
         put_in_time(&mut ios, rules, &mut fitted);
         let mut sizes = BTreeMap::new();
         if let Some(end) = ios.iter().filter(|io| io.bytes > 0).map(|io| end_of(io, ground.block)).max() {
@@ -213,7 +214,8 @@ fn put_in_time(ios: &mut [Recorded], rules: &Rules, fitted: &mut Fitted) {
 
 /// Where an I/O ends, in whole blocks.
 fn end_of(io: &Recorded, block: u64) -> u64 {
-    io.offset.saturating_add(u64::from(io.bytes)).checked_next_multiple_of(block).unwrap_or(OFFSET_MAX)
+    // No overflow: both are below 2^63.
+    (io.offset + u64::from(io.bytes)).next_multiple_of(block)
 }
 
 /// Brings offsets into the target.

@@ -24,12 +24,15 @@ pub struct View<'a> {
     pub result: &'a JobResult,
 }
 
-/// The classes whose rates and tails are drawn over time: a commit stands for its write and its sync.
+/// The classes whose rates and tails are drawn over time: a commit stands for its write and its sync; in a replay, a
+/// write of a journal among others is none.
 fn shown_over_time(view: View<'_>) -> Vec<(Class, &ClassResult)> {
     let all = || view.result.classes.iter().filter(|(_, c)| c.count > 0).map(|(class, c)| (*class, c));
+    let replay = view.raw.job.replay.is_some();
     let commits = all().any(|(class, _)| class == Class::Commit);
     let shown = all().filter(|(class, _)| match class {
-        Class::Write => !commits,
+        Class::Commit | Class::Sync if replay => *class == Class::Sync,
+        Class::Write => replay || !commits,
         Class::Sync => false,
         Class::Read | Class::Commit => true,
     });
