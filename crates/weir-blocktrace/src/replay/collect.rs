@@ -11,7 +11,6 @@ use weir_core::target::DeviceNumber;
 use weir_core::units::grouped;
 use weir_core::workload::replay::{IO_BYTES_MAX, OFFSET_MAX, Recorded};
 
-use super::record::From;
 use crate::event::{Act, Event, Flags};
 use crate::life::{Bio, Piece, Request, Sink};
 
@@ -20,6 +19,17 @@ pub const IOS_MAX: u64 = 20_000_000;
 /// Devices kept apart; a recording that names more is damaged or hostile.
 const DEVICES_MAX: usize = 256;
 const SECTOR_BYTES: u64 = 512;
+
+/// Which events of the recording are played.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum From {
+    /// Q: as senders sent them.
+    #[default]
+    Queue,
+    /// D: as they went to the driver.
+    Issue,
+}
 
 /// I/Os that are not played, by the reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +97,30 @@ pub enum NotChosen {
         /// What there is.
         has: String,
     },
+}
+
+impl From {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            From::Queue => "as sent (Q)",
+            From::Issue => "as issued to the driver (D)",
+        }
+    }
+}
+
+impl LeftOut {
+    /// Reasons that occur, each with how often; empty where everything is played.
+    pub fn reasons(&self) -> Vec<(u64, &'static str)> {
+        let all = [
+            (self.discards, "discards"),
+            (self.passthrough, "passthrough commands"),
+            (self.too_long, "longer than 64 MiB"),
+            (self.beyond, "behind the end of any device"),
+            (self.too_many, "behind the first 20 million"),
+        ];
+        all.into_iter().filter(|(n, _)| *n > 0).collect()
+    }
 }
 
 impl Sent {

@@ -6,5 +6,5 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use collect::{Chosen, IOS_MAX, LeftOut, NotChosen, Sent};
-pub use record::{Figures, From, KIND, ReplayRecord, SCHEMA, StageRow};
+pub use collect::{Chosen, From, IOS_MAX, LeftOut, NotChosen, Sent};
+pub use record::{Figures, KIND, ReplayRecord, SCHEMA, StageRow};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_core::workload::replay::Fitted;
 
-use super::collect::LeftOut;
+use super::collect::{From, LeftOut};
 use crate::class::Class;
 use crate::stage::Stage;
 use crate::table::StageTable;
@@ -20,20 +20,8 @@ const STAGES: [Stage; 2] = [Stage::D2C, Stage::Q2C];
 /// With fewer I/Os than this no 99th percentile is given (three must lie beyond it).
 const P99_NEEDS: u64 = 300;
 
-/// Which events of the recording are played.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum From {
-    /// Q: as senders sent them.
-    #[default]
-    Queue,
-    /// D: as they went to the driver.
-    Issue,
-}
-
 /// A replay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct ReplayRecord {
     /// Always [`SCHEMA`] when written by this version.
     pub schema: String,
@@ -114,28 +102,4 @@ fn figures(table: &StageTable, class: Class, stage: Stage) -> Option<Figures> {
         p50_ns,
         p99_ns: (count >= P99_NEEDS).then_some(p99_ns),
     })
-}
-
-impl From {
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            From::Queue => "as sent (Q)",
-            From::Issue => "as issued to the driver (D)",
-        }
-    }
-}
-
-impl LeftOut {
-    /// Reasons that occur, each with how often; empty where everything is played.
-    pub fn reasons(&self) -> Vec<(u64, &'static str)> {
-        let all = [
-            (self.discards, "discards"),
-            (self.passthrough, "passthrough commands"),
-            (self.too_long, "longer than 64 MiB"),
-            (self.beyond, "behind the end of any device"),
-            (self.too_many, "behind the first 20 million"),
-        ];
-        all.into_iter().filter(|(n, _)| *n > 0).collect()
-    }
 }
