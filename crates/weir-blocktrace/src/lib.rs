@@ -19,6 +19,7 @@ mod matcher;
 pub mod merge;
 pub mod read;
 pub mod recording;
+pub mod replay;
 mod sketch;
 mod stage;
 mod table;

@@ -109,6 +109,7 @@ const BINARY_EDGES: Edges = &[
             "session",
             "settings",
             "signals",
+            "stages",
             "store",
             "terminal",
             "top",

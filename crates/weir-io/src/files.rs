@@ -24,6 +24,8 @@ use crate::sys::file;
 const CHUNK: usize = 1 << 20;
 /// Written data is handed to the device this often, so that filling does not pile up dirty pages.
 const WRITE_OUT_EVERY: u64 = 16 << 20;
+/// What storage is addressed by at least.
+const SECTOR_BYTES: u64 = 512;
 /// Room that stays free on the file system.
 const SPARE_BYTES: u64 = 64 << 20;
 
@@ -58,6 +60,17 @@ pub fn prepare(job: &Job, stop: &Stop, progress: Progress<'_>) -> Result<Prepare
             Ok(Prepared { file_bytes: vec![size.0; files.len()], places: files, scratch })
         }
     }
+}
+
+/// What offsets and lengths of I/O past the page cache must be multiples of here; through it, a sector.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn block_bytes(place: &Place, direct: bool) -> Result<u64, IoError> {
+    let opened = place.open(OpenOptions::new().read(true));
+    let opened = opened.map_err(|error| IoError::io("cannot open", place.path(), error))?;
+    let needed = if direct { file::direct_alignment(&opened) } else { None };
+    Ok(needed.unwrap_or(SECTOR_BYTES).max(SECTOR_BYTES))
 }
 
 /// A file or device that is there already; never made longer or shorter.

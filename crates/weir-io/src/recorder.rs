@@ -46,11 +46,15 @@ pub struct ThreadCounters {
     pub not_started: AtomicU64,
     /// Open loop: longest distance from intended to real start.
     pub start_delay_max_ns: AtomicU64,
+    /// Open loop: all of these distances.
+    pub start_delays: Option<Counters>,
+    /// Open loop: starts that were late because as many operations as the depth allows were in flight.
+    pub waited_for_depth: AtomicU64,
 }
 
 impl ThreadCounters {
     /// Counters for a thread with `slots` operations in flight at most.
-    pub fn new(slots: u32) -> Self {
+    pub fn new(slots: u32, open_loop: bool) -> Self {
         ThreadCounters {
             classes: std::array::from_fn(|_| Counters::over(zeros())),
             started_ns: (0..slots).map(|_| AtomicU64::new(0)).collect(),
@@ -64,6 +68,8 @@ impl ThreadCounters {
             intended: AtomicU64::new(0),
             not_started: AtomicU64::new(0),
             start_delay_max_ns: AtomicU64::new(0),
+            start_delays: open_loop.then(|| Counters::over(zeros())),
+            waited_for_depth: AtomicU64::new(0),
         }
     }
 
@@ -101,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_oldest_operation_in_flight_has_an_age() {
-        let counters = ThreadCounters::new(3);
+        let counters = ThreadCounters::new(3, false);
         assert_eq!(counters.oldest_ns(500), 0);
         counters.started_ns[1].store(100, Relaxed);
         counters.started_ns[2].store(300, Relaxed);

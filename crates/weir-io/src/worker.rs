@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use weir_core::result::record::Class;
+use weir_core::result::run_result::START_IS_LATE_NS;
 use weir_core::workload::spec::{Job, OpenSync, SyncMode};
 use weir_core::workload::{Op, OpKind, OpSource, Then};
 
@@ -69,6 +70,8 @@ pub struct Worker<'a, E: Engine> {
     next: usize,
     held: Option<Op>,
     ended: bool,
+    /// Nothing more could start when operations were last started: all of the depth was in flight.
+    is_full: bool,
     in_flight: u32,
     min_reap: u32,
     epoch_ns: u64,
@@ -110,7 +113,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         let depth = counters.started_ns.len() as u32;
         let empty = Op { kind: OpKind::Read, then: Then::Nothing, file: 0, len: 0, offset: 0, at_ns: 0 };
         let slot = Slot { op: empty, start_ns: 0, step_ns: 0, syncing: false, linked: false };
-        let open_loop = job.rate.is_some();
+        let open_loop = job.is_open_loop();
         let min_reap = if open_loop { 1 } else { crate::engine::batch_for(depth) };
         Worker {
             shared,
@@ -125,6 +128,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             next: 0,
             held: None,
             ended: false,
+            is_full: false,
             in_flight: 0,
             min_reap,
             epoch_ns: span.epoch_ns,
@@ -207,6 +211,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             }
             self.start(op, start_ns, now);
         }
+        self.is_full = self.free.is_empty();
         if self.in_flight > self.counters.in_flight_max.load(Relaxed) {
             self.counters.in_flight_max.store(self.in_flight, Relaxed);
         }
@@ -282,6 +287,12 @@ impl<'a, E: Engine> Worker<'a, E> {
 
     fn note_intended(&self, delay_ns: u64) {
         let counters = self.counters;
+        if let Some(delays) = &counters.start_delays {
+            delays.record(delay_ns, 0);
+        }
+        if self.is_full && delay_ns > START_IS_LATE_NS {
+            counters.waited_for_depth.store(counters.waited_for_depth.load(Relaxed) + 1, Relaxed);
+        }
         counters.intended.store(counters.intended.load(Relaxed) + 1, Relaxed);
         if delay_ns > counters.start_delay_max_ns.load(Relaxed) {
             counters.start_delay_max_ns.store(delay_ns, Relaxed);

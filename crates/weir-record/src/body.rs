@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use weir_blocktrace::replay::{self, ReplayRecord};
 use weir_control::{History, history};
 use weir_core::json::typed;
 use weir_core::result::Record;
@@ -14,6 +15,8 @@ use weir_verdict::{Examined, notes};
 pub enum Body {
     /// Jobs, as of `weir bench` and sysbench's fileio: they are in the head.
     Jobs,
+    /// A recording that was played; its job is in the head.
+    Replay(Box<ReplayRecord>),
     /// An examination by the doctor.
     Doctor(Box<Examined>),
     /// Transactions of a database.
@@ -31,6 +34,7 @@ impl Body {
     pub(crate) fn decode(record: &Record) -> Body {
         let extra = &record.extra;
         let body = match record.kind.as_str() {
+            replay::KIND => versioned(extra, replay::SCHEMA).map(Body::Replay),
             notes::KIND => examined(record).map(Body::Doctor),
             weir_oltp::record::KIND => versioned(extra, weir_oltp::record::SCHEMA).map(Body::Oltp),
             study::KIND => versioned(extra, log::SCHEMA).map(Body::Experiment),

@@ -61,7 +61,9 @@ impl Record {
         match &self.body {
             Body::Doctor(examined) => Known::of_doctor(&self.head, examined),
             Body::Unread(_) => None,
-            Body::Jobs | Body::Oltp(_) | Body::Experiment(_) | Body::Guard(_) => Known::of_jobs(&self.head),
+            Body::Jobs | Body::Replay(_) | Body::Oltp(_) | Body::Experiment(_) | Body::Guard(_) => {
+                Known::of_jobs(&self.head)
+            }
         }
     }
 }
@@ -71,6 +73,7 @@ impl Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.body {
             Body::Jobs | Body::Unread(_) => self.head.serialize(serializer),
+            Body::Replay(replay) => self.head.with_extra(replay).serialize(serializer),
             Body::Doctor(examined) => self.head.with_extra(&examined.notes).serialize(serializer),
             Body::Oltp(raw) => self.head.with_extra(raw).serialize(serializer),
             Body::Experiment(experiment) => self.head.with_extra(experiment).serialize(serializer),

@@ -1,6 +1,7 @@
 //! Records through the store's form and back, and two of them compared.
 
 use serde_json::Value;
+use weir_blocktrace::replay::{self, ReplayRecord};
 use weir_control::{History, history};
 use weir_core::result::samples::record;
 use weir_core::stats::random::Random;
@@ -29,7 +30,9 @@ fn of_doctor() -> Record {
 #[test]
 fn a_record_survives_the_store() {
     let guard = stored(history::KIND, serde_json::to_value(History::new()).unwrap());
-    for whole in [stored("bench", Value::Null), of_transactions(), of_doctor(), guard] {
+    let played = ReplayRecord { schema: replay::SCHEMA.to_string(), depth_max: 7, ..ReplayRecord::default() };
+    let played = stored(replay::KIND, serde_json::to_value(played).unwrap());
+    for whole in [stored("bench", Value::Null), played, of_transactions(), of_doctor(), guard] {
         let text = serde_json::to_string(&whole).unwrap();
         let again = Record::decode(serde_json::from_str(&text).unwrap(), None).unwrap();
         assert!(!matches!(again.body, Body::Unread(_)), "{:?}", again.body);
@@ -45,6 +48,7 @@ fn a_body_of_another_version_or_shape_says_what_is_wrong() {
         (weir_oltp::record::KIND, weir_oltp::record::SCHEMA),
         (weir_experiment::study::KIND, weir_experiment::log::SCHEMA),
         (history::KIND, history::SCHEMA),
+        (replay::KIND, replay::SCHEMA),
         (notes::KIND, notes::SCHEMA),
     ] {
         for (extra, expected) in [

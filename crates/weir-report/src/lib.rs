@@ -30,6 +30,7 @@ mod contradictions;
 /// Text that people paste into tickets: at most 100 columns, plain characters, units on everything.
 pub mod text {
     pub use crate::bench::compare::comparison;
+    pub use crate::bench::replay::text as replay;
     pub use crate::bench::text::run;
     pub use crate::bench::workload::describe;
     pub use crate::doctor::database::db_doctor;
@@ -63,7 +64,7 @@ pub mod text {
 
 /// Self-contained pages.
 pub mod html {
-    pub use crate::bench::html::run;
+    pub use crate::bench::html::{replay, run};
     pub use crate::doctor::html::doctor;
     pub use crate::experiment::html::experiment;
     pub use crate::guard::html::guard;
@@ -83,6 +84,7 @@ pub mod json {
     pub use crate::bench::compare::json as comparison;
     pub use crate::bench::fio_json::run as fio;
     pub use crate::bench::json as run;
+    pub use crate::bench::replay::json as replay;
     pub use crate::experiment::json::document as experiment;
     pub use crate::knobs::json::document as knobs;
     pub use crate::oltp::json as oltp;

@@ -1,6 +1,7 @@
 //! A record's reports: the one place where it is told what kind of run is shown how.
 
 use serde_json::to_string_pretty;
+use weir_blocktrace::replay::ReplayRecord;
 use weir_control::History;
 use weir_core::result::{self, RunResult};
 use weir_experiment::Study;
@@ -42,6 +43,9 @@ pub fn report<'a>(record: &'a Record, path: Option<String>) -> Result<Box<dyn Re
         Body::Jobs => {
             Box::new(Jobs { head, result: RunResult { record_path: path, ..result::derive(head) } })
         }
+        Body::Replay(replay) => {
+            Box::new(Played { head, result: RunResult { record_path: path, ..result::derive(head) }, replay })
+        }
         Body::Doctor(examined) => Box::new(Doctor { head, report: weir_verdict::report(head, examined) }),
         Body::Oltp(raw) => {
             let result = OltpResult { record_path: path, ..weir_oltp::derive(head, raw) };
@@ -72,6 +76,38 @@ impl Report for Jobs<'_> {
 
     fn html(&self) -> String {
         html::run(self.head)
+    }
+
+    fn csv(&self) -> String {
+        csv::intervals(self.head)
+    }
+
+    fn fio_json(&self, at_ms: i64, time: &str) -> serde_json::Result<Option<String>> {
+        json::fio(self.head, at_ms, time).map(Some)
+    }
+
+    fn entry(&self) -> entry::Entry {
+        entry::of_run(self.head)
+    }
+}
+
+struct Played<'a> {
+    head: &'a result::Record,
+    result: RunResult,
+    replay: &'a ReplayRecord,
+}
+
+impl Report for Played<'_> {
+    fn text(&self) -> String {
+        text::replay(&self.result, self.head, self.replay)
+    }
+
+    fn json(&self) -> serde_json::Result<String> {
+        json::replay(&self.result, self.replay)
+    }
+
+    fn html(&self) -> String {
+        html::replay(self.head, self.replay)
     }
 
     fn csv(&self) -> String {

@@ -142,7 +142,8 @@ fn of_jobs(record: &Record) -> Vec<Curve> {
     };
     let fits = |job: &&JobRecord| {
         let spec = &job.job;
-        matches!(spec.access, Access::Random(_)) && spec.direct && spec.sync.every == 0 && job.error.is_none()
+        let made_up = matches!(spec.access, Access::Random(_)) && spec.replay.is_none();
+        made_up && spec.direct && spec.sync.every == 0 && job.error.is_none()
     };
     grouped(record.jobs.iter().filter(fits).filter_map(|job| Some((kind(job)?, job))).collect())
 }

@@ -13,13 +13,22 @@ pub struct StageWatch {
 impl StageWatch {
     /// Begins; `wanted` unless the user said no.
     pub fn begin(target: &TargetFacts, wanted: bool) -> StageWatch {
+        StageWatch::begin_as(target, wanted, false)
+    }
+
+    /// Begins with every bio followed from its Q, as in recordings: it costs more, and Q2C is seen.
+    pub fn begin_in_full(target: &TargetFacts) -> StageWatch {
+        StageWatch::begin_as(target, true, true)
+    }
+
+    fn begin_as(target: &TargetFacts, wanted: bool, in_full: bool) -> StageWatch {
         let devices: Vec<_> = target.request_layers().iter().map(|layer| layer.number).collect();
         let watch = if !wanted {
             Err("--no-trace was given".to_string())
         } else if devices.is_empty() {
             Err("no block device with requests is visible".to_string())
         } else {
-            session::Watch::start(devices)
+            session::Watch::start(devices, in_full)
         };
         StageWatch { watch, before: StageTable::default() }
     }
@@ -49,15 +58,16 @@ mod session {
 
     use weir_blocktrace::StageTable;
     use weir_core::target::DeviceNumber;
-    use weir_kernel::live::{Options, StageSession};
+    use weir_kernel::live::{Detail, Options, StageSession};
 
-    /// The session, in its default detail: what it costs is little.
+    /// The session. What its default detail costs is little.
     pub struct Watch(StageSession);
 
     impl Watch {
         /// Starts one, or says what is missing.
-        pub fn start(devices: Vec<DeviceNumber>) -> Result<Watch, String> {
-            StageSession::start(&Options { devices, ..Options::default() })
+        pub fn start(devices: Vec<DeviceNumber>, in_full: bool) -> Result<Watch, String> {
+            let detail = if in_full { Detail::Full } else { Detail::Default };
+            StageSession::start(&Options { devices, detail, ..Options::default() })
                 .map(Watch)
                 .map_err(|why| why.to_string())
         }
@@ -81,7 +91,7 @@ mod session {
 
     impl Watch {
         /// Says that it cannot be.
-        pub fn start(_devices: Vec<DeviceNumber>) -> Result<Watch, String> {
+        pub fn start(_devices: Vec<DeviceNumber>, _in_full: bool) -> Result<Watch, String> {
             Err("this weir was built without tracing".to_string())
         }
 

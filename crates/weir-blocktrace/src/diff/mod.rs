@@ -272,7 +272,7 @@ impl Effect {
 }
 
 /// As in an analysis' JSON: `d2c`, `g2d_all`.
-fn key_of_stage<S: serde::Serializer>(stage: &Stage, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn key_of_stage<S: serde::Serializer>(stage: &Stage, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&stage.name().to_ascii_lowercase().replace('*', "_all"))
 }
 

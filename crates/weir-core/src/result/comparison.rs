@@ -353,7 +353,7 @@ fn warnings(a: &Record, b: &Record, workload: &[Difference]) -> Vec<Note> {
     if a.jobs.len() != b.jobs.len() {
         warn("jobs-differ", "the runs have different numbers of jobs; the comparison omits the surplus");
     }
-    if a.jobs.iter().chain(&b.jobs).any(|job| job.job.rate.is_some()) {
+    if a.jobs.iter().chain(&b.jobs).any(|job| job.job.is_open_loop()) {
         warn("open-loop", "the requested rate set the throughput; compare the latencies");
     }
     let few = |record: &Record| record.jobs.iter().any(|job| job.intervals.len() < bootstrap::UNITS_MIN);

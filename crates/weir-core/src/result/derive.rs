@@ -7,11 +7,12 @@ use crate::result::record::{
 };
 use crate::result::run_result::{
     ClassResult, CpuResult, FloodResult, JobResult, LatencyResult, LatenessResult, Regime, RunResult, SCHEMA,
-    Stall, SteadyResult, Total, WarmupResult,
+    START_IS_LATE_NS, Stall, StartDelayResult, SteadyResult, Total, WarmupResult,
 };
 use crate::result::series::{Series, per_second};
 use crate::result::warnings;
-use crate::stats::quantile::needed;
+use crate::stats::Histogram;
+use crate::stats::quantile::{needed, quantile};
 use crate::stats::steady::{self, ROUNDS};
 use crate::stats::{change, little, warmup};
 
@@ -50,7 +51,7 @@ fn flood_result(flood: &FloodRecord) -> FloodResult {
 fn job_result(job: &JobRecord) -> JobResult {
     let headline = headline(job);
     let series = headline.map(|class| Series::of(job, class)).unwrap_or_default();
-    let Stability { warmup, steady, regimes } = stability(&series, job.job.rate.is_some());
+    let Stability { warmup, steady, regimes } = stability(&series, job.job.is_open_loop());
     let total = total(job);
     let mut result = JobResult {
         name: job.job.name.clone(),
@@ -90,11 +91,13 @@ pub fn class_result(class: &ClassRecord, elapsed_ns: u64) -> ClassResult {
 /// Commits are what a database waits for; without them, the class with most operations speaks for the job.
 pub fn headline(job: &JobRecord) -> Option<Class> {
     let counted = |class: Class| job.classes.get(&class).map_or(0, |c| c.latency.count());
-    if counted(Class::Commit) > 0 {
+    // In a replay, a commit is a write of a file system's journal among others.
+    if counted(Class::Commit) > 0 && job.job.replay.is_none() {
         return Some(Class::Commit);
     }
     // max_by_key prefers the last of equals: reads before writes before syncs.
-    Class::ALL.into_iter().rev().filter(|c| counted(*c) > 0).max_by_key(|c| counted(*c))
+    let known = |class: &Class| counted(*class) > 0 && (*class != Class::Commit || job.job.replay.is_none());
+    Class::ALL.into_iter().rev().filter(known).max_by_key(|c| counted(*c))
 }
 
 /// A commit is counted by the write and the sync it consists of, so it adds nothing of its own, unless the kernel
@@ -189,7 +192,7 @@ fn regime(series: &Series, span: Range<usize>) -> Regime {
 /// In an open loop latency counts from the intended start, when the operation may not be in flight yet: the law
 /// then speaks of a queue that nobody measured, so it is left out.
 fn little_check(job: &JobRecord) -> Option<little::Little> {
-    if job.job.rate.is_some() {
+    if job.job.is_open_loop() {
         return None;
     }
     let latency_sum_ns = plain_classes(job).map(|c| c.latency.sum()).sum();
@@ -224,7 +227,19 @@ pub fn lateness_result(lateness: Option<&Lateness>, late_after_ns: u64) -> Optio
         late_after_ns,
         not_started: lateness.not_started,
         start_delay_max_ns: lateness.start_delay_max_ns,
+        start_delay: lateness.start_delay.as_ref().filter(|delays| delays.count() > 0).map(start_delay),
+        waited_for_depth: lateness.waited_for_depth,
     })
+}
+
+fn start_delay(delays: &Histogram) -> StartDelayResult {
+    StartDelayResult {
+        p50: quantile(delays, 0.5),
+        p99: quantile(delays, 0.99),
+        max_ns: delays.max().unwrap_or(0),
+        late_share: delays.count_above(START_IS_LATE_NS) as f64 / delays.count().max(1) as f64,
+        late_after_ns: START_IS_LATE_NS,
+    }
 }
 
 /// The longest wait seen at the end of an interval.

@@ -206,7 +206,30 @@ pub struct LatenessResult {
     pub not_started: u64,
     /// Longest distance from intended to real start.
     pub start_delay_max_ns: u64,
+    /// Distances from intended to real start; `null` in records of 0.1.0.
+    pub start_delay: Option<StartDelayResult>,
+    /// Starts that were late because as many operations as the depth allows were in flight.
+    #[serde(default)]
+    pub waited_for_depth: u64,
 }
+
+/// How far real starts were behind intended ones.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StartDelayResult {
+    /// Median.
+    pub p50: Quantile,
+    /// 99th percentile.
+    pub p99: Quantile,
+    /// Longest.
+    pub max_ns: u64,
+    /// Share of the starts that were more than [`START_IS_LATE_NS`] behind.
+    pub late_share: f64,
+    /// [`START_IS_LATE_NS`] where that holds.
+    pub late_after_ns: u64,
+}
+
+/// A start this far behind its time is late: what a machine that is not busy keeps to.
+pub const START_IS_LATE_NS: u64 = 100_000;
 
 /// The longest wait seen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

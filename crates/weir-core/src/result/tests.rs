@@ -4,10 +4,10 @@ use crate::result::record::{Class, FinalSync, JobRecord, Lateness, Note, Record,
 use crate::result::run_result::{JobResult, RunResult, SteadyResult};
 use crate::result::samples::{Second, job, record, seconds};
 use crate::result::{comparison, derive};
-use crate::stats::Quantile;
 use crate::stats::random::Random;
+use crate::stats::{Histogram, Quantile};
 use crate::units::Nanos;
-use crate::workload::spec::{Arrival, Rate};
+use crate::workload::spec::{Arrival, Rate, Replay};
 
 fn steady_job(seed: u64, n: usize, count: f64, latency_ns: f64) -> JobRecord {
     let mut random = Random::new(seed);
@@ -147,11 +147,49 @@ fn results_survive_json_and_empty_records_say_so() {
 #[test]
 fn lateness_is_a_share_of_what_was_intended() {
     let mut made = steady_job(1, 6, 1_000.0, 400_000.0);
-    made.lateness = Some(Lateness { intended: 6_000, late: 1_020, not_started: 3, start_delay_max_ns: 7 });
+    made.lateness = Some(Lateness {
+        intended: 6_000,
+        late: 1_020,
+        not_started: 3,
+        start_delay_max_ns: 7,
+        ..Lateness::default()
+    });
     made.job.late_after = Nanos::from_millis(5);
     let late = only(&record(vec![made])).lateness.unwrap();
     assert!((late.late_share - 0.17).abs() < 1e-9);
     assert_eq!((late.late_after_ns, late.not_started, late.start_delay_max_ns), (5_000_000, 3, 7));
+}
+
+#[test]
+fn a_replay_is_judged_by_its_starts() {
+    let made = |delay_ns: u64, waited_for_depth| {
+        let mut start_delay = Histogram::new();
+        (0..6_000).for_each(|nth| start_delay.record(if nth % 20 == 0 { delay_ns } else { 5_000 }));
+        let mut made = steady_job(1, 6, 1_000.0, 400_000.0);
+        let start_delay = Some(start_delay);
+        // As late as it likes to end: the recorded ones were slow, too.
+        made.lateness = Some(Lateness {
+            intended: 6_000,
+            late: 5_000,
+            start_delay,
+            waited_for_depth,
+            ..Lateness::default()
+        });
+        made.job.replay = Some(Replay::default());
+        made.classes.insert(Class::Commit, made.classes[&Class::Read].clone());
+        only(&record(vec![made]))
+    };
+    let kept = made(90_000, 0);
+    assert!(kept.notes.iter().all(|note| !note.key.contains("late")), "{:?}", kept.notes);
+    assert_eq!((kept.headline, kept.little), (Some(Class::Read), None), "a journal's write is no commit");
+    assert_eq!(kept.lateness.unwrap().start_delay.unwrap().late_share, 0.0);
+    let late = made(4_000_000, 9);
+    let note = late.notes.iter().find(|note| note.key == "replay-late").unwrap();
+    for expected in
+        ["could not keep to the recording's times", "5.0 % of 6,000", "9 of them because the target"]
+    {
+        assert!(note.text.contains(expected), "{}", note.text);
+    }
 }
 
 #[test]

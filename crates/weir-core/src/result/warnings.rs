@@ -45,10 +45,10 @@ pub fn of_job(job: &JobRecord, result: &JobResult) -> Vec<Note> {
         depth(job, &notes),
         busy(result),
         stall(result),
-        late(result.lateness, "operations"),
+        kept_late(job, result),
         warmup(result.warmup),
         regimes(&result.regimes),
-        steady(result.steady, job.job.rate.is_some(), "IOPS"),
+        steady(result.steady, job.job.is_open_loop(), "IOPS"),
         samples(result),
         data(job),
         not_durable(job),
@@ -108,7 +108,7 @@ fn little(result: &JobResult) -> Option<Note> {
 fn depth(job: &JobRecord, known: &[Note]) -> Option<Note> {
     let asked = f64::from(job.job.depth) * f64::from(job.job.threads);
     let mean = job.engine.in_flight_mean;
-    let short = job.job.rate.is_none() && job.job.depth > 1 && mean > 0.0 && mean < asked / 2.0;
+    let short = !job.job.is_open_loop() && job.job.depth > 1 && mean > 0.0 && mean < asked / 2.0;
     if !short || known.iter().any(|n| n.key == "depth-without-effect") {
         return None;
     }
@@ -148,6 +148,43 @@ fn stall(result: &JobResult) -> Option<Note> {
     let (class, slowest) = result.classes.iter().max_by_key(|(_, c)| c.latency.max_ns)?;
     let text = || format!("a stall: the slowest {} took {}", class.name(), Nanos(slowest.latency.max_ns));
     (slowest.latency.max_ns >= STALL_NS).then(|| note("stall", text()))
+}
+
+/// What was recorded may have taken as long as it likes: of a replay, only starts can be late.
+fn kept_late(job: &JobRecord, result: &JobResult) -> Option<Note> {
+    match (&job.job.replay, result.lateness) {
+        (Some(_), Some(lateness)) => replay_late(&lateness),
+        (_, lateness) => late(lateness, "operations"),
+    }
+}
+
+/// A replay whose starts were late, or did not come about, and whether target or machine was the reason.
+fn replay_late(lateness: &LatenessResult) -> Option<Note> {
+    let starts = lateness.start_delay?;
+    let p99 = starts.p99.ns().unwrap_or(starts.max_ns);
+    let not_started = lateness.not_started as f64 > 0.01 * lateness.intended as f64;
+    if p99 <= starts.late_after_ns && !not_started {
+        return None;
+    }
+    let mut text = format!(
+        "the machine could not keep to the recording's times: {:.1} % of {} operations started more than {} late, p99 \
+         {}, the latest {}",
+        starts.late_share * 100.0,
+        grouped(lateness.intended),
+        Nanos(starts.late_after_ns),
+        Nanos(p99),
+        Nanos(starts.max_ns)
+    );
+    if lateness.waited_for_depth > 0 {
+        text += &format!(
+            "; {} of them because the target had as many in flight as --depth allows",
+            grouped(lateness.waited_for_depth)
+        );
+    }
+    if lateness.not_started > 0 {
+        text += &format!("; {} had not started at the end", grouped(lateness.not_started));
+    }
+    Some(note("replay-late", text))
 }
 
 /// An open loop that was not kept; `what` is what was due.

@@ -184,6 +184,7 @@ impl Draft {
             access: self.access()?,
             sync: self.sync(),
             rate: self.rate()?,
+            replay: None,
             name: self.name.unwrap_or(default.name),
             offset: self.offset.unwrap_or(default.offset),
             read_percent: self.read_percent.unwrap_or(default.read_percent),

@@ -7,6 +7,7 @@ pub mod fio;
 pub mod jobfile;
 pub mod op;
 pub mod permute;
+pub mod replay;
 pub mod rng;
 pub mod schedule;
 pub mod spec;

@@ -39,6 +39,9 @@ pub struct Job {
     pub sync: SyncPolicy,
     /// Open loop at this rate; absent: closed loop.
     pub rate: Option<Rate>,
+    /// A recording that is played, each operation at its time, in place of operations made up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// Open loop: an operation that finishes later than this after its intended start is late.
     pub late_after: Nanos,
     /// Stop after this time (measured after warm-up). 0: no limit.
@@ -76,6 +79,7 @@ impl Default for Job {
             open_sync: OpenSync::None,
             sync: SyncPolicy::default(),
             rate: None,
+            replay: None,
             late_after: Nanos::from_millis(10),
             duration: Nanos::from_secs(10),
             operations: 0,
@@ -270,6 +274,33 @@ pub enum Arrival {
     Poisson,
 }
 
+/// A recording that is played.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Replay {
+    /// The recording, as it was named.
+    pub recording: String,
+    /// Its device: `vda (254:0)`.
+    pub device: String,
+    /// Twice as fast as recorded: 2.
+    pub speed: f64,
+    /// How offsets of that device become offsets here.
+    pub space: Space,
+}
+
+/// How offsets of a recorded device become offsets of a target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// As they are.
+    #[default]
+    Recorded,
+    /// What lies behind the target's end begins again at its start: neighbours stay neighbours.
+    Wrap,
+    /// In proportion to the sizes: what was far apart stays so, and what was sequential overlaps.
+    Scale,
+}
+
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -304,6 +335,11 @@ impl Job {
     /// Whether the job writes at all.
     pub fn writes(&self) -> bool {
         self.read_percent < 100.0
+    }
+
+    /// Whether operations start on a schedule, whether or not earlier ones have finished.
+    pub fn is_open_loop(&self) -> bool {
+        self.rate.is_some() || self.replay.is_some()
     }
 
     /// Whether the job reads at all.

@@ -114,6 +114,7 @@ fn lateness(running: &Running, seen: &Seen, sums: &Sums) -> Option<Lateness> {
         late: sums.late - seen.base.late + not_started,
         not_started,
         start_delay_max_ns: seats.iter().map(|s| s.start_delay_max_ns.load(Relaxed)).max().unwrap_or(0),
+        ..Lateness::default()
     })
 }
 

@@ -49,7 +49,7 @@ pub fn record(mut job: RunningJob) -> JobRecord {
 
 /// Measured time: to the last completion, or to the end of the schedule where an open loop had nothing to do then.
 fn elapsed_ns(job: &RunningJob, last_ns: u64) -> u64 {
-    let end = if job.shared.job.rate.is_some()
+    let end = if job.shared.job.is_open_loop()
         && job.deadline_ns != u64::MAX
         && job.shared.stop.requested().is_none()
     {
@@ -96,7 +96,9 @@ fn final_sync(job: &RunningJob) -> Option<FinalSync> {
 
 /// How the schedule was kept, counting what was due and never started.
 fn lateness(job: &RunningJob, last_ns: u64) -> Option<Lateness> {
-    job.shared.job.rate?;
+    if !job.shared.job.is_open_loop() {
+        return None;
+    }
     let sums = Scalars::of(job);
     // A run that lasted its time was due everything up to its end; one that was cut short, up to its last completion.
     let cut_short = job.shared.stop.requested().is_some() || job.deadline_ns == u64::MAX || has_failed(job);
@@ -113,7 +115,16 @@ fn lateness(job: &RunningJob, last_ns: u64) -> Option<Lateness> {
             .map(|c| c.start_delay_max_ns.load(Relaxed))
             .max()
             .unwrap_or(0),
+        start_delay: Some(start_delays(job)),
+        waited_for_depth: job.counters.iter().map(|c| c.waited_for_depth.load(Relaxed)).sum(),
     })
+}
+
+/// How far behind its time each operation started.
+fn start_delays(job: &RunningJob) -> Histogram {
+    let mut total = Totals::default();
+    job.counters.iter().filter_map(|c| c.start_delays.as_ref()).for_each(|delays| delays.add_to(&mut total));
+    total.since(&Totals::default()).0
 }
 
 fn has_failed(job: &RunningJob) -> bool {

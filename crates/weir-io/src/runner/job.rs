@@ -106,7 +106,7 @@ impl RunningJob {
             shared,
         };
         for index in 0..running.shared.job.threads {
-            let counters = Arc::new(ThreadCounters::new(depth));
+            let counters = Arc::new(ThreadCounters::new(depth, running.shared.job.is_open_loop()));
             let (go_sender, go) = channel();
             let seat = Seat {
                 shared: running.shared.clone(),

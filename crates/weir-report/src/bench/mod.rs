@@ -1,10 +1,11 @@
-//! A run of `bench` or `fileio`: text, page, JSON of fio's shape, CSV; and two runs compared.
+//! A run of `bench` or `fileio`, a recording played among them: text, page, JSON of fio's shape, CSV; and two runs compared.
 
 pub mod compare;
 pub mod csv;
 pub mod fio_json;
 mod fio_options;
 pub mod html;
+pub mod replay;
 pub mod text;
 pub mod workload;
 

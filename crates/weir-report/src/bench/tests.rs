@@ -20,8 +20,13 @@ pub(crate) fn full() -> Record {
     made.engine.refused = vec!["IOPOLL (EOPNOTSUPP)".to_string()];
     made.job.read_percent = 70.0;
     made.final_sync = Some(FinalSync { files: 3, total_ns: 23_000_000, error: None });
-    made.lateness =
-        Some(Lateness { intended: 6_000, late: 1_020, not_started: 2, start_delay_max_ns: 1_000_000_000 });
+    made.lateness = Some(Lateness {
+        intended: 6_000,
+        late: 1_020,
+        not_started: 2,
+        start_delay_max_ns: 1_000_000_000,
+        ..Lateness::default()
+    });
     made.notes
         .push(Note { key: "punting".into(), text: "requests were punted to kernel workers ".repeat(4) });
     let mut record = record(vec![made]);

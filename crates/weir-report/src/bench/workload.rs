@@ -2,10 +2,15 @@
 
 use weir_core::units::{Bytes, Nanos, per_second};
 use weir_core::workload::Job;
-use weir_core::workload::spec::{Access, Arrival, BlockSize, Data, Distribution, OpenSync, SyncMode, Target};
+use weir_core::workload::spec::{
+    Access, Arrival, BlockSize, Data, Distribution, OpenSync, Replay, SyncMode, Target,
+};
 
 /// What a job does, as a phrase: `random reads of 4 KiB, io_uring at depth 32, 1 thread, O_DIRECT, …`.
 pub fn describe(job: &Job) -> String {
+    if let Some(replay) = &job.replay {
+        return describe_replay(job, replay);
+    }
     let mut parts =
         vec![format!("{} {} of {}", access(&job.access), mix(job), block(&job.block)), engine(job)];
     parts.push(format!("{} thread{}", job.threads, if job.threads == 1 { "" } else { "s" }));
@@ -27,6 +32,30 @@ pub fn describe(job: &Job) -> String {
     }
     parts.push(target(&job.target));
     parts.join(", ")
+}
+
+/// A recording that is played: what of it is in the report of the replay.
+fn describe_replay(job: &Job, replay: &Replay) -> String {
+    let speed = if replay.speed == 1.0 { String::new() } else { format!(" at {} x its speed", replay.speed) };
+    let sizes = match (job.block.smallest(), job.block.largest()) {
+        (a, b) if a == b => Bytes(a).to_string(),
+        (a, b) => format!("{} to {}", Bytes(a), Bytes(b)),
+    };
+    let mut parts = vec![
+        format!("{} of {}{speed}, {} of {sizes}", replay.device, replay.recording, mix_rounded(job)),
+        engine(job),
+        if job.direct { "O_DIRECT" } else { "buffered" }.to_string(),
+    ];
+    parts.extend(data(job));
+    parts.push(target(&job.target));
+    parts.join(", ")
+}
+
+fn mix_rounded(job: &Job) -> String {
+    match (job.reads(), job.writes()) {
+        (true, true) => format!("{:.0} % reads, {:.0} % writes", job.read_percent, 100.0 - job.read_percent),
+        _ => mix(job),
+    }
 }
 
 fn access(access: &Access) -> String {

@@ -46,11 +46,13 @@ fn benches() -> Vec<(&'static str, String)> {
     let one = bench::html::tests::record(180, true);
     let mut merged = bench::html::tests::record(400, true);
     merged.jobs = vec![merged.jobs[0].clone(); 3];
+    let (played, replay) = bench::replay::tests::played();
     vec![
         ("bench", html::run(&bench::tests::full())),
         ("bench-classes", html::run(&one)),
         ("bench-merged", html::run(&merged)),
         ("bench-record", fixture("bench")),
+        ("replay", html::replay(&played, &replay)),
     ]
 }
 

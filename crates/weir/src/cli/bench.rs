@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::ValueEnum;
 use weir_core::units::{Bytes, Nanos};
 use weir_core::workload::SpecError;
 use weir_core::workload::spec::{Arrival, BlockSize, Data, Distribution, EngineKind, OpenSync, SyncMode};
@@ -21,6 +22,10 @@ Examples:
       beside a bulk writer
   weir bench --dir . --rw randrw --read-percent 70 --rate 1000 --arrival poisson
       open loop: stalls show
+  weir bench --replay last-night.weirtrace --dir /srv/test
+      the recorded I/Os, each at its time; see docs/reference/replay.md
+  weir bench --replay sda --speed 2 --device /dev/vdb \
+      --i-know-this-destroys /dev/vdb
   weir bench jobs.toml --format json
       several jobs; see docs/reference/jobfile.md
   weir bench --from-fio old.fio --print-job
@@ -42,6 +47,9 @@ pub struct Args {
     /// The job.
     #[command(flatten)]
     pub job: JobArgs,
+    /// A recording instead.
+    #[command(flatten)]
+    pub replay: ReplayArgs,
     /// Besides.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -65,6 +73,50 @@ pub struct JobArgs {
     /// How long and how fast.
     #[command(flatten)]
     pub course: CourseArgs,
+}
+
+/// A recording that is played instead of operations made up.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "A recording instead")]
+pub struct ReplayArgs {
+    /// Play the I/Os of a recording, as `weir trace read` takes it, each at its time
+    #[arg(long, value_name = "RECORDING", conflicts_with_all = [
+        "from_fio", "print_job", "files", "rw", "read_percent", "block", "block_split", "distribution", "verify", "threads",
+        "open_sync", "sync_every", "sync_mode", "operations", "warmup", "ramp", "rate", "arrival", "late_after", "iopoll",
+    ])]
+    pub replay: Option<PathBuf>,
+    /// The recorded device, by name or number, where there are several
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    pub replay_device: Option<String>,
+    /// Play this many times as fast as recorded [default: 1]
+    #[arg(long, value_name = "FACTOR", requires = "replay")]
+    pub speed: Option<f64>,
+    /// How offsets come into a smaller target [default: recorded where they fit, else wrap]
+    #[arg(long, value_enum, value_name = "HOW", requires = "replay")]
+    pub space: Option<SpaceArg>,
+    /// Play what was sent at this time after the recording's first event or later
+    #[arg(long, value_name = "TIME", requires = "replay")]
+    pub from: Option<Nanos>,
+    /// Play what was sent before this time
+    #[arg(long, value_name = "TIME", requires = "replay")]
+    pub to: Option<Nanos>,
+    /// Shorten longer times without I/O to this [default: 60s]
+    #[arg(long, value_name = "TIME", requires = "replay")]
+    pub gap_max: Option<Nanos>,
+    /// Play the part before a damaged place of a file
+    #[arg(long, requires = "replay")]
+    pub keep_going: bool,
+}
+
+/// How offsets of a recording come into a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SpaceArg {
+    /// As they are; refused where the target is too small
+    Recorded,
+    /// What lies behind the end begins again at the start: neighbours stay neighbours
+    Wrap,
+    /// In proportion to the sizes: sequential I/Os overlap
+    Scale,
 }
 
 /// Where the I/O goes.

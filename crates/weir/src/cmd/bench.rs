@@ -1,5 +1,7 @@
 //! `weir bench`: run a workload and report it honestly.
 
+mod replay;
+
 use std::path::Path;
 
 use weir_core::result::Record;
@@ -31,10 +33,14 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let stop = stop_on_signals()?;
-    refuse_devices_in_use(&settings.jobs, &settings.destroys)?;
-    let record = measure(&settings, command, &stop)?;
+    let record = match &settings.replay {
+        Some(asked) => replay::play(asked, &settings, command, &stop)?,
+        None => {
+            refuse_devices_in_use(&settings.jobs, &settings.destroys)?;
+            weir_record::Record { head: measure(&settings, command, &stop)?, body: Body::Jobs }
+        }
+    };
     let path = save(&record);
-    let record = weir_record::Record { head: record, body: Body::Jobs };
     print_for(settings.format == Format::Text, &render(&record, path.as_deref(), settings.format)?)?;
     complain(&record.head);
     Ok(outcome(&record.head, &stop))
@@ -55,11 +61,7 @@ fn complain(record: &Record) {
 /// Makes the files, runs the jobs, and removes what was made.
 fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow::Result<Record> {
     let place = settings.jobs.first().map_or(Path::new("."), |job| job.target.place());
-    let floods = settings
-        .floods
-        .iter()
-        .map(|text| FloodSpec::parse(text, folder_of(place)))
-        .collect::<Result<Vec<_>, _>>()?;
+    let floods = floods(settings, place)?;
     let mut progress = Progress::new();
     let mut plans = Vec::with_capacity(settings.jobs.len());
     let mut made = Vec::with_capacity(settings.jobs.len());
@@ -74,6 +76,12 @@ fn measure(settings: &BenchSettings, command: &[String], stop: &Stop) -> anyhow:
     progress.clear();
     drop(made);
     Ok(session.record(ran, stop))
+}
+
+/// The floods that were asked for, in the folder of a place.
+fn floods(settings: &BenchSettings, place: &Path) -> anyhow::Result<Vec<FloodSpec>> {
+    let specs = settings.floods.iter().map(|text| FloodSpec::parse(text, folder_of(place)));
+    Ok(specs.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// A job with its stream over the files that are there.

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use weir_core::units::{Bytes, Nanos};
 use weir_core::workload::draft::{Draft, Place};
-use weir_core::workload::spec::{BlockSize, Job, Target};
+use weir_core::workload::replay::{GAP_MAX, Rules};
+use weir_core::workload::spec::{BlockSize, EngineKind, Job, Space, Target};
 use weir_core::workload::{SpecError, fio, jobfile, validate};
 
-use crate::cli::bench::{Args, JobArgs, PlaceArgs};
+use crate::cli::bench::{Args, JobArgs, PlaceArgs, SpaceArg};
 use crate::failure::Usage;
 use crate::output::Format;
 
@@ -16,6 +18,8 @@ use crate::output::Format;
 pub struct BenchSettings {
     /// The jobs, each looked at on its own and all together.
     pub jobs: Vec<Job>,
+    /// A recording that is played; the only job says where and how.
+    pub replay: Option<ReplaySettings>,
     /// Floods to run beside them, as typed.
     pub floods: Vec<String>,
     /// Form of the results.
@@ -26,6 +30,25 @@ pub struct BenchSettings {
     pub print_job: bool,
     /// What the user should know before the run: rounded sizes, keys of a fio file that are not taken. For stderr.
     pub notes: Vec<String>,
+}
+
+/// The recording that `weir bench --replay` plays.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplaySettings {
+    /// As typed.
+    pub recording: PathBuf,
+    /// Its device, by name or number.
+    pub device: Option<String>,
+    /// Part of it: from and to, ns after its first event.
+    pub window_ns: (u64, Option<u64>),
+    /// Time and space.
+    pub rules: Rules,
+    /// Operations in flight at most, where that was asked for.
+    pub depth: Option<u32>,
+    /// Whether a size of the file to be made was asked for.
+    pub has_size: bool,
+    /// Play what comes before the place where a file breaks.
+    pub keep_going: bool,
 }
 
 /// The origin of the jobs; files are read already.
@@ -53,7 +76,8 @@ pub enum Source {
 
 /// Merges what was typed with the job file and defaults. Errors are [`Usage`].
 pub fn bench(args: Args, source: Source) -> anyhow::Result<BenchSettings> {
-    let flags = draft(&args);
+    let replay = replay(&args)?;
+    let flags = if replay.is_some() { playing(draft(&args)) } else { draft(&args) };
     let mut notes = Vec::new();
     let mut jobs = match source {
         Source::Flags(Some(place)) if flags.place.is_some() => return Err(two_targets(&place).into()),
@@ -61,21 +85,84 @@ pub fn bench(args: Args, source: Source) -> anyhow::Result<BenchSettings> {
             let place = Draft { place, ..Draft::default() };
             vec![flags.over(&place).finish().map_err(usage)?]
         }
+        Source::JobFile { path, .. } if replay.is_some() => return Err(job_file_and_recording(&path).into()),
         Source::JobFile { path, text } => from_job_file(&path, &text, &flags)?,
         Source::Fio { path, imported, absent } => from_fio(&path, imported, &absent, &flags, &mut notes)?,
     };
+    if let (Some(_), [job]) = (&replay, jobs.as_slice()) {
+        check_playing(job)?;
+    }
     for job in &mut jobs {
         notes.extend(round_size(job));
     }
     validate::together(&jobs).map_err(usage)?;
     Ok(BenchSettings {
         jobs,
+        replay,
         floods: args.job.course.flood,
         format: args.output.format,
         destroys: args.job.place.i_know_this_destroys,
         print_job: args.output.print_job,
         notes,
     })
+}
+
+/// What was typed of a recording.
+fn replay(args: &Args) -> anyhow::Result<Option<ReplaySettings>> {
+    let typed = &args.replay;
+    let Some(recording) = typed.replay.clone() else { return Ok(None) };
+    if let (Some(from), Some(to)) = (typed.from, typed.to)
+        && from >= to
+    {
+        return Err(Usage { what: format!("--from {from} is not before --to {to}"), hint: None }.into());
+    }
+    let space = typed.space.map(|space| match space {
+        SpaceArg::Recorded => Space::Recorded,
+        SpaceArg::Wrap => Space::Wrap,
+        SpaceArg::Scale => Space::Scale,
+    });
+    let gap_ns_max = typed.gap_max.unwrap_or(GAP_MAX).0;
+    Ok(Some(ReplaySettings {
+        recording,
+        device: typed.replay_device.clone(),
+        window_ns: (typed.from.map_or(0, |from| from.0), typed.to.map(|to| to.0)),
+        rules: Rules { speed: typed.speed.unwrap_or(1.0), space, gap_ns_max },
+        depth: args.job.engine.depth,
+        has_size: args.job.place.size.is_some(),
+        keep_going: typed.keep_going,
+    }))
+}
+
+/// Where and how a recording is played; which operations, it says itself.
+fn playing(flags: Draft) -> Draft {
+    Draft {
+        name: flags.name.or(Some("replay".to_string())),
+        engine: flags.engine.or(Some(EngineKind::IoUring)),
+        duration: flags.duration.or(Some(Nanos(0))),
+        // The recording has its own flushes.
+        sync_at_end: flags.sync_at_end.or(Some(false)),
+        block: Some(BlockSize::Fixed(PLAYING_BLOCK)),
+        ..flags
+    }
+}
+
+/// Stands for the blocks of a recording until it is read: a multiple of what any target asks for.
+const PLAYING_BLOCK: Bytes = Bytes(64 << 10);
+
+/// A synchronous engine cannot have in flight what the recording had.
+fn check_playing(job: &Job) -> Result<(), Usage> {
+    if job.engine.is_async() || job.engine == EngineKind::Null {
+        return Ok(());
+    }
+    let what = format!("{} waits for each operation and cannot play a recording", job.engine.name());
+    Err(Usage { what, hint: Some("use the engine io_uring or libaio".to_string()) })
+}
+
+fn job_file_and_recording(path: &Path) -> Usage {
+    Usage {
+        what: format!("both the job file {} and a recording were given", path.display()),
+        hint: Some("a recording says itself which operations are issued: name a target only".to_string()),
+    }
 }
 
 fn two_targets(place: &Place) -> Usage {

@@ -35,8 +35,10 @@ pub struct Reader<'a> {
     pub stop: &'a Stop,
     /// Shows how far it is.
     pub progress: &'a mut Progress,
-    /// Takes every I/O, too.
+    /// Takes every I/O that counts, too.
     pub rows: Option<&'a mut dyn Sink>,
+    /// Takes every event, whether it counts or not.
+    pub events: Option<&'a mut dyn Sink>,
 }
 
 /// A recording, analysed.
@@ -66,19 +68,23 @@ pub fn analyse(recording: &Recording, reader: &mut Reader<'_>) -> anyhow::Result
     let opened = open_while(recording, &meter, reader.keep_going, &mut run_state)?;
     let (streams, mut notes) = opened.unwrap_or_default();
     let names = names_of(&streams, Path::new("/"));
-    if let Some(rows) = reader.rows.as_deref_mut() {
-        names.iter().for_each(|(device, name)| rows.device_called(*device, name));
+    for sink in [reader.rows.as_deref_mut(), reader.events.as_deref_mut()].into_iter().flatten() {
+        names.iter().for_each(|(device, name)| sink.device_called(*device, name));
     }
     let strict = !reader.keep_going;
     let mut collector = Collector::new();
+    let events = reader.events.as_deref_mut().map(|events| events as &mut dyn Sink);
     let ran = match reader.rows.as_deref_mut() {
-        None if reader.filter.is_empty() => {
+        None if reader.filter.is_empty() && events.is_none() => {
             run(streams, strict, Taker::Statistics(&mut collector), &mut run_state)?
         }
-        None => run_filtered(streams, strict, reader.filter, &names, &mut collector, &mut run_state)?,
+        None => {
+            let sinks = Sinks { counted: &mut collector, events };
+            run_filtered(streams, strict, reader.filter, &names, sinks, &mut run_state)?
+        }
         Some(rows) => {
-            let mut both = Both(&mut collector, rows);
-            run_filtered(streams, strict, reader.filter, &names, &mut both, &mut run_state)?
+            let sinks = Sinks { counted: &mut Both(&mut collector, rows), events };
+            run_filtered(streams, strict, reader.filter, &names, sinks, &mut run_state)?
         }
     };
     for problem in ran.problems {
@@ -160,22 +166,44 @@ struct Ran {
     late: u64,
 }
 
-/// Gives `sink` what the files say and the filter takes.
+/// Who takes what the files say.
+struct Sinks<'a> {
+    /// What the filter takes.
+    counted: &'a mut dyn Sink,
+    /// Everything.
+    events: Option<&'a mut dyn Sink>,
+}
+
+/// Gives the sinks what the files say and the filter takes.
 fn run_filtered(
     streams: Vec<Stream>,
     strict: bool,
     filter: &Filter,
     names: &DeviceNames,
-    sink: &mut dyn Sink,
+    sinks: Sinks<'_>,
     run_state: &mut ReadingRun<'_>,
 ) -> anyhow::Result<Ran> {
+    let Sinks { counted, events } = sinks;
     if filter.is_empty() {
-        return run(streams, strict, Taker::Any(sink), run_state);
+        return run_beside(streams, strict, counted, events, run_state);
     }
-    let mut filtered = Filtered::new(filter, names, sink);
-    let ran = run(streams, strict, Taker::Any(&mut filtered), run_state)?;
+    let mut filtered = Filtered::new(filter, names, counted);
+    let ran = run_beside(streams, strict, &mut filtered, events, run_state)?;
     filtered.finish();
     Ok(ran)
+}
+
+fn run_beside(
+    streams: Vec<Stream>,
+    strict: bool,
+    counted: &mut dyn Sink,
+    events: Option<&mut dyn Sink>,
+    run_state: &mut ReadingRun<'_>,
+) -> anyhow::Result<Ran> {
+    match events {
+        None => run(streams, strict, Taker::Any(counted), run_state),
+        Some(events) => run(streams, strict, Taker::Any(&mut Both(counted, events)), run_state),
+    }
 }
 
 /// Merges and matches what the files say.

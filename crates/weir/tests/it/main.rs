@@ -29,6 +29,7 @@ mod lab;
 mod old_records;
 mod printable;
 mod recorder;
+mod replay;
 mod report;
 mod results;
 mod signals;

@@ -1,6 +1,6 @@
 //! One job's part of a page: what it was, its figures, its plots, and whether they hold together.
 
-use crate::bench::text::quantile;
+use crate::bench::text::{quantile, start_delay};
 use crate::bench::workload;
 use crate::page::distribution::{self, Sample};
 use crate::page::timeline::Sort;
@@ -24,12 +24,15 @@ pub struct View<'a> {
     pub result: &'a JobResult,
 }
 
-/// The classes whose rates and tails are drawn over time: a commit stands for its write and its sync.
+/// The classes whose rates and tails are drawn over time: a commit stands for its write and its sync; in a replay, a
+/// write of a journal among others is none.
 fn shown_over_time(view: View<'_>) -> Vec<(Class, &ClassResult)> {
     let all = || view.result.classes.iter().filter(|(_, c)| c.count > 0).map(|(class, c)| (*class, c));
+    let replay = view.raw.job.replay.is_some();
     let commits = all().any(|(class, _)| class == Class::Commit);
     let shown = all().filter(|(class, _)| match class {
-        Class::Write => !commits,
+        Class::Commit | Class::Sync if replay => *class == Class::Sync,
+        Class::Write => replay || !commits,
         Class::Sync => false,
         Class::Read | Class::Commit => true,
     });
@@ -40,6 +43,9 @@ fn shown_over_time(view: View<'_>) -> Vec<(Class, &ClassResult)> {
 /// What the job did, for a heading: `4 KiB random reads`.
 pub fn what(job: &JobRecord) -> String {
     let spec = &job.job;
+    if let Some(replay) = &spec.replay {
+        return format!("{} of {} played", replay.device, replay.recording);
+    }
     let size = match &spec.block {
         BlockSize::Fixed(size) => size.to_string(),
         BlockSize::Split(_) => {
@@ -297,7 +303,10 @@ fn checks(view: View<'_>) -> Vec<(String, String, String)> {
             "not in any rate above",
         );
     }
-    if let Some(late) = &result.lateness {
+    if let Some(starts) = result.lateness.as_ref().and_then(start_delay) {
+        row("starts behind their times", starts, "from the intended to the real start");
+    }
+    if let Some(late) = result.lateness.as_ref().filter(|_| job.job.replay.is_none()) {
         let (text, source) = lateness(late);
         row("late", text, &source);
     }

@@ -7,18 +7,30 @@ use crate::layout::shell;
 use crate::page::{Page, date, facts_table, headline, lede, page, paragraph, remark_note, section, typed};
 use job::View;
 use maud::{Markup, html};
+use weir_blocktrace::replay::ReplayRecord;
 use weir_core::result::record::FloodRecord;
 use weir_core::result::{Record, RunResult, derive};
 use weir_core::units::{Bytes, Nanos};
 
 /// Draws a whole run as one HTML document.
 pub fn run(record: &Record) -> String {
+    run_with(record, &Markup::default())
+}
+
+/// Draws a recording that was played.
+pub fn replay(record: &Record, replay: &ReplayRecord) -> String {
+    run_with(record, &super::replay::html(record, replay))
+}
+
+/// A run with more about its jobs.
+fn run_with(record: &Record, more: &Markup) -> String {
     let result = derive(record);
     let views: Vec<View<'_>> =
         record.jobs.iter().zip(&result.jobs).map(|(raw, result)| View { raw, result }).collect();
     let body = html! {
         (opening(record, &result))
         @for (i, view) in views.iter().enumerate() { (measured(i, *view, &record.floods, views.len())) }
+        (more)
         @if !record.floods.is_empty() {
             (section("flood", "Flood", facts_table(&floods(&record.floods))))
         }

@@ -87,7 +87,14 @@ fn load(path: &Path, keep_going: bool) -> anyhow::Result<Analysis> {
     };
     let (stop, mut progress) = (stop_on_signals()?, Progress::new());
     let filter = Filter::default();
-    let mut reader = Reader { filter: &filter, keep_going, stop: &stop, progress: &mut progress, rows: None };
+    let mut reader = Reader {
+        filter: &filter,
+        keep_going,
+        stop: &stop,
+        progress: &mut progress,
+        rows: None,
+        events: None,
+    };
     let analysed = trace_input::analyse(recording, &mut reader)?;
     progress.clear();
     for note in &analysed.notes {

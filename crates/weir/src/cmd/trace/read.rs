@@ -56,6 +56,7 @@ pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {
             stop: &stop,
             progress: &mut progress,
             rows: takers,
+            events: None,
         };
         let one = trace_input::analyse(recording, &mut reader)?;
         progress.clear();

@@ -138,6 +138,30 @@ fn sizes_are_rounded_to_whole_blocks_and_it_is_said() {
 }
 
 #[test]
+fn a_recording_says_which_operations_and_flags_say_where_and_how() {
+    let typed = settings(
+        "--replay a --dir /d --speed 2 --space scale --from 2s --to 3s --replay-device sda --depth 9",
+    );
+    let replay = typed.replay.unwrap();
+    let rules = Rules { speed: 2.0, space: Some(Space::Scale), gap_ns_max: GAP_MAX.0 };
+    assert_eq!((replay.rules, replay.window_ns), (rules, (2_000_000_000, Some(3_000_000_000))));
+    assert_eq!((replay.device.as_deref(), replay.depth, replay.has_size), (Some("sda"), Some(9), false));
+    let job = &typed.jobs[0];
+    assert_eq!((job.engine, job.duration, job.sync.at_end), (EngineKind::IoUring, Nanos(0), false));
+    assert_eq!((job.name.as_str(), job.direct), ("replay", true));
+    let stated = settings("--replay a --engine libaio --size 2G --gap-max 1s --duration 5s --name b");
+    let replay = stated.replay.unwrap();
+    assert_eq!((replay.rules.speed, replay.rules.space, replay.has_size), (1.0, None, true));
+    assert_eq!((stated.jobs[0].engine, stated.jobs[0].name.as_str()), (EngineKind::Libaio, "b"));
+    for line in
+        ["--speed 2", "--replay a --rw read", "--replay a --rate 5", "--replay a --print-job", "--from 1s"]
+    {
+        let error = self::typed(line, Source::Flags(None)).unwrap_err();
+        assert!(error.is::<clap::Error>(), "{line}: {error:#}");
+    }
+}
+
+#[test]
 fn mistakes_are_usage_errors_with_hints() {
     let flags = || Source::Flags(None);
     for (line, source, words) in [
@@ -147,6 +171,8 @@ fn mistakes_are_usage_errors_with_hints() {
         ("--file x --keep", flags(), "do not go with a file"),
         ("--prefix a/b", flags(), "cannot begin the name"),
         ("--file x", Source::Flags(Some(Place::Dir(PathBuf::from(".")))), "another target"),
+        ("--replay a --engine psync", flags(), "cannot play a recording"),
+        ("--replay a", job_file("[[job]]\n"), "both the job file"),
         ("", job_file("[[job]]\nblok = 4\n"), "line 2: expected a known key of a job, got `blok`"),
         ("", job_file("\n[[job]]\nengine = \"psync\"\ndepth = 4\n"), "line 2: a depth of 4 has no effect"),
         ("", fio_file("[a]\nrw=trim\n", &[]), "can be run"),
