@@ -24,7 +24,7 @@ pub fn steps(view: &View) -> Vec<NextStep> {
 
 /// Budget of a sustained examination from which the credit of a usual cloud volume has run out: half an hour at the burst
 /// rate is what providers grant (Amazon's gp2 from 5.4 million operations, Azure's disks by their own documents).
-const LONG_ENOUGH_NS: u64 = 2_400_000_000_000;
+const LONG_ENOUGH_NS: u64 = 3_600_000_000_000;
 
 /// A rate that did not fall in minutes may fall in half an hour.
 fn longer(view: &View) -> Option<NextStep> {
@@ -34,7 +34,7 @@ fn longer(view: &View) -> Option<NextStep> {
     });
     (steady && notes.budget_ns < LONG_ENOUGH_NS).then(|| NextStep {
         why: "Nothing fell in this time. The credit of a cloud volume can last for half an hour.".to_string(),
-        command: format!("weir doctor --sustained=80m {}", quoted(&notes.path)),
+        command: format!("weir doctor --sustained=2h {}", quoted(&notes.path)),
         purpose: "look for a larger credit".to_string(),
     })
 }

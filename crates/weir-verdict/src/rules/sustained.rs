@@ -439,7 +439,7 @@ mod tests {
         let report = from_record(&lab.record(Vec::new())).unwrap();
         assert_eq!(report.headline.grade, Grade::Good, "{}", report.headline.text);
         assert!(report.headline.text.contains("steady for 25"), "{}", report.headline.text);
-        assert_eq!(report.next.iter().filter(|next| next.command.contains("--sustained=80m")).count(), 1);
+        assert_eq!(report.next.iter().filter(|next| next.command.contains("--sustained=2h")).count(), 1);
     }
 
     #[test]
