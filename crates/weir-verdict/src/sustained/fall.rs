@@ -143,11 +143,14 @@ fn no_decline(rates: &[f64], at: usize, bounds: &Bounds) -> bool {
     levels - mixed <= bounds.of_a_line * (about(&clipped, middle) - xy * xy / xx)
 }
 
-/// Neither a short dip nor a further decline: each third of what follows is at the level.
+/// Neither a short dip nor a further decline: each third of what follows is at the level. Pairs of intervals, because a
+/// limit that the kernel keeps by slices of time alternates in intervals that are no multiple of them.
 fn stays(course: &[Done], fall: &Fall) -> bool {
-    let after = rates(&course[fall.at + 1..]);
-    let third = (after.len() / 3).max(1);
-    after.chunks(third).filter(|part| part.len() == third).all(|part| {
+    let after = &course[fall.at + 1..];
+    let pairs: Vec<f64> =
+        after.chunks_exact(2).map(|pair| f64::midpoint(pair[0].rate(), pair[1].rate())).collect();
+    let third = (pairs.len() / 3).max(1);
+    pairs.chunks(third).filter(|part| part.len() == third).all(|part| {
         let level = median(part);
         level >= fall.after * 0.8 && level <= fall.after * 1.2
     })

@@ -150,12 +150,12 @@ impl Back {
         let between = (burst.unwrap_or(high).max(low * 1.3) * low).sqrt();
         let fell = rates.windows(3).position(|three| median(three) < between);
         let part = &again[..fell.map_or(again.len(), |at| (at + 2).min(again.len()))];
-        let after = fell.map(|at| &rates[(at + 1).min(rates.len())..]).filter(|rest| rest.len() >= 3);
+        let after = fell.map(|at| &again[(at + 1).min(again.len())..]).filter(|rest| rest.len() >= 3);
         Some(Back {
             high,
             excess: excess(part, low),
             seconds: seconds_of(part),
-            low: after.map(median),
+            low: after.map(|rest| operations(rest) as f64 / seconds_of(rest).max(1e-9)),
             clear: found.is_some(),
             expected: low * idle_ns as f64 / 1e9,
         })

@@ -17,7 +17,9 @@ use super::examine::Examination;
 use super::jobs;
 use super::progress::Steps;
 
-const TICK_NS: u64 = 250_000_000;
+/// Twice the slice of time by which the kernel keeps a limit, a tenth of a second (block/blk-throttle.c): else rates
+/// alternate.
+const TICK_NS: u64 = 200_000_000;
 const SECOND: u64 = 1_000_000_000;
 /// Shares of a pressure's time: writing until it falls, the run after the idle time, the idle time at most.
 const DRAIN_SHARE: f64 = 0.6;
@@ -27,7 +29,7 @@ const IDLE_SHARE: f64 = 0.12;
 const SPENT_NS: u64 = 12 * SECOND;
 /// The time in which all steps have their full length.
 const FULL_NS: f64 = 60e9;
-/// Seconds of burst that the idle time should bring back: enough to be seen in intervals of a quarter of a second.
+/// Seconds of burst that the idle time should bring back: enough to be seen in intervals of a fifth of a second.
 const WANTED_BURST_S: f64 = 3.0;
 /// Idle time where nothing is known of a burst.
 const IDLE_UNKNOWN_S: f64 = 8.0;

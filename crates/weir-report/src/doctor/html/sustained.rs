@@ -32,9 +32,12 @@ fn value(one: &Endurance, figure: &Estimated) -> f64 {
     figure.value * factor
 }
 
+/// Length of the last interval.
+const LAST_S: f64 = 0.2;
+
 fn timeline(one: &Endurance) -> Figure {
     let (factor, unit) = scale(one);
-    let end = one.course.last().map_or(0.0, |(at, _)| *at) + 0.25;
+    let end = one.course.last().map_or(0.0, |(at, _)| *at) + LAST_S;
     let idle_s = one.idle_ns as f64 / 1e9;
     let again = end + idle_s;
     let mut points: Vec<(f64, f64)> = one.course.iter().map(|(at, rate)| (*at, rate * factor)).collect();
@@ -42,7 +45,7 @@ fn timeline(one: &Endurance) -> Figure {
     if !one.course_again.is_empty() {
         points.push((f64::midpoint(end, again), f64::NAN));
         points.extend(one.course_again.iter().map(|(at, rate)| (again + at, rate * factor)));
-        let last = one.course_again.last().map_or(again, |(at, _)| again + at + 0.25);
+        let last = one.course_again.last().map_or(again, |(at, _)| again + at + LAST_S);
         regions.push(region(end, again, "idle", Tint::Eased));
         regions.push(region(again, last, "writes again", Tint::Plain));
     }
