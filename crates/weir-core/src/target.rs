@@ -5,6 +5,7 @@
 //! [`Conditions::unreadable`] or [`TargetFacts::blind`] say which.
 
 mod conditions;
+mod counters;
 mod load;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use conditions::{
     Cgroup, Conditions, Cpu, DirtyLimit, LoadAtStart, Memory, ProcessLimits, Swap, VmSettings,
 };
+pub use counters::{CounterSource, DeviceCounters};
 pub use load::{CpuLoad, DeviceLoad, Load, MemoryLoad, Pressure, PressureLoad, ProcessLoad, WritebackLoad};
 
 /// A path resolved to its file system and to every block device beneath it.

@@ -20,6 +20,7 @@ mod io_cgroup;
 pub mod knob;
 mod limits;
 mod mounts;
+mod nvme;
 mod own;
 mod pinned;
 mod private_cgroup;

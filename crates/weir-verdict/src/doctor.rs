@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::products::Product;
+use crate::sustained::Sustained;
+use crate::sustained::fall::Fall;
 pub use crate::topic::Topic;
 use weir_core::result::record::Class;
 use weir_core::units::Bytes;
@@ -59,6 +61,9 @@ pub struct DoctorReport {
     /// The product whose workload was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<Product>,
+    /// How long writes keep their rate, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<Sustained>,
     /// Bars of the product and of the user, and whether they were met.
     pub bars: Vec<BarResult>,
     /// Why the examination ended early, if it did.
@@ -268,6 +273,9 @@ pub struct Measurement {
     /// Latency of the syncs alone, in the steps of a product.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync: Option<LatencySummary>,
+    /// A fall of the rate within a step that does nothing but saturate the storage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fall: Option<Fall>,
     /// What the engine noticed.
     pub notes: Vec<String>,
     /// The I/O error that ended it, if any.

@@ -13,6 +13,7 @@ pub mod rules;
 pub mod saturation;
 pub mod stages;
 pub mod story;
+pub mod sustained;
 pub mod topic;
 pub mod view;
 
@@ -49,16 +50,24 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
     let measurements: Vec<_> = pairs.map(|(step, job)| measurement::measure(step, job)).collect();
     let curves = curve::curves(&measurements, notes);
     let flood = story::story(notes, &measurements);
-    let view =
-        View { conditions, notes, measurements: &measurements, curves: &curves, flood: flood.as_ref() };
+    let sustained = sustained::derive(notes, &record.jobs);
+    let view = View {
+        conditions,
+        notes,
+        measurements: &measurements,
+        curves: &curves,
+        flood: flood.as_ref(),
+        sustained: sustained.as_ref(),
+    };
     let ended_early = record.ended_early.as_deref();
-    let findings = match notes.product {
-        Some(product) => {
+    let findings = match (&sustained, notes.product) {
+        (Some(sustained), _) => rules::sustained::findings(&view, sustained),
+        (None, Some(product)) => {
             let mut found = rules::product::findings(&view, product);
             found.extend(rules::product_advice::findings(&view, product));
             found
         }
-        None => rules::findings(&view),
+        (None, None) => rules::findings(&view),
     };
     let mut advice: Vec<_> = rules::flood::advise(&view).into_iter().collect();
     advice.extend(rules::sync_path::advise(&view));
@@ -78,9 +87,10 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
     let closing = rules::headline::closing(&findings, &advice, &next, trouble, tried.as_deref());
     let headline = match error {
         Some(error) => rules::headline::of_failure(error),
-        None => match notes.product {
-            Some(product) => rules::product::headline(&view, product, ended_early, &closing),
-            None => rules::headline::headline(&findings, ended_early, &closing),
+        None => match (&sustained, notes.product) {
+            (Some(sustained), _) => rules::sustained::headline(sustained, &findings, ended_early),
+            (None, Some(product)) => rules::product::headline(&view, product, ended_early, &closing),
+            (None, None) => rules::headline::headline(&findings, ended_early, &closing),
         },
     };
     let caveats = rules::caveats::list(&view, ended_early);
@@ -108,6 +118,7 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
         flood,
         commit_stages,
         product: notes.product,
+        sustained,
         bars,
         ended_early: record.ended_early.clone(),
     }

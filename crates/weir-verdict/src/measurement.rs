@@ -3,6 +3,7 @@
 use super::doctor::{Estimate, LatencySummary, Measurement};
 use super::notes::{StepKind, StepNote};
 use super::products::title_of;
+use super::sustained::{Part, course, fall};
 use weir_core::result::record::{Class, Interval, JobRecord};
 use weir_core::stats::Histogram;
 use weir_core::units::Bytes;
@@ -22,6 +23,8 @@ fn class_of(step: &StepNote, record: &JobRecord) -> Class {
         StepKind::Commit(_) | StepKind::Flood(_) => Class::Commit,
         StepKind::Product if record.job.writes() => Class::Commit,
         StepKind::Product => Class::Read,
+        StepKind::Sustained(_, Part::Reads) => Class::Read,
+        StepKind::Sustained(..) => Class::Write,
     }
 }
 
@@ -60,9 +63,24 @@ pub fn measure(step: &StepNote, record: &JobRecord) -> Measurement {
             .get(&Class::Sync)
             .filter(|_| step.kind == StepKind::Product)
             .map(|c| summarise(&c.latency)),
+        fall: fall_of(step, record),
         notes: record.notes.iter().map(|n| n.text.clone()).collect(),
         error: record.error.clone(),
     }
+}
+
+/// In flight, from which on a step is limited by the storage and not by who asks.
+const SATURATING: u64 = 8;
+
+/// A fall of the rate within a step that saturates the storage and does nothing else.
+fn fall_of(step: &StepNote, record: &JobRecord) -> Option<fall::Fall> {
+    let in_flight = u64::from(record.job.depth) * u64::from(record.job.threads);
+    let fits = match step.kind {
+        StepKind::ReadDepth | StepKind::WriteDepth => in_flight >= SATURATING,
+        StepKind::Layout | StepKind::SequentialRead | StepKind::SequentialWrite => true,
+        _ => false,
+    };
+    fits.then(|| fall::find(&course::of_record(record), &fall::SHORT)).flatten()
 }
 
 /// For people: what was done, at which size and concurrency.
@@ -80,6 +98,17 @@ fn title(step: &StepNote, record: &JobRecord) -> String {
         StepKind::Commit(path) => format!("commits {block} ({}), {threads}", path.title()),
         StepKind::Flood(_) => format!("commits {block} (write + fsync), {threads}, {}", job.name),
         StepKind::Product => title_of(&step.id).unwrap_or(&step.id).to_string(),
+        StepKind::Sustained(_, part) => {
+            let order = if block.0 < 256 << 10 { "random" } else { "sequential" };
+            let when = match part {
+                Part::Drain => "",
+                Part::Other => ", right after",
+                Part::Reads => " of what was written, right after",
+                Part::Again => ", after an idle time",
+            };
+            let what = if part == Part::Reads { "reads" } else { "writes" };
+            format!("{order} {what} {block}, O_DIRECT, {in_flight} in flight{when}")
+        }
     }
 }
 
@@ -104,7 +133,7 @@ fn rate(count: u64, elapsed_ns: u64, intervals: &[Interval], class: Class) -> Es
 }
 
 /// Half of the 95 % interval of a mean; `None` with fewer than three values.
-fn half_width(values: &[f64]) -> Option<f64> {
+pub(crate) fn half_width(values: &[f64]) -> Option<f64> {
     if values.len() < 3 {
         return None;
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::doctor::{FloodPhase, FloodSample, PhaseKind};
 use super::products::Product;
+use super::sustained::{Part, Pressure, SustainedNotes};
 use weir_blocktrace::StageTable;
 use weir_core::units::{Bytes, Nanos};
 use weir_oltp::Dialect;
@@ -48,6 +49,9 @@ pub struct DoctorNotes {
     /// The product whose workload was run instead of the general one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<Product>,
+    /// What a sustained examination notes besides, where it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<SustainedNotes>,
 }
 
 /// A database server that ran meanwhile.
@@ -119,6 +123,8 @@ pub enum StepKind {
     Flood(PhaseKind),
     /// A product's step, or what runs beside it.
     Product,
+    /// A step of a sustained examination.
+    Sustained(Pressure, Part),
 }
 
 /// How a write is made durable.

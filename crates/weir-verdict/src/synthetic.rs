@@ -8,6 +8,9 @@ use serde_json::json;
 use super::doctor::{FloodPhase, FloodSample, PhaseKind};
 use super::from_record;
 use super::notes::{Bar, DoctorNotes, FloodNotes, Others, StepKind, StepNote, SyncPath};
+use super::sustained::course::Done;
+use super::sustained::made::{Device, Made};
+use super::sustained::{Part, Pressure, Stretch};
 use weir_blocktrace::{Cell, ClassSet, Flags, Key, SizeClass, Stage, StageTable};
 use weir_core::result::Record;
 use weir_core::result::record::{
@@ -168,6 +171,60 @@ impl Lab {
         };
     }
 
+    /// A sustained examination of a made-up device: both kinds of writes, each for so many quarters of a second.
+    pub fn sustained(&mut self, device: Device, ticks: usize) {
+        let mut made = Made::new(device, 0.02, 5);
+        let notes = self.notes.sustained.get_or_insert_default();
+        notes.stretches = vec![Stretch::default()];
+        let plain = Behaviour { iops: 0.0, usual_ns: 1, slow_ns: 1 };
+        self.step("layout-1m", StepKind::Layout, Class::Write, (1 << 20, 8, 1), &plain);
+        let mut now_ns = 1_000_000_000;
+        for pressure in Pressure::ALL {
+            let courses = made.examine(pressure, ticks, 9.0);
+            let parts = [
+                (Part::Drain, &courses.drain),
+                (Part::Other, &courses.other),
+                (Part::Reads, &courses.reads),
+                (Part::Again, &courses.again),
+            ];
+            for (part, course) in parts {
+                now_ns += if part == Part::Again { courses.idle_ns } else { 0 };
+                self.course(pressure, part, course, &mut now_ns);
+            }
+            made.idle(60.0);
+        }
+    }
+
+    fn course(&mut self, pressure: Pressure, part: Part, course: &[Done], now_ns: &mut u64) {
+        let id = format!("sustained-{}{}", pressure.name(), part.suffix());
+        let (block, other) = pressure.blocks();
+        let block = if part == Part::Other { other } else { block };
+        let class = if part == Part::Reads { Class::Read } else { Class::Write };
+        let plain = Behaviour { iops: 0.0, usual_ns: 1, slow_ns: 1 };
+        self.step(&id, StepKind::Sustained(pressure, part), class, (block, 32, 1), &plain);
+        let Some(job) = self.jobs.last_mut() else { return };
+        job.job.read_percent = if part == Part::Reads { 100.0 } else { 0.0 };
+        let count: u64 = course.iter().map(|done| done.operations).sum();
+        let mut latency = Histogram::new();
+        (0..count.min(1000)).for_each(|_| latency.record(1_000_000));
+        job.classes = BTreeMap::from([(class, ClassRecord { bytes: count * block, errors: 0, latency })]);
+        job.intervals = course
+            .iter()
+            .map(|done| {
+                let class_done =
+                    IntervalClass { count: done.operations, p50_ns: done.p50_ns, ..IntervalClass::default() };
+                let classes = BTreeMap::from([(class, class_done)]);
+                Interval { start_ns: done.start_ns, len_ns: done.len_ns, classes, ..Interval::default() }
+            })
+            .collect();
+        job.elapsed_ns = course.iter().map(|done| done.len_ns).sum();
+        let start_ns = *now_ns;
+        *now_ns += job.elapsed_ns;
+        if let Some(notes) = &mut self.notes.sustained {
+            notes.stretches.push(Stretch { start_ns, end_ns: *now_ns });
+        }
+    }
+
     /// The record as it would lie in the store.
     pub fn record(self, bars: Vec<Bar>) -> Record {
         let notes = DoctorNotes { schema: super::notes::SCHEMA.into(), bars, ..self.notes };
@@ -206,6 +263,16 @@ pub fn throttled_and_flooded() -> Lab {
     lab.phase(PhaseKind::Idle, 10, None, &quick(758.0));
     lab.phase(PhaseKind::Flood, 10, None, &quick(33.7));
     lab.phase(PhaseKind::Rescue, 10, Some(15_000_000), &quick(703.0));
+    lab
+}
+
+/// A sustained examination of a volume with a credit of operations.
+pub fn bucket_of_operations() -> Lab {
+    let mut lab = Lab::new();
+    lab.notes.mode = "sustained".into();
+    let device =
+        Device::Bucket { bytes: false, burst: 4000.0, base: 1000.0, credit: 30_000.0, writes_only: false };
+    lab.sustained(device, 100);
     lab
 }
 

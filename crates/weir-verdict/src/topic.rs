@@ -26,6 +26,8 @@ pub enum Topic {
     SyncPath,
     /// Bulk throughput.
     Sequential,
+    /// How long a load keeps its rate.
+    Sustained,
     /// Survival under a bulk writer.
     Flood,
     /// Where the time of commits goes.
@@ -45,6 +47,7 @@ impl Topic {
             Topic::Tail => "Tails",
             Topic::SyncPath => "Sync path",
             Topic::Sequential => "Bulk",
+            Topic::Sustained => "Sustained",
             Topic::Flood => "Flood",
             Topic::Stages => "Stages",
             Topic::Settings => "Settings",

@@ -2,6 +2,7 @@
 
 use super::doctor::{Curve, CurvePoint, Estimate, Evidence, FloodStory, Measurement};
 use super::notes::{DoctorNotes, StepKind, SyncPath};
+use super::sustained::Sustained;
 use weir_core::target::{Conditions, Queue, TargetFacts};
 use weir_core::units::{Bytes, Nanos, grouped, megabytes_per_second, per_second, significant};
 
@@ -17,6 +18,8 @@ pub struct View<'a> {
     pub curves: &'a [Curve],
     /// The flood, where there was one.
     pub flood: Option<&'a FloodStory>,
+    /// How long writes keep their rate, where that was examined.
+    pub sustained: Option<&'a Sustained>,
 }
 
 impl<'a> View<'a> {

@@ -19,6 +19,8 @@ pub fn all() -> Vec<(String, String)> {
     all.extend(experiment_pages());
     all.push(("doctor", html::doctor(&from_record(&doctor::html::tests::starved()).unwrap())));
     all.push(("doctor-record", fixture("doctor")));
+    let sustained = weir_verdict::synthetic::bucket_of_operations().record(Vec::new());
+    all.push(("doctor-sustained", html::doctor(&from_record(&sustained).unwrap())));
     for (name, shadow) in [("guard", false), ("guard-shadow", true)] {
         let history = guard::synthetic::history(shadow);
         all.push((name, html::guard(&guard::synthetic::record(&history), &history)));

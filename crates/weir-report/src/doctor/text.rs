@@ -42,6 +42,7 @@ pub fn doctor(report: &DoctorReport) -> String {
 
 fn head(report: &DoctorReport) -> String {
     let product = report.product.map_or(String::new(), |product| format!(" --for {}", product.name()));
+    let product = if report.sustained.is_some() { " --sustained".to_string() } else { product };
     let grade = report.headline.grade.name().to_uppercase();
     let title = format!("weir doctor{product} {}: {grade}\n", report.path);
     let text = wrapped("", 0, &report.headline.text);

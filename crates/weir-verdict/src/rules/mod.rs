@@ -5,6 +5,7 @@ pub mod caveats;
 pub mod class;
 pub mod commit;
 pub mod concurrency;
+pub mod fall;
 pub mod flood;
 pub mod headline;
 pub mod next;
@@ -12,6 +13,7 @@ pub mod product;
 pub mod product_advice;
 pub mod sequential;
 pub mod settings;
+pub mod sustained;
 pub mod sync_path;
 pub mod tails;
 pub mod utilization;
@@ -22,7 +24,7 @@ use super::view::View;
 
 /// All findings, in reading order.
 pub fn findings(view: &View) -> Vec<Finding> {
-    let rules: [fn(&View) -> Option<Finding>; 9] = [
+    let rules: [fn(&View) -> Option<Finding>; 10] = [
         class::judge,
         utilization::judge,
         commit::judge,
@@ -30,6 +32,7 @@ pub fn findings(view: &View) -> Vec<Finding> {
         sync_path::judge,
         tails::judge,
         sequential::judge,
+        fall::judge,
         flood::judge,
         stages::judge,
     ];

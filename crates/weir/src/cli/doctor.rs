@@ -23,6 +23,13 @@ pub struct Args {
     #[arg(long = "for", value_name = "PRODUCT", conflicts_with_all = ["no_flood", "no_knobs", "even_if_busy"],
         value_parser = PossibleValuesParser::new(Product::ALL.map(Product::name)).try_map(|name| name.parse::<Product>()))]
     pub product: Option<Product>,
+    /// Write at full speed until the rate falls, at most this long (30s to 6h), idle a little and write again: how long a
+    /// burst lasts, what it falls to, what refills it, and who limits it. Spends the credit of a volume and wears flash;
+    /// leaves out everything else
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "5m",
+        conflicts_with_all = ["product", "quick", "thorough", "duration", "no_flood", "no_knobs", "no_trace",
+            "even_if_busy", "require", "junit"])]
+    pub sustained: Option<Nanos>,
     /// Take half a minute instead of three
     #[arg(long, conflicts_with_all = ["thorough", "duration"])]
     pub quick: bool,

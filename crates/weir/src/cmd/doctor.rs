@@ -16,6 +16,9 @@ use crate::signals::stop_on_signals;
 /// A second shortest and longest examination that means anything.
 const SECONDS_MIN: u64 = 20;
 const SECONDS_MAX: u64 = 3600;
+/// The same of a sustained one. Credits of cloud volumes last up to hours at the burst rate.
+const SUSTAINED_MIN: u64 = 30;
+const SUSTAINED_MAX: u64 = 6 * 3600;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
@@ -24,11 +27,12 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         mode: mode(&args)?,
         size: args.size,
         bars: args.require.clone(),
-        flood: !args.no_flood,
-        knobs: !args.no_knobs,
+        flood: !args.no_flood && args.sustained.is_none(),
+        knobs: !args.no_knobs && args.sustained.is_none(),
         even_if_busy: args.even_if_busy,
         stages: !args.no_trace,
         product: args.product,
+        sustained: args.sustained.is_some(),
     };
     // Said before minutes of measuring, not after.
     args.html.as_deref().map_or(Ok(()), page::check)?;
@@ -52,6 +56,14 @@ fn no_bars(args: &Args) -> Result<(), Usage> {
 }
 
 fn mode(args: &Args) -> anyhow::Result<Mode> {
+    if let Some(longest) = args.sustained {
+        if !(SUSTAINED_MIN..=SUSTAINED_MAX).contains(&(longest.0 / 1_000_000_000)) {
+            let what = format!("a sustained examination cannot take {longest}");
+            let hint = format!("--sustained takes {SUSTAINED_MIN}s to {}h", SUSTAINED_MAX / 3600);
+            return Err(Usage { what, hint: Some(hint) }.into());
+        }
+        return Ok(Mode::sustained(longest));
+    }
     let Some(duration) = args.duration else {
         return Ok(match (args.quick, args.thorough) {
             (true, _) => Mode::QUICK,

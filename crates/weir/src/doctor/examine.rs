@@ -250,12 +250,30 @@ impl<'a> Examination<'a> {
         observer: Option<&mut dyn Observer>,
         tick_ns: u64,
     ) -> Result<(), IoError> {
+        let plan = self.plan(job)?;
+        self.measure_plans(&[(id, kind)], vec![plan], observer, tick_ns)
+    }
+
+    /// The same, ended by a request of its own.
+    pub fn measure_until(
+        &mut self,
+        id: &str,
+        kind: StepKind,
+        job: Job,
+        observer: &mut dyn Observer,
+        tick_ns: u64,
+        stop: &Stop,
+    ) -> Result<(), IoError> {
+        let plan = self.plan(job)?;
+        self.measure_and_note(&[(id, kind)], vec![plan], Some(observer), tick_ns, stop)
+    }
+
+    fn plan(&self, job: Job) -> Result<JobPlan, IoError> {
         // Each step has its own offsets: a cache must not learn them from the step before.
         let job = Job { seed: self.jobs.len() as u64 + 1, ..job };
         let layout = Layout { file_bytes: vec![self.file_size.0] };
         let source = JobStream::new(&job, &layout).map_err(|e| IoError::usage(e.to_string()))?;
-        let plan = JobPlan { job, source: Box::new(source), places: vec![self.file.clone()] };
-        self.measure_plans(&[(id, kind)], vec![plan], observer, tick_ns)
+        Ok(JobPlan { job, source: Box::new(source), places: vec![self.file.clone()] })
     }
 
     /// Runs jobs side by side and keeps their records, each under its name.
@@ -266,12 +284,24 @@ impl<'a> Examination<'a> {
         observer: Option<&mut dyn Observer>,
         tick_ns: u64,
     ) -> Result<(), IoError> {
+        let stop = self.stop;
+        self.measure_and_note(named, plans, observer, tick_ns, stop)
+    }
+
+    fn measure_and_note(
+        &mut self,
+        named: &[(&str, StepKind)],
+        plans: Vec<JobPlan>,
+        observer: Option<&mut dyn Observer>,
+        tick_ns: u64,
+        stop: &Stop,
+    ) -> Result<(), IoError> {
         let options = RunOptions { tick_ns, ..session::run_options() };
         self.stages.step();
         let before = self.host.sample(&self.target);
         let records = match observer {
-            Some(observer) => run(plans, &options, observer, self.stop)?,
-            None => run(plans, &options, &mut self.progress, self.stop)?,
+            Some(observer) => run(plans, &options, observer, stop)?,
+            None => run(plans, &options, &mut self.progress, stop)?,
         };
         let load = self.host.sample(&self.target).since(&before);
         let stages = self.stages.taken();

@@ -8,12 +8,15 @@ use weir_core::workload::spec::{
     Access, BlockSize, Distribution, EngineKind, OpenSync, SyncMode, SyncPolicy, Target,
 };
 use weir_verdict::notes::{StepKind, SyncPath};
+use weir_verdict::sustained::Pressure;
 
 use super::plan::What;
 
 /// Requests in flight and size for bulk reads and writes: enough to keep any device busy.
 const BULK_BLOCK: u64 = 1 << 20;
 const BULK_DEPTH: u32 = 8;
+/// Small requests in flight that saturate a volume with a limit: at 1 ms each that is 32,000 a second.
+const SMALL_DEPTH: u32 = 32;
 /// Share of a step that warms up, uncounted; at most half a second.
 const WARMUP_SHARE: u64 = 8;
 const WARMUP_MAX_NS: u64 = 500_000_000;
@@ -107,6 +110,16 @@ fn commit(path: SyncPath, job: Job) -> Job {
         SyncPath::Direct => Job { sync: each, direct: true, ..job },
         SyncPath::DirectDsync => Job { open_sync: OpenSync::Dsync, direct: true, ..job },
     }
+}
+
+/// A load that saturates the storage, every operation of it measured: what comes first spends the credit.
+pub fn saturating(file: &Path, size: Bytes, engine: EngineKind, pressure: Pressure, longest_ns: u64) -> Job {
+    let depth = match pressure {
+        Pressure::Small => SMALL_DEPTH,
+        Pressure::Bulk => BULK_DEPTH,
+    };
+    let job = in_flight(on(file, size, longest_ns), engine, depth);
+    Job { warmup: Nanos(0), duration: Nanos(longest_ns), ..job }
 }
 
 /// Commits beside a flood: 16 KiB written at random and fsynced each, as the field reports have it.

@@ -9,6 +9,7 @@ mod product;
 mod progress;
 mod room;
 mod survey;
+mod sustained;
 mod timeline;
 
 use std::path::PathBuf;
@@ -54,6 +55,8 @@ pub struct Request {
     pub stages: bool,
     /// The product whose workload is run instead of the general one.
     pub product: Option<Product>,
+    /// Whether writes until the rate has fallen are run instead.
+    pub sustained: bool,
 }
 
 /// Examines a place. The report is derived once, from what is in the store by then; with it comes where that lies.
@@ -68,17 +71,24 @@ pub fn examine(
     let survey = survey::look(&request.path)?;
     let mut plan = match request.product {
         Some(product) => plan::of_product(request.mode, request.size, product.steps().len()),
+        None if request.sustained => plan::of_sustained(request.mode, request.size),
         None => plan::plan(request.mode, request.size),
     };
     let room = room_for(&survey, &mut plan, request)?;
     recover(&survey);
     state(&survey, &plan, room);
+    if request.sustained {
+        say!(
+            "weir: it writes at full speed until the rate has fallen or the time is up: that spends the credit of a volume, \
+             and wears flash"
+        );
+    }
     let session = Session::begin("doctor", command, &survey.path);
     let started = Instant::now();
     let (record, examined) = {
         let folder = scratch::make(&scratch::open(&survey.path)?, "doctor")?;
         let mut exam = examination(&survey, &plan, request, folder.dir(), stop)?;
-        measure(&mut exam, &survey, &plan, room, consent(request, &survey))?;
+        measure(&mut exam, &survey, &plan, room, request)?;
         finish(exam, session, started, stop)
     };
     let path = session::save(&record.with_extra(&examined.notes));
@@ -134,17 +144,19 @@ fn examination<'a>(
     folder: &'a Dir,
     stop: &'a Stop,
 ) -> anyhow::Result<Examination<'a>> {
-    let floods = if !request.flood || request.product.is_some() { 0 } else { plan.flood.threads.len() };
+    let special = request.product.is_some() || request.sustained;
+    let floods = if !request.flood || special { 0 } else { plan.flood.threads.len() };
     let rescues = if !request.knobs { 0 } else { floods * plan.flood.limits.len() };
     let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
     let budget = Duration::from_nanos(plan.mode.budget_ns);
     let of_product = request.product.map_or(0, |product| product.steps().len());
     let expected_ns = plan.expected_ns(floods > 0, rescues > 0) + of_product as u64 * plan.product_step_ns;
-    let expected = Duration::from_nanos(expected_ns);
-    let progress = Steps::new(2 + plan.steps.len() + of_product + phases, expected);
+    let expected = if request.sustained { budget } else { Duration::from_nanos(expected_ns) };
+    let of_sustained = if request.sustained { sustained::STEPS } else { 0 };
+    let progress = Steps::new(2 + plan.steps.len() + of_product + of_sustained + phases, expected);
     let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress)?;
     exam.deadline = Instant::now() + budget;
-    if request.product.is_none() {
+    if !special {
         exam.watch_stages(request.stages);
     }
     exam.notes = DoctorNotes {
@@ -153,7 +165,7 @@ fn examination<'a>(
         mode: plan.mode.name.to_string(),
         budget_ns: plan.mode.budget_ns,
         bars: request.bars.clone(),
-        stages_unseen: exam.stages.unseen().filter(|_| request.product.is_none()),
+        stages_unseen: exam.stages.unseen().filter(|_| !special),
         product: request.product,
         databases: databases_at(survey),
         ..DoctorNotes::default()
@@ -175,14 +187,19 @@ fn measure(
     survey: &Survey,
     plan: &Plan,
     room: Room,
-    consent: Consent,
+    request: &Request,
 ) -> anyhow::Result<()> {
+    let consent = consent(request, survey);
     exam.progress.next("watching other processes");
     exam.notes.others = survey.others(Duration::from_nanos(plan.watch_ns), exam.stop);
     let with_flood = room.flood.0 > 0;
     let reserve_ns = if with_flood { plan.flood.expected_ns(consent.is_ok()) } else { 0 };
+    let zero = Instant::now();
     if !exam.stopped() {
         exam.run_steps(plan, reserve_ns)?;
+    }
+    if request.sustained {
+        return Ok(sustained::run(exam, zero)?);
     }
     if exam.stopped() {
         return Ok(());

@@ -24,6 +24,11 @@ impl Mode {
     /// Ten minutes.
     pub const THOROUGH: Mode = Mode { name: "thorough", budget_ns: 600 * SECOND };
 
+    /// Writes until the rate has fallen, for so long at most.
+    pub fn sustained(longest: Nanos) -> Mode {
+        Mode { name: "sustained", budget_ns: longest.0 }
+    }
+
     /// The mode whose steps suit a time, stretched or shrunk to it.
     pub fn of(budget: Nanos) -> Mode {
         let nearest = match budget.0 {
@@ -158,6 +163,19 @@ pub fn of_product(mode: Mode, size: Option<Bytes>, steps: usize) -> Plan {
         steps: Vec::new(),
         product_step_ns: step_ns,
         ..base
+    }
+}
+
+/// The plan of a sustained examination: a test file larger than most caches of controllers, and no other step. Writing it
+/// spends credit too, so it takes no more than a tenth of the time.
+pub fn of_sustained(mode: Mode, size: Option<Bytes>) -> Plan {
+    Plan {
+        mode,
+        file_size: size.unwrap_or(Bytes(1 << 30)),
+        layout_ns: (mode.budget_ns / 10).clamp(seconds(3.0), seconds(20.0)),
+        watch_ns: seconds(1.0),
+        steps: Vec::new(),
+        ..default()
     }
 }
 

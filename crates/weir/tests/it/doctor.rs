@@ -1,6 +1,7 @@
 //! `weir doctor`: what it says stands on what it measured, and nothing stays behind, however it ends.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -116,6 +117,8 @@ fn what_cannot_be_examined_is_refused_with_a_hint() {
         (&["--html", "nowhere/page.html"], 3, "nowhere is not a folder"),
         (&["--require", "luck=7"], 2, "expected one of commit-p99"),
         (&["--quick", "--thorough"], 2, "cannot be used with"),
+        (&["--sustained=10s"], 2, "--sustained takes 30s to 6h"),
+        (&["--sustained", "--quick"], 2, "cannot be used with"),
         (&["--size", "1000T"], 3, "is too full"),
         (&["/proc"], 3, "error: "),
     ] {
@@ -193,6 +196,63 @@ fn root_alone_products_are_told_whether_storage_is_fit() {
         let (code, report, cases) = fit(&weir, &fast.mount(), product);
         assert_eq!(code, 0, "{product}: {}", report["bars"]);
         assert!(!cases.contains("<failure") && !cases.contains("<error"), "{product}: {cases}");
+    }
+}
+
+/// Credit on a device of the lab, until it is dropped.
+struct Bucket(std::process::Child);
+
+impl Bucket {
+    fn plant(device: &LoopDevice, options: &[&str]) -> Bucket {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/token-bucket");
+        let mut command = std::process::Command::new(program);
+        command.arg(device.mount().parent().unwrap()).args(options);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = [0; 6];
+        child.stdout.take().unwrap().read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"ready\n");
+        Bucket(child)
+    }
+}
+
+impl Drop for Bucket {
+    /// Its limits go with its input.
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn root_alone_a_planted_bucket_is_recognised() {
+    let name = "root_alone_a_planted_bucket_is_recognised";
+    if !root_or_say(name, &["losetup", "mkfs.ext4", "python3"]) {
+        return;
+    }
+    let limits = "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device";
+    let Ok(before) = fs::read_to_string(limits) else {
+        // cgroup v2 cannot limit what writes from the root group.
+        let _ = writeln!(std::io::stderr(), "{name} is not run: no blkio of cgroup v1 here");
+        return;
+    };
+    let weir = Weir::alone();
+    let device = LoopDevice::create(&["size=1500M", "fs=ext4", "on=zram"]);
+    let planted = ["unit=operations", "burst=2500", "base=500", "credit=6000"];
+    let bucket = Bucket::plant(&device, &planted);
+    let ended =
+        weir.run(&device.mount(), &["doctor", "--sustained=30s", "--size=64M", "--format", "json", "."]);
+    drop(bucket);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(fs::read_to_string(limits).unwrap(), before, "a limit stayed");
+    assert_eq!(entries(&device.mount()), [device.mount().join("lost+found")]);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let found = &list(&report["sustained"], "pressures")[0];
+    assert_eq!((&found["kind"], &found["unit"]), (&"token-bucket".into(), &"operations".into()), "{found}");
+    for (figure, planted) in [("burst", 2500.0), ("sustained", 500.0), ("credit", 6000.0), ("refill", 500.0)]
+    {
+        let value = found[figure]["value"].as_f64().unwrap_or_else(|| panic!("no {figure}: {found}"));
+        // The bench has the tenth; here programs that compile beside it may take a processor.
+        assert!((value / planted - 1.0).abs() < 0.3, "{figure}: {value}, planted {planted}");
     }
 }
 

@@ -5,6 +5,7 @@ mod measured;
 mod plots;
 mod signs;
 mod stages;
+mod sustained;
 mod verdict;
 
 use crate::layout::shell;
@@ -45,6 +46,7 @@ fn evidence(report: &DoctorReport, links: &Links) -> Markup {
     let flood = report.flood.as_ref().map_or(Markup::default(), |story| flood::html(story, report));
     let commits = html! { (plots::commits(report)) (stages::html(report)) };
     let parts = [
+        ("sustained", "How long a burst lasts", sustained::html(report)),
         ("under-flood", "Under a flood", flood),
         ("commits", "What a commit costs", commits),
         ("depth", "How deep a queue it takes", plots::depth(report)),

@@ -230,6 +230,9 @@ fn grouped_by_shape(commits: &[&Measurement]) -> Vec<(String, Vec<Bar>)> {
 /// Everything else that moved bytes in order.
 pub fn bulk(report: &DoctorReport) -> Markup {
     let flooded = |m: &Measurement| m.class == Class::Commit;
+    if report.sustained.is_some() {
+        return Markup::default();
+    }
     let bulk = report.measurements.iter().filter(|m| !flooded(m) && !of_curve(report, m) && m.latency.n > 0);
     let bars_of: Vec<Bar> = bulk
         .map(|m| Bar {

@@ -15,6 +15,7 @@ fn section_of(topic: Topic) -> &'static str {
         Topic::Class | Topic::Utilization => "depth",
         Topic::Commit | Topic::GroupCommit | Topic::SyncPath | Topic::Tail | Topic::Stages => "commits",
         Topic::Sequential => "bulk",
+        Topic::Sustained => "sustained",
         Topic::Flood => "under-flood",
         Topic::Settings => "facts",
     }

@@ -1,0 +1,160 @@
+//! How reads and writes share a device: where a mixed load saturates it, and how latency grows on the way there, in tens of
+//! points where a grid takes hundreds.
+//!
+//! A point is a share of writes and a load. Points of full load, along a few shares, give the edge; the model of
+//! [`cost`] is fitted to it. Points inside are asked for where latency changes most between neighbours, since a map drawn
+//! through points of equal latency says nothing new between them.
+
+pub mod cost;
+#[cfg(test)]
+mod tests;
+
+use cost::CostModel;
+
+/// What is to be measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ask {
+    /// As much as the device takes, with this share of writes.
+    Edge {
+        /// Writes of all operations, 0 to 1.
+        share: f64,
+    },
+    /// This many a second.
+    Inside {
+        /// Writes of all operations, 0 to 1.
+        share: f64,
+        /// Part of the edge's rate, 0 to 1.
+        load: f64,
+        /// Reads a second.
+        reads: f64,
+        /// Writes a second.
+        writes: f64,
+    },
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seen {
+    /// What was asked for.
+    pub ask: Ask,
+    /// Reads a second that finished.
+    pub reads: f64,
+    /// Writes a second that finished.
+    pub writes: f64,
+    /// 99th percentile of latency, of reads and writes together.
+    pub p99_ns: f64,
+}
+
+/// How many points, and when a map is good enough.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plan {
+    /// Points at most.
+    pub points_max: usize,
+    /// The edge is known where the model misses no measured point by more than this share.
+    pub edge_error: f64,
+    /// Neighbours whose latencies differ by less than this factor need no point between them.
+    pub latency_ratio: f64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan { points_max: 40, edge_error: 0.05, latency_ratio: 1.5 }
+    }
+}
+
+/// Shares whose edge is measured in any case: reads alone, writes alone, half and half.
+const FIRST: [f64; 3] = [0.0, 1.0, 0.5];
+/// Shares that are added where the model misses, at most.
+const SHARES_MAX: usize = 9;
+/// Loads at which every share is looked at.
+const LOADS: [f64; 2] = [0.3, 0.8];
+/// Loads and shares nearer than this are one.
+const NEAREST: f64 = 0.06;
+
+/// The next point, or nothing where the map is good enough.
+pub fn next(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
+    if seen.len() >= plan.points_max {
+        return None;
+    }
+    edge(plan, seen).or_else(|| inside(plan, seen))
+}
+
+fn share_of(ask: &Ask) -> f64 {
+    match ask {
+        Ask::Edge { share } | Ask::Inside { share, .. } => *share,
+    }
+}
+
+/// Shares of the measured edge, ascending, each with its total rate.
+fn edges(seen: &[Seen]) -> Vec<(f64, f64)> {
+    let of_edge = seen.iter().filter(|s| matches!(s.ask, Ask::Edge { .. }));
+    let mut all: Vec<(f64, f64)> = of_edge.map(|s| (share_of(&s.ask), s.reads + s.writes)).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all
+}
+
+/// An edge point: those that are always asked for, then the middle of the widest gap beside the share that the model
+/// misses most.
+fn edge(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
+    let known = edges(seen);
+    let is_known = |share: f64| known.iter().any(|(s, _)| (s - share).abs() < 1e-9);
+    if let Some(share) = FIRST.into_iter().find(|share| !is_known(*share)) {
+        return Some(Ask::Edge { share });
+    }
+    if known.len() >= SHARES_MAX {
+        return None;
+    }
+    let model = CostModel::fit(seen)?;
+    let miss = |(share, rate): &(f64, f64)| (model.edge(*share) / rate - 1.0).abs();
+    // With three points the model goes through all of them: its interference is verified by a fourth and a fifth.
+    let worst = known.iter().enumerate().max_by(|a, b| miss(a.1).total_cmp(&miss(b.1)))?;
+    if known.len() >= FIRST.len() + 2 && miss(worst.1) <= plan.edge_error {
+        return None;
+    }
+    let gaps = known.windows(2).enumerate().map(|(i, pair)| {
+        let beside = usize::from(i == worst.0 || i + 1 == worst.0);
+        (beside, pair[1].0 - pair[0].0, f64::midpoint(pair[0].0, pair[1].0))
+    });
+    let wide = gaps.filter(|(_, gap, _)| *gap > 2.0 * NEAREST);
+    let best = wide.max_by(|a, b| (a.0, a.1).partial_cmp(&(b.0, b.1)).unwrap_or(std::cmp::Ordering::Equal));
+    best.map(|(_, _, share)| Ask::Edge { share })
+}
+
+/// A point below the edge: first a few loads of each share, then halfway where latency changes most.
+fn inside(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
+    let known = edges(seen);
+    let mut widest: Option<(f64, f64, f64)> = None;
+    for (share, _) in &known {
+        let column = column(seen, *share);
+        let missing = LOADS.into_iter().find(|load| !column.iter().any(|(l, _)| (l - load).abs() < NEAREST));
+        if let Some(load) = missing {
+            return Some(ask_inside(&known, *share, load));
+        }
+        for pair in column.windows(2).filter(|pair| pair[1].0 - pair[0].0 > 2.0 * NEAREST) {
+            let ratio = (pair[1].1 / pair[0].1).max(pair[0].1 / pair[1].1);
+            if ratio > plan.latency_ratio && widest.is_none_or(|(most, ..)| ratio > most) {
+                widest = Some((ratio, *share, f64::midpoint(pair[0].0, pair[1].0)));
+            }
+        }
+    }
+    widest.map(|(_, share, load)| ask_inside(&known, share, load))
+}
+
+/// Loads of one share and their latencies, ascending, the edge last.
+fn column(seen: &[Seen], wanted: f64) -> Vec<(f64, f64)> {
+    let here = seen.iter().filter(|s| (share_of(&s.ask) - wanted).abs() < 1e-9 && s.p99_ns > 0.0);
+    let mut all: Vec<(f64, f64)> = here
+        .map(|s| match s.ask {
+            Ask::Edge { .. } => (1.0, s.p99_ns),
+            Ask::Inside { load, .. } => (load, s.p99_ns),
+        })
+        .collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all
+}
+
+fn ask_inside(edges: &[(f64, f64)], share: f64, load: f64) -> Ask {
+    let edge = edges.iter().find(|(s, _)| (s - share).abs() < 1e-9).map_or(0.0, |(_, rate)| *rate);
+    let total = edge * load;
+    Ask::Inside { share, load, reads: total * (1.0 - share), writes: total * share }
+}
