@@ -24,7 +24,9 @@ const TABLES: [(&str, Edges); 2] =
 
 const CORE_EDGES: Edges = &[
     ("dialect", &[]),
+    ("glob", &[]),
     ("json", &[]),
+    ("junit", &[]),
     ("printable", &[]),
     ("stop", &[]),
     ("units", &[]),
@@ -42,9 +44,7 @@ const BINARY_EDGES: Edges = &[
     ("progress", &[]),
     ("quiet", &[]),
     ("servers", &[]),
-    ("signals", &[]),
     ("stages", &[]),
-    ("stderr", &[]),
     ("terminal", &[]),
     ("devices", &["failure"]),
     ("machine", &["failure", "servers"]),
@@ -108,7 +108,6 @@ const BINARY_EDGES: Edges = &[
             "servers",
             "session",
             "settings",
-            "signals",
             "store",
             "terminal",
             "top",
