@@ -117,7 +117,7 @@ const BINARY_EDGES: Edges = &[
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 11] = [
+const PURE_CRATES: [&str; 12] = [
     "weir-archive",
     "weir-blocktrace",
     "weir-control",
@@ -126,6 +126,7 @@ const PURE_CRATES: [&str; 11] = [
     "weir-knobs",
     "weir-oltp",
     "weir-record",
+    "weir-store",
     "weir-sysbench",
     "weir-top",
     "weir-verdict",

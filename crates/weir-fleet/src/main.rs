@@ -6,9 +6,13 @@
 extern crate weir_cli;
 
 mod agent;
+mod answers;
+mod archive;
+mod ask;
 mod binary;
 mod cli;
 mod course;
+mod engine;
 mod figures;
 mod gate;
 mod guardrail;
@@ -21,22 +25,32 @@ mod session;
 mod show;
 mod slow;
 mod store;
+mod tables;
 mod wire;
 
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
+use cli::Command;
 use weir_cli::failure::{code_of, hint_of, is_broken_pipe, tell};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    match cli::Cli::try_parse_from(cli::in_order(arguments)) {
-        Ok(cli::Cli { command: cli::Command::Run(args) }) => exit(run::run(&args)),
-        Ok(cli::Cli { command: cli::Command::Show(args) }) => exit(show::run(&args)),
-        Err(error) => exit_for_usage(&error),
-    }
+    let command = match cli::Cli::try_parse_from(cli::in_order(arguments)) {
+        Ok(cli) => cli.command,
+        Err(error) => return exit_for_usage(&error),
+    };
+    exit(match command {
+        Command::Run(args) => run::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Sql(args) => tables::sql(&args),
+        Command::Import(args) => tables::import(&args),
+        Command::Export(args) => tables::export(&args),
+        Command::Compact(args) => tables::compact(&args),
+        Command::Prune(args) => tables::prune(&args),
+    })
 }
 
 /// Turns the end of a command into an exit code, after telling the user of an error.

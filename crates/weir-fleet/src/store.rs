@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use weir_cli::failure::{lacking, usage};
 use weir_fs::{Dir, Fresh};
 
 use crate::report::Report;
+use weir_cli::failure::{lacking, usage};
 
 /// The longest summary that is read.
 const LONGEST_BYTES: u64 = 256 << 20;
@@ -56,6 +56,11 @@ impl Store {
             )
         })?;
         Ok(Store { root })
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     fn folder(&self, below: &str) -> io::Result<Dir> {

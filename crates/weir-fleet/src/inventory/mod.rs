@@ -115,16 +115,20 @@ fn plain(name: &str) -> Host {
     Host { name: name.to_string(), address: name.to_string(), port: None, user: None }
 }
 
+fn fits(text: &str, first: &str, more: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let begins = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric() || first.contains(c));
+    begins && text.len() <= 253 && text.chars().all(|c| word(c) || more.contains(c))
+}
+
+/// Whether a folder can have the name.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if fits(name, ":_", ":") { Ok(()) } else { Err(format!("`{name}` is not the name of a host")) }
+}
+
 /// Whether ssh takes each part for what it is, and a folder can have the name.
 fn check(host: &Host) -> Result<(), String> {
-    let word = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let fits = |text: &str, first: &str, more: &str| {
-        let begins = text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric() || first.contains(c));
-        begins && text.len() <= 253 && text.chars().all(|c| word(c) || more.contains(c))
-    };
-    if !fits(&host.name, ":_", ":") {
-        return Err(format!("`{}` is not the name of a host", host.name));
-    }
+    check_name(&host.name)?;
     if !fits(&host.address, ":_", ":%") {
         return Err(format!("host {}: `{}` is not an address", host.name, host.address));
     }
