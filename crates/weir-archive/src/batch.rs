@@ -185,7 +185,8 @@ impl Batch {
         &self.columns
     }
 
-    pub(crate) fn columns_mut(&mut self) -> &mut [Column] {
+    /// The columns, to add to each.
+    pub fn columns_mut(&mut self) -> &mut [Column] {
         &mut self.columns
     }
 

@@ -114,7 +114,7 @@ pub fn stamp(unix_s: i64) -> String {
 }
 
 /// The inverse; `None` of what is no time.
-pub(crate) fn time(stamp: &str) -> Option<i64> {
+pub fn time(stamp: &str) -> Option<i64> {
     let bytes = stamp.as_bytes();
     if bytes.len() != 16 || bytes[8] != b'T' || bytes[15] != b'Z' {
         return None;

@@ -1,7 +1,8 @@
 //! The tables, documented in `docs/reference/recorder.md`. Every column is a 64-bit integer or a name: what engines of SQL
 //! read alike. A column may be added; none changes its meaning or goes away within a version.
 
-use serde::Serialize;
+#[doc(hidden)]
+pub use serde::Serialize;
 
 use crate::batch::{Batch, Column};
 
@@ -57,9 +58,13 @@ pub trait Row: Sized {
     }
 }
 
-trait Cell: Sized {
+/// What a field of a row can be.
+pub trait Cell: Sized {
+    /// What its column holds.
     const KIND: Kind;
+    /// Adds it to its column.
     fn put(&self, column: &mut Column);
+    /// Reads it from its column.
     fn get(column: &Column, row: usize) -> Self;
 }
 
@@ -83,30 +88,32 @@ impl Cell for String {
     }
 }
 
+/// A type for the rows of a table.
+#[macro_export]
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident = $table:literal {
         $($(#[$of:meta])* $field:ident: $type:ty,)*
     }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+        #[derive(Debug, Clone, Default, PartialEq, Eq, $crate::tables::Serialize)]
         pub struct $name {
             $($(#[$of])* pub $field: $type,)*
         }
 
-        impl Row for $name {
-            const TABLE: &'static Table = &Table {
+        impl $crate::Row for $name {
+            const TABLE: &'static $crate::Table = &$crate::Table {
                 name: $table,
-                columns: &[$(Spec { name: stringify!($field), kind: <$type as Cell>::KIND },)*],
+                columns: &[$($crate::tables::Spec { name: stringify!($field), kind: <$type as $crate::tables::Cell>::KIND },)*],
             };
 
-            fn put(&self, batch: &mut Batch) {
+            fn put(&self, batch: &mut $crate::Batch) {
                 let mut columns = batch.columns_mut().iter_mut();
-                $(if let Some(column) = columns.next() { self.$field.put(column) })*
+                $(if let Some(column) = columns.next() { $crate::tables::Cell::put(&self.$field, column) })*
             }
 
-            fn get(batch: &Batch, row: usize) -> Self {
+            fn get(batch: &$crate::Batch, row: usize) -> Self {
                 let mut columns = batch.columns().iter();
-                $name { $($field: columns.next().map(|column| Cell::get(column, row)).unwrap_or_default(),)* }
+                $name { $($field: columns.next().map(|column| $crate::tables::Cell::get(column, row)).unwrap_or_default(),)* }
             }
         }
     };

@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod dialect;
+pub mod glob;
 pub mod json;
+pub mod junit;
 pub mod printable;
 pub mod result;
 pub mod stats;

@@ -24,7 +24,9 @@ const TABLES: [(&str, Edges); 2] =
 
 const CORE_EDGES: Edges = &[
     ("dialect", &[]),
+    ("glob", &[]),
     ("json", &[]),
+    ("junit", &[]),
     ("printable", &[]),
     ("stop", &[]),
     ("units", &[]),
@@ -42,9 +44,7 @@ const BINARY_EDGES: Edges = &[
     ("progress", &[]),
     ("quiet", &[]),
     ("servers", &[]),
-    ("signals", &[]),
     ("stages", &[]),
-    ("stderr", &[]),
     ("terminal", &[]),
     ("devices", &["failure"]),
     ("machine", &["failure", "servers"]),
@@ -108,7 +108,6 @@ const BINARY_EDGES: Edges = &[
             "servers",
             "session",
             "settings",
-            "signals",
             "stages",
             "store",
             "terminal",
@@ -119,7 +118,7 @@ const BINARY_EDGES: Edges = &[
 ];
 
 /// Crates that are pure, as weir-core's clippy.toml has it.
-const PURE_CRATES: [&str; 11] = [
+const PURE_CRATES: [&str; 12] = [
     "weir-archive",
     "weir-blocktrace",
     "weir-control",
@@ -128,6 +127,7 @@ const PURE_CRATES: [&str; 11] = [
     "weir-knobs",
     "weir-oltp",
     "weir-record",
+    "weir-store",
     "weir-sysbench",
     "weir-top",
     "weir-verdict",

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
-use crate::failure::{lacking, usage};
+use weir_cli::failure::{lacking, usage};
 
 /// The host reads whole blocks of this size, so that it reads nothing of what follows.
 pub const BLOCK: usize = 64 << 10;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueHint};
-use weir_core::units::Nanos;
+use weir_core::units::{Bytes, Nanos};
 
 /// Runs weir on many hosts over ssh, and compares what they answer.
 #[derive(Debug, Parser)]
@@ -25,8 +25,18 @@ pub struct Cli {
 pub enum Command {
     /// Run a weir command on every host: copied there, run, its results pulled, and removed
     Run(Box<RunArgs>),
-    /// Show the last run again, or which hosts are slow and why
-    Show(ShowArgs),
+    /// Show the last run again, or what the tables of the fleet answer: which devices are slow and why, latency, drift, growth
+    Show(Box<ShowArgs>),
+    /// Ask the tables of the fleet in SQL
+    Sql(SqlArgs),
+    /// Take recorders' archives and the results of runs into the tables of the fleet
+    Import(ImportArgs),
+    /// Write rows of one table to a Parquet file
+    Export(ExportArgs),
+    /// Merge small files of the tables: one for each host and day become few for each week
+    Compact(FolderArgs),
+    /// Remove old files of the tables
+    Prune(PruneArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -37,7 +47,7 @@ Examples:
   weir fleet run --inventory hosts.ini --hosts 'prod,!db07' --together bench --dir /data
   weir fleet run --hosts @hosts.txt --sudo --canary 1,10%,all --probe /data \\
       knobs apply vm.dirty_bytes=15MB
-  weir fleet run --hosts db1 recorder export syncs --out {out}/syncs.csv
+  weir fleet run --hosts db1 recorder export syncs --to {out}/syncs.csv
       {out} is a folder on the host whose files are pulled
 
 Exit codes: 0 every host done, 1 a bar missed or a change taken back, 2 wrong usage, 3 a host without a result,
@@ -111,37 +121,166 @@ pub struct ShowArgs {
     /// What of it.
     #[command(subcommand)]
     pub what: Option<What>,
-    /// Which run.
+    /// Beginning or end of a run's id, or `last`
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub run: String,
+    /// Folder and form.
     #[command(flatten)]
-    pub run: WhichRun,
+    pub folder: FolderArgs,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What to show.
 #[derive(Debug, Subcommand)]
 pub enum What {
-    /// Name the hosts whose commits are slower than those of their peers, and why
+    /// Name the devices and hosts that are slower than their peers at equal load, and why; with a RUN, by the commits of that run
     Slow {
-        /// Hosts of one model that it takes to say what is usual
-        #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(3..))]
-        peers: u32,
-        /// Which run.
+        /// Judge this run of `doctor` or `bench` (or `last`) instead of the tables
+        #[arg(value_name = "RUN")]
+        run: Option<String>,
+        /// How to ask.
         #[command(flatten)]
-        run: WhichRun,
+        asking: Asking,
     },
+    /// Latency of each stage over all devices: median, spread, the slowest
+    Latency(Asking),
+    /// Name the settings, firmware and versions in which a host differs from most
+    Drift(Asking),
+    /// Say what is faster or slower since a time, device by device at equal load
+    Change {
+        /// When: a day, or a time of RFC 3339
+        #[arg(long, value_name = "TIME")]
+        at: String,
+        /// How to ask.
+        #[command(flatten)]
+        asking: Asking,
+    },
+    /// Name the devices near the load at which their model slows down
+    Capacity(Asking),
+    /// Name the devices whose slowest requests get slower
+    Tails(Asking),
 }
 
-/// A stored run.
-#[derive(Debug, clap::Args)]
-pub struct WhichRun {
-    /// Beginning or end of its id, or `last`
-    #[arg(value_name = "RUN", default_value = "last")]
-    pub run: String,
-    /// The folder of results
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub into: Option<PathBuf>,
+/// How the tables are asked.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Asking {
+    /// The time.
+    #[command(flatten)]
+    pub period: Period,
+    /// The engine.
+    #[command(flatten)]
+    pub engine: Engine,
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Print the SQL and ask nothing
+    #[arg(long, conflicts_with = "json")]
+    pub sql: bool,
+}
+
+/// From when until when.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Period {
+    /// From this time on: a day, or a time of RFC 3339
+    #[arg(long, value_name = "TIME", conflicts_with = "last")]
+    pub since: Option<String>,
+    /// Until this time [default: the newest hour of most hosts]
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// So long before the end [default: 3d for slow, 1d for latency, 14d for change, else 30d]
+    #[arg(long, value_name = "TIME")]
+    pub last: Option<Nanos>,
+    /// Devices or hosts of one kind that it takes to say what is usual [default: 6; of a run 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
+    pub peers: Option<u32>,
+}
+
+/// How much of this machine a question takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Engine {
+    /// Memory for rows; more than that goes to files beside the tables
+    #[arg(long, value_name = "SIZE", default_value = "1GB")]
+    pub memory: Bytes,
+    /// Folder.
+    #[command(flatten)]
+    pub folder: FolderArgs,
+}
+
+/// The folder of results.
+#[derive(Debug, Clone, clap::Args)]
+pub struct FolderArgs {
+    /// The folder of results [default: $WEIR_FLEET, else ~/.local/state/weir/fleet]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub into: Option<PathBuf>,
+}
+
+const SQL_EXAMPLES: &str = "\
+Examples:
+  weir fleet sql \"SELECT host, SUM(n) AS syncs FROM syncs GROUP BY host ORDER BY syncs DESC LIMIT 10\"
+  weir fleet show slow --sql | weir fleet sql -
+
+Tables: stages, syncs, waits, counters, facts; docs/reference/fleet.md has their columns.";
+
+/// Arguments of `weir fleet sql`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SQL_EXAMPLES)]
+pub struct SqlArgs {
+    /// A question, or - for standard input
+    #[arg(value_name = "SELECT")]
+    pub sql: String,
+    /// The engine.
+    #[command(flatten)]
+    pub engine: Engine,
+    /// As JSON: a list with an object for each row
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `weir fleet import`.
+#[derive(Debug, clap::Args)]
+pub struct ImportArgs {
+    /// Archives of a recorder, or files that `weir recorder export` made and that are called TABLE.parquet [default: all that runs pulled]
+    #[arg(value_name = "PATH", requires = "host", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// The host that they are of
+    #[arg(long, value_name = "NAME", requires = "paths")]
+    pub host: Option<String>,
+    /// Folder.
+    #[command(flatten)]
+    pub folder: FolderArgs,
+}
+
+/// Arguments of `weir fleet export`.
+#[derive(Debug, clap::Args)]
+pub struct ExportArgs {
+    /// stages, syncs, waits, counters or facts
+    #[arg(value_name = "TABLE", value_parser = ["stages", "syncs", "waits", "counters", "facts"])]
+    pub table: String,
+    /// The Parquet file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+    /// From this time on: a day, or a time of RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Until this time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Folder.
+    #[command(flatten)]
+    pub folder: FolderArgs,
+}
+
+/// Arguments of `weir fleet prune`.
+#[derive(Debug, clap::Args)]
+pub struct PruneArgs {
+    /// Keep so much
+    #[arg(long, value_name = "TIME")]
+    pub keep: Nanos,
+    /// Folder.
+    #[command(flatten)]
+    pub folder: FolderArgs,
 }
 
 /// Options of `run` that no command of weir's has: they may stand behind the command too.
@@ -186,7 +325,7 @@ mod tests {
         let words = line.split(' ').map(String::from).collect();
         match Cli::try_parse_from(in_order(words))?.command {
             Command::Run(args) => Ok(*args),
-            Command::Show(_) => panic!("{line}"),
+            _ => panic!("{line}"),
         }
     }
 

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use jiff::civil::Time;
 use jiff::{Timestamp, ToSpan, Zoned};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use weir_core::stop::Stop;
+use weir_cli::failure::{lacking, usage};
+use weir_cli::signals::stop_on_signals;
 use weir_core::units::Nanos;
 use weir_fs::Output;
 
 use crate::binary::Payloads;
 use crate::cli::RunArgs;
 use crate::course::{self, Plan, Start};
-use crate::failure::{lacking, usage};
 use crate::guardrail;
 use crate::inventory::{self, Sources};
 use crate::report::{self, Report, SCHEMA};
@@ -111,10 +109,10 @@ fn plan(args: &RunArgs, rules: Option<&Rules>, begun: Timestamp) -> anyhow::Resu
         parallel: args.parallel as usize,
         start: start(args)?,
         store: Store::new(args.into.as_deref())?,
-        id: store::new_id(begun),
+        id: weir_cli::new_id(begun),
         kind: store::kind(&args.command),
         date: begun.strftime("%Y-%m-%d").to_string(),
-        stop: stop_on_signals()?,
+        stop: stop_on_signals().context("cannot handle signals")?,
     })
 }
 
@@ -179,22 +177,6 @@ fn time(text: &str, now: &Zoned) -> anyhow::Result<Timestamp> {
 fn spread(reports: &[report::HostReport]) -> i64 {
     let began = || reports.iter().filter_map(|host| host.began_ns);
     began().max().unwrap_or(0).saturating_sub(began().min().unwrap_or(0))
-}
-
-/// A stop request that signals raise. A second one ends this process at once; hosts then end by themselves, as their connections close.
-fn stop_on_signals() -> anyhow::Result<Stop> {
-    let stop = Stop::default();
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot handle signals")?;
-    let raised = stop.clone();
-    std::thread::Builder::new().name("signals".to_string()).spawn(move || {
-        for signal in signals.forever() {
-            if raised.requested().is_some() {
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            }
-            raised.request(signal as u8);
-        }
-    })?;
-    Ok(stop)
 }
 
 #[cfg(test)]

@@ -4,46 +4,67 @@ use serde_json::json;
 use weir_core::printable;
 use weir_core::units::{Nanos, significant};
 
-use crate::cli::{ShowArgs, What, WhichRun};
+use weir_store::questions::Question;
+
+use crate::answers;
+use crate::archive::Archive;
+use crate::cli::{Asking, ShowArgs, What};
 use crate::figures::Figures;
-use crate::report::{self, Report, table};
+use crate::report::{self, table};
 use crate::run::print;
 use crate::slow::{self, Cause, Judged};
 use crate::store::Store;
+
+/// Hosts of a run that it takes to say what is usual.
+const PEERS: u32 = 4;
 
 /// Runs the command. 1 where a host is slow.
 pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
     match &args.what {
         None => {
-            let report = load(&args.run, |_| true)?;
-            print(&if args.run.json {
+            let report = Store::new(args.folder.into.as_deref())?.load(&args.run, |_| true)?;
+            print(&if args.json {
                 serde_json::to_string_pretty(&report)? + "\n"
             } else {
                 report::text(&report)
             })?;
             Ok(0)
         }
-        Some(What::Slow { peers, run }) => {
-            let report = load(run, |report| report.hosts.iter().any(|host| host.figures.commits.is_some()))?;
-            let hosts: Vec<(&str, &Figures)> =
-                report.hosts.iter().map(|host| (host.host.as_str(), &host.figures)).collect();
-            let (judged, alone) = slow::judge(&hosts, *peers as usize);
-            let document = json!({ "schema": "weir.fleet.slow/1", "run": report.id, "hosts": judged, "without_peers": alone });
-            print(&if run.json {
-                serde_json::to_string_pretty(&document)? + "\n"
-            } else {
-                text(&report, &judged, &alone, *peers)
-            })?;
-            Ok(u8::from(judged.iter().any(|host| host.slow)))
+        Some(What::Slow { run: Some(run), asking }) => slow_of_run(run, asking),
+        Some(What::Slow { run: None, asking }) => {
+            // Who has only runs of the doctor asks them.
+            let results = Store::new(asking.engine.folder.into.as_deref())?;
+            let has_stages =
+                Archive::below(results.root()).files()?.iter().any(|file| file.place.kind == "stages");
+            if has_stages { answers::run(Question::Slow, None, asking) } else { slow_of_run("last", asking) }
         }
+        Some(What::Latency(asking)) => answers::run(Question::Latency, None, asking),
+        Some(What::Drift(asking)) => answers::run(Question::Drift, None, asking),
+        Some(What::Change { at, asking }) => answers::run(Question::Change, Some(at), asking),
+        Some(What::Capacity(asking)) => answers::run(Question::Capacity, None, asking),
+        Some(What::Tails(asking)) => answers::run(Question::Tails, None, asking),
     }
 }
 
-fn load(which: &WhichRun, with: impl Fn(&Report) -> bool) -> anyhow::Result<Report> {
-    Store::new(which.into.as_deref())?.load(&which.run, with)
+fn slow_of_run(run: &str, asking: &Asking) -> anyhow::Result<u8> {
+    let results = Store::new(asking.engine.folder.into.as_deref())?;
+    let report =
+        results.load(run, |report| report.hosts.iter().any(|host| host.figures.commits.is_some()))?;
+    let peers = asking.period.peers.unwrap_or(PEERS);
+    let hosts: Vec<(&str, &Figures)> =
+        report.hosts.iter().map(|host| (host.host.as_str(), &host.figures)).collect();
+    let (judged, alone) = slow::judge(&hosts, peers as usize);
+    let document =
+        json!({ "schema": "weir.fleet.slow/1", "run": report.id, "hosts": judged, "without_peers": alone });
+    print(&if asking.json {
+        serde_json::to_string_pretty(&document)? + "\n"
+    } else {
+        text(&report, &judged, &alone, peers)
+    })?;
+    Ok(u8::from(judged.iter().any(|host| host.slow)))
 }
 
-fn text(report: &Report, judged: &[Judged], alone: &[String], peers: u32) -> String {
+fn text(report: &report::Report, judged: &[Judged], alone: &[String], peers: u32) -> String {
     let slow: Vec<&Judged> = judged.iter().filter(|host| host.slow).collect();
     let mut out = format!(
         "run {}: {} of {} hosts are slow (more than 3.5 robust deviations and 30 % worse than the median of their peers)\n",

@@ -1,15 +1,13 @@
 //! Where results lie: `kind=KIND/date=DATE/host=HOST/` in a folder of the user's, as tools for tables read partitions; and
 //! `runs/ID.json`, one summary for each run. No name in it is chosen by a host.
 
-use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
 use weir_fs::{Dir, Fresh};
 
-use crate::failure::{lacking, usage};
 use crate::report::Report;
+use weir_cli::failure::{lacking, usage};
 
 /// The longest summary that is read.
 const LONGEST_BYTES: u64 = 256 << 20;
@@ -20,12 +18,6 @@ const RUNS: &str = "runs";
 /// The folder of results.
 pub struct Store {
     root: PathBuf,
-}
-
-/// A name for a run that starts now, as weir's own: UTC to the millisecond and four random digits.
-pub fn new_id(now: Timestamp) -> String {
-    let random = std::hash::RandomState::new().build_hasher().finish() & 0xffff;
-    format!("{}-{random:04x}", now.strftime("%Y%m%d-%H%M%S-%3f"))
 }
 
 /// The kind of results that a command leaves: its name, with the one below it where commands of that name do different things.
@@ -64,6 +56,11 @@ impl Store {
             )
         })?;
         Ok(Store { root })
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     fn folder(&self, below: &str) -> io::Result<Dir> {

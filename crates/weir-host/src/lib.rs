@@ -16,6 +16,7 @@ pub mod error;
 mod flow;
 mod host;
 mod housed;
+mod identity;
 mod io_cgroup;
 pub mod knob;
 mod limits;

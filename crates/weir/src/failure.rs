@@ -1,9 +1,10 @@
 //! How a command ends: exit codes, and errors with hints on stderr.
 
-use std::io;
 use std::process::ExitCode;
 
 use anyhow::Context;
+pub use weir_cli::failure::{Lacking, Usage};
+use weir_cli::failure::{hint_in, is_broken_pipe, tell};
 use weir_io::error::{Fault, IoError};
 
 /// What is said where standard output takes no more.
@@ -22,26 +23,6 @@ pub enum Outcome {
     Interrupted(u8),
     /// sysbench's own exit codes, where its command lines are used.
     Code(u8),
-}
-
-/// A mistake in what was typed that clap cannot see.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct Usage {
-    /// The mistake.
-    pub what: String,
-    /// What may help.
-    pub hint: Option<String>,
-}
-
-/// Something the machine lacks: room, a privilege, a file.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct Lacking {
-    /// What is missing.
-    pub what: String,
-    /// What may help.
-    pub hint: Option<String>,
 }
 
 /// A server answered with an error, or went away: exit 4, as for I/O errors of a workload.
@@ -64,10 +45,7 @@ pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
         Ok(Outcome::Code(code)) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            say!("error: {error:#}");
-            if let Some(hint) = hint_of(&error) {
-                say!("hint: {hint}");
-            }
+            tell(&error, hint_of(&error));
             ExitCode::from(code_of(&error))
         }
     }
@@ -80,14 +58,6 @@ pub fn exit_for_usage(error: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     exit(printed.context(CANNOT_WRITE).map(|()| Outcome::Done))
-}
-
-/// A reader that went away (`weir … | head`) is no failure of weir.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {
@@ -112,9 +82,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
 fn hint_of(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         let of_io = cause.downcast_ref::<IoError>().and_then(|e| e.hint.clone());
-        let of_usage = cause.downcast_ref::<Usage>().and_then(|e| e.hint.clone());
-        let of_lacking = cause.downcast_ref::<Lacking>().and_then(|e| e.hint.clone());
-        let of_server = cause.downcast_ref::<ServerFailed>().and_then(|e| e.hint.clone());
-        of_io.or(of_usage).or(of_lacking).or(of_server)
+        let of_server = || cause.downcast_ref::<ServerFailed>().and_then(|e| e.hint.clone());
+        of_io.or_else(|| hint_in(cause)).or_else(of_server)
     })
 }

@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stderr, reason = "eprintln! panics when nobody reads; say! does not")]
 
-#[macro_use]
-mod stderr;
+#[macro_use(say)]
+extern crate weir_cli;
+
 mod change_journal;
 mod cli;
 mod clock;
@@ -31,7 +32,6 @@ mod recorder;
 mod servers;
 mod session;
 mod settings;
-mod signals;
 mod stages;
 mod store;
 mod terminal;

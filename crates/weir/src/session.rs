@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jiff::Zoned;
+use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 use weir_core::result;
 use weir_core::result::record::{FloodRecord, JobRecord, SCHEMA};
@@ -15,7 +15,7 @@ use weir_io::runner::{JobPlan, Observer, RunOptions, Stop, run};
 use weir_record::{Body, Record};
 
 use crate::machine::Machine;
-use crate::store::{Store, Stored, new_id};
+use crate::store::{Store, Stored};
 
 /// What is known before anything runs.
 pub struct Session {
@@ -52,7 +52,7 @@ impl Session {
             command: command.to_vec(),
             conditions: host.conditions(target.as_ref()),
             started_at: Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-            id: new_id(),
+            id: weir_cli::new_id(Timestamp::now()),
         }
     }
 

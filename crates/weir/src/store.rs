@@ -4,14 +4,12 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
-use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use jiff::Timestamp;
 use serde::Serialize;
 use weir_core::result;
 use weir_core::result::record::{SCHEMA, WithExtra};
@@ -69,15 +67,6 @@ pub struct Entry {
     pub id: String,
     /// What is in it, or why it cannot be read.
     pub record: Result<Record, String>,
-}
-
-/// A name for a run that starts now: UTC to the millisecond, so that names sort by time, and four random digits.
-pub fn new_id() -> String {
-    id_at(Timestamp::now(), std::hash::RandomState::new().build_hasher().finish())
-}
-
-fn id_at(now: Timestamp, random: u64) -> String {
-    format!("{}-{:04x}", now.strftime("%Y%m%d-%H%M%S-%3f"), random & 0xffff)
 }
 
 impl Store {
@@ -384,14 +373,6 @@ mod tests {
         let store = Store::at(dir.path().join("weir/runs")).unwrap();
         ids.iter().for_each(|id| assert!(store.save(&record(id)).unwrap().exists()));
         (dir, store)
-    }
-
-    #[test]
-    fn ids_sort_by_time() {
-        let at = |ms, random| id_at(Timestamp::from_millisecond(ms).unwrap(), random);
-        assert_eq!(at(1_795_248_839_506, 0xabcd_0f1e), "20261121-081359-506-0f1e");
-        assert!(at(1_795_248_839_506, 0xffff) < at(1_795_248_839_507, 0));
-        assert_ne!(new_id(), new_id());
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod read;
 pub(crate) mod thrift;
 mod write;
 
-pub use read::read;
+pub use read::{about, read};
 pub use write::Writer;
 
 const MAGIC: &[u8; 4] = b"PAR1";

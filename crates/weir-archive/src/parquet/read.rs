@@ -52,13 +52,36 @@ pub fn read(
     Ok(())
 }
 
+/// What the footer of a file says: rows, and the value of a key. The bytes may be the last ones of the file only, if they hold the footer.
+///
+/// # Errors
+/// Where there is no whole footer.
+pub fn about(end: &[u8], key: &str) -> Result<(i64, Option<String>), Damaged> {
+    let footer = footer_at(end)?;
+    let rows = footer.number(3).filter(|rows| *rows >= 0);
+    let rows = rows.ok_or_else(|| Damaged::new(end.len(), "a footer without rows"))?;
+    let text = |value: Option<&Value>| match value {
+        Some(Value::Bytes(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    };
+    let pair = footer.list(5).iter().find(|pair| text(pair.field(1)).as_deref() == Some(key));
+    Ok((rows, pair.and_then(|pair| text(pair.field(2)))))
+}
+
 fn footer(bytes: &[u8]) -> Result<Value, Damaged> {
-    let end = bytes.len().checked_sub(8).filter(|_| bytes.starts_with(MAGIC) && bytes.ends_with(MAGIC));
-    let Some(end) = end.filter(|end| *end >= MAGIC.len()) else {
+    if !bytes.starts_with(MAGIC) {
+        return Err(Damaged::new(0, "expected a whole Parquet file (PAR1 at both ends)"));
+    }
+    footer_at(bytes)
+}
+
+fn footer_at(bytes: &[u8]) -> Result<Value, Damaged> {
+    let end = bytes.len().checked_sub(8).filter(|_| bytes.ends_with(MAGIC));
+    let Some(end) = end else {
         return Err(Damaged::new(bytes.len(), "expected a whole Parquet file (PAR1 at both ends)"));
     };
     let said = [bytes[end], bytes[end + 1], bytes[end + 2], bytes[end + 3]];
-    let begin = end.checked_sub(u32::from_le_bytes(said) as usize).filter(|begin| *begin >= MAGIC.len());
+    let begin = end.checked_sub(u32::from_le_bytes(said) as usize);
     let Some(begin) = begin else { return Err(Damaged::new(end, "a footer longer than the file")) };
     In::new(&bytes[..end], begin).structure()
 }

@@ -75,6 +75,22 @@ fn long_runs_and_many_different_numbers_come_back() {
 }
 
 #[test]
+fn files_without_compression_come_back_and_say_what_they_are() {
+    let rows = vec![Counter { value: 7, name: "reads".into(), ..Counter::default() }];
+    let keys = vec![("weir.store".to_string(), "weir.store/1".to_string())];
+    let mut writer = Writer::new(Vec::new(), Counter::TABLE, keys).unwrap().without_compression();
+    writer.group(&Counter::batch(&rows)).unwrap();
+    let bytes = writer.finish().unwrap();
+    assert_eq!(back(&bytes).unwrap(), rows);
+    assert_eq!(about(&bytes, "weir.store").unwrap(), (1, Some("weir.store/1".to_string())));
+    assert_eq!(about(&bytes, "other").unwrap(), (1, None));
+    let length = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
+    assert!(about(&bytes[bytes.len() - 8 - length..], "weir.store").is_ok());
+    assert!(about(&bytes[bytes.len() - 7 - length..], "weir.store").is_err());
+    assert!(about(&bytes[..bytes.len() - 1], "weir.store").is_err());
+}
+
+#[test]
 fn foreign_files_are_told_from_ours() {
     for bytes in [&b""[..], b"PAR1", b"PAR1PAR1", b"PAR1\0\0\0\0PAR1", b"PAR1\xff\xff\xff\xffPAR1", &[0; 100]]
     {

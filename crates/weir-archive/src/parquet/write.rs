@@ -1,5 +1,6 @@
 //! Writing: row groups as they come, then the footer.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -22,6 +23,7 @@ pub struct Writer<W: Write> {
     table: &'static Table,
     groups: Vec<Group>,
     keys: Vec<(String, String)>,
+    packs: bool,
 }
 
 struct Group {
@@ -50,7 +52,14 @@ impl<W: Write> Writer<W> {
     /// Those of writing.
     pub fn new(mut to: W, table: &'static Table, keys: Vec<(String, String)>) -> io::Result<Writer<W>> {
         to.write_all(MAGIC)?;
-        Ok(Writer { to, at: MAGIC.len() as i64, table, groups: Vec::new(), keys })
+        Ok(Writer { to, at: MAGIC.len() as i64, table, groups: Vec::new(), keys, packs: true })
+    }
+
+    /// The same without compression: two to three times as long, for files that are read again and again.
+    #[must_use]
+    pub fn without_compression(mut self) -> Writer<W> {
+        self.packs = false;
+        self
     }
 
     /// Writes rows as one row group, as several where they are very many, and none where there are none.
@@ -124,9 +133,13 @@ impl<W: Write> Writer<W> {
 
     /// Writes a page; returns how long it would be without compression.
     fn page(&mut self, kind: i64, field: i16, header: &mut Out, data: &[u8]) -> io::Result<i64> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::new(6));
-        encoder.write_all(data)?;
-        let packed = encoder.finish()?;
+        let packed = if self.packs {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::new(6));
+            encoder.write_all(data)?;
+            Cow::Owned(encoder.finish()?)
+        } else {
+            Cow::Borrowed(data)
+        };
         let mut page = Out::default();
         page.int32(1, kind).int32(2, data.len() as i64).int32(3, packed.len() as i64);
         let head = page.structure(field, header).end();
@@ -160,12 +173,13 @@ impl<W: Write> Writer<W> {
             order.structure(1, &mut Out::default());
             order
         };
+        let codec = if self.packs { number::GZIP } else { number::UNCOMPRESSED };
         let mut footer = Out::default();
         footer
             .int32(1, 1)
             .structures(2, elements.into_iter())
             .int64(3, self.groups.iter().map(|group| group.rows).sum())
-            .structures(4, self.groups.iter().map(Group::footer))
+            .structures(4, self.groups.iter().map(|group| group.footer(codec)))
             .structures(5, self.keys.iter().map(key))
             .binary(6, concat!("weir version ", env!("CARGO_PKG_VERSION")).as_bytes())
             .structures(7, self.table.columns.iter().map(order));
@@ -174,10 +188,10 @@ impl<W: Write> Writer<W> {
 }
 
 impl Group {
-    fn footer(&self) -> Out {
+    fn footer(&self, codec: i64) -> Out {
         let mut group = Out::default();
         group
-            .structures(1, self.chunks.iter().map(Chunk::footer))
+            .structures(1, self.chunks.iter().map(|chunk| chunk.footer(codec)))
             .int64(2, self.chunks.iter().map(|chunk| chunk.plain_bytes).sum())
             .int64(3, self.rows);
         group
@@ -185,12 +199,12 @@ impl Group {
 }
 
 impl Chunk {
-    fn footer(&self) -> Out {
+    fn footer(&self, codec: i64) -> Out {
         let mut meta = Out::default();
         meta.int32(1, self.kind)
             .numbers(2, &[number::PLAIN, number::RLE, self.encoding])
             .names(3, &[self.name])
-            .int32(4, number::GZIP)
+            .int32(4, codec)
             .int64(5, self.values)
             .int64(6, self.plain_bytes)
             .int64(7, self.bytes)

@@ -1,70 +1,40 @@
 //! JUnit's XML, which tools for tests read.
 
-use std::fmt::Write;
-
+use weir_core::junit::{Case, Outcome, Suite};
 use weir_core::printable;
 
-use super::{Report, State};
+use super::{HostReport, Report, State};
 
 /// For tools that read test results: a case for each host.
 pub fn junit(report: &Report) -> String {
-    let count = |states: &[State]| report.hosts.iter().filter(|host| states.contains(&host.state)).count();
-    let failures = count(&[State::BelowBar, State::WorkloadFailed]);
-    let skipped = count(&[State::NotRun]);
-    let errors = report.hosts.len() - failures - skipped - report.done();
-    let name = xml(&format!("weir {}", report.command.join(" ")));
-    let seconds = |ns: u64| format!("{:.3}", ns as f64 / 1e9);
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{name}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" time=\"{}\" timestamp=\"{}\">\n",
-        report.hosts.len(),
-        seconds(report.elapsed_ns),
-        xml(&report.started_at)
-    );
-    for host in &report.hosts {
-        let _ = write!(
-            out,
-            "<testcase classname=\"weir.{}\" name=\"{}\" time=\"{}\"",
-            xml(&report.kind),
-            xml(&host.host),
-            seconds(host.elapsed_ns)
-        );
-        let words = host
-            .why
-            .clone()
-            .or_else(|| host.figures.headline.clone())
-            .unwrap_or_else(|| host.state.words().to_string());
-        let element = match host.state {
-            State::Done => None,
-            State::BelowBar | State::WorkloadFailed => Some("failure"),
-            State::NotRun => Some("skipped"),
-            _ => Some("error"),
-        };
-        let _ = match element {
-            Some(element) => writeln!(
-                out,
-                "><{element} message=\"{}\"/></testcase>",
-                xml(&format!("{}: {words}", host.state.words()))
-            ),
-            None => writeln!(out, "/>"),
-        };
+    let class = format!("weir.{}", report.kind);
+    Suite {
+        program: "weir fleet",
+        name: format!("weir {}", report.command.join(" ")),
+        started_at: report.started_at.clone(),
+        elapsed_ns: report.elapsed_ns,
+        properties: Vec::new(),
+        cases: report.hosts.iter().map(|host| case(host, &class)).collect(),
     }
-    out + "</testsuite>\n</testsuites>\n"
+    .xml()
 }
 
-/// Text in XML 1.0, which has no words for most control characters.
-fn xml(text: &str) -> String {
-    let mut out = String::new();
-    for c in printable::line(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
+fn case(host: &HostReport, class: &str) -> Case {
+    let words = host.why.clone().or_else(|| host.figures.headline.clone());
+    let words = words.unwrap_or_else(|| host.state.words().to_string());
+    let words = printable::line(&format!("{}: {words}", host.state.words())).into_owned();
+    Case {
+        name: host.host.clone(),
+        class: class.to_string(),
+        elapsed_ns: Some(host.elapsed_ns),
+        outcome: match host.state {
+            State::Done => Outcome::Passed,
+            State::BelowBar | State::WorkloadFailed => Outcome::Failed(words),
+            State::NotRun => Outcome::Skipped(words),
+            _ => Outcome::Error(words),
+        },
+        details: None,
     }
-    out
 }
 
 #[cfg(test)]
@@ -84,9 +54,9 @@ mod tests {
         ]));
         assert!(xml.contains("tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\""), "{xml}");
         assert!(
-            xml.contains("<error message=\"failed: &lt;a&gt; &amp; &quot;b&quot; \u{fffd} \u{fffd}\"/>"),
+            xml.contains("<error message=\"failed: &lt;a&gt; &amp; &quot;b&quot; \u{fffd} \u{fffd}\">"),
             "{xml}"
         );
-        assert!(xml.contains("name=\"db1\" time=\"0.000\"/>"), "{xml}");
+        assert!(xml.contains("name=\"db1\" classname=\"weir.doctor\" time=\"0.000\">"), "{xml}");
     }
 }

@@ -4,11 +4,13 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+mod engines;
 mod hostile;
 mod rollout;
 mod runs;
 mod sshd;
 mod stops;
+mod tables;
 
 use std::fs;
 use std::path::{Path, PathBuf};

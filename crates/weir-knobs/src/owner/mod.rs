@@ -2,7 +2,6 @@
 //! command line, each as its program reads it. weir-host hands over the texts.
 
 mod cmdline;
-mod glob;
 mod sysctl;
 mod systemd;
 mod tmpfiles;

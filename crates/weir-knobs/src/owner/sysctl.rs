@@ -1,6 +1,8 @@
 //! sysctl.d, as systemd-sysctl and `sysctl --system` read it.
 
-use super::{File, SYSCTL_DIRS, glob, in_order, pair_value};
+use weir_core::glob;
+
+use super::{File, SYSCTL_DIRS, in_order, pair_value};
 use crate::Owner;
 
 /// One line that sets something.

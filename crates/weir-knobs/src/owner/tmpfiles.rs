@@ -1,6 +1,8 @@
 //! tmpfiles.d lines that write into `/sys` or `/proc`.
 
-use super::{File, TMPFILES_DIRS, glob, in_order};
+use weir_core::glob;
+
+use super::{File, TMPFILES_DIRS, in_order};
 use crate::Owner;
 
 /// Who writes one of the files, the last first.

@@ -1,6 +1,8 @@
 //! The active TuneD profile, with those it includes.
 
-use super::{File, TUNED_DIRS, glob, pair_value, sysctl};
+use weir_core::glob;
+
+use super::{File, TUNED_DIRS, pair_value, sysctl};
 use crate::{KnobName, Owner, Scope};
 
 /// More than any chain of profiles is deep; an include that leads back to itself ends here.

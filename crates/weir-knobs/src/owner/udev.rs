@@ -1,6 +1,8 @@
 //! udev rules that write attributes of a device.
 
-use super::{File, UDEV_DIRS, glob, in_order};
+use weir_core::glob;
+
+use super::{File, UDEV_DIRS, in_order};
 use crate::Owner;
 
 /// `KEY{attribute}OPERATOR"value"` of a rule.

@@ -20,7 +20,7 @@ use crate::output::{Format, print_exact, print_for, render};
 use crate::progress::Progress;
 use crate::session::{Ran, Session, run_jobs, run_options, save};
 use crate::settings::BenchSettings;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {

@@ -11,7 +11,7 @@ use crate::doctor::{Mode, Request, examine};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output;
 use crate::page;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// A second shortest and longest examination that means anything.
 const SECONDS_MIN: u64 = 20;

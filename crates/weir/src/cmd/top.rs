@@ -17,9 +17,9 @@ use crate::inputs::recorder::dir;
 use crate::output::print_exact;
 use crate::recorder::archive::{self, Archive};
 use crate::settings::recorder::stretch;
-use crate::signals::stop_on_signals;
 use crate::terminal;
 use crate::top::{self, Machine, Recorded, Storage, Wishes};
+use weir_cli::signals::stop_on_signals;
 
 /// Below it the screen costs more than what it watches.
 const INTERVAL_MIN: Nanos = Nanos(100_000_000);

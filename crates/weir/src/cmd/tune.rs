@@ -10,7 +10,7 @@ use crate::cli::tune::{Args, Command, Format};
 use crate::experiments::{self, Asked, Ended, Lab, Planned, rehearsal};
 use crate::failure::{Lacking, Outcome};
 use crate::output;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {

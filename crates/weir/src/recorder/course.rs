@@ -19,7 +19,7 @@ use super::archive::{About, Archive};
 use super::control::{self, Request};
 use super::guarded::Guarded;
 use super::kernel::{Programs, Room};
-use super::knob_values::knobs;
+use super::knob_values::{knobs, models};
 use super::metrics::{Metrics, Published};
 use super::settings::RecorderSettings;
 use super::snapshots::{Snapshot, Snapshots, View};
@@ -150,6 +150,9 @@ impl<'a> Course<'a> {
         let detail = serde_json::json!({
             "weir_version": env!("CARGO_PKG_VERSION"),
             "interval_ms": settings.interval.0 / 1_000_000,
+            "kernel": host.kernel(),
+            "machine": host.machine_mark(),
+            "devices": models(host),
             "not_seen": course.programs.remarks(),
             "knobs": course.knobs,
         });

@@ -8,7 +8,7 @@ use crate::cli::db::workload::CleanupArgs;
 use crate::databases::{Premises, server};
 use crate::failure::Outcome;
 use crate::inputs::db::servers;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: CleanupArgs, _command: &[String]) -> anyhow::Result<Outcome> {

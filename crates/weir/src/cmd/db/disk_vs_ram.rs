@@ -14,7 +14,7 @@ use crate::databases::own::server_of;
 use crate::databases::sandbox::failed;
 use crate::experiments::{Asked, planned};
 use crate::failure::{Outcome, Usage};
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 const PAIRS: u32 = 6;
 /// Longest look at what limits the server before the pairs.

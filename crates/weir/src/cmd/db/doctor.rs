@@ -10,7 +10,7 @@ use crate::cli::db::doctor::{Args, Format};
 use crate::databases::examination;
 use crate::failure::{Outcome, Usage};
 use crate::output;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// The shortest watch that gives rates.
 const SHORTEST: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use crate::output::{Format, print_for, render};
 use crate::progress::StepLine;
 use crate::session::{Session, save};
 use crate::settings::db::workload::spec;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// The first second of every trial is run and not counted.
 const TRIAL_WARMUP: Nanos = Nanos(1_000_000_000);

@@ -8,7 +8,7 @@ use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::flood::Args;
 use crate::experiments::planned;
 use crate::failure::{Lacking, Outcome, Usage};
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 const REPEATS: u32 = 3;
 

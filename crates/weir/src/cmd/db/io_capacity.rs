@@ -22,7 +22,7 @@ use crate::experiments::{Asked, planned, settle};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::machine;
 use crate::servers::{self, name_of};
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 const CAPACITY: &str = "innodb_io_capacity";
 const CAPACITY_MAX: &str = "innodb_io_capacity_max";

@@ -13,7 +13,7 @@ use crate::output::{Format, print_for, render};
 use crate::session::save;
 use crate::settings::bench::usage;
 use crate::settings::db::workload::spec;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {

@@ -14,7 +14,7 @@ use crate::cli::db::sandbox::{Args, Command, ServerArgs};
 use crate::databases::sandbox::{failed, mention_account};
 use crate::failure::{Lacking, Outcome, ServerFailed, Usage};
 use crate::output;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// How often server and command are looked at.
 const POLL: Duration = Duration::from_millis(50);

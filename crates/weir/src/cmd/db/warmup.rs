@@ -13,7 +13,7 @@ use crate::failure::Outcome;
 use crate::inputs::db::servers;
 use crate::settings::bench::usage;
 use crate::settings::db::workload::tables;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: WarmupArgs, _command: &[String]) -> anyhow::Result<Outcome> {

@@ -13,8 +13,8 @@ use crate::cli::guard::watch::Args;
 use crate::failure::Outcome;
 use crate::guard::socket;
 use crate::output::{print, print_exact};
-use crate::signals::stop_on_signals;
 use crate::terminal::Terminal;
+use weir_cli::signals::stop_on_signals;
 
 /// How often keys and signals are looked at.
 const SLICE: Duration = Duration::from_millis(100);

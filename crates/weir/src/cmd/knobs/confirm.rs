@@ -14,7 +14,7 @@ use weir_host::knob::{self, Applied, Journal, Until};
 use crate::change_journal::failed;
 use crate::failure::Outcome;
 use crate::output::print;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// How often keyboard, signals and the journal are looked at.
 const LOOK: Duration = Duration::from_millis(250);

@@ -5,7 +5,7 @@ use crate::devices;
 use crate::failure::{Lacking, Outcome};
 use crate::inputs::recorder::settings as settings_of;
 use crate::recorder;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> anyhow::Result<Outcome> {

@@ -13,8 +13,8 @@ use crate::cli::trace::diff::{Args, Format};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::{print, print_exact};
 use crate::progress::Progress;
-use crate::signals::stop_on_signals;
 use crate::trace_input::{self, Filter, Reader};
+use weir_cli::signals::stop_on_signals;
 
 /// A device as typed: `A`, or `A,B`.
 type Wanted<'a> = [Option<&'a str>; 2];

@@ -17,7 +17,7 @@ use crate::cli::trace::fsync::Args;
 use crate::failure::{Outcome, Usage};
 use crate::kernel_traces::fsync::{Request, Telling, View, follow};
 use crate::output::{create, print, print_exact};
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Without a command and without --duration.
 const DURATION: Nanos = Nanos(10_000_000_000);

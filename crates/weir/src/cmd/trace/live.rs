@@ -13,7 +13,7 @@ use crate::cli::trace::live::{Args, Choice};
 use crate::devices::named;
 use crate::failure::{Outcome, Usage};
 use crate::live::{Request, Watching};
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Shortest time between refreshes: below it the view costs more than what it watches.
 const INTERVAL_MIN: Nanos = Nanos(100_000_000);

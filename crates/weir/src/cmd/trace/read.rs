@@ -16,8 +16,8 @@ use crate::failure::{Outcome, Usage};
 use crate::output::{create, escaped, print_for};
 use crate::page;
 use crate::progress::Progress;
-use crate::signals::stop_on_signals;
 use crate::trace_input::{self, Analysed, Filter, Reader, Recording};
+use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {

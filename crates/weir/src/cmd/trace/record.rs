@@ -14,7 +14,7 @@ use crate::devices::named;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::kernel_traces::recording::{self, Recorded};
 use crate::output::print;
-use crate::signals::stop_on_signals;
+use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {

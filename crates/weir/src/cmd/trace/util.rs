@@ -15,8 +15,8 @@ use crate::cli::trace::util::{Args, Format};
 use crate::devices::named;
 use crate::failure::{Outcome, Usage};
 use crate::output::{print, print_exact};
-use crate::signals::stop_on_signals;
 use crate::store::Store;
+use weir_cli::signals::stop_on_signals;
 
 /// Below this, ticks of the kernel's clock are too coarse for %util.
 const DURATION_MIN: Nanos = Nanos(500_000_000);

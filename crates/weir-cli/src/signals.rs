@@ -1,12 +1,15 @@
-//! SIGINT, SIGTERM and SIGHUP ask the run to stop: it keeps what it measured, cleans up and reports.
+//! SIGINT, SIGTERM and SIGHUP ask a run to stop: it keeps what it measured, cleans up and reports.
 
 use std::io;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use weir_io::runner::Stop;
+use weir_core::stop::Stop;
 
-/// A stop request that the signals raise. A second SIGINT ends the process at once.
+/// A stop request that the signals raise. A second one ends the process at once.
+///
+/// # Errors
+/// Where signals cannot be handled, or no thread can be started.
 pub fn stop_on_signals() -> io::Result<Stop> {
     let stop = Stop::default();
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;

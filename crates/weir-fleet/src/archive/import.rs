@@ -1,0 +1,291 @@
+//! Import: what hosts sent, or a recorder's folder, into the tables. A file that cannot be read costs one line, and the rest goes on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use weir_archive::segment::{Name, stamp};
+use weir_archive::tables::{Event, named};
+use weir_archive::{Batch, Row, Table};
+use weir_cli::failure::{lacking, usage};
+use weir_fs::Dir;
+use weir_store::covered::Covered;
+use weir_store::facts;
+use weir_store::hours::Hours;
+
+use super::{FILE_MAX, Locked, ROWS_MAX, names, rows};
+
+/// The folder with what was imported, a file for each host.
+const KEPT: &str = "imported";
+
+/// The longest such file.
+const KEPT_MAX: u64 = 16 << 20;
+
+/// What an import says of a host: the machine that has the name, and the times that it has.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Known {
+    machine: Option<String>,
+    covered: Covered,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Table(&'static Table),
+    Record,
+}
+
+/// The files of one host in one folder.
+#[derive(Debug)]
+pub struct Source {
+    host: String,
+    folder: PathBuf,
+    files: Vec<(String, Holds)>,
+}
+
+/// What an import brought.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Imported {
+    /// Hosts with something new.
+    pub hosts: usize,
+    /// Rows that were written.
+    pub rows: usize,
+    /// Files that were read.
+    pub files: usize,
+    /// Files that could not be.
+    pub damaged: usize,
+}
+
+/// What a file of a recorder's, or one that `weir fleet run` pulled, holds by its name.
+fn holds(name: &str) -> Option<Holds> {
+    if let Some(Name::Table { table, .. }) = Name::parse(name) {
+        return Some(Holds::Table(table));
+    }
+    // Behind the id of a run: 20261125-120000-000-aaaa-.
+    let called = name.get(25..).filter(|_| name.as_bytes()[24] == b'-').unwrap_or(name);
+    match called.strip_suffix(".parquet") {
+        Some(stem) => match Name::parse(called) {
+            Some(Name::Table { table, .. }) => Some(Holds::Table(table)),
+            _ => named(stem).map(Holds::Table),
+        },
+        None => (called.starts_with("record") && called.ends_with(".json")).then_some(Holds::Record),
+    }
+}
+
+fn source(host: &str, folder: &Path) -> io::Result<Option<Source>> {
+    let files: Vec<(String, Holds)> = names(&Dir::open(folder)?)?
+        .into_iter()
+        .filter_map(|name| holds(&name).map(|holds| (name, holds)))
+        .collect();
+    Ok((!files.is_empty()).then(|| Source { host: host.to_string(), folder: folder.to_path_buf(), files }))
+}
+
+/// Folders of recorders, and single files of theirs, of one host.
+///
+/// # Errors
+/// Where one is not there, or is none.
+pub fn sources(host: &str, paths: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
+    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(String::from);
+    let mut all = Vec::new();
+    for path in paths {
+        let cannot = |error: io::Error| usage(format!("cannot read {}: {error}", path.display()), "");
+        let found = if std::fs::metadata(path).map_err(cannot)?.is_dir() {
+            source(host, path).map_err(cannot)?
+        } else {
+            let folder =
+                path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let file = name(path).and_then(|name| holds(&name).map(|holds| (name, holds)));
+            file.map(|file| Source {
+                host: host.to_string(),
+                folder: folder.to_path_buf(),
+                files: vec![file],
+            })
+        };
+        all.push(found.ok_or_else(|| {
+            usage(
+                format!("{} holds nothing of weir recorder's", path.display()),
+                "expected its archive, or files called TABLE.parquet from `weir recorder export`",
+            )
+        })?);
+    }
+    Ok(all)
+}
+
+/// All that `weir fleet run` pulled from hosts into a folder of results.
+///
+/// # Errors
+/// Those of reading folders.
+pub fn pulled(results: &Path) -> anyhow::Result<Vec<Source>> {
+    let mut all = Vec::new();
+    let below = |folder: &Path, key: &str| -> io::Result<Vec<(String, PathBuf)>> {
+        let open = match Dir::open(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened?,
+        };
+        let found = names(&open)?
+            .into_iter()
+            .filter_map(|name| Some((name.strip_prefix(key)?.to_string(), folder.join(&name))));
+        Ok(found.collect())
+    };
+    for (_, kind) in below(results, "kind=")? {
+        for (_, day) in below(&kind, "date=")? {
+            for (host, folder) in below(&day, "host=")? {
+                all.extend(source(&host, &folder)?);
+            }
+        }
+    }
+    Ok(all)
+}
+
+impl Locked<'_> {
+    /// Takes sources in, host by host.
+    ///
+    /// # Errors
+    /// Those of writing. What cannot be read is said.
+    pub fn import(&self, sources: &[Source]) -> anyhow::Result<Imported> {
+        let kept = Dir::open_or_make(&self.archive.root.join(KEPT), 0o700, |_, _| {})?;
+        let mut sum = Imported::default();
+        for source in sources {
+            self.source(source, &kept, &mut sum).map_err(|error| {
+                lacking(
+                    format!("cannot import {}: {error:#}", source.folder.display()),
+                    "free some space, or name a folder with --into",
+                )
+            })?;
+        }
+        Ok(sum)
+    }
+
+    fn source(&self, source: &Source, kept: &Dir, sum: &mut Imported) -> anyhow::Result<()> {
+        let folder = Dir::open(&source.folder)?;
+        let read = |name: &str, table| rows(&folder, name, table, FILE_MAX, ROWS_MAX);
+        let machine = source.files.iter().filter(|(_, holds)| *holds == Holds::Table(Event::TABLE));
+        let machine = machine.filter_map(|(name, _)| machine_of(&read(name, Event::TABLE).ok()?)).next();
+        let (host, mut known) = host(kept, &source.host, machine)?;
+        let mut hours = Hours::new(&host);
+        let (mut times, mut files) = (Vec::new(), 0);
+        for (name, holds) in &source.files {
+            let taken = match holds {
+                Holds::Record if known.covered.has(name, 0) => Ok(()),
+                Holds::Record => record(&folder, name, &host).map(|facts| {
+                    hours.take_facts(facts);
+                    times.push((name.clone(), 0, 1));
+                }),
+                Holds::Table(table) => read(name, table).map(|batches| {
+                    // At once: two files of a source may overlap, too.
+                    let span = hours.take(&batches, &known.covered);
+                    times.extend(span.map(|(begin, end)| (table.name.to_string(), begin, end)));
+                    if let Some((begin, end)) = span {
+                        known.covered.add(table.name, begin, end);
+                    }
+                }),
+            };
+            match taken {
+                Ok(()) => files += 1,
+                Err(why) => {
+                    say!("{}: {why}", source.folder.join(name).display());
+                    sum.damaged += 1;
+                }
+            }
+        }
+        if hours.left_out() > 0 {
+            say!("{}: {} rows with counts below zero left out", source.folder.display(), hours.left_out());
+        }
+        sum.files += files;
+        let (Some(begin), Some(end)) =
+            (times.iter().map(|time| time.1).min(), times.iter().map(|time| time.2).max())
+        else {
+            return Ok(());
+        };
+        let name = file_name(&times, begin, end);
+        let written = hours.finish();
+        for (place, batch) in &written {
+            self.write(place, &name, batch)?;
+            sum.rows += batch.rows();
+        }
+        sum.hosts += usize::from(!written.is_empty());
+        times.iter().for_each(|(table, begin, end)| known.covered.add(table, *begin, *end));
+        Ok(kept.replace(format!("{host}.json"), 0o600, &serde_json::to_vec(&known)?)?)
+    }
+}
+
+/// The name is that of the times and of all that was read: an import that is killed before it notes them is done again under the same.
+fn file_name(times: &[(String, i64, i64)], begin_ms: i64, end_ms: i64) -> String {
+    use sha2::Digest;
+    let mut hash = sha2::Sha256::new();
+    for (table, begin, end) in times {
+        hash.update(format!("{table} {begin} {end}\n"));
+    }
+    let hash: String = hash.finalize().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{hash}.parquet", stamp(begin_ms.div_euclid(1000)), stamp(end_ms.div_euclid(1000)))
+}
+
+/// What is known of a host. Another machine of the same name is a host of its own, called by the beginning of its machine's mark, too.
+fn host(kept: &Dir, name: &str, machine: Option<String>) -> anyhow::Result<(String, Known)> {
+    let read = |name: &str| -> anyhow::Result<Known> {
+        match kept.read(format!("{name}.json"), KEPT_MAX) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Known::default()),
+            read => Ok(serde_json::from_slice(&read?)?),
+        }
+    };
+    let mut known = read(name)?;
+    let Some(machine) = machine else { return Ok((name.to_string(), known)) };
+    if known.machine.as_ref().is_none_or(|other| *other == machine) {
+        known.machine = Some(machine);
+        return Ok((name.to_string(), known));
+    }
+    let name = format!("{name}~{}", machine.get(..6).unwrap_or(&machine));
+    let mut known = read(&name)?;
+    known.machine = Some(machine);
+    Ok((name, known))
+}
+
+/// The machine's mark, as the recorder says it at its start.
+fn machine_of(batches: &[Batch]) -> Option<String> {
+    let starts = batches.iter().flat_map(Event::all).filter(|event| event.kind == "start");
+    let mut marks = starts.filter_map(|event| {
+        let detail: Value = serde_json::from_str(&event.detail).ok()?;
+        let mark = detail["machine"].as_str()?.to_string();
+        let plain = (6..=64).contains(&mark.len()) && mark.bytes().all(|byte| byte.is_ascii_hexdigit());
+        plain.then_some(mark)
+    });
+    marks.next()
+}
+
+fn record(folder: &Dir, name: &str, host: &str) -> Result<Vec<weir_store::tables::Fact>, String> {
+    let bytes = folder.read(name, FILE_MAX).map_err(|error| error.to_string())?;
+    let record: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+    let started = record["started_at"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    let started = started.ok_or("no record of weir's: it does not say when it started")?;
+    Ok(facts::of_record(host, started.as_second(), &record))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_archive::tables::{Stage, Sync};
+
+    use super::*;
+
+    #[test]
+    fn names_say_what_a_file_holds() {
+        for (name, expected) in [
+            ("stages-20261125T031000Z-20261125T041000Z.parquet", Some(Holds::Table(Stage::TABLE))),
+            (
+                "20261125-120000-000-aaaa-stages-20261125T031000Z-20261125T041000Z.parquet",
+                Some(Holds::Table(Stage::TABLE)),
+            ),
+            ("20261125-120000-000-aaaa-syncs.parquet", Some(Holds::Table(Sync::TABLE))),
+            ("syncs.parquet", Some(Holds::Table(Sync::TABLE))),
+            ("20261125-120000-000-aaaa-record.json", Some(Holds::Record)),
+            ("20261125-120000-000-aaaa-record-2.json", Some(Holds::Record)),
+            ("20261125-120000-000-aaaa-stdout.json", None),
+            ("20261125-120000-000-aaaa-other.parquet", None),
+            ("open-20261125T031000Z.journal", None),
+            ("", None),
+        ] {
+            assert_eq!(holds(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The tables of the fleet in a folder beside the results of runs. Only weir writes there: what hosts send is read by weir's own
+//! reader, which bounds it, and written anew.
+
+mod compact;
+mod import;
+
+pub use import::{pulled, sources};
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use weir_archive::parquet::{self, Writer};
+use weir_archive::{Batch, Table};
+use weir_cli::failure::lacking;
+use weir_fs::{Access, Dir, Fresh};
+use weir_store::layout::{self, Place};
+use weir_store::{SCHEMA, SCHEMA_KEY};
+
+use compact::Journal;
+
+/// The folder, below that of results.
+const FOLDER: &str = "store";
+
+/// Whose lock a writer has.
+const LOCK: &str = "lock";
+
+/// The longest file of a host's that is read.
+const FILE_MAX: u64 = 256 << 20;
+
+/// The most rows of a file that are read: twice a day of ten-second intervals of four devices.
+const ROWS_MAX: usize = 8 << 20;
+
+/// The longest footer that is read. Those of weir's have about a kilobyte for each 65,536 rows.
+const FOOTER_MAX: u64 = 4 << 20;
+
+/// The tables.
+pub struct Archive {
+    root: PathBuf,
+}
+
+/// A file of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stored {
+    /// Where it lies.
+    pub place: Place,
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+impl Stored {
+    /// Its path below the archive's folder.
+    pub fn below(&self) -> String {
+        format!("{}/{}", self.place.folder(), self.name)
+    }
+}
+
+/// The right to write, until it is dropped.
+pub struct Locked<'a> {
+    archive: &'a Archive,
+    _lock: std::fs::File,
+}
+
+impl Archive {
+    /// Below a folder of results.
+    pub fn below(results: &Path) -> Archive {
+        Archive { root: results.join(FOLDER) }
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Waits for nobody: one writer at a time.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made, or another process writes.
+    pub fn lock(&self) -> anyhow::Result<Locked<'_>> {
+        let folder = Dir::open_or_make(&self.root, 0o700, |_, _| {});
+        let locked = folder.and_then(|folder| {
+            folder.remove_leftovers();
+            let file = folder.open_or_create(LOCK, Access::ReadWrite, 0o600)?;
+            weir_fs::lock(&file).map(|()| file)
+        });
+        let lock = locked.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => lacking(
+                format!("another process writes to {}", self.root.display()),
+                "wait until it has ended",
+            ),
+            _ => lacking(
+                format!("cannot write to {}: {error}", self.root.display()),
+                "name a folder with --into",
+            ),
+        })?;
+        let locked = Locked { archive: self, _lock: lock };
+        locked.recover()?;
+        Ok(locked)
+    }
+
+    /// The files that count, in order; none where there is no folder.
+    ///
+    /// # Errors
+    /// Those of reading folders.
+    pub fn files(&self) -> anyhow::Result<Vec<Stored>> {
+        let root = match Dir::open(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened?,
+        };
+        let mut files = Vec::new();
+        for kind in names(&root)? {
+            let Ok(kinds) = root.subdir(&kind) else { continue };
+            for day in names(&kinds)? {
+                let Ok(days) = kinds.subdir(&day) else { continue };
+                for host in names(&days)? {
+                    let (Some(place), Ok(folder)) = (Place::parse(&kind, &day, &host), days.subdir(&host))
+                    else {
+                        continue;
+                    };
+                    for name in names(&folder)?.into_iter().filter(|name| name.ends_with(".parquet")) {
+                        let length = folder.open_file(&name, Access::Read).and_then(|file| file.metadata());
+                        let Ok(length) = length else { continue };
+                        files.push(Stored { place: place.clone(), name, bytes: length.len() });
+                    }
+                }
+            }
+        }
+        let journal = Journal::read(&root)?;
+        files.retain(|file| journal.as_ref().is_none_or(|journal| !journal.ignores(&root, &file.below())));
+        files.sort();
+        Ok(files)
+    }
+
+    /// Whether a file is whole, of this schema, and of its length: by its footer alone.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, file: &Stored) -> Result<i64, String> {
+        let end = self.end(file).map_err(|error| error.to_string())?;
+        let (rows, schema) = parquet::about(&end, SCHEMA_KEY).map_err(|damaged| damaged.to_string())?;
+        match schema.as_deref() {
+            Some(SCHEMA) => Ok(rows),
+            Some(other) => Err(format!("schema {other}, which this weir does not know")),
+            None => Err("not one of weir's tables".to_string()),
+        }
+    }
+
+    fn end(&self, file: &Stored) -> io::Result<Vec<u8>> {
+        let mut open = Dir::open(&self.root)?.open_file(file.below(), Access::Read)?;
+        let mut last = |bytes: u64| -> io::Result<Vec<u8>> {
+            open.seek(SeekFrom::Start(file.bytes.saturating_sub(bytes)))?;
+            let mut end = Vec::new();
+            Read::by_ref(&mut open).take(bytes).read_to_end(&mut end)?;
+            Ok(end)
+        };
+        // Its length, and PAR1.
+        let length = last(8)?.first_chunk().map_or(0, |length| u64::from(u32::from_le_bytes(*length)));
+        last(length.min(FOOTER_MAX) + 8)
+    }
+
+    /// The rows of a file.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn rows(&self, file: &Stored) -> Result<Vec<Batch>, String> {
+        let table = layout::table(&file.place.kind).ok_or("of no table")?;
+        let root = Dir::open(&self.root).map_err(|error| error.to_string())?;
+        rows(&root, &file.below(), table, u64::MAX >> 1, usize::MAX)
+    }
+}
+
+/// Names in a folder, those of files in the making left out.
+fn names(folder: &Dir) -> io::Result<Vec<String>> {
+    let mut all = Vec::new();
+    for name in folder.names()? {
+        all.extend(name?.into_string().ok().filter(|name| !name.starts_with('.')));
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// The rows of a Parquet file that anybody may have made.
+fn rows(
+    folder: &Dir,
+    path: &str,
+    table: &'static Table,
+    bytes_max: u64,
+    rows_max: usize,
+) -> Result<Vec<Batch>, String> {
+    let bytes = folder.read(path, bytes_max).map_err(|error| error.to_string())?;
+    let (mut batches, mut left) = (Vec::new(), rows_max);
+    let read = parquet::read(&bytes, table, |batch| {
+        let Some(less) = left.checked_sub(batch.rows()) else {
+            left = 0;
+            batches.clear();
+            return ControlFlow::Break(());
+        };
+        left = less;
+        batches.push(batch);
+        ControlFlow::Continue(())
+    });
+    read.map_err(|damaged| damaged.to_string())?;
+    if batches.is_empty() && left == 0 {
+        return Err(format!("more than {rows_max} rows"));
+    }
+    Ok(batches)
+}
+
+impl Locked<'_> {
+    /// A file in the making.
+    fn fresh(&self, place: &Place, name: &str) -> io::Result<Fresh> {
+        Dir::open_or_make(&self.archive.root.join(place.folder()), 0o700, |_, _| {})?.beside(name, 0o600)
+    }
+
+    /// Writes rows to a file, in place of one of the same name.
+    fn write(&self, place: &Place, name: &str, batch: &Batch) -> io::Result<()> {
+        let mut writer = writer(self.fresh(place, name)?, batch.table())?;
+        writer.group(batch)?;
+        writer.finish()?.commit()
+    }
+
+    /// Removes files that ended before a time. Returns how many, and their bytes.
+    ///
+    /// # Errors
+    /// Those of removing.
+    pub fn prune(&self, before_s: i64) -> anyhow::Result<(usize, u64)> {
+        let old: Vec<Stored> =
+            self.archive.files()?.into_iter().filter(|file| file.place.end_s() <= before_s).collect();
+        for file in &old {
+            self.remove(&file.below())?;
+        }
+        Ok((old.len(), old.iter().map(|file| file.bytes).sum()))
+    }
+
+    /// Removes a file, and its folders as far as they are empty.
+    fn remove(&self, below: &str) -> io::Result<()> {
+        let root = Dir::open(&self.archive.root)?;
+        let parts: Vec<&str> = below.split('/').collect();
+        let [kind, day, host, name] = parts[..] else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let folder = match root.subdir(format!("{kind}/{day}/{host}")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        match folder.remove_file(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
+        let emptied = root.subdir(format!("{kind}/{day}")).and_then(|days| days.remove_dir(host));
+        if emptied.is_ok() {
+            let _ = root.subdir(kind).and_then(|days| days.remove_dir(day));
+        }
+        Ok(())
+    }
+}
+
+/// Begins a file of a table.
+pub fn writer<W: Write>(to: W, table: &'static Table) -> io::Result<Writer<W>> {
+    Ok(Writer::new(to, table, vec![(SCHEMA_KEY.to_string(), SCHEMA.to_string())])?.without_compression())
+}

@@ -1,0 +1,212 @@
+//! What is asked of the tables: which files, from when until when, and what becomes of damaged ones.
+
+use std::io;
+use std::path::Path;
+
+use anyhow::Context;
+use datafusion::error::DataFusionError;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use weir_cli::failure::{lacking, usage};
+use weir_core::units::Nanos;
+use weir_fs::{Dir, Private};
+use weir_store::questions::{Parameters, Question};
+
+use crate::archive::{Archive, Stored};
+use crate::cli::{Engine, Period};
+use crate::engine::{self, Answer, Limits};
+
+const DAY_S: i64 = 86_400;
+
+/// With fewer, a median deviation is chance.
+const PEERS: u32 = 6;
+
+/// The tables, opened for questions.
+pub struct Asker {
+    archive: Archive,
+    files: Vec<Stored>,
+    memory_bytes: usize,
+}
+
+impl Asker {
+    /// Opens them. Damaged files are said and left out.
+    ///
+    /// # Errors
+    /// Where there are none.
+    pub fn open(results: &Path, engine: &Engine) -> anyhow::Result<Asker> {
+        let archive = Archive::below(results);
+        let mut files = archive.files()?;
+        files.retain(|file| match archive.check(file) {
+            Ok(_) => true,
+            Err(why) => {
+                damaged(&archive, file, &why);
+                false
+            }
+        });
+        if files.is_empty() {
+            return Err(usage(
+                format!("no tables in {}", archive.root().display()),
+                "`weir fleet import` makes them of what recorders and runs left; --into names another folder",
+            ));
+        }
+        let memory_bytes = usize::try_from(engine.memory.0).unwrap_or(usize::MAX);
+        Ok(Asker { archive, files, memory_bytes })
+    }
+
+    /// Asks. Where a file turns out to be damaged inside, it is said, and all others are asked again.
+    ///
+    /// # Errors
+    /// A mistake in the SQL, too little memory, a full disk.
+    pub fn ask(&mut self, sql: &str) -> anyhow::Result<Answer> {
+        match self.once(sql)? {
+            Ok(answer) => Ok(answer),
+            Err(error) if is_of_files(&error) && self.drop_damaged() > 0 => {
+                self.once(sql)?.map_err(|error| explained(&error))
+            }
+            Err(error) => Err(explained(&error)),
+        }
+    }
+
+    fn once(&self, sql: &str) -> anyhow::Result<Result<Answer, DataFusionError>> {
+        // Beside the tables: what is spilled may be as large as they are, and /tmp may be memory.
+        let folder = Dir::open(self.archive.root())?;
+        let spill = Private::make(&folder, SPILL).context("no folder for what does not fit into memory")?;
+        let limits = Limits { memory_bytes: self.memory_bytes, spill: spill.path().to_path_buf() };
+        let answer = engine::ask(&self.archive, &self.files, sql, &limits);
+        spill.remove()?;
+        Ok(answer)
+    }
+
+    /// Reads every file whole, and leaves the damaged out.
+    fn drop_damaged(&mut self) -> usize {
+        let before = self.files.len();
+        let archive = &self.archive;
+        self.files.retain(|file| match archive.rows(file) {
+            Ok(_) => true,
+            Err(why) => {
+                damaged(archive, file, &why);
+                false
+            }
+        });
+        before - self.files.len()
+    }
+
+    /// The rows of a question, as a type.
+    ///
+    /// # Errors
+    /// As [`Asker::ask`].
+    pub fn rows<T: DeserializeOwned>(
+        &mut self,
+        question: Question,
+        with: &Parameters,
+    ) -> anyhow::Result<Vec<T>> {
+        self.only(question, with);
+        let answer = self.ask(&question.sql(with))?;
+        let rows = answer.objects().into_iter().map(serde_json::from_value);
+        rows.collect::<Result<Vec<T>, _>>()
+            .with_context(|| format!("rows of `{}` that do not fit", question.name()))
+    }
+
+    /// Leaves out files in which there can be nothing for a question. Facts hold until they change, and clocks may be off by a day.
+    fn only(&mut self, question: Question, with: &Parameters) {
+        let facts_only = question == Question::Drift;
+        self.files.retain(|file| {
+            let facts = file.place.kind == "facts";
+            let in_time = file.place.day_s < with.until_s && file.place.end_s() > with.from_s - DAY_S;
+            facts || (!facts_only && in_time)
+        });
+    }
+
+    /// From when until when, as was typed; else until the newest hour that half of the hosts have.
+    ///
+    /// # Errors
+    /// A time that is none.
+    pub fn parameters(&mut self, period: &Period, question: Question) -> anyhow::Result<Parameters> {
+        let until_s = match &period.until {
+            Some(time) => seconds(time)?,
+            None => self.newest()? + 3_600,
+        };
+        let last = period.last.unwrap_or(Nanos(1_000_000_000 * DAY_S as u64 * days(question)));
+        let from_s = match &period.since {
+            Some(time) => seconds(time)?,
+            None => until_s - (last.0 / 1_000_000_000) as i64,
+        };
+        // Rows are of whole hours.
+        let (from_s, until_s) = (from_s - from_s.rem_euclid(3_600), until_s);
+        if from_s >= until_s {
+            return Err(usage("the time ends before it begins", "--since TIME --until TIME, or --last 3d"));
+        }
+        Ok(Parameters {
+            from_s,
+            until_s,
+            at_s: from_s + (until_s - from_s) / 2,
+            peers: period.peers.unwrap_or(PEERS),
+        })
+    }
+
+    /// A host whose clock is months ahead does not decide what is now.
+    fn newest(&mut self) -> anyhow::Result<i64> {
+        let days = self.files.iter().map(|file| file.place.end_s());
+        let newest = days.max().unwrap_or(0);
+        let sql = "SELECT CAST(median(CAST(m AS DOUBLE)) AS BIGINT) AS ts FROM (
+            SELECT host, MAX(ts) AS m FROM (
+                SELECT host, ts FROM stages UNION ALL SELECT host, ts FROM syncs UNION ALL SELECT host, ts FROM facts
+            ) t GROUP BY host) t";
+        let answer = self.ask(sql)?;
+        let newest = answer.rows.first().and_then(|row| row.first()?.as_i64()).unwrap_or(newest);
+        Ok(newest - newest.rem_euclid(3_600))
+    }
+}
+
+/// The folder for what is spilled.
+const SPILL: &str = "spill";
+
+fn damaged(archive: &Archive, file: &Stored, why: &str) {
+    say!("{}: left out: {why}", archive.root().join(file.below()).display());
+}
+
+fn days(question: Question) -> u64 {
+    match question {
+        Question::Latency => 1,
+        Question::Slow => 3,
+        Question::Change => 14,
+        Question::Drift | Question::Capacity | Question::Tails => 30,
+    }
+}
+
+/// A day, or a time of RFC 3339, as s since 1970.
+pub fn seconds(text: &str) -> anyhow::Result<i64> {
+    let day = weir_store::layout::day_s(text);
+    let time = || text.parse::<Timestamp>().ok().map(|time| time.as_second());
+    day.or_else(time).ok_or_else(|| {
+        usage(format!("expected a time such as 2026-11-25 or 2026-11-25T02:30:00Z, got `{text}`"), "")
+    })
+}
+
+fn is_of_files(error: &DataFusionError) -> bool {
+    matches!(
+        error.find_root(),
+        DataFusionError::ParquetError(_)
+            | DataFusionError::ArrowError(..)
+            | DataFusionError::ObjectStore(_)
+            | DataFusionError::External(_)
+    )
+}
+
+fn explained(error: &DataFusionError) -> anyhow::Error {
+    let text = error.strip_backtrace();
+    match error.find_root() {
+        DataFusionError::ResourcesExhausted(_) => {
+            lacking(text, "give it more with --memory, or ask for less time")
+        }
+        DataFusionError::IoError(error) if error.kind() == io::ErrorKind::StorageFull => lacking(
+            text,
+            "what does not fit into --memory is written beside the tables: free some space there",
+        ),
+        DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => usage(
+            text,
+            "tables are stages, syncs, waits, counters and facts; docs/reference/fleet.md has their columns",
+        ),
+        _ => lacking(text, ""),
+    }
+}

@@ -1,0 +1,273 @@
+//! The tables of the fleet: import, compaction, questions, damaged files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use weir_archive::parquet::Writer;
+use weir_archive::segment::Name;
+use weir_archive::tables::{Event, Stage, Sync, Wait};
+use weir_archive::{Row, Table};
+
+use crate::Ran;
+
+/// 2026-11-25T03:00:00Z.
+const BEGIN_S: i64 = 1_795_575_600;
+
+/// A folder of results, and archives of recorders beside it.
+pub struct Fleet(TempDir);
+
+impl Fleet {
+    pub fn new() -> Fleet {
+        Fleet(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.0.path().join(below)
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir-fleet"));
+        Ran::of(command.env("WEIR_FLEET", self.path("results")).args(arguments).output().unwrap())
+    }
+
+    /// The rows of a question.
+    pub fn ask(&self, sql: &str) -> Vec<Value> {
+        let ran = self.run(&["sql", "--json", sql]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        serde_json::from_str(&ran.out).unwrap()
+    }
+
+    fn segment<R: Row>(&self, host: &str, hour: i64, rows: &[R]) -> PathBuf {
+        let begin_s = BEGIN_S + 3_600 * hour;
+        let name = Name::Table { table: R::TABLE, begin_s, end_s: begin_s + 3_600 };
+        let path = self.path(host).join(name.to_string());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write(&path, R::TABLE, rows);
+        path
+    }
+
+    /// Hours of a recorder: a write and a read every ten seconds that take so long, and a sync.
+    fn recorder(&self, host: &str, hours: i64, takes_ns: i64, machine: &str) {
+        for hour in 0..hours {
+            let times = (0..360).map(|n| 1000 * (BEGIN_S + 3_600 * hour) + 10_000 * n);
+            let stage = |ts_ms, class: &str, stage: &str, bucket_low_ns| Stage {
+                ts_ms,
+                span_ms: 10_000,
+                device: "sda".into(),
+                class: class.into(),
+                stage: stage.into(),
+                bucket_low_ns,
+                count: 100,
+            };
+            let stages = times.clone().flat_map(|ts_ms| {
+                ["read", "write"].into_iter().flat_map(move |class| {
+                    [("g2d", 4_096), ("d2c", takes_ns), ("g2c", takes_ns + 4_096)]
+                        .map(|(name, ns)| stage(ts_ms, class, name, ns))
+                })
+            });
+            self.segment(host, hour, &stages.collect::<Vec<_>>());
+            let sync = |ts_ms| Sync {
+                ts_ms,
+                span_ms: 10_000,
+                bucket_low_ns: takes_ns,
+                count: 50,
+                ..Sync::default()
+            };
+            self.segment(host, hour, &times.clone().map(sync).collect::<Vec<_>>());
+            let wait = |ts_ms| Wait {
+                ts_ms,
+                span_ms: 10_000,
+                cause: "device".into(),
+                ns: 50 * takes_ns,
+                ..Wait::default()
+            };
+            self.segment(host, hour, &times.map(wait).collect::<Vec<_>>());
+        }
+        let detail = json!({"machine": machine, "kernel": "6.12", "knobs": {"sda/scheduler": "none"},
+            "devices": {"sda": {"model": "NV-A1", "firmware": "1.0"}}});
+        let start = Event {
+            ts_ms: 1000 * BEGIN_S,
+            kind: "start".into(),
+            detail: detail.to_string(),
+            ..Event::default()
+        };
+        self.segment(host, 0, &[start]);
+    }
+
+    fn import(&self, host: &str) -> Ran {
+        self.run(&["import", "--host", host, self.path(host).to_str().unwrap()])
+    }
+
+    fn files(&self) -> usize {
+        let mut open = vec![self.path("results/store")];
+        let mut count = 0;
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => open.push(entry.path()),
+                    false => {
+                        count += usize::from(entry.path().extension().is_some_and(|end| end == "parquet"))
+                    }
+                }
+            }
+        }
+        count
+    }
+}
+
+fn write<R: Row>(path: &Path, table: &'static Table, rows: &[R]) {
+    let mut writer = Writer::new(fs::File::create(path).unwrap(), table, Vec::new()).unwrap();
+    writer.group(&R::batch(rows)).unwrap();
+    writer.finish().unwrap();
+}
+
+const SUMS: &str = "SELECT host, class, stage, load, SUM(n) AS n, MIN(ts) AS ts FROM stages
+    GROUP BY host, class, stage, load ORDER BY host, class, stage, load";
+
+#[test]
+fn hours_are_imported_once_and_compaction_changes_no_answer() {
+    let fleet = Fleet::new();
+    fleet.recorder("db1", 3, 100_000, "aaaaaa01");
+    fleet.recorder("db2", 3, 200_000, "aaaaaa02");
+    fleet.import("db1").says(0, &["files of 1 hosts"]);
+    fleet.import("db2").says(0, &["files of 1 hosts"]);
+    let rows = fleet.ask(SUMS);
+    assert_eq!(rows.len(), 2 * 2 * 3);
+    assert_eq!(
+        rows[0],
+        json!({"host": "db1", "class": "read", "stage": "d2c", "load": 16, "n": 3 * 360 * 100, "ts": BEGIN_S})
+    );
+    fleet.import("db1").says(0, &["0 rows from"]);
+    assert_eq!(fleet.ask(SUMS), rows, "the second import counts nothing twice");
+
+    // An hour later, the same archive has one segment more.
+    fleet.recorder("db1", 4, 100_000, "aaaaaa01");
+    fleet.import("db1").says(0, &[]);
+    let rows = fleet.ask(SUMS);
+    assert_eq!(rows[0]["n"], json!(4 * 360 * 100));
+    let before = fleet.files();
+    fleet.run(&["compact"]).says(0, &["files became 4"]);
+    assert!(fleet.files() == 4 && before > 4, "{before} became {}", fleet.files());
+    assert_eq!(fleet.ask(SUMS), rows);
+    fleet.import("db1").says(0, &["0 rows from"]);
+    assert_eq!(fleet.ask(SUMS), rows);
+
+    let out = fleet.path("out.parquet");
+    fleet
+        .run(&["export", "stages", "--out", out.to_str().unwrap(), "--until", "2026-11-25T04:00:00Z"])
+        .says(0, &["12 rows"]);
+    fleet.run(&["prune", "--keep", "1d"]).says(0, &["files removed"]);
+}
+
+#[test]
+fn a_damaged_file_costs_a_line_and_the_rest_goes_on() {
+    let fleet = Fleet::new();
+    fleet.recorder("db1", 3, 100_000, "aaaaaa01");
+    let torn =
+        fleet.segment("db1", 1, &[Sync { ts_ms: 1000 * (BEGIN_S + 3_600), count: 1, ..Sync::default() }]);
+    let bytes = fs::read(&torn).unwrap();
+    fs::write(&torn, &bytes[..bytes.len() / 2]).unwrap();
+    let ran = fleet.import("db1");
+    ran.says(3, &["1 files could not be read"]);
+    assert_eq!(ran.err.lines().filter(|line| line.contains("syncs-")).count(), 1, "{}", ran.err);
+    assert_eq!(fleet.ask("SELECT SUM(n) AS n FROM syncs"), [json!({"n": 2 * 360 * 50})]);
+
+    // A file of weir's own that lost its end, or a byte in the middle.
+    let stages = fleet.ask("SELECT SUM(n) AS n FROM stages");
+    let own = fs::read_dir(fleet.path("results/store/kind=syncs/date=2026-11-25/host=db1")).unwrap();
+    let own = own.flatten().next().unwrap().path();
+    let bytes = fs::read(&own).unwrap();
+    fs::write(&own, &bytes[..bytes.len() - 20]).unwrap();
+    let ran = fleet.run(&["sql", "SELECT SUM(n) AS n FROM stages"]);
+    ran.says(0, &[&stages[0]["n"].to_string()]);
+    assert!(ran.err.contains("left out"), "{}", ran.err);
+    let mut bad = bytes;
+    bad[4..40].fill(0xff);
+    fs::write(&own, &bad).unwrap();
+    let ran = fleet.run(&["sql", "SELECT SUM(n) AS n, COUNT(*) AS rows FROM syncs"]);
+    assert!(ran.code == Some(0) && ran.err.contains("left out"), "{:?} {} {}", ran.code, ran.out, ran.err);
+    fleet.run(&["import", "--host", "../x", "/tmp"]).says(2, &[]);
+    fleet.run(&["import", "--host", "db1", "/nowhere/at/all"]).says(2, &[]);
+}
+
+#[test]
+fn two_machines_of_one_name_stay_apart() {
+    let fleet = Fleet::new();
+    fleet.recorder("db1", 1, 100_000, "aaaaaa01");
+    fleet.import("db1").says(0, &[]);
+    fleet.recorder("db1", 1, 100_000, "bbbbbb02");
+    fleet.import("db1").says(0, &[]);
+    fleet.import("db1").says(0, &["0 rows from"]);
+    let hosts = fleet.ask("SELECT host, SUM(n) AS n FROM syncs GROUP BY host ORDER BY host");
+    assert_eq!(hosts, [json!({"host": "db1", "n": 18_000}), json!({"host": "db1~bbbbbb", "n": 18_000})]);
+}
+
+#[test]
+fn a_killed_compaction_counts_nothing_twice() {
+    let fleet = Fleet::new();
+    for host in ["db1", "db2"] {
+        fleet.recorder(host, 2, 100_000, host);
+        fleet.import(host).says(0, &[]);
+    }
+    let rows = fleet.ask(SUMS);
+    let store = fleet.path("results/store");
+    let old = "kind=stages/date=2026-11-25/host=db1";
+    let name =
+        fs::read_dir(store.join(old)).unwrap().flatten().next().unwrap().file_name().into_string().unwrap();
+    // What it made is there, and what that replaces is, too: as if it was killed between.
+    let made = "kind=stages/date=2026-11-23/host=.many";
+    fs::create_dir_all(store.join(made)).unwrap();
+    fs::copy(store.join(old).join(&name), store.join(made).join("made.parquet")).unwrap();
+    let journal = json!({"made": [format!("{made}/made.parquet")], "replaced": [format!("{old}/{name}")]});
+    fs::write(store.join("compaction.json"), journal.to_string()).unwrap();
+    assert_eq!(fleet.ask(SUMS), rows);
+    // Killed before all of it was made: the old ones count.
+    let journal = json!({"made": [format!("{made}/made.parquet"), format!("{made}/second.parquet")], "replaced": [format!("{old}/{name}")]});
+    fs::write(store.join("compaction.json"), journal.to_string()).unwrap();
+    assert_eq!(fleet.ask(SUMS), rows);
+    fleet.run(&["compact"]).says(0, &[]);
+    assert_eq!(fleet.ask(SUMS), rows);
+    assert!(!store.join("compaction.json").exists() && !store.join(made).join("made.parquet").exists());
+}
+
+#[test]
+fn slow_devices_are_named_with_their_cause() {
+    let fleet = Fleet::new();
+    for n in 0..8 {
+        let host = format!("db{n}");
+        fleet.recorder(&host, 24, if n == 5 { 400_000 } else { 100_000 }, &format!("aaaaaa0{n}"));
+        fleet.import(&host).says(0, &[]);
+    }
+    let ran = fleet.run(&["show", "slow"]);
+    ran.says(1, &["1 devices and 0 hosts are slow", "db5", "sda", "device"]);
+    assert_eq!(ran.out.lines().filter(|line| line.starts_with("db")).count(), 1, "{}", ran.out);
+    fleet.run(&["show", "slow", "--json"]).says(1, &["\"cause\": \"device\""]);
+    fleet.run(&["show", "slow", "--until", "2026-11-01"]).says(0, &["0 devices"]);
+    fleet.run(&["show", "latency"]).says(0, &["db5 sda", "sync"]);
+    fleet.run(&["show", "drift"]).says(0, &["0 facts"]);
+    fleet
+        .run(&["show", "change", "--at", "2026-11-25T12:00:00Z"])
+        .says(0, &["no change that could not be chance"]);
+    fleet.run(&["show", "tails"]).says(0, &["0 tails"]);
+    fleet.run(&["show", "capacity"]).says(0, &["0 devices"]);
+    // The SQL itself, for other engines.
+    let sql = fleet.run(&["show", "slow", "--sql"]);
+    sql.says(0, &["SELECT peers, host"]);
+    assert_eq!(fleet.ask(&sql.out)[0]["host"], "db5");
+    fleet.run(&["sql", "SELEC 1"]).says(2, &[]);
+    fleet.run(&["sql", "SELECT nothing FROM stages"]).says(2, &[]);
+    fleet.run(&["sql", "CREATE TABLE x AS SELECT 1"]).says(2, &[]);
+    fleet.run(&["sql", "COPY (SELECT 1) TO '/tmp/weir-should-not-be.csv'"]).says(2, &[]);
+}
+
+#[test]
+fn without_tables_it_says_how_to_get_some() {
+    let fleet = Fleet::new();
+    let ran = fleet.run(&["show", "latency"]);
+    assert!(ran.code == Some(2) && ran.err.contains("weir fleet import"), "{}", ran.err);
+    let ran = fleet.run(&["import"]);
+    assert!(ran.code == Some(2) && ran.err.contains("--host NAME PATH"), "{}", ran.err);
+}

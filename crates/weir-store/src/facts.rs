@@ -1,0 +1,168 @@
+//! Facts out of events and records: what hosts are compared by, and what they drift in. A host's file is anybody's: what does not
+//! read as expected is left out.
+
+use serde_json::Value;
+use weir_archive::tables::Event;
+use weir_core::target::{Conditions, Layer, TargetFacts};
+
+use crate::tables::Fact;
+
+/// The most facts that one event or record may bring.
+const FACTS_MAX: usize = 4_096;
+
+/// The longest name or value, in characters.
+const CHARS_MAX: usize = 300;
+
+/// What an event of the recorder says: at its start all, and later each knob that changed.
+pub fn of_event(host: &str, event: &Event) -> Vec<Fact> {
+    let Ok(detail) = serde_json::from_str::<Value>(&event.detail) else { return Vec::new() };
+    let mut facts = Facts { host, ts: event.ts_ms.div_euclid(1000), rows: Vec::new() };
+    match event.kind.as_str() {
+        "start" => {
+            facts.add("", "kernel", &detail["kernel"]);
+            facts.add("", "weir", &detail["weir_version"]);
+            for (device, about) in detail["devices"].as_object().into_iter().flatten() {
+                facts.add(device, "model", &about["model"]);
+                facts.add(device, "firmware", &about["firmware"]);
+            }
+            for (knob, value) in detail["knobs"].as_object().into_iter().flatten() {
+                facts.knob(knob, value);
+            }
+        }
+        "knob" => facts.knob(detail["knob"].as_str().unwrap_or_default(), &detail["after"]),
+        _ => {}
+    }
+    facts.rows
+}
+
+/// What the conditions in a record of weir's say; none where it has none. `ts` is when it was made, s since 1970.
+pub fn of_record(host: &str, ts: i64, record: &Value) -> Vec<Fact> {
+    let conditions = serde_json::from_value::<Conditions>(record["conditions"].clone());
+    let Ok(conditions) = conditions else { return Vec::new() };
+    let mut facts = Facts { host, ts, rows: Vec::new() };
+    facts.text("", "kernel", &conditions.kernel);
+    if let Some(weir) = record["weir_version"].as_str() {
+        facts.text("", "weir", weir);
+    }
+    if let Some(target) = &conditions.target {
+        target.stack.iter().for_each(|layer| facts.layer(layer));
+        facts.mount(target);
+    }
+    facts.rows
+}
+
+struct Facts<'a> {
+    host: &'a str,
+    ts: i64,
+    rows: Vec<Fact>,
+}
+
+impl Facts<'_> {
+    fn text(&mut self, device: &str, name: &str, value: &str) {
+        if self.rows.len() < FACTS_MAX && !name.is_empty() && !value.is_empty() {
+            let short = |text: &str| text.chars().take(CHARS_MAX).collect::<String>();
+            self.rows.push(Fact {
+                host: self.host.to_string(),
+                ts: self.ts,
+                device: short(device),
+                name: short(name),
+                value: short(value.trim()),
+            });
+        }
+    }
+
+    fn add(&mut self, device: &str, name: &str, value: &Value) {
+        if let Some(value) = value.as_str() {
+            self.text(device, name, value);
+        }
+    }
+
+    /// `sda/scheduler` is of a device, `vm.dirty_bytes` of the machine.
+    fn knob(&mut self, knob: &str, value: &Value) {
+        let (device, name) = knob.split_once('/').unwrap_or(("", knob));
+        self.add(device, name, value);
+    }
+
+    fn layer(&mut self, layer: &Layer) {
+        self.text(&layer.name, "model", layer.model.as_deref().unwrap_or_default());
+        self.text(&layer.name, "firmware", layer.firmware.as_deref().unwrap_or_default());
+        let Some(queue) = &layer.queue else { return };
+        self.text(&layer.name, "scheduler", queue.scheduler.as_deref().unwrap_or_default());
+        self.text(&layer.name, "write_cache", queue.write_cache.as_deref().unwrap_or_default());
+        let numbers = [
+            ("nr_requests", queue.nr_requests),
+            ("max_sectors_kb", queue.max_sectors_kb),
+            ("read_ahead_kb", queue.read_ahead_kb),
+            ("nomerges", queue.nomerges),
+            ("rq_affinity", queue.rq_affinity),
+        ];
+        for (name, value) in numbers {
+            self.text(&layer.name, name, &value.map_or(String::new(), |value| value.to_string()));
+        }
+    }
+
+    fn mount(&mut self, target: &TargetFacts) {
+        if let Some(mounted) = &target.file_system {
+            let mut options = mounted.options.clone();
+            options.sort();
+            let device = target.device.as_deref().unwrap_or_default();
+            self.text(device, "mount", &format!("{} {}", mounted.kind, options.join(",")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(facts: &[Fact]) -> Vec<String> {
+        facts.iter().map(|fact| format!("{} {}/{}={}", fact.ts, fact.device, fact.name, fact.value)).collect()
+    }
+
+    #[test]
+    fn events_bring_facts() {
+        let detail = json!({"kernel": "6.12.0", "devices": {"sda": {"model": "NV-A1", "firmware": null}},
+            "knobs": {"sda/scheduler": "none", "vm.dirty_ratio": "20"}});
+        let start =
+            Event { ts_ms: 5_999, kind: "start".into(), detail: detail.to_string(), ..Event::default() };
+        let expected =
+            ["5 /kernel=6.12.0", "5 sda/model=NV-A1", "5 sda/scheduler=none", "5 /vm.dirty_ratio=20"];
+        assert_eq!(lines(&of_event("db1", &start)), expected);
+        let detail = json!({"knob": "sda/nr_requests", "before": "64", "after": "32"}).to_string();
+        let changed = Event { ts_ms: 9_000, kind: "knob".into(), detail, ..Event::default() };
+        assert_eq!(lines(&of_event("db1", &changed)), ["9 sda/nr_requests=32"]);
+    }
+
+    #[test]
+    fn records_bring_facts() {
+        let record = json!({"schema": "weir.record/1", "conditions": {"kernel": "6.12.0", "target": {"device": "sda",
+            "file_system": {"kind": "ext4", "options": ["rw", "noatime"]},
+            "stack": [{"name": "sda", "model": "NV-A1", "firmware": "1.0", "queue": {"scheduler": "none", "nr_requests": 64}}]}}});
+        let expected = [
+            "7 /kernel=6.12.0",
+            "7 sda/model=NV-A1",
+            "7 sda/firmware=1.0",
+            "7 sda/scheduler=none",
+            "7 sda/nr_requests=64",
+            "7 sda/mount=ext4 noatime,rw",
+        ];
+        assert_eq!(lines(&of_record("db1", 7, &record)), expected);
+    }
+
+    #[test]
+    fn nothing_that_a_host_sends_does_harm() {
+        for detail in ["", "[]", "{\"knobs\":7}", "{\"devices\":{\"a\":[]}}", "{\"knobs\":{\"x\":{}}}"] {
+            let event = Event { kind: "start".into(), detail: detail.into(), ..Event::default() };
+            assert_eq!(of_event("db1", &event), [], "{detail}");
+        }
+        let knobs: serde_json::Map<String, Value> =
+            (0..9_999).map(|n| (n.to_string(), "v".repeat(999).into())).collect();
+        let event =
+            Event { kind: "start".into(), detail: json!({ "knobs": knobs }).to_string(), ..Event::default() };
+        let facts = of_event("db1", &event);
+        assert!(facts.len() == FACTS_MAX && facts.iter().all(|fact| fact.value.len() == CHARS_MAX));
+        assert_eq!(of_record("db1", 7, &json!({"conditions": {"target": 7}})), []);
+    }
+}

@@ -1,0 +1,135 @@
+//! Questions: each a file of SQL in the dialect that DataFusion, DuckDB, Sail and Spark read alike. Integers are BIGINT, names are lower
+//! case, no quantile is approximate, an order says where it puts equal values. Times and limits are filled in as numbers, never names.
+
+/// What can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Which devices and hosts are slower than their peers at equal load.
+    Slow,
+    /// Latency by stage, its spread, and the slowest.
+    Latency,
+    /// Which facts differ from those of most peers.
+    Drift,
+    /// What is faster or slower since a time.
+    Change,
+    /// Which devices are near the load at which their model slows down.
+    Capacity,
+    /// Whose tails grow.
+    Tails,
+}
+
+/// What is filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameters {
+    /// Rows from here on, s since 1970.
+    pub from_s: i64,
+    /// Rows before this.
+    pub until_s: i64,
+    /// Between them, for [`Question::Change`].
+    pub at_s: i64,
+    /// Devices of one kind that it takes to say what is usual.
+    pub peers: u32,
+}
+
+const HOUR_S: i64 = 3_600;
+
+/// Windows into which a time is divided, about.
+const WINDOWS: i64 = 12;
+
+impl Question {
+    /// All of them.
+    pub const ALL: [Question; 6] = [
+        Question::Slow,
+        Question::Latency,
+        Question::Drift,
+        Question::Change,
+        Question::Capacity,
+        Question::Tails,
+    ];
+
+    /// Its name, which is its file's.
+    pub fn name(self) -> &'static str {
+        match self {
+            Question::Slow => "slow",
+            Question::Latency => "latency",
+            Question::Drift => "drift",
+            Question::Change => "change",
+            Question::Capacity => "capacity",
+            Question::Tails => "tails",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Question::Slow => include_str!("slow.sql"),
+            Question::Latency => include_str!("latency.sql"),
+            Question::Drift => include_str!("drift.sql"),
+            Question::Change => include_str!("change.sql"),
+            Question::Capacity => include_str!("capacity.sql"),
+            Question::Tails => include_str!("tails.sql"),
+        }
+    }
+
+    /// The text without comments: it may stand on a command line, where `--` begins an option.
+    fn code(self) -> String {
+        let lines = self.text().lines().filter(|line| !line.starts_with("--"));
+        lines.flat_map(|line| [line, "\n"]).collect()
+    }
+
+    /// The SQL.
+    pub fn sql(self, with: &Parameters) -> String {
+        let span_s = (with.until_s - with.from_s).max(HOUR_S);
+        // Whole hours, since rows are of hours; at least six of them, so that a window has requests enough.
+        let hours = |span_s: i64| (span_s + HOUR_S - 1) / HOUR_S;
+        let filled = [
+            ("{t0}", with.from_s),
+            ("{t1}", with.until_s),
+            ("{at}", with.at_s),
+            ("{peers}", i64::from(with.peers)),
+            ("{window}", hours(span_s / WINDOWS).max(6) * HOUR_S),
+            ("{third}", hours(span_s / 3) * HOUR_S),
+        ];
+        filled
+            .into_iter()
+            .fold(self.text().to_string(), |sql, (name, value)| sql.replace(name, &value.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_filled_in() {
+        let with = Parameters { from_s: 0, until_s: 86_400 * 3, at_s: 86_400, peers: 5 };
+        for question in Question::ALL {
+            let sql = question.sql(&with);
+            assert!(!sql.contains(['{', '}']), "{}", question.name());
+        }
+        assert!(Question::Slow.sql(&with).contains("ts - ts % 21600"));
+        let month = Parameters { until_s: 86_400 * 30, ..with };
+        assert!(Question::Slow.sql(&month).contains("ts - ts % 216000"));
+    }
+
+    /// What engines read differently (`docs/reference/fleet.md`).
+    #[test]
+    fn only_what_means_the_same_everywhere_is_said() {
+        for question in Question::ALL {
+            let code = question.code();
+            let words: Vec<&str> = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+            for word in
+                ["QUALIFY", "DIV", "ANTI", "RECURSIVE", "UNNEST", "EXPLODE", "TIMESTAMP", "DATE_BIN", "LOG"]
+            {
+                assert!(
+                    !words.iter().any(|other| other.eq_ignore_ascii_case(word)),
+                    "{}: {word}",
+                    question.name()
+                );
+            }
+            // A slash between integers, a name in double quotes, a decimal number.
+            assert!(!code.contains('"') && !code.contains("approx_"), "{}", question.name());
+            let decimal = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1] == b'.';
+            assert!(!code.as_bytes().windows(2).any(decimal), "{}", question.name());
+        }
+    }
+}

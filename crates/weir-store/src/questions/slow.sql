@@ -1,0 +1,86 @@
+-- Devices and hosts that are slower than their peers at equal load. A bin is a window of time at one load; in each, the percentile
+-- of every device stands against median and MAD of the devices of the same model, firmware and scheduler (Iglewicz and Hoaglin,
+-- 1993). Percentiles are of merged histograms.
+WITH newest AS (
+  SELECT host, device, name, value,
+    ROW_NUMBER() OVER (PARTITION BY host, device, name ORDER BY ts DESC, value) AS rn
+  FROM facts
+  WHERE name IN ('model', 'firmware', 'scheduler') AND device <> '' AND ts < {t1}),
+devices AS (
+  SELECT host, device,
+    MAX(CASE WHEN name = 'model' THEN value ELSE '' END) || ', ' ||
+    MAX(CASE WHEN name = 'firmware' THEN value ELSE '' END) || ', ' ||
+    MAX(CASE WHEN name = 'scheduler' THEN value ELSE '' END) AS peers
+  FROM newest WHERE rn = 1 GROUP BY host, device),
+owners AS (
+  SELECT host, device, peers FROM devices
+  UNION ALL
+  SELECT host, '' AS device, MIN(peers) AS peers FROM devices GROUP BY host),
+b AS (
+  SELECT host, device, class || ' ' || stage AS what, load, ts - ts % {window} AS win,
+    bucket_low_ns AS lo, SUM(n) AS n
+  FROM stages
+  WHERE class IN ('read', 'write') AND stage IN ('g2d', 'd2c') AND ts >= {t0} AND ts < {t1}
+  GROUP BY host, device, class || ' ' || stage, load, ts - ts % {window}, bucket_low_ns
+  UNION ALL
+  SELECT host, '' AS device, 'sync' AS what, load, ts - ts % {window} AS win,
+    bucket_low_ns AS lo, SUM(n) AS n
+  FROM syncs
+  WHERE ts >= {t0} AND ts < {t1}
+  GROUP BY host, load, ts - ts % {window}, bucket_low_ns),
+c AS (
+  SELECT host, device, what, load, win, lo,
+    SUM(n) OVER (PARTITION BY host, device, what, load, win ORDER BY lo
+                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS cum,
+    SUM(n) OVER (PARTITION BY host, device, what, load, win) AS total
+  FROM b),
+q AS (
+  SELECT c.host, c.device, c.what, p.permille, c.load, c.win, CAST(MIN(c.lo) AS DOUBLE) AS v
+  FROM c CROSS JOIN (SELECT 500 AS permille UNION ALL SELECT 990 AS permille) p
+  WHERE c.total >= 1000 AND c.cum * 1000 >= c.total * p.permille
+  GROUP BY c.host, c.device, c.what, p.permille, c.load, c.win
+  UNION ALL
+  SELECT w.host, '' AS device, 'wait ' || w.cause AS what, 0 AS permille, 0 AS load, w.win,
+    CAST(w.ns AS DOUBLE) / CAST(s.n AS DOUBLE) AS v
+  FROM (SELECT host, cause, ts - ts % {window} AS win, SUM(ns) AS ns
+        FROM waits WHERE cause <> '' AND ts >= {t0} AND ts < {t1}
+        GROUP BY host, cause, ts - ts % {window}) w
+  JOIN (SELECT host, ts - ts % {window} AS win, SUM(n) AS n
+        FROM syncs WHERE ts >= {t0} AND ts < {t1} GROUP BY host, ts - ts % {window}) s
+    ON w.host = s.host AND w.win = s.win
+  WHERE s.n > 0),
+g AS (
+  SELECT COALESCE(o.peers, 'not known') AS peers, q.host, q.device, q.what, q.permille, q.load, q.win, q.v
+  FROM q LEFT JOIN owners o ON q.host = o.host AND q.device = o.device),
+r AS (
+  SELECT peers, host, device, what, permille, load, win, v,
+    ROW_NUMBER() OVER (PARTITION BY peers, what, permille, load, win ORDER BY v, host, device) AS rn,
+    COUNT(*) OVER (PARTITION BY peers, what, permille, load, win) AS n
+  FROM g),
+m AS (
+  SELECT peers, host, device, what, permille, load, win, v, n,
+    AVG(CASE WHEN 2 * rn BETWEEN n AND n + 2 THEN v END)
+      OVER (PARTITION BY peers, what, permille, load, win) AS med
+  FROM r),
+d AS (
+  SELECT peers, host, device, what, permille, load, win, v, n, med, ABS(v - med) AS dev,
+    ROW_NUMBER() OVER (PARTITION BY peers, what, permille, load, win ORDER BY ABS(v - med), host, device) AS rn
+  FROM m),
+e AS (
+  SELECT peers, host, device, what, permille, load, win, v, n, med,
+    AVG(CASE WHEN 2 * rn BETWEEN n AND n + 2 THEN dev END)
+      OVER (PARTITION BY peers, what, permille, load, win) AS mad
+  FROM d),
+z AS (
+  SELECT peers, host, device, what, permille, v, n, med,
+    6745e-4 * (v - med) / (1e0 + CASE WHEN mad > 5e-2 * med THEN mad ELSE 5e-2 * med END) AS z
+  FROM e WHERE n >= {peers}),
+f AS (
+  SELECT peers, host, device, what, permille, COUNT(*) AS bins,
+    SUM(CASE WHEN z > 35e-1 AND v > 13e-1 * med THEN 1 ELSE 0 END) AS slow_bins,
+    MIN(n) AS peers_n, median(v) AS own_ns, median(med) AS usual_ns
+  FROM z GROUP BY peers, host, device, what, permille)
+SELECT peers, host, device, what, permille, bins, slow_bins, peers_n, own_ns, usual_ns
+FROM f
+WHERE slow_bins > 0
+ORDER BY host, device, what, permille
