@@ -101,7 +101,7 @@ fn the_report_says_what_was_played_changed_and_late() {
         "17 rounded to whole blocks of 4 KiB",
         "3 longer than 1 MiB, in parts",
         "1 sorted, as their times ran backwards",
-        "2 times without I/O shortened by 2.00 h in all (--gap-max)",
+        "2 times without I/O shortened by 120 min in all (--gap-max)",
         "left out 12 discards",
         "3.25 in flight on average in the recording, 71 at most",
         "starts behind their times: p50 12.0 µs, p99 3.00 ms, max 3.00 ms; 10.0 % of 6,000 more than 100 µs",
