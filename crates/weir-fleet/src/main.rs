@@ -6,6 +6,7 @@
 mod stderr;
 
 mod agent;
+mod answer;
 mod binary;
 mod cli;
 mod course;
