@@ -15,6 +15,7 @@ mod figures;
 mod gate;
 mod guardrail;
 mod inventory;
+mod journal;
 mod progress;
 mod report;
 mod rollout;
