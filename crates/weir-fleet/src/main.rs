@@ -7,6 +7,7 @@ mod stderr;
 
 mod agent;
 mod answer;
+mod behind;
 mod binary;
 mod cli;
 mod course;
