@@ -43,10 +43,19 @@ impl Whose {
     }
 }
 
-/// The systemd unit, or container's scope, that a cgroup's path belongs to: its last part that is one.
-pub fn unit_of(cgroup: &str) -> &str {
-    let is_unit = |part: &&str| part.ends_with(".service") || part.ends_with(".scope");
-    cgroup.rsplit('/').find(is_unit).unwrap_or_default()
+/// The systemd unit, or container's scope, that a cgroup's path belongs to: the outermost group that is no slice, as only systemd names
+/// those (systemd.slice(5)). What lies in it is named by whoever runs there, a user or a container, who may call it as a service of the
+/// system is called; so a unit there comes behind the outer name: `user@1000.service/mariadb.service`.
+pub fn unit_of(cgroup: &str) -> String {
+    let is_unit = |part: &str| part.ends_with(".service") || part.ends_with(".scope");
+    // `..` leads out of the namespace of cgroups that weir is in.
+    let mut parts = cgroup.split('/').filter(|part| !part.is_empty() && *part != "..");
+    let Some(outer) = parts.find(|part| !part.ends_with(".slice")) else { return String::new() };
+    match parts.rfind(|part| is_unit(part)) {
+        Some(inner) => format!("{outer}/{inner}"),
+        None if is_unit(outer) => outer.to_string(),
+        None => String::new(),
+    }
 }
 
 /// The word that stands for a value in rows: as in JSON.
@@ -399,15 +408,35 @@ mod tests {
     }
 
     #[test]
-    fn the_unit_is_the_last_one_of_the_path() {
+    fn the_unit_is_systemds_with_what_it_is_called_inside() {
         for (path, unit) in [
             ("/system.slice/mariadb.service", "mariadb.service"),
-            ("/user.slice/user-0.slice/user@0.service/app.slice/a.scope", "a.scope"),
+            (
+                "/system.slice/system-postgresql.slice/postgresql@15-main.service",
+                "postgresql@15-main.service",
+            ),
+            ("/user.slice/user-0.slice/user@0.service/app.slice/a.scope", "user@0.service/a.scope"),
+            // Any account can call a group so.
+            (
+                "/user.slice/user-1000.slice/user@1000.service/app.slice/mariadb.service",
+                "user@1000.service/mariadb.service",
+            ),
+            (
+                "/user.slice/user-1000.slice/user@1000.service/mariadb.service/x.slice/y",
+                "user@1000.service/mariadb.service",
+            ),
+            ("/machine.slice/libpod-1.scope/system.slice/mariadb.service", "libpod-1.scope/mariadb.service"),
+            ("/docker/0af1/system.slice/mariadb.service", "docker/mariadb.service"),
+            ("/docker/0af1", ""),
+            ("/kubepods.slice/kubepods-pod1.slice/cri-containerd-0af1.scope", "cri-containerd-0af1.scope"),
+            // Seen from within a namespace of cgroups.
+            ("/../../../system.slice/mariadb.service", "mariadb.service"),
             ("/system.slice/db.service/worker", "db.service"),
             ("/init", ""),
+            ("/user.slice", ""),
             ("", ""),
         ] {
-            assert_eq!(unit_of(path), unit);
+            assert_eq!(unit_of(path), unit, "{path}");
         }
     }
 }

@@ -194,7 +194,8 @@ fn every_rule_complains_about_a_bad_input() {
     let later = format!("//! A.\n// {}: later\n", concat!("TO", "DO"));
     let skipped = format!("#[test]\n#[{}]\nfn a() {{}}\n", "ignore");
     let hidden = format!("//! A.\nfn f() {{ {} {{ g() }} }}\n", "unsafe");
-    let cases: [(&str, &str, &str); 18] = [
+    let open_port = "kind: DaemonSet\n- --metrics=0.0.0.0:9751\n---\nkind: NetworkPolicy\n- port: 80\n";
+    let cases: [(&str, &str, &str); 19] = [
         ("crates/weir/src/settings/a.rs", "//! A.\nuse crate::cmd::tune;\n", "settings may not use cmd"),
         ("crates/weir/src/settings/a.rs", "//! A.\nuse std::fs::read;\n", "may not name std::fs"),
         ("crates/weir/src/doctor/a.rs", "//! A.\nuse crate::{cli, failure};\n", "doctor may not use cli"),
@@ -221,6 +222,7 @@ fn every_rule_complains_about_a_bad_input() {
         ("crates/weir/src/cmd/a.rs", &hidden, "unsafe"),
         ("crates/weir-io/src/a.rs", "//! A.\n#[test]\nfn root_mounts() {\n    mount();\n}\n", "does not ask"),
         ("crates/weir-io/Cargo.toml", "[package]\nname = \"weir-io\"\n", "workspace lints"),
+        ("packaging/kubernetes/a.yaml", open_port, "any pod may ask port 9751"),
     ];
     for (path, text, expected) in cases {
         let complaints = complaints_about(path, text);
@@ -244,7 +246,11 @@ fn paths_that_documents_name_must_exist() {
 
 #[test]
 fn no_rule_complains_about_a_good_input() {
+    let guarded =
+        "kind: DaemonSet\n- --metrics=0.0.0.0:9751\n---\nkind: NetworkPolicy\ningress:\n- port: 9751\n";
     let cases = [
+        ("packaging/kubernetes/a.yaml", guarded),
+        ("packaging/kubernetes/a.yaml", "kind: DaemonSet\n# - --metrics=0.0.0.0:9751\n"),
         (
             "crates/weir-core/src/result/a.rs",
             "//! See [`crate::workload`].\nuse crate::units::Bytes;\nuse super::record::Record;\n",
@@ -271,6 +277,9 @@ fn complaints_about(path: &str, text: &str) -> Vec<String> {
     if path.ends_with("Cargo.toml") && path.starts_with("crates/") {
         complaints.extend(manifest(text));
     }
+    if path.starts_with("packaging/kubernetes/") {
+        complaints.extend(open_ports(text));
+    }
     let script = !path.contains('.') && text.starts_with("#!");
     if [".rs", ".c", ".py", ".sh", ".js", ".css"].iter().any(|e| path.ends_with(e)) || script {
         complaints.extend(length(path, text));
@@ -279,6 +288,24 @@ fn complaints_about(path: &str, text: &str) -> Vec<String> {
         complaints.extend(rust(path, text));
     }
     complaints
+}
+
+/// A pod that answers others, without a log-in, needs a policy that says which others.
+fn open_ports(manifest: &str) -> Vec<String> {
+    let lines: Vec<&str> = manifest.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
+    let text = lines.join("\n");
+    let guards = |port: &str| {
+        let of_port = format!("port: {port}");
+        let is_guard = |part: &str| {
+            part.contains("kind: NetworkPolicy") && part.lines().any(|line| line.ends_with(&of_port))
+        };
+        text.split("\n---").any(is_guard)
+    };
+    let ports = lines.iter().filter_map(|line| line.split_once("0.0.0.0:")).map(|(_, port)| port.trim());
+    ports
+        .filter(|port| !guards(port))
+        .map(|port| format!("any pod may ask port {port}: no NetworkPolicy has it"))
+        .collect()
 }
 
 /// The licences, and every path in backquotes in a document; words in capitals stand for names and are not looked up.

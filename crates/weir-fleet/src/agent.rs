@@ -8,6 +8,9 @@ const SCRIPT: &str = include_str!("agent.sh");
 /// Stands in an argument for a folder on the host whose files are pulled.
 pub const OUT: &str = "{out}";
 
+/// The most that it gives of what weir printed.
+pub const TEXT_BYTES: u64 = 16 << 20;
+
 /// How the script is asked to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
@@ -66,6 +69,7 @@ mod tests {
         assert!(script.contains("mktemp -d") && !script.contains("\\'") && !script.contains("\\\\"));
         assert_eq!(command.matches('\'').count(), 4);
         assert!(command.ends_with(" m sudo 2 60"), "{command}");
+        assert!(script.contains(&format!("text) give \"$d/$rest\" {TEXT_BYTES} ")), "{script}");
         // execve takes 128 KiB for one argument.
         assert!(command.len() < 16 << 10);
     }

@@ -44,11 +44,8 @@ pub struct Payloads(Vec<Payload>);
 impl Payloads {
     /// Reads the programs that were named, or the `weir` beside this program.
     pub fn read(named: &[PathBuf]) -> anyhow::Result<Payloads> {
-        let beside = || -> anyhow::Result<PathBuf> {
-            let own = std::env::current_exe().context("cannot find this program's own file")?;
-            Ok(own.with_file_name("weir"))
-        };
-        let paths = if named.is_empty() { vec![beside()?] } else { named.to_vec() };
+        let own = || std::env::current_exe().context("cannot find this program's own file");
+        let paths = if named.is_empty() { vec![beside(&own()?)?] } else { named.to_vec() };
         let mut all: Vec<Payload> = Vec::new();
         for path in paths {
             let payload = read(&path)?;
@@ -81,6 +78,17 @@ impl Payloads {
             self.0.iter().map(|payload| payload.architecture.as_deref().unwrap_or("any")).collect();
         names.join(", ")
     }
+}
+
+/// The `weir` beside this program, where root or the caller alone can have put it: every host runs it, by `--sudo` as root.
+fn beside(own: &Path) -> anyhow::Result<PathBuf> {
+    let path = own.with_file_name("weir");
+    weir_fs::lasting_chain(&path).map_err(|error| {
+        lacking(
+            format!("{} is not copied to hosts: {error}", path.display()),
+            "name the weir to copy with --binary FILE",
+        )
+    })
 }
 
 fn read(path: &Path) -> anyhow::Result<Payload> {
@@ -150,6 +158,25 @@ mod tests {
         for bad in [&b"MZ"[..], b"\x7fELF", &elf(3, 1)] {
             assert!(architecture(bad).is_err());
         }
+    }
+
+    #[test]
+    fn root_a_weir_of_another_account_is_not_taken() {
+        if !rustix::process::geteuid().is_root() {
+            let _ = writeln!(
+                std::io::stderr(),
+                "not run: root_a_weir_of_another_account_is_not_taken lacks root"
+            );
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (own, weir) = (folder.path().join("weir-fleet"), folder.path().join("weir"));
+        std::fs::write(&weir, "#!/bin/sh\nexit 0\n").unwrap();
+        std::fs::set_permissions(&weir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(beside(&own).unwrap(), weir.canonicalize().unwrap());
+        std::os::unix::fs::chown(&weir, Some(65534), None).unwrap();
+        let error = beside(&own).unwrap_err().to_string();
+        assert!(error.contains("is not copied to hosts") && error.contains("account 65534"), "{error}");
     }
 
     #[test]

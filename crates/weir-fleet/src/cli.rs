@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueHint};
 use weir_core::units::{Bytes, Nanos};
 
+use crate::behind::{ALONE, WITH_VALUE};
+
 /// Runs weir on many hosts over ssh, and compares what they answer.
 #[derive(Debug, Parser)]
 #[command(
@@ -283,12 +285,7 @@ pub struct PruneArgs {
     pub folder: FolderArgs,
 }
 
-/// Options of `run` that no command of weir's has: they may stand behind the command too.
-const WITH_VALUE: [&str; 7] =
-    ["--hosts", "--inventory", "--canary", "--probe", "--worse", "--parallel", "--junit"];
-const ALONE: [&str; 2] = ["--together", "--sudo"];
-
-/// Puts those options before the command. What follows `--` is left as it is.
+/// Puts options that no command of weir's has before the command. What follows `--` is left as it is.
 pub fn in_order(arguments: Vec<String>) -> Vec<String> {
     if arguments.get(1).map(String::as_str) != Some("run") {
         return arguments;
@@ -341,6 +338,9 @@ mod tests {
             assert_eq!(args.command.join(" "), "doctor --quick /x --json", "{line}");
         }
         assert!(parsed("weir-fleet run --hosts a --json doctor").unwrap().json);
+        // The doctor has an option of that name.
+        let args = parsed("weir-fleet run --hosts a doctor --junit {out}/x.xml").unwrap();
+        assert_eq!((args.junit, args.command.join(" ").as_str()), (None, "doctor --junit {out}/x.xml"));
         assert!(parsed("weir-fleet run --hosts a --canary 1 knobs apply x=1").is_err(), "without --probe");
         assert!(parsed("weir-fleet run --hosts a").is_err(), "without a command");
     }

@@ -2,8 +2,8 @@
 //! read into these types or left out, and nothing of it is believed beyond its own row.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use crate::answer::{Any, CommitStages, Doctor, Few, Run, parsed};
 use crate::session::short;
 
 /// Commits, as one job measured them.
@@ -65,96 +65,75 @@ pub struct Figures {
 
 /// Reads them out of what weir printed.
 pub fn read(printed: &str) -> Figures {
-    let document: Option<Value> =
-        printed.trim_start().starts_with('{').then(|| serde_json::from_str(printed).ok()).flatten();
-    let schema = document.as_ref().and_then(|document| document["schema"].as_str()).unwrap_or_default();
-    match (schema, &document) {
-        ("weir.doctor/1", Some(document)) => of_doctor(document),
-        ("weir.result/1", Some(document)) => of_result(document),
-        (_, Some(_)) => Figures::default(),
-        _ => {
-            let first = printed.lines().map(str::trim).find(|line| !line.is_empty());
-            Figures { verdict: first.map(short).unwrap_or_default(), ..Figures::default() }
-        }
+    if !printed.trim_start().starts_with('{') {
+        let first = printed.lines().map(str::trim).find(|line| !line.is_empty());
+        return Figures { verdict: first.map(short).unwrap_or_default(), ..Figures::default() };
+    }
+    let schema = parsed(printed).map(|Any { schema }| schema).unwrap_or_default();
+    match schema.as_str() {
+        "weir.doctor/1" => parsed(printed).map(|document| of_doctor(&document)).unwrap_or_default(),
+        "weir.result/1" => parsed(printed).map(|document| of_result(&document)).unwrap_or_default(),
+        _ => Figures::default(),
     }
 }
 
-fn of_doctor(document: &Value) -> Figures {
-    let measured = array(&document["measurements"]);
-    let of_id = |id: &str| measured.iter().find(|one| one["id"] == id);
+fn of_doctor(document: &Doctor) -> Figures {
+    let of_id = |id: &str| document.measurements.0.iter().find(|one| one.id == id);
     let commit = of_id("commit-16k-t1").or_else(|| of_id("commit-4k-t1"));
     let commits = commit.and_then(|commit| {
-        let latency = |name: &str| commit["latency"][name].as_u64();
-        let rate = figure(&commit["iops"]["mean"])?;
-        Some(Commits {
-            rate,
-            p50_ns: latency("p50_ns"),
-            p95_ns: latency("p95_ns"),
-            p99_ns: latency("p99_ns"),
-        })
+        let latency = &commit.latency;
+        let rate = figure(commit.iops.mean)?;
+        Some(Commits { rate, p50_ns: latency.p50_ns, p95_ns: latency.p95_ns, p99_ns: latency.p99_ns })
     });
     Figures {
-        verdict: text(&document["headline"]["grade"]).to_uppercase(),
-        headline: Some(text(&document["headline"]["text"])).filter(|text| !text.is_empty()),
+        verdict: short(&document.headline.grade).to_uppercase(),
+        headline: Some(short(&document.headline.text)).filter(|text| !text.is_empty()),
         commits,
         examination: Some(examination(document)),
     }
 }
 
-fn examination(document: &Value) -> Examination {
-    let facts = array(&document["facts"]);
+fn examination(document: &Doctor) -> Examination {
     let fact = |label: &str| {
-        facts.iter().find(|fact| fact["label"] == label).map(|fact| text(&fact["value"])).unwrap_or_default()
+        let found = document.facts.0.iter().find(|fact| fact.label == label);
+        found.map(|fact| short(&fact.value)).unwrap_or_default()
     };
     let file_system = fact("file system").split(' ').next().unwrap_or_default().to_string();
     // `vda (disk, virtio)`: what stands in parentheses is the same on hosts of one kind.
     let device = fact("device");
     let device = device.split_once(" (").map_or(device.as_str(), |(_, kind)| kind.trim_end_matches(')'));
-    let class = array(&document["findings"]).iter().find(|finding| finding["topic"] == "class");
-    let class = class.map(|finding| text(&finding["summary"])).unwrap_or_default();
+    let class = document.findings.0.iter().find(|finding| finding.topic == "class");
+    let class = class.map(|finding| short(&finding.summary)).unwrap_or_default();
     let others = fact("others, before");
-    let stages = array(&document["commit_stages"]);
-    let stages = stages.iter().find(|stages| stages["measurement"] == "commit-16k-t1").or(stages.first());
     Examination {
         model: format!("{file_system} on {device}"),
         settings: fact("queue"),
         throttled: Some(class).filter(|class| class.contains("throttled") || class.contains("limited")),
         others_bytes_per_second: megabytes(&others),
         others: Some(others).filter(|others| !others.is_empty()),
-        stages: stages.and_then(|stages| {
-            let part = |name: &str| figure(&stages[name]);
-            let device_ns = part("device_ns")? + part("flush_ns")?;
-            Some(Stages { queue_ns: part("queue_ns")?, device_ns, elsewhere_ns: part("elsewhere_ns")? })
-        }),
+        stages: stages(&document.commit_stages),
     }
 }
 
-fn of_result(document: &Value) -> Figures {
-    let jobs = array(&document["jobs"]);
-    let Some(job) = jobs.first() else { return Figures::default() };
-    let class = &job["classes"][job["headline"].as_str().unwrap_or_default()];
-    let quantile = |name: &str| class[name]["value"]["ns"].as_u64();
-    let commits = figure(&class["iops"]).map(|rate| Commits {
-        rate,
-        p50_ns: quantile("p50"),
-        p95_ns: quantile("p95"),
-        p99_ns: quantile("p99"),
+fn stages(all: &Few<CommitStages>) -> Option<Stages> {
+    let stages = all.0.iter().find(|stages| stages.measurement == "commit-16k-t1").or(all.0.first())?;
+    let device_ns = figure(stages.device_ns)? + figure(stages.flush_ns)?;
+    Some(Stages { queue_ns: figure(stages.queue_ns)?, device_ns, elsewhere_ns: figure(stages.elsewhere_ns)? })
+}
+
+fn of_result(document: &Run) -> Figures {
+    let Some(job) = document.jobs.0.first() else { return Figures::default() };
+    let headline = job.headline.as_deref().unwrap_or_default();
+    let commits = job.classes.of(headline).and_then(|class| {
+        let rate = figure(class.iops)?;
+        Some(Commits { rate, p50_ns: class.p50.ns(), p95_ns: class.p95.ns(), p99_ns: class.p99.ns() })
     });
-    let verdict = if job["error"].is_null() { text(&job["headline"]) } else { text(&job["error"]) };
-    Figures { verdict, commits, ..Figures::default() }
-}
-
-fn array(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn text(value: &Value) -> String {
-    short(value.as_str().unwrap_or_default())
+    Figures { verdict: short(job.error.as_deref().unwrap_or(headline)), commits, ..Figures::default() }
 }
 
 /// A number that can be a rate or a time.
-fn figure(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|value| value.is_finite() && *value >= 0.0)
+fn figure(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite() && *value >= 0.0)
 }
 
 /// The `12.3 MB/s` in a fact.

@@ -6,9 +6,11 @@
 extern crate weir_cli;
 
 mod agent;
+mod answer;
 mod answers;
 mod archive;
 mod ask;
+mod behind;
 mod binary;
 mod cli;
 mod course;
@@ -17,6 +19,7 @@ mod figures;
 mod gate;
 mod guardrail;
 mod inventory;
+mod journal;
 mod progress;
 mod report;
 mod rollout;

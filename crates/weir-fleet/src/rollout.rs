@@ -12,6 +12,7 @@ use crate::figures::{self, Commits};
 use crate::gate::Gate;
 use crate::guardrail::{self, Probes};
 use crate::inventory::Host;
+use crate::journal::{self, Entry, Standing};
 use crate::report::{Change, HostReport, Rollout, State};
 use crate::session::{Failure, Session, error_in};
 
@@ -21,11 +22,20 @@ const NOTHING_IN_FORCE: &str = "weir has nothing in force";
 /// And of settings for the next boot, which are no change in force.
 const NEXT_BOOT: &str = "at the next boot";
 
+/// Why a host is not done whose change is not in force any more when it is to be confirmed.
+const GONE: &str = "the change is no longer in force there: the host restarted, its time was over, or somebody rolled it back";
+
 /// Probes before a change, and after it.
 const PROBES: usize = 2;
 
 /// How long what takes no time may take.
 const SHORT: Duration = Duration::from_secs(120);
+
+/// weir's exit code where it refused before it wrote anything.
+const REFUSED: i32 = 2;
+
+/// What weir says where every value is as it was asked for.
+const NOTHING_TO_CHANGE: &str = "nothing to change";
 
 /// How much longer than a few times its length a probe may take: it writes its file first.
 const GRACE: Duration = Duration::from_secs(40);
@@ -48,7 +58,7 @@ pub struct Rules {
 impl Rules {
     /// The time after which a host restores by itself: every step with as many turns as its hosts take, and some more.
     pub fn confirm_within(&self) -> Duration {
-        let turn = (2 * PROBES as u32) * (4 * self.probe_time + GRACE) + 2 * SHORT;
+        let turn = (2 * PROBES as u32) * (4 * self.probe_time + GRACE) + 4 * SHORT;
         let from = std::iter::once(0).chain(self.steps.iter().copied());
         let turns: usize =
             self.steps.iter().zip(from).map(|(to, from)| (to - from).div_ceil(self.parallel)).sum();
@@ -82,10 +92,32 @@ impl Rules {
 #[derive(Default)]
 struct Seat {
     session: Option<Session>,
-    /// Whether the change may be in force there.
-    touched: bool,
+    made: Made,
     report: Option<HostReport>,
     begun: Option<Instant>,
+}
+
+/// What is known of the change on a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Made {
+    /// It was not asked for, was refused, or there was nothing to change.
+    #[default]
+    Not,
+    /// It was asked for, and its entry in the journal was not seen.
+    Perhaps,
+    /// It is the entry of this process.
+    By(String),
+}
+
+impl Made {
+    fn is(&self, entry: &Entry) -> bool {
+        match self {
+            Made::Not => false,
+            // The journal was empty before.
+            Made::Perhaps => true,
+            Made::By(process) => *process == entry.process,
+        }
+    }
 }
 
 /// Carries the change from step to step. The report of each host, and whether all is as it was asked.
@@ -114,7 +146,7 @@ pub fn carry(plan: &Plan, hosts: &[Host], rules: &Rules) -> Vec<HostReport> {
 /// Confirms the change wherever it is, or takes it back.
 fn finish(plan: &Plan, hosts: &[Host], seats: &[Mutex<Seat>], good: bool) {
     let touched: Vec<(&Host, &Mutex<Seat>)> =
-        hosts.iter().zip(seats).filter(|(_, seat)| locked(seat).touched).collect();
+        hosts.iter().zip(seats).filter(|(_, seat)| locked(seat).made != Made::Not).collect();
     if touched.is_empty() {
         return;
     }
@@ -141,15 +173,18 @@ fn step(turn: &Turn<'_>, seat: &Mutex<Seat>, gate: &Gate, rules: &Rules, nth: us
     let begun = Instant::now();
     let mut probes = Probes::default();
     let result = turn.open(&mut report).and_then(|mut session| {
-        let result = changed(turn, &mut session, rules, &mut probes, &mut seat.touched);
-        if seat.touched {
-            seat.session = Some(session);
-        } else {
+        let result = changed(turn, &mut session, rules, &mut probes, &mut seat.made);
+        if seat.made == Made::Not {
             report.cleaned = session.close();
+        } else {
+            seat.session = Some(session);
         }
         result
     });
     match result.map(|()| guardrail::harm(&probes, rules.worse_percent)) {
+        Ok(None) if seat.made == Made::Not => {
+            (report.state, report.why) = (State::Done, Some(NOTHING_TO_CHANGE.to_string()));
+        }
         Ok(None) => report.state = State::Done,
         Ok(Some(why)) => (report.state, report.why) = (State::BelowBar, Some(why)),
         Err(failure) => report.fail(failure),
@@ -157,7 +192,7 @@ fn step(turn: &Turn<'_>, seat: &Mutex<Seat>, gate: &Gate, rules: &Rules, nth: us
     if let Some(commits) = probes.after.last().or(probes.before.last()) {
         report.figures.commits = Some(*commits);
     }
-    let change = if seat.touched { Change::LeftToGuardian } else { Change::NotMade };
+    let change = if seat.made == Made::Not { Change::NotMade } else { Change::LeftToGuardian };
     report.rollout = Some(Rollout { step: nth, probes, change });
     report.elapsed_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     seat.begun = Some(begun);
@@ -171,29 +206,31 @@ fn changed(
     session: &mut Session,
     rules: &Rules,
     probes: &mut Probes,
-    touched: &mut bool,
+    made: &mut Made,
 ) -> Result<(), Failure> {
-    // A rollback takes back the newest change: it must be this one.
-    let journal = weir(session, &["knobs".to_string(), "journal".to_string()])?;
-    let foreign = |line: &&str| {
-        !line.trim().is_empty() && !line.starts_with(NOTHING_IN_FORCE) && !line.starts_with(NEXT_BOOT)
-    };
-    if let Some(line) = journal.lines().find(foreign) {
-        let line = crate::session::short(line);
-        return Err(Failure::Failed(format!(
-            "weir has a change in force there, and a rollback could meet that one: {line}"
-        )));
-    }
+    nothing_in_force(session)?;
     turn.doing("probing before the change");
     probes.before = probed(session, rules)?;
     turn.doing("changing");
-    *touched = true;
+    // Somebody there may have changed something meanwhile.
+    nothing_in_force(session)?;
+    *made = Made::Perhaps;
     let ended = session.run(&turn.plan.arguments, Instant::now() + SHORT)?;
     if ended.code != 0 {
-        // weir's transaction is all or nothing: after an error there is nothing to take back.
-        *touched = false;
+        // Killed, or without anybody to print to, it may have left the change in force: the end asks the journal.
+        if ended.code == REFUSED {
+            *made = Made::Not;
+        }
         let why = error_in(&ended.err).unwrap_or_else(|| format!("exit code {}", ended.code));
         return Err(Failure::Failed(why));
+    }
+    match journal(session)?.into_iter().next() {
+        Some(entry) => *made = Made::By(entry.process),
+        None if ended.out.lines().any(|line| line == NOTHING_TO_CHANGE) => {
+            *made = Made::Not;
+            return Ok(());
+        }
+        None => return Err(Failure::Failed("its journal has no entry of the change".to_string())),
     }
     turn.doing("probing after the change");
     probes.after = match probed(session, rules) {
@@ -202,6 +239,21 @@ fn changed(
         probes => probes?,
     };
     Ok(())
+}
+
+/// A rollback takes back the newest change: it must be this one.
+fn nothing_in_force(session: &mut Session) -> Result<(), Failure> {
+    let printed = weir(session, &["knobs", "journal"])?;
+    let foreign = |line: &&str| {
+        !line.trim().is_empty() && !line.starts_with(NOTHING_IN_FORCE) && !line.starts_with(NEXT_BOOT)
+    };
+    match printed.lines().find(foreign) {
+        None => Ok(()),
+        Some(line) => Err(Failure::Failed(format!(
+            "weir has a change in force there, and a rollback could meet that one: {}",
+            crate::session::short(line)
+        ))),
+    }
 }
 
 fn probed(session: &mut Session, rules: &Rules) -> Result<Vec<Commits>, Failure> {
@@ -216,11 +268,52 @@ fn probed(session: &mut Session, rules: &Rules) -> Result<Vec<Commits>, Failure>
 }
 
 /// Runs weir; what it printed.
-fn weir(session: &mut Session, arguments: &[String]) -> Result<String, Failure> {
-    let ended = session.run(arguments, Instant::now() + SHORT)?;
+fn weir(session: &mut Session, words: &[&str]) -> Result<String, Failure> {
+    let arguments: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+    let ended = session.run(&arguments, Instant::now() + SHORT)?;
     match ended.code {
         0 => Ok(ended.out),
         code => Err(Failure::Failed(error_in(&ended.err).unwrap_or_else(|| format!("exit code {code}")))),
+    }
+}
+
+fn journal(session: &mut Session) -> Result<Vec<Entry>, Failure> {
+    Ok(journal::entries(&weir(session, &["knobs", "journal"])?))
+}
+
+/// Keeps the change, or takes it back. What became of it is the journal's word: `weir knobs confirm` and `rollback` end well also where
+/// there is nothing of this change any more. `asked` says whether a confirmation was sent.
+fn settle(session: &mut Session, made: &Made, good: bool, asked: &mut bool) -> Result<Change, Failure> {
+    let entries = journal(session)?;
+    let Some(at) = entries.iter().position(|entry| made.is(entry)) else {
+        return Ok(match (made, good) {
+            (Made::By(_), true) => Change::Gone,
+            (Made::By(_), false) => Change::RolledBack,
+            _ => Change::NotMade,
+        });
+    };
+    match (good, entries[at].standing) {
+        (true, Standing::Stays) => return Ok(Change::Kept),
+        (true, Standing::Leaves) => return Ok(Change::Gone),
+        (true, Standing::Waits) => {
+            *asked = true;
+            weir(session, &["knobs", "confirm"])?;
+        }
+        (false, _) if at > 0 => {
+            let why = "a later change lies over it, and a rollback would take back that one";
+            return Err(Failure::Failed(why.to_string()));
+        }
+        (false, _) => {
+            weir(session, &["knobs", "rollback"])?;
+        }
+    }
+    let after = journal(session)?.into_iter().find(|entry| made.is(entry)).map(|entry| entry.standing);
+    match (good, after) {
+        (true, Some(Standing::Stays)) => Ok(Change::Kept),
+        (true, Some(Standing::Waits)) => Err(Failure::Failed("it was not confirmed".to_string())),
+        (true, Some(Standing::Leaves) | None) => Ok(Change::Gone),
+        (false, None) => Ok(Change::RolledBack),
+        (false, Some(_)) => Err(Failure::Failed("a rollback left it in force".to_string())),
     }
 }
 
@@ -228,11 +321,11 @@ fn weir(session: &mut Session, arguments: &[String]) -> Result<String, Failure> 
 fn end(turn: &Turn<'_>, seat: &mut Seat, good: bool) -> HostReport {
     let mut report = seat.report.take().unwrap_or_else(|| HostReport::new(&turn.host.name));
     turn.doing(if good { "confirming" } else { "rolling back" });
-    let words = ["knobs", if good { "confirm" } else { "rollback" }].map(String::from);
+    let (made, mut asked) = (seat.made.clone(), false);
     let mut result = match &mut seat.session {
         Some(session) => {
             session.see_through();
-            weir(session, &words)
+            settle(session, &made, good, &mut asked)
         }
         None => Err(Failure::Stopped),
     };
@@ -243,7 +336,7 @@ fn end(turn: &Turn<'_>, seat: &mut Seat, good: bool) -> HostReport {
         }
         let mut again = HostReport::new(&turn.host.name);
         result = turn.open(&mut again).and_then(|mut session| {
-            let result = weir(&mut session, &words);
+            let result = settle(&mut session, &made, good, &mut asked);
             seat.session = Some(session);
             result
         });
@@ -251,12 +344,13 @@ fn end(turn: &Turn<'_>, seat: &mut Seat, good: bool) -> HostReport {
     if let Some(session) = seat.session.take() {
         report.cleaned = session.close();
     }
-    let change = match (&result, good) {
-        (Ok(_), true) => Change::Kept,
-        (Ok(_), false) => Change::RolledBack,
-        (Err(_), _) => Change::LeftToGuardian,
+    let (change, failure) = match result {
+        Ok(Change::Gone) => (Change::Gone, Some(Failure::Failed(GONE.to_string()))),
+        Ok(change) => (change, None),
+        Err(failure) if asked => (Change::NotKnown, Some(failure)),
+        Err(failure) => (Change::LeftToGuardian, Some(failure)),
     };
-    if let Err(failure) = result {
+    if let Some(failure) = failure {
         let before = report.why.take();
         report.fail(failure);
         report.why = Some([before, report.why.take()].into_iter().flatten().collect::<Vec<_>>().join("; "));
@@ -292,7 +386,7 @@ mod tests {
             probe_time: Duration::from_secs(5),
             worse_percent: 20.0,
         };
-        // 1, 1 and 3 turns of four probes of a minute each, and four minutes.
-        assert_eq!(rules.confirm_within(), Duration::from_secs(600 + 5 * 480));
+        // 1, 1 and 3 turns of four probes of a minute each, and eight minutes.
+        assert_eq!(rules.confirm_within(), Duration::from_secs(600 + 5 * 720));
     }
 }

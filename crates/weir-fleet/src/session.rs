@@ -9,10 +9,7 @@ use weir_fs::Fresh;
 use crate::agent;
 use crate::binary::{BLOCK, Payload};
 use crate::inventory::Host;
-use crate::wire::{Channel, Gone, Ssh};
-
-/// The longest line of the script's.
-const LINE_BYTES: usize = 64 << 10;
+use crate::wire::{Channel, Gone, LINE_BYTES, Ssh};
 
 /// Lines of others (`echo` in a shell's start-up file) that may come before the script's first.
 const FOREIGN_LINES: usize = 1000;
@@ -197,7 +194,7 @@ impl Session {
         let sent = self.channel.send(format!("text {which}\n").as_bytes(), until);
         sent.map_err(|gone| self.lost(gone, "answering"))?;
         self.files(until, &mut |_, size, channel| {
-            if size > PULL_BYTES / 16 {
+            if size > agent::TEXT_BYTES {
                 return Err(Gone::TooLong);
             }
             channel.bytes(size, &mut text, until)

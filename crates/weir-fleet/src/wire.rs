@@ -16,6 +16,12 @@ use crate::inventory::Host;
 /// How often a wait looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// The longest line that a host answers.
+pub const LINE_BYTES: usize = 64 << 10;
+
+/// What is read of a connection that is to end: as much as is pulled of a host at most.
+const DRAINED_BYTES: u64 = 1 << 30;
+
 /// What is kept of standard error: its end.
 const STDERR_BYTES: usize = 8 << 10;
 
@@ -63,6 +69,8 @@ impl Ssh {
             "ClearAllForwardings=yes",
             "ForwardAgent=no",
             "ForwardX11=no",
+            "GSSAPIDelegateCredentials=no",
+            "Tunnel=no",
             "PermitLocalCommand=no",
             "ServerAliveInterval=5",
             "ServerAliveCountMax=3",
@@ -188,12 +196,16 @@ impl Channel {
         self.stdin = None;
     }
 
-    /// Reads to the end, whatever comes.
+    /// Reads to the end, whatever comes; not of a host that answers without end.
     pub fn drain(&mut self, until: Instant) {
         self.stop = Stop::default();
-        while self.stdout.is_some() && self.more(until).is_ok() {
+        self.read.clear();
+        let mut drained = 0;
+        while drained < DRAINED_BYTES && self.stdout.is_some() && self.more(until).is_ok() {
+            drained += self.read.len() as u64;
             self.read.clear();
         }
+        self.stdout = None;
         // What is left of standard error comes with the end of the process.
         while self.stderr.is_some() && self.wait(until, false).is_ok() {}
     }
@@ -254,6 +266,11 @@ impl Channel {
         if left.is_zero() {
             return Err(Gone::Late);
         }
+        // Whoever waits has taken what came before, or looks for the end of a line in it. While bytes are sent nobody takes anything, and
+        // no host has that much to say.
+        if self.read.len() > LINE_BYTES {
+            return Err(Gone::TooLong);
+        }
         let (mut fds, mut names) = (Vec::with_capacity(3), Vec::with_capacity(3));
         if let Some(stdout) = &self.stdout {
             fds.push(PollFd::new(stdout, PollFlags::IN));
@@ -310,6 +327,28 @@ impl Drop for Channel {
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();
             let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_this_machine_is_lent_out() {
+        let ssh = Ssh { program: "ssh".into(), config: None, connect_timeout: Duration::from_secs(5) };
+        let host = Host { name: "db1".to_string(), address: "db1".to_string(), port: None, user: None };
+        let command = ssh.command(&host, "true");
+        let arguments: Vec<&std::ffi::OsStr> = command.get_args().collect();
+        for option in [
+            "ForwardAgent=no",
+            "ForwardX11=no",
+            "ClearAllForwardings=yes",
+            "GSSAPIDelegateCredentials=no",
+            "Tunnel=no",
+        ] {
+            assert!(arguments.windows(2).any(|pair| pair[0] == "-o" && pair[1] == option), "{option}");
         }
     }
 }

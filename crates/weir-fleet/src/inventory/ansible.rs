@@ -27,21 +27,20 @@ struct Group {
     variables: Variables,
 }
 
-/// The hosts that patterns mean: names of groups and hosts, with `*`; `!` before one takes hosts out. Without a pattern all.
+/// The hosts that patterns mean: names of groups and hosts, with `*`. `!` before one takes hosts out, wherever it stands, as Ansible has it.
+/// Without a pattern all.
 pub fn hosts(text: &str, patterns: &[String]) -> Result<Vec<Host>, String> {
     let inventory = if text.trim_start().starts_with('{') { from_json(text)? } else { from_ini(text)? };
     let all = ["all".to_string()];
     let patterns = if patterns.is_empty() { &all[..] } else { patterns };
-    let mut meant = BTreeSet::new();
+    let (mut meant, mut out) = (BTreeSet::new(), BTreeSet::new());
     for pattern in patterns {
         match pattern.strip_prefix('!') {
-            Some(pattern) => {
-                let out = inventory.meant(pattern)?;
-                meant.retain(|name| !out.contains(name));
-            }
+            Some(pattern) => out.extend(inventory.meant(pattern)?),
             None => meant.extend(inventory.meant(pattern)?),
         }
     }
+    meant.retain(|name| !out.contains(name));
     let meant = inventory.order.iter().filter(|name| meant.contains(*name));
     meant.map(|name| inventory.host(name)).collect()
 }
@@ -312,6 +311,7 @@ ansible_user=nobody
         for (patterns, expected) in [
             (&["db"][..], "ada@db01:2200 ada@db02:2200 ada@db03:2200 ops@10.0.0.4:2222"),
             (&["prod", "!db0*"], "ops@web1:2200"),
+            (&["!db0*", "prod"], "ops@web1:2200"),
             (&["lonely"], "nobody@10.0.0.9:22"),
             (&["web", "db02"], "ada@db02:2200 ops@web1:2200"),
         ] {

@@ -5,6 +5,7 @@ mod ansible;
 mod list;
 mod ssh_config;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ pub fn hosts(sources: &Sources) -> anyhow::Result<Vec<Host>> {
             None => words.extend(list::words(typed)),
         }
     }
-    let mut all = match &sources.inventory {
+    let all = match &sources.inventory {
         Some(file) => ansible::hosts(&read(file)?, &words).map_err(|why| {
             usage(
                 format!("{}: {why}", file.display()),
@@ -64,8 +65,7 @@ pub fn hosts(sources: &Sources) -> anyhow::Result<Vec<Host>> {
         })?,
         None => without_inventory(&words, sources.ssh_config.as_deref())?,
     };
-    let mut seen = std::collections::BTreeSet::new();
-    all.retain(|host| seen.insert(host.name.clone()));
+    let all = each_once(all)?;
     if all.is_empty() {
         return Err(usage(
             "no host is named",
@@ -76,6 +76,39 @@ pub fn hosts(sources: &Sources) -> anyhow::Result<Vec<Host>> {
         check(host).map_err(|why| usage(why, ""))?;
     }
     Ok(all)
+}
+
+/// Each host once. Two that are called alike would have one folder and one row.
+fn each_once(all: Vec<Host>) -> anyhow::Result<Vec<Host>> {
+    let mut seen: BTreeMap<String, Host> = BTreeMap::new();
+    let mut once = Vec::new();
+    for host in all {
+        match seen.get(&host.name) {
+            None => {
+                seen.insert(host.name.clone(), host.clone());
+                once.push(host);
+            }
+            Some(other) if *other == host => {}
+            Some(other) => {
+                let what = format!("two hosts are called {}: {} and {}", host.name, said(other), said(&host));
+                return Err(usage(
+                    what,
+                    "give each a name of its own: a Host entry of the ssh configuration, or ansible_host in an inventory",
+                ));
+            }
+        }
+    }
+    Ok(once)
+}
+
+/// A host as it is typed.
+fn said(host: &Host) -> String {
+    let user = host.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+    match host.port {
+        Some(port) if host.address.contains(':') => format!("{user}[{}]:{port}", host.address),
+        Some(port) => format!("{user}{}:{port}", host.address),
+        None => format!("{user}{}", host.address),
+    }
 }
 
 fn without_inventory(words: &[String], config: Option<&Path>) -> anyhow::Result<Vec<Host>> {
@@ -169,11 +202,24 @@ mod tests {
         ] {
             assert!(named(&[bad]).is_err(), "{bad}");
         }
-        let good = named(&["root@db1:2222,db[08:10]", "[fe80::1%eth0]:22", "db1"]).unwrap();
+        let good = named(&["root@db1:2222,db[08:10]", "[fe80::1%eth0]:22", "db09"]).unwrap();
         let names: Vec<&str> = good.iter().map(|host| host.name.as_str()).collect();
         assert_eq!(names, ["db1", "db08", "db09", "db10", "fe80::1"]);
         assert_eq!((good[0].user.as_deref(), good[0].port), (Some("root"), Some(2222)));
         assert_eq!((good[4].address.as_str(), good[4].port), ("fe80::1%eth0", Some(22)));
+    }
+
+    #[test]
+    fn no_host_is_dropped_because_another_is_called_so() {
+        for two in ["127.0.0.1:2201,127.0.0.1:2202", "[fe80::1%eth0],[fe80::1%eth1]", "ada@db1,db1"] {
+            let error = named(&[two]).unwrap_err().to_string();
+            assert!(error.starts_with("two hosts are called "), "{two}: {error}");
+        }
+        assert_eq!(
+            named(&["ada@db1:22", "db[1:2]", "ada@db1:22,db2"]).map_err(|e| e.to_string()).err().as_deref(),
+            Some("two hosts are called db1: ada@db1:22 and db1")
+        );
+        assert_eq!(named(&["db[1:3]", "db2,db[3:4]"]).unwrap().len(), 4);
     }
 
     #[test]

@@ -76,7 +76,11 @@ pub enum Change {
     Kept,
     /// The old values are back.
     RolledBack,
-    /// The host was not reached again: its own guardian restores the old values when the time for confirmation is over.
+    /// It was made and is not in force any more, though it was to be kept.
+    Gone,
+    /// The host was not reached after it was asked to keep the change: it is kept, or its own guardian restores the old values.
+    NotKnown,
+    /// The host was not reached again, or could not roll back: its own guardian restores the old values when the time for confirmation is over.
     LeftToGuardian,
 }
 

@@ -119,6 +119,8 @@ fn rollout(report: &Report) -> String {
         let change = match part.map(|part| part.change) {
             Some(Change::Kept) => "kept",
             Some(Change::RolledBack) => "rolled back",
+            Some(Change::Gone) => "no longer in force",
+            Some(Change::NotKnown) => "not known",
             Some(Change::LeftToGuardian) => "restored by its guardian",
             Some(Change::NotMade) | None => "not made",
         };

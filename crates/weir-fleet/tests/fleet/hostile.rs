@@ -1,6 +1,8 @@
 //! Hosts that answer something else than weir does.
 
-use super::Hosts;
+use std::process::Command;
+
+use super::{Hosts, Ran};
 
 #[test]
 fn nothing_that_a_host_answers_reaches_a_terminal_or_a_path() {
@@ -22,4 +24,24 @@ fn nothing_that_a_host_answers_reaches_a_terminal_or_a_path() {
     let files = hosts.pulled();
     assert!(files.iter().all(|file| file.starts_with("kind=say/")), "{files:?}");
     assert!(!hosts.path("owned").exists());
+}
+
+/// Memory that a run may address. Its threads, and what two hosts answer at most, take a part of it.
+const MOST_KIB: u32 = 700_000;
+
+#[test]
+fn a_host_that_answers_without_end_does_not_take_the_memory() {
+    let hosts = Hosts::new();
+    let run = hosts.fleet(&["--hosts", "hostile-send,hostile-json", "doctor"]);
+    let mut limited = Command::new("sh");
+    limited
+        .arg("-c")
+        .arg(format!("ulimit -v {MOST_KIB}; exec \"$0\" \"$@\""))
+        .arg(run.get_program())
+        .args(run.get_args());
+    // glibc addresses 64 MiB for the heap of each thread.
+    limited.env("MALLOC_ARENA_MAX", "1");
+    limited.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = Ran::of(limited.output().unwrap());
+    ran.says(3, &["1 of 2 hosts done", "failed: it answers more than weir ever does (copying)"]);
 }

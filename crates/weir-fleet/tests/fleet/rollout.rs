@@ -63,6 +63,60 @@ fn a_host_that_fails_takes_the_change_back_on_all() {
 }
 
 #[test]
+fn only_what_a_hosts_journal_keeps_is_called_kept() {
+    for file in ["restarts", "vanishes"] {
+        let hosts = Hosts::new();
+        hosts.set("db1", file, "");
+        let ran = roll(&hosts, &[]);
+        let (change, why) = match file {
+            "restarts" => ("no longer in force", "failed: the change is no longer in force there"),
+            _ => ("not known", "unreachable: no answer in time"),
+        };
+        ran.says(3, &["4 of 5 hosts done", change, why]);
+        let row = ran.out.lines().find(|line| line.starts_with("db1 ")).unwrap();
+        assert!(!row.contains("kept") && !row.contains("guardian"), "{row}");
+        assert_eq!(ran.out.matches("kept").count(), 4, "{}", ran.out);
+    }
+}
+
+#[test]
+fn what_may_be_in_force_after_an_error_is_taken_back() {
+    let hosts = Hosts::new();
+    hosts.set("db2", "killed", "");
+    roll(&hosts, &[]).says(3, &["failed: exit code 137", "rolled back"]);
+    assert_eq!(in_force(&hosts), "");
+    // Nothing is rolled back where the journal has nothing: that would meet somebody else's change.
+    let hosts = Hosts::new();
+    hosts.set("db2", "fails", "");
+    let ran = roll(&hosts, &[]);
+    ran.says(3, &["failed: changing knobs needs root"]);
+    let row = ran.out.lines().find(|line| line.starts_with("db2 ")).unwrap();
+    assert!(row.contains("not made"), "{row}");
+    let asked = std::fs::read_to_string(hosts.path("db2").join("knobs")).unwrap();
+    assert!(!asked.contains("rollback"), "{asked}");
+}
+
+#[test]
+fn a_change_over_this_one_is_left_alone() {
+    let hosts = Hosts::new();
+    for (host, file) in [("db1", "busy"), ("db2", "harmed")] {
+        hosts.set(host, file, "");
+    }
+    roll(&hosts, &[]).says(3, &["restored by its guardian", "a later change lies over it"]);
+    let asked = std::fs::read_to_string(hosts.path("db1").join("knobs")).unwrap();
+    assert!(!asked.contains("rollback"), "{asked}");
+}
+
+#[test]
+fn a_host_that_has_the_values_already_is_left_alone() {
+    let hosts = Hosts::new();
+    hosts.set("db2", "already", "");
+    roll(&hosts, &[]).says(0, &["5 of 5 hosts done", "not made", "done: nothing to change"]);
+    let asked = std::fs::read_to_string(hosts.path("db2").join("knobs")).unwrap();
+    assert!(!asked.contains("confirm\n") && !asked.contains("rollback"), "{asked}");
+}
+
+#[test]
 fn only_changes_of_knobs_are_rolled_out() {
     let hosts = Hosts::new();
     for (command, words) in [

@@ -204,7 +204,7 @@ fn root_a_harmful_change_is_taken_back() {
         hosts.fleet(results.path(), &words)
     };
     let in_force = || fs::read_to_string(group.join("blkio.throttle.write_bps_device")).unwrap();
-    let (harmful, after_harm) = (roll(1_000_000), in_force());
+    let (harmful, after_harm) = (roll(300_000), in_force());
     let (harmless, after_good) = (roll(10_000_000_000), in_force());
     // Ends the sshd, so that the group is empty, before anything is judged.
     drop(hosts);

@@ -116,3 +116,31 @@ where
 pub fn called_as_sysbench(arguments: &[String]) -> bool {
     arguments.first().and_then(|a| Path::new(a).file_name()).is_some_and(|name| name == "sysbench")
 }
+
+/// weir-fleet's lists. It is another program, and no crate has both.
+#[cfg(test)]
+#[path = "../../../weir-fleet/src/behind.rs"]
+mod behind;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::behind;
+
+    fn options(command: &clap::Command, found: &mut BTreeSet<String>) {
+        let own = command.get_arguments().flat_map(|a| a.get_long_and_visible_aliases().unwrap_or_default());
+        found.extend(own.map(|name| format!("--{name}")));
+        command.get_subcommands().for_each(|below| options(below, found));
+    }
+
+    #[test]
+    fn what_weir_fleet_takes_behind_a_command_is_no_option_of_the_command() {
+        let mut found = BTreeSet::new();
+        options(&super::command(), &mut found);
+        assert!(found.contains("--junit") && found.contains("--quick"));
+        for name in behind::WITH_VALUE.iter().chain(&behind::ALONE) {
+            assert!(!found.contains(*name), "{name} belongs to a command");
+        }
+    }
+}

@@ -60,11 +60,17 @@ fn run_step(exam: &mut Examination<'_>, step: &Step, step_ns: u64) -> Result<(),
 fn whole(record: &mut JobRecord, transaction: &Transaction, clock: &Clock) {
     let latency = std::mem::take(&mut *clock.0.lock().unwrap_or_else(|e| e.into_inner()));
     record.classes.entry(Class::Commit).or_default().latency = latency;
-    let commits = u64::from(transaction.commits()).max(1);
-    for interval in &mut record.intervals {
-        if let Some(class) = interval.classes.get_mut(&Class::Commit) {
-            class.count /= commits;
-        }
+    let counts = record.intervals.iter_mut().filter_map(|interval| interval.classes.get_mut(&Class::Commit));
+    in_transactions(counts.map(|class| &mut class.count), u64::from(transaction.commits()).max(1));
+}
+
+/// Counts of commits become counts of transactions, each where its last commit is: what an interval has begun is another's to end.
+fn in_transactions<'a>(counts: impl Iterator<Item = &'a mut u64>, commits: u64) {
+    let mut begun = 0;
+    for count in counts {
+        begun += *count;
+        *count = begun / commits;
+        begun %= commits;
     }
 }
 
@@ -300,6 +306,19 @@ mod tests {
         let mut wal = self::stream(Product::Sqlite, 0);
         let ends = take(&mut wal, 2000).iter().map(|op| op.offset + u64::from(op.len)).max();
         assert!(ends.is_some_and(|end| end <= 4 << 20 && end > 4_000_000), "{ends:?}");
+    }
+
+    #[test]
+    fn no_transaction_is_lost_between_intervals() {
+        for (counts, commits, expected) in [
+            (&[7, 7, 7, 7][..], 2, &[3, 4, 3, 4][..]),
+            (&[1, 0, 1, 1, 1], 2, &[0, 0, 1, 0, 1]),
+            (&[5, 6], 1, &[5, 6]),
+        ] {
+            let mut found = counts.to_vec();
+            in_transactions(found.iter_mut(), commits);
+            assert_eq!(found, expected, "{counts:?}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Known {
             if self.of.len() >= KNOWN_MAX {
                 self.of.clear();
             }
-            let unit = unit_of(&cgroup).to_string();
+            let unit = unit_of(&cgroup);
             self.of.insert(key, Whose { comm: comm.to_string(), unit, cgroup });
         }
     }

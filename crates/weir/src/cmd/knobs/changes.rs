@@ -36,6 +36,7 @@ pub fn show() -> anyhow::Result<Outcome> {
 }
 
 fn change(listed: Listed) -> Change {
+    // weir-fleet reads these words, too (`crates/weir-fleet/src/journal.rs`).
     let who = if listed.alive { "running" } else { "ended" };
     let until = match listed.until {
         Until::End => "until that ends".to_string(),
