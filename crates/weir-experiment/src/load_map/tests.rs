@@ -46,10 +46,14 @@ impl Device {
 
 #[test]
 fn edges_are_recovered_with_tens_of_points() {
-    for (seed, (reads, writes, interference)) in
-        [(100_000.0, 30_000.0, 0.0), (3_000.0, 3_000.0, 0.0), (400_000.0, 60_000.0, 0.8), (9_000.0, 800.0, -0.6)]
-            .into_iter()
-            .enumerate()
+    for (seed, (reads, writes, interference)) in [
+        (100_000.0, 30_000.0, 0.0),
+        (3_000.0, 3_000.0, 0.0),
+        (400_000.0, 60_000.0, 0.8),
+        (9_000.0, 800.0, -0.6),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let mut device = Device::new(reads, writes, interference, 0.02, seed as u64 + 1);
         let seen = device.map(&Plan::default());

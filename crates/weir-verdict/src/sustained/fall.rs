@@ -79,14 +79,20 @@ pub fn find(course: &[Done], bounds: &Bounds) -> Option<Fall> {
     let fall = Fall { at, at_ns: course[at].start_ns, before: median(&before), after: median(&after) };
     // Fewer intervals hold fewer independent values.
     let deviations = bounds.deviations * (1.0 + 40.0 / rates.len() as f64);
+    // A level this even is a limit, whatever the load did above it: processors share a machine, a limit does not.
+    let is_even = after.len() >= EVEN_MIN && spread(&after) <= EVEN;
+    let far = fall.before - fall.after >= deviations * deviation(&before).max(deviation(&after));
     let clear = fall.before >= bounds.ratio * fall.after
-        && fall.before - fall.after >= deviations * deviation(&before).max(deviation(&after))
         && quantile(&before, 0.1) >= bounds.apart * quantile(&after, 0.9)
-        && spread(&before) <= bounds.spread_max
+        && (is_even || far && spread(&before) <= bounds.spread_max)
         && spread(&after) <= bounds.spread_max;
     (clear && at_once(&rates, &fall, bounds) && stays(course, &fall) && no_decline(&rates, at, bounds))
         .then_some(fall)
 }
+
+/// Spread of a level that is even, and the intervals that show it.
+const EVEN: f64 = 0.05;
+const EVEN_MIN: usize = 8;
 
 /// By the quartiles, which are 1.349 standard deviations apart in a normal distribution: stalls do not count.
 fn deviation(values: &[f64]) -> f64 {
