@@ -6,6 +6,8 @@ pub mod condition_rows;
 pub mod curve;
 pub mod db;
 pub mod doctor;
+pub mod endurance;
+mod mean_interval;
 pub mod measurement;
 pub mod notes;
 pub mod products;
@@ -50,7 +52,7 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
     let measurements: Vec<_> = pairs.map(|(step, job)| measurement::measure(step, job)).collect();
     let curves = curve::curves(&measurements, notes);
     let flood = story::story(notes, &measurements);
-    let sustained = sustained::derive(notes, &record.jobs);
+    let sustained = endurance::derive(notes, &record.jobs);
     let view = View {
         conditions,
         notes,

@@ -5,7 +5,7 @@ use super::course::{
 };
 use super::fall::{self, Fall, LONG, SHORT};
 use super::{Courses, Endurance, Figure, Kind, LimitUnit, Pressure, Sure};
-use crate::measurement::half_width;
+use crate::mean_interval::half_width;
 use weir_core::units::Bytes;
 
 /// How far a rate may lie from the sustained one and still be the same level.

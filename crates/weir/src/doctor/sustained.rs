@@ -65,7 +65,7 @@ pub fn run(exam: &mut Examination<'_>, zero: Instant) -> Result<(), IoError> {
 
 /// Whether small writes have spent a credit of bytes: then large ones begin without any.
 fn is_spent(exam: &Examination<'_>) -> bool {
-    let found = weir_verdict::sustained::derive(&exam.notes, &exam.jobs);
+    let found = weir_verdict::endurance::derive(&exam.notes, &exam.jobs);
     let of_bytes = |one: &Endurance| one.kind == Kind::TokenBucket && one.unit == Some(LimitUnit::Bytes);
     found.is_some_and(|found| found.pressures.iter().any(of_bytes))
 }
