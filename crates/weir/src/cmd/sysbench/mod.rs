@@ -12,7 +12,7 @@ use self::terminal::Terminal;
 use crate::cli::fileio::Args;
 use crate::failure::CANNOT_WRITE;
 use crate::failure::Outcome;
-use crate::signals;
+use weir_cli::signals;
 
 /// `weir fileio ARGS`: the test name is given.
 pub fn run_fileio(args: Args) -> anyhow::Result<Outcome> {
