@@ -16,6 +16,7 @@ pub(super) fn knobs(host: &Host) -> BTreeMap<String, String> {
 
 /// Model and firmware of each device that has any.
 pub(super) fn models(host: &Host) -> BTreeMap<String, Value> {
-    let known = host.devices().into_iter().filter(|device| device.model.is_some() || device.firmware.is_some());
+    let known =
+        host.devices().into_iter().filter(|device| device.model.is_some() || device.firmware.is_some());
     known.map(|device| (device.name, json!({ "model": device.model, "firmware": device.firmware }))).collect()
 }
