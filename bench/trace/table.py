@@ -74,7 +74,7 @@ def row(name, ours, theirs, unit, bar=None, better="more", value=None, what="rat
     """A row: samples of weir and of its peer (None without one). The bar is on the ratio of the medians, or, with
     what="value", on weir's median (or on `value` where it is given); better says on which side of it to be."""
     middle = statistics.median(ours) if value is None else value
-    ratio = statistics.median(ours) / statistics.median(theirs) if theirs else None
+    ratio = statistics.median(ours) / statistics.median(theirs) if theirs and statistics.median(theirs) else None
     judged = ratio if what == "ratio" else middle
     bar_text, verdict = "", ""
     if bar is not None:

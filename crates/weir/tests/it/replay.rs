@@ -48,7 +48,7 @@ fn recordings_of_others_are_played_on_a_file_that_goes_away() {
     }
     // The stored run reads as it was printed, as text too.
     let shown = weir.run(folder.path(), &["results", "show", "last"]);
-    for part in ["played", "253:0", "timing", "D2C"] {
+    for part in ["played", "253:0", "timing", "Q2C"] {
         assert!(shown.stdout.contains(part), "no {part}: {shown:?}");
     }
     let page = weir.run(folder.path(), &["report", "last", "--out", "page.html"]);
@@ -66,7 +66,6 @@ fn what_cannot_be_played_is_refused_with_a_reason() {
         ("dm-delay", &[][..], 2, "several devices"),
         ("dm-delay", &["--replay-device", "sdz"], 2, "no I/O of sdz"),
         ("ext4-fua", &["--engine", "psync"], 2, "waits for each operation"),
-        ("ext4-fua", &["--speed", "0"], 2, "a speed of 0"),
         ("ext4-fua", &["--rw", "read"], 2, "cannot be used with"),
         ("ext4-fua", &["jobs.toml"], 2, "both the job file"),
         ("ext4-fua", &["--space", "recorded", "--size", "1M"], 2, "reaches to"),
@@ -78,6 +77,9 @@ fn what_cannot_be_played_is_refused_with_a_reason() {
         assert_eq!(ended.code, code, "{recording} {options:?}: {ended:?}");
         assert!(ended.stderr.contains(expected), "{recording} {options:?}: {ended:?}");
     }
+    let of = fixtures().join("ext4-fua").display().to_string();
+    let stopped = weir.run(folder.path(), &["bench", "--replay", &of, "--speed", "0"]);
+    assert!(stopped.code == 2 && stopped.stderr.contains("a speed of 0"), "{stopped:?}");
     assert_eq!(weir.run(folder.path(), &["bench", "--speed", "2"]).code, 2, "without a recording");
     assert_eq!(weir.records().len(), 0);
 }
