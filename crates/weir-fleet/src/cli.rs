@@ -230,7 +230,8 @@ Tables: stages, syncs, waits, counters, facts; docs/reference/fleet.md has their
 #[command(after_help = SQL_EXAMPLES)]
 pub struct SqlArgs {
     /// A question, or - for standard input
-    #[arg(value_name = "SELECT")]
+    // One may begin with a comment.
+    #[arg(value_name = "SELECT", allow_hyphen_values = true)]
     pub sql: String,
     /// The engine.
     #[command(flatten)]

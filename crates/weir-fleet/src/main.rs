@@ -14,6 +14,7 @@ mod behind;
 mod binary;
 mod cli;
 mod course;
+mod end;
 mod engine;
 mod figures;
 mod gate;
@@ -33,10 +34,9 @@ mod wire;
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Parser;
 use cli::Command;
-use weir_cli::failure::{code_of, hint_of, is_broken_pipe, tell};
+use end::{exit, exit_for_usage};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -54,25 +54,4 @@ fn main() -> ExitCode {
         Command::Compact(args) => tables::compact(&args),
         Command::Prune(args) => tables::prune(&args),
     })
-}
-
-/// Turns the end of a command into an exit code, after telling the user of an error.
-fn exit(result: anyhow::Result<u8>) -> ExitCode {
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            tell(&error, hint_of(&error));
-            ExitCode::from(code_of(&error))
-        }
-    }
-}
-
-/// clap's own messages: help and version are results, mistakes are exit 2.
-fn exit_for_usage(error: &clap::Error) -> ExitCode {
-    let printed = error.print();
-    if error.use_stderr() {
-        return ExitCode::from(2);
-    }
-    exit(printed.context("cannot write to standard output").map(|()| 0))
 }

@@ -282,7 +282,7 @@ pub struct Lateness {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_delay: Option<Histogram>,
     /// Starts that were late because as many operations as the depth allows were in flight.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub waited_for_depth: u64,
 }
 
@@ -342,4 +342,9 @@ pub struct FloodRecord {
     pub bytes_per_second: Vec<f64>,
     /// Why it ended: `stopped`, `size reached`, an error.
     pub ended: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

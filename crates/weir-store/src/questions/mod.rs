@@ -89,9 +89,7 @@ impl Question {
             ("{window}", hours(span_s / WINDOWS).max(6) * HOUR_S),
             ("{third}", hours(span_s / 3) * HOUR_S),
         ];
-        filled
-            .into_iter()
-            .fold(self.text().to_string(), |sql, (name, value)| sql.replace(name, &value.to_string()))
+        filled.into_iter().fold(self.code(), |sql, (name, value)| sql.replace(name, &value.to_string()))
     }
 }
 

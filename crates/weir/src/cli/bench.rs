@@ -24,8 +24,8 @@ Examples:
       open loop: stalls show
   weir bench --replay last-night.weirtrace --dir /srv/test
       the recorded I/Os, each at its time; see docs/reference/replay.md
-  weir bench --replay sda --speed 2 --device /dev/vdb \
-      --i-know-this-destroys /dev/vdb
+  weir bench --replay sda --device /dev/vdb --i-know-this-destroys /dev/vdb
+      the same on a whole device, which it overwrites
   weir bench jobs.toml --format json
       several jobs; see docs/reference/jobfile.md
   weir bench --from-fio old.fio --print-job
