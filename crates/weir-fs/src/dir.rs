@@ -86,14 +86,16 @@ impl Dir {
         let there = there.unwrap_or(Path::new("/"));
         let mut folder = Dir::open(there)?;
         for part in path.strip_prefix(there).unwrap_or(path) {
-            folder = match folder.make_dir_as_umask_says(part, mode) {
-                // By another process at the same time.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => folder.subdir(part)?,
-                new => {
-                    let new = new?;
+            folder = match folder.make_and_open(part, mode) {
+                Ok((new, true)) => {
                     made(&new, &folder);
                     new
                 }
+                // Another thread or process of this account has put something into it already.
+                Ok((new, false)) => new,
+                // By another process at the same time.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => folder.subdir(part)?,
+                Err(error) => return Err(error),
             };
         }
         Ok(folder)
@@ -162,16 +164,26 @@ impl Dir {
     /// # Errors
     /// As [`Dir::make_dir`].
     pub fn make_dir_as_umask_says(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Dir> {
-        let name = name.as_ref();
+        let (dir, is_empty) = self.make_and_open(name.as_ref(), mode)?;
+        // A folder that was ours and is moved here in its place would show itself by what is in it.
+        if is_empty { Ok(dir) } else { Err(dir.was_changed()) }
+    }
+
+    fn was_changed(&self) -> io::Error {
+        let what = format!("{} was changed by another account while it was made", self.path.display());
+        io::Error::new(io::ErrorKind::PermissionDenied, what)
+    }
+
+    /// Makes a folder and opens what has its name then, if it is the caller's. Whether it is empty.
+    fn make_and_open(&self, name: &OsStr, mode: u32) -> io::Result<(Dir, bool)> {
         check_name(name)?;
         rustix::fs::mkdirat(&self.file, name, Mode::from_raw_mode(mode))?;
         let dir = self.subdir(name)?;
-        // A folder that was ours and is moved here in its place would show itself by what is in it.
-        if dir.metadata()?.uid() != caller() || dir.names()?.next().is_some() {
-            let what = format!("{} was changed by another account while it was made", dir.path.display());
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        if dir.metadata()?.uid() != caller() {
+            return Err(dir.was_changed());
         }
-        Ok(dir)
+        let is_empty = dir.names()?.next().is_none();
+        Ok((dir, is_empty))
     }
 
     /// Makes a file that was not there, for reading and writing.

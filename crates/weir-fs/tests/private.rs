@@ -224,3 +224,18 @@ fn a_tree_is_measured_without_its_links_and_not_for_ever() {
     assert!(dir.bytes(32).is_err());
     dir.remove_contents().unwrap();
 }
+
+/// Each makes the same folder for what it puts there, and none takes another's work for a stranger's.
+#[test]
+fn threads_may_make_one_folder_at_the_same_time() {
+    let root = tempfile::tempdir().unwrap();
+    for round in 0..100 {
+        let below = root.path().join(format!("{round}/same"));
+        std::thread::scope(|scope| {
+            for nth in 0..8 {
+                let path = below.join(nth.to_string());
+                scope.spawn(move || Dir::open_or_make(&path, 0o700, |_, _| {}).unwrap());
+            }
+        });
+    }
+}

@@ -79,9 +79,8 @@ fn fill(fleet: &Fleet) {
         for hour in 0..HOURS {
             let ts = BEGIN_S + 3_600 * hour;
             let load = if host_n == 2 { 512 } else { 64 << (hour % 2) };
-            let slower = if host_n == 1 { 4 } else { 1 }
-                * if host_n == 3 { 1 + hour / 24 } else { 1 }
-                * if load == 512 { 4 } else { 1 };
+            let slower = if host_n == 1 { 4 } else { 1 } * if host_n == 3 { 1 + hour / 24 } else { 1 };
+            let at_load = if load == 512 { 32 } else { 1 };
             for (class, stage, base_ns) in ["read", "write"].into_iter().flat_map(|class| {
                 [("g2d", 4_096), ("d2c", 65_536), ("g2c", 69_632)].map(|(s, n)| (class, s, n))
             }) {
@@ -94,7 +93,7 @@ fn fill(fleet: &Fleet) {
                         class: class.into(),
                         stage: stage.into(),
                         load,
-                        bucket_low_ns: (base_ns * slower) << bucket,
+                        bucket_low_ns: (base_ns * slower * at_load) << bucket,
                         n: (40_000 >> (2 * bucket)) + chance % 97,
                     });
                 }

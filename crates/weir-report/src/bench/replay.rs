@@ -179,7 +179,7 @@ fn remarks(replay: &ReplayRecord) -> Vec<String> {
 /// The stages with a head.
 fn stage_rows(rows: &[StageRow]) -> Vec<Vec<String>> {
     let head =
-        ["class", "stage", "recorded", "mean", "p50", "p99", "replayed", "mean", "p50", "p99", "mean ratio"];
+        ["class", "stage", "recorded", "mean", "p50", "p99", "replayed", "mean", "p50", "p99", "ratio"];
     let mut out = vec![head.map(String::from).to_vec()];
     for row in rows {
         let mut cells = vec![row.class.name().replace('_', " "), row.stage.name().to_string()];
