@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_blocktrace::fsync::{Ledger, SlowSync};
 use weir_blocktrace::{Class, Stage as StageKind, StageTable};
 use weir_core::stats::{Distribution, buckets};
-use weir_core::target::DeviceNumber;
+use weir_core::target::{DeviceNumber, groups_in_slices};
 
 use crate::tables::{Behind, Event, Process, Stage, Sync, Wait};
 
@@ -43,15 +43,13 @@ impl Whose {
     }
 }
 
-/// The systemd unit, or container's scope, that a cgroup's path belongs to: the outermost group that is no slice, as only systemd names
-/// those (systemd.slice(5)). What lies in it is named by whoever runs there, a user or a container, who may call it as a service of the
+/// The systemd unit, or container's scope, that a cgroup's path belongs to. Who runs in it may call a group there as a service of the
 /// system is called; so a unit there comes behind the outer name: `user@1000.service/mariadb.service`.
 pub fn unit_of(cgroup: &str) -> String {
     let is_unit = |part: &str| part.ends_with(".service") || part.ends_with(".scope");
-    // `..` leads out of the namespace of cgroups that weir is in.
-    let mut parts = cgroup.split('/').filter(|part| !part.is_empty() && *part != "..");
-    let Some(outer) = parts.find(|part| !part.ends_with(".slice")) else { return String::new() };
-    match parts.rfind(|part| is_unit(part)) {
+    let mut groups = groups_in_slices(cgroup);
+    let Some(outer) = groups.next() else { return String::new() };
+    match groups.filter(|group| is_unit(group)).last() {
         Some(inner) => format!("{outer}/{inner}"),
         None if is_unit(outer) => outer.to_string(),
         None => String::new(),

@@ -7,12 +7,13 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
-use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+mod files;
 
-use weir_blocktrace::decode::{Batch, Decoder, HEAD_BYTES};
-use weir_blocktrace::merge::{Source, Turn, merge};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use files::{InMemory, fixture, unpacked};
+use weir_blocktrace::merge::{Turn, merge};
 use weir_blocktrace::{
     Act, Analysis, Bio, Both, Class, ClassSet, Collector, Event, Flags, Item, Kind, Matcher, Moment, Piece,
     Reason, Request, Sink, Stage,
@@ -90,29 +91,6 @@ impl Op {
     }
 }
 
-struct InMemory {
-    decoder: Decoder,
-    bytes: Vec<u8>,
-}
-
-impl Source for InMemory {
-    fn refill(&mut self, batch: &mut Batch) -> bool {
-        self.decoder.finish(&std::mem::take(&mut self.bytes), batch).unwrap();
-        false
-    }
-}
-
-fn fixture(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces").join(folder)
-}
-
-fn unpacked(path: &Path) -> Vec<u8> {
-    let packed = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut bytes = Vec::new();
-    flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
 /// Files of a folder whose name contains `part`, in order.
 fn files(folder: &str, part: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(fixture(folder)).unwrap().map(|entry| entry.unwrap().path());
@@ -131,8 +109,7 @@ fn read(folder: &str, part: &str) -> Seen {
     let mut sources = Vec::new();
     for path in files(folder, part) {
         let bytes = unpacked(&path);
-        let head = &bytes[..bytes.len().min(HEAD_BYTES)];
-        sources.push(InMemory { decoder: Decoder::new(&path.to_string_lossy(), head).unwrap(), bytes });
+        sources.push(InMemory::new(&path.to_string_lossy(), bytes));
     }
     let mut phases = Vec::new();
     merge(sources, |turn| {

@@ -6,11 +6,10 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
-use std::io::Read;
-use std::path::Path;
+mod files;
 
-use weir_blocktrace::decode::{Batch, Decoder, HEAD_BYTES};
-use weir_blocktrace::merge::{Source, Turn, merge};
+use files::{InMemory, fixture, unpacked};
+use weir_blocktrace::merge::{Turn, merge};
 use weir_blocktrace::recording::{BlockKind, End, Header, block, encode, preamble, text_block};
 use weir_blocktrace::replay::{Chosen, From, NotChosen, Sent};
 use weir_blocktrace::{Act, Event, Flags, Sink};
@@ -21,28 +20,8 @@ use weir_core::workload::{OpKind, OpSource};
 const GROUND: Ground = Ground { bytes: 1 << 30, base: 0, block: 512 };
 const RULES: Rules = Rules { speed: 1.0, space: None, gap_ns_max: 60_000_000_000 };
 
-struct InMemory {
-    decoder: Decoder,
-    bytes: Vec<u8>,
-}
-
-impl Source for InMemory {
-    fn refill(&mut self, batch: &mut Batch) -> bool {
-        self.decoder.finish(&std::mem::take(&mut self.bytes), batch).unwrap();
-        false
-    }
-}
-
-fn fixture(path: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces").join(path);
-    let mut bytes = Vec::new();
-    flate2::read::GzDecoder::new(std::fs::read(path).unwrap().as_slice()).read_to_end(&mut bytes).unwrap();
-    bytes
-}
-
 fn sent(files: Vec<Vec<u8>>) -> Sent {
-    let decoder = |bytes: &Vec<u8>| Decoder::new("file", &bytes[..bytes.len().min(HEAD_BYTES)]).unwrap();
-    let sources = files.into_iter().map(|bytes| InMemory { decoder: decoder(&bytes), bytes }).collect();
+    let sources = files.into_iter().map(|bytes| InMemory::new("file", bytes)).collect();
     let mut sent = Sent::new(0, None);
     merge(sources, |turn| {
         if let Turn::Event(event) = turn {
@@ -54,7 +33,7 @@ fn sent(files: Vec<Vec<u8>>) -> Sent {
 }
 
 fn chosen(files: &[&str], device: Option<&str>) -> Chosen {
-    sent(files.iter().map(|path| fixture(path)).collect()).choose(device).unwrap()
+    sent(files.iter().map(|path| unpacked(&fixture(path))).collect()).choose(device).unwrap()
 }
 
 fn fitted(chosen: &Chosen, block: u64) -> Fitted {
@@ -111,7 +90,7 @@ fn ftraces_blk_tracer_is_played() {
 #[test]
 fn of_several_devices_one_is_played() {
     let files = ["dm-delay/dm-0.blktrace.0.gz", "dm-delay/dm-0.blktrace.1.gz", "dm-delay/vda.blktrace.0.gz"];
-    let load = || sent(files.iter().map(|path| fixture(path)).collect());
+    let load = || sent(files.iter().map(|path| unpacked(&fixture(path))).collect());
     let refused = load().choose(None).unwrap_err();
     assert!(matches!(&refused, NotChosen::Several(list) if list.contains("253:0 with")), "{refused}");
     let upper = load().choose(Some("253:0")).unwrap();

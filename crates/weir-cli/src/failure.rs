@@ -1,6 +1,12 @@
 //! Errors that a user can do something about.
 
 use std::io;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+/// What is said where standard output takes no more.
+pub const CANNOT_WRITE: &str = "cannot write to standard output";
 
 /// A mistake in what was typed, or in a file that was named (exit 2).
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +39,7 @@ pub fn lacking(what: impl Into<String>, hint: &str) -> anyhow::Error {
 }
 
 /// A reader that went away (`weir … | head`) is no failure of weir.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
@@ -56,12 +62,35 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
     if error.chain().any(|cause| cause.is::<Usage>()) { 2 } else { 3 }
 }
 
-/// Says an error, and its hint.
-pub fn tell(error: &anyhow::Error, hint: Option<String>) {
-    crate::say!("error: {error:#}");
-    if let Some(hint) = hint {
-        crate::say!("hint: {hint}");
+/// Turns the end of a command into an exit code, after telling the user of an error.
+pub fn exit(
+    result: anyhow::Result<u8>,
+    code_of: fn(&anyhow::Error) -> u8,
+    hint_of: fn(&anyhow::Error) -> Option<String>,
+) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            crate::say!("error: {error:#}");
+            if let Some(hint) = hint_of(&error) {
+                crate::say!("hint: {hint}");
+            }
+            ExitCode::from(code_of(&error))
+        }
     }
+}
+
+/// clap's own messages: help and version are results, mistakes are exit 2.
+///
+/// # Errors
+/// Where a result cannot be written.
+pub fn print_usage(error: &clap::Error) -> anyhow::Result<u8> {
+    let printed = error.print();
+    if error.use_stderr() {
+        return Ok(2);
+    }
+    printed.context(CANNOT_WRITE).map(|()| 0)
 }
 
 #[cfg(test)]

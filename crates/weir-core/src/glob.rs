@@ -79,8 +79,16 @@ mod tests {
             ("*", "", true),
             ("[", "[", false),
             ("[]]", "]", true),
+            ("db*", "db1", true),
+            ("db*", "web", false),
+            ("d?1", "db1", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("**", "x", true),
         ] {
             assert_eq!(any_matches(pattern, text), expected, "{pattern} {text}");
         }
+        // A pattern that takes matchers with recursion years.
+        assert!(!matches(&("a*".repeat(50) + "c"), &"a".repeat(200)));
     }
 }

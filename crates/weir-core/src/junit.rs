@@ -171,12 +171,13 @@ mod tests {
         well_formed(&text);
     }
 
-    /// Every opened element is closed, in order.
+    /// Every opened element is closed, in order, and no value holds what must be escaped.
     fn well_formed(text: &str) {
         let mut open = Vec::new();
         let (_, body) = text.split_once("?>").unwrap();
         for tag in body.split('<').skip(1) {
-            let (inside, _) = tag.split_once('>').unwrap();
+            let (inside, after) = tag.split_once('>').unwrap();
+            assert!(!after.contains('&') || after.contains(';'), "{after}");
             match inside.strip_prefix('/') {
                 Some(name) => assert_eq!(open.pop(), Some(name), "{text}"),
                 None if inside.ends_with('/') => {}

@@ -4,6 +4,7 @@
 //! otherwise; `null` means that the kernel does not have the value or that it could not be read, and
 //! [`Conditions::unreadable`] or [`TargetFacts::blind`] say which.
 
+mod cgroup;
 mod conditions;
 mod counters;
 mod load;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use cgroup::groups_in_slices;
 pub use conditions::{
     Cgroup, Conditions, Cpu, DirtyLimit, LoadAtStart, Memory, ProcessLimits, Swap, VmSettings,
 };

@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// What the kernel counts sizes, offsets and I/O of block devices in, whatever their own block; O_DIRECT is aligned to as much at least.
+pub const SECTOR_BYTES: u64 = 512;
+
 /// A number of bytes. Parses `4096`, `16k`, `16KiB`, `2G`, `1.5G` (powers of 1024) and `15MB` (powers of 1000).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);

@@ -36,13 +36,7 @@ impl Asker {
     pub fn open(results: &Path, engine: &Engine) -> anyhow::Result<Asker> {
         let archive = Archive::below(results);
         let mut files = archive.files()?;
-        files.retain(|file| match archive.check(file) {
-            Ok(_) => true,
-            Err(why) => {
-                damaged(&archive, file, &why);
-                false
-            }
-        });
+        files.retain(|file| is_whole(&archive, file, archive.check(file)));
         if files.is_empty() {
             return Err(usage(
                 format!("no tables in {}", archive.root().display()),
@@ -81,13 +75,7 @@ impl Asker {
     fn drop_damaged(&mut self) -> usize {
         let before = self.files.len();
         let archive = &self.archive;
-        self.files.retain(|file| match archive.rows(file) {
-            Ok(_) => true,
-            Err(why) => {
-                damaged(archive, file, &why);
-                false
-            }
-        });
+        self.files.retain(|file| is_whole(archive, file, archive.rows(file)));
         before - self.files.len()
     }
 
@@ -161,8 +149,9 @@ impl Asker {
 /// The folder for what is spilled.
 const SPILL: &str = "spill";
 
-fn damaged(archive: &Archive, file: &Stored, why: &str) {
-    say!("{}: left out: {why}", archive.root().join(file.below()).display());
+/// Whether a file could be read. If not, it is said.
+fn is_whole<T>(archive: &Archive, file: &Stored, read: Result<T, String>) -> bool {
+    read.map_err(|why| archive.left_out(file, &why)).is_ok()
 }
 
 fn days(question: Question) -> u64 {

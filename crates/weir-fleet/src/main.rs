@@ -7,14 +7,12 @@ extern crate weir_cli;
 
 mod agent;
 mod answer;
-mod answers;
 mod archive;
 mod ask;
 mod behind;
 mod binary;
 mod cli;
 mod course;
-mod end;
 mod engine;
 mod figures;
 mod gate;
@@ -22,6 +20,7 @@ mod guardrail;
 mod inventory;
 mod journal;
 mod progress;
+mod questions;
 mod report;
 mod rollout;
 mod run;
@@ -36,16 +35,20 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cli::Command;
-use end::{exit, exit_for_usage};
+use weir_cli::failure::{code_of, exit, hint_of, print_usage};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let command = match cli::Cli::try_parse_from(cli::in_order(arguments)) {
-        Ok(cli) => cli.command,
-        Err(error) => return exit_for_usage(&error),
+    let result = match cli::Cli::try_parse_from(cli::in_order(arguments)) {
+        Ok(cli) => dispatch(cli.command),
+        Err(error) => print_usage(&error),
     };
-    exit(match command {
+    exit(result, code_of, hint_of)
+}
+
+fn dispatch(command: Command) -> anyhow::Result<u8> {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Sql(args) => tables::sql(&args),
@@ -53,5 +56,5 @@ fn main() -> ExitCode {
         Command::Export(args) => tables::export(&args),
         Command::Compact(args) => tables::compact(&args),
         Command::Prune(args) => tables::prune(&args),
-    })
+    }
 }

@@ -6,10 +6,10 @@ use weir_core::units::{Nanos, significant};
 
 use weir_store::questions::Question;
 
-use crate::answers;
 use crate::archive::Archive;
 use crate::cli::{Asking, ShowArgs, What};
 use crate::figures::Figures;
+use crate::questions;
 use crate::report::{self, table};
 use crate::run::print;
 use crate::slow::{self, Cause, Judged};
@@ -36,13 +36,17 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
             let results = Store::new(asking.engine.folder.into.as_deref())?;
             let has_stages =
                 Archive::below(results.root()).files()?.iter().any(|file| file.place.kind == "stages");
-            if has_stages { answers::run(Question::Slow, None, asking) } else { slow_of_run("last", asking) }
+            if has_stages {
+                questions::run(Question::Slow, None, asking)
+            } else {
+                slow_of_run("last", asking)
+            }
         }
-        Some(What::Latency(asking)) => answers::run(Question::Latency, None, asking),
-        Some(What::Drift(asking)) => answers::run(Question::Drift, None, asking),
-        Some(What::Change { at, asking }) => answers::run(Question::Change, Some(at), asking),
-        Some(What::Capacity(asking)) => answers::run(Question::Capacity, None, asking),
-        Some(What::Tails(asking)) => answers::run(Question::Tails, None, asking),
+        Some(What::Latency(asking)) => questions::run(Question::Latency, None, asking),
+        Some(What::Drift(asking)) => questions::run(Question::Drift, None, asking),
+        Some(What::Change { at, asking }) => questions::run(Question::Change, Some(at), asking),
+        Some(What::Capacity(asking)) => questions::run(Question::Capacity, None, asking),
+        Some(What::Tails(asking)) => questions::run(Question::Tails, None, asking),
     }
 }
 

@@ -128,7 +128,7 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<u8> {
                 }
             }
             Err(why) => {
-                say!("{}: left out: {why}", archive.root().join(file.below()).display());
+                archive.left_out(file, &why);
                 damaged += 1;
             }
         }

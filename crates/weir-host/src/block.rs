@@ -1,13 +1,11 @@
 //! One block device under `/sys/class/block`, see Documentation/ABI/stable/sysfs-block.
 
 use weir_core::target::{DeviceNumber, Layer, LayerKind, Queue};
+use weir_core::units::SECTOR_BYTES;
 
 use crate::error::HostError;
 use crate::mounts::device_number;
 use crate::tree::Tree;
-
-/// The kernel counts sizes and offsets of block devices in units of 512 bytes, whatever the device's block size.
-const SECTOR_BYTES: u64 = 512;
 
 /// The kernel's name of a device number.
 pub(crate) fn name_of(tree: &Tree, number: DeviceNumber) -> Option<String> {

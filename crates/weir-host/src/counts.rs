@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_core::target::DeviceNumber;
+use weir_core::units::SECTOR_BYTES;
 
 use crate::host::Host;
 use crate::{bdi, block, cgroup, diskstats, psi, vm};
-
-/// A sector of the kernel's counters, bytes.
-const SECTOR_BYTES: u64 = 512;
 
 /// What a number is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,13 +2,11 @@
 
 use weir_control::DeviceFlow;
 use weir_core::target::DeviceNumber;
+use weir_core::units::SECTOR_BYTES;
 
 use crate::error::{BadLine, HostError};
 use crate::host::Host;
 use crate::{bdi, block, vm};
-
-/// Sectors are counted in units of 512 bytes, whatever the device's block size.
-const SECTOR_BYTES: u64 = 512;
 
 /// One device, watched.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Which machine this is, for those who compare many.
 
 use crate::host::Host;
+use crate::knob::fnv1a;
 
 impl Host {
     /// The kernel's release.
@@ -9,13 +10,10 @@ impl Host {
     }
 
     /// A mark of the machine in 16 hex digits, the same after every boot; not its id itself, which machine-id(5) keeps
-    /// from others. It is FNV-1a of 64 bits (Fowler, Noll, Vo): half of the id's bits are lost.
+    /// from others: half of the id's bits are lost.
     pub fn machine_mark(&self) -> Option<String> {
         let id = self.tree.line("/etc/machine-id").filter(|id| id.len() >= 32)?;
-        let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
-        Some(format!("{hash:016x}"))
+        Some(format!("{:016x}", fnv1a(id.as_bytes())))
     }
 }
 

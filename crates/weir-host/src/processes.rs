@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use weir_core::target::ProcessLoad;
+use weir_core::target::{ProcessLoad, groups_in_slices};
 
 use crate::cgroup;
 use crate::error::{BadLine, HostError};
@@ -55,14 +55,12 @@ impl Host {
         parse(&self.text_of_task(pid, "io")?).map_err(bad)
     }
 
-    /// The systemd unit, or the container's scope, that a process runs in: the outermost group that is no slice, as only
-    /// systemd names those (systemd.slice(5)). `None` where it runs in none, or is gone.
+    /// The systemd unit, or the container's scope, that a process runs in. `None` where it runs in none, or is gone.
     pub fn unit_of(&self, process: u32) -> Option<String> {
         let lines = self.tree.parsed(&format!("/proc/{process}/cgroup"), cgroup::parse).ok()?;
         let of = |name: &str| lines.iter().find(|(controllers, _)| controllers == name).map(|(_, path)| path);
         let path = of("name=systemd").or_else(|| of(""))?;
-        let unit = path.split('/').find(|group| !group.is_empty() && !group.ends_with(".slice"))?;
-        Some(unit.to_string())
+        groups_in_slices(path).next().map(str::to_string)
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use weir_core::units::Bytes;
+use weir_core::units::{Bytes, SECTOR_BYTES};
 use weir_core::workload::data;
 use weir_core::workload::rng::Rng;
 use weir_core::workload::spec::{Data, Job, Target};
@@ -24,8 +24,6 @@ use crate::sys::file;
 const CHUNK: usize = 1 << 20;
 /// Written data is handed to the device this often, so that filling does not pile up dirty pages.
 const WRITE_OUT_EVERY: u64 = 16 << 20;
-/// What storage is addressed by at least.
-const SECTOR_BYTES: u64 = 512;
 /// Room that stays free on the file system.
 const SPARE_BYTES: u64 = 64 << 20;
 

@@ -2,13 +2,9 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
-pub use weir_cli::failure::{Lacking, Usage};
-use weir_cli::failure::{hint_in, is_broken_pipe, tell};
+use weir_cli::failure::{self, hint_in};
+pub use weir_cli::failure::{CANNOT_WRITE, Lacking, Usage};
 use weir_io::error::{Fault, IoError};
-
-/// What is said where standard output takes no more.
-pub const CANNOT_WRITE: &str = "cannot write the results to standard output";
 
 /// How a command that ran to its end ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,27 +33,14 @@ pub struct ServerFailed {
 
 /// Turns the end of a command into an exit code, after telling the user of an error.
 pub fn exit(result: anyhow::Result<Outcome>) -> ExitCode {
-    match result {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::BelowBar) => ExitCode::from(1),
-        Ok(Outcome::WorkloadFailed) => ExitCode::from(4),
-        Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal),
-        Ok(Outcome::Code(code)) => ExitCode::from(code),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            tell(&error, hint_of(&error));
-            ExitCode::from(code_of(&error))
-        }
-    }
-}
-
-/// clap's own messages: help and version are results, mistakes are exit 2.
-pub fn exit_for_usage(error: &clap::Error) -> ExitCode {
-    let printed = error.print();
-    if error.use_stderr() {
-        return ExitCode::from(2);
-    }
-    exit(printed.context(CANNOT_WRITE).map(|()| Outcome::Done))
+    let code = |outcome| match outcome {
+        Outcome::Done => 0,
+        Outcome::BelowBar => 1,
+        Outcome::WorkloadFailed => 4,
+        Outcome::Interrupted(signal) => 128 + signal,
+        Outcome::Code(code) => code,
+    };
+    failure::exit(result.map(code), code_of, hint_of)
 }
 
 fn code_of(error: &anyhow::Error) -> u8 {

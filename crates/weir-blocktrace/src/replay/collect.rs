@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use weir_core::target::DeviceNumber;
-use weir_core::units::grouped;
+use weir_core::units::{SECTOR_BYTES, grouped};
 use weir_core::workload::replay::{IO_BYTES_MAX, OFFSET_MAX, Recorded};
 
 use crate::event::{Act, Event, Flags};
@@ -18,7 +18,6 @@ use crate::life::{Bio, Piece, Request, Sink};
 pub const IOS_MAX: u64 = 20_000_000;
 /// Devices kept apart; a recording that names more is damaged or hostile.
 const DEVICES_MAX: usize = 256;
-const SECTOR_BYTES: u64 = 512;
 
 /// Which events of the recording are played.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

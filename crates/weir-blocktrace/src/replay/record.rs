@@ -1,6 +1,7 @@
 //! What a replay keeps beside its job: the recording's side of every comparison.
 
 use serde::{Deserialize, Serialize};
+use weir_core::stats::quantile::needed;
 use weir_core::workload::replay::Fitted;
 
 use super::collect::{From, LeftOut};
@@ -17,8 +18,6 @@ pub const KIND: &str = "replay";
 const CLASSES: [Class; 4] = [Class::Read, Class::Write, Class::SyncWrite, Class::Flush];
 /// Stages that are compared: the device's part, and all of it.
 const STAGES: [Stage; 2] = [Stage::D2C, Stage::Q2C];
-/// With fewer I/Os than this no 99th percentile is given (three must lie beyond it).
-const P99_NEEDS: u64 = 300;
 
 /// A replay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -100,6 +99,6 @@ fn figures(table: &StageTable, class: Class, stage: Stage) -> Option<Figures> {
         count,
         mean_ns: distribution.mean_ns(),
         p50_ns,
-        p99_ns: (count >= P99_NEEDS).then_some(p99_ns),
+        p99_ns: (count >= needed(0.99)).then_some(p99_ns),
     })
 }

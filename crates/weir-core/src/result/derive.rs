@@ -96,7 +96,7 @@ pub fn headline(job: &JobRecord) -> Option<Class> {
         return Some(Class::Commit);
     }
     // max_by_key prefers the last of equals: reads before writes before syncs.
-    let known = |class: &Class| counted(*class) > 0 && (*class != Class::Commit || job.job.replay.is_none());
+    let known = |class: &Class| counted(*class) > 0 && *class != Class::Commit;
     Class::ALL.into_iter().rev().filter(known).max_by_key(|c| counted(*c))
 }
 

@@ -1,12 +1,9 @@
 //! Combinations that make no sense, each with a sentence that says why and a hint.
 
-use crate::units::Bytes;
+use crate::units::{Bytes, SECTOR_BYTES};
 use crate::workload::spec::{
     Access, BlockSize, Data, Distribution, EngineKind, Job, OpenSync, Rate, SyncMode, Target,
 };
-
-/// O_DIRECT needs at least this alignment on every device.
-const SECTOR_BYTES: u64 = 512;
 /// The length of one operation is kept in 32 bits; the kernel itself ends a transfer at 2 GiB - 4 KiB.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 

@@ -168,22 +168,25 @@ impl Locked<'_> {
         let (mut times, mut files) = (Vec::new(), 0);
         for (name, holds) in &source.files {
             let taken = match holds {
-                Holds::Record if known.covered.has(name, 0) => Ok(()),
+                Holds::Record if known.covered.has(name, 0) => Ok(None),
                 Holds::Record => record(&folder, name, &host).map(|facts| {
                     hours.take_facts(facts);
-                    times.push((name.clone(), 0, 1));
+                    Some((name.as_str(), 0, 1))
                 }),
                 Holds::Table(table) => read(name, table).map(|batches| {
-                    // At once: two files of a source may overlap, too.
                     let span = hours.take(&batches, &known.covered);
-                    times.extend(span.map(|(begin, end)| (table.name.to_string(), begin, end)));
-                    if let Some((begin, end)) = span {
-                        known.covered.add(table.name, begin, end);
-                    }
+                    span.map(|(begin, end)| (table.name, begin, end))
                 }),
             };
             match taken {
-                Ok(()) => files += 1,
+                Ok(taken) => {
+                    files += 1;
+                    // At once: two files of a source may overlap, too.
+                    if let Some((of, begin, end)) = taken {
+                        known.covered.add(of, begin, end);
+                        times.push((of.to_string(), begin, end));
+                    }
+                }
                 Err(why) => {
                     say!("{}: {why}", source.folder.join(name).display());
                     sum.damaged += 1;
@@ -206,7 +209,6 @@ impl Locked<'_> {
             sum.rows += batch.rows();
         }
         sum.hosts += usize::from(!written.is_empty());
-        times.iter().for_each(|(table, begin, end)| known.covered.add(table, *begin, *end));
         Ok(kept.replace(format!("{host}.json"), 0o600, &serde_json::to_vec(&known)?)?)
     }
 }

@@ -160,6 +160,11 @@ impl Archive {
         last(length.min(FOOTER_MAX) + 8)
     }
 
+    /// Says that a file is left out.
+    pub fn left_out(&self, file: &Stored, why: &str) {
+        say!("{}: left out: {why}", self.root.join(file.below()).display());
+    }
+
     /// The rows of a file.
     ///
     /// # Errors

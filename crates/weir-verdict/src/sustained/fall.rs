@@ -74,7 +74,8 @@ pub fn find(course: &[Done], bounds: &Bounds) -> Option<Fall> {
     if rates.len() < bounds.before_min + bounds.after_min + 1 {
         return None;
     }
-    let at = cut(&rates, bounds)?;
+    let clipped = clipped(&rates);
+    let at = cut(&clipped, bounds)?;
     let (before, after) = levels(course, at);
     let fall = Fall { at, at_ns: course[at].start_ns, before: median(&before), after: median(&after) };
     // Fewer intervals hold fewer independent values.
@@ -86,7 +87,7 @@ pub fn find(course: &[Done], bounds: &Bounds) -> Option<Fall> {
         && quantile(&before, 0.1) >= bounds.apart * quantile(&after, 0.9)
         && (is_even || far && spread(&before) <= bounds.spread_max)
         && spread(&after) <= bounds.spread_max;
-    (clear && at_once(&rates, &fall, bounds) && stays(course, &fall) && no_decline(&rates, at, bounds))
+    (clear && at_once(&rates, &fall, bounds) && stays(course, &fall) && no_decline(&clipped, at, bounds))
         .then_some(fall)
 }
 
@@ -99,10 +100,14 @@ fn deviation(values: &[f64]) -> f64 {
     (quantile(values, 0.75) - quantile(values, 0.25)) / 1.349
 }
 
-/// Where two levels explain most. Peaks are cut, so that one of them does not make a level.
-fn cut(rates: &[f64], bounds: &Bounds) -> Option<usize> {
+/// Peaks are cut, so that one of them does not make a level.
+fn clipped(rates: &[f64]) -> Vec<f64> {
     let peak = quantile(rates, 0.9) * 1.5;
-    let clipped: Vec<f64> = rates.iter().map(|rate| rate.min(peak)).collect();
+    rates.iter().map(|rate| rate.min(peak)).collect()
+}
+
+/// Where two levels explain most.
+fn cut(clipped: &[f64], bounds: &Bounds) -> Option<usize> {
     let (n, total) = (clipped.len(), clipped.iter().sum::<f64>());
     let mut sum = 0.0;
     let mut best: Option<(f64, usize)> = None;
@@ -135,18 +140,16 @@ fn at_once(rates: &[f64], fall: &Fall, bounds: &Bounds) -> bool {
 }
 
 /// Two levels explain the course better than a steady decline does. One interval at the cut is mixed and does not count.
-fn no_decline(rates: &[f64], at: usize, bounds: &Bounds) -> bool {
-    let peak = quantile(rates, 0.9) * 1.5;
-    let clipped: Vec<f64> = rates.iter().map(|rate| rate.min(peak)).collect();
+fn no_decline(clipped: &[f64], at: usize, bounds: &Bounds) -> bool {
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
     let about = |part: &[f64], middle: f64| part.iter().map(|rate| (rate - middle).powi(2)).sum::<f64>();
     let levels: f64 = [&clipped[..at], &clipped[at..]].into_iter().map(|part| about(part, mean(part))).sum();
-    let (middle, middle_x) = (mean(&clipped), (clipped.len() - 1) as f64 / 2.0);
+    let (middle, middle_x) = (mean(clipped), (clipped.len() - 1) as f64 / 2.0);
     let from_middle = || clipped.iter().enumerate().map(|(x, rate)| (x as f64 - middle_x, rate - middle));
     let (xy, xx) = from_middle().fold((0.0, 0.0), |(xy, xx), (x, y)| (xy + x * y, xx + x * x));
     let off = |index: usize, part: &[f64]| (clipped[index] - mean(part)).powi(2);
     let mixed = off(at - 1, &clipped[..at]).max(off(at, &clipped[at..]));
-    levels - mixed <= bounds.of_a_line * (about(&clipped, middle) - xy * xy / xx)
+    levels - mixed <= bounds.of_a_line * (about(clipped, middle) - xy * xy / xx)
 }
 
 /// Neither a short dip nor a further decline: each third of what follows is at the level. Pairs of intervals, because a

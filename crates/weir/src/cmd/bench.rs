@@ -4,6 +4,7 @@ mod replay;
 
 use std::path::Path;
 
+use weir_cli::signals::stop_on_signals;
 use weir_core::result::Record;
 use weir_core::workload::spec::Job;
 use weir_core::workload::stream::{JobStream, Layout};
@@ -20,7 +21,6 @@ use crate::output::{Format, print_exact, print_for, render};
 use crate::progress::Progress;
 use crate::session::{Ran, Session, run_jobs, run_options, save};
 use crate::settings::BenchSettings;
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {

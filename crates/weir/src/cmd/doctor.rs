@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use weir_cli::signals::stop_on_signals;
 use weir_io::runner::Stop;
 use weir_report::{html, junit, text};
 use weir_verdict::DoctorReport;
@@ -11,7 +12,6 @@ use crate::doctor::{Mode, Request, examine};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::output;
 use crate::page;
-use weir_cli::signals::stop_on_signals;
 
 /// A second shortest and longest examination that means anything.
 const SECONDS_MIN: u64 = 20;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use weir_blocktrace::Source;
+use weir_cli::signals::stop_on_signals;
 use weir_core::target::Layer;
 use weir_core::units::Nanos;
 use weir_io::runner::Stop;
@@ -19,7 +20,6 @@ use crate::recorder::archive::{self, Archive};
 use crate::settings::recorder::stretch;
 use crate::terminal;
 use crate::top::{self, Machine, Recorded, Storage, Wishes};
-use weir_cli::signals::stop_on_signals;
 
 /// Below it the screen costs more than what it watches.
 const INTERVAL_MIN: Nanos = Nanos(100_000_000);

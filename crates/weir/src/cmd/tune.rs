@@ -2,6 +2,7 @@
 
 mod designs;
 
+use weir_cli::signals::stop_on_signals;
 use weir_experiment::Study;
 use weir_io::runner::Stop;
 use weir_report::{json, text};
@@ -10,7 +11,6 @@ use crate::cli::tune::{Args, Command, Format};
 use crate::experiments::{self, Asked, Ended, Lab, Planned, rehearsal};
 use crate::failure::{Lacking, Outcome};
 use crate::output;
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {

@@ -1,5 +1,6 @@
 //! `weir db cleanup`: the tables go, and the database if weir made it.
 
+use weir_cli::signals::stop_on_signals;
 use weir_db::database::{self, Need};
 use weir_db::load::{self, LoadOptions};
 use weir_db::{DbError, Server};
@@ -8,7 +9,6 @@ use crate::cli::db::workload::CleanupArgs;
 use crate::databases::{Premises, server};
 use crate::failure::Outcome;
 use crate::inputs::db::servers;
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: CleanupArgs, _command: &[String]) -> anyhow::Result<Outcome> {

@@ -1,5 +1,6 @@
 //! `weir db disk-vs-ram`.
 
+use weir_cli::signals::stop_on_signals;
 use weir_core::stop::Stop;
 use weir_core::units::Nanos;
 use weir_experiment::{AbPlan, Claim, Transactions};
@@ -14,7 +15,6 @@ use crate::databases::own::server_of;
 use crate::databases::sandbox::failed;
 use crate::experiments::{Asked, planned};
 use crate::failure::{Outcome, Usage};
-use weir_cli::signals::stop_on_signals;
 
 const PAIRS: u32 = 6;
 /// Longest look at what limits the server before the pairs.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use weir_cli::signals::stop_on_signals;
 use weir_report::text::db_doctor;
 use weir_verdict::db;
 
@@ -10,7 +11,6 @@ use crate::cli::db::doctor::{Args, Format};
 use crate::databases::examination;
 use crate::failure::{Outcome, Usage};
 use crate::output;
-use weir_cli::signals::stop_on_signals;
 
 /// The shortest watch that gives rates.
 const SHORTEST: Duration = Duration::from_secs(1);

@@ -1,5 +1,6 @@
 //! `weir db explain`: what limits a throw-away server, verified by changes.
 
+use weir_cli::signals::stop_on_signals;
 use weir_core::units::Nanos;
 use weir_db::sandbox::SandboxSpec;
 use weir_oltp::limits::{Change, Evidence, Tested, judge, tested};
@@ -14,7 +15,6 @@ use crate::output::{Format, print_for, render};
 use crate::progress::StepLine;
 use crate::session::{Session, save};
 use crate::settings::db::workload::spec;
-use weir_cli::signals::stop_on_signals;
 
 /// The first second of every trial is run and not counted.
 const TRIAL_WARMUP: Nanos = Nanos(1_000_000_000);

@@ -1,5 +1,6 @@
 //! `weir db flood`.
 
+use weir_cli::signals::stop_on_signals;
 use weir_experiment::{Arm, ArmsPlan};
 use weir_host::Host;
 use weir_oltp::Script;
@@ -8,7 +9,6 @@ use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::flood::Args;
 use crate::experiments::planned;
 use crate::failure::{Lacking, Outcome, Usage};
-use weir_cli::signals::stop_on_signals;
 
 const REPEATS: u32 = 3;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use weir_cli::signals::stop_on_signals;
 use weir_core::stop::Stop;
 use weir_core::units::{Nanos, significant};
 use weir_db::runner::{self, RunOptions, Silent};
@@ -22,7 +23,6 @@ use crate::experiments::{Asked, planned, settle};
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::machine;
 use crate::servers::{self, name_of};
-use weir_cli::signals::stop_on_signals;
 
 const CAPACITY: &str = "innodb_io_capacity";
 const CAPACITY_MAX: &str = "innodb_io_capacity_max";

@@ -1,5 +1,6 @@
 //! `weir db prepare`: the database, where it is not there, and its tables.
 
+use weir_cli::signals::stop_on_signals;
 use weir_core::units::{Nanos, grouped, per_second};
 use weir_db::credentials::Login;
 use weir_db::database::{self, Need};
@@ -14,7 +15,6 @@ use crate::failure::Outcome;
 use crate::inputs::db::servers;
 use crate::settings::bench::usage;
 use crate::settings::db::workload::tables;
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: PrepareArgs, _command: &[String]) -> anyhow::Result<Outcome> {

@@ -1,5 +1,6 @@
 //! `weir db run`: transactions, measured.
 
+use weir_cli::signals::stop_on_signals;
 use weir_core::stop::Stop;
 use weir_oltp::validate;
 use weir_record::Record;
@@ -13,7 +14,6 @@ use crate::output::{Format, print_for, render};
 use crate::session::save;
 use crate::settings::bench::usage;
 use crate::settings::db::workload::spec;
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: RunArgs, command: &[String]) -> anyhow::Result<Outcome> {

@@ -6,6 +6,7 @@ use std::process::{Child, Command as Process, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use weir_cli::signals::stop_on_signals;
 use weir_core::stop::Stop;
 use weir_db::sandbox::{self, Flavour, Listed, Sandbox, SandboxError, SandboxSpec};
 use weir_report::text::table;
@@ -14,7 +15,6 @@ use crate::cli::db::sandbox::{Args, Command, ServerArgs};
 use crate::databases::sandbox::{failed, mention_account};
 use crate::failure::{Lacking, Outcome, ServerFailed, Usage};
 use crate::output;
-use weir_cli::signals::stop_on_signals;
 
 /// How often server and command are looked at.
 const POLL: Duration = Duration::from_millis(50);

@@ -1,5 +1,6 @@
 //! `weir db scale`.
 
+use weir_cli::signals::stop_on_signals;
 use weir_experiment::{ArmsPlan, Transactions};
 use weir_oltp::{OltpSpec, Script};
 
@@ -7,7 +8,6 @@ use super::experiment::{arm, asked, carry_out, goal, ground};
 use crate::cli::db::scale::Args;
 use crate::experiments::planned;
 use crate::failure::{Outcome, Usage};
-use weir_cli::signals::stop_on_signals;
 
 const REPEATS: u32 = 3;
 

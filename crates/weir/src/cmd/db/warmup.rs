@@ -1,5 +1,6 @@
 //! `weir db warmup`: tables and indexes into the server's memory.
 
+use weir_cli::signals::stop_on_signals;
 use weir_core::units::grouped;
 use weir_db::DbError;
 use weir_db::database::Need;
@@ -13,7 +14,6 @@ use crate::failure::Outcome;
 use crate::inputs::db::servers;
 use crate::settings::bench::usage;
 use crate::settings::db::workload::tables;
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: WarmupArgs, _command: &[String]) -> anyhow::Result<Outcome> {

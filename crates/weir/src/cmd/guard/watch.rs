@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use weir_cli::signals::stop_on_signals;
 use weir_control::State;
 use weir_io::runner::Stop;
 use weir_report::text::guard_watch::{self, Courses};
@@ -14,7 +15,6 @@ use crate::failure::Outcome;
 use crate::guard::socket;
 use crate::output::{print, print_exact};
 use crate::terminal::Terminal;
-use weir_cli::signals::stop_on_signals;
 
 /// How often keys and signals are looked at.
 const SLICE: Duration = Duration::from_millis(100);

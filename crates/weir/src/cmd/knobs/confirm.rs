@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::SIGINT;
+use weir_cli::signals::stop_on_signals;
 use weir_core::printable;
 use weir_host::knob::{self, Applied, Journal, Until};
 
 use crate::change_journal::failed;
 use crate::failure::Outcome;
 use crate::output::print;
-use weir_cli::signals::stop_on_signals;
 
 /// How often keyboard, signals and the journal are looked at.
 const LOOK: Duration = Duration::from_millis(250);

@@ -1,11 +1,12 @@
 //! `weir recorder run`.
 
+use weir_cli::signals::stop_on_signals;
+
 use crate::cli::recorder::RunArgs;
 use crate::devices;
 use crate::failure::{Lacking, Outcome};
 use crate::inputs::recorder::settings as settings_of;
 use crate::recorder;
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> anyhow::Result<Outcome> {

@@ -6,13 +6,13 @@ pub mod script;
 mod terminal;
 
 use anyhow::Context;
+use weir_cli::signals;
 use weir_sysbench::{Log, Quit, Request};
 
 use self::terminal::Terminal;
 use crate::cli::fileio::Args;
 use crate::failure::CANNOT_WRITE;
 use crate::failure::Outcome;
-use weir_cli::signals;
 
 /// `weir fileio ARGS`: the test name is given.
 pub fn run_fileio(args: Args) -> anyhow::Result<Outcome> {

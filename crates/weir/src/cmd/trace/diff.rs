@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use weir_blocktrace::Analysis;
 use weir_blocktrace::diff::{self, Error, Options};
+use weir_cli::signals::stop_on_signals;
 use weir_core::target::DeviceNumber;
 use weir_report::trace as report;
 
@@ -14,7 +15,6 @@ use crate::failure::{Lacking, Outcome, Usage};
 use crate::output::{print, print_exact};
 use crate::progress::Progress;
 use crate::trace_input::{self, Filter, Reader};
-use weir_cli::signals::stop_on_signals;
 
 /// A device as typed: `A`, or `A,B`.
 type Wanted<'a> = [Option<&'a str>; 2];

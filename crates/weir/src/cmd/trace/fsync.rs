@@ -8,6 +8,7 @@ use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use weir_blocktrace::fsync::{Log, Report, SlowSync};
+use weir_cli::signals::stop_on_signals;
 use weir_core::units::Nanos;
 use weir_report::text;
 use weir_report::trace::folded;
@@ -17,7 +18,6 @@ use crate::cli::trace::fsync::Args;
 use crate::failure::{Outcome, Usage};
 use crate::kernel_traces::fsync::{Request, Telling, View, follow};
 use crate::output::{create, print, print_exact};
-use weir_cli::signals::stop_on_signals;
 
 /// Without a command and without --duration.
 const DURATION: Nanos = Nanos(10_000_000_000);

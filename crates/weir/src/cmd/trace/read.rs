@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::Context;
 use weir_blocktrace::{Both, Sink};
+use weir_cli::signals::stop_on_signals;
 use weir_core::printable;
 use weir_report::trace::perfetto::{IOS_MAX, Recording as Perfetto};
 use weir_report::trace::{self as report, RowFormat, Rows};
@@ -17,7 +18,6 @@ use crate::output::{create, escaped, print_for};
 use crate::page;
 use crate::progress::Progress;
 use crate::trace_input::{self, Analysed, Filter, Reader, Recording};
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
+use weir_cli::signals::stop_on_signals;
 use weir_core::target::DeviceNumber;
 use weir_core::units::{Bytes, Nanos};
 use weir_kernel::capture::{self, DEVICES_MAX, Options, RING_BYTES, Source, Summary};
@@ -14,7 +15,6 @@ use crate::devices::named;
 use crate::failure::{Lacking, Outcome, Usage};
 use crate::kernel_traces::recording::{self, Recorded};
 use crate::output::print;
-use weir_cli::signals::stop_on_signals;
 
 /// Runs the command.
 pub fn run(args: Args, _command: &[String]) -> anyhow::Result<Outcome> {

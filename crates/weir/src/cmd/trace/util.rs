@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use weir_blocktrace::Row;
+use weir_cli::signals::stop_on_signals;
 use weir_core::target::{Layer, TargetFacts};
 use weir_core::units::Nanos;
 use weir_host::Host;
@@ -16,7 +17,6 @@ use crate::devices::named;
 use crate::failure::{Outcome, Usage};
 use crate::output::{print, print_exact};
 use crate::store::Store;
-use weir_cli::signals::stop_on_signals;
 
 /// Below this, ticks of the kernel's clock are too coarse for %util.
 const DURATION_MIN: Nanos = Nanos(500_000_000);
