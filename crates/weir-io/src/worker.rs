@@ -24,6 +24,9 @@ use crate::sys::clock::{now_ns, sleep_until_ns};
 const LOOK_UP_NS: u64 = 50_000_000;
 /// Below this distance a thread spins instead of sleeping, because a sleep may take longer.
 const SPIN_NS: u64 = 2_000;
+/// So long before a recorded I/O's time a replay stops sleeping and looks at the clock instead: sleeps of virtual machines
+/// end tens of microseconds late, and a replay is there to start each I/O at its time.
+const REPLAY_AWAKE_NS: u64 = 150_000;
 /// What all threads of a job share.
 pub struct Shared {
     /// The job.
@@ -77,6 +80,8 @@ pub struct Worker<'a, E: Engine> {
     epoch_ns: u64,
     deadline_ns: u64,
     open_loop: bool,
+    /// Below this distance from an operation's time this thread spins.
+    spin_ns: u64,
     durable_writes: bool,
     /// Operations in flight, integrated over time.
     integral: u64,
@@ -134,6 +139,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             epoch_ns: span.epoch_ns,
             deadline_ns: span.deadline_ns,
             open_loop,
+            spin_ns: if job.replay.is_some() { REPLAY_AWAKE_NS } else { SPIN_NS },
             durable_writes: job.open_sync != OpenSync::None,
             integral: 0,
             finished: 0,
@@ -421,8 +427,8 @@ impl<'a, E: Engine> Worker<'a, E> {
         let timeout_ns = self.held.map(|op| (self.epoch_ns + op.at_ns).saturating_sub(now));
         match timeout_ns {
             // The next operation is due at once: only look.
-            Some(ns) if ns <= SPIN_NS => Wait { min: 0, timeout_ns: None, patience_ns: 0 },
-            _ => Wait { min: 1, timeout_ns, patience_ns: 0 },
+            Some(ns) if ns <= self.spin_ns => Wait { min: 0, timeout_ns: None, patience_ns: 0 },
+            _ => Wait { min: 1, timeout_ns: timeout_ns.map(|ns| ns - self.spin_ns / 2), patience_ns: 0 },
         }
     }
 
@@ -430,8 +436,8 @@ impl<'a, E: Engine> Worker<'a, E> {
     fn wait_for_time(&self, now: u64) -> u64 {
         let Some(op) = self.held else { return now };
         let due = (self.epoch_ns + op.at_ns).min(self.deadline_ns);
-        if due > now + SPIN_NS {
-            sleep_until_ns((due - SPIN_NS / 2).min(now + LOOK_UP_NS));
+        if due > now + self.spin_ns {
+            sleep_until_ns((due - self.spin_ns / 2).min(now + LOOK_UP_NS));
         } else {
             std::hint::spin_loop();
         }

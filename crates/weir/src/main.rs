@@ -40,7 +40,6 @@ mod top;
 mod trace_input;
 
 use std::process::ExitCode;
-use weir_cli::failure::print_usage;
 use weir_host::knob;
 
 fn main() -> ExitCode {
@@ -56,6 +55,6 @@ fn main() -> ExitCode {
     completion::answer();
     match cli::parse(&arguments) {
         Ok(cli) => failure::exit(cmd::dispatch(cli, &arguments)),
-        Err(error) => failure::exit(print_usage(&error).map(failure::Outcome::Code)),
+        Err(error) => failure::exit(weir_cli::failure::print_usage(&error).map(failure::Outcome::Code)),
     }
 }

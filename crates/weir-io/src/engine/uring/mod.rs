@@ -286,7 +286,8 @@ impl Engine for Uring {
             self.inline.1 += u64::from(queued);
         }
         let min = wait.min.saturating_sub(ready).min(self.in_flight);
-        if self.ring.queued() > 0 || min > 0 {
+        // Who only looks (a minimum of none) enters as well: the kernel completes nothing for this thread outside of its calls.
+        if self.ring.queued() > 0 || min > 0 || wait.min == 0 {
             // A kernel that cannot bound its patience is asked for one completion: that delays nothing that has finished.
             let bounded = wait.patience_ns == 0 || self.ring.has(sys::FEAT_MIN_TIMEOUT);
             let min = if bounded { min } else { min.min(1) };
