@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use jiff::civil::Time;
 use jiff::{Timestamp, ToSpan, Zoned};
-use weir_cli::failure::{lacking, usage};
+use weir_cli::failure::{CANNOT_WRITE, lacking, usage};
 use weir_cli::signals::stop_on_signals;
 use weir_core::units::Nanos;
 use weir_fs::Output;
@@ -72,7 +72,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<u8> {
 /// Writes to standard output.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(CANNOT_WRITE)
 }
 
 fn page(path: &Path) -> anyhow::Result<Output> {
