@@ -29,7 +29,7 @@ fn class_of(step: &StepNote, record: &JobRecord) -> Class {
         StepKind::Sustained(..) => Class::Write,
         StepKind::Map(map::Part::Commits | map::Part::CommitsAgain) => Class::Commit,
         // Of a mixture, the operations that there are more of.
-        StepKind::Map(_) if map::derive::share(record) < 0.5 => Class::Read,
+        StepKind::Map(_) if map::share(record) < 0.5 => Class::Read,
         StepKind::Map(_) => Class::Write,
     }
 }

@@ -1,10 +1,8 @@
 //! A map as text: the edge, latency below it as a heat map of shades, commits beside it, and the lines to copy.
 
-use super::text::wrapped;
-use crate::layout::table;
+use crate::layout::{labelled_at, table};
 use weir_core::units::per_second;
-use weir_verdict::map::lines::Line;
-use weir_verdict::map::{Commits, LoadMap, Point};
+use weir_verdict::map::{Commits, Line, LoadMap, Point};
 use weir_verdict::view::time;
 
 /// Marks of a cell, from the least latency of the map to the most, by equal factors.
@@ -131,7 +129,10 @@ fn commits(map: &LoadMap) -> String {
     rows[0].extend(loads.iter().map(|load| format!("beside {:.0} %", load * 100.0)));
     rows.extend(shares.iter().map(|share| {
         let at = |load: &f64| {
-            beside.iter().find(|one| one.share == *share && (one.load - load).abs() < SAME).map(|one| cell(one))
+            beside
+                .iter()
+                .find(|one| one.share == *share && (one.load - load).abs() < SAME)
+                .map(|one| cell(one))
         };
         let mut row = vec![percent(*share)];
         row.extend(loads.iter().map(|load| at(load).unwrap_or_default()));
@@ -167,7 +168,7 @@ fn line(line: &Line) -> String {
     if let Some(text) = &line.text {
         out.extend(text.lines().map(|line| format!("  {line}\n")));
     }
-    out.push_str(&wrapped("", 2, &format!("{sure}: {}.", line.how_sure.why)));
+    labelled_at(&mut out, "", 2, &format!("{sure}: {}.", line.how_sure.why));
     out
 }
 

@@ -89,7 +89,8 @@ fn shortest(text: &str, room: f64, font: f64) -> Option<String> {
         let digits = if value < 10.0 { digits } else { 0 };
         Some(format!("{value:.digits$} {unit}"))
     };
-    let forms = [Some(text.to_string()), rounded(1), rounded(0), rounded(0).map(|text| text.replace(' ', ""))];
+    let forms =
+        [Some(text.to_string()), rounded(1), rounded(0), rounded(0).map(|text| text.replace(' ', ""))];
     forms.into_iter().flatten().find(|form| text_width(form, font) <= room)
 }
 
@@ -112,7 +113,8 @@ mod tests {
 
     #[test]
     fn every_cell_has_its_hint_and_blank_ones_are_none() {
-        let cell = |text: &str, shade| Some(HeatText { text: text.into(), shade, hint: format!("<b>{text}") });
+        let cell =
+            |text: &str, shade| Some(HeatText { text: text.into(), shade, hint: format!("<b>{text}") });
         let figure = CellFigure {
             id: "a".into(),
             title: "t".into(),
@@ -120,7 +122,10 @@ mod tests {
             rows_name: "writes".into(),
             columns_name: "load".into(),
             columns: vec!["30 %".into(), "edge".into()],
-            rows: vec![("0 %".into(), vec![cell("1 ms", 0), cell("9 ms", 99)]), ("50 %".into(), vec![None, None])],
+            rows: vec![
+                ("0 %".into(), vec![cell("1 ms", 0), cell("9 ms", 99)]),
+                ("50 %".into(), vec![None, None]),
+            ],
         };
         for form in [Form::Wide, Form::Narrow] {
             let drawn = svg(&figure, form).into_string();

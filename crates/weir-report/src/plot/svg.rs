@@ -105,7 +105,8 @@ impl Svg {
 
     /// What another holds, with what it says when pointed at.
     pub fn group(&mut self, inner: Svg, hint: &str) {
-        html! { g { @if !hint.is_empty() { title { (hint) } } (PreEscaped(inner.out)) } }.render_to(&mut self.out);
+        html! { g { @if !hint.is_empty() { title { (hint) } } (PreEscaped(inner.out)) } }
+            .render_to(&mut self.out);
     }
 
     /// The whole element, with a title and a description for readers who do not see it.

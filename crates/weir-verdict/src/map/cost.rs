@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::sampler::{Ask, Seen};
+use super::{Ask, Seen};
 
 /// A fitted device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,7 @@
 //! From the jobs of a map and what each was for to the map.
 
 use super::cost::CostModel;
-use super::sampler::{Ask, Seen};
-use super::{BLOCK, Commits, Drift, InOrder, LoadMap, Pages, Part, Point, lines};
+use super::{Ask, BLOCK, Commits, Drift, InOrder, LoadMap, Pages, Part, Point, Seen, lines, share};
 use crate::measurement::sufficient;
 use crate::notes::{DoctorNotes, StepKind};
 use weir_core::result::record::{Class, JobRecord};
@@ -81,11 +80,6 @@ fn seen_of(ran: &[Ran<'_>], repeats: bool) -> Vec<Seen> {
     ran.iter().filter_map(one).collect()
 }
 
-/// Share of writes that a job asks for.
-pub fn share(job: &JobRecord) -> f64 {
-    1.0 - job.job.read_percent / 100.0
-}
-
 /// Operations a second on the measured edge at a share; 0 where it was not measured.
 fn edge_rate(ran: &[Ran<'_>], wanted: f64) -> f64 {
     let at = ran.iter().find(|ran| ran.part == Part::Edge && (share(ran.job) - wanted).abs() < 1e-9);
@@ -125,7 +119,9 @@ fn processors(job: &JobRecord) -> f64 {
 fn points(ran: &[Ran<'_>], part: Part) -> Vec<Point> {
     let here = ran.iter().filter(|ran| ran.part == part);
     let mut all: Vec<Point> = here.map(|one| point(one, edge_rate(ran, share(one.job)))).collect();
-    all.sort_by(|a, b| (a.share, a.load).partial_cmp(&(b.share, b.load)).unwrap_or(std::cmp::Ordering::Equal));
+    all.sort_by(|a, b| {
+        (a.share, a.load).partial_cmp(&(b.share, b.load)).unwrap_or(std::cmp::Ordering::Equal)
+    });
     all
 }
 
@@ -166,7 +162,9 @@ fn commits(ran: &[Ran<'_>], beside: Part, edges: &[Point]) -> Vec<Commits> {
             _ => {}
         }
     }
-    all.sort_by(|a, b| (a.share, a.load).partial_cmp(&(b.share, b.load)).unwrap_or(std::cmp::Ordering::Equal));
+    all.sort_by(|a, b| {
+        (a.share, a.load).partial_cmp(&(b.share, b.load)).unwrap_or(std::cmp::Ordering::Equal)
+    });
     all
 }
 

@@ -1,28 +1,10 @@
 //! The map in the words of programs that limit or pace I/O, each line with how sure it is.
 
-use serde::{Deserialize, Serialize};
-
 use super::sure::{HowSure, Sure};
-use super::{Commits, LoadMap, Point};
+use super::{Commits, Line, LoadMap, Point};
 use crate::topic::COMMIT_GOOD_NS;
 use crate::view::{percent, time};
 use weir_core::target::{Conditions, Layer, LayerKind};
-
-/// What one program is told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
-    /// Stable: `iocost-model`, `iocost-qos`, `io-properties`, `innodb`.
-    pub id: String,
-    /// For people.
-    pub title: String,
-    /// Where it goes.
-    pub goes_to: String,
-    /// The lines as they are written there; absent where something for them was not measured.
-    pub text: Option<String>,
-    /// How sure.
-    #[serde(flatten)]
-    pub how_sure: HowSure,
-}
 
 /// Load of the edge at which latencies are taken for iocost's targets, and the shares of writes nearest to which.
 const QOS_LOAD: f64 = 0.8;
@@ -32,7 +14,12 @@ const COMMITS_FACTOR: u64 = 2;
 
 /// All lines, in the order of reports.
 pub fn all(map: &LoadMap, conditions: &Conditions) -> Vec<Line> {
-    vec![iocost_model(map, conditions), iocost_qos(map, conditions), io_properties(map, conditions), innodb(map)]
+    vec![
+        iocost_model(map, conditions),
+        iocost_qos(map, conditions),
+        io_properties(map, conditions),
+        innodb(map),
+    ]
 }
 
 /// What holds for all lines that are made of the edge: drift, and whether processors capped one of the ends.
@@ -42,7 +29,8 @@ fn of_edge(map: &LoadMap) -> HowSure {
         return drift;
     }
     let shares: Vec<String> = map.capped.iter().map(|share| percent_of(*share)).collect();
-    let why = format!("processors limited the load at {} of writes, so these are lower bounds", shares.join(", "));
+    let why =
+        format!("processors limited the load at {} of writes, so these are lower bounds", shares.join(", "));
     drift.and(HowSure::of(Sure::Roughly, why))
 }
 
@@ -86,7 +74,9 @@ fn iocost_model(map: &LoadMap, conditions: &Conditions) -> Line {
 /// A loop device passes its I/O to a disk that others use too.
 fn of_device(disk: &Layer) -> HowSure {
     match disk.kind {
-        LayerKind::Loop { .. } => HowSure::of(Sure::Roughly, format!("{} is a loop device on another disk", disk.name)),
+        LayerKind::Loop { .. } => {
+            HowSure::of(Sure::Roughly, format!("{} is a loop device on another disk", disk.name))
+        }
         _ => HowSure::of(Sure::Sure, format!("for the whole of {}", disk.name)),
     }
 }
@@ -96,7 +86,8 @@ fn of_device(disk: &Layer) -> HowSure {
 fn iocost_coefficients(map: &LoadMap) -> Option<String> {
     let (model, order) = (map.model?, map.in_order);
     let one = |side: &str, bytes: f64, in_order: f64, random: f64| {
-        let [bytes, in_order, random] = [bytes, in_order.max(random), random].map(|value| value.round() as u64);
+        let [bytes, in_order, random] =
+            [bytes, in_order.max(random), random].map(|value| value.round() as u64);
         format!("{side}bps={bytes} {side}seqiops={in_order} {side}randiops={random}")
     };
     let reads = one("r", order.read_bytes?, order.reads?, model.reads);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::cost::{CostModel, Sharing};
-use super::sampler::{Ask, Plan, next};
-use super::{BLOCK, COMMIT, MapNotes, PAGE, Part, derive};
+use super::sampler::{Plan, next};
+use super::{Ask, BLOCK, COMMIT, MapNotes, PAGE, Part, Seen, derive};
 use crate::notes::{StepKind, StepNote};
 use crate::synthetic::Lab;
 use weir_core::result::record::{Class, ClassRecord, CpuRecord, JobRecord};
@@ -62,7 +62,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn seen(&self) -> Vec<super::sampler::Seen> {
+    fn seen(&self) -> Vec<Seen> {
         derive::seen(&self.lab.notes, self.lab.jobs())
     }
 
@@ -103,7 +103,13 @@ impl Run<'_> {
                 let rate = if part == Part::Bulk { rate / 10.0 } else { rate * 1.5 };
                 let block = BlockSize::Fixed(Bytes(block));
                 let job = Job { block, access: Access::Sequential, ..of(share, None) };
-                self.push(part, &format!("map-{part:?}-{share}").to_lowercase(), job, &[(class, rate)], IDLE_NS);
+                self.push(
+                    part,
+                    &format!("map-{part:?}-{share}").to_lowercase(),
+                    job,
+                    &[(class, rate)],
+                    IDLE_NS,
+                );
             }
         }
     }
@@ -129,7 +135,8 @@ impl Run<'_> {
             copies: None,
             writes_above: None,
         };
-        self.lab.push(note, JobRecord { job, classes, cpu, elapsed_ns: 2_000_000_000, ..JobRecord::default() });
+        self.lab
+            .push(note, JobRecord { job, classes, cpu, elapsed_ns: 2_000_000_000, ..JobRecord::default() });
     }
 }
 

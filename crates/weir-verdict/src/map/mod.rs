@@ -11,14 +11,15 @@ pub mod lines;
 pub mod made;
 pub mod sampler;
 pub mod sure;
-pub mod title;
 #[cfg(test)]
 mod tests;
+pub mod title;
 
 use serde::{Deserialize, Serialize};
 
 use cost::CostModel;
-use lines::Line;
+use sure::HowSure;
+use weir_core::result::record::JobRecord;
 use weir_core::units::Bytes;
 
 /// Size of the map's reads and writes: what iocost and Seastar count random operations in.
@@ -181,3 +182,66 @@ pub struct Drift {
     pub commits: Option<f64>,
 }
 
+/// What is to be measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ask {
+    /// As much as the device takes, with this share of writes.
+    Edge {
+        /// Writes of all operations, 0 to 1.
+        share: f64,
+    },
+    /// This many a second.
+    Inside {
+        /// Writes of all operations, 0 to 1.
+        share: f64,
+        /// Part of the edge's rate, 0 to 1.
+        load: f64,
+        /// Reads a second.
+        reads: f64,
+        /// Writes a second.
+        writes: f64,
+    },
+}
+
+impl Ask {
+    /// Writes of all operations, 0 to 1.
+    pub fn share(&self) -> f64 {
+        match self {
+            Ask::Edge { share } | Ask::Inside { share, .. } => *share,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seen {
+    /// What was asked for.
+    pub ask: Ask,
+    /// Reads a second that finished.
+    pub reads: f64,
+    /// Writes a second that finished.
+    pub writes: f64,
+    /// 99th percentile of latency, of reads and writes together.
+    pub p99_ns: f64,
+}
+
+/// What one program is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Stable: `iocost-model`, `iocost-qos`, `io-properties`, `innodb`.
+    pub id: String,
+    /// For people.
+    pub title: String,
+    /// Where it goes.
+    pub goes_to: String,
+    /// The lines as they are written there; absent where something for them was not measured.
+    pub text: Option<String>,
+    /// How sure.
+    #[serde(flatten)]
+    pub how_sure: HowSure,
+}
+
+/// Share of writes that a job asks for.
+pub fn share(job: &JobRecord) -> f64 {
+    1.0 - job.job.read_percent / 100.0
+}

@@ -5,49 +5,7 @@
 //! drawn through points of equal latency says nothing new between them.
 
 use super::cost::CostModel;
-
-/// What is to be measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ask {
-    /// As much as the device takes, with this share of writes.
-    Edge {
-        /// Writes of all operations, 0 to 1.
-        share: f64,
-    },
-    /// This many a second.
-    Inside {
-        /// Writes of all operations, 0 to 1.
-        share: f64,
-        /// Part of the edge's rate, 0 to 1.
-        load: f64,
-        /// Reads a second.
-        reads: f64,
-        /// Writes a second.
-        writes: f64,
-    },
-}
-
-impl Ask {
-    /// Writes of all operations, 0 to 1.
-    pub fn share(&self) -> f64 {
-        match self {
-            Ask::Edge { share } | Ask::Inside { share, .. } => *share,
-        }
-    }
-}
-
-/// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
-    /// What was asked for.
-    pub ask: Ask,
-    /// Reads a second that finished.
-    pub reads: f64,
-    /// Writes a second that finished.
-    pub writes: f64,
-    /// 99th percentile of latency, of reads and writes together.
-    pub p99_ns: f64,
-}
+use super::{Ask, Seen};
 
 /// How many points, and when a map is good enough.
 #[derive(Debug, Clone, Copy, PartialEq)]

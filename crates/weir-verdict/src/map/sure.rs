@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::view::percent;
+use weir_core::units::significant;
 
 /// Off by no more: sure.
 const SURE: f64 = 0.1;
@@ -55,7 +55,7 @@ impl HowSure {
             off if off <= ROUGHLY => Sure::Roughly,
             _ => Sure::DoNotUse,
         };
-        HowSure::of(sure, format!("{what} {}", percent(off)))
+        HowSure::of(sure, format!("{what} {} %", significant(off * 100.0)))
     }
 
     /// Both hold: the worse degree, both reasons.

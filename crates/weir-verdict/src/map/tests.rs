@@ -1,11 +1,10 @@
 //! Maps of made-up devices: the edge is found, few points are asked for, and they lie where latency changes.
 
 use super::cost::{CostModel, Sharing};
-use super::lines::Line;
 use super::made::{each, mapped, one_budget};
-use super::sampler::{Ask, Plan, Seen, next};
+use super::sampler::{Plan, next};
 use super::sure::Sure;
-use super::{Commits, LoadMap};
+use super::{Ask, Commits, Line, LoadMap, Seen};
 use crate::from_record;
 use weir_core::stats::random::Random;
 
@@ -152,10 +151,14 @@ fn line<'a>(map: &'a LoadMap, id: &str) -> &'a Line {
 
 #[test]
 fn a_record_gives_back_the_device_that_was_mapped() {
-    for device in [each(2000.0, 800.0), one_budget(50_000.0, 20_000.0, 0.4), one_budget(1000.0, 1000.0, 0.0)] {
+    for device in [each(2000.0, 800.0), one_budget(50_000.0, 20_000.0, 0.4), one_budget(1000.0, 1000.0, 0.0)]
+    {
         let map = map_of(&device);
         let model = map.model.unwrap();
-        assert!((model.reads / device.reads - 1.0).abs() < 0.02 && (model.writes / device.writes - 1.0).abs() < 0.02);
+        assert!(
+            (model.reads / device.reads - 1.0).abs() < 0.02
+                && (model.writes / device.writes - 1.0).abs() < 0.02
+        );
         assert!(model.error < 0.05 && map.drift.edge.is_some_and(|drift| drift < 0.01), "{map:?}");
         assert!(map.inside.iter().all(|point| point.kept && point.load < 1.0 && point.load > 0.2));
         let alone: Vec<_> = map.commits.iter().filter(|one| one.load == 0.0).collect();
@@ -214,7 +217,8 @@ fn processors_make_an_edge_a_lower_bound() {
     let map = report.map.unwrap();
     assert_eq!(map.capped, [0.0]);
     assert_eq!(line(&map, "io-properties").how_sure.sure, Sure::Roughly);
-    let said = report.findings.iter().flat_map(|f| &f.statements).any(|s| s.text.contains("no processor left"));
+    let said =
+        report.findings.iter().flat_map(|f| &f.statements).any(|s| s.text.contains("no processor left"));
     assert!(said);
 }
 

@@ -1,7 +1,6 @@
 //! Steps of a map, for people.
 
-use super::Part;
-use super::derive::share;
+use super::{Part, share};
 use weir_core::result::record::JobRecord;
 use weir_core::units::{Bytes, per_second};
 

@@ -46,7 +46,9 @@ fn ends(model: &CostModel) -> String {
 fn sharing(model: &CostModel) -> &'static str {
     match model.sharing {
         Sharing::LimitEach => "both have a limit of their own",
-        Sharing::OneBudget { interference } if interference > NO_INTERFERENCE => "together they disturb each other",
+        Sharing::OneBudget { interference } if interference > NO_INTERFERENCE => {
+            "together they disturb each other"
+        }
         Sharing::OneBudget { interference } if interference < -NO_INTERFERENCE => {
             "together they reach more than a shared limit would let them"
         }
@@ -85,9 +87,10 @@ fn formula(map: &LoadMap, model: &CostModel) -> Statement {
             interference.abs()
         ),
     };
-    let repeated = map.drift.edge.map_or(String::new(), |drift| {
-        format!("; repeated at the end, it was {} off", percent(drift))
-    });
+    let repeated = map
+        .drift
+        .edge
+        .map_or(String::new(), |drift| format!("; repeated at the end, it was {} off", percent(drift)));
     let text = format!(
         "A load of r reads and w writes a second uses {formula} of it. That misses the edge of {} shares of writes by at \
          most {}{repeated}.",
@@ -149,9 +152,9 @@ fn short(one: &Commits) -> String {
 
 fn said(one: &Commits, place: String) -> Statement {
     let p50 = one.p50_ns.map_or(String::new(), |ns| format!("p50 {}, ", time(ns)));
-    let evidence =
-        Evidence { source: one.measurement.clone(), figure: short(one), n: one.n, interval: None };
-    let text = format!("{place} one thread commits {} times a second ({p50}{}).", per_second(one.rate), short(one));
+    let evidence = Evidence { source: one.measurement.clone(), figure: short(one), n: one.n, interval: None };
+    let text =
+        format!("{place} one thread commits {} times a second ({p50}{}).", per_second(one.rate), short(one));
     Statement::new(text, vec![evidence])
 }
 
@@ -166,7 +169,10 @@ mod tests {
         let report = from_record(&mapped(&each(2000.0, 800.0)).record(Vec::new())).unwrap();
         let text = &report.headline.text;
         assert!(text.starts_with("2,000 reads/s or 800 writes/s saturate it; both have a limit"), "{text}");
-        assert!(text.contains("Commits: p99 ") && text.contains("beside 60 % of the edge (50 % writes)"), "{text}");
+        assert!(
+            text.contains("Commits: p99 ") && text.contains("beside 60 % of the edge (50 % writes)"),
+            "{text}"
+        );
         assert!(report.findings.iter().any(|f| f.topic == Topic::Commit && f.grade.is_some()));
         let formula = &report.findings[0].statements[1].text;
         assert!(formula.contains("the larger of r/2,000 and w/800"), "{formula}");

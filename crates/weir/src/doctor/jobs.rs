@@ -146,8 +146,7 @@ pub fn mixture(file: &Path, size: Bytes, engine: EngineKind, mix: Mixture) -> Jo
     let threads = if mix.in_order { 1 } else { (processors / 2).clamp(1, MAP_THREADS) };
     let depth = if mix.block >= BULK_BLOCK { BULK_DEPTH } else { MAP_DEPTH };
     let job = in_flight(on(file, size, 0), engine, depth);
-    let job =
-        if engine.is_async() { Job { threads, depth: (depth / threads).max(1), ..job } } else { job };
+    let job = if engine.is_async() { Job { threads, depth: (depth / threads).max(1), ..job } } else { job };
     let random = Access::Random(Distribution::Uniform);
     Job {
         access: if mix.in_order { Access::Sequential } else { random },

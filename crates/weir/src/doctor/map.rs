@@ -11,8 +11,8 @@ use weir_core::workload::{Job, JobStream};
 use weir_io::place::Place;
 use weir_io::runner::JobPlan;
 use weir_io::{IoError, files};
-use weir_verdict::map::sampler::{Ask, Plan, next};
-use weir_verdict::map::{BLOCK, COMMIT, MapNotes, PAGE, Part, derive, title};
+use weir_verdict::map::sampler::{Plan, next};
+use weir_verdict::map::{Ask, BLOCK, COMMIT, MapNotes, PAGE, Part, derive, title};
 use weir_verdict::notes::StepKind;
 
 use super::examine::Examination;
@@ -203,11 +203,11 @@ impl Map<'_, '_> {
     }
 
     /// Operations a second of an edge that was measured.
-    fn edge(&self, share: f64, part: Part) -> Option<f64> {
+    fn edge(&self, wanted: f64, part: Part) -> Option<f64> {
         let steps = self.exam.notes.steps.iter().zip(&self.exam.jobs);
         let fits = |(step, job): &(_, &JobRecord)| {
             let step: &weir_verdict::notes::StepNote = step;
-            step.kind == StepKind::Map(part) && derive::share(job) == share
+            step.kind == StepKind::Map(part) && weir_verdict::map::share(job) == wanted
         };
         let (reads, writes) = derive::rates(steps.into_iter().find(fits)?.1);
         Some(reads + writes).filter(|rate| *rate > 0.0)

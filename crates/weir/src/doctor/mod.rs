@@ -89,7 +89,9 @@ pub fn examine(
     }
     if request.map {
         let steps = map::Extent::of(request.mode).steps();
-        say!("weir: it measures at most {steps} short steps of reads, writes and commits up to what the storage takes");
+        say!(
+            "weir: it measures at most {steps} short steps of reads, writes and commits up to what the storage takes"
+        );
     }
     let session = Session::begin("doctor", command, &survey.path);
     let started = Instant::now();
@@ -163,8 +165,7 @@ fn examination<'a>(
     let expected_ns = plan.expected_ns(floods > 0, rescues > 0) + of_product as u64 * plan.product_step_ns;
     let extent = request.map.then(|| map::Extent::of(plan.mode));
     let of_map_ns = extent.map_or(0, |extent| extent.expected_ns());
-    let expected =
-        if request.sustained { budget } else { Duration::from_nanos(expected_ns + of_map_ns) };
+    let expected = if request.sustained { budget } else { Duration::from_nanos(expected_ns + of_map_ns) };
     let of_sustained = if request.sustained { sustained::STEPS } else { 0 };
     let of_special = of_product + of_sustained + extent.map_or(0, |extent| extent.steps());
     let progress = Steps::new(2 + plan.steps.len() + of_special + phases, expected);

@@ -71,13 +71,13 @@ fn drawn(map: &LoadMap, point: &Point) -> Option<HeatText> {
 
 fn finding(map: &LoadMap) -> String {
     let tails = map.inside.iter().filter_map(|point| Some((point.p99_ns?, point)));
-    let (Some(least), Some(most)) = (
-        tails.clone().min_by_key(|(ns, _)| *ns),
-        tails.max_by_key(|(ns, _)| *ns),
-    ) else {
+    let (Some(least), Some(most)) =
+        (tails.clone().min_by_key(|(ns, _)| *ns), tails.max_by_key(|(ns, _)| *ns))
+    else {
         return String::new();
     };
-    let place = |point: &Point| format!("{:.0} % load with {} of writes", point.load * 100.0, percent(point.share));
+    let place =
+        |point: &Point| format!("{:.0} % load with {} of writes", point.load * 100.0, percent(point.share));
     format!(
         "From {} at {} to {} at {}; each darker shade is the same factor more.",
         Nanos(least.0),
@@ -112,7 +112,8 @@ fn edge(map: &LoadMap, model: &CostModel) -> Figure {
 }
 
 fn numbers(map: &LoadMap) -> Table {
-    let head = ["writes", "load", "reads/s", "writes/s", "model", "p50", "p99", "n"].map(str::to_string).to_vec();
+    let head =
+        ["writes", "load", "reads/s", "writes/s", "model", "p50", "p99", "n"].map(str::to_string).to_vec();
     let time = |ns: Option<u64>| ns.map_or("too few".to_string(), |ns| Nanos(ns).to_string());
     let row = |point: &Point| {
         vec![
@@ -136,7 +137,8 @@ pub fn commits(report: &DoctorReport) -> Markup {
     };
     let head = ["beside", "reads/s", "writes/s", "commits/s", "p50", "p99", "n"].map(str::to_string).to_vec();
     let mixed = map.commits.iter().map(|one| commits_row(beside(one), one));
-    let pages = map.pages.beside.iter().map(|one| commits_row(format!("pages, {:.0} %", one.load * 100.0), one));
+    let pages =
+        map.pages.beside.iter().map(|one| commits_row(format!("pages, {:.0} %", one.load * 100.0), one));
     data_table(&Table { head, rows: mixed.chain(pages).collect(), ..Table::default() })
 }
 
@@ -170,9 +172,13 @@ mod tests {
     fn the_page_has_heat_edge_commits_and_lines() {
         let report = from_record(&mapped(&each(2000.0, 800.0)).record(Vec::new())).unwrap();
         let page = html::doctor(&report);
-        for part in
-            ["id=\"map-heat\"", "id=\"map-edge\"", "innodb_io_capacity = ", "ctrl=user model=linear", "pages, 50 %"]
-        {
+        for part in [
+            "id=\"map-heat\"",
+            "id=\"map-edge\"",
+            "innodb_io_capacity = ",
+            "ctrl=user model=linear",
+            "pages, 50 %",
+        ] {
             assert!(page.contains(part), "{part} is missing");
         }
         assert!(!page.contains("NaN") && !page.contains("inf"), "a figure without a value");
