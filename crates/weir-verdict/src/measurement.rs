@@ -164,8 +164,11 @@ fn cpu_busy(record: &JobRecord) -> Option<f64> {
 }
 
 /// Little's law: the latencies' sum over the time, against what was in flight. A commit contains its write and its
-/// sync, so those two are not counted again.
+/// sync, so those two are not counted again. In open loop, latencies hold the wait before the start, and it does not apply.
 fn little(record: &JobRecord) -> Option<f64> {
+    if record.job.is_open_loop() {
+        return None;
+    }
     let has_commits = record.classes.contains_key(&Class::Commit);
     let sum: f64 = record
         .classes

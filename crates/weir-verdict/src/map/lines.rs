@@ -207,10 +207,11 @@ fn of_pages(map: &LoadMap, most: &Commits, bound: u64) -> HowSure {
     let drift = HowSure::by(map.drift.commits, "commits at start and end differ by");
     let edge = map.pages.edge.unwrap_or(most.writes);
     let tail = format!(
-        "beside {} pages/s ({} of the most) commits took {} at p99 (bound {}, n = {})",
+        "beside {} pages/s ({} of the most) commits took {} at {} (bound {}, n = {})",
         most.writes.round(),
         percent(most.writes / edge.max(1e-9)),
         most.tail_ns().map_or(String::new(), time),
+        if most.p99_ns.is_some() { "p99" } else { "most" },
         time(bound),
         most.n
     );

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use weir_core::result::record::JobRecord;
+use weir_core::result::record::Class;
 use weir_core::units::{Bytes, Nanos};
 use weir_core::workload::spec::Data;
 use weir_core::workload::stream::Layout;
@@ -12,7 +12,7 @@ use weir_io::place::Place;
 use weir_io::runner::JobPlan;
 use weir_io::{IoError, files};
 use weir_verdict::map::sampler::{Plan, next};
-use weir_verdict::map::{Ask, BLOCK, COMMIT, MapNotes, PAGE, Part, derive, title};
+use weir_verdict::map::{Ask, BLOCK, COMMIT, MapNotes, PAGE, Part, derive, share, title};
 use weir_verdict::notes::StepKind;
 
 use super::examine::Examination;
@@ -204,12 +204,9 @@ impl Map<'_, '_> {
 
     /// Operations a second of an edge that was measured.
     fn edge(&self, wanted: f64, part: Part) -> Option<f64> {
-        let steps = self.exam.notes.steps.iter().zip(&self.exam.jobs);
-        let fits = |(step, job): &(_, &JobRecord)| {
-            let step: &weir_verdict::notes::StepNote = step;
-            step.kind == StepKind::Map(part) && weir_verdict::map::share(job) == wanted
-        };
-        let (reads, writes) = derive::rates(steps.into_iter().find(fits)?.1);
+        let mut steps = self.exam.notes.steps.iter().zip(&self.exam.jobs);
+        let fits = steps.find(|(step, job)| step.kind == StepKind::Map(part) && share(job) == wanted);
+        let (reads, writes) = derive::rates(fits?.1);
         Some(reads + writes).filter(|rate| *rate > 0.0)
     }
 
@@ -218,11 +215,11 @@ impl Map<'_, '_> {
         let left = self.exam.deadline.saturating_duration_since(Instant::now());
         let needed = Duration::from_nanos(counted_ns + RAMP_NS + SET_UP_NS + reserve_ns);
         let may = !self.exam.stopped() && left >= needed;
-        if !may {
+        if !may && reserve_ns == 0 {
             self.exam.progress.drop_steps(1);
-        }
-        if !may && !self.exam.stopped() && reserve_ns == 0 {
-            self.exam.skip(id, "the time was up");
+            if !self.exam.stopped() {
+                self.exam.skip(id, "the time was up");
+            }
         }
         may
     }
@@ -262,7 +259,7 @@ impl Map<'_, '_> {
 
     fn last_commits(&self) -> f64 {
         let Some(job) = self.exam.jobs.last() else { return 0.0 };
-        let done = job.classes.get(&weir_core::result::record::Class::Commit);
+        let done = job.classes.get(&Class::Commit);
         done.map_or(0.0, |done| done.latency.count() as f64 * 1e9 / job.elapsed_ns.max(1) as f64)
     }
 
