@@ -46,10 +46,14 @@ pub enum Sharing {
 const INTERFERENCE_MIN: f64 = -1.9;
 
 impl CostModel {
-    /// Fits the edge points; nothing without both ends. Repeated points count as their mean.
+    /// Fits the edge points; nothing without both ends and a mixture. Repeated ends count as their mean.
     pub fn fit(seen: &[Seen]) -> Option<CostModel> {
         let edges: Vec<&Seen> = seen.iter().filter(|s| matches!(s.ask, Ask::Edge { .. })).collect();
         let (reads, writes) = (alone(&edges, 0.0, |s| s.reads)?, alone(&edges, 1.0, |s| s.writes)?);
+        let points = shares(&edges);
+        if points <= 2 {
+            return None;
+        }
         let of = |sharing: Sharing| {
             let model = CostModel { reads, writes, sharing, error: 0.0, error_linear: 0.0, points: 0 };
             CostModel { error: model.worst(&edges), ..model }
@@ -58,7 +62,7 @@ impl CostModel {
         let each = of(Sharing::LimitEach);
         let linear = of(Sharing::OneBudget { interference: 0.0 });
         let best = if each.error < one.error { each } else { one };
-        Some(CostModel { error_linear: linear.error, points: shares(&edges), ..best })
+        Some(CostModel { error_linear: linear.error, points, ..best })
     }
 
     /// Part of the device that a load uses: 1 is the edge.

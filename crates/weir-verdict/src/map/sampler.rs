@@ -49,8 +49,8 @@ fn edges(seen: &[Seen]) -> Vec<(f64, f64)> {
     all
 }
 
-/// An edge point: those that are always asked for, then the middle of the widest gap beside the share that the model
-/// misses most.
+/// An edge point: those that are always asked for, then the middle of the widest gap, beside the share that the model
+/// misses most where it misses any.
 fn edge(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
     let known = edges(seen);
     let is_known = |share: f64| known.iter().any(|(s, _)| (s - share).abs() < 1e-9);
@@ -64,11 +64,12 @@ fn edge(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
     let miss = |(share, rate): &(f64, f64)| (model.edge(*share) / rate - 1.0).abs();
     // With three points the model goes through all of them: its interference is verified by a fourth and a fifth.
     let worst = known.iter().enumerate().max_by(|a, b| miss(a.1).total_cmp(&miss(b.1)))?;
-    if known.len() >= FIRST.len() + 2 && miss(worst.1) <= plan.edge_error {
+    let missed = miss(worst.1) > plan.edge_error;
+    if known.len() >= FIRST.len() + 2 && !missed {
         return None;
     }
     let gaps = known.windows(2).enumerate().map(|(i, pair)| {
-        let beside = usize::from(i == worst.0 || i + 1 == worst.0);
+        let beside = usize::from(missed && (i == worst.0 || i + 1 == worst.0));
         (beside, pair[1].0 - pair[0].0, f64::midpoint(pair[0].0, pair[1].0))
     });
     let wide = gaps.filter(|(_, gap, _)| *gap > 2.0 * NEAREST);

@@ -136,9 +136,10 @@ fn repeated_ends_count_as_their_mean() {
         writes: rate * share,
         p99_ns: 1e6,
     };
-    let seen = [edge(0.0, 900.0), edge(1.0, 500.0), edge(0.0, 1100.0)];
+    let seen = [edge(0.0, 900.0), edge(1.0, 500.0), edge(0.0, 1100.0), edge(0.5, 667.0)];
     let model = CostModel::fit(&seen).unwrap();
-    assert_eq!((model.reads, model.writes, model.points), (1000.0, 500.0, 2));
+    assert_eq!((model.reads, model.writes, model.points), (1000.0, 500.0, 3));
+    assert_eq!(CostModel::fit(&seen[..3]), None, "how they share is not known from the ends");
 }
 
 fn map_of(device: &CostModel) -> LoadMap {
