@@ -150,14 +150,12 @@ fn pages(map: &LoadMap) -> String {
     if map.pages.beside.is_empty() {
         return String::new();
     }
-    let mut rows = vec![vec!["Pages of 16 KiB/s".to_string()], vec!["  commits beside".to_string()]];
-    for one in &map.pages.beside {
-        rows[0].push(per_second(one.writes));
-        rows[1].push(cell(one));
-    }
-    if let Some(edge) = map.pages.edge {
-        rows[0].push(format!("{} (most)", per_second(edge)));
-    }
+    let mut rows = vec![["Pages of 16 KiB", "commits beside, p99"].map(String::from).to_vec()];
+    let row = |one: &Commits| vec![format!("{}/s", per_second(one.writes)), cell(one)];
+    rows.extend(map.pages.beside.iter().map(row));
+    rows.extend(
+        map.pages.edge.map(|edge| vec![format!("{}/s", per_second(edge)), "as many as finish".into()]),
+    );
     tabulated(&rows) + few(&map.pages.beside.iter().collect::<Vec<_>>())
 }
 

@@ -37,7 +37,7 @@ fn of_edge(map: &LoadMap) -> HowSure {
 /// Whether operations of both kinds add up, as iocost and Seastar compute.
 fn of_sum(map: &LoadMap) -> HowSure {
     let off = map.model.map(|model| model.error_linear);
-    HowSure::by(off, "costs of reads and writes add up but for")
+    HowSure::by(off, "the sum of the costs of reads and writes is off by")
 }
 
 fn percent_of(share: f64) -> String {
