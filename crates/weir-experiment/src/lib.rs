@@ -14,7 +14,6 @@ pub mod effects;
 pub mod finding;
 pub mod goal;
 pub mod ladder;
-pub mod load_map;
 pub mod log;
 pub mod measures;
 pub mod plan;

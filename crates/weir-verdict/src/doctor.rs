@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::map::LoadMap;
 use crate::products::Product;
 use crate::sustained::Sustained;
 use crate::sustained::fall::Fall;
@@ -64,6 +65,9 @@ pub struct DoctorReport {
     /// How long writes keep their rate, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
+    /// How reads, writes and commits share the device, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<LoadMap>,
     /// Bars of the product and of the user, and whether they were met.
     pub bars: Vec<BarResult>,
     /// Why the examination ended early, if it did.

@@ -7,6 +7,7 @@ pub mod curve;
 pub mod db;
 pub mod doctor;
 pub mod endurance;
+pub mod map;
 mod mean_interval;
 pub mod measurement;
 pub mod notes;
@@ -53,6 +54,7 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
     let curves = curve::curves(&measurements, notes);
     let flood = story::story(notes, &measurements);
     let sustained = endurance::derive(notes, &record.jobs);
+    let map = map::derive::derive(notes, &record.jobs, conditions);
     let view = View {
         conditions,
         notes,
@@ -62,14 +64,15 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
         sustained: sustained.as_ref(),
     };
     let ended_early = record.ended_early.as_deref();
-    let findings = match (&sustained, notes.product) {
-        (Some(sustained), _) => rules::sustained::findings(&view, sustained),
-        (None, Some(product)) => {
+    let findings = match (&map, &sustained, notes.product) {
+        (Some(map), ..) => rules::map::findings(map),
+        (_, Some(sustained), _) => rules::sustained::findings(&view, sustained),
+        (_, None, Some(product)) => {
             let mut found = rules::product::findings(&view, product);
             found.extend(rules::product_advice::findings(&view, product));
             found
         }
-        (None, None) => rules::findings(&view),
+        (_, None, None) => rules::findings(&view),
     };
     let mut advice: Vec<_> = rules::flood::advise(&view).into_iter().collect();
     advice.extend(rules::sync_path::advise(&view));
@@ -89,10 +92,11 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
     let closing = rules::headline::closing(&findings, &advice, &next, trouble, tried.as_deref());
     let headline = match error {
         Some(error) => rules::headline::of_failure(error),
-        None => match (&sustained, notes.product) {
-            (Some(sustained), _) => rules::sustained::headline(sustained, &findings, ended_early),
-            (None, Some(product)) => rules::product::headline(&view, product, ended_early, &closing),
-            (None, None) => rules::headline::headline(&findings, ended_early, &closing),
+        None => match (&map, &sustained, notes.product) {
+            (Some(map), ..) => rules::map::headline(map, &findings, ended_early),
+            (_, Some(sustained), _) => rules::sustained::headline(sustained, &findings, ended_early),
+            (_, None, Some(product)) => rules::product::headline(&view, product, ended_early, &closing),
+            (_, None, None) => rules::headline::headline(&findings, ended_early, &closing),
         },
     };
     let caveats = rules::caveats::list(&view, ended_early);
@@ -121,6 +125,7 @@ pub fn report(record: &Record, examined: &Examined) -> DoctorReport {
         commit_stages,
         product: notes.product,
         sustained,
+        map,
         bars,
         ended_early: record.ended_early.clone(),
     }

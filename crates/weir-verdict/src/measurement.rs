@@ -1,6 +1,7 @@
 //! From a job's record to a measurement: rate with its interval, latency with sufficiency, distribution.
 
 use super::doctor::{Estimate, LatencySummary, Measurement};
+use super::map;
 use super::mean_interval::half_width;
 use super::notes::{StepKind, StepNote};
 use super::products::title_of;
@@ -26,6 +27,10 @@ fn class_of(step: &StepNote, record: &JobRecord) -> Class {
         StepKind::Product => Class::Read,
         StepKind::Sustained(_, Part::Reads) => Class::Read,
         StepKind::Sustained(..) => Class::Write,
+        StepKind::Map(map::Part::Commits | map::Part::CommitsAgain) => Class::Commit,
+        // Of a mixture, the operations that there are more of.
+        StepKind::Map(_) if map::share(record) < 0.5 => Class::Read,
+        StepKind::Map(_) => Class::Write,
     }
 }
 
@@ -99,6 +104,7 @@ fn title(step: &StepNote, record: &JobRecord) -> String {
         StepKind::Commit(path) => format!("commits {block} ({}), {threads}", path.title()),
         StepKind::Flood(_) => format!("commits {block} (write + fsync), {threads}, {}", job.name),
         StepKind::Product => title_of(&step.id).unwrap_or(&step.id).to_string(),
+        StepKind::Map(part) => map::title::of_step(part, record),
         StepKind::Sustained(_, part) => {
             let order = if block.0 < 256 << 10 { "random" } else { "sequential" };
             let when = match part {
@@ -134,7 +140,7 @@ fn rate(count: u64, elapsed_ns: u64, intervals: &[Interval], class: Class) -> Es
 }
 
 /// A quantile, if at least three operations are expected beyond it.
-fn sufficient(latency: &Histogram, q: f64) -> Option<u64> {
+pub fn sufficient(latency: &Histogram, q: f64) -> Option<u64> {
     let needed = 3.0 / (1.0 - q) * (1.0 - 1e-9);
     latency.quantile(q).filter(|_| latency.count() as f64 >= needed)
 }
@@ -158,8 +164,11 @@ fn cpu_busy(record: &JobRecord) -> Option<f64> {
 }
 
 /// Little's law: the latencies' sum over the time, against what was in flight. A commit contains its write and its
-/// sync, so those two are not counted again.
+/// sync, so those two are not counted again. In open loop, latencies hold the wait before the start, and it does not apply.
 fn little(record: &JobRecord) -> Option<f64> {
+    if record.job.is_open_loop() {
+        return None;
+    }
     let has_commits = record.classes.contains_key(&Class::Commit);
     let sum: f64 = record
         .classes

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::doctor::{FloodPhase, FloodSample, PhaseKind};
+use super::map::{self, MapNotes};
 use super::products::Product;
 use super::sustained::{Part, Pressure, SustainedNotes};
 use weir_blocktrace::StageTable;
@@ -52,6 +53,9 @@ pub struct DoctorNotes {
     /// What a sustained examination notes besides, where it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sustained: Option<SustainedNotes>,
+    /// What a map notes besides, where it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map: Option<MapNotes>,
 }
 
 /// A database server that ran meanwhile.
@@ -125,6 +129,8 @@ pub enum StepKind {
     Product,
     /// A step of a sustained examination.
     Sustained(Pressure, Part),
+    /// A step of a map.
+    Map(map::Part),
 }
 
 /// How a write is made durable.

@@ -225,6 +225,23 @@ impl Lab {
         }
     }
 
+    /// A step that somebody else made up.
+    pub fn push(&mut self, note: StepNote, job: JobRecord) {
+        self.notes.steps.push(note);
+        self.jobs.push(job);
+    }
+
+    /// What was measured so far.
+    pub fn jobs(&self) -> &[JobRecord] {
+        &self.jobs
+    }
+
+    /// As if it had been ended after so many steps.
+    pub fn keep(&mut self, steps: usize) {
+        self.notes.steps.truncate(steps);
+        self.jobs.truncate(steps);
+    }
+
     /// The record as it would lie in the store.
     pub fn record(self, bars: Vec<Bar>) -> Record {
         let notes = DoctorNotes { schema: super::notes::SCHEMA.into(), bars, ..self.notes };

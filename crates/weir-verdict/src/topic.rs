@@ -28,6 +28,8 @@ pub enum Topic {
     Sequential,
     /// How long a load keeps its rate.
     Sustained,
+    /// How reads, writes and commits share the device.
+    Map,
     /// Survival under a bulk writer.
     Flood,
     /// Where the time of commits goes.
@@ -48,6 +50,7 @@ impl Topic {
             Topic::SyncPath => "Sync path",
             Topic::Sequential => "Bulk",
             Topic::Sustained => "Sustained",
+            Topic::Map => "Map",
             Topic::Flood => "Flood",
             Topic::Stages => "Stages",
             Topic::Settings => "Settings",

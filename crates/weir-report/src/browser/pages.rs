@@ -21,6 +21,9 @@ pub fn all() -> Vec<(String, String)> {
     all.push(("doctor-record", fixture("doctor")));
     let sustained = weir_verdict::synthetic::bucket_of_operations().record(Vec::new());
     all.push(("doctor-sustained", html::doctor(&from_record(&sustained).unwrap())));
+    let map =
+        weir_verdict::map::made::mapped(&weir_verdict::map::made::each(2000.0, 800.0)).record(Vec::new());
+    all.push(("doctor-map", html::doctor(&from_record(&map).unwrap())));
     for (name, shadow) in [("guard", false), ("guard-shadow", true)] {
         let history = guard::synthetic::history(shadow);
         all.push((name, html::guard(&guard::synthetic::record(&history), &history)));

@@ -3,4 +3,5 @@
 pub mod database;
 pub mod html;
 pub mod junit;
+mod map;
 pub mod text;

@@ -33,6 +33,7 @@ pub fn doctor(report: &DoctorReport) -> String {
     }
     out.push_str(&curves(&report.curves));
     out.push_str(&report.flood.as_ref().map(flood).unwrap_or_default());
+    out.push_str(&report.map.as_ref().map(super::map::text).unwrap_or_default());
     out.push_str(&advice(report));
     out.push_str(&next(&report.next));
     out.push_str(&bars(&report.bars));
@@ -43,6 +44,7 @@ pub fn doctor(report: &DoctorReport) -> String {
 fn head(report: &DoctorReport) -> String {
     let product = report.product.map_or(String::new(), |product| format!(" --for {}", product.name()));
     let product = if report.sustained.is_some() { " --sustained".to_string() } else { product };
+    let product = if report.map.is_some() { " --map".to_string() } else { product };
     let grade = report.headline.grade.name().to_uppercase();
     let title = format!("weir doctor{product} {}: {grade}\n", report.path);
     let text = wrapped("", 0, &report.headline.text);

@@ -6,7 +6,7 @@ pub mod timeline;
 
 use std::fmt::Display;
 
-use super::plot::{self, BarFigure, Figure, Form, MultiplesFigure, ScatterFigure, StackFigure};
+use super::plot::{self, BarFigure, CellFigure, Figure, Form, MultiplesFigure, ScatterFigure, StackFigure};
 use maud::{Markup, PreEscaped, html};
 use weir_core::printable::{REPLACEMENT, is_hidden};
 use weir_core::result::record::Note;
@@ -119,6 +119,12 @@ pub fn figure(figure: &Figure, table: &Table) -> Markup {
 /// Bars with their finding above and their numbers folded away beneath.
 pub fn bars(figure: &BarFigure, table: &Table) -> Markup {
     let drawings = [Form::Wide, Form::Narrow].map(|form| plot::bars_svg(figure, form));
+    framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
+}
+
+/// A heat map of cells, likewise.
+pub fn cells(figure: &CellFigure, table: &Table) -> Markup {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::cells_svg(figure, form));
     framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
 }
 

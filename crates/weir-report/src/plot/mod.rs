@@ -6,6 +6,7 @@
 //! one drawing serves light and dark screens and paper; series differ in colour, dash and marker.
 
 mod bars;
+mod cells;
 mod draw;
 pub mod heat;
 mod labels;
@@ -18,6 +19,7 @@ mod svg;
 pub mod unit;
 
 pub use bars::{Bar, BarFigure};
+pub use cells::{CellFigure, HeatText};
 pub use multiples::{Cell, MultiplesFigure, Strip};
 pub use scale::{Axis, Scale};
 pub use scatter::{Level, ScatterFigure, Spot};
@@ -242,6 +244,11 @@ pub fn svg(figure: &Figure, form: Form) -> Markup {
 /// Draws bars for one form of page.
 pub fn bars_svg(figure: &BarFigure, form: Form) -> Markup {
     bars::svg(figure, form)
+}
+
+/// Draws a heat map of cells for one form of page.
+pub fn cells_svg(figure: &CellFigure, form: Form) -> Markup {
+    cells::svg(figure, form)
 }
 
 /// Draws stacked bars for one form of page.

@@ -103,6 +103,12 @@ impl Svg {
             .render_to(&mut self.out);
     }
 
+    /// What another holds, with what it says when pointed at.
+    pub fn group(&mut self, inner: Svg, hint: &str) {
+        html! { g { @if !hint.is_empty() { title { (hint) } } (PreEscaped(inner.out)) } }
+            .render_to(&mut self.out);
+    }
+
     /// The whole element, with a title and a description for readers who do not see it.
     pub fn finish(self, id: &str, form: super::Form, height: f64, title: &str, description: &str) -> Markup {
         let (class, width, height) = (form.class(), number(form.width()), number(height));

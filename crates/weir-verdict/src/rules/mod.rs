@@ -8,6 +8,7 @@ pub mod concurrency;
 pub mod fall;
 pub mod flood;
 pub mod headline;
+pub mod map;
 pub mod next;
 pub mod product;
 pub mod product_advice;

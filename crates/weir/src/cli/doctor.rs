@@ -30,6 +30,12 @@ pub struct Args {
         conflicts_with_all = ["product", "quick", "thorough", "duration", "no_flood", "no_knobs", "no_trace",
             "even_if_busy", "require", "junit"])]
     pub sustained: Option<Nanos>,
+    /// Map how reads, writes and commits share the storage, in at most three minutes (--quick: one): the edge, latency on the
+    /// way there, and a cost model as lines for iocost, Seastar's io_properties.yaml and InnoDB, each with how sure it is.
+    /// Leaves out everything else
+    #[arg(long, conflicts_with_all = ["product", "sustained", "thorough", "duration", "no_flood", "no_knobs", "no_trace",
+        "even_if_busy", "require", "junit"])]
+    pub map: bool,
     /// Take half a minute instead of three
     #[arg(long, conflicts_with_all = ["thorough", "duration"])]
     pub quick: bool,

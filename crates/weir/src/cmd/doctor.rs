@@ -27,12 +27,13 @@ pub fn run(args: Args, command: &[String]) -> anyhow::Result<Outcome> {
         mode: mode(&args)?,
         size: args.size,
         bars: args.require.clone(),
-        flood: !args.no_flood && args.sustained.is_none(),
-        knobs: !args.no_knobs && args.sustained.is_none(),
+        flood: !args.no_flood && args.sustained.is_none() && !args.map,
+        knobs: !args.no_knobs && args.sustained.is_none() && !args.map,
         even_if_busy: args.even_if_busy,
         stages: !args.no_trace,
         product: args.product,
         sustained: args.sustained.is_some(),
+        map: args.map,
     };
     // Said before minutes of measuring, not after.
     args.html.as_deref().map_or(Ok(()), page::check)?;
@@ -63,6 +64,9 @@ fn mode(args: &Args) -> anyhow::Result<Mode> {
             return Err(Usage { what, hint: Some(hint) }.into());
         }
         return Ok(Mode::sustained(longest));
+    }
+    if args.map {
+        return Ok(if args.quick { Mode::MAP_QUICK } else { Mode::MAP });
     }
     let Some(duration) = args.duration else {
         return Ok(match (args.quick, args.thorough) {

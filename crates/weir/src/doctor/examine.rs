@@ -103,6 +103,11 @@ impl<'a> Examination<'a> {
         self.engine.unwrap_or(EngineKind::Psync)
     }
 
+    /// Why there is no O_DIRECT here, where there is none.
+    pub fn direct_refused(&self) -> Option<String> {
+        self.direct_refused.clone()
+    }
+
     /// Whether the user has asked to end.
     pub fn stopped(&self) -> bool {
         self.stop.requested().is_some()
@@ -268,7 +273,8 @@ impl<'a> Examination<'a> {
         self.measure_and_note(&[(id, kind)], vec![plan], Some(observer), tick_ns, stop)
     }
 
-    fn plan(&self, job: Job) -> Result<JobPlan, IoError> {
+    /// A job on the test file, ready to run.
+    pub fn plan(&self, job: Job) -> Result<JobPlan, IoError> {
         // Each step has its own offsets: a cache must not learn them from the step before.
         let job = Job { seed: self.jobs.len() as u64 + 1, ..job };
         let layout = Layout { file_bytes: vec![self.file_size.0] };

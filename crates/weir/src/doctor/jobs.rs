@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_core::units::{Bytes, Nanos};
 use weir_core::workload::Job;
 use weir_core::workload::spec::{
-    Access, BlockSize, Distribution, EngineKind, OpenSync, SyncMode, SyncPolicy, Target,
+    Access, Arrival, BlockSize, Distribution, EngineKind, OpenSync, Rate, SyncMode, SyncPolicy, Target,
 };
 use weir_verdict::notes::{StepKind, SyncPath};
 use weir_verdict::sustained::Pressure;
@@ -17,6 +17,10 @@ const BULK_BLOCK: u64 = 1 << 20;
 const BULK_DEPTH: u32 = 8;
 /// Small requests in flight that saturate a volume with a limit: at 1 ms each that is 32,000 a second.
 const SMALL_DEPTH: u32 = 32;
+/// Operations in flight on the edge of a map, over all threads: what NVMe devices need to be saturated by small reads.
+const MAP_DEPTH: u32 = 128;
+/// Threads of it at most.
+const MAP_THREADS: u32 = 4;
 /// Share of a step that warms up, uncounted; at most half a second.
 const WARMUP_SHARE: u64 = 8;
 const WARMUP_MAX_NS: u64 = 500_000_000;
@@ -120,6 +124,44 @@ pub fn saturating(file: &Path, size: Bytes, engine: EngineKind, pressure: Pressu
     };
     let job = in_flight(on(file, size, longest_ns), engine, depth);
     Job { warmup: Nanos(0), duration: Nanos(longest_ns), ..job }
+}
+
+/// A load of a map.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mixture {
+    /// Writes of all operations, 0 to 1.
+    pub share: f64,
+    /// Size of each.
+    pub block: u64,
+    /// Operations a second, in open loop; absent: as many as finish.
+    pub rate: Option<f64>,
+    /// One after another instead of at random.
+    pub in_order: bool,
+}
+
+/// The job of a load of a map: half of the processors issue it, so that the other half is left to the kernel. Each thread
+/// has its part of the operations in flight; in order there is one thread, since several would be several orders.
+pub fn mixture(file: &Path, size: Bytes, engine: EngineKind, mix: Mixture) -> Job {
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let threads = if mix.in_order { 1 } else { (processors / 2).clamp(1, MAP_THREADS) };
+    let depth = if mix.block >= BULK_BLOCK { BULK_DEPTH } else { MAP_DEPTH };
+    let job = in_flight(on(file, size, 0), engine, depth);
+    let job = if engine.is_async() { Job { threads, depth: (depth / threads).max(1), ..job } } else { job };
+    let random = Access::Random(Distribution::Uniform);
+    Job {
+        access: if mix.in_order { Access::Sequential } else { random },
+        read_percent: (1.0 - mix.share) * 100.0,
+        block: BlockSize::Fixed(Bytes(mix.block)),
+        // As independent clients ask.
+        rate: mix.rate.map(|iops| Rate { iops, arrival: Arrival::Poisson }),
+        ..job
+    }
+}
+
+/// Commits of one thread: a write and its fdatasync, one after another.
+pub fn commits(file: &Path, size: Bytes, block: u64) -> Job {
+    let job = Job { read_percent: 0.0, block: BlockSize::Fixed(Bytes(block)), ..on(file, size, 0) };
+    commit(SyncPath::Buffered, job)
 }
 
 /// Commits beside a flood: 16 KiB written at random and fsynced each, as the field reports have it.

@@ -4,6 +4,7 @@
 mod examine;
 mod flood;
 mod jobs;
+mod map;
 mod plan;
 mod product;
 mod progress;
@@ -57,6 +58,8 @@ pub struct Request {
     pub product: Option<Product>,
     /// Whether writes until the rate has fallen are run instead.
     pub sustained: bool,
+    /// Whether a map of mixed loads is made instead.
+    pub map: bool,
 }
 
 /// Examines a place. The report is derived once, from what is in the store by then; with it comes where that lies.
@@ -71,6 +74,7 @@ pub fn examine(
     let survey = survey::look(&request.path)?;
     let mut plan = match request.product {
         Some(product) => plan::of_product(request.mode, request.size, product.steps().len()),
+        None if request.map => plan::of_map(request.mode, request.size),
         None if request.sustained => plan::of_sustained(request.mode, request.size),
         None => plan::plan(request.mode, request.size),
     };
@@ -81,6 +85,12 @@ pub fn examine(
         say!(
             "weir: it writes at full speed until the rate has fallen or the time is up: that spends the credit of a volume, \
              and wears flash"
+        );
+    }
+    if request.map {
+        let steps = map::Extent::of(request.mode).steps();
+        say!(
+            "weir: it measures at most {steps} short steps of reads, writes and commits up to what the storage takes"
         );
     }
     let session = Session::begin("doctor", command, &survey.path);
@@ -99,8 +109,10 @@ pub fn examine(
 fn room_for(survey: &Survey, plan: &mut Plan, request: &Request) -> anyhow::Result<Room> {
     let Some(product) = request.product else {
         let flood_wanted = survey.flood_wanted(request.mode, request.flood);
-        let room = survey.room(plan, request.size.is_some(), flood_wanted)?;
-        plan.file_size = room.file;
+        let log = if request.map { map::LOG_BYTES } else { 0 };
+        let whole = Plan { file_size: Bytes(plan.file_size.0 + log), ..plan.clone() };
+        let room = survey.room(&whole, request.size.is_some(), flood_wanted)?;
+        plan.file_size = Bytes(room.file.0.saturating_sub(log));
         return Ok(room);
     };
     let whole = Plan { file_size: Bytes(plan.file_size.0 + product.extra_bytes()), ..plan.clone() };
@@ -144,16 +156,19 @@ fn examination<'a>(
     folder: &'a Dir,
     stop: &'a Stop,
 ) -> anyhow::Result<Examination<'a>> {
-    let special = request.product.is_some() || request.sustained;
+    let special = request.product.is_some() || request.sustained || request.map;
     let floods = if !request.flood || special { 0 } else { plan.flood.threads.len() };
     let rescues = if !request.knobs { 0 } else { floods * plan.flood.limits.len() };
     let phases = if floods == 0 { 0 } else { 2 * floods + 2 + rescues + 2 };
     let budget = Duration::from_nanos(plan.mode.budget_ns);
     let of_product = request.product.map_or(0, |product| product.steps().len());
     let expected_ns = plan.expected_ns(floods > 0, rescues > 0) + of_product as u64 * plan.product_step_ns;
-    let expected = if request.sustained { budget } else { Duration::from_nanos(expected_ns) };
+    let extent = request.map.then(|| map::Extent::of(plan.mode));
+    let of_map_ns = extent.map_or(0, |extent| extent.expected_ns());
+    let expected = if request.sustained { budget } else { Duration::from_nanos(expected_ns + of_map_ns) };
     let of_sustained = if request.sustained { sustained::STEPS } else { 0 };
-    let progress = Steps::new(2 + plan.steps.len() + of_product + of_sustained + phases, expected);
+    let of_special = of_product + of_sustained + extent.map_or(0, |extent| extent.steps());
+    let progress = Steps::new(2 + plan.steps.len() + of_special + phases, expected);
     let mut exam = Examination::new(survey.host.clone(), survey.target.clone(), folder, stop, progress)?;
     exam.deadline = Instant::now() + budget;
     if !special {
@@ -203,6 +218,9 @@ fn measure(
     }
     if exam.stopped() {
         return Ok(());
+    }
+    if request.map {
+        return Ok(map::run(exam, map::Extent::of(plan.mode))?);
     }
     if let Some(product) = exam.notes.product {
         return Ok(product::run(exam, product, plan.product_step_ns)?);

@@ -24,6 +24,11 @@ impl Mode {
     /// Ten minutes.
     pub const THOROUGH: Mode = Mode { name: "thorough", budget_ns: 600 * SECOND };
 
+    /// A map.
+    pub const MAP: Mode = Mode { name: "map", budget_ns: 180 * SECOND };
+    /// A map of fewer points.
+    pub const MAP_QUICK: Mode = Mode { name: "map-quick", budget_ns: 60 * SECOND };
+
     /// Writes until the rate has fallen, for so long at most.
     pub fn sustained(longest: Nanos) -> Mode {
         Mode { name: "sustained", budget_ns: longest.0 }
@@ -173,6 +178,18 @@ pub fn of_sustained(mode: Mode, size: Option<Bytes>) -> Plan {
         mode,
         file_size: size.unwrap_or(Bytes(1 << 30)),
         layout_ns: (mode.budget_ns / 10).clamp(seconds(3.0), seconds(20.0)),
+        watch_ns: seconds(1.0),
+        steps: Vec::new(),
+        ..default()
+    }
+}
+
+/// The plan of a map: a test file, and no step that is known beforehand.
+pub fn of_map(mode: Mode, size: Option<Bytes>) -> Plan {
+    Plan {
+        mode,
+        file_size: size.unwrap_or(Bytes(1 << 30)),
+        layout_ns: mode.budget_ns / 10,
         watch_ns: seconds(1.0),
         steps: Vec::new(),
         ..default()

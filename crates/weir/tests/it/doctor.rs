@@ -119,6 +119,9 @@ fn what_cannot_be_examined_is_refused_with_a_hint() {
         (&["--quick", "--thorough"], 2, "cannot be used with"),
         (&["--sustained=10s"], 2, "--sustained takes 30s to 6h"),
         (&["--sustained", "--quick"], 2, "cannot be used with"),
+        (&["--map", "--sustained"], 2, "cannot be used with"),
+        (&["--map", "--for", "etcd"], 2, "cannot be used with"),
+        (&["--map", "--size", "1000T"], 3, "is too full"),
         (&["--size", "1000T"], 3, "is too full"),
         (&["/proc"], 3, "error: "),
     ] {

@@ -14,6 +14,7 @@ mod db_sandbox;
 mod db_sandbox_attacks;
 mod db_server;
 mod doctor;
+mod doctor_map;
 mod fallbacks;
 mod faults;
 mod guard;

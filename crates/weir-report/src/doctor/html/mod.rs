@@ -1,6 +1,7 @@
 //! The doctor's page: the verdict first, then the plots that it rests on.
 
 mod flood;
+mod map;
 mod measured;
 mod plots;
 mod signs;
@@ -44,8 +45,10 @@ pub fn doctor(report: &DoctorReport) -> String {
 /// Plots and sentences by topic.
 fn evidence(report: &DoctorReport, links: &Links) -> Markup {
     let flood = report.flood.as_ref().map_or(Markup::default(), |story| flood::html(story, report));
-    let commits = html! { (plots::commits(report)) (stages::html(report)) };
+    let commits = html! { (plots::commits(report)) (map::commits(report)) (stages::html(report)) };
     let parts = [
+        ("map", "Reads and writes together", map::html(report)),
+        ("lines", "For other programs", map::lines(report)),
         ("sustained", "How long a burst lasts", sustained::html(report)),
         ("under-flood", "Under a flood", flood),
         ("commits", "What a commit costs", commits),

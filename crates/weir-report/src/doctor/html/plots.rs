@@ -21,7 +21,7 @@ const CURVES_MOST: usize = crate::plot::LOOKS;
 pub fn is_commit(report: &DoctorReport, measurement: &Measurement) -> bool {
     let in_flood = report.flood.iter().flat_map(|f| &f.phases);
     let of_flood = in_flood.filter_map(|p| p.measurement.as_ref()).any(|id| *id == measurement.id);
-    measurement.class == Class::Commit && !of_flood
+    measurement.class == Class::Commit && !of_flood && report.map.is_none()
 }
 
 fn of_curve(report: &DoctorReport, measurement: &Measurement) -> bool {
@@ -230,7 +230,7 @@ fn grouped_by_shape(commits: &[&Measurement]) -> Vec<(String, Vec<Bar>)> {
 /// Everything else that moved bytes in order.
 pub fn bulk(report: &DoctorReport) -> Markup {
     let flooded = |m: &Measurement| m.class == Class::Commit;
-    if report.sustained.is_some() {
+    if report.sustained.is_some() || report.map.is_some() {
         return Markup::default();
     }
     let bulk = report.measurements.iter().filter(|m| !flooded(m) && !of_curve(report, m) && m.latency.n > 0);

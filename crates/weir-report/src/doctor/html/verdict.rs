@@ -16,6 +16,7 @@ fn section_of(topic: Topic) -> &'static str {
         Topic::Commit | Topic::GroupCommit | Topic::SyncPath | Topic::Tail | Topic::Stages => "commits",
         Topic::Sequential => "bulk",
         Topic::Sustained => "sustained",
+        Topic::Map => "map",
         Topic::Flood => "under-flood",
         Topic::Settings => "facts",
     }

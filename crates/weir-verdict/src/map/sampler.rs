@@ -1,49 +1,11 @@
-//! How reads and writes share a device: where a mixed load saturates it, and how latency grows on the way there, in tens of
-//! points where a grid takes hundreds.
+//! Which point is measured next.
 //!
 //! A point is a share of writes and a load. Points of full load, along a few shares, give the edge; the model of
-//! [`cost`] is fitted to it. Points inside are asked for where latency changes most between neighbours, since a map drawn
-//! through points of equal latency says nothing new between them.
+//! [`super::cost`] is fitted to it. Points inside are asked for where latency changes most between neighbours, since a map
+//! drawn through points of equal latency says nothing new between them.
 
-pub mod cost;
-#[cfg(test)]
-mod tests;
-
-use cost::CostModel;
-
-/// What is to be measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Ask {
-    /// As much as the device takes, with this share of writes.
-    Edge {
-        /// Writes of all operations, 0 to 1.
-        share: f64,
-    },
-    /// This many a second.
-    Inside {
-        /// Writes of all operations, 0 to 1.
-        share: f64,
-        /// Part of the edge's rate, 0 to 1.
-        load: f64,
-        /// Reads a second.
-        reads: f64,
-        /// Writes a second.
-        writes: f64,
-    },
-}
-
-/// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
-    /// What was asked for.
-    pub ask: Ask,
-    /// Reads a second that finished.
-    pub reads: f64,
-    /// Writes a second that finished.
-    pub writes: f64,
-    /// 99th percentile of latency, of reads and writes together.
-    pub p99_ns: f64,
-}
+use super::cost::CostModel;
+use super::{Ask, Seen};
 
 /// How many points, and when a map is good enough.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,8 +28,8 @@ impl Default for Plan {
 const FIRST: [f64; 3] = [0.0, 1.0, 0.5];
 /// Shares that are added where the model misses, at most.
 const SHARES_MAX: usize = 9;
-/// Loads at which every share is looked at.
-const LOADS: [f64; 2] = [0.3, 0.8];
+/// Loads at which every share is looked at, the one that tells more first.
+const LOADS: [f64; 2] = [0.8, 0.3];
 /// Loads and shares nearer than this are one.
 const NEAREST: f64 = 0.06;
 
@@ -79,22 +41,16 @@ pub fn next(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
     edge(plan, seen).or_else(|| inside(plan, seen))
 }
 
-fn share_of(ask: &Ask) -> f64 {
-    match ask {
-        Ask::Edge { share } | Ask::Inside { share, .. } => *share,
-    }
-}
-
 /// Shares of the measured edge, ascending, each with its total rate.
 fn edges(seen: &[Seen]) -> Vec<(f64, f64)> {
     let of_edge = seen.iter().filter(|s| matches!(s.ask, Ask::Edge { .. }));
-    let mut all: Vec<(f64, f64)> = of_edge.map(|s| (share_of(&s.ask), s.reads + s.writes)).collect();
+    let mut all: Vec<(f64, f64)> = of_edge.map(|s| (s.ask.share(), s.reads + s.writes)).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     all
 }
 
-/// An edge point: those that are always asked for, then the middle of the widest gap beside the share that the model
-/// misses most.
+/// An edge point: those that are always asked for, then the middle of the widest gap, beside the share that the model
+/// misses most where it misses any.
 fn edge(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
     let known = edges(seen);
     let is_known = |share: f64| known.iter().any(|(s, _)| (s - share).abs() < 1e-9);
@@ -108,11 +64,12 @@ fn edge(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
     let miss = |(share, rate): &(f64, f64)| (model.edge(*share) / rate - 1.0).abs();
     // With three points the model goes through all of them: its interference is verified by a fourth and a fifth.
     let worst = known.iter().enumerate().max_by(|a, b| miss(a.1).total_cmp(&miss(b.1)))?;
-    if known.len() >= FIRST.len() + 2 && miss(worst.1) <= plan.edge_error {
+    let missed = miss(worst.1) > plan.edge_error;
+    if known.len() >= FIRST.len() + 2 && !missed {
         return None;
     }
     let gaps = known.windows(2).enumerate().map(|(i, pair)| {
-        let beside = usize::from(i == worst.0 || i + 1 == worst.0);
+        let beside = usize::from(missed && (i == worst.0 || i + 1 == worst.0));
         (beside, pair[1].0 - pair[0].0, f64::midpoint(pair[0].0, pair[1].0))
     });
     let wide = gaps.filter(|(_, gap, _)| *gap > 2.0 * NEAREST);
@@ -120,29 +77,32 @@ fn edge(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
     best.map(|(_, _, share)| Ask::Edge { share })
 }
 
-/// A point below the edge: first a few loads of each share, then halfway where latency changes most.
+/// A point below the edge: first one load at every share, then the next, then halfway where latency changes most.
 fn inside(plan: &Plan, seen: &[Seen]) -> Option<Ask> {
     let known = edges(seen);
+    let has = |share: f64, load: f64| column(seen, share).iter().any(|(l, _)| (l - load).abs() < NEAREST);
+    let all = LOADS.into_iter().flat_map(|load| known.iter().map(move |(share, _)| (*share, load)));
+    let missing = all.into_iter().find(|(share, load)| !has(*share, *load));
+    missing.or_else(|| steepest(plan, seen, &known)).map(|(share, load)| ask_inside(&known, share, load))
+}
+
+/// Share and load halfway between the neighbours whose latencies differ most.
+fn steepest(plan: &Plan, seen: &[Seen], known: &[(f64, f64)]) -> Option<(f64, f64)> {
     let mut widest: Option<(f64, f64, f64)> = None;
-    for (share, _) in &known {
-        let column = column(seen, *share);
-        let missing = LOADS.into_iter().find(|load| !column.iter().any(|(l, _)| (l - load).abs() < NEAREST));
-        if let Some(load) = missing {
-            return Some(ask_inside(&known, *share, load));
-        }
-        for pair in column.windows(2).filter(|pair| pair[1].0 - pair[0].0 > 2.0 * NEAREST) {
+    for (share, _) in known {
+        for pair in column(seen, *share).windows(2).filter(|pair| pair[1].0 - pair[0].0 > 2.0 * NEAREST) {
             let ratio = (pair[1].1 / pair[0].1).max(pair[0].1 / pair[1].1);
             if ratio > plan.latency_ratio && widest.is_none_or(|(most, ..)| ratio > most) {
                 widest = Some((ratio, *share, f64::midpoint(pair[0].0, pair[1].0)));
             }
         }
     }
-    widest.map(|(_, share, load)| ask_inside(&known, share, load))
+    widest.map(|(_, share, load)| (share, load))
 }
 
 /// Loads of one share and their latencies, ascending, the edge last.
 fn column(seen: &[Seen], wanted: f64) -> Vec<(f64, f64)> {
-    let here = seen.iter().filter(|s| (share_of(&s.ask) - wanted).abs() < 1e-9 && s.p99_ns > 0.0);
+    let here = seen.iter().filter(|s| (s.ask.share() - wanted).abs() < 1e-9 && s.p99_ns > 0.0);
     let mut all: Vec<(f64, f64)> = here
         .map(|s| match s.ask {
             Ask::Edge { .. } => (1.0, s.p99_ns),
