@@ -42,7 +42,7 @@ needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbe
   '/usr/lib/postgresql/*/bin/pgbench:postgresql' ip:iproute2 sshd:openssh-server ssh:openssh-client)
 
 # shellcheck disable=SC2034
-needs_of_packages=(dpkg-deb:dpkg rpmbuild:rpm python3:python3 objdump:binutils gzip:gzip tar:tar unshare:util-linux)
+needs_of_packages=(dpkg-deb:dpkg rpmbuild:rpm python3:python3 readelf:binutils gzip:gzip tar:tar unshare:util-linux)
 
 # shellcheck disable=SC2034
 needs_of_servers=(python3:python3 openssl:openssl mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core my_print_defaults:mariadb-client-core
@@ -108,13 +108,15 @@ install_components() {
   rustup component add "${missing[@]}" >&2 || die "rustup could not add ${missing[*]}"
 }
 
-# Crates come from the network once; from then on cargo is told not to look there.
+# fetch_crates [TARGET] : of this machine, and of another target. Crates come from the network once; from then on cargo is told
+# not to look there.
 fetch_crates() {
-  local host
-  host=$(rustc -vV | sed -n 's/^host: //p')
-  if ! cargo fetch --locked --offline --target "$host" >/dev/null 2>&1; then
+  local targets
+  targets=(--target "$(rustc -vV | sed -n 's/^host: //p')")
+  [ $# = 0 ] || targets+=(--target "$1")
+  if ! cargo fetch --locked --offline "${targets[@]}" >/dev/null 2>&1; then
     say "fetches the crates that Cargo.lock names, into ${CARGO_HOME:-$HOME/.cargo}"
-    cargo fetch --locked --target "$host" >&2 || die "the crates could not be fetched" "this is the only step that needs the network"
+    cargo fetch --locked "${targets[@]}" >&2 || die "the crates could not be fetched" "this is the only step that needs the network"
   fi
   export CARGO_NET_OFFLINE=true
 }

@@ -19,6 +19,7 @@ mod gate;
 mod guardrail;
 mod inventory;
 mod journal;
+mod packaged;
 mod progress;
 mod questions;
 mod report;
@@ -35,11 +36,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cli::Command;
+use weir_cli::completion;
 use weir_cli::failure::{code_of, exit, hint_of, print_usage};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    completion::answer(|| cli::offered(completion::is_about("fleet")));
     let result = match cli::Cli::try_parse_from(cli::in_order(arguments)) {
         Ok(cli) => dispatch(cli.command),
         Err(error) => print_usage(&error),
@@ -56,5 +59,6 @@ fn dispatch(command: Command) -> anyhow::Result<u8> {
         Command::Export(args) => tables::export(&args),
         Command::Compact(args) => tables::compact(&args),
         Command::Prune(args) => tables::prune(&args),
+        Command::PackageFiles(args) => packaged::run(&args),
     }
 }
