@@ -13,6 +13,7 @@ mod behind;
 mod binary;
 mod cli;
 mod course;
+mod dispatch;
 mod engine;
 mod figures;
 mod gate;
@@ -35,7 +36,6 @@ mod wire;
 use std::process::ExitCode;
 
 use clap::Parser;
-use cli::Command;
 use weir_cli::completion;
 use weir_cli::failure::{code_of, exit, hint_of, print_usage};
 
@@ -44,21 +44,8 @@ fn main() -> ExitCode {
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     completion::answer(|| cli::offered(completion::is_about("fleet")));
     let result = match cli::Cli::try_parse_from(cli::in_order(arguments)) {
-        Ok(cli) => dispatch(cli.command),
+        Ok(cli) => dispatch::run(cli.command),
         Err(error) => print_usage(&error),
     };
     exit(result, code_of, hint_of)
-}
-
-fn dispatch(command: Command) -> anyhow::Result<u8> {
-    match command {
-        Command::Run(args) => run::run(&args),
-        Command::Show(args) => show::run(&args),
-        Command::Sql(args) => tables::sql(&args),
-        Command::Import(args) => tables::import(&args),
-        Command::Export(args) => tables::export(&args),
-        Command::Compact(args) => tables::compact(&args),
-        Command::Prune(args) => tables::prune(&args),
-        Command::PackageFiles(args) => packaged::run(&args),
-    }
 }

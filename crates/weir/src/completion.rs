@@ -1,7 +1,8 @@
 //! What a shell offers while a command line is typed. Commands, options and fixed words are clap's; runs, devices and
 //! knobs are those that are here now.
 
-use std::ffi::OsStr;
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
@@ -14,8 +15,12 @@ use crate::{cli, store};
 
 type Offer = fn(&str) -> Vec<CompletionCandidate>;
 
-/// Answers a shell that asks, and ends the process; returns at once where none does.
-pub fn answer() {
+/// Answers a shell that asks, and ends the process; returns at once where none does. What is asked about `weir fleet` goes to the
+/// program behind it, which knows its options and takes this one's place, if it is installed.
+pub fn answer<T>(fleet: impl FnOnce(&[OsString]) -> T) {
+    if weir_cli::completion::is_about("fleet") {
+        fleet(&env::args_os().skip(1).collect::<Vec<_>>());
+    }
     weir_cli::completion::answer(|| offering(cli::command()));
 }
 

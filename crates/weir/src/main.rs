@@ -52,11 +52,7 @@ fn main() -> ExitCode {
     if cli::called_as_sysbench(&arguments) {
         return failure::exit(cmd::sysbench::run(&arguments[1..]));
     }
-    if weir_cli::completion::is_about("fleet") {
-        // weir-fleet knows its own options. Where it is not installed, nothing is offered.
-        let _ = cmd::fleet::run(&std::env::args_os().skip(1).collect::<Vec<_>>());
-    }
-    completion::answer();
+    completion::answer(cmd::fleet::run);
     match cli::parse(&arguments) {
         Ok(cli) => failure::exit(cmd::dispatch(cli, &arguments)),
         Err(error) => failure::exit(weir_cli::failure::print_usage(&error).map(failure::Outcome::Code)),
