@@ -108,12 +108,14 @@ install_components() {
   rustup component add "${missing[@]}" >&2 || die "rustup could not add ${missing[*]}"
 }
 
-# fetch_crates [TARGET] : of this machine, and of another target. Crates come from the network once; from then on cargo is told
-# not to look there.
-fetch_crates() {
-  local targets
-  targets=(--target "$(rustc -vV | sed -n 's/^host: //p')")
-  [ $# = 0 ] || targets+=(--target "$1")
+# Crates come from the network once; from then on cargo is told not to look there.
+fetch_crates() { fetch_crates_for "$(own_target)"; }
+own_target() { rustc -vV | sed -n 's/^host: //p'; }
+
+# fetch_crates_for TARGET… : for programs of these targets.
+fetch_crates_for() {
+  local target targets=()
+  for target; do targets+=(--target "$target"); done
   if ! cargo fetch --locked --offline "${targets[@]}" >/dev/null 2>&1; then
     say "fetches the crates that Cargo.lock names, into ${CARGO_HOME:-$HOME/.cargo}"
     cargo fetch --locked "${targets[@]}" >&2 || die "the crates could not be fetched" "this is the only step that needs the network"
