@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor check test test-guest test-servers test-packages packages sbom deny docs build bench bench-flood bench-trace bench-tune bench-guard install uninstall
+.PHONY: help doctor check test test-guest test-servers test-packages packages deny docs build bench bench-flood bench-trace bench-tune bench-guard install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -17,7 +17,6 @@ help:
 	@echo "make test-servers      every weir db command on MySQL 9.7, MariaDB 11.8, PostgreSQL 18 (root, about 15 minutes)"
 	@echo "make packages          .deb, .rpm and .tar.gz into target/packages/out, built in a tree of Debian 11 (root, about 30 minutes); ARCH=arm64"
 	@echo "make test-packages     installs, uses and removes them on Debian 11, 12 and unstable, by rpm, and arm64 under qemu (root, about 5 minutes)"
-	@echo "make sbom              what is linked into them, as CycloneDX JSON beside them, by cargo-cyclonedx (built once)"
 	@echo "make deny              licences, sources and vulnerabilities of the crates, by cargo-deny"
 	@echo "make docs              the documents as a book in target/book, by mdBook (built once)"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
@@ -47,9 +46,6 @@ packages:
 
 test-packages:
 	@scripts/test-packages
-
-sbom:
-	@scripts/sbom
 
 deny:
 	@scripts/deny
