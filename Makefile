@@ -4,6 +4,8 @@
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
 DIR ?= .
+# The architecture of `make packages`, if not this machine's: ARCH=arm64.
+ARCH ?=
 # Further options: make doctor ARGS=--quick, make bench ARGS=--quick.
 ARGS ?=
 
@@ -13,8 +15,8 @@ help:
 	@echo "make test              every check and test there is; those that need root run where root"
 	@echo "make test-guest        weir on Linux 5.10, 6.1, 6.12 and 7.2, in virtual machines (about 10 minutes each)"
 	@echo "make test-servers      every weir db command on MySQL 9.7, MariaDB 11.8, PostgreSQL 18 (root, about 15 minutes)"
-	@echo "make packages          .deb, .rpm and .tar.gz into target/packages/out, built in a tree of Debian 11 (root, about 15 minutes)"
-	@echo "make test-packages     installs, uses and removes them on Debian 11, 12 and unstable, and by rpm (root, about 5 minutes)"
+	@echo "make packages          .deb, .rpm and .tar.gz into target/packages/out, built in a tree of Debian 11 (root, about 20 minutes); ARCH=arm64"
+	@echo "make test-packages     installs, uses and removes them on Debian 11, 12 and unstable, by rpm, and arm64 under qemu (root, about 5 minutes)"
 	@echo "make deny              licences, sources and vulnerabilities of the crates, by cargo-deny"
 	@echo "make docs              the documents as a book in target/book, by mdBook (built once)"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
@@ -40,7 +42,7 @@ test-servers:
 	@scripts/test-servers
 
 packages:
-	@scripts/packages
+	@scripts/packages $(ARCH)
 
 test-packages:
 	@scripts/test-packages

@@ -42,7 +42,7 @@ needs_of_bench=(fio:fio biolatency:libbpf-tools bpftrace:bpftrace sysbench:sysbe
   '/usr/lib/postgresql/*/bin/pgbench:postgresql' ip:iproute2 sshd:openssh-server ssh:openssh-client)
 
 # shellcheck disable=SC2034
-needs_of_packages=(dpkg-deb:dpkg rpmbuild:rpm python3:python3 objdump:binutils gzip:gzip tar:tar unshare:util-linux)
+needs_of_packages=(dpkg-deb:dpkg rpmbuild:rpm python3:python3 readelf:binutils gzip:gzip tar:tar unshare:util-linux)
 
 # shellcheck disable=SC2034
 needs_of_servers=(python3:python3 openssl:openssl mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core my_print_defaults:mariadb-client-core
@@ -109,12 +109,16 @@ install_components() {
 }
 
 # Crates come from the network once; from then on cargo is told not to look there.
-fetch_crates() {
-  local host
-  host=$(rustc -vV | sed -n 's/^host: //p')
-  if ! cargo fetch --locked --offline --target "$host" >/dev/null 2>&1; then
+fetch_crates() { fetch_crates_for "$(own_target)"; }
+own_target() { rustc -vV | sed -n 's/^host: //p'; }
+
+# fetch_crates_for TARGET… : for programs of these targets.
+fetch_crates_for() {
+  local target targets=()
+  for target; do targets+=(--target "$target"); done
+  if ! cargo fetch --locked --offline "${targets[@]}" >/dev/null 2>&1; then
     say "fetches the crates that Cargo.lock names, into ${CARGO_HOME:-$HOME/.cargo}"
-    cargo fetch --locked --target "$host" >&2 || die "the crates could not be fetched" "this is the only step that needs the network"
+    cargo fetch --locked "${targets[@]}" >&2 || die "the crates could not be fetched" "this is the only step that needs the network"
   fi
   export CARGO_NET_OFFLINE=true
 }

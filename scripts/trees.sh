@@ -27,17 +27,37 @@ debian_tree() {
 
 # tree_once FOLDER SUITE PACKAGE,… [OPTION…] : the same, made once: it has its name when it is whole.
 tree_once() {
-  local folder=$1 part
-  shift
-  [ ! -d "$folder" ] || return 0
-  say "makes $folder (a minute or two)"
-  mkdir -p "$(dirname "$folder")"
-  part=$(mktemp -d "$folder.XXXXXX")
-  # shellcheck disable=SC2064 # this tree's
-  trap "rm -rf --one-file-system $(printf %q "$part") $(printf %q "$part.log")" EXIT
-  debian_tree "$part" "$@"
-  chmod 755 "$part"
-  mv -T "$part" "$folder"
-  rm -f "$part.log"
-  trap - EXIT
+  [ ! -d "$1" ] || return 0
+  say "makes $1 (a minute or two)"
+  mkdir -p "$(dirname "$1")"
+  # In a shell of its own, whose end is none of the caller's.
+  (
+    part=$(mktemp -d "$1.XXXXXX")
+    trap 'rm -rf --one-file-system "$part" "$part.log"' EXIT
+    debian_tree "$part" "${@:2}"
+    chmod 755 "$part"
+    mv -T "$part" "$1"
+  )
+}
+
+# begin_emulation : programs of arm64 run in trees, by qemu-user, until end_emulation. The kernel learns of it only where it did
+# not know (binfmt_misc), and opens qemu here (F), so that no tree needs it.
+begin_emulation() {
+  local binfmt=/proc/sys/fs/binfmt_misc magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+  local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+  [ "$(uname -m)" != aarch64 ] || return 0
+  install_packages "programs of arm64" qemu-aarch64-static:qemu-user-static
+  if [ ! -e $binfmt/status ]; then
+    mount -t binfmt_misc binfmt_misc $binfmt || die "this kernel runs no programs of other machines (binfmt_misc)"
+    emulation_is_mounted=yes
+  fi
+  if [ ! -e $binfmt/qemu-aarch64 ]; then
+    printf '%s' ":qemu-aarch64:M::$magic:$mask:$(command -v qemu-aarch64-static):F" >$binfmt/register
+    emulation_is_told=yes
+  fi
+}
+end_emulation() {
+  [ -z "${emulation_is_told:-}" ] || echo -1 >/proc/sys/fs/binfmt_misc/qemu-aarch64
+  [ -z "${emulation_is_mounted:-}" ] || umount /proc/sys/fs/binfmt_misc
+  emulation_is_told='' emulation_is_mounted=''
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Copies weir, its manual pages, completions and documents to a folder, or removes exactly those.
+# Copies the program, its manual pages, completions and documents to a folder, or removes exactly those.
 #
 #   install.sh [--remove] [PREFIX]     PREFIX: /usr/local
 #
@@ -10,11 +10,12 @@ if [ "${1:-}" = --remove ]; then remove=yes; shift; fi
 prefix=${1:-/usr/local}
 case $prefix in /*) ;; *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;; esac
 cd "$(dirname "$0")"
+name=$(ls files/bin)
 # Folders that an install made, in the order of making.
-made=$prefix/share/doc/weir/.folders
+made=$prefix/share/doc/$name/.folders
 
 if [ "$remove" ]; then
-  if [ "$(id -u)" = 0 ] && [ -x "$prefix/bin/weir" ]; then
+  if [ "$name" = weir ] && [ "$(id -u)" = 0 ] && [ -x "$prefix/bin/weir" ]; then
     # Services and settings first, with the program that knows of them.
     weir=$prefix/bin/weir
     # shellcheck source=packaging/hooks.sh
@@ -25,7 +26,11 @@ if [ "$remove" ]; then
   folders=$(sort -r "$made" 2>/dev/null || true)
   (cd files && find . -type f) | while read -r file; do rm -f "$prefix/$file"; done
   rm -f "$made"
-  printf '%s\n' "$folders" | while read -r folder; do [ -z "$folder" ] || rmdir "$folder" 2>/dev/null || true; done
+  printf '%s\n' "$folders" | while read -r folder; do
+    if [ ! -d "$folder" ] || rmdir "$folder" 2>/dev/null; then continue; fi
+    # The other program's files are in it, whose removal comes later.
+    for other in "$prefix"/share/doc/weir*/.folders; do [ ! -e "$other" ] || echo "$folder" >>"$other"; done
+  done
   exit
 fi
 umask 022
@@ -41,4 +46,4 @@ done >"$list"
 done
 # A later install adds what it made, and forgets nothing.
 cat "$list" >>"$made"
-echo "installed: $prefix/bin/weir"
+echo "installed: $prefix/bin/$name"

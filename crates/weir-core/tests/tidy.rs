@@ -87,7 +87,6 @@ const BINARY_EDGES: Edges = &[
         "cmd",
         &[
             "cli",
-            "completion",
             "daemon",
             "databases",
             "devices",

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueHint};
+use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use weir_core::units::{Bytes, Nanos};
 
 use crate::behind::{ALONE, WITH_VALUE};
@@ -39,6 +39,9 @@ pub enum Command {
     Compact(FolderArgs),
     /// Remove old files of the tables
     Prune(PruneArgs),
+    /// Print the names of the files that a package holds beside this program, or one of them
+    #[command(hide = true)]
+    PackageFiles(weir_cli::packaged::Args),
 }
 
 const EXAMPLES: &str = "\
@@ -286,6 +289,12 @@ pub struct PruneArgs {
     pub folder: FolderArgs,
 }
 
+/// What shells are offered: for `weir fleet …`, where weir hands on its shell's question, else for `weir-fleet …`.
+pub fn offered(behind_weir: bool) -> clap::Command {
+    let own = Cli::command();
+    if behind_weir { clap::Command::new("weir").subcommand(own.name("fleet")) } else { own }
+}
+
 /// Puts options that no command of weir's has before the command. What follows `--` is left as it is.
 pub fn in_order(arguments: Vec<String>) -> Vec<String> {
     if arguments.get(1).map(String::as_str) != Some("run") {
@@ -348,6 +357,6 @@ mod tests {
 
     #[test]
     fn clap_finds_no_fault() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        Cli::command().debug_assert();
     }
 }

@@ -13,12 +13,14 @@ mod behind;
 mod binary;
 mod cli;
 mod course;
+mod dispatch;
 mod engine;
 mod figures;
 mod gate;
 mod guardrail;
 mod inventory;
 mod journal;
+mod packaged;
 mod progress;
 mod questions;
 mod report;
@@ -34,27 +36,16 @@ mod wire;
 use std::process::ExitCode;
 
 use clap::Parser;
-use cli::Command;
+use weir_cli::completion;
 use weir_cli::failure::{code_of, exit, hint_of, print_usage};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    completion::answer(|| cli::offered(completion::is_about("fleet")));
     let result = match cli::Cli::try_parse_from(cli::in_order(arguments)) {
-        Ok(cli) => dispatch(cli.command),
+        Ok(cli) => dispatch::run(cli.command),
         Err(error) => print_usage(&error),
     };
     exit(result, code_of, hint_of)
-}
-
-fn dispatch(command: Command) -> anyhow::Result<u8> {
-    match command {
-        Command::Run(args) => run::run(&args),
-        Command::Show(args) => show::run(&args),
-        Command::Sql(args) => tables::sql(&args),
-        Command::Import(args) => tables::import(&args),
-        Command::Export(args) => tables::export(&args),
-        Command::Compact(args) => tables::compact(&args),
-        Command::Prune(args) => tables::prune(&args),
-    }
 }

@@ -1,115 +1,27 @@
 //! What a shell offers while a command line is typed. Commands, options and fixed words are clap's; runs, devices and
 //! knobs are those that are here now.
-//!
-//! clap_complete calls this interface of its unstable: scripts of one version may not understand another's answers. The
-//! installation writes both, and Cargo.lock holds the version.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
-use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
-use clap_complete::{CompleteEnv, Shell};
 use weir_host::{Host, knob};
 use weir_knobs::catalog;
 
 use crate::{cli, store};
 
-/// By this variable a shell's script asks for what may come next.
-const VARIABLE: &str = "WEIR_COMPLETE";
-
-/// zsh runs a file of completions when it first needs it, and expects an answer from that run.
-const ZSH_FIRST: &str = "\n[ \"$funcstack[1]\" = _weir ] && _clap_dynamic_completer_weir\n";
-
 type Offer = fn(&str) -> Vec<CompletionCandidate>;
 
-/// The shells that ask. Those that quote what they are offered, and those that do not.
-const SHELLS: Shells<'static> = Shells(&[&Bash, &Elvish, &Fish, &Plain(Powershell), &Zsh]);
-
-/// Answers a shell that asks, and ends the process; returns at once where none does.
-pub fn answer() {
-    CompleteEnv::with_factory(|| offering(cli::command())).var(VARIABLE).shells(SHELLS).complete();
-}
-
-/// A shell that puts what it is offered into the command line as it is, a candidate in a line, and even runs the command line to ask
-/// for the next: it is offered what is a word to it and nothing more. Others choose the names of files.
-struct Plain<S>(S);
-
-impl<S: EnvCompleter> EnvCompleter for Plain<S> {
-    fn name(&self) -> &'static str {
-        self.0.name()
+/// Answers a shell that asks, and ends the process; returns at once where none does. What is asked about `weir fleet` goes to the
+/// program behind it, which knows its options and takes this one's place, if it is installed.
+pub fn answer<T>(fleet: impl FnOnce(&[OsString]) -> T) {
+    if weir_cli::completion::is_about("fleet") {
+        fleet(&env::args_os().skip(1).collect::<Vec<_>>());
     }
-
-    fn is(&self, name: &str) -> bool {
-        self.0.is(name)
-    }
-
-    fn write_registration(
-        &self,
-        variable: &str,
-        name: &str,
-        program: &str,
-        completer: &str,
-        out: &mut dyn io::Write,
-    ) -> io::Result<()> {
-        self.0.write_registration(variable, name, program, completer, out)
-    }
-
-    fn write_complete(
-        &self,
-        command: &mut Command,
-        words: Vec<OsString>,
-        folder: Option<&Path>,
-        out: &mut dyn io::Write,
-    ) -> io::Result<()> {
-        let mut all = Vec::new();
-        self.0.write_complete(command, words, folder, &mut all)?;
-        let all = String::from_utf8_lossy(&all);
-        let word = |line: &&str| is_plain(line.split('\t').next().unwrap_or_default());
-        all.lines().filter(word).try_for_each(|line| writeln!(out, "{line}"))
-    }
-}
-
-/// Whether a shell reads it as a word, and weir not as an option because of a file's name.
-fn is_plain(word: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_~-".contains(c);
-    word.chars().all(plain) && !(word.starts_with('-') && Path::new(word).symlink_metadata().is_ok())
-}
-
-/// bash puts what it is offered into the command line as it is, and others choose the names of files: what a shell would
-/// read as more than a word is not offered, nor is a file that weir would read as an option.
-const BASH_PLAIN: &str = r#"
-_weir_plain() {
-    _clap_complete_weir "$@"
-    local at
-    for at in "${!COMPREPLY[@]}"; do
-        case ${COMPREPLY[at]} in
-            *[!A-Za-z0-9@%+=:,./_~-]*) unset "COMPREPLY[at]" ;;
-            -*) [ ! -e "./${COMPREPLY[at]}" ] || unset "COMPREPLY[at]" ;;
-        esac
-    done
-    COMPREPLY=("${COMPREPLY[@]}")
-}
-complete -o nospace -o bashdefault -F _weir_plain weir
-"#;
-
-/// The script with which a shell asks.
-pub fn script(shell: Shell) -> io::Result<String> {
-    let mut script = Vec::new();
-    let name = shell.to_string();
-    let of_shell = SHELLS;
-    let of_shell =
-        of_shell.completer(&name).ok_or_else(|| io::Error::other(format!("no script for {name}")))?;
-    of_shell.write_registration(VARIABLE, "weir", "weir", "weir", &mut script)?;
-    let more = match shell {
-        Shell::Zsh => ZSH_FIRST,
-        Shell::Bash => BASH_PLAIN,
-        _ => "",
-    };
-    Ok(String::from_utf8_lossy(&script).into_owned() + more)
+    weir_cli::completion::answer(|| offering(cli::command()));
 }
 
 /// A command and all below it, each value with what can stand for it.

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     if cli::called_as_sysbench(&arguments) {
         return failure::exit(cmd::sysbench::run(&arguments[1..]));
     }
-    completion::answer();
+    completion::answer(cmd::fleet::run);
     match cli::parse(&arguments) {
         Ok(cli) => failure::exit(cmd::dispatch(cli, &arguments)),
         Err(error) => failure::exit(weir_cli::failure::print_usage(&error).map(failure::Outcome::Code)),

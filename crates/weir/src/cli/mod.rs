@@ -8,7 +8,6 @@ pub mod fileio;
 mod forms;
 pub mod guard;
 pub mod knobs;
-pub mod package_files;
 pub mod recorder;
 pub mod report;
 pub mod results;
@@ -85,7 +84,7 @@ pub enum Command {
     },
     /// Print the names of the files that a package holds beside this program, or one of them
     #[command(hide = true)]
-    PackageFiles(package_files::Args),
+    PackageFiles(weir_cli::packaged::Args),
 }
 
 /// All that can be typed.

@@ -46,8 +46,7 @@ fn found(folders: impl Iterator<Item = PathBuf>) -> anyhow::Result<PathBuf> {
         None => Lacking {
             what: format!("{NAME} is not installed: it is neither beside weir nor in PATH"),
             hint: Some(
-                "`make install` installs both; `cargo build --release -p weir-fleet` builds it alone"
-                    .to_string(),
+                "install the package weir-fleet; from source, `make install` installs both".to_string(),
             ),
         },
     }

@@ -19,7 +19,6 @@ pub mod trace;
 pub mod tune;
 
 use crate::cli::{Cli, Command};
-use crate::completion;
 use crate::failure::Outcome;
 use crate::output::print_exact;
 
@@ -43,7 +42,7 @@ pub fn dispatch(cli: Cli, command: &[String]) -> anyhow::Result<Outcome> {
         Command::Compare(args) => compare::run(args, command),
         Command::Report(args) => report::run(args, command),
         Command::Completions { shell } => {
-            print_exact(&completion::script(shell)?)?;
+            print_exact(&weir_cli::completion::script("weir", shell)?)?;
             Ok(Outcome::Done)
         }
         Command::Topic { name } => topic::run(&name),

@@ -1,50 +1,28 @@
 //! `weir package-files`: what packages and `make install` hold beside the program, so that no script has a copy that ages.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
-use clap_complete::Shell;
+use weir_cli::packaged::{self, Args, File};
 
-use crate::cli::package_files::Args;
 use crate::daemon::manifest::Piece;
-use crate::failure::{Lacking, Outcome};
-use crate::output::{print, print_exact};
-use crate::{cli, completion, guard, manual, recorder};
-
-/// Where shells look for completions, below a prefix; Debian's zsh looks elsewhere.
-const COMPLETIONS: [(Shell, &str); 3] = [
-    (Shell::Bash, "share/bash-completion/completions/weir"),
-    (Shell::Zsh, "share/zsh/site-functions/_weir"),
-    (Shell::Fish, "share/fish/vendor_completions.d/weir.fish"),
-];
+use crate::failure::Outcome;
+use crate::output::print_exact;
+use crate::{cli, guard, manual, recorder};
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let files = files(&args.prefix).context("cannot make the files of a package")?;
-    let Some(named) = &args.file else {
-        print(&files.iter().map(|file| format!("{}\n", file.path.display())).collect::<String>())?;
-        return Ok(Outcome::Done);
-    };
-    let file = files.iter().find(|file| file.path == *named).ok_or_else(|| Lacking {
-        what: format!("no such file of a package: {}", named.display()),
-        hint: Some("run `weir package-files` to see the names".to_string()),
-    })?;
-    print_exact(&file.text)?;
+    print_exact(&packaged::text("weir", args.file.as_deref(), &files)?)?;
     Ok(Outcome::Done)
 }
 
-fn files(prefix: &Path) -> std::io::Result<Vec<Piece>> {
+fn files(prefix: &Path) -> std::io::Result<Vec<File>> {
     let (program, share) = (prefix.join("bin/weir"), prefix.join("share/weir"));
-    let mut files = guard::install::packaged(&program, &share);
-    files.extend(recorder::install::packaged(&program, &share));
-    for (shell, path) in COMPLETIONS {
-        files.push(Piece { path: prefix.join(path), text: completion::script(shell)? });
-    }
-    for page in manual::pages::pages(cli::command())? {
-        let section = page.name.rsplit('.').next().unwrap_or_default();
-        let path: PathBuf = prefix.join(format!("share/man/man{section}")).join(&page.name);
-        files.push(Piece { path, text: page.text });
-    }
+    let services = guard::install::packaged(&program, &share);
+    let services = services.into_iter().chain(recorder::install::packaged(&program, &share));
+    let mut files: Vec<File> = services.map(|Piece { path, text }| File { path, text }).collect();
+    files.extend(packaged::files("weir", prefix, manual::pages::pages(cli::command())?)?);
     Ok(files)
 }
 
@@ -91,7 +69,9 @@ mod tests {
             assert!(page.text.starts_with(".TH \"weir"), "{name}: {}", page.text);
             assert!(page.text.contains("\n.SH SEE ALSO\n"), "{name}: {}", page.text);
         }
-        assert!(pages.iter().all(|page| !page.name.contains("help") && !page.name.contains("package")));
+        // weir-fleet brings its own.
+        let other = |name: &str| ["help", "package", "fleet"].iter().any(|word| name.contains(word));
+        assert!(pages.iter().all(|page| !other(&page.name)));
         let doctor = &named("weir-doctor.1").unwrap().text;
         assert!(doctor.contains("\\-\\-quick"), "{doctor}");
         let overview = &named("weir.7").unwrap().text;

@@ -1,11 +1,9 @@
 //! What `weir help TOPIC` prints and the manual pages hold: parts of the documents, and what clap knows of each command.
 
-mod markdown;
 pub mod pages;
-mod roff;
 mod text;
 
-use self::markdown::Block;
+use weir_cli::manual::markdown::{self, Block};
 
 /// A part of the documents that can be read without them.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,7 @@
 //! Blocks of a document as lines of a terminal.
 
+use weir_cli::manual::markdown::{Block, Span, spans};
 use weir_report::text::wrap;
-
-use super::markdown::{Block, Span, spans};
 
 /// The longest term beside which its text stands; below a longer one it is indented.
 const TERM: usize = 22;
@@ -77,7 +76,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manual::markdown::blocks;
+    use weir_cli::manual::markdown::blocks;
 
     #[test]
     fn rows_are_aligned_and_long_terms_have_a_line_of_their_own() {
