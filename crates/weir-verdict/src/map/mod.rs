@@ -1,7 +1,7 @@
 //! How reads, writes and commits share a device: where a mixed load saturates it, how latency grows on the way there, and
 //! what a commit gets beside it, in tens of points where a grid takes hundreds. `weir doctor --map` runs them.
 //!
-//! [`sampler`] says which point comes next, [`derive`] makes a map of the jobs that ran, [`cost`] fits the model, and
+//! [`sampler`] says which point comes next, [`mod@derive`] makes a map of the jobs that ran, [`cost`] fits the model, and
 //! [`lines`] says it in the words of programs that want it, each with how sure it is.
 
 pub mod cost;
