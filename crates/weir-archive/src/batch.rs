@@ -26,6 +26,7 @@ pub struct Texts {
     words: Vec<String>,
     places: HashMap<String, u32>,
     codes: Vec<u32>,
+    bytes: usize,
 }
 
 impl Texts {
@@ -46,23 +47,28 @@ impl Texts {
 
     /// Length of the names of all rows, each as often as it stands there.
     pub fn bytes(&self) -> usize {
-        let of = |code: &u32| self.words.get(*code as usize).map_or(0, String::len);
-        self.codes.iter().map(of).fold(0, usize::saturating_add)
+        self.bytes
     }
 
     /// Adds a row.
     pub fn push(&mut self, word: &str) {
         let code = self.code(word);
         self.codes.push(code);
+        self.bytes = self.bytes.saturating_add(word.len());
     }
 
-    /// Adds rows that are places among other words; false, and none, where one is beyond them. Each word is looked for once.
+    /// Adds rows that are places among other words; false, and none, where one is beyond them. Each word is looked for once, and
+    /// one that no row has is not kept.
     pub fn extend(&mut self, words: &[String], places: &[u32]) -> bool {
         if places.iter().any(|place| *place as usize >= words.len()) {
             return false;
         }
-        let codes: Vec<u32> = words.iter().map(|word| self.code(word)).collect();
-        self.codes.extend(places.iter().map(|place| codes[*place as usize]));
+        let mut codes = vec![None; words.len()];
+        for place in places.iter().map(|place| *place as usize) {
+            let code = *codes[place].get_or_insert_with(|| self.code(&words[place]));
+            self.codes.push(code);
+            self.bytes = self.bytes.saturating_add(words[place].len());
+        }
         true
     }
 
@@ -178,6 +184,12 @@ impl Batch {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows() == 0
+    }
+
+    /// Length of the names of the column that has most of them, each as often as it stands there.
+    pub fn names_bytes(&self) -> usize {
+        let of = |column: &Column| if let Column::Texts(texts) = column { texts.bytes() } else { 0 };
+        self.columns.iter().map(of).max().unwrap_or(0)
     }
 
     /// The columns, in the table's order.

@@ -14,6 +14,8 @@ use crate::tables::{Behind, Event, Process, Stage, Sync, Wait};
 const PRECISION_BITS: u32 = 3;
 /// Processes that an interval distinguishes; the rest is one. Labels must not grow without bound.
 pub const NAMED_MAX: usize = 24;
+/// The longest name of a unit or a cgroup, bytes.
+pub const NAME_MAX: usize = 256;
 /// Stands for all others.
 pub const OTHERS: &str = "(others)";
 
@@ -38,6 +40,11 @@ pub struct Whose {
 }
 
 impl Whose {
+    /// Of a process of this name in a cgroup.
+    pub fn of(comm: &str, cgroup: &str) -> Whose {
+        Whose { comm: comm.to_string(), unit: cut(unit_of(cgroup)), cgroup: cut(cgroup.to_string()) }
+    }
+
     fn others() -> Whose {
         Whose { comm: OTHERS.to_string(), ..Whose::default() }
     }
@@ -54,6 +61,18 @@ pub fn unit_of(cgroup: &str) -> String {
         None if is_unit(outer) => outer.to_string(),
         None => String::new(),
     }
+}
+
+/// A name as rows have it. Any account can make groups that lie as deep as paths are long; a sum keeps their names different.
+fn cut(name: String) -> String {
+    if name.len() <= NAME_MAX {
+        return name;
+    }
+    let mut sum = flate2::Crc::new();
+    sum.update(name.as_bytes());
+    let sum = format!("~{:08x}", sum.sum());
+    let end = (0..=NAME_MAX - sum.len()).rev().find(|at| name.is_char_boundary(*at));
+    format!("{}{sum}", &name[..end.unwrap_or(0)])
 }
 
 /// The word that stands for a value in rows: as in JSON.
@@ -403,6 +422,22 @@ mod tests {
         assert_eq!(rows.len(), NAMED_MAX);
         assert_eq!(rows.last().unwrap().comm, OTHERS);
         assert_eq!(rows.iter().map(|row| row.written_bytes).sum::<i64>(), 1000);
+    }
+
+    #[test]
+    fn long_names_of_groups_are_cut_and_stay_different() {
+        let deep = |last: &str| {
+            format!("/user.slice{}/{last}.service", "/\u{e9}aaaaaaaaaaaaaaa.service".repeat(200))
+        };
+        let [one, other] = ["one", "other"].map(|last| Whose::of("dd", &deep(last)));
+        assert!((200..=NAME_MAX).contains(&one.cgroup.len()), "{} bytes", one.cgroup.len());
+        assert!(one.unit.len() <= NAME_MAX, "{} bytes", one.unit.len());
+        assert!(one != other && one == Whose::of("dd", &deep("one")));
+        let usual = Whose::of("dd", "/system.slice/db.service/worker");
+        assert_eq!(
+            (usual.unit.as_str(), usual.cgroup.as_str()),
+            ("db.service", "/system.slice/db.service/worker")
+        );
     }
 
     #[test]

@@ -5,12 +5,18 @@ use std::fmt;
 use crate::tables::{Table, named};
 
 const JOURNAL: &str = "open";
+const ASIDE: &str = "aside";
 
 /// A file of the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     /// `open-20261125T031000Z.journal`.
     Journal {
+        /// When it begins, Unix time, s.
+        begin_s: i64,
+    },
+    /// `aside-20261125T031000Z.journal`: one that no recorder could close.
+    Aside {
         /// When it begins, Unix time, s.
         begin_s: i64,
     },
@@ -29,8 +35,13 @@ impl Name {
     /// What a name says; `None` of a file that is not the recorder's.
     pub fn parse(name: &str) -> Option<Name> {
         if let Some(stem) = name.strip_suffix(".journal") {
-            let begin_s = time(stem.strip_prefix(JOURNAL)?.strip_prefix('-')?)?;
-            return Some(Name::Journal { begin_s });
+            let (kind, begin) = stem.split_once('-')?;
+            let begin_s = time(begin)?;
+            return match kind {
+                JOURNAL => Some(Name::Journal { begin_s }),
+                ASIDE => Some(Name::Aside { begin_s }),
+                _ => None,
+            };
         }
         let mut parts = name.strip_suffix(".parquet")?.split('-');
         let (table, begin, end) = (parts.next()?, parts.next()?, parts.next()?);
@@ -41,14 +52,15 @@ impl Name {
     /// When it begins, Unix time, s.
     pub fn begin_s(&self) -> i64 {
         match self {
-            Name::Journal { begin_s } | Name::Table { begin_s, .. } => *begin_s,
+            Name::Journal { begin_s } | Name::Aside { begin_s } | Name::Table { begin_s, .. } => *begin_s,
         }
     }
 
-    /// When it ends; an open one has not.
+    /// When it ends; an open one has not, and one that was set aside does not say.
     pub fn end_s(&self) -> Option<i64> {
         match self {
             Name::Journal { .. } => None,
+            Name::Aside { begin_s } => Some(*begin_s),
             Name::Table { end_s, .. } => Some(*end_s),
         }
     }
@@ -58,6 +70,7 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Name::Journal { begin_s } => write!(f, "{JOURNAL}-{}.journal", stamp(*begin_s)),
+            Name::Aside { begin_s } => write!(f, "{ASIDE}-{}.journal", stamp(*begin_s)),
             Name::Table { table, begin_s, end_s } => {
                 write!(f, "{}-{}-{}.parquet", table.name, stamp(*begin_s), stamp(*end_s))
             }
@@ -140,7 +153,8 @@ mod tests {
         #[test]
         fn names_come_back(begin_s in 0_i64..250_000_000_000, length_s in 0_i64..100_000) {
             let end_s = begin_s + length_s;
-            for name in [Name::Journal { begin_s }, Name::Table { table: Stage::TABLE, begin_s, end_s }] {
+            let table = Name::Table { table: Stage::TABLE, begin_s, end_s };
+            for name in [Name::Journal { begin_s }, Name::Aside { begin_s }, table] {
                 prop_assert_eq!(Name::parse(&name.to_string()), Some(name));
             }
         }

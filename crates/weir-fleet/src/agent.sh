@@ -47,7 +47,10 @@ done
 for base in "${TMPDIR:-/tmp}" /var/tmp "$HOME"; do
   case $base in /?*) ;; *) continue ;; esac
   [ -d "$base" ] && [ -w "$base" ] || continue
+  # Others may rename what lies there.
+  [ -z "$(find "$base/." -maxdepth 0 -perm -0002 ! -perm -1000 2>/dev/null)" ] || { why="$why $base is open to others;"; continue; }
   find "$base" -maxdepth 1 -type d -name "weir-fleet.*" -user "$(id -u)" -mmin +1440 2>/dev/null | while read -r old; do
+    [ -f "$old/agent" ] && [ ! -L "$old/agent" ] || continue
     p=$(cat "$old/agent" 2>/dev/null)
     case $p in ""|*[!0-9]*) continue ;; esac
     kill -0 "$p" 2>/dev/null || rm -rf -- "$old"

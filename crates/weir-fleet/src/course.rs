@@ -254,7 +254,7 @@ fn worked(
     turn.doing("running");
     match session.run(&plan.arguments, Instant::now() + plan.timeout) {
         Ok(ended) => {
-            report.began_ns = ended.began_ns.map(|began| began - clock.map_or(0, |clock| clock.offset_ns));
+            report.began_ns = ended.began_ns.map(|began| here(began, clock));
             report.code = Some(ended.code);
             report.state = State::of_code(ended.code);
             report.figures = figures::read(&ended.out);
@@ -280,4 +280,22 @@ fn worked(
     }
     turn.doing("cleaning up");
     report.cleaned = session.close();
+}
+
+/// A time of a host's, by this machine's clock.
+fn here(at_ns: i64, clock: Option<ClockOffset>) -> i64 {
+    at_ns.saturating_sub(clock.map_or(0, |clock| clock.offset_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_that_a_host_says_is_too_far_off() {
+        let clock = |offset_ns| Some(ClockOffset { offset_ns, within_ns: 1 });
+        assert_eq!(here(7, clock(3)), 4);
+        assert_eq!(here(i64::MAX, clock(-1)), i64::MAX);
+        assert_eq!(here(i64::MIN, clock(1)), i64::MIN);
+    }
 }

@@ -10,12 +10,21 @@ use crate::tables::Fact;
 /// The most facts that one event or record may bring.
 const FACTS_MAX: usize = 4_096;
 
+/// The longest detail of an event that is read. A recorder's start has some kilobytes.
+const DETAIL_MAX: usize = 1 << 20;
+
 /// The longest name or value, in characters.
 const CHARS_MAX: usize = 300;
 
+/// The detail of an event.
+pub fn detail(event: &Event) -> Option<Value> {
+    let is_read = event.detail.len() <= DETAIL_MAX;
+    is_read.then(|| serde_json::from_str(&event.detail).ok())?
+}
+
 /// What an event of the recorder says: at its start all, and later each knob that changed.
 pub fn of_event(host: &str, event: &Event) -> Vec<Fact> {
-    let Ok(detail) = serde_json::from_str::<Value>(&event.detail) else { return Vec::new() };
+    let Some(detail) = detail(event) else { return Vec::new() };
     let mut facts = Facts { host, ts: event.ts_ms.div_euclid(1000), rows: Vec::new() };
     match event.kind.as_str() {
         "start" => {
@@ -163,6 +172,8 @@ mod tests {
             Event { kind: "start".into(), detail: json!({ "knobs": knobs }).to_string(), ..Event::default() };
         let facts = of_event("db1", &event);
         assert!(facts.len() == FACTS_MAX && facts.iter().all(|fact| fact.value.len() == CHARS_MAX));
+        let long = format!("{{\"kernel\":\"6.12\"{}}}", " ".repeat(DETAIL_MAX));
+        assert_eq!(of_event("db1", &Event { kind: "start".into(), detail: long, ..Event::default() }), []);
         assert_eq!(of_record("db1", 7, &json!({"conditions": {"target": 7}})), []);
     }
 }

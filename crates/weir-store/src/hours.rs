@@ -2,6 +2,7 @@
 //! compared at equal load afterwards.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use weir_archive::tables::{self, is_gauge};
 use weir_archive::{Batch, Row};
@@ -13,16 +14,57 @@ use crate::tables::{Counter, Fact, Stage, Sync, Wait};
 
 const HOUR_S: i64 = 3_600;
 
+/// 2015-01-01T00:00:00Z: no weir is older.
+const FIRST_MS: i64 = 1_420_070_400_000;
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Memory of sums and facts, about: those of two weeks of six busy devices.
+const HELD_MAX: usize = 1 << 30;
+
+/// What one takes beside its names.
+const ENTRY_BYTES: usize = 200;
+
+/// More than a host's recorder says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more different sums and facts than {} MiB hold: import fewer files at a time", HELD_MAX >> 20)]
+pub struct TooMuch;
+
+/// Times, ms since 1970, that a recorder or record can be of, with clocks that are two days fast.
+pub fn times(now_ms: i64) -> RangeInclusive<i64> {
+    FIRST_MS..=now_ms.saturating_add(2 * DAY_MS)
+}
+
 /// Hours of a host in the making.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Hours {
     host: String,
+    times: RangeInclusive<i64>,
     stages: BTreeMap<(i64, String, String, String, i64, i64), i64>,
     syncs: BTreeMap<(i64, String, i64, i64), i64>,
     waits: BTreeMap<(i64, String, String), i64>,
     counters: BTreeMap<(i64, String, String), i64>,
     facts: Vec<Fact>,
+    account: Account,
+}
+
+/// What became of rows.
+#[derive(Debug, Default)]
+struct Account {
     left_out: usize,
+    held: usize,
+}
+
+impl Account {
+    /// A sum that was not there yet.
+    fn new_sum(&mut self, names: usize) -> i64 {
+        self.held = self.held.saturating_add(ENTRY_BYTES + names);
+        0
+    }
+
+    fn within(&self) -> Result<(), TooMuch> {
+        if self.held > HELD_MAX { Err(TooMuch) } else { Ok(()) }
+    }
 }
 
 /// Whole hours of which times in ms are a part.
@@ -38,19 +80,36 @@ fn load(requests: i64, span_ms: i64) -> i64 {
 }
 
 impl Hours {
-    /// Of a host.
-    pub fn new(host: &str) -> Hours {
-        Hours { host: host.to_string(), ..Hours::default() }
+    /// Of a host; only rows of these times ([`times`]) are taken.
+    pub fn new(host: &str, times: RangeInclusive<i64>) -> Hours {
+        Hours {
+            host: host.to_string(),
+            times,
+            stages: BTreeMap::new(),
+            syncs: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            facts: Vec::new(),
+            account: Account::default(),
+        }
     }
 
     /// Takes the rows of a file of the recorder's, except those of times that were imported. Returns from when until when they are, in ms.
-    pub fn take(&mut self, batches: &[Batch], covered: &Covered) -> Option<(i64, i64)> {
-        let table = batches.first()?.table().name;
+    ///
+    /// # Errors
+    /// Where memory would have to grow without bound.
+    pub fn take(&mut self, batches: &[Batch], covered: &Covered) -> Result<Option<(i64, i64)>, TooMuch> {
+        let Some(table) = batches.first().map(|batch| batch.table().name) else { return Ok(None) };
         let loads = loads(batches);
         let mut times: Option<(i64, i64)> = None;
+        let (can_be, mut strange) = (self.times.clone(), 0);
         let mut is_new = |ts_ms: i64, span_ms: i64| {
+            if !can_be.contains(&ts_ms) {
+                strange += 1;
+                return false;
+            }
             let (begin, end) = times.unwrap_or((ts_ms, ts_ms));
-            times = Some((begin.min(ts_ms), end.max(ts_ms.saturating_add(span_ms.max(1)))));
+            times = Some((begin.min(ts_ms), end.max(ts_ms.saturating_add(span_ms.clamp(1, DAY_MS)))));
             !covered.has(table, ts_ms)
         };
         for batch in batches {
@@ -65,20 +124,18 @@ impl Hours {
                         tables::Sync::all(batch).into_iter().filter(|row| is_new(row.ts_ms, row.span_ms));
                     rows.for_each(|row| {
                         let load = loads.get(&(row.ts_ms, String::new())).copied().unwrap_or(0);
+                        let names = row.unit.len();
                         let key = (hour_s(row.ts_ms), row.unit, load, row.bucket_low_ns);
-                        add(&mut self.syncs, key, row.count, &mut self.left_out);
+                        add(&mut self.syncs, key, names, row.count, &mut self.account);
                     });
                 }
                 "waits" => {
                     let rows =
                         tables::Wait::all(batch).into_iter().filter(|row| is_new(row.ts_ms, row.span_ms));
                     rows.for_each(|row| {
-                        add(
-                            &mut self.waits,
-                            (hour_s(row.ts_ms), row.part, row.cause),
-                            row.ns,
-                            &mut self.left_out,
-                        );
+                        let names = row.part.len() + row.cause.len();
+                        let key = (hour_s(row.ts_ms), row.part, row.cause);
+                        add(&mut self.waits, key, names, row.ns, &mut self.account);
                     });
                 }
                 "counters" => {
@@ -88,34 +145,43 @@ impl Hours {
                 }
                 "events" => {
                     let rows = tables::Event::all(batch).into_iter().filter(|row| is_new(row.ts_ms, 1));
-                    rows.for_each(|row| self.facts.extend(of_event(&self.host, &row)));
+                    rows.map(|row| of_event(&self.host, &row))
+                        .try_for_each(|facts| keep(&mut self.facts, facts, &mut self.account))?;
                 }
                 _ => {}
             }
+            self.account.within()?;
         }
-        times
+        self.account.left_out += strange;
+        Ok(times)
     }
 
     /// Takes facts.
-    pub fn take_facts(&mut self, facts: Vec<Fact>) {
-        self.facts.extend(facts);
+    ///
+    /// # Errors
+    /// As [`Hours::take`].
+    pub fn take_facts(&mut self, facts: Vec<Fact>) -> Result<(), TooMuch> {
+        keep(&mut self.facts, facts, &mut self.account)
     }
 
-    /// Rows that were left out, since no recorder writes such: negative counts and durations.
+    /// Rows that were left out, since no recorder writes such: negative counts and durations, and times that cannot be.
     pub fn left_out(&self) -> usize {
-        self.left_out
+        self.account.left_out
     }
 
     fn stage(&mut self, row: tables::Stage, loads: &BTreeMap<(i64, String), i64>) {
         let key = (row.ts_ms, row.device);
         let load = loads.get(&key).copied().unwrap_or(0);
+        let names = key.1.len() + row.class.len() + row.stage.len();
         let key = (hour_s(row.ts_ms), key.1, row.class, row.stage, load, row.bucket_low_ns);
-        add(&mut self.stages, key, row.count, &mut self.left_out);
+        add(&mut self.stages, key, names, row.count, &mut self.account);
     }
 
     fn counter(&mut self, row: tables::Counter) {
         let gauge = is_gauge(&row.name);
-        let kept = self.counters.entry((hour_s(row.ts_ms), row.device, row.name)).or_default();
+        let names = row.device.len() + row.name.len();
+        let kept = self.counters.entry((hour_s(row.ts_ms), row.device, row.name));
+        let kept = kept.or_insert_with(|| self.account.new_sum(names));
         *kept = if gauge { (*kept).max(row.value) } else { kept.saturating_add(row.value) };
     }
 
@@ -169,13 +235,21 @@ fn loads(batches: &[Batch]) -> BTreeMap<(i64, String), i64> {
     requests.into_iter().map(|(key, (requests, span_ms))| (key, load(requests, span_ms))).collect()
 }
 
-fn add<K: Ord>(sums: &mut BTreeMap<K, i64>, key: K, count: i64, left_out: &mut usize) {
+/// Adds to a sum whose key has names of so many bytes.
+fn add<K: Ord>(sums: &mut BTreeMap<K, i64>, key: K, names: usize, count: i64, account: &mut Account) {
     if count < 0 {
-        *left_out += 1;
+        account.left_out += 1;
     } else {
-        let sum = sums.entry(key).or_default();
+        let sum = sums.entry(key).or_insert_with(|| account.new_sum(names));
         *sum = sum.saturating_add(count);
     }
+}
+
+fn keep(kept: &mut Vec<Fact>, facts: Vec<Fact>, account: &mut Account) -> Result<(), TooMuch> {
+    let bytes = |fact: &Fact| ENTRY_BYTES + fact.device.len() + fact.name.len() + fact.value.len();
+    account.held += facts.iter().map(bytes).sum::<usize>();
+    kept.extend(facts);
+    account.within()
 }
 
 #[derive(Default)]
@@ -210,8 +284,8 @@ mod tests {
             row(7_220_000, "read", "g2c", 512, 5),
             row(10_800_000, "read", "g2c", 512, -5),
         ]);
-        let mut hours = Hours::new("db1");
-        assert_eq!(hours.take(&[batch], &Covered::default()), Some((7_200_000, 10_810_000)));
+        let mut hours = Hours::new("db1", 0..=i64::MAX);
+        assert_eq!(hours.take(&[batch], &Covered::default()), Ok(Some((7_200_000, 10_810_000))));
         assert_eq!(hours.left_out(), 1);
         let rows: Vec<String> = stages(hours)
             .iter()
@@ -232,8 +306,8 @@ mod tests {
             tables::Stage::batch(&[row(0, "read", "g2c", 512, 7), row(10_000, "read", "g2c", 512, 8)]);
         let mut covered = Covered::default();
         covered.add("stages", 0, 10_000);
-        let mut hours = Hours::new("db1");
-        hours.take(&[batch], &covered);
+        let mut hours = Hours::new("db1", 0..=i64::MAX);
+        hours.take(&[batch], &covered).unwrap();
         assert_eq!(stages(hours)[0].n, 8);
     }
 
@@ -253,12 +327,38 @@ mod tests {
             counter(86_400_000, "in_flight", 4),
             counter(10_000, "reads", i64::MAX),
         ]);
-        let mut hours = Hours::new("db1");
-        hours.take(&[batch], &Covered::default());
+        let mut hours = Hours::new("db1", 0..=i64::MAX);
+        hours.take(&[batch], &Covered::default()).unwrap();
         let days = hours.finish();
         assert_eq!(days.iter().map(|(place, _)| place.day_s).collect::<Vec<_>>(), [0, 86_400]);
         let values: Vec<i64> =
             days.iter().flat_map(|(_, batch)| Counter::all(batch)).map(|row| row.value).collect();
         assert_eq!(values, [5, i64::MAX, 4]);
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_left_out() {
+        let now_ms = FIRST_MS + 5 * DAY_MS;
+        let rows =
+            [i64::MIN, 0, FIRST_MS - 1, FIRST_MS, now_ms + 2 * DAY_MS, now_ms + 2 * DAY_MS + 1, i64::MAX]
+                .map(|ts_ms| row(ts_ms, "read", "d2c", 512, 1));
+        let mut hours = Hours::new("db1", times(now_ms));
+        let taken = hours.take(&[tables::Stage::batch(&rows)], &Covered::default());
+        assert_eq!(taken, Ok(Some((FIRST_MS, now_ms + 2 * DAY_MS + 10_000))));
+        assert_eq!((hours.left_out(), stages(hours).len()), (5, 2));
+    }
+
+    #[test]
+    fn sums_without_bound_are_refused() {
+        let class = "x".repeat(1 << 20);
+        let rows: Vec<_> = (0..10).map(|n| row(n * 3_600_000, &class, "d2c", 512, 1)).collect();
+        let mut hours = Hours::new("db1", 0..=i64::MAX);
+        let once = tables::Stage::batch(&rows);
+        for _ in 0..3 {
+            assert!(hours.take(std::slice::from_ref(&once), &Covered::default()).is_ok());
+        }
+        assert!(hours.account.held < 11 << 20, "the same sums take nothing more");
+        hours.account.held += HELD_MAX - (5 << 20);
+        assert_eq!(hours.take(&[once], &Covered::default()), Err(TooMuch));
     }
 }

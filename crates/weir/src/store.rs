@@ -24,8 +24,9 @@ use crate::failure::{Lacking, Usage};
 pub const SECONDS: &str = "seconds";
 /// Permission bits of records, less the umask's.
 const MODE: u32 = 0o644;
-/// The longest record that is read: what a guard keeps is ten times shorter.
-const LONGEST_BYTES: u64 = 512 << 20;
+/// The longest record, or what a guard has added to one, that is read: a guard adds 32 MiB at most, and other records have a few.
+/// Values of JSON may take a hundred times their bytes.
+const LONGEST: Bytes = Bytes(64 << 20);
 
 /// Memory for the histograms of a record, beyond which it is none that weir wrote.
 const HISTOGRAMS_MAX_BYTES: u64 = 4 << 30;
@@ -124,12 +125,12 @@ impl Store {
     /// Reads a file: of the store, or of any other place that the user named.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         if path.parent() == Some(self.dir.as_path()) {
-            return self.folder.read(name_of(path)?, LONGEST_BYTES);
+            return self.folder.read(name_of(path)?, LONGEST.0).map_err(too_long);
         }
         let mut bytes = Vec::new();
-        File::open(path)?.take(LONGEST_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > LONGEST_BYTES {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than any record"));
+        File::open(path)?.take(LONGEST.0 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LONGEST.0 {
+            return Err(too_long(io::ErrorKind::FileTooLarge.into()));
         }
         Ok(bytes)
     }
@@ -137,7 +138,7 @@ impl Store {
     /// Reads what a guard has added to a record. Nobody named that file, so it leads nowhere else and is waited for by nobody.
     fn read_additions(&self, path: &Path) -> io::Result<Vec<u8>> {
         let folder = Dir::open(path.parent().unwrap_or(Path::new("")))?;
-        folder.read(name_of(&path.with_extension(SECONDS))?, LONGEST_BYTES)
+        folder.read(name_of(&path.with_extension(SECONDS))?, LONGEST.0)
     }
 
     /// Reads a record. Refuses one that a newer weir wrote in another schema.
@@ -152,7 +153,7 @@ impl Store {
             let folder =
                 Dir::open(path.parent().filter(|at| !at.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
             weir_fs::trusted(&folder.metadata()?)?;
-            folder.read_trusted(name_of(path)?, LONGEST_BYTES)
+            folder.read_trusted(name_of(path)?, LONGEST.0).map_err(too_long)
         };
         let text = read().map_err(|error| {
             let hint = (error.kind() == io::ErrorKind::PermissionDenied).then(|| {
@@ -327,6 +328,17 @@ impl Owned for Dir {
     }
 }
 
+/// An error of reading, in words where the file is too long.
+fn too_long(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let what = format!("it is longer than {LONGEST}, and no record of weir's is");
+            io::Error::new(error.kind(), what)
+        }
+        _ => error,
+    }
+}
+
 /// The last part of a path.
 fn name_of(path: &Path) -> io::Result<&OsStr> {
     path.file_name().ok_or_else(|| io::Error::other("it names no file"))
@@ -495,6 +507,18 @@ mod tests {
             let damaged = entries.filter_map(|e| e.record.err());
             assert_eq!(damaged.collect::<Vec<_>>(), Vec::<String>::new());
             assert_eq!(store.names().unwrap().len(), saved, "leftovers: {:?}", store.names());
+        }
+    }
+
+    #[test]
+    fn a_record_longer_than_weir_writes_is_refused_with_the_bound() {
+        let (_dir, store) = store_with(&["1-aaaa"]);
+        let path = store.path_of("1-aaaa");
+        for path in [path.clone(), path.with_file_name("../elsewhere.json")] {
+            let file = File::create(&path).unwrap();
+            file.set_len(65 << 20).unwrap();
+            let why = format!("{:#}", store.load(&path).unwrap_err());
+            assert!(why.contains("64 MiB"), "{why}");
         }
     }
 }

@@ -13,11 +13,24 @@ mod write;
 pub use read::{about, read};
 pub use write::Writer;
 
+use crate::batch::Batch;
+
 const MAGIC: &[u8; 4] = b"PAR1";
 /// A writer of rows ends a row group once it has so many.
 pub const GROUP_ROWS: usize = 1 << 16;
 /// The most rows of a row group that is written or read: the interval that fills one stands in it whole.
 const ROWS_MAX: usize = 2 * GROUP_ROWS;
+/// A writer of rows ends a row group, too, once the names of a column have so many bytes, each counted once a row.
+const GROUP_NAMES: usize = 8 << 20;
+/// The longest page, unpacked, and names of a column in a row group, bytes, that are written or read.
+const PAGE_MAX: usize = 64 << 20;
+/// The longest footer that is read. Those of weir's have about a kilobyte for each row group.
+pub const FOOTER_MAX: usize = 4 << 20;
+
+/// Whether a writer of rows ends a row group with these.
+pub fn fills_group(rows: &Batch) -> bool {
+    rows.rows() >= GROUP_ROWS || rows.names_bytes() >= GROUP_NAMES
+}
 
 /// Numbers of parquet.thrift.
 mod number {

@@ -6,16 +6,17 @@ use std::ops::ControlFlow;
 use flate2::read::GzDecoder;
 
 use super::thrift::{In, Value};
-use super::{MAGIC, ROWS_MAX, hybrid, number};
+use super::{FOOTER_MAX, MAGIC, PAGE_MAX, ROWS_MAX, hybrid, number};
 use crate::Damaged;
 use crate::batch::{Batch, Column};
 use crate::tables::{Kind, Table};
 
-/// The longest page that is unpacked, bytes.
-const PAGE_MAX: usize = 64 << 20;
 /// Rows that a byte of a file may hold beside those of its first row group. An interval has a time of its own, so that files of
 /// weir's hold less than a third of it even where nothing happens.
 const ROWS_PER_BYTE: usize = 64;
+/// Bytes of pages that are unpacked of a file beyond its own length: a page counts as often as it is read. A recorder's segment
+/// has a tenth of it.
+const UNPACKED_MAX: usize = 256 << 20;
 
 /// Reads a table's rows, row group by row group, as long as they are wanted. A column that the file lacks is 0 or empty; one
 /// that the table lacks is left out.
@@ -29,6 +30,7 @@ pub fn read(
 ) -> Result<(), Damaged> {
     let footer = footer(bytes)?;
     let mut left = ROWS_MAX.saturating_add(bytes.len().saturating_mul(ROWS_PER_BYTE));
+    let mut unpacked = UNPACKED_MAX.saturating_add(bytes.len());
     for group in footer.list(4) {
         let rows = length(group.number(3), ROWS_MAX, "rows of a row group")?;
         left = left
@@ -38,7 +40,7 @@ pub fn read(
         for spec in table.columns {
             let chunk = group.list(1).iter().find(|chunk| is_called(chunk, spec.name));
             columns.push(match chunk.and_then(|chunk| chunk.field(3)) {
-                Some(meta) => column(bytes, meta, spec.kind, rows)?,
+                Some(meta) => column(bytes, meta, spec.kind, rows, &mut unpacked)?,
                 None => absent(spec.kind, rows),
             });
         }
@@ -81,7 +83,11 @@ fn footer_at(bytes: &[u8]) -> Result<Value, Damaged> {
         return Err(Damaged::new(bytes.len(), "expected a whole Parquet file (PAR1 at both ends)"));
     };
     let said = [bytes[end], bytes[end + 1], bytes[end + 2], bytes[end + 3]];
-    let begin = end.checked_sub(u32::from_le_bytes(said) as usize);
+    let length = u32::from_le_bytes(said) as usize;
+    if length > FOOTER_MAX {
+        return Err(Damaged::new(end, format!("a footer of {length} bytes, {FOOTER_MAX} at most")));
+    }
+    let begin = end.checked_sub(length);
     let Some(begin) = begin else { return Err(Damaged::new(end, "a footer longer than the file")) };
     In::new(&bytes[..end], begin).structure()
 }
@@ -108,7 +114,8 @@ enum Words {
     Texts(Vec<String>),
 }
 
-fn column(bytes: &[u8], meta: &Value, kind: Kind, rows: usize) -> Result<Column, Damaged> {
+/// A column chunk; its pages are taken from what is left to be unpacked.
+fn column(bytes: &[u8], meta: &Value, kind: Kind, rows: usize, left: &mut usize) -> Result<Column, Damaged> {
     let expected = if kind == Kind::Integer { number::INT64 } else { number::BYTE_ARRAY };
     if meta.number(1) != Some(expected) {
         return Err(Damaged::new(0, format!("expected type {expected}, got {:?}", meta.number(1))));
@@ -122,6 +129,9 @@ fn column(bytes: &[u8], meta: &Value, kind: Kind, rows: usize) -> Result<Column,
         let packed_length = length(head.number(3), bytes.len(), "the length of a page")?;
         let plain_length = length(head.number(2), PAGE_MAX, "the length of a page")?;
         let at = from.at();
+        *left = left
+            .checked_sub(packed_length.max(plain_length))
+            .ok_or_else(|| Damaged::new(at, "more than so few bytes hold, unpacked"))?;
         let page = unpacked(from.take(packed_length)?, plain_length, codec, at)?;
         let mut data = In::new(&page, 0);
         match (head.number(1), head.field(5), head.field(7)) {

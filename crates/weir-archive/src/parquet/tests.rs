@@ -208,6 +208,89 @@ fn a_small_file_is_no_flood_of_rows() {
     let (rows, refused) = read_rows(&flood);
     assert!(refused.is_err() && rows <= ROWS_MAX + 64 * flood.len(), "{rows} rows of {} bytes", flood.len());
     // One name of a MiB, told by a place for each row.
-    let (rows, refused) = read_rows(&alike(1, 1 << 10, 1 << 20));
+    let (rows, refused) = read_rows(&same_name(1, 1 << 10, 1 << 20));
     assert!(refused.unwrap_err().to_string().contains("bytes of the names"), "{rows}");
+}
+
+/// A file of a column of names, whose row groups all have the same pages: one name of `length` bytes, in each row.
+fn same_name(groups: usize, rows: i64, length: usize) -> Vec<u8> {
+    let page = |kind, field, inner: &mut thrift::Out, data: &[u8]| {
+        let mut page = thrift::Out::default();
+        page.int32(1, kind).int32(2, data.len() as i64).int32(3, data.len() as i64);
+        [page.structure(field, inner).end(), data.to_vec()].concat()
+    };
+    let (mut words, mut places) = (thrift::Out::default(), thrift::Out::default());
+    words.int32(1, 1).int32(2, number::PLAIN);
+    places.int32(1, rows).int32(2, number::RLE_DICTIONARY);
+    let word = [&(length as u32).to_le_bytes()[..], &vec![b'x'; length]].concat();
+    let mut data = vec![1];
+    hybrid::write(&mut data, &vec![0; rows as usize], 1);
+    let words = page(number::DICTIONARY_PAGE, 7, &mut words, &word);
+    let places = page(number::DATA_PAGE, 5, &mut places, &data);
+    let group = |_| {
+        let (mut meta, mut chunk, mut group) =
+            (thrift::Out::default(), thrift::Out::default(), thrift::Out::default());
+        meta.int32(1, number::BYTE_ARRAY).names(3, &["detail"]).int32(4, number::UNCOMPRESSED).int64(9, 4);
+        chunk.structure(3, &mut meta);
+        group.structures(1, [chunk].into_iter()).int64(3, rows);
+        group
+    };
+    let footer = thrift::Out::default().structures(4, (0..groups).map(group)).end();
+    [&MAGIC[..], &words, &places, &footer, &(footer.len() as u32).to_le_bytes(), MAGIC].concat()
+}
+
+#[test]
+fn a_page_counts_as_often_as_it_is_read() {
+    let held = |groups| {
+        let mut held = 0;
+        let bytes = same_name(groups, 1, 1 << 20);
+        let read = read(&bytes, Event::TABLE, |batch| {
+            held += batch.column("detail").map_or(0, |column| column.text(0).len());
+            ControlFlow::Continue(())
+        });
+        (held, read.err().map(|damaged| damaged.what))
+    };
+    assert_eq!(held(9), (9 << 20, None));
+    let (held, refused) = held(400);
+    assert!(refused.is_some_and(|why| why.contains("unpacked")) && held <= 300 << 20, "{held}");
+}
+
+#[test]
+fn names_of_a_reader_s_length_and_more_come_back_in_several_groups() {
+    let event = |n: i64| Event { ts_ms: n, detail: "x".repeat(1 << 20), ..Event::default() };
+    let events: Vec<Event> = (0..70).map(event).collect();
+    let mut writer = Writer::new(Vec::new(), Event::TABLE, Vec::new()).unwrap();
+    writer.group(&Event::batch(&events)).unwrap();
+    let (mut back, mut most) = (Vec::new(), 0);
+    read(&writer.finish().unwrap(), Event::TABLE, |batch| {
+        most = most.max(batch.rows());
+        back.extend(Event::all(&batch));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(back == events && most < 10, "{most} rows in a group");
+}
+
+#[test]
+fn a_footer_of_very_many_values_is_refused() {
+    let footed = |values: usize| {
+        let footer = thrift::Out::default().int64(3, 0).numbers(9, &vec![0; values]).end();
+        [&MAGIC[..], &footer, &(footer.len() as u32).to_le_bytes(), MAGIC].concat()
+    };
+    for (values, why) in [(5 << 20, "footer"), (1 << 20, "values")] {
+        let bytes = footed(values);
+        for refused in [back(&bytes).err(), about(&bytes, "weir.archive").err()] {
+            let refused = refused.map(|damaged| damaged.what).unwrap_or_default();
+            assert!(refused.contains(why), "{values}: {refused}");
+        }
+    }
+    assert!(back(&footed(1 << 17)).is_ok());
+}
+
+#[test]
+fn a_word_that_no_row_has_is_not_kept() {
+    let mut texts = crate::batch::Texts::default();
+    assert!(texts.extend(&["a", "b"].map(String::from), &[1, 1]));
+    assert!(!texts.extend(&["a", "b"].map(String::from), &[0, 2]));
+    assert_eq!((texts.words(), texts.codes(), texts.bytes()), (&["b".to_string()][..], &[0, 0][..], 2));
 }

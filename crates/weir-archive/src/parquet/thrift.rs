@@ -6,6 +6,8 @@ use crate::Damaged;
 
 /// A depth of structures and lists that no file of Parquet reaches.
 const DEPTH_MAX: usize = 16;
+/// Values of a structure that is read. A row group of weir's has some 200, and one value may take a hundred times its bytes.
+const VALUES_MAX: usize = 1 << 18;
 
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
@@ -162,11 +164,13 @@ impl Value {
 pub struct In<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Values of the structure so far.
+    values: usize,
 }
 
 impl<'a> In<'a> {
     pub fn new(bytes: &'a [u8], at: usize) -> In<'a> {
-        In { bytes, at }
+        In { bytes, at, values: 0 }
     }
 
     /// How far.
@@ -218,7 +222,13 @@ impl<'a> In<'a> {
 
     /// A structure.
     pub fn structure(&mut self) -> Result<Value, Damaged> {
+        self.values = 0;
         self.structure_at(0)
+    }
+
+    fn count(&mut self) -> Result<(), Damaged> {
+        self.values += 1;
+        if self.values > VALUES_MAX { self.damaged("more values than weir writes") } else { Ok(()) }
     }
 
     fn structure_at(&mut self, depth: usize) -> Result<Value, Damaged> {
@@ -228,6 +238,7 @@ impl<'a> In<'a> {
             if header == 0 {
                 return Ok(Value::Struct(fields));
             }
+            self.count()?;
             let id = match header >> 4 {
                 0 => unzigzag(self.varint()?) as i16,
                 delta => last.wrapping_add(i16::from(delta)),
@@ -261,7 +272,7 @@ impl<'a> In<'a> {
                     15 => self.length()?,
                     short => usize::from(short),
                 };
-                let item = |_| self.value(header & 0xf, depth + 1);
+                let item = |_| self.count().and_then(|()| self.value(header & 0xf, depth + 1));
                 Value::List((0..length).map(item).collect::<Result<_, _>>()?)
             }
             STRUCT => self.structure_at(depth + 1)?,

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::thrift::Out;
-use super::{GROUP_ROWS, MAGIC, ROWS_MAX, hybrid, number};
+use super::{GROUP_NAMES, GROUP_ROWS, MAGIC, PAGE_MAX, ROWS_MAX, hybrid, number};
 use crate::batch::{Batch, Column};
 use crate::tables::{Kind, Table};
 
@@ -62,10 +62,11 @@ impl<W: Write> Writer<W> {
         self
     }
 
-    /// Writes rows as one row group, as several where they are very many, and none where there are none.
+    /// Writes rows as one row group, as several where they or their names are more than a reader takes, and none where there are
+    /// none.
     ///
     /// # Errors
-    /// Those of writing; `InvalidInput` for rows of another table.
+    /// Those of writing; `InvalidInput` for rows of another table, and for a name that no reader takes.
     pub fn group(&mut self, batch: &Batch) -> io::Result<()> {
         if batch.table().name != self.table.name {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -73,12 +74,13 @@ impl<W: Write> Writer<W> {
         if batch.is_empty() {
             return Ok(());
         }
-        if batch.rows() > ROWS_MAX {
-            for from in (0..batch.rows()).step_by(GROUP_ROWS) {
-                self.group(&part(batch, from..batch.rows().min(from + GROUP_ROWS)))?;
-            }
-            return Ok(());
+        if batch.rows() <= ROWS_MAX && batch.names_bytes() <= 2 * GROUP_NAMES {
+            return self.one(batch);
         }
+        parts(batch).into_iter().try_for_each(|rows| self.one(&part(batch, rows)))
+    }
+
+    fn one(&mut self, batch: &Batch) -> io::Result<()> {
         let mut chunks = Vec::new();
         for (column, spec) in batch.columns().iter().zip(self.table.columns) {
             chunks.push(self.chunk(column, spec.name)?);
@@ -133,6 +135,10 @@ impl<W: Write> Writer<W> {
 
     /// Writes a page; returns how long it would be without compression.
     fn page(&mut self, kind: i64, field: i16, header: &mut Out, data: &[u8]) -> io::Result<i64> {
+        if data.len() > PAGE_MAX {
+            let what = format!("a page of {} bytes, {PAGE_MAX} at most", data.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let packed = if self.packs {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::new(6));
             encoder.write_all(data)?;
@@ -221,6 +227,23 @@ impl Chunk {
         chunk.int64(2, self.dictionary_at.unwrap_or(self.data_at)).structure(3, &mut meta);
         chunk
     }
+}
+
+/// The rows of each row group, where they are too many for one.
+fn parts(batch: &Batch) -> Vec<Range<usize>> {
+    let lengths = |row| batch.columns().iter().map(move |column| column.text(row).len());
+    let (mut parts, mut begin, mut held) = (Vec::new(), 0, vec![0; batch.columns().len()]);
+    for row in 0..batch.rows() {
+        held.iter_mut().zip(lengths(row)).for_each(|(held, length)| *held += length);
+        let is_too_much = row - begin >= GROUP_ROWS || held.iter().any(|held| *held > GROUP_NAMES);
+        if is_too_much && row > begin {
+            parts.push(begin..row);
+            begin = row;
+            held = lengths(row).collect();
+        }
+    }
+    parts.push(begin..batch.rows());
+    parts
 }
 
 /// Some rows of a batch.

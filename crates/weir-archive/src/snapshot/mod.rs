@@ -5,8 +5,9 @@ mod budget;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use weir_blocktrace::fsync::{Begun, Io, SlowSync};
+use weir_core::target::DeviceNumber;
 
 pub use budget::{Budget, Cause, day_of};
 
@@ -42,7 +43,8 @@ pub const SCHEMA: &str = "weir.recorder.snapshot/1";
 /// A completion, times in microseconds since the document's zero; what is not known is left out.
 #[derive(Serialize)]
 struct Completion {
-    device: String,
+    #[serde(serialize_with = "as_text")]
+    device: DeviceNumber,
     op: u8,
     bytes: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +59,29 @@ struct Completion {
     /// The thread inside a sync that submitted it; 0 if none did.
     own_tid: u32,
     owner: u32,
+}
+
+impl Completion {
+    fn of(io: &Io, zero_ns: u64) -> Completion {
+        let known = |ns: u64| (ns != 0).then(|| since_us(ns, zero_ns));
+        Completion {
+            device: io.device,
+            op: io.flags.op(),
+            bytes: io.bytes,
+            queued_us: known(io.queue_ns),
+            got_us: known(io.get_ns),
+            issued_us: known(io.issue_ns),
+            completed_us: since_us(io.complete_ns, zero_ns),
+            flush: io.flags.is_flush(),
+            metadata: io.flags.is_metadata(),
+            own_tid: io.own_tid,
+            owner: io.owner_tgid,
+        }
+    }
+}
+
+fn since_us(ns: u64, zero_ns: u64) -> i64 {
+    (ns as i64 - zero_ns as i64) / 1000
 }
 
 /// A sync that had not returned.
@@ -124,6 +149,22 @@ pub struct Scene<'a> {
     pub owners: BTreeMap<u32, String>,
 }
 
+fn as_text<S: Serializer>(value: &DeviceNumber, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// Completions that are made one by one as they are written: they may be tens of thousands.
+struct Completions<'a> {
+    ios: &'a [Io],
+    zero_ns: u64,
+}
+
+impl Serialize for Completions<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.ios.iter().map(|io| Completion::of(io, self.zero_ns)))
+    }
+}
+
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
@@ -141,7 +182,7 @@ struct Document<'a> {
     owners: &'a BTreeMap<u32, String>,
     /// Completions that did not fit.
     left_out: usize,
-    completions: Vec<Completion>,
+    completions: Completions<'a>,
 }
 
 /// The document, with the last completions where there are more than `most`.
@@ -150,21 +191,6 @@ struct Document<'a> {
 /// When it cannot be written as JSON.
 pub fn document(scene: &Scene<'_>, most: usize) -> serde_json::Result<Vec<u8>> {
     let left_out = scene.ios.len().saturating_sub(most);
-    let since = |ns: u64| (ns as i64 - scene.zero_ns as i64) / 1000;
-    let known = |ns: u64| (ns != 0).then(|| since(ns));
-    let completion = |io: &Io| Completion {
-        device: io.device.to_string(),
-        op: io.flags.op(),
-        bytes: io.bytes,
-        queued_us: known(io.queue_ns),
-        got_us: known(io.get_ns),
-        issued_us: known(io.issue_ns),
-        completed_us: since(io.complete_ns),
-        flush: io.flags.is_flush(),
-        metadata: io.flags.is_metadata(),
-        own_tid: io.own_tid,
-        owner: io.owner_tgid,
-    };
     let mut bytes = serde_json::to_vec(&Document {
         schema: SCHEMA,
         at_ms: scene.at_ms,
@@ -174,11 +200,15 @@ pub fn document(scene: &Scene<'_>, most: usize) -> serde_json::Result<Vec<u8>> {
         device: &scene.device,
         unit: &scene.unit,
         sync: scene.sync,
-        under_way: scene.under_way.iter().map(|sync| Waiting::of(sync, since(sync.start_ns))).collect(),
+        under_way: scene
+            .under_way
+            .iter()
+            .map(|sync| Waiting::of(sync, since_us(sync.start_ns, scene.zero_ns)))
+            .collect(),
         seconds: scene.seconds,
         owners: &scene.owners,
         left_out,
-        completions: scene.ios[left_out..].iter().map(completion).collect(),
+        completions: Completions { ios: &scene.ios[left_out..], zero_ns: scene.zero_ns },
     })?;
     bytes.push(b'\n');
     Ok(bytes)
@@ -187,7 +217,6 @@ pub fn document(scene: &Scene<'_>, most: usize) -> serde_json::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use weir_blocktrace::fsync::{Call, IoFlags};
-    use weir_core::target::DeviceNumber;
 
     use super::*;
 

@@ -33,6 +33,8 @@ const CGROUP: u32 = 0x100;
 const CATEGORY_SHIFT: u32 = 16;
 const CATEGORY_NOTIFY: u64 = 1 << 10;
 const NOTIFY_PROCESS: u32 = 0;
+/// As much as is read of a thread's name. The kernel's have 16 bytes; a record holds 65,535.
+const NAME_BYTES_MAX: usize = 64;
 const NOTIFY_WALL_CLOCK: u32 = 1;
 const NOTIFY_MESSAGE: u32 = 2;
 const MINOR_BITS: u32 = 20;
@@ -231,7 +233,10 @@ impl Blktrace {
         // Linux 6.1 sets the cgroup bit on messages, with an id in front of the text.
         let (_, text) = cgroup_of::<BIG>(header.act, payload);
         match header.act & !CGROUP {
-            NOTIFY_PROCESS => Some(Item::Process { pid: header.pid, name: until_nul(text) }),
+            NOTIFY_PROCESS => {
+                let name = until_nul(&text[..text.len().min(NAME_BYTES_MAX)]);
+                Some(Item::Process { pid: header.pid, name })
+            }
             NOTIFY_WALL_CLOCK => {
                 let seconds = u64::from(u32_of::<BIG>(text.first_chunk::<8>()?, 0));
                 let ns = u64::from(u32_of::<BIG>(text.first_chunk::<8>()?, 4));

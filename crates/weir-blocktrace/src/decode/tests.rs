@@ -237,3 +237,18 @@ fn a_cut_split_at_the_last_sector_is_one_all_the_same() {
     assert!(decoder.is_cut() && decoder.decode(&record, &mut batch).is_ok());
     assert_eq!(batch.events()[0].detail, u64::MAX);
 }
+
+#[test]
+fn a_name_is_no_longer_than_any_thread_s() {
+    for big_endian in [false, true] {
+        let layout = Layout { version: 8, big_endian };
+        let fields = [0, 1, 0, 0, 7, 1 << 26, DISK, 0, 0];
+        let bytes = layout.record(fields, "\u{e9}".repeat(30_000).as_bytes());
+        let mut decoder = Decoder::new("sda", &bytes[..HEAD_BYTES]).unwrap();
+        let mut batch = Batch::default();
+        decoder.decode(&bytes, &mut batch).unwrap();
+        let items: Vec<Item> = batch.items().collect();
+        let [Item::Process { pid: 7, name }] = &items[..] else { panic!("{items:?}") };
+        assert!((60..=64).contains(&name.len()) && name.chars().all(|c| c == '\u{e9}'), "{name}");
+    }
+}

@@ -7,7 +7,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 use weir_archive::Batch;
-use weir_archive::parquet::{GROUP_ROWS, Writer};
+use weir_archive::parquet::{Writer, fills_group};
 use weir_archive::segment::stamp;
 use weir_fs::{Access, Dir, Fresh};
 use weir_store::layout::{MANY, Place, monday_s};
@@ -142,7 +142,7 @@ impl Parts<'_> {
     fn add(&mut self, batch: &Batch) -> anyhow::Result<()> {
         let waiting = self.waiting.get_or_insert_with(|| Batch::new(batch.table()));
         waiting.append(batch);
-        if waiting.rows() >= GROUP_ROWS { self.flush() } else { Ok(()) }
+        if fills_group(waiting) { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {

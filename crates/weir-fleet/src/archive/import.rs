@@ -1,6 +1,8 @@
 //! Import: what hosts sent, or a recorder's folder, into the tables. A file that cannot be read costs one line, and the rest goes on.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -9,11 +11,11 @@ use serde_json::Value;
 use weir_archive::segment::{Name, stamp};
 use weir_archive::tables::{Event, named};
 use weir_archive::{Batch, Row, Table};
-use weir_cli::failure::{lacking, usage};
+use weir_cli::failure::usage;
 use weir_fs::Dir;
 use weir_store::covered::Covered;
 use weir_store::facts;
-use weir_store::hours::Hours;
+use weir_store::hours::{Hours, times};
 
 use super::{FILE_MAX, Locked, ROWS_MAX, names, rows};
 
@@ -22,6 +24,12 @@ const KEPT: &str = "imported";
 
 /// The longest such file.
 const KEPT_MAX: u64 = 16 << 20;
+
+/// The longest record that is read. weir's own have a megabyte or two, and values of JSON may take a hundred times their bytes.
+const RECORD_MAX: u64 = 8 << 20;
+
+/// The most days that a source may have: each makes a folder and some files.
+const DAYS_MAX: usize = 400;
 
 /// What an import says of a host: the machine that has the name, and the times that it has.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -143,17 +151,15 @@ impl Locked<'_> {
     /// Takes sources in, host by host.
     ///
     /// # Errors
-    /// Those of writing. What cannot be read is said.
+    /// Where nothing can be written at all. A source that cannot be taken in is said, and the next one goes on.
     pub fn import(&self, sources: &[Source]) -> anyhow::Result<Imported> {
         let kept = Dir::open_or_make(&self.archive.root.join(KEPT), 0o700, |_, _| {})?;
         let mut sum = Imported::default();
         for source in sources {
-            self.source(source, &kept, &mut sum).map_err(|error| {
-                lacking(
-                    format!("cannot import {}: {error:#}", source.folder.display()),
-                    "free some space, or name a folder with --into",
-                )
-            })?;
+            if let Err(error) = self.source(source, &kept, &mut sum) {
+                say!("{}: cannot be imported: {error:#}", source.folder.display());
+                sum.damaged += source.files.len();
+            }
         }
         Ok(sum)
     }
@@ -164,19 +170,23 @@ impl Locked<'_> {
         let machine = source.files.iter().filter(|(_, holds)| *holds == Holds::Table(Event::TABLE));
         let machine = machine.filter_map(|(name, _)| machine_of(&read(name, Event::TABLE).ok()?)).next();
         let (host, mut known) = host(kept, &source.host, machine)?;
-        let mut hours = Hours::new(&host);
+        let can_be = times(Timestamp::now().as_millisecond());
+        let mut hours = Hours::new(&host, can_be.clone());
         let (mut times, mut files) = (Vec::new(), 0);
         for (name, holds) in &source.files {
             let taken = match holds {
                 Holds::Record if known.covered.has(name, 0) => Ok(None),
-                Holds::Record => record(&folder, name, &host).map(|facts| {
-                    hours.take_facts(facts);
-                    Some((name.as_str(), 0, 1))
-                }),
-                Holds::Table(table) => read(name, table).map(|batches| {
-                    let span = hours.take(&batches, &known.covered);
-                    span.map(|(begin, end)| (table.name, begin, end))
-                }),
+                Holds::Record => match record(&folder, name, &host, &can_be) {
+                    Ok(facts) => hours.take_facts(facts).map(|()| Ok(Some((name.as_str(), 0, 1))))?,
+                    Err(why) => Err(why),
+                },
+                Holds::Table(table) => match read(name, table) {
+                    Ok(batches) => {
+                        let span = hours.take(&batches, &known.covered)?;
+                        Ok(span.map(|(begin, end)| (table.name, begin, end)))
+                    }
+                    Err(why) => Err(why),
+                },
             };
             match taken {
                 Ok(taken) => {
@@ -194,7 +204,11 @@ impl Locked<'_> {
             }
         }
         if hours.left_out() > 0 {
-            say!("{}: {} rows with counts below zero left out", source.folder.display(), hours.left_out());
+            let left_out = hours.left_out();
+            say!(
+                "{}: {left_out} rows left out, whose counts are below zero or whose times cannot be",
+                source.folder.display()
+            );
         }
         sum.files += files;
         let (Some(begin), Some(end)) =
@@ -204,6 +218,10 @@ impl Locked<'_> {
         };
         let name = file_name(&times, begin, end);
         let written = hours.finish();
+        let days: BTreeSet<i64> = written.iter().map(|(place, _)| place.day_s).collect();
+        if days.len() > DAYS_MAX {
+            anyhow::bail!("rows of {} days, {DAYS_MAX} at most: import fewer files at a time", days.len());
+        }
         for (place, batch) in &written {
             self.write(place, &name, batch)?;
             sum.rows += batch.rows();
@@ -248,7 +266,7 @@ fn host(kept: &Dir, name: &str, machine: Option<String>) -> anyhow::Result<(Stri
 fn machine_of(batches: &[Batch]) -> Option<String> {
     let starts = batches.iter().flat_map(Event::all).filter(|event| event.kind == "start");
     let mut marks = starts.filter_map(|event| {
-        let detail: Value = serde_json::from_str(&event.detail).ok()?;
+        let detail = facts::detail(&event)?;
         let mark = detail["machine"].as_str()?.to_string();
         let plain = (6..=64).contains(&mark.len()) && mark.bytes().all(|byte| byte.is_ascii_hexdigit());
         plain.then_some(mark)
@@ -256,11 +274,19 @@ fn machine_of(batches: &[Batch]) -> Option<String> {
     marks.next()
 }
 
-fn record(folder: &Dir, name: &str, host: &str) -> Result<Vec<weir_store::tables::Fact>, String> {
-    let bytes = folder.read(name, FILE_MAX).map_err(|error| error.to_string())?;
+fn record(
+    folder: &Dir,
+    name: &str,
+    host: &str,
+    can_be: &RangeInclusive<i64>,
+) -> Result<Vec<weir_store::tables::Fact>, String> {
+    let bytes = folder.read(name, RECORD_MAX).map_err(|error| error.to_string())?;
     let record: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     let started = record["started_at"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
     let started = started.ok_or("no record of weir's: it does not say when it started")?;
+    if !can_be.contains(&started.as_millisecond()) {
+        return Err(format!("it started at {started}, which cannot be"));
+    }
     Ok(facts::of_record(host, started.as_second(), &record))
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use weir_archive::parquet::{self, Writer};
+use weir_archive::parquet::{self, FOOTER_MAX, Writer};
 use weir_archive::{Batch, Table};
 use weir_cli::failure::lacking;
 use weir_fs::{Access, Dir, Fresh};
@@ -30,9 +30,6 @@ const FILE_MAX: u64 = 256 << 20;
 
 /// The most rows of a file that are read: twice a day of ten-second intervals of four devices.
 const ROWS_MAX: usize = 8 << 20;
-
-/// The longest footer that is read. Those of weir's have about a kilobyte for each 65,536 rows.
-const FOOTER_MAX: u64 = 4 << 20;
 
 /// The tables.
 pub struct Archive {
@@ -157,7 +154,7 @@ impl Archive {
         };
         // Its length, and PAR1.
         let length = last(8)?.first_chunk().map_or(0, |length| u64::from(u32::from_le_bytes(*length)));
-        last(length.min(FOOTER_MAX) + 8)
+        last(length.min(FOOTER_MAX as u64) + 8)
     }
 
     /// Says that a file is left out.

@@ -30,6 +30,37 @@ fn results_are_pulled_into_partitions_and_hosts_are_left_clean() {
 }
 
 #[test]
+fn a_folder_in_which_others_may_rename_is_left_out() {
+    use std::os::unix::fs::PermissionsExt;
+    let hosts = Hosts::new();
+    hosts.program("db1", "mktemp", "echo \"$@\" >>\"$HOME/made\"; exec /usr/bin/mktemp \"$@\"");
+    let mode = |mode| std::fs::set_permissions(hosts.path("db1"), std::fs::Permissions::from_mode(mode));
+    let made = || {
+        let _ = std::fs::remove_file(hosts.path("db1/made"));
+        hosts.run(&["--hosts", "db1", "say", "x"]).says(0, &[]);
+        std::fs::read_to_string(hosts.path("db1/made")).unwrap()
+    };
+    let home = hosts.path("db1").display().to_string();
+    for (bits, is_taken) in [(0o700, true), (0o1777, true), (0o777, false)] {
+        mode(bits).unwrap();
+        let made = made();
+        assert_eq!(made.contains(&home), is_taken, "{bits:o}: {made}");
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_pipe_where_an_agent_s_number_should_be() {
+    let hosts = Hosts::new();
+    hosts.set("db1", "weir-fleet.old/x", "");
+    let old = hosts.path("db1/weir-fleet.old");
+    let made = std::process::Command::new("mkfifo").arg(old.join("agent")).status().unwrap();
+    let aged = std::process::Command::new("touch").args(["-d", "3 days ago"]).arg(&old).status().unwrap();
+    assert!(made.success() && aged.success());
+    hosts.run(&["--hosts", "db1", "say", "x"]).says(0, &[]);
+    assert!(old.exists(), "it is not proven to be an agent's");
+}
+
+#[test]
 fn hosts_that_cannot_are_named_and_the_others_go_on() {
     let hosts = Hosts::new();
     hosts.set("full", "x", "");

@@ -194,6 +194,32 @@ fn a_damaged_file_costs_a_line_and_the_rest_goes_on() {
 }
 
 #[test]
+fn a_host_whose_files_are_a_flood_costs_a_line_and_the_next_host_goes_on() {
+    let fleet = Fleet::new();
+    let pulled = |host: &str| format!("results/kind=recorder/date=2026-11-25/host={host}");
+    let row = |ts_ms| Stage { ts_ms, span_ms: 1, stage: "d2c".into(), count: 1, ..Stage::default() };
+    let days: Vec<Stage> = (0..900).map(|day| row(1000 * (BEGIN_S - 86_400 * day))).collect();
+    fleet.segment(&pulled("days"), 0, &days);
+    let beyond = [i64::MIN, 0, 1000 * (BEGIN_S + 86_400 * 3_650), i64::MAX].map(row);
+    fleet.segment(&pulled("times"), 0, &[&beyond[..], &[row(1000 * BEGIN_S)]].concat());
+    fs::create_dir_all(fleet.path(&pulled("records"))).unwrap();
+    let record = |name: &str, started: &str, length: usize| {
+        let text = json!({"started_at": started, "x": "x".repeat(length)}).to_string();
+        fs::write(fleet.path(&pulled("records")).join(name), text).unwrap();
+    };
+    record("record-1.json", "2026-11-25T03:00:00Z", 9 << 20);
+    record("record-2.json", "1926-11-25T03:00:00Z", 1);
+    fleet.recorder(&pulled("zz"), 1, 100_000, "aaaaaa01");
+    let ran = fleet.run(&["import"]);
+    ran.says(3, &["of 2 hosts"]);
+    for word in ["host=days: ", "days", "4 rows", "record-1.json", "record-2.json"] {
+        assert!(ran.err.contains(word), "{word}: {}", ran.err);
+    }
+    let hosts = fleet.ask("SELECT host, SUM(n) AS n FROM stages GROUP BY host ORDER BY host");
+    assert_eq!(hosts, [json!({"host": "times", "n": 1}), json!({"host": "zz", "n": 360 * 6 * 100})]);
+}
+
+#[test]
 fn two_machines_of_one_name_stay_apart() {
     let fleet = Fleet::new();
     fleet.recorder("db1", 1, 100_000, "aaaaaa01");

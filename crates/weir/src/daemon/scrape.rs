@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::MetricsAt;
 use super::openmetrics::CONTENT_TYPE;
-use super::socket::{Files, listen};
+use super::socket::{Files, is_answered, listen};
 use crate::failure::Lacking;
 
 /// How long a client may take for its request and the answer.
@@ -42,9 +42,7 @@ impl Door {
     pub fn open(at: &MetricsAt, files: &mut Files) -> anyhow::Result<Door> {
         let opened = match at {
             MetricsAt::Tcp(address) => TcpListener::bind(address).map(Door::Tcp),
-            MetricsAt::Unix(path) if UnixStream::connect(path).is_ok() => {
-                Err(io::Error::from(io::ErrorKind::AddrInUse))
-            }
+            MetricsAt::Unix(path) if is_answered(path) => Err(io::Error::from(io::ErrorKind::AddrInUse)),
             MetricsAt::Unix(path) => listen(path, 0o660, files).map(Door::Unix),
         };
         opened.map_err(|error| {
@@ -375,5 +373,24 @@ mod tests {
             turn(&door, &mut clients, &mut page).unwrap();
             assert!(clients.is_empty());
         }
+    }
+
+    #[test]
+    fn a_listener_in_a_folder_of_others_keeps_no_daemon_from_its_start() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let at = MetricsAt::Unix(path.clone());
+        let theirs = UnixListener::bind(&path).unwrap();
+        let refused = Door::open(&at, &mut Files::default()).err().unwrap();
+        assert!(refused.to_string().contains("in use"), "{refused}");
+        // Nobody accepts, and the one who asked is more than may wait: who asks with patience waits for ever.
+        rustix::net::listen(&theirs, 0).unwrap();
+        let (said, heard) = std::sync::mpsc::channel();
+        let asked = at.clone();
+        thread::spawn(move || said.send(Door::open(&asked, &mut Files::default()).is_err()));
+        assert_eq!(heard.recv_timeout(Duration::from_secs(5)), Ok(true), "it waits");
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Door::open(&at, &mut Files::default()).is_ok(), "theirs was asked");
     }
 }

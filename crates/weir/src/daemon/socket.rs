@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType};
 use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use weir_fs::{Dir, Private};
 
 /// How long one client may keep the others waiting.
@@ -71,6 +72,21 @@ pub fn connect(folder: &Path, name: &str) -> io::Result<UnixStream> {
         return Err(weir_fs::Distrust::Owner(listens).into());
     }
     Ok(stream)
+}
+
+/// Whether somebody listens at a socket. Where another account can make sockets nobody is asked: whoever listens there would
+/// keep a daemon from its start.
+pub fn is_answered(path: &Path) -> bool {
+    let asked = || -> io::Result<()> {
+        let folder = Dir::open_trusted(path.parent().unwrap_or(Path::new("")))?;
+        let below = PathBuf::from(format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd()));
+        let address = SocketAddrUnix::new(below.join(path.file_name().unwrap_or_default()))?;
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        Ok(rustix::net::connect(&socket, &address)?)
+    };
+    // As many as it lets wait do so already.
+    asked().map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |()| true)
 }
 
 /// All of it, or an error where the client does not take it in time, however steadily it takes little.

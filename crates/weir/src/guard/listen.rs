@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_control::State;
+use weir_fs::Dir;
 
 use super::metrics::Metrics;
 use super::socket;
 use crate::daemon::scrape::{self, Door};
-use crate::daemon::socket::{Files, answer_in_time, listen, request};
+use crate::daemon::socket::{Files, answer_in_time, is_answered, listen, request};
 use crate::daemon::{Board, MetricsAt};
 use crate::failure::{Lacking, Usage};
 
@@ -65,7 +66,9 @@ fn control(files: &mut Files) -> anyhow::Result<UnixListener> {
         hint: Some(hint.to_string()),
     };
     made.map_err(lacking)?;
-    if UnixStream::connect(&path).is_ok() {
+    // Who asks a guard believes none in another folder.
+    Dir::open_trusted(&socket::run_folder()).map_err(lacking)?;
+    if is_answered(&path) {
         let what = format!("another guard runs: it answers on {}", path.display());
         let hint = "one guard takes any number of devices; `weir guard status` shows it; WEIR_RUN names \
             another folder";

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use jiff::{Timestamp, Zoned};
 use weir_archive::journal::{Frames, MAGIC};
-use weir_archive::parquet::{self, GROUP_ROWS, Writer};
+use weir_archive::parquet::{self, Writer, fills_group};
 use weir_archive::segment::{Name, too_many};
 use weir_archive::snapshot::{self, Budget, day_of};
 use weir_archive::{Batch, SCHEMA};
@@ -23,8 +23,14 @@ const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// The file that says that somebody writes.
 const LOCK: &str = "lock";
+/// The file that says, a line for each try, which journal is being closed: it stays where that ended the recorder.
+const CLOSING: &str = "closing";
+/// So often a closing may end the recorder, as a machine that is switched off does; then its journal is set aside.
+const TRIES_MAX: usize = 3;
 /// Where the recorder listens.
 pub(super) const CONTROL: &str = "control";
+/// Rows of each table that are in memory while a segment is closed.
+const HELD_ROWS: usize = 1 << 13;
 /// The longest file that is read.
 const LONGEST_BYTES: u64 = 512 << 20;
 
@@ -148,7 +154,8 @@ impl Archive {
                         Err(error) => foreign.push(format!("{text} ({error})")),
                     }
                 }
-                None if [LOCK, CONTROL, SNAPSHOTS].contains(&text.as_str()) || text.starts_with('.') => {}
+                None if [LOCK, CLOSING, CONTROL, SNAPSHOTS].contains(&text.as_str())
+                    || text.starts_with('.') => {}
                 None => foreign.push(text),
             }
         }
@@ -182,6 +189,7 @@ impl Archive {
                 // While its journal is there, a table may not be whole.
                 Name::Table { table, begin_s, .. } => tables.contains(&table.name) && !open.contains(begin_s),
                 Name::Journal { .. } => true,
+                Name::Aside { .. } => false,
             };
             is_in_time && is_of_table
         };
@@ -216,7 +224,7 @@ impl Archive {
                 });
                 Ok(read.err().map(|damage| damage.to_string()))
             }
-            Name::Journal { .. } => {
+            Name::Journal { .. } | Name::Aside { .. } => {
                 let file = self.dir.open_file(name.to_string(), Access::Read)?;
                 let mut frames = Frames::new(BufReader::new(file));
                 loop {
@@ -244,8 +252,28 @@ impl Archive {
         Ok(file)
     }
 
-    /// Makes tables of a journal and removes it; says what was damaged.
+    /// Makes tables of a journal and removes it; says what was damaged. A journal whose closing has ended recorders is set aside,
+    /// so that it ends no more of them.
     pub(super) fn close_journal(&self, begin_s: i64, about: &About) -> io::Result<Option<String>> {
+        let line = format!("{begin_s}\n");
+        let tries = self.dir.read(CLOSING, 4096).unwrap_or_default();
+        let tries = String::from_utf8_lossy(&tries).split_inclusive('\n').filter(|it| *it == line).count();
+        if tries >= TRIES_MAX {
+            let (journal, aside) =
+                (Name::Journal { begin_s }.to_string(), Name::Aside { begin_s }.to_string());
+            self.dir.rename(&journal, &aside)?;
+            self.dir.remove_file(CLOSING)?;
+            return Ok(Some(format!(
+                "{journal} is set aside as {aside}: its closing ended {tries} recorders"
+            )));
+        }
+        self.dir.replace(CLOSING, FILE_MODE, line.repeat(tries + 1).as_bytes())?;
+        let closed = self.tables_of(begin_s, about);
+        self.dir.remove_file(CLOSING)?;
+        closed
+    }
+
+    fn tables_of(&self, begin_s: i64, about: &About) -> io::Result<Option<String>> {
         let journal = Name::Journal { begin_s };
         let file = self.dir.open_file(journal.to_string(), Access::Read)?;
         let mut frames = Frames::new(BufReader::new(file));
@@ -368,9 +396,9 @@ impl Tables<'_> {
             .column("ts_ms")
             .into_iter()
             .flat_map(|column| (0..column.len()).map(move |row| column.integer(row)));
-        let ends = times
-            .zip(0..)
-            .map(|(ts_ms, row)| ts_ms + batch.column("span_ms").map_or(0, |span| span.integer(row)));
+        let ends = times.zip(0..).map(|(ts_ms, row)| {
+            ts_ms.saturating_add(batch.column("span_ms").map_or(0, |span| span.integer(row)))
+        });
         self.end_ms = ends.max().unwrap_or(self.end_ms).max(self.end_ms);
         let (writer, held) = match self.open.entry(table.name) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
@@ -385,7 +413,7 @@ impl Tables<'_> {
             }
         };
         held.append(batch);
-        if held.rows() >= GROUP_ROWS {
+        if held.rows() >= HELD_ROWS || fills_group(held) {
             writer.group(held)?;
             *held = Batch::new(table);
         }
@@ -567,5 +595,60 @@ mod tests {
         assert!(!budget.takes(now_ms, &stall) && budget.takes_asked(now_ms));
         archive.keep_snapshot(now_ms - 2, &of("asked", 65 << 20)).unwrap();
         assert!(!archive.snapshot_budget(now_ms).unwrap().takes_asked(now_ms));
+    }
+
+    #[test]
+    fn names_do_not_add_up_in_memory_until_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::to_write(&folder.path().join("archive")).unwrap();
+        let about = About::default();
+        let mut tables =
+            Tables { dir: &archive.dir, begin_s: BEGIN_S, about: &about, open: BTreeMap::new(), end_ms: 0 };
+        for n in 0..64 {
+            let detail = format!("{n}{}", "x".repeat(1 << 20));
+            tables.put(&Event::batch(&[Event { ts_ms: n, detail, ..Event::default() }])).unwrap();
+            let held = tables.open["events"].1.column("detail").unwrap();
+            let held: usize = (0..held.len()).map(|row| held.text(row).len()).sum();
+            assert!(held <= 16 << 20, "{held} bytes after {n}");
+        }
+        tables.end().unwrap();
+        let mut count = 0;
+        let remarks = archive.read(0, i64::MAX, &["events"], |batch| count += batch.rows()).unwrap();
+        assert_eq!((count, remarks), (64, Vec::new()));
+    }
+
+    #[test]
+    fn a_journal_whose_closing_ended_the_recorder_again_and_again_is_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("archive");
+        let archive = with_journal(&path, 3);
+        let journal = path.join(Name::Journal { begin_s: BEGIN_S }.to_string());
+        let kept = fs::read(&journal).unwrap();
+        let closing = path.join("closing");
+        let tries = |count| fs::write(&closing, format!("{BEGIN_S}\n").repeat(count)).unwrap();
+        // As many as a machine that is switched off in that second may cause.
+        tries(2);
+        assert_eq!(archive.close_journal(BEGIN_S, &About::here()).unwrap(), None);
+        assert!(!closing.exists(), "it went well");
+        fs::write(&journal, &kept).unwrap();
+        tries(3);
+        let said = archive.close_journal(BEGIN_S, &About::here()).unwrap().unwrap();
+        assert!(said.contains("set aside") && !journal.exists(), "{said}");
+        assert_eq!(archive.journals().unwrap(), [] as [i64; 0]);
+        let aside = "aside-20261125T031000Z.journal";
+        assert_eq!(fs::read(path.join(aside)).unwrap(), kept);
+        let (files, foreign) = archive.files().unwrap();
+        assert!(files.iter().any(|file| file.name.to_string() == aside) && foreign.is_empty(), "{foreign:?}");
+        assert_eq!(archive.thin_out(0, 0).unwrap(), 3, "the tables of before, and it");
+    }
+
+    #[test]
+    fn a_time_beyond_all_times_ends_no_recorder() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::to_write(&folder.path().join("archive")).unwrap();
+        let mut file = archive.begin_journal(BEGIN_S).unwrap();
+        let counter = Counter { ts_ms: i64::MAX - 1, span_ms: 1000, ..Counter::default() };
+        file.write_all(&frame(&[Counter::batch(&[counter])]).unwrap()).unwrap();
+        archive.close_journal(BEGIN_S, &About::here()).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use weir_archive::interval::{Whose, unit_of};
+use weir_archive::interval::Whose;
 use weir_host::Host;
 
 /// Processes known at most; then all are looked up again.
@@ -31,8 +31,7 @@ impl Known {
             if self.of.len() >= KNOWN_MAX {
                 self.of.clear();
             }
-            let unit = unit_of(&cgroup);
-            self.of.insert(key, Whose { comm: comm.to_string(), unit, cgroup });
+            self.of.insert(key, Whose::of(comm, &cgroup));
         }
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use jiff::Zoned;
-use weir_archive::parquet::{GROUP_ROWS, Writer};
+use weir_archive::parquet::{Writer, fills_group};
 use weir_archive::{Batch, SCHEMA, TABLES, csv, tables};
 use weir_core::printable;
 use weir_fs::Output;
@@ -113,7 +113,7 @@ impl<'a> Rows<'a> {
             }
             Rows::Parquet(writer, held) => {
                 held.append(batch);
-                if held.rows() >= GROUP_ROWS {
+                if fills_group(held) {
                     let table = held.table();
                     writer.group(&std::mem::replace(held, Batch::new(table)))?;
                 }

@@ -58,6 +58,9 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Outcome> {
     if !open && !segments.is_empty() {
         out.push_str("No recorder writes to it, or its segment has just been closed.\n");
     }
+    for name in files.iter().map(|file| &file.name).filter(|name| matches!(name, Name::Aside { .. })) {
+        out.push_str(&format!("set aside: {name} could not be closed, and is not read\n"));
+    }
     for name in foreign {
         out.push_str(&format!("left alone: {name} is not the recorder's\n"));
     }
