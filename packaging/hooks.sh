@@ -3,10 +3,10 @@
 # shellcheck shell=sh
 set -e
 units='weir-guard.service weir-recorder.service'
-# Services that ran before an upgrade, to run again after it.
-were_running=/run/weir-were-running
-# The package's own program, whatever another of that name lies earlier in PATH.
-weir=${weir:-/usr/bin/weir}
+# Services that ran before an upgrade, to run again after it. Only root writes there.
+were_running=/var/lib/weir/were-running
+# The package's own program, whatever another of that name lies earlier in PATH or stands in the environment.
+weir=/usr/bin/weir
 
 is_booted() { [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; }
 
@@ -15,6 +15,7 @@ stop_services() {
   is_booted || return 0
   for unit in $units; do
     if systemctl --quiet is-active "$unit"; then
+      mkdir -p /var/lib/weir
       echo "$unit" >>"$were_running"
       systemctl stop "$unit" || true
     fi
@@ -24,9 +25,12 @@ stop_services() {
 start_services_again() {
   is_booted || return 0
   systemctl daemon-reload || true
-  [ -e "$were_running" ] || return 0
-  while read -r unit; do systemctl start "$unit" || true; done <"$were_running"
+  [ -f "$were_running" ] || return 0
+  for unit in $units; do
+    if grep -qxF "$unit" "$were_running"; then systemctl start "$unit" || true; fi
+  done
   rm -f "$were_running"
+  rmdir /var/lib/weir 2>/dev/null || true
 }
 
 # The program goes: nobody would know the old values of settings, nor which files it wrote.

@@ -15,12 +15,13 @@ mirror() {
 # debian_tree FOLDER SUITE PACKAGE,… [OPTION…] : a tree with these packages in a folder that is not there yet; further
 # options are mmdebstrap's. What it said is in FOLDER.log, and shown where it fails.
 debian_tree() {
-  local folder=$1 suite=$2 packages=$3 from
+  local folder=$1 suite=$2 packages=$3 from options=()
   shift 3
   from=$(mirror)
   [ -n "$from" ] || die "apt's sources on this machine name no archive of Debian's" "WEIR_MIRROR=URL names one"
-  # A mirror's list may be older than its own validity.
-  mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' --include="$packages" "$@" \
+  # Unstable's lists are valid for a week, and a mirror's may be older. Those of the releases have no such date.
+  [ "$suite" != sid ] || options=(--aptopt='Acquire::Check-Valid-Until "false"')
+  mmdebstrap --variant=minbase --include="$packages" ${options[@]+"${options[@]}"} "$@" \
     "$suite" "$folder" "deb [signed-by=$keyring_of_trees] $from $suite main" >"$folder.log" 2>&1 ||
     { tail -n 20 "$folder.log" >&2; die "$folder could not be made"; }
 }

@@ -49,10 +49,13 @@ mod tests {
     #[test]
     fn memory_that_is_touched_counts() {
         const MORE: usize = 64 << 20;
-        let before = super::own_memory_bytes().unwrap();
-        let touched = std::hint::black_box(vec![1_u8; MORE]);
-        let after = super::own_memory_bytes().unwrap();
-        assert!(after >= before + MORE as u64 / 2, "{before} → {after}, {}", touched.len());
+        let grows = || {
+            let before = super::own_memory_bytes().unwrap();
+            let _touched = std::hint::black_box(vec![1_u8; MORE]);
+            super::own_memory_bytes().unwrap() >= before + MORE as u64 / 2
+        };
+        // Other tests of this process take and free memory meanwhile.
+        assert!((0..10).any(|_| grows()));
     }
 
     #[test]

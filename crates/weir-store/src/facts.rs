@@ -166,12 +166,16 @@ mod tests {
             let event = Event { kind: "start".into(), detail: detail.into(), ..Event::default() };
             assert_eq!(of_event("db1", &event), [], "{detail}");
         }
-        let knobs: serde_json::Map<String, Value> =
-            (0..9_999).map(|n| (n.to_string(), "v".repeat(999).into())).collect();
-        let event =
-            Event { kind: "start".into(), detail: json!({ "knobs": knobs }).to_string(), ..Event::default() };
-        let facts = of_event("db1", &event);
-        assert!(facts.len() == FACTS_MAX && facts.iter().all(|fact| fact.value.len() == CHARS_MAX));
+        let started_with = |knobs: serde_json::Map<String, Value>| Event {
+            kind: "start".into(),
+            detail: json!({ "knobs": knobs }).to_string(),
+            ..Event::default()
+        };
+        let many = started_with((0..9_999).map(|n| (n.to_string(), "v".into())).collect());
+        assert_eq!(of_event("db1", &many).len(), FACTS_MAX);
+        let wide = started_with([("n".repeat(999), "v".repeat(999).into())].into_iter().collect());
+        let facts = of_event("db1", &wide);
+        assert_eq!((facts[0].name.len(), facts[0].value.len()), (CHARS_MAX, CHARS_MAX));
         let long = format!("{{\"kernel\":\"6.12\"{}}}", " ".repeat(DETAIL_MAX));
         assert_eq!(of_event("db1", &Event { kind: "start".into(), detail: long, ..Event::default() }), []);
         assert_eq!(of_record("db1", 7, &json!({"conditions": {"target": 7}})), []);
