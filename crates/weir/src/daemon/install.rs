@@ -69,19 +69,20 @@ pub mod testing {
         let board: serde_json::Value = serde_json::from_str(dashboard).unwrap();
         let panels = board["panels"].as_array().unwrap();
         let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+        targets.map(|target| names_in(target["expr"].as_str().unwrap(), metrics, prefix)).sum()
+    }
+
+    /// The same of a text in which they stand.
+    pub fn names_in(expressions: &str, metrics: &str, prefix: &str) -> usize {
+        let words = expressions.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let mut seen = 0;
-        for expression in targets.map(|target| target["expr"].as_str().unwrap()) {
-            let names = expression
-                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-                .filter(|word| word.starts_with(prefix));
-            for name in names {
-                let family = ["_total", "_bucket", "_count", "_sum"]
-                    .iter()
-                    .fold(name, |name, suffix| name.trim_end_matches(suffix));
-                let known = [name, family].iter().any(|name| metrics.contains(&format!("\"{name}\"")));
-                assert!(known, "{expression}: there is no metric {name}");
-                seen += 1;
-            }
+        for name in words.filter(|word| word.starts_with(prefix)) {
+            let family = ["_total", "_bucket", "_count", "_sum"]
+                .iter()
+                .fold(name, |name, suffix| name.trim_end_matches(suffix));
+            let known = [name, family].iter().any(|name| metrics.contains(&format!("\"{name}\"")));
+            assert!(known, "{expressions}: there is no metric {name}");
+            seen += 1;
         }
         seen
     }

@@ -19,7 +19,7 @@ use super::archive::{About, Archive};
 use super::control::{self, Request};
 use super::guarded::Guarded;
 use super::kernel::{Programs, Room};
-use super::knob_values::{knobs, models};
+use super::knob_values::{Make, knobs, makes};
 use super::metrics::{Metrics, Published};
 use super::settings::RecorderSettings;
 use super::snapshots::{Snapshot, Snapshots, View};
@@ -108,6 +108,7 @@ pub(super) struct Course<'a> {
     pub(super) counts: Counts,
     pub(super) moved: ProcessSample,
     pub(super) knobs: BTreeMap<String, String>,
+    makes: Arc<BTreeMap<String, Make>>,
     pub(super) begun: Moment,
     pub(super) begun_ms: i64,
     started_ms: i64,
@@ -141,6 +142,7 @@ impl<'a> Course<'a> {
             counts,
             moved: host.processes(),
             knobs: knobs(host),
+            makes: Arc::new(makes(host)),
             begun: Moment::now(),
             begun_ms: now_ms,
             started_ms: now_ms,
@@ -152,7 +154,7 @@ impl<'a> Course<'a> {
             "interval_ms": settings.interval.0 / 1_000_000,
             "kernel": host.kernel(),
             "machine": host.machine_mark(),
-            "devices": models(host),
+            "devices": *course.makes,
             "not_seen": course.programs.remarks(),
             "knobs": course.knobs,
         });
@@ -292,6 +294,7 @@ impl<'a> Course<'a> {
         let Some(board) = &self.board else { return };
         board.publish(Published {
             totals: self.totals.shown(),
+            makes: self.makes.clone(),
             started_ms: self.started_ms,
             at_ms: self.begun_ms,
             written: recorded.written(),

@@ -1,4 +1,4 @@
-//! The recorder as a service of systemd: its unit, and a dashboard of its metrics.
+//! The recorder as a service of systemd: its unit, and a dashboard and alerts of its metrics.
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,7 @@ pub const LIST: List = List {
     command: "weir recorder install",
 };
 const DASHBOARD: &str = include_str!("install/grafana-recorder.json");
+const ALERTS: &str = include_str!("install/alerts-recorder.yml");
 
 /// Those that load programs into the kernel and read its symbols, and those that see other users' processes
 /// (capabilities(7)). Without CAP_SYS_ADMIN the place of a wait is known when it ends, and not before (`/proc/PID/stack`).
@@ -28,23 +29,24 @@ const CAPABILITIES: &str = "CAP_BPF CAP_PERFMON CAP_SYSLOG CAP_SYS_PTRACE CAP_DA
 /// Folders of its own that the service may write to.
 const OWN: [&str; 2] = ["/var/lib/weir/recorder", "/run/weir-recorder"];
 
-/// Unit and dashboard of a recorder with these settings, started with these options.
+/// Unit, dashboard and alerts of a recorder with these settings, started with these options.
 pub fn pieces(settings: &RecorderSettings, program: &Path, options: &[String], share: &Path) -> Vec<Piece> {
     let head = "# Written by `weir recorder install`; `weir recorder uninstall` takes it away.\n";
     let unit = unit(settings.metrics.as_ref(), settings.metrics_for_others, program, options);
-    both(share, PATH, format!("{head}{unit}"))
+    all(share, PATH, format!("{head}{unit}"))
 }
 
 /// The same as a package brings them, without options.
 pub fn packaged(program: &Path, share: &Path) -> Vec<Piece> {
     let head = "# `weir recorder install OPTIONS` writes a unit with these options to /etc/systemd/system, where it takes this \
                 one's place.\n";
-    both(share, OF_PACKAGE, format!("{head}{}", unit(None, false, program, &[])))
+    all(share, OF_PACKAGE, format!("{head}{}", unit(None, false, program, &[])))
 }
 
-fn both(share: &Path, path: &str, unit: String) -> Vec<Piece> {
-    let board = Piece { path: share.join("grafana-recorder.json"), text: DASHBOARD.to_string() };
-    vec![board, Piece { path: PathBuf::from(path), text: unit }]
+fn all(share: &Path, path: &str, unit: String) -> Vec<Piece> {
+    let shared = [("grafana-recorder.json", DASHBOARD), ("alerts-recorder.yml", ALERTS)];
+    let shared = shared.map(|(name, text)| Piece { path: share.join(name), text: text.to_string() });
+    shared.into_iter().chain([Piece { path: PathBuf::from(path), text: unit }]).collect()
 }
 
 /// The unit that runs a program with these options.
@@ -130,7 +132,7 @@ WantedBy=multi-user.target
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::install::testing::dashboard_names;
+    use crate::daemon::install::testing::{dashboard_names, names_in};
 
     fn text(metrics: Option<&str>, options: &[&str]) -> String {
         let metrics: Option<MetricsAt> = metrics.map(|at| at.parse().unwrap());
@@ -160,5 +162,10 @@ mod tests {
     #[test]
     fn the_dashboard_shows_metrics_that_there_are() {
         assert!(dashboard_names(DASHBOARD, include_str!("metrics.rs"), "weir_recorder_") > 20);
+    }
+
+    #[test]
+    fn the_alerts_ask_for_metrics_that_there_are() {
+        assert!(names_in(ALERTS, include_str!("metrics.rs"), "weir_recorder_") > 10);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use weir_host::{Host, knob};
 
 /// Knobs that the kernel derives from others and from free memory, so that they change all the time.
@@ -14,9 +14,18 @@ pub(super) fn knobs(host: &Host) -> BTreeMap<String, String> {
     all.filter(|(knob, _)| !FOLLOW.iter().any(|follows| knob.ends_with(follows))).collect()
 }
 
+/// What a device says it is.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Make {
+    pub(super) model: Option<String>,
+    pub(super) firmware: Option<String>,
+}
+
 /// Model and firmware of each device that has any.
-pub(super) fn models(host: &Host) -> BTreeMap<String, Value> {
-    let known =
-        host.devices().into_iter().filter(|device| device.model.is_some() || device.firmware.is_some());
-    known.map(|device| (device.name, json!({ "model": device.model, "firmware": device.firmware }))).collect()
+pub(super) fn makes(host: &Host) -> BTreeMap<String, Make> {
+    let makes = host.devices().into_iter().map(|device| {
+        let make = Make { model: device.model, firmware: device.firmware };
+        (device.name, make)
+    });
+    makes.filter(|(_, make)| make.model.is_some() || make.firmware.is_some()).collect()
 }

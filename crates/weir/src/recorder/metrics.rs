@@ -6,6 +6,7 @@ use std::sync::Arc;
 use weir_archive::interval::OTHERS;
 use weir_archive::totals::{Amounts, Histogram, Named, Totals, Who};
 
+use super::knob_values::Make;
 use crate::daemon::openmetrics::Page;
 use crate::daemon::{Board, scrape};
 
@@ -13,6 +14,8 @@ use crate::daemon::{Board, scrape};
 pub struct Published {
     /// Sums since the recorder began.
     pub totals: Totals,
+    /// Model and firmware of devices, as they were when it began.
+    pub(super) makes: Arc<BTreeMap<String, Make>>,
     /// When it began, Unix time, ms.
     pub started_ms: i64,
     /// Up to when the sums go, Unix time, ms.
@@ -61,9 +64,13 @@ fn exposition(published: &Published) -> String {
     stages(&mut page, totals);
     processes(&mut page, totals);
     devices(&mut page, totals);
+    makes_of(&mut page, published);
     machine(&mut page, totals);
     page.end()
 }
+
+/// Events that are counted from the start on.
+const COUNTED: [&str; 6] = ["clock", "guard", "knob", "slow_sync", "snapshot", "stall"];
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
@@ -89,7 +96,11 @@ fn of_recorder(page: &mut Page, published: &Published) {
     let memory = gauge(&published.totals, "", "recorder_memory_bytes");
     page.one("weir_recorder_resident_memory_bytes", "gauge", "bytes", help, memory);
     page.family("weir_recorder_events", "counter", "", "Events in the archive, by kind.");
-    for (kind, count) in &published.totals.events {
+    // A counter that begins with its first event has not grown by it.
+    let none = COUNTED.map(|kind| (kind.to_string(), 0));
+    let mut events = BTreeMap::from(none);
+    events.extend(published.totals.events.clone());
+    for (kind, count) in &events {
         page.sample("weir_recorder_events_total", &[("kind", kind)], count);
     }
 }
@@ -232,6 +243,18 @@ fn devices(page: &mut Page, totals: &Totals) {
     }
 }
 
+/// Of devices that have a name among the metrics.
+fn makes_of(page: &mut Page, published: &Published) {
+    page.family("weir_recorder_device", "info", "", "Model and firmware of a device.");
+    for device in published.totals.devices.named().keys() {
+        let Some(make) = published.makes.get(device) else { continue };
+        let said = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (model, firmware) = (said(&make.model), said(&make.firmware));
+        let labels = [("device", device.as_str()), ("model", &model), ("firmware", &firmware)];
+        page.sample("weir_recorder_device_info", &labels, 1);
+    }
+}
+
 fn gauge(totals: &Totals, device: &str, name: &str) -> u64 {
     totals.gauges.get(&(device.to_string(), name.to_string())).copied().unwrap_or(0)
 }
@@ -340,8 +363,10 @@ mod tests {
     }
 
     fn published(totals: Totals) -> Published {
+        let make = Make { model: Some("NV-A1".into()), firmware: None };
         Published {
             totals,
+            makes: Arc::new(BTreeMap::from([("sda".to_string(), make)])),
             started_ms: 1_795_000_000_500,
             at_ms: 1_795_000_010_500,
             written: 1,
@@ -390,10 +415,12 @@ mod tests {
             ("weir_recorder_process_written_bytes_total", vec![("comm", harmless)], 4096.0),
             ("weir_recorder_device_busy_seconds_total", vec![("device", "sda")], 1.5),
             ("weir_recorder_device_in_flight", vec![("device", "sda")], 3.0),
+            ("weir_recorder_device_info", vec![("device", "sda"), ("model", "NV-A1"), ("firmware", "")], 1.0),
             ("weir_recorder_dirty_bytes", vec![], 8192.0),
             ("weir_recorder_pressure_seconds_total", vec![("resource", "io"), ("share", "some")], 0.25),
             ("weir_recorder_lost_intervals_total", vec![], 2.0),
             ("weir_recorder_events_total", vec![("kind", "knob")], 1.0),
+            ("weir_recorder_events_total", vec![("kind", "stall")], 0.0),
             ("weir_recorder_sees", vec![("what", "stages")], 0.0),
             ("weir_recorder_start_seconds", vec![], 1_795_000_000.5),
         ] {

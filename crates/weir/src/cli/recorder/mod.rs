@@ -190,7 +190,7 @@ pub struct InstallArgs {
     /// What the recorder is to do.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Write the Grafana dashboard into this folder [default: /usr/local/share/weir]
+    /// Write the Grafana dashboard and the alerts for Prometheus into this folder [default: /usr/local/share/weir]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub to: Option<PathBuf>,
     /// Show the files; write nothing
