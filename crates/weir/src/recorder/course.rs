@@ -1,6 +1,7 @@
 //! The loop: look, and hand over what was seen, interval by interval, until somebody ends it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
