@@ -49,7 +49,10 @@ pub use flow::{Flow, Seen};
 pub use host::Host;
 pub use housed::Numbers;
 pub use io_cgroup::IoCgroup;
-pub use own::{own_cpu_ns, own_memory_bytes, own_processors, process_cpu_ns, thread_cpu_ns};
+pub use own::{
+    give_memory_back, keep_little_memory, own_cpu_ns, own_memory_bytes, own_processors, process_cpu_ns,
+    thread_cpu_ns,
+};
 pub use pinned::Pinned;
 pub use private_cgroup::CgroupSight;
 pub use processes::{Moved, ProcessSample};

@@ -35,6 +35,28 @@ fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
     (answer == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// Sets the allocator so that a large piece goes back to the system when it is freed: by itself it learns to keep ever larger ones,
+/// and the free end of a thread's arena, which [`give_memory_back`] does not reach. To be called once, before threads begin.
+pub fn keep_little_memory() {
+    // The usual beginning; setting it ends the learning (mallopt(3)).
+    #[cfg(target_env = "gnu")]
+    const LARGE: libc::c_int = 128 << 10;
+    // SAFETY: it takes no pointers and may be called at any time.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+    }
+}
+
+/// Gives the system what the allocator keeps of small pieces that were freed, of all threads.
+pub fn give_memory_back() {
+    // SAFETY: it takes no pointers and may be called at any time.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Memory of this process that is in RAM. `None` where the kernel does not say.
 pub fn own_memory_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;

@@ -20,8 +20,8 @@ use super::symbols::Symbols;
 use crate::Error;
 use crate::brackets::Brackets;
 
-/// Stacks that wait for the sync they belong to.
-const STACKS_MAX: usize = 1 << 16;
+/// After so many stacks those before are forgotten: a sync that ends tells of its waits at once.
+const STACKS_MAX: usize = 1 << 14;
 
 /// Files whose writers are looked for in /proc.
 const LOOKED_FOR_MAX: usize = 64;
@@ -51,7 +51,9 @@ pub struct FsyncSession<'a> {
     ring: RingBuffer<'static>,
     inbox: Rc<RefCell<Inbox>>,
     symbols: Symbols,
+    /// Places of waits, by thread and beginning, and those from before they were too many.
     stacks: HashMap<(u32, u64), SiteId>,
+    stacks_before: HashMap<(u32, u64), SiteId>,
     stack_every_ns: u64,
     looked_for: HashMap<FileId, u32>,
     own_cgroup: Option<String>,
@@ -85,6 +87,7 @@ impl<'a> FsyncSession<'a> {
             inbox,
             symbols,
             stacks: HashMap::new(),
+            stacks_before: HashMap::new(),
             stack_every_ns,
             looked_for: HashMap::new(),
             own_cgroup: files::cgroup_of("self"),
@@ -117,7 +120,7 @@ impl<'a> FsyncSession<'a> {
                 RingEntry::Io(io) => self.io(io, analyst),
                 RingEntry::Stack { tid, wait_start_ns, frames } => {
                     if self.stacks.len() >= STACKS_MAX {
-                        self.stacks.clear();
+                        self.stacks_before = std::mem::take(&mut self.stacks);
                     }
                     let names: Vec<&str> = frames.iter().map(|address| self.symbols.name(*address)).collect();
                     self.stacks.insert((tid, wait_start_ns), analyst.site(&names));
@@ -243,7 +246,9 @@ impl<'a> FsyncSession<'a> {
 
     fn wait(&mut self, tid: u32, wait: &RawWait) -> Wait {
         let has_stack = wait.stack != StackTaken::No;
-        let site = if has_stack { self.stacks.get(&(tid, wait.start_ns)).copied() } else { None };
+        let key = (tid, wait.start_ns);
+        let site = || self.stacks.get(&key).or_else(|| self.stacks_before.get(&key)).copied();
+        let site = if has_stack { site() } else { None };
         Wait {
             start_ns: wait.start_ns,
             end_ns: wait.end_ns,

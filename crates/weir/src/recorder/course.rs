@@ -13,7 +13,7 @@ use weir_archive::totals::Totals;
 use weir_blocktrace::fsync::SlowSync;
 use weir_core::target::DeviceNumber;
 use weir_core::units::Nanos;
-use weir_host::{Counts, Host, ProcessSample, own_cpu_ns};
+use weir_host::{Counts, Host, ProcessSample, keep_little_memory, own_cpu_ns};
 use weir_io::runner::Stop;
 
 use super::archive::{About, Archive};
@@ -56,6 +56,7 @@ pub struct Done {
 /// # Errors
 /// When there is no folder to write to, another recorder writes there, a named device is not there, or metrics cannot be offered.
 pub fn run(settings: &RecorderSettings, devices: &[DeviceNumber], stop: &Stop) -> anyhow::Result<Done> {
+    keep_little_memory();
     let host = Host::live();
     let archive = Archive::to_write(&settings.dir)?;
     let mut files = Files::default();

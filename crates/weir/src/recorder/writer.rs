@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_archive::{Batch, journal};
+use weir_host::give_memory_back;
 
 use super::archive::{About, Archive, snapshot_name};
 use super::control::Reply;
@@ -144,7 +145,11 @@ impl Writer {
         loop {
             match works.recv_timeout(ASK_EVERY) {
                 Ok(Work::Interval(interval)) => self.append(&interval),
-                Ok(Work::Snapshot(at_ms, bytes, reply)) => self.keep(at_ms, &bytes, reply),
+                Ok(Work::Snapshot(at_ms, bytes, reply)) => {
+                    self.keep(at_ms, &bytes, reply);
+                    drop(bytes);
+                    give_memory_back();
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -211,6 +216,7 @@ impl Writer {
         self.note("old segments cannot be removed", thinned);
         let thinned = self.archive.thin_out_snapshots(now_s - self.max_age_s);
         self.note("old snapshots cannot be removed", thinned);
+        give_memory_back();
     }
 
     fn close_all(&mut self) {
