@@ -47,7 +47,7 @@ begin_emulation() {
   local binfmt=/proc/sys/fs/binfmt_misc magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
   local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
   [ "$(uname -m)" != aarch64 ] || return 0
-  install_packages "programs of arm64" qemu-aarch64-static:qemu-user-static
+  install_packages "programs of arm64" qemu-aarch64-static:qemu-user-static arch-test:arch-test
   if [ ! -e $binfmt/status ]; then
     mount -t binfmt_misc binfmt_misc $binfmt || die "this kernel runs no programs of other machines (binfmt_misc)"
     emulation_is_mounted=yes

@@ -15,6 +15,8 @@ use weir_core::target::DeviceNumber;
 
 /// Completions that are kept for syncs that have not ended.
 const IOS_MAX: usize = 1 << 18;
+/// Room for completions of a device that is kept when a burst is over.
+const ROOM_KEPT: usize = 1 << 12;
 /// Syncs under way that are followed.
 const OPEN_MAX: usize = 1 << 14;
 /// Slow syncs kept until somebody takes them.
@@ -478,6 +480,9 @@ impl Analyst {
         for ios in self.ios.values_mut() {
             let gone = ios.partition_point(|io| io.complete_ns <= until_ns);
             ios.drain(..gone);
+            if ios.capacity() > ROOM_KEPT.max(4 * ios.len()) {
+                ios.shrink_to(2 * ios.len());
+            }
         }
         self.ios_held = self.ios.values().map(VecDeque::len).sum();
     }
@@ -515,4 +520,36 @@ fn relation(part: &Part, io: &Io) -> Relation {
         0 => Owner::Unseen,
         tgid => Owner::Process(tgid),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fsync::{IoFlags, Sampling};
+
+    #[test]
+    fn what_a_burst_needed_is_let_go_of() {
+        let device = DeviceNumber { major: 7, minor: 0 };
+        let io = |complete_ns| Io {
+            device,
+            complete_ns,
+            issue_ns: 0,
+            get_ns: 0,
+            queue_ns: 0,
+            file: None,
+            owner_tgid: 0,
+            own_tid: 0,
+            bytes: 4096,
+            flags: IoFlags(1),
+            raw_device: None,
+        };
+        let mut analyst = Analyst::new(Sampling { stack_every_ns: 1, slow_ns: None });
+        (1..=100_000).for_each(|nth| analyst.io(io(nth)));
+        assert!(analyst.ios[&device].capacity() >= 100_000);
+        analyst.under_way(&[], 100_000, false);
+        analyst.io(io(100_001));
+        analyst.under_way(&[], 200_000, false);
+        assert_eq!(analyst.ios[&device].len(), 1);
+        assert!(analyst.ios[&device].capacity() <= ROOM_KEPT);
+    }
 }
