@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::stats::Histogram;
@@ -228,7 +229,17 @@ pub struct IntervalClass {
     /// Longest.
     pub max_ns: u64,
     /// Coarse distribution for heat maps: (low, high, count), 8 buckets per power of two.
+    #[serde(deserialize_with = "upright")]
     pub coarse: Vec<(u64, u64, u64)>,
+}
+
+/// Buckets that end where they begin or later: what is computed of others is nonsense, or no number.
+fn upright<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u64, u64, u64)>, D::Error> {
+    let buckets = Vec::<(u64, u64, u64)>::deserialize(from)?;
+    match buckets.iter().find(|(low, high, _)| low > high) {
+        Some((low, high, _)) => Err(D::Error::custom(format!("a bucket from {low} to {high}"))),
+        None => Ok(buckets),
+    }
 }
 
 /// One thread's share of a job.

@@ -24,6 +24,15 @@ fn keys(notes: &[Note]) -> Vec<&str> {
 }
 
 #[test]
+fn a_bucket_that_ends_before_it_begins_is_refused() {
+    let mut job = serde_json::to_value(steady_job(1, 9, 100.0, 1e6)).unwrap();
+    assert!(serde_json::from_value::<JobRecord>(job.clone()).is_ok());
+    *job.pointer_mut("/intervals/0/classes/read/coarse/0/0").unwrap() = (1_u64 << 60).into();
+    let error = serde_json::from_value::<JobRecord>(job).unwrap_err().to_string();
+    assert!(error.contains("a bucket from 1152921504606846976 to "), "{error}");
+}
+
+#[test]
 fn figures_of_a_steady_run() {
     let record = record(vec![steady_job(1, 30, 2_000.0, 400_000.0)]);
     let result = only(&record);
