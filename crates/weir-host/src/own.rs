@@ -38,13 +38,11 @@ fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
 /// Sets the allocator so that a large piece goes back to the system when it is freed: by itself it learns to keep ever larger ones,
 /// and the free end of a thread's arena, which [`give_memory_back`] does not reach. To be called once, before threads begin.
 pub fn keep_little_memory() {
-    // The usual beginning; setting it ends the learning (mallopt(3)).
-    #[cfg(target_env = "gnu")]
-    const LARGE: libc::c_int = 128 << 10;
+    // The usual beginning, 128 KiB; setting it ends the learning (mallopt(3)).
     // SAFETY: it takes no pointers and may be called at any time.
     #[cfg(target_env = "gnu")]
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }
 }
 

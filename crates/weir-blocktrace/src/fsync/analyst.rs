@@ -16,7 +16,7 @@ use weir_core::target::DeviceNumber;
 /// Completions that are kept for syncs that have not ended.
 const IOS_MAX: usize = 1 << 18;
 /// Room for completions of a device that is kept when a burst is over.
-const ROOM_KEPT: usize = 1 << 12;
+pub(super) const ROOM_KEPT: usize = 1 << 12;
 /// Syncs under way that are followed.
 const OPEN_MAX: usize = 1 << 14;
 /// Slow syncs kept until somebody takes them.
@@ -75,7 +75,7 @@ struct Open {
 #[derive(Debug)]
 pub struct Analyst {
     sampling: Sampling,
-    ios: HashMap<DeviceNumber, VecDeque<Io>>,
+    pub(super) ios: HashMap<DeviceNumber, VecDeque<Io>>,
     ios_held: usize,
     ticked_ns: u64,
     fastest_ns: HashMap<(DeviceNumber, u8, SizeClass), u64>,
@@ -520,36 +520,4 @@ fn relation(part: &Part, io: &Io) -> Relation {
         0 => Owner::Unseen,
         tgid => Owner::Process(tgid),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fsync::{IoFlags, Sampling};
-
-    #[test]
-    fn what_a_burst_needed_is_let_go_of() {
-        let device = DeviceNumber { major: 7, minor: 0 };
-        let io = |complete_ns| Io {
-            device,
-            complete_ns,
-            issue_ns: 0,
-            get_ns: 0,
-            queue_ns: 0,
-            file: None,
-            owner_tgid: 0,
-            own_tid: 0,
-            bytes: 4096,
-            flags: IoFlags(1),
-            raw_device: None,
-        };
-        let mut analyst = Analyst::new(Sampling { stack_every_ns: 1, slow_ns: None });
-        (1..=100_000).for_each(|nth| analyst.io(io(nth)));
-        assert!(analyst.ios[&device].capacity() >= 100_000);
-        analyst.under_way(&[], 100_000, false);
-        analyst.io(io(100_001));
-        analyst.under_way(&[], 200_000, false);
-        assert_eq!(analyst.ios[&device].len(), 1);
-        assert!(analyst.ios[&device].capacity() <= ROOM_KEPT);
-    }
 }

@@ -310,3 +310,15 @@ fn what_is_forgotten_is_in_no_later_interval() {
     assert_eq!(read([100, 50]), (1, vec!["tar".to_string()]));
     assert_eq!(analyst.whole(1, Losses::default()).all.syncs, 0);
 }
+
+#[test]
+fn the_room_that_a_burst_needed_is_let_go_of() {
+    let mut analyst = analyst();
+    (1..=100_000).for_each(|ms| analyst.io(write(ms, FILE, 5)));
+    assert!(analyst.ios[&LOOP].capacity() >= 100_000);
+    analyst.under_way(&[], 100_000 * MS, false);
+    analyst.io(write(100_001, FILE, 5));
+    analyst.under_way(&[], 200_000 * MS, false);
+    assert_eq!(analyst.ios[&LOOP].len(), 1);
+    assert!(analyst.ios[&LOOP].capacity() <= analyst::ROOM_KEPT);
+}

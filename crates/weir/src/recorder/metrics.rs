@@ -97,10 +97,9 @@ fn of_recorder(page: &mut Page, published: &Published) {
     page.one("weir_recorder_resident_memory_bytes", "gauge", "bytes", help, memory);
     page.family("weir_recorder_events", "counter", "", "Events in the archive, by kind.");
     // A counter that begins with its first event has not grown by it.
-    let none = COUNTED.map(|kind| (kind.to_string(), 0));
-    let mut events = BTreeMap::from(none);
-    events.extend(published.totals.events.clone());
-    for (kind, count) in &events {
+    let mut events = BTreeMap::from(COUNTED.map(|kind| (kind, 0)));
+    events.extend(published.totals.events.iter().map(|(kind, count)| (kind.as_str(), *count)));
+    for (kind, count) in events {
         page.sample("weir_recorder_events_total", &[("kind", kind)], count);
     }
 }
