@@ -142,6 +142,9 @@ fn load<'a>(
     brackets::choose(open.open_object_mut(), brackets).map_err(failed("fit"))?;
     fit(&mut open, &btf)?;
     narrow(&mut open, options)?;
+    if let Some(bytes) = options.ring_bytes {
+        open.maps.events.set_max_entries(bytes).map_err(failed("size the ring of"))?;
+    }
     for mut program in open.open_object_mut().progs_mut() {
         if without.iter().any(|name| program.name() == *name) {
             program.set_autoload(false);

@@ -16,4 +16,7 @@ pub struct Options {
     /// Waits at least this long always have their stack taken; shorter ones with probability length/this, but
     /// for the first eight of one sync of a thread in a tenth of a second, which have theirs.
     pub stack_every_ns: u64,
+    /// How much the ring between the programs and this process holds, a power of two; `None` is 8 MiB. It is mapped
+    /// twice in a row, so that twice as much counts as resident.
+    pub ring_bytes: Option<u32>,
 }

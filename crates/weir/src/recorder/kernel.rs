@@ -19,6 +19,8 @@ const STACK_EVERY_NS: u64 = 1_000_000;
 const LOST_SHARE: u64 = 1000;
 /// Slow syncs of an interval that are kept one by one.
 const SLOW_MAX: usize = 32;
+/// Of the ring that completions and syncs come through: 0.6 s of 50,000 requests a second.
+const RING_BYTES: u32 = 4 << 20;
 /// Completions kept for snapshots: some 6 MB, a second or more of a busy device.
 const REMEMBERED: usize = 1 << 16;
 
@@ -58,7 +60,11 @@ impl<'a> Programs<'a> {
         let stages = StageSession::start(&options)
             .map_err(|error| remarks.push(format!("stages of requests are not seen: {error}")))
             .ok();
-        let options = SyncOptions { stack_every_ns: STACK_EVERY_NS, ..SyncOptions::default() };
+        let options = SyncOptions {
+            stack_every_ns: STACK_EVERY_NS,
+            ring_bytes: Some(RING_BYTES),
+            ..SyncOptions::default()
+        };
         let sampling = Sampling { stack_every_ns: STACK_EVERY_NS, slow_ns: Some(slow_ns) };
         let syncs = FsyncSession::start(&mut room.0, &options)
             .map_err(|error| remarks.push(format!("syncs and what they wait for are not seen: {error}")))
