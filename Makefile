@@ -1,5 +1,5 @@
 # `make doctor` and `make test` need git, curl, make and a Rust toolchain; each says first what else it installs.
-.PHONY: help doctor check test test-guest test-servers test-packages packages deny docs build bench bench-flood bench-trace bench-tune bench-guard install uninstall
+.PHONY: help doctor check test test-guest test-servers test-packages test-spark packages deny docs build bench bench-flood bench-trace bench-tune bench-guard install uninstall
 
 PREFIX ?= /usr/local
 # The folder whose storage `make doctor` examines; it makes a folder of its own in it and removes that afterwards.
@@ -17,6 +17,7 @@ help:
 	@echo "make test-servers      every weir db command on MySQL 9.7, MariaDB 11.8, PostgreSQL 18 (root, about 15 minutes)"
 	@echo "make packages          .deb, .rpm and .tar.gz into target/packages/out, built in a tree of Debian 11 (root, about 20 minutes); ARCH=arm64"
 	@echo "make test-packages     installs, uses and removes them on Debian 11, 12 and unstable, by rpm, and arm64 under qemu (root, about 5 minutes)"
+	@echo "make test-spark        the fleet's questions on a Spark cluster of two workers on loopback (about 4 minutes)"
 	@echo "make deny              licences, sources and vulnerabilities of the crates, by cargo-deny"
 	@echo "make docs              the documents as a book in target/book, by mdBook (built once)"
 	@echo "make bench             weir against fio and sysbench, interleaved (about 15 minutes)"
@@ -46,6 +47,9 @@ packages:
 
 test-packages:
 	@scripts/test-packages
+
+test-spark:
+	@scripts/test-spark
 
 deny:
 	@scripts/deny

@@ -29,7 +29,7 @@ find_cargo() {
 # clang, the static libelf and zlib, and pkg-config, with which libbpf is built, are for the programs that weir runs in the kernel.
 needs_of_build=(cc:gcc /usr/include/stdio.h:libc6-dev make:make pkg-config:pkgconf clang:clang /usr/include/libelf.h:libelf-dev /usr/include/zlib.h:zlib1g-dev)
 # shellcheck disable=SC2034
-needs_of_test=(fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs losetup:mount
+needs_of_test=('/usr/lib/python3*/ensurepip/__init__.py:python3-venv' openssl:openssl fio:fio sysbench:sysbench mkfs.xfs:xfsprogs mkfs.ext4:e2fsprogs mkfs.btrfs:btrfs-progs losetup:mount
   setpriv:util-linux shellcheck:shellcheck python3:python3 chromium:chromium mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core
   my_print_defaults:mariadb-client-core '/usr/lib/postgresql/*/bin/initdb:postgresql' ip:iproute2 sshd:openssh-server ssh:openssh-client)
 # shellcheck disable=SC2034
@@ -47,6 +47,9 @@ needs_of_packages=(dpkg-deb:dpkg rpmbuild:rpm python3:python3 readelf:binutils g
 # shellcheck disable=SC2034
 needs_of_servers=(python3:python3 openssl:openssl mariadbd:mariadb-server-core mariadb-install-db:mariadb-server-core my_print_defaults:mariadb-client-core
   '/usr/lib/postgresql/*/bin/initdb:postgresql')
+
+# shellcheck disable=SC2034
+needs_of_spark=(curl:curl '/usr/lib/python3*/ensurepip/__init__.py:python3-venv' java:default-jre-headless)
 
 # A file may be named by a pattern.
 is_here() { case $1 in /*) compgen -G "$1" >/dev/null ;; *) command -v "$1" >/dev/null ;; esac; }
@@ -96,6 +99,31 @@ install_packages() {
     { as_root apt-get -qq update >&2 && apt_install "${packages[@]}"; } ||
     die "the packages could not be installed: ${packages[*]}"
 }
+
+# python_with [--with-dependencies] PACKAGE==VERSION… : a Python of the project's own, below target/, that has these packages from
+# PyPI; prints its path.
+python_with() {
+  local home dependencies=(--no-deps)
+  home=${CARGO_TARGET_DIR:-target}/python-$(printf '%s\n' "$@" | sha256sum | head -c 12)
+  if [ "$1" = --with-dependencies ]; then dependencies=(); shift; fi
+  case $home in /*) ;; *) home=$PWD/$home ;; esac
+  if [ ! -e "$home/complete" ]; then
+    say "installs from PyPI into ${home#"$PWD/"}: $*"
+    rm -rf "$home"
+    python3 -m venv "$home" >&2 && "$home/bin/pip" install -q --disable-pip-version-check "${dependencies[@]}" "$@" >&2 ||
+      die "the Python packages could not be installed: $*"
+    touch "$home/complete"
+  fi
+  echo "$home/bin/python"
+}
+
+# The engines that answer the same SQL as weir-fleet's own, of one version each.
+# shellcheck disable=SC2034
+engines_of_test=(duckdb==2.0.1 pysail==0.7.2)
+# shellcheck disable=SC2034
+spark_of_test=(pyspark==4.3.0 py4j==0.10.9.9)
+# shellcheck disable=SC2034
+s3_of_test=(--with-dependencies 'moto[s3,server]==5.2.5')
 
 # The parts of the toolchain that tests use and a minimal one lacks.
 install_components() {

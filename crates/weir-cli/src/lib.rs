@@ -1,11 +1,12 @@
-//! What every program of weir's does alike: words to stderr, errors with hints, a stop on signals, names of runs, manual pages and
-//! completions.
+//! What every program of weir's does alike: words to stderr, errors with hints, a stop on signals, names of runs, files of pages, manual
+//! pages and completions.
 #![forbid(unsafe_code)]
 
 pub mod completion;
 pub mod failure;
 pub mod manual;
 pub mod packaged;
+pub mod page;
 pub mod signals;
 
 #[doc(hidden)]

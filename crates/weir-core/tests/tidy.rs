@@ -50,7 +50,7 @@ const BINARY_EDGES: Edges = &[
     ("machine", &["failure", "servers"]),
     ("manual", &[]),
     ("output", &["failure", "terminal"]),
-    ("page", &["failure"]),
+    ("page", &[]),
     ("store", &["failure"]),
     ("change_journal", &["failure", "store"]),
     ("session", &["machine", "store"]),

@@ -1,20 +1,21 @@
 //! What is asked of the tables: which files, from when until when, and what becomes of damaged ones.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use datafusion::error::DataFusionError;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
-use weir_cli::failure::{lacking, usage};
+use weir_cli::failure::usage;
 use weir_core::units::Nanos;
 use weir_fs::{Dir, Private};
 use weir_store::questions::{Parameters, Question};
 
 use crate::archive::{Archive, Stored};
+use crate::cells::{Answer, Failed};
 use crate::cli::{Engine, Period};
-use crate::engine::{self, Answer, Limits};
+use crate::engine::{self, Limits};
+use crate::origin::Origin;
+use crate::spark::Spark;
 
 const DAY_S: i64 = 86_400;
 
@@ -23,9 +24,13 @@ const PEERS: u32 = 6;
 
 /// The tables, opened for questions.
 pub struct Asker {
-    archive: Archive,
+    origin: Origin,
     files: Vec<Stored>,
     memory_bytes: usize,
+    /// Below it lies what does not fit into memory.
+    spill: PathBuf,
+    /// Where it is not the embedded engine that answers.
+    spark: Option<Spark>,
 }
 
 impl Asker {
@@ -34,17 +39,13 @@ impl Asker {
     /// # Errors
     /// Where there are none.
     pub fn open(results: &Path, engine: &Engine) -> anyhow::Result<Asker> {
-        let archive = Archive::below(results);
-        let mut files = archive.files()?;
-        files.retain(|file| is_whole(&archive, file, archive.check(file)));
-        if files.is_empty() {
-            return Err(usage(
-                format!("no tables in {}", archive.root().display()),
-                "`weir fleet import` makes them of what recorders and runs left; --into names another folder",
-            ));
-        }
+        let origin = Origin::new(results, engine.bucket.as_deref())?;
+        let files = origin.files()?;
         let memory_bytes = usize::try_from(engine.memory.0).unwrap_or(usize::MAX);
-        Ok(Asker { archive, files, memory_bytes })
+        let spark = Spark::new(&engine.spark, &origin)?;
+        // Beside the tables: what is spilled may be as large as they are, and /tmp may be memory.
+        let spill = Archive::below(results).root().to_path_buf();
+        Ok(Asker { origin, files, memory_bytes, spill, spark })
     }
 
     /// Asks. Where a file turns out to be damaged inside, it is said, and all others are asked again.
@@ -52,31 +53,25 @@ impl Asker {
     /// # Errors
     /// A mistake in the SQL, too little memory, a full disk.
     pub fn ask(&mut self, sql: &str) -> anyhow::Result<Answer> {
-        match self.once(sql)? {
-            Ok(answer) => Ok(answer),
-            Err(error) if is_of_files(&error) && self.drop_damaged() > 0 => {
-                self.once(sql)?.map_err(|error| explained(&error))
-            }
-            Err(error) => Err(explained(&error)),
+        engine::refuse_all_but_questions(sql)?;
+        match self.once(sql) {
+            Err(Failed::Files(_)) if self.origin.drop_damaged(&mut self.files) > 0 => Ok(self.once(sql)?),
+            answer => Ok(answer?),
         }
     }
 
-    fn once(&self, sql: &str) -> anyhow::Result<Result<Answer, DataFusionError>> {
-        // Beside the tables: what is spilled may be as large as they are, and /tmp may be memory.
-        let folder = Dir::open(self.archive.root())?;
-        let spill = Private::make(&folder, SPILL).context("no folder for what does not fit into memory")?;
+    fn once(&mut self, sql: &str) -> Result<Answer, Failed> {
+        if let Some(spark) = &mut self.spark {
+            return spark.ask(&self.files, sql);
+        }
+        let spill = Dir::open_or_make(&self.spill, 0o700, |_, _| {})
+            .and_then(|folder| Private::make(&folder, SPILL))
+            .context("no folder for what does not fit into memory")
+            .map_err(Failed::Other)?;
         let limits = Limits { memory_bytes: self.memory_bytes, spill: spill.path().to_path_buf() };
-        let answer = engine::ask(&self.archive, &self.files, sql, &limits);
-        spill.remove()?;
-        Ok(answer)
-    }
-
-    /// Reads every file whole, and leaves the damaged out.
-    fn drop_damaged(&mut self) -> usize {
-        let before = self.files.len();
-        let archive = &self.archive;
-        self.files.retain(|file| is_whole(archive, file, archive.rows(file)));
-        before - self.files.len()
+        let answer = engine::ask(&self.origin, &self.files, sql, &limits);
+        spill.remove().map_err(|error| Failed::Other(error.into()))?;
+        answer
     }
 
     /// The rows of a question, as a type.
@@ -149,15 +144,10 @@ impl Asker {
 /// The folder for what is spilled.
 const SPILL: &str = "spill";
 
-/// Whether a file could be read. If not, it is said.
-fn is_whole<T>(archive: &Archive, file: &Stored, read: Result<T, String>) -> bool {
-    read.map_err(|why| archive.left_out(file, &why)).is_ok()
-}
-
 fn days(question: Question) -> u64 {
     match question {
         Question::Latency => 1,
-        Question::Slow => 3,
+        Question::Slow | Question::Windows | Question::Loads => 3,
         Question::Change => 14,
         Question::Drift | Question::Capacity | Question::Tails => 30,
     }
@@ -170,32 +160,4 @@ pub fn seconds(text: &str) -> anyhow::Result<i64> {
     day.or_else(time).ok_or_else(|| {
         usage(format!("expected a time such as 2026-11-25 or 2026-11-25T02:30:00Z, got `{text}`"), "")
     })
-}
-
-fn is_of_files(error: &DataFusionError) -> bool {
-    matches!(
-        error.find_root(),
-        DataFusionError::ParquetError(_)
-            | DataFusionError::ArrowError(..)
-            | DataFusionError::ObjectStore(_)
-            | DataFusionError::External(_)
-    )
-}
-
-fn explained(error: &DataFusionError) -> anyhow::Error {
-    let text = error.strip_backtrace();
-    match error.find_root() {
-        DataFusionError::ResourcesExhausted(_) => {
-            lacking(text, "give it more with --memory, or ask for less time")
-        }
-        DataFusionError::IoError(error) if error.kind() == io::ErrorKind::StorageFull => lacking(
-            text,
-            "what does not fit into --memory is written beside the tables: free some space there",
-        ),
-        DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => usage(
-            text,
-            "tables are stages, syncs, waits, counters and facts; docs/reference/fleet.md has their columns",
-        ),
-        _ => lacking(text, ""),
-    }
 }

@@ -37,6 +37,8 @@ pub enum Command {
     Export(ExportArgs),
     /// Merge small files of the tables: one for each host and day become few for each week
     Compact(FolderArgs),
+    /// Bring the tables into a bucket of an object store; what is there already is not sent again
+    Push(PushArgs),
     /// Remove old files of the tables
     Prune(PruneArgs),
     /// Print the names of the files that a package holds beside this program, or one of them
@@ -143,7 +145,7 @@ pub enum What {
     /// Name the devices and hosts that are slower than their peers at equal load, and why; with a RUN, by the commits of that run
     Slow {
         /// Judge this run of `doctor` or `bench` (or `last`) instead of the tables
-        #[arg(value_name = "RUN")]
+        #[arg(value_name = "RUN", conflicts_with = "html")]
         run: Option<String>,
         /// How to ask.
         #[command(flatten)]
@@ -180,8 +182,11 @@ pub struct Asking {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Also write a page with the verdict and, for slow and latency, the devices over time; replaces only a page of weir's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
     /// Print the SQL and ask nothing
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "html"])]
     pub sql: bool,
 }
 
@@ -208,9 +213,32 @@ pub struct Engine {
     /// Memory for rows; more than that goes to files beside the tables
     #[arg(long, value_name = "SIZE", default_value = "1GB")]
     pub memory: Bytes,
+    /// Ask the tables in this bucket instead: s3://BUCKET/PREFIX, gs://…, az://…; keys come from the environment
+    #[arg(long, value_name = "URL")]
+    pub bucket: Option<String>,
+    /// A cluster.
+    #[command(flatten)]
+    pub spark: SparkArgs,
     /// Folder.
     #[command(flatten)]
     pub folder: FolderArgs,
+}
+
+/// A cluster that answers instead of this machine.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SparkArgs {
+    /// Ask this Spark Connect server, Spark 4 or Sail: sc://HOST[:15002][/;use_ssl=true;user_id=NAME]
+    #[arg(long, value_name = "URL")]
+    pub spark: Option<String>,
+    /// The token that it wants, in a file that only you can read
+    #[arg(long, value_name = "FILE", requires = "spark", value_hint = ValueHint::FilePath)]
+    pub spark_token: Option<PathBuf>,
+    /// The certificate authority of its TLS, PEM [default: this system's]
+    #[arg(long, value_name = "FILE", requires = "spark", value_hint = ValueHint::FilePath)]
+    pub spark_ca: Option<PathBuf>,
+    /// Where its workers find the folder store of the results, such as s3a://fleet/store [default: where it is here]
+    #[arg(long, value_name = "URI", requires = "spark")]
+    pub spark_store: Option<String>,
 }
 
 /// The folder of results.
@@ -273,6 +301,17 @@ pub struct ExportArgs {
     /// Until this time
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
+    /// Folder.
+    #[command(flatten)]
+    pub folder: FolderArgs,
+}
+
+/// Arguments of `weir fleet push`.
+#[derive(Debug, clap::Args)]
+pub struct PushArgs {
+    /// Where to: s3://BUCKET/PREFIX, gs://… or az://…; keys come from the environment, as AWS_ACCESS_KEY_ID and so on
+    #[arg(long, value_name = "URL")]
+    pub bucket: String,
     /// Folder.
     #[command(flatten)]
     pub folder: FolderArgs,

@@ -12,6 +12,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Import(args) => tables::import(&args),
         Command::Export(args) => tables::export(&args),
         Command::Compact(args) => tables::compact(&args),
+        Command::Push(args) => tables::push(&args),
         Command::Prune(args) => tables::prune(&args),
         Command::PackageFiles(args) => packaged::run(&args),
     }

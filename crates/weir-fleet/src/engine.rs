@@ -1,13 +1,10 @@
 //! DataFusion over the files of the archive. Everything that knows of it stands here.
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, Float64Array, Int64Array, UInt64Array};
-use datafusion::arrow::array::{LargeStringArray, StringArray, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
@@ -15,37 +12,18 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
-use serde_json::{Map, Value};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser;
+use datafusion::sql::sqlparser::dialect::DatabricksDialect;
 use weir_archive::Table;
 use weir_archive::tables::Kind;
+use weir_cli::failure::{lacking, usage};
 use weir_store::tables::TABLES;
 
-use crate::archive::{Archive, Stored};
-
-/// The answer to a question: names of columns, and rows.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
-    /// Names.
-    pub columns: Vec<String>,
-    /// Cells, in their order.
-    pub rows: Vec<Vec<Value>>,
-}
-
-impl Answer {
-    /// Its rows as objects.
-    pub fn objects(&self) -> Vec<Value> {
-        let object = |row: &Vec<Value>| {
-            Value::Object(
-                self.columns.iter().cloned().zip(row.iter().cloned()).collect::<Map<String, Value>>(),
-            )
-        };
-        self.rows.iter().map(object).collect()
-    }
-}
-
-/// The most rows of an answer: they lie in memory, beside the engine's own.
-const ROWS_MAX: usize = 1_000_000;
+use crate::archive::Stored;
+use crate::cells::{Answer, Failed, ROWS_MAX, TABLES_HINT, append};
+use crate::origin::{Origin, escaped};
 
 /// How much of the machine a question may take.
 #[derive(Debug, Clone)]
@@ -60,35 +38,30 @@ pub struct Limits {
 ///
 /// # Errors
 /// Those of the engine, in its words.
-pub fn ask(
-    archive: &Archive,
-    files: &[Stored],
-    sql: &str,
-    limits: &Limits,
-) -> Result<Answer, DataFusionError> {
+pub fn ask(origin: &Origin, files: &[Stored], sql: &str, limits: &Limits) -> Result<Answer, Failed> {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).build();
-    let runtime = runtime.map_err(DataFusionError::IoError)?;
-    runtime.block_on(async {
-        let context = context(archive, files, limits, threads)?;
-        // Questions only: nothing that makes tables, writes files or changes settings.
-        let only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let frame = context.sql_with_options(sql, only).await?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let runtime = runtime.map_err(|error| Failed::Other(error.into()))?;
+    let answer = runtime.block_on(async {
+        let context = context(origin, files, limits, threads)?;
+        let frame = context.sql(sql).await?;
         let columns = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
         let mut rows = Vec::new();
         for batch in frame.limit(0, Some(ROWS_MAX + 1))?.collect().await? {
             append(&batch, &mut rows)?;
         }
-        if rows.len() > ROWS_MAX {
-            let what = format!("more than {ROWS_MAX} rows: add a LIMIT, or `weir fleet export` the table");
-            return Err(DataFusionError::Execution(what));
-        }
         Ok(Answer { columns, rows })
-    })
+    });
+    let answer = answer.map_err(|error| failed(&error))?;
+    if answer.rows.len() > ROWS_MAX {
+        let what = format!("more than {ROWS_MAX} rows");
+        return Err(Failed::Other(lacking(what, "add a LIMIT, or `weir fleet export` the table")));
+    }
+    Ok(answer)
 }
 
 fn context(
-    archive: &Archive,
+    origin: &Origin,
     files: &[Stored],
     limits: &Limits,
     threads: usize,
@@ -104,9 +77,15 @@ fn context(
     config.options_mut().execution.collect_statistics = false;
     config.options_mut().execution.parquet.pushdown_filters = true;
     let context = SessionContext::new_with_config_rt(config, runtime);
+    let base = origin.url().map_err(DataFusionError::IoError)?;
+    if let Some((url, store)) = origin.object_store() {
+        context.register_object_store(&url, store);
+    }
     for table in TABLES {
         let paths = files.iter().filter(|file| file.place.kind == table.name);
-        let paths = paths.map(|file| url(archive.root(), &file.below())).collect::<Result<Vec<_>, _>>()?;
+        let paths = paths
+            .map(|file| ListingTableUrl::parse(format!("{base}/{}", escaped(&file.below()))))
+            .collect::<Result<Vec<_>, _>>()?;
         let schema = Arc::new(schema(table));
         if paths.is_empty() {
             context.register_table(table.name, Arc::new(EmptyTable::new(schema)))?;
@@ -135,50 +114,40 @@ fn schema(table: &Table) -> Schema {
     Schema::new(table.columns.iter().map(field).collect::<Vec<_>>())
 }
 
-/// A path as a URL, so that nothing in it is a pattern.
-fn url(root: &Path, below: &str) -> Result<ListingTableUrl, DataFusionError> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::path::absolute(root.join(below)).map_err(DataFusionError::IoError)?;
-    let mut text = "file://".to_string();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'=' | b'~' => text.push(char::from(*byte)),
-            byte if byte.is_ascii_alphanumeric() => text.push(char::from(*byte)),
-            byte => text.push_str(&format!("%{byte:02X}")),
-        }
+/// Questions only: nothing that makes tables, writes files or changes settings, on whichever engine.
+///
+/// # Errors
+/// What is wrong with the SQL.
+pub fn refuse_all_but_questions(sql: &str) -> anyhow::Result<()> {
+    let parsed = DFParserBuilder::new(sql).with_dialect(&DatabricksDialect).build();
+    let statements = parsed.and_then(|mut parser| parser.parse_statements());
+    let statements = statements.map_err(|error| usage(error.strip_backtrace(), TABLES_HINT))?;
+    match statements.iter().collect::<Vec<_>>()[..] {
+        [Statement::Statement(one)] if matches!(**one, sqlparser::ast::Statement::Query(_)) => Ok(()),
+        [_] => Err(usage("expected a question: SELECT …", TABLES_HINT)),
+        _ => Err(usage(format!("expected one question, got {} statements", statements.len()), TABLES_HINT)),
     }
-    ListingTableUrl::parse(text)
 }
 
-/// Rows of a batch, as values of JSON.
-fn append(batch: &RecordBatch, rows: &mut Vec<Vec<Value>>) -> Result<(), DataFusionError> {
-    let from = rows.len();
-    rows.extend((0..batch.num_rows()).map(|_| Vec::with_capacity(batch.num_columns())));
-    for column in batch.columns() {
-        for (row, cells) in rows[from..].iter_mut().enumerate() {
-            cells.push(cell(column, row)?);
-        }
+fn failed(error: &DataFusionError) -> Failed {
+    let text = error.strip_backtrace();
+    match error.find_root() {
+        DataFusionError::ParquetError(_)
+        | DataFusionError::ArrowError(..)
+        | DataFusionError::ObjectStore(_)
+        | DataFusionError::External(_) => Failed::Files(lacking(text, "")),
+        root => Failed::Other(match root {
+            DataFusionError::ResourcesExhausted(_) => {
+                lacking(text, "give it more with --memory, or ask for less time")
+            }
+            DataFusionError::IoError(error) if error.kind() == io::ErrorKind::StorageFull => lacking(
+                text,
+                "what does not fit into --memory is written beside the tables: free some space there",
+            ),
+            DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => {
+                usage(text, TABLES_HINT)
+            }
+            _ => lacking(text, ""),
+        }),
     }
-    Ok(())
-}
-
-fn cell(column: &dyn Array, row: usize) -> Result<Value, DataFusionError> {
-    let any = column.as_any();
-    Ok(if column.is_null(row) {
-        Value::Null
-    } else if let Some(values) = any.downcast_ref::<Int64Array>() {
-        values.value(row).into()
-    } else if let Some(values) = any.downcast_ref::<UInt64Array>() {
-        values.value(row).into()
-    } else if let Some(values) = any.downcast_ref::<Float64Array>() {
-        values.value(row).into()
-    } else if let Some(values) = any.downcast_ref::<StringViewArray>() {
-        values.value(row).into()
-    } else if let Some(values) = any.downcast_ref::<StringArray>() {
-        values.value(row).into()
-    } else if let Some(values) = any.downcast_ref::<LargeStringArray>() {
-        values.value(row).into()
-    } else {
-        array_value_to_string(column, row)?.into()
-    })
 }

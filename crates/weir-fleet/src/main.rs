@@ -11,6 +11,8 @@ mod archive;
 mod ask;
 mod behind;
 mod binary;
+mod bucket;
+mod cells;
 mod cli;
 mod course;
 mod dispatch;
@@ -20,6 +22,7 @@ mod gate;
 mod guardrail;
 mod inventory;
 mod journal;
+mod origin;
 mod packaged;
 mod progress;
 mod questions;
@@ -29,6 +32,7 @@ mod run;
 mod session;
 mod show;
 mod slow;
+mod spark;
 mod store;
 mod tables;
 mod wire;
@@ -47,5 +51,11 @@ fn main() -> ExitCode {
         Ok(cli) => dispatch::run(cli.command),
         Err(error) => print_usage(&error),
     };
-    exit(result, code_of, hint_of)
+    exit(result, code, hint_of)
+}
+
+/// As everywhere, but for what a signal ended.
+fn code(error: &anyhow::Error) -> u8 {
+    let signal = error.chain().find_map(|cause| cause.downcast_ref::<spark::Stopped>());
+    signal.map_or_else(|| code_of(error), |spark::Stopped(signal)| 128_u8.saturating_add(*signal))
 }

@@ -1,10 +1,15 @@
 //! `weir fleet show slow`, `latency` and so on: the tables are asked, and the answer is judged and said.
 
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::json;
+use weir_cli::failure::usage;
+use weir_cli::page::{self, Form};
 use weir_core::printable;
 use weir_core::units::{Nanos, significant};
-use weir_store::layout::date;
+use weir_report::html;
+use weir_store::layout::minute;
 use weir_store::questions::{Parameters, Question};
 use weir_store::verdict::{self, Change, Drifted, Figure, Latency, Near, Slow, Tail};
 
@@ -14,8 +19,12 @@ use crate::report::table;
 use crate::run::print;
 use crate::store::Store;
 
+/// Pages of weir's.
+const PAGE: Form = Form { name: "page", opening: html::OPENING };
+
 /// Asks, and prints the answer. 1 where it names somebody.
 pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Result<u8> {
+    asking.html.iter().try_for_each(|path| page::check(path, PAGE))?;
     let results = Store::new(asking.engine.folder.into.as_deref())?;
     let mut asker = Asker::open(results.root(), &asking.engine)?;
     let mut with = asker.parameters(&asking.period, question)?;
@@ -31,6 +40,10 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
         return Ok(0);
     }
     let answer = answer(question, &mut asker, &with)?;
+    if let Some(path) = &asking.html {
+        let drawn = html::fleet(&drawn(question, &mut asker, &with, &answer, results.root())?);
+        page::write(path, &drawn, PAGE, 0o644)?;
+    }
     print(&if asking.json {
         let document = json!({
             "schema": format!("weir.fleet.{}/1", question.name()),
@@ -38,21 +51,63 @@ pub fn run(question: Question, at: Option<&str>, asking: &Asking) -> anyhow::Res
         });
         serde_json::to_string_pretty(&document)? + "\n"
     } else {
-        let head = format!("{} to {}: {}\n", time(with.from_s), time(with.until_s), answer.sentence);
-        printable::lines(&(head + &answer.text)).into_owned()
+        let head = format!("{} to {}: {}\n", minute(with.from_s), minute(with.until_s), answer.sentence);
+        printable::lines(&(head + &answer.shown.text())).into_owned()
     })?;
     Ok(u8::from(answer.named))
 }
 
-struct Said {
-    sentence: String,
-    text: String,
-    rows: serde_json::Value,
-    named: bool,
+/// The page of an answer: what it rests on is asked for, too.
+fn drawn(
+    question: Question,
+    asker: &mut Asker,
+    with: &Parameters,
+    answer: &Said,
+    folder: &Path,
+) -> anyhow::Result<html::FleetAnswer> {
+    let over_time = matches!(question, Question::Slow | Question::Latency);
+    Ok(html::FleetAnswer {
+        question: question.name().to_string(),
+        from_s: with.from_s,
+        until_s: with.until_s,
+        slot_s: with.slot_s(),
+        peers: with.peers,
+        sentence: answer.sentence.clone(),
+        head: answer.shown.head.iter().map(ToString::to_string).collect(),
+        words: answer.shown.right.iter().map(|right| !right).collect(),
+        rows: answer.shown.rows.clone(),
+        slow: answer.slow.clone(),
+        windows: if over_time { asker.rows(Question::Windows, with)? } else { Vec::new() },
+        loads: if answer.slow.is_empty() { Vec::new() } else { asker.rows(Question::Loads, with)? },
+        folder: folder.display().to_string(),
+        weir_version: env!("CARGO_PKG_VERSION").to_string(),
+    })
 }
 
-fn said(sentence: String, text: String, rows: &impl Serialize, named: bool) -> anyhow::Result<Said> {
-    Ok(Said { sentence, text, rows: serde_json::to_value(rows)?, named })
+/// A table as it is shown.
+struct Shown {
+    head: &'static [&'static str],
+    right: &'static [bool],
+    rows: Vec<Vec<String>>,
+}
+
+impl Shown {
+    /// For people; nothing where there is no row.
+    fn text(&self) -> String {
+        if self.rows.is_empty() { String::new() } else { table(self.head, self.right, &self.rows) }
+    }
+}
+
+struct Said {
+    sentence: String,
+    shown: Shown,
+    rows: serde_json::Value,
+    named: bool,
+    slow: Vec<Slow>,
+}
+
+fn said(sentence: String, shown: Shown, rows: &impl Serialize, named: bool) -> anyhow::Result<Said> {
+    Ok(Said { sentence, shown, rows: serde_json::to_value(rows)?, named, slow: Vec::new() })
 }
 
 fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::Result<Said> {
@@ -61,8 +116,13 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
             let rows = verdict::slow(&asker.rows::<Figure>(question, with)?);
             let hosts = rows.iter().filter(|row| row.device.is_empty()).count();
             let sentence = format!("{} devices and {hosts} hosts are slow at equal load", rows.len() - hosts);
-            said(sentence, slow(&rows), &rows, !rows.is_empty())
+            let answer = said(sentence, slow(&rows), &rows, !rows.is_empty())?;
+            Ok(Said { slow: rows, ..answer })
         }
+        Question::Windows | Question::Loads => Err(usage(
+            format!("`{}` is a part of other answers", question.name()),
+            "ask for `slow` or `latency`",
+        )),
         Question::Latency => {
             let rows = asker.rows::<Latency>(question, with)?;
             said("latency by class and stage".to_string(), latency(&rows), &rows, false)
@@ -75,7 +135,7 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
         Question::Change => {
             let rows = asker.rows::<Change>(question, with)?;
             let judged: Vec<&str> = rows.iter().map(verdict::change).collect();
-            let sentence = format!("before and after {}", time(with.at_s));
+            let sentence = format!("before and after {}", minute(with.at_s));
             said(sentence, change(&rows, &judged), &rows, judged.contains(&"worse"))
         }
         Question::Capacity => {
@@ -95,11 +155,6 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
     }
 }
 
-/// `2026-11-25 14:00`, UTC.
-fn time(at_s: i64) -> String {
-    format!("{} {:02}:{:02}", date(at_s), at_s.rem_euclid(86_400) / 3_600, at_s.rem_euclid(3_600) / 60)
-}
-
 fn ns(ns: f64) -> String {
     Nanos(ns.max(0.0) as u64).to_string()
 }
@@ -108,14 +163,28 @@ fn or_dash(text: &str) -> String {
     if text.is_empty() { "-".to_string() } else { text.to_string() }
 }
 
-/// A table, or nothing where there is no row.
-fn rows<T>(head: &[&str], right: &[bool], all: &[T], row: impl Fn(&T) -> Vec<String>) -> String {
-    if all.is_empty() { String::new() } else { table(head, right, &all.iter().map(row).collect::<Vec<_>>()) }
+fn rows<T>(
+    head: &'static [&'static str],
+    right: &'static [bool],
+    all: &[T],
+    row: impl Fn(&T) -> Vec<String>,
+) -> Shown {
+    Shown { head, right, rows: all.iter().map(row).collect() }
 }
 
-fn slow(all: &[Slow]) -> String {
-    let head = ["host", "device", "cause", "figure", "its", "peers'", "bins", "peers", ""];
-    rows(&head, &[false, false, false, false, true, true, true, true, false], all, |slow| {
+fn slow(all: &[Slow]) -> Shown {
+    const HEAD: &[&str] = &[
+        "host",
+        "device",
+        "cause",
+        "figure",
+        "its",
+        "peers'",
+        "bins",
+        "peers",
+        "model, firmware, scheduler",
+    ];
+    rows(HEAD, &[false, false, false, false, true, true, true, true, false], all, |slow| {
         let figure = &slow.figure;
         let quantile = match figure.permille {
             500 => " p50",
@@ -136,9 +205,10 @@ fn slow(all: &[Slow]) -> String {
     })
 }
 
-fn latency(all: &[Latency]) -> String {
-    let head = ["class", "stage", "devices", "requests", "p50", "p99", "least", "most", "spread", "slowest"];
-    rows(&head, &[false, false, true, true, true, true, true, true, true, false], all, |row| {
+fn latency(all: &[Latency]) -> Shown {
+    const HEAD: &[&str] =
+        &["class", "stage", "devices", "requests", "p50", "p99", "least", "most", "spread", "slowest"];
+    rows(HEAD, &[false, false, true, true, true, true, true, true, true, false], all, |row| {
         vec![
             row.class.clone(),
             row.stage.clone(),
@@ -154,9 +224,9 @@ fn latency(all: &[Latency]) -> String {
     })
 }
 
-fn drift(all: &[Drifted]) -> String {
-    let head = ["fact", "host", "device", "value", "usual", "", "peers"];
-    rows(&head, &[false, false, false, false, false, true, false], all, |row| {
+fn drift(all: &[Drifted]) -> Shown {
+    const HEAD: &[&str] = &["fact", "host", "device", "value", "usual", "have it", "peers"];
+    rows(HEAD, &[false, false, false, false, false, true, false], all, |row| {
         vec![
             row.name.clone(),
             row.host.clone(),
@@ -169,10 +239,11 @@ fn drift(all: &[Drifted]) -> String {
     })
 }
 
-fn change(all: &[Change], judged: &[&str]) -> String {
-    let head = ["class", "devices", "better", "worse", "after/before", "worst", "", "verdict"];
+fn change(all: &[Change], judged: &[&str]) -> Shown {
+    const HEAD: &[&str] =
+        &["class", "devices", "better", "worse", "after/before", "worst", "whose", "verdict"];
     let both: Vec<(&Change, &&str)> = all.iter().zip(judged).collect();
-    rows(&head, &[false, true, true, true, true, true, false, false], &both, |(row, judged)| {
+    rows(HEAD, &[false, true, true, true, true, true, false, false], &both, |(row, judged)| {
         vec![
             row.what.clone(),
             row.devices.to_string(),
@@ -186,9 +257,10 @@ fn change(all: &[Change], judged: &[&str]) -> String {
     })
 }
 
-fn capacity(all: &[Near]) -> String {
-    let head = ["host", "device", "class", "load/s", "knee/s", "p99 idle", "at its load", "model", ""];
-    rows(&head, &[false, false, false, true, true, true, true, false, false], all, |row| {
+fn capacity(all: &[Near]) -> Shown {
+    const HEAD: &[&str] =
+        &["host", "device", "class", "load/s", "knee/s", "p99 idle", "at its load", "model", "where"];
+    rows(HEAD, &[false, false, false, true, true, true, true, false, false], all, |row| {
         vec![
             row.host.clone(),
             row.device.clone(),
@@ -203,10 +275,20 @@ fn capacity(all: &[Near]) -> String {
     })
 }
 
-fn tails(all: &[Tail]) -> String {
-    let head =
-        ["host", "device", "class", "load/s", "p99, first third", "second", "third", "growth", "usual", ""];
-    rows(&head, &[false, false, false, true, true, true, true, true, true, false], all, |row| {
+fn tails(all: &[Tail]) -> Shown {
+    const HEAD: &[&str] = &[
+        "host",
+        "device",
+        "class",
+        "load/s",
+        "p99, first third",
+        "second",
+        "third",
+        "growth",
+        "usual",
+        "what grew",
+    ];
+    rows(HEAD, &[false, false, false, true, true, true, true, true, true, false], all, |row| {
         vec![
             row.host.clone(),
             row.device.clone(),

@@ -34,9 +34,11 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
         Some(What::Slow { run: None, asking }) => {
             // Who has only runs of the doctor asks them.
             let results = Store::new(asking.engine.folder.into.as_deref())?;
-            let has_stages =
-                Archive::below(results.root()).files()?.iter().any(|file| file.place.kind == "stages");
-            if has_stages {
+            let is_meant = asking.html.is_some()
+                || asking.engine.bucket.is_some()
+                || asking.engine.spark.spark.is_some();
+            let archive = Archive::below(results.root());
+            if is_meant || archive.files()?.iter().any(|file| file.place.kind == "stages") {
                 questions::run(Question::Slow, None, asking)
             } else {
                 slow_of_run("last", asking)

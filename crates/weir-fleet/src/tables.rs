@@ -15,8 +15,9 @@ use weir_store::layout;
 
 use crate::archive::{self, Archive};
 use crate::ask::{Asker, seconds};
-use crate::cli::{ExportArgs, FolderArgs, ImportArgs, PruneArgs, SqlArgs};
-use crate::engine::Answer;
+use crate::bucket::Bucket;
+use crate::cells::Answer;
+use crate::cli::{ExportArgs, FolderArgs, ImportArgs, PruneArgs, PushArgs, SqlArgs};
 use crate::inventory;
 use crate::report::table;
 use crate::run::print;
@@ -90,6 +91,19 @@ pub fn compact(args: &FolderArgs) -> anyhow::Result<u8> {
     let compacted = Archive::below(results.root()).lock()?.compact()?;
     print(&format!("{} files became {}\n", compacted.from, compacted.to))?;
     Ok(if compacted.damaged > 0 { 3 } else { 0 })
+}
+
+/// `weir fleet push`.
+pub fn push(args: &PushArgs) -> anyhow::Result<u8> {
+    let results = Store::new(args.folder.into.as_deref())?;
+    let pushed = Bucket::new(&args.bucket)?.push(&Archive::below(results.root()))?;
+    print(&format!(
+        "{} files sent, {} MB; {} superseded ones removed there\n",
+        pushed.files,
+        significant(pushed.bytes as f64 / 1e6),
+        pushed.removed
+    ))?;
+    Ok(0)
 }
 
 /// `weir fleet prune`.

@@ -10,6 +10,7 @@ mod conditions;
 mod doctor;
 mod entry;
 mod experiment;
+mod fleet;
 pub mod guard;
 mod knobs;
 mod layout;
@@ -67,6 +68,7 @@ pub mod html {
     pub use crate::bench::html::{replay, run};
     pub use crate::doctor::html::doctor;
     pub use crate::experiment::html::experiment;
+    pub use crate::fleet::html::{Answer as FleetAnswer, fleet};
     pub use crate::guard::html::guard;
     pub use crate::oltp::html::oltp;
     pub use crate::page::OPENING;

@@ -66,7 +66,12 @@ pub fn date(at_s: i64) -> String {
     format!("{}-{}-{}", &stamp[..4], &stamp[4..6], &stamp[6..8])
 }
 
-/// The inverse; `None` of what is no date.
+/// `2026-11-25 14:00`, UTC.
+pub fn minute(at_s: i64) -> String {
+    format!("{} {:02}:{:02}", date(at_s), at_s.rem_euclid(DAY_S) / 3_600, at_s.rem_euclid(3_600) / 60)
+}
+
+/// The inverse of [`date`]; `None` of what is no date.
 pub fn day_s(date: &str) -> Option<i64> {
     let digits: String = date.split('-').collect();
     let at = segment::time(&format!("{digits}T000000Z"))?;

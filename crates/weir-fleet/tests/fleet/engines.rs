@@ -1,4 +1,4 @@
-//! Every question on DataFusion and, where there is one, on DuckDB: the same rows.
+//! Every question on DataFusion, DuckDB, Sail and Spark: the same rows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +12,7 @@ use weir_store::questions::{Parameters, Question};
 use weir_store::tables::{Counter, Fact, Stage, Sync, Wait};
 use weir_store::{SCHEMA, SCHEMA_KEY};
 
+use crate::servers::{Server, python};
 use crate::tables::Fleet;
 
 const BEGIN_S: i64 = 1_775_001_600;
@@ -39,7 +40,7 @@ fn mixed(mut n: u64) -> i64 {
     ((n ^ (n >> 31)) >> 1) as i64
 }
 
-fn put<R: Row>(fleet: &Fleet, rows: &[R], of: impl Fn(&R) -> (String, i64)) {
+pub fn put<R: Row>(fleet: &Fleet, rows: &[R], of: impl Fn(&R) -> (String, i64)) {
     let mut places: BTreeMap<Place, Batch> = BTreeMap::new();
     for row in rows {
         let (host, ts) = of(row);
@@ -57,7 +58,7 @@ fn put<R: Row>(fleet: &Fleet, rows: &[R], of: impl Fn(&R) -> (String, i64)) {
 }
 
 /// Twelve hosts of two models; one device is slow, one is busy, one grows slower, and settings differ.
-fn fill(fleet: &Fleet) {
+pub fn fill(fleet: &Fleet) {
     let (mut stages, mut syncs, mut waits, mut facts, mut counters) =
         (vec![], vec![], vec![], vec![], vec![]);
     for host_n in 0..12_i64 {
@@ -144,10 +145,8 @@ fn rows(answer: &[Value]) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-#[test]
-fn every_question_has_the_same_rows_on_every_engine() {
-    let fleet = Fleet::new();
-    fill(&fleet);
+/// Every question, with its numbers filled in, and one of a table that none of them asks.
+fn questions() -> BTreeMap<String, String> {
     let until_s = BEGIN_S + 3_600 * HOURS;
     let with = Parameters { from_s: BEGIN_S, until_s, at_s: BEGIN_S + 36 * 3_600, peers: 6 };
     let mut questions: BTreeMap<String, String> = Question::ALL
@@ -158,32 +157,83 @@ fn every_question_has_the_same_rows_on_every_engine() {
         "counters".into(),
         "SELECT host, SUM(value) AS v FROM counters GROUP BY host ORDER BY host".into(),
     );
-    let own: BTreeMap<&String, Vec<Value>> =
-        questions.iter().map(|(name, sql)| (name, fleet.ask(sql))).collect();
+    questions
+}
+
+/// What DataFusion answers.
+fn own(fleet: &Fleet) -> BTreeMap<String, Vec<Value>> {
+    let own: BTreeMap<String, Vec<Value>> =
+        questions().into_iter().map(|(name, sql)| (name, fleet.ask(&sql))).collect();
     for (name, answer) in &own {
         assert!(!answer.is_empty(), "{name} has no row to compare");
     }
+    own
+}
+
+#[test]
+fn the_fleet_of_the_questions_has_what_they_look_for() {
+    let fleet = Fleet::new();
+    fill(&fleet);
+    own(&fleet);
     let slow = fleet.run(&["show", "slow"]);
     slow.says(1, &["1 devices and 0 hosts", "01 ", "device"]);
     fleet.run(&["show", "drift"]).says(1, &["vm.dirty_ratio", "04", "40"]);
+}
 
-    let python = std::env::var("WEIR_PYTHON").unwrap_or_else(|_| "python3".to_string());
+#[test]
+fn every_question_has_the_same_rows_on_duckdb() {
     let found =
-        Command::new(&python).args(["-c", "import duckdb"]).output().is_ok_and(|ran| ran.status.success());
+        Command::new(python()).args(["-c", "import duckdb"]).output().is_ok_and(|ran| ran.status.success());
     if !found {
         eprintln!(
-            "every_question_has_the_same_rows_on_every_engine: no duckdb for {python}: DataFusion alone"
+            "not run: every_question_has_the_same_rows_on_duckdb: no duckdb for {}",
+            python().display()
         );
         return;
     }
-    let asked = json!([fleet.path("results/store"), questions]).to_string();
+    let fleet = Fleet::new();
+    fill(&fleet);
+    let asked = json!([fleet.path("results/store"), questions()]).to_string();
     let input = fleet.path("questions.json");
     fs::write(&input, asked).unwrap();
     let ran =
-        Command::new(&python).args(["-c", DUCKDB]).stdin(fs::File::open(&input).unwrap()).output().unwrap();
+        Command::new(python()).args(["-c", DUCKDB]).stdin(fs::File::open(&input).unwrap()).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let theirs: BTreeMap<String, Vec<Value>> = serde_json::from_slice(&ran.stdout).unwrap();
-    for (name, answer) in own {
-        assert_eq!(rows(&answer), rows(&theirs[name]), "{name}");
+    for (name, answer) in own(&fleet) {
+        assert_eq!(rows(&answer), rows(&theirs[&name]), "{name}");
     }
+}
+
+fn the_same_on(server: &Server) {
+    let fleet = Fleet::new();
+    fill(&fleet);
+    for (name, sql) in questions() {
+        let (own, theirs) =
+            (fleet.ask(&sql), fleet.run(&["sql", "--json", "--spark", &server.address(), &sql]));
+        assert_eq!(theirs.code, Some(0), "{name}: {}", theirs.err);
+        let theirs: Vec<Value> = serde_json::from_str(&theirs.out).unwrap();
+        assert_eq!(rows(&own), rows(&theirs), "{name}");
+    }
+    // The verdict is drawn from the rows, whoever found them.
+    let slow = fleet.run(&["show", "slow", "--spark", &server.address()]);
+    assert_eq!(slow.out, fleet.run(&["show", "slow"]).out);
+    slow.says(1, &["1 devices and 0 hosts"]);
+}
+
+#[test]
+fn every_question_has_the_same_rows_on_sail() {
+    match Server::sail() {
+        Some(server) => the_same_on(&server),
+        None => eprintln!(
+            "not run: every_question_has_the_same_rows_on_sail: no pysail beside {}",
+            python().display()
+        ),
+    }
+}
+
+#[test]
+fn every_question_has_the_same_rows_on_spark() {
+    let Some(server) = Server::spark("every_question_has_the_same_rows_on_spark", None) else { return };
+    the_same_on(&server);
 }

@@ -4,10 +4,14 @@
     reason = "test code throughout; clippy knows that only of functions under #[test]"
 )]
 
+mod bucket;
 mod engines;
 mod hostile;
+mod pages;
 mod rollout;
 mod runs;
+mod servers;
+mod spark;
 mod sshd;
 mod stops;
 mod tables;

@@ -10,7 +10,7 @@ use weir_record::Record;
 use weir_verdict::from_record;
 
 use crate::experiment::synthetic as experiments;
-use crate::{bench, contradictions, doctor, guard, html, record, trace};
+use crate::{bench, contradictions, doctor, fleet, guard, html, record, trace};
 
 /// Names and pages.
 pub fn all() -> Vec<(String, String)> {
@@ -29,6 +29,7 @@ pub fn all() -> Vec<(String, String)> {
         all.push((name, html::guard(&guard::synthetic::record(&history), &history)));
     }
     all.extend(recorders());
+    all.extend(fleets());
     let incomplete = ["sda.blktrace.1: at byte 96: cut off".to_string()];
     all.push(("trace", html::trace(&trace::html::tests::analysis(1500, 1), "sda", &[])));
     all.push((
@@ -64,6 +65,15 @@ fn benches() -> Vec<(&'static str, String)> {
 fn recorders() -> Vec<(&'static str, String)> {
     use crate::recorder::html::tests::{empty, troubled};
     vec![("recorder", troubled()), ("recorder-empty", empty())]
+}
+
+fn fleets() -> Vec<(&'static str, String)> {
+    use fleet::html::tests::{answer, many};
+    let latency = html::FleetAnswer { question: "latency".into(), slow: Vec::new(), ..answer(40) };
+    let empty = html::FleetAnswer { sentence: "0 facts differ".into(), ..html::FleetAnswer::default() };
+    let pages =
+        [("fleet", answer(40)), ("fleet-many", many()), ("fleet-latency", latency), ("fleet-empty", empty)];
+    pages.map(|(name, answer)| (name, html::fleet(&answer))).to_vec()
 }
 
 fn databases() -> Vec<(&'static str, String)> {

@@ -6,7 +6,9 @@ pub mod timeline;
 
 use std::fmt::Display;
 
-use super::plot::{self, BarFigure, CellFigure, Figure, Form, MultiplesFigure, ScatterFigure, StackFigure};
+use super::plot::{
+    self, BarFigure, CellFigure, Figure, Form, MapFigure, MultiplesFigure, ScatterFigure, StackFigure,
+};
 use maud::{Markup, PreEscaped, html};
 use weir_core::printable::{REPLACEMENT, is_hidden};
 use weir_core::result::record::Note;
@@ -41,6 +43,10 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
     /// An anchor for each row, where others point at them; else empty.
     pub anchors: Vec<String>,
+    /// An anchor in the page that the name of each row leads to; else empty.
+    pub links: Vec<String>,
+    /// Which columns hold words, and so begin at the left; else empty.
+    pub words: Vec<bool>,
     /// Whether the last column holds sentences.
     pub says: bool,
 }
@@ -128,6 +134,12 @@ pub fn cells(figure: &CellFigure, table: &Table) -> Markup {
     framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
 }
 
+/// A heat map of rows over time, likewise.
+pub fn map(figure: &MapFigure, table: &Table) -> Markup {
+    let drawings = [Form::Wide, Form::Narrow].map(|form| plot::map_svg(figure, form));
+    framed([&figure.id, &figure.title, &figure.finding], &drawings, table)
+}
+
 /// Stacked bars with their finding above and their numbers folded away beneath.
 pub fn stacks(figure: &StackFigure, table: &Table) -> Markup {
     let drawings = [Form::Wide, Form::Narrow].map(|form| plot::stack_svg(figure, form));
@@ -165,13 +177,13 @@ pub fn data_table(table: &Table) -> Markup {
         // A box that scrolls must be reachable by keyboard.
         div.scroll.tall[tall] tabindex="0" {
             table.data.says[table.says] {
-                thead { tr { @for text in &table.head { th class=[long(text)] scope="col" { (cell(text)) } } } }
+                thead { tr { @for (column, text) in table.head.iter().enumerate() { th class=[class(table, column, text)] scope="col" { (cell(text)) } } } }
                 tbody {
                     @for (i, row) in table.rows.iter().enumerate() {
                         tr id=[table.anchors.get(i)] {
                             @for (column, text) in row.iter().enumerate() {
-                                @if column == 0 { th class=[long(text)] scope="row" { (cell(text)) } }
-                                @else { td class=[long(text)] { (cell(text)) } }
+                                @if column == 0 { th class=[long(text)] scope="row" { (linked(text, table.links.get(i))) } }
+                                @else { td class=[class(table, column, text)] { (cell(text)) } }
                             }
                         }
                     }
@@ -195,6 +207,25 @@ fn pair(text: &str) -> Option<(&str, &str)> {
 /// The class of a cell whose text may be broken.
 fn long(text: &str) -> Option<&'static str> {
     (pair(text).is_none() && text.chars().count() > UNBROKEN_MOST).then_some("long")
+}
+
+/// A cell that leads somewhere.
+fn linked(text: &str, anchor: Option<&String>) -> Markup {
+    html! {
+        @match anchor.filter(|anchor| !anchor.is_empty()) {
+            Some(anchor) => { a href={ "#" (anchor) } { (text) } }
+            None => { (cell(text)) }
+        }
+    }
+}
+
+/// The class of a cell behind the first.
+fn class(table: &Table, column: usize, text: &str) -> Option<&'static str> {
+    match (table.words.get(column), long(text)) {
+        (Some(true), None) => Some("words"),
+        (Some(true), Some(_)) => Some("words long"),
+        (_, long) => long,
+    }
 }
 
 /// Where room is scarce, the interval of a figure goes below it.

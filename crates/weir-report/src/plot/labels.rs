@@ -79,6 +79,8 @@ pub enum Swatch {
     Text(String),
     /// The shades of a heat map.
     Shades,
+    /// One of them, from 0.
+    Shade(usize),
 }
 
 /// Draws entries from left to right, wrapping, and returns the height used.
@@ -88,7 +90,7 @@ pub fn legend(svg: &mut Svg, entries: &[(Swatch, String)], left: f64, top: f64, 
     for (swatch, text) in entries {
         let swatch_width = match swatch {
             Swatch::Look(_) | Swatch::Line(_) => SWATCH,
-            Swatch::Marker(_) | Swatch::Fill(_) => font * 1.4,
+            Swatch::Marker(_) | Swatch::Fill(_) | Swatch::Shade(_) => font * 1.4,
             Swatch::Text(mark) => text_width(mark, font) + font * 0.6,
             Swatch::Shades => super::heat::SHADES as f64 * 13.0 + 6.0,
         };
@@ -113,6 +115,7 @@ fn draw_swatch(svg: &mut Svg, swatch: &Swatch, x: f64, y: f64) {
         Swatch::Line(look) => svg.line(&format!("ln s{}", look % LOOKS), (x, y), (x + 28.0, y)),
         Swatch::Marker(look) => svg.marker(*look, (x + 6.0, y), ""),
         Swatch::Fill(look) => svg.rect(&format!("br s{}", look % LOOKS), x, y - 5.0, 12.0, 11.0),
+        Swatch::Shade(shade) => svg.rect(&format!("h{}", shade + 1), x, y - 6.0, 13.0, 12.0),
         Swatch::Text(mark) => svg.text("lg strong", (x, y + 4.5), Anchor::Start, mark),
         Swatch::Shades => {
             for i in 0..super::heat::SHADES {

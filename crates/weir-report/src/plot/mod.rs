@@ -10,19 +10,23 @@ mod cells;
 mod draw;
 pub mod heat;
 mod labels;
+mod map;
 mod multiples;
 mod place;
 pub mod scale;
 mod scatter;
+mod small;
 mod stack;
 mod svg;
 pub mod unit;
 
 pub use bars::{Bar, BarFigure};
 pub use cells::{CellFigure, HeatText};
+pub use map::{MapCell, MapFigure, MapRow};
 pub use multiples::{Cell, MultiplesFigure, Strip};
 pub use scale::{Axis, Scale};
 pub use scatter::{Level, ScatterFigure, Spot};
+pub use small::{SmallFigure, SmallPoint, SmallScales, svg as small_svg};
 pub use stack::{Stack, StackFigure};
 pub use unit::Unit;
 
@@ -249,6 +253,11 @@ pub fn bars_svg(figure: &BarFigure, form: Form) -> Markup {
 /// Draws a heat map of cells for one form of page.
 pub fn cells_svg(figure: &CellFigure, form: Form) -> Markup {
     cells::svg(figure, form)
+}
+
+/// Draws a heat map of rows over time for one form of page.
+pub fn map_svg(figure: &MapFigure, form: Form) -> Markup {
+    map::svg(figure, form)
 }
 
 /// Draws stacked bars for one form of page.

@@ -69,6 +69,13 @@ impl Svg {
         html! { rect class=(class) x=(x) y=(y) width=(width) height=(height) {} }.render_to(&mut self.out);
     }
 
+    /// A rectangle that says something when pointed at.
+    pub fn cell(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), hint: &str) {
+        let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(number);
+        html! { rect class=(class) x=(x) y=(y) width=(width) height=(height) { title { (hint) } } }
+            .render_to(&mut self.out);
+    }
+
     /// A path.
     pub fn path(&mut self, class: &str, d: &str) {
         if !d.is_empty() {
@@ -107,6 +114,11 @@ impl Svg {
     pub fn group(&mut self, inner: Svg, hint: &str) {
         html! { g { @if !hint.is_empty() { title { (hint) } } (PreEscaped(inner.out)) } }
             .render_to(&mut self.out);
+    }
+
+    /// What it holds, for an element that is made elsewhere.
+    pub fn into_text(self) -> String {
+        self.out
     }
 
     /// The whole element, with a title and a description for readers who do not see it.

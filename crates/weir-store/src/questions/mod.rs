@@ -16,6 +16,10 @@ pub enum Question {
     Capacity,
     /// Whose tails grow.
     Tails,
+    /// Percentiles by window of time beside those of peers, for the pages of others.
+    Windows,
+    /// The 99th percentile at each load beside that of peers, likewise.
+    Loads,
 }
 
 /// What is filled in.
@@ -36,15 +40,36 @@ const HOUR_S: i64 = 3_600;
 /// Windows into which a time is divided, about.
 const WINDOWS: i64 = 12;
 
+/// The same for what is drawn over time.
+const SLOTS: i64 = 24;
+
+/// Whole hours, rounded up, since rows are of hours.
+fn hours(span_s: i64) -> i64 {
+    (span_s + HOUR_S - 1) / HOUR_S
+}
+
+impl Parameters {
+    fn span_s(&self) -> i64 {
+        (self.until_s - self.from_s).max(HOUR_S)
+    }
+
+    /// The length of a window of [`Question::Windows`], s; windows begin at its multiples.
+    pub fn slot_s(&self) -> i64 {
+        hours(self.span_s() / SLOTS).max(1) * HOUR_S
+    }
+}
+
 impl Question {
     /// All of them.
-    pub const ALL: [Question; 6] = [
+    pub const ALL: [Question; 8] = [
         Question::Slow,
         Question::Latency,
         Question::Drift,
         Question::Change,
         Question::Capacity,
         Question::Tails,
+        Question::Windows,
+        Question::Loads,
     ];
 
     /// Its name, which is its file's.
@@ -56,6 +81,8 @@ impl Question {
             Question::Change => "change",
             Question::Capacity => "capacity",
             Question::Tails => "tails",
+            Question::Windows => "windows",
+            Question::Loads => "loads",
         }
     }
 
@@ -67,6 +94,8 @@ impl Question {
             Question::Change => include_str!("change.sql"),
             Question::Capacity => include_str!("capacity.sql"),
             Question::Tails => include_str!("tails.sql"),
+            Question::Windows => include_str!("windows.sql"),
+            Question::Loads => include_str!("loads.sql"),
         }
     }
 
@@ -78,15 +107,15 @@ impl Question {
 
     /// The SQL.
     pub fn sql(self, with: &Parameters) -> String {
-        let span_s = (with.until_s - with.from_s).max(HOUR_S);
-        // Whole hours, since rows are of hours; at least six of them, so that a window has requests enough.
-        let hours = |span_s: i64| (span_s + HOUR_S - 1) / HOUR_S;
+        let span_s = with.span_s();
         let filled = [
             ("{t0}", with.from_s),
             ("{t1}", with.until_s),
             ("{at}", with.at_s),
             ("{peers}", i64::from(with.peers)),
+            // At least six hours, so that a window has requests enough.
             ("{window}", hours(span_s / WINDOWS).max(6) * HOUR_S),
+            ("{slot}", with.slot_s()),
             ("{third}", hours(span_s / 3) * HOUR_S),
         ];
         filled.into_iter().fold(self.code(), |sql, (name, value)| sql.replace(name, &value.to_string()))
@@ -107,6 +136,7 @@ mod tests {
         assert!(Question::Slow.sql(&with).contains("ts - ts % 21600"));
         let month = Parameters { until_s: 86_400 * 30, ..with };
         assert!(Question::Slow.sql(&month).contains("ts - ts % 216000"));
+        assert_eq!((with.slot_s(), month.slot_s()), (3 * HOUR_S, 30 * HOUR_S));
     }
 
     /// What engines read differently (`docs/reference/fleet.md`).

@@ -2,9 +2,11 @@
 
 mod change;
 mod slow;
+mod windows;
 
 pub use change::{Change, change};
 pub use slow::{Cause, Figure, Slow, slow};
+pub use windows::{AtLoad, Window};
 
 use serde::{Deserialize, Serialize};
 

@@ -212,6 +212,7 @@ fn options(request: &Request) -> Options {
         // The command does not exist yet; weir itself syncs nothing.
         descendants_of: (!request.command.is_empty()).then(std::process::id),
         stack_every_ns: request.stack_every.0,
+        ring_bytes: None,
     }
 }
 

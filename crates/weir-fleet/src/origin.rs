@@ -1,0 +1,100 @@
+//! Where the tables are read: in a folder of this machine, or in a bucket.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::object_store::ObjectStore;
+use url::Url;
+use weir_cli::failure::usage;
+
+use crate::archive::{Archive, Stored};
+use crate::bucket::Bucket;
+
+/// Tables to ask.
+pub enum Origin {
+    /// In a folder.
+    Here(Archive),
+    /// In a bucket.
+    There(Bucket),
+}
+
+impl Origin {
+    /// The tables of a folder of results, or of a bucket where one is named.
+    ///
+    /// # Errors
+    /// An address that is none.
+    pub fn new(results: &Path, bucket: Option<&str>) -> anyhow::Result<Origin> {
+        Ok(match bucket {
+            Some(text) => Origin::There(Bucket::new(text)?),
+            None => Origin::Here(Archive::below(results)),
+        })
+    }
+
+    /// The files that count. Damaged ones are said and left out, as far as their ends show it; those of a bucket went through that
+    /// when they were pushed.
+    ///
+    /// # Errors
+    /// Where there are none.
+    pub fn files(&self) -> anyhow::Result<Vec<Stored>> {
+        let archive = match self {
+            Origin::There(bucket) => return bucket.files(),
+            Origin::Here(archive) => archive,
+        };
+        let mut files = archive.files()?;
+        files.retain(|file| is_whole(archive, file, archive.check(file)));
+        if files.is_empty() {
+            return Err(usage(
+                format!("no tables in {}", archive.root().display()),
+                "`weir fleet import` makes them of what recorders and runs left; --into names another folder",
+            ));
+        }
+        Ok(files)
+    }
+
+    /// Reads every file whole, and leaves the damaged out; how many those are. Not in a bucket.
+    pub fn drop_damaged(&self, files: &mut Vec<Stored>) -> usize {
+        let Origin::Here(archive) = self else { return 0 };
+        let before = files.len();
+        files.retain(|file| is_whole(archive, file, archive.rows(file)));
+        before - files.len()
+    }
+
+    /// The address of the tables, without a slash at its end.
+    ///
+    /// # Errors
+    /// A path that cannot be said.
+    pub fn url(&self) -> std::io::Result<String> {
+        Ok(match self {
+            Origin::Here(archive) => {
+                format!("file://{}", escaped(&std::path::absolute(archive.root())?.to_string_lossy()))
+            }
+            Origin::There(bucket) => bucket.url().as_str().trim_end_matches('/').to_string(),
+        })
+    }
+
+    /// How a bucket is read, and for which addresses that holds.
+    pub fn object_store(&self) -> Option<(Url, Arc<dyn ObjectStore>)> {
+        match self {
+            Origin::Here(_) => None,
+            Origin::There(bucket) => Some((bucket.url().clone(), bucket.store())),
+        }
+    }
+}
+
+/// Whether a file could be read. If not, it is said.
+fn is_whole<T>(archive: &Archive, file: &Stored, read: Result<T, String>) -> bool {
+    read.map_err(|why| archive.left_out(file, &why)).is_ok()
+}
+
+/// A path as part of a URL, so that nothing in it is a pattern.
+pub fn escaped(path: &str) -> String {
+    let mut text = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'=' | b'~' => text.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
+            byte => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}

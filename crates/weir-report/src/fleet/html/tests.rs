@@ -1,0 +1,147 @@
+//! Pages of a made-up fleet, and what hostile names come to.
+
+use weir_store::verdict::{Cause, Figure};
+
+use super::*;
+
+const BEGIN_S: i64 = 1_775_001_600;
+const SCRIPT: &str = "<script>alert(1)</script>";
+const IMAGE: &str = "\"><img src=x>";
+
+/// A fleet of so many hosts of which one device is slow, another is slower than its peers and not named, and names are hostile.
+pub fn answer(hosts: usize) -> Answer {
+    let mut windows = Vec::new();
+    let mut loads = Vec::new();
+    for n in 0..hosts {
+        let host = format!("h{n:03}");
+        let device = if n == 1 { SCRIPT } else { "sda" };
+        let ratio = match n {
+            1 => 6.0,
+            3 => 1.25,
+            _ => 1.0,
+        };
+        let peers = format!("NV-A1{IMAGE}, 1.0, none");
+        for at in 0..24 {
+            windows.push(Window {
+                peers: peers.clone(),
+                host: host.clone(),
+                device: device.into(),
+                what: "write d2c".into(),
+                ts: BEGIN_S + 10_800 * at,
+                load: 64 << (at % 3),
+                requests: 120_000,
+                peers_n: 30,
+                p50_ns: 8e4 * ratio,
+                p99_ns: 2e5 * ratio,
+                peers_p50_ns: 8e4,
+                peers_p99_ns: 2e5,
+                peers_low_ns: 1.8e5,
+                peers_high_ns: 2.2e5,
+                ratio,
+                others: 7,
+                others_most: 1.25,
+            });
+        }
+        loads.extend([64, 128, 256].map(|load| AtLoad {
+            peers: peers.clone(),
+            host: host.clone(),
+            device: device.into(),
+            what: "write d2c".into(),
+            load,
+            requests: 900_000,
+            peers_n: 30,
+            p50_ns: 8e4 * ratio,
+            p99_ns: 2e5 * ratio,
+            peers_p99_ns: 2e5,
+            peers_low_ns: 1.8e5,
+            peers_high_ns: 2.2e5,
+        }));
+    }
+    let peers = format!("NV-A1{IMAGE}, 1.0, none");
+    let figure = Figure {
+        peers: peers.clone(),
+        host: "h001".into(),
+        device: SCRIPT.into(),
+        what: "write d2c".into(),
+        permille: 990,
+        bins: 12,
+        slow_bins: 12,
+        peers_n: 30,
+        own_ns: 1.2e6,
+        usual_ns: 2e5,
+    };
+    let slow = Slow {
+        host: "h001".into(),
+        device: SCRIPT.into(),
+        peers,
+        peers_n: 30,
+        cause: Cause::DeviceTail,
+        figure,
+    };
+    Answer {
+        question: "slow".into(),
+        from_s: BEGIN_S,
+        until_s: BEGIN_S + 3 * 86_400,
+        slot_s: 10_800,
+        peers: 6,
+        sentence: "1 devices and 0 hosts are slow at equal load".into(),
+        head: ["host", "device", "cause", "peers"].map(String::from).to_vec(),
+        words: vec![true; 4],
+        rows: vec![vec!["h001".into(), SCRIPT.into(), "device".into(), slow.peers.clone()]],
+        slow: vec![slow],
+        windows,
+        loads,
+        folder: format!("/srv/{SCRIPT}"),
+        weir_version: "0".into(),
+    }
+}
+
+#[test]
+fn the_page_links_the_verdict_to_its_parts() {
+    let page = fleet(&answer(40));
+    for part in [
+        "<h1>1 devices and 0 hosts are slow at equal load</h1>",
+        "<a href=\"#device-1\">h001</a>",
+        "<figure id=\"device-1\">",
+        "id=\"map-write-d2c\"",
+        "id=\"by-load\"",
+        "p99 1.20 ms, peers' median 200 µs (6.00×)",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn names_that_hosts_chose_are_inert() {
+    let page = fleet(&answer(40));
+    assert!(
+        page.contains("&lt;script&gt;alert(1)&lt;/script&gt;")
+            && page.contains("&quot;&gt;&lt;img src=x&gt;")
+    );
+    assert!(!page.contains("<script") && !page.contains("<img"));
+    let attributes =
+        page.split("aria-label=\"").skip(1).map(|rest| rest.split('"').next().unwrap_or_default());
+    assert!(attributes.clone().count() == 2 && attributes.clone().all(|text| !text.contains(['<', '>'])));
+}
+
+#[test]
+fn a_question_without_devices_is_a_sentence_and_a_table() {
+    let answer = Answer { question: "drift".into(), sentence: "0 facts differ".into(), ..Answer::default() };
+    let page = fleet(&answer);
+    assert!(page.contains("0 facts differ") && !page.contains("<svg") && !page.contains("<table"), "{page}");
+}
+
+/// More devices than have parts, the same one over and over.
+pub fn many() -> Answer {
+    let mut many = answer(40);
+    many.slow = vec![many.slow[0].clone(); 30];
+    many.rows = vec![many.rows[0].clone(); 30];
+    many
+}
+
+#[test]
+fn at_most_so_many_devices_have_parts() {
+    let page = fleet(&many());
+    assert_eq!(page.matches("<figure id=\"device-").count(), PARTS_MOST);
+    assert!(page.contains("6 more are in the table"), "{PARTS_MOST}");
+}

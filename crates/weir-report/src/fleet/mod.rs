@@ -1,0 +1,3 @@
+//! What the tables of a fleet answer, as pages.
+
+pub mod html;
