@@ -115,7 +115,7 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
         Question::Slow => {
             let rows = verdict::slow(&asker.rows::<Figure>(question, with)?);
             let hosts = rows.iter().filter(|row| row.device.is_empty()).count();
-            let sentence = format!("{} devices and {hosts} hosts are slow at equal load", rows.len() - hosts);
+            let sentence = slow_sentence(rows.len() - hosts, hosts);
             let answer = said(sentence, slow(&rows), &rows, !rows.is_empty())?;
             Ok(Said { slow: rows, ..answer })
         }
@@ -153,6 +153,23 @@ fn answer(question: Question, asker: &mut Asker, with: &Parameters) -> anyhow::R
             said(sentence, tails(&rows), &rows, !rows.is_empty())
         }
     }
+}
+
+/// `2 devices and 1 host are slow at equal load`.
+fn slow_sentence(devices: usize, hosts: usize) -> String {
+    let counted = |count: usize, one: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        n => Some(format!("{n} {one}s")),
+    };
+    let who: Vec<String> =
+        [counted(devices, "device"), counted(hosts, "host")].into_iter().flatten().collect();
+    let (who, verb) = match devices + hosts {
+        0 => ("no device".to_string(), "is"),
+        1 => (who.concat(), "is"),
+        _ => (who.join(" and "), "are"),
+    };
+    format!("{who} {verb} slow at equal load")
 }
 
 fn ns(ns: f64) -> String {
@@ -302,4 +319,22 @@ fn tails(all: &[Tail]) -> Shown {
             if row.is_whole() { "median too" } else { "tail only" }.to_string(),
         ]
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_slow_and_two_are() {
+        for (devices, hosts, who) in [
+            (0, 0, "no device is"),
+            (1, 0, "1 device is"),
+            (0, 1, "1 host is"),
+            (1, 1, "1 device and 1 host are"),
+            (2, 3, "2 devices and 3 hosts are"),
+        ] {
+            assert_eq!(slow_sentence(devices, hosts), format!("{who} slow at equal load"));
+        }
+    }
 }

@@ -9,6 +9,8 @@ mod normal;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::series::{Series, Slot, User, UserSlot, quantile};
@@ -426,6 +428,20 @@ fn changes(series: &Series, inside: &[(i64, &Slot)], normals: &Normals, begin_ms
     changes
 }
 
+/// What the recorder itself said it lost, and how many of it.
+fn lost(series: &Series, inside: &[(i64, &Slot)]) -> BTreeMap<String, u64> {
+    let is_inside = |event: &Event| {
+        inside.iter().any(|(ts_ms, slot)| (*ts_ms..ts_ms + slot.span_ms).contains(&event.ts_ms))
+    };
+    let mut lost = BTreeMap::new();
+    for event in series.events.iter().filter(|event| event.kind == "lost" && is_inside(event)) {
+        let said: serde_json::Value = serde_json::from_str(&event.detail).unwrap_or_default();
+        let what = said["what"].as_str().unwrap_or("times something").to_string();
+        *lost.entry(what).or_default() += said["count"].as_u64().unwrap_or(1);
+    }
+    lost
+}
+
 /// What could not be seen in the time asked about.
 fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
     let mut blind = Vec::new();
@@ -436,16 +452,10 @@ fn blind(series: &Series, inside: &[(i64, &Slot)]) -> Vec<String> {
     if inside.iter().all(|(_, slot)| slot.users.is_empty()) {
         blind.push("no syncs were recorded: without the kernel's programs only counters are".to_string());
     }
-    let lost: i64 = series
-        .events
-        .iter()
-        .filter(|event| event.kind == "lost")
-        .filter(|event| {
-            inside.iter().any(|(ts_ms, slot)| (*ts_ms..ts_ms + slot.span_ms).contains(&event.ts_ms))
-        })
-        .count() as i64;
-    if lost > 0 {
-        blind.push(format!("something was lost {lost} times: see the events of kind `lost`"));
+    let lost = lost(series, inside);
+    if !lost.is_empty() {
+        let lost: Vec<String> = lost.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        blind.push(format!("not recorded: {}", lost.join("; ")));
     }
     if series.left_out > 0 {
         blind.push(format!("{} events were left out: there are too many to hold", series.left_out));

@@ -257,10 +257,13 @@ fn troubles_that_are_many_are_told_by_their_weight() {
 fn gaps_and_losses_are_said() {
     let mut series = night(0..0, |_| {});
     series.slots.retain(|ts_ms, _| !(300_000..500_000).contains(ts_ms));
-    series.events = vec![Event { ts_ms: 5, kind: "lost".into(), ..Event::default() }];
+    let lost =
+        |ts_ms, detail: &str| Event { ts_ms, kind: "lost".into(), detail: detail.into(), ..Event::default() };
+    let requests = r#"{"what": "requests", "count": 7}"#;
+    series.events = vec![lost(5, requests), lost(SPAN_MS + 5, requests), lost(5, "torn"), lost(-7, requests)];
     let blind = judge(&series, 0, i64::MAX).blind;
     assert!(blind.iter().any(|said| said.contains("200 s")), "{blind:?}");
-    assert!(blind.iter().any(|said| said.contains("lost 1 times")), "{blind:?}");
+    assert!(blind.iter().any(|said| said == "not recorded: 14 requests; 1 times something"), "{blind:?}");
     assert!(judge(&series, -10, 0).blind[0].contains("nothing was recorded"));
 }
 

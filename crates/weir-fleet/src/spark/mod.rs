@@ -111,7 +111,9 @@ impl Spark {
                     Some(session) => session,
                     None => client.insert(Client::connect(access).await?),
                 };
-                for table in TABLES.into_iter().filter(|table| sql.contains(table.name)) {
+                // Of the others a view is not needed, and making one lists its files.
+                let named = sql.to_ascii_lowercase();
+                for table in TABLES.into_iter().filter(|table| named.contains(table.name)) {
                     let paths = paths(store, files, table);
                     if views.get(table.name) != Some(&paths.len()) {
                         let count = paths.len();
@@ -123,10 +125,7 @@ impl Spark {
             };
             tokio::select! {
                 answer = work => answer,
-                signal = signalled(stop) => {
-                    // The work, and its borrow of the session, end here.
-                    Err(Broken::Stopped(signal))
-                }
+                signal = signalled(stop) => Err(Broken::Stopped(signal)),
             }
         })
     }

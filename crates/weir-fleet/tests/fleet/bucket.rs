@@ -159,7 +159,7 @@ fn goes_there_and_back(endpoint: &str, key: &str) -> Fleet {
     there.says(0, &["host"]);
     assert_eq!(here.out, there.out);
     let slow = ask(&["show", "slow", "--bucket", BUCKET]);
-    slow.says(1, &["1 devices and 0 hosts"]);
+    slow.says(1, &["1 device is slow"]);
     assert_eq!(slow.out, fleet.run(&["show", "slow"]).out);
 
     // Compacted, the small files are superseded: those who ask see the same, and the next push but one has removed them.

@@ -176,7 +176,7 @@ fn the_fleet_of_the_questions_has_what_they_look_for() {
     fill(&fleet);
     own(&fleet);
     let slow = fleet.run(&["show", "slow"]);
-    slow.says(1, &["1 devices and 0 hosts", "01 ", "device"]);
+    slow.says(1, &["1 device is slow", "01 ", "device"]);
     fleet.run(&["show", "drift"]).says(1, &["vm.dirty_ratio", "04", "40"]);
 }
 
@@ -218,7 +218,7 @@ fn the_same_on(server: &Server) {
     // The verdict is drawn from the rows, whoever found them.
     let slow = fleet.run(&["show", "slow", "--spark", &server.address()]);
     assert_eq!(slow.out, fleet.run(&["show", "slow"]).out);
-    slow.says(1, &["1 devices and 0 hosts"]);
+    slow.says(1, &["1 device is slow"]);
 }
 
 #[test]

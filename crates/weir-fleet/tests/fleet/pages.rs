@@ -63,10 +63,10 @@ fn names_that_hosts_chose_reach_a_page_as_text_only() {
     let fleet = hostile();
     let path = fleet.path("page.html");
     let file = path.to_str().unwrap();
-    fleet.run(&["show", "slow", "--html", file]).says(1, &["1 devices and 0 hosts are slow"]);
+    fleet.run(&["show", "slow", "--html", file]).says(1, &["1 device is slow"]);
     let slow = fs::read_to_string(&path).unwrap();
     for part in [
-        "<h1>1 devices and 0 hosts are slow at equal load</h1>",
+        "<h1>1 device is slow at equal load</h1>",
         "<a href=\"#device-1\">h0&lt;script&gt;",
         "<figure id=\"device-1\">",
         "id=\"map-read-d2c\"",

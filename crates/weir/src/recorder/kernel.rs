@@ -198,8 +198,10 @@ impl<'a> Programs<'a> {
             let whose = known.whose(slow.process.pid, &slow.process.comm);
             seen.events.push(interval::slow_sync(ts_ms, &slow, device, whose));
         }
-        if std::mem::take(&mut self.slow_left_out) > 0 {
-            seen.events.push(lost_event(span, "slow syncs one by one: there were more", 1));
+        let left_out = std::mem::take(&mut self.slow_left_out);
+        if left_out > 0 {
+            let what = format!("slow syncs one by one, beyond {SLOW_MAX} in an interval");
+            seen.events.push(lost_event(span, &what, left_out));
         }
         seen
     }
