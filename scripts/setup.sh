@@ -110,8 +110,9 @@ python_with() {
   if [ ! -e "$home/complete" ]; then
     say "installs from PyPI into ${home#"$PWD/"}: $*"
     rm -rf "$home"
-    python3 -m venv "$home" >&2 && "$home/bin/pip" install -q --disable-pip-version-check "${dependencies[@]}" "$@" >&2 ||
+    if ! python3 -m venv "$home" >&2 || ! "$home/bin/pip" install -q --disable-pip-version-check "${dependencies[@]}" "$@" >&2; then
       die "the Python packages could not be installed: $*"
+    fi
     touch "$home/complete"
   fi
   echo "$home/bin/python"

@@ -31,7 +31,7 @@ pub fn write(path: &Path, text: &str, form: Form, mode: u32) -> anyhow::Result<(
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Refuses a path where [`write`] could not put a file.
+/// Refuses a path where [`write()`] could not put a file.
 ///
 /// # Errors
 /// Something else is there, or its folder is missing.

@@ -1,6 +1,9 @@
 //! The function of each command.
 
+use weir_cli::failure::code_of;
+
 use crate::cli::Command;
+use crate::spark::Stopped;
 use crate::{packaged, run, show, tables};
 
 /// Runs a command, and returns its exit code.
@@ -16,4 +19,10 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Prune(args) => tables::prune(&args),
         Command::PackageFiles(args) => packaged::run(&args),
     }
+}
+
+/// The exit code of an error: as everywhere, but for what a signal ended.
+pub fn code(error: &anyhow::Error) -> u8 {
+    let signal = error.chain().find_map(|cause| cause.downcast_ref::<Stopped>());
+    signal.map_or_else(|| code_of(error), |Stopped(signal)| 128_u8.saturating_add(*signal))
 }

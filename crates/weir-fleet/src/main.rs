@@ -41,7 +41,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use weir_cli::completion;
-use weir_cli::failure::{code_of, exit, hint_of, print_usage};
+use weir_cli::failure::{exit, hint_of, print_usage};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -51,11 +51,5 @@ fn main() -> ExitCode {
         Ok(cli) => dispatch::run(cli.command),
         Err(error) => print_usage(&error),
     };
-    exit(result, code, hint_of)
-}
-
-/// As everywhere, but for what a signal ended.
-fn code(error: &anyhow::Error) -> u8 {
-    let signal = error.chain().find_map(|cause| cause.downcast_ref::<spark::Stopped>());
-    signal.map_or_else(|| code_of(error), |spark::Stopped(signal)| 128_u8.saturating_add(*signal))
+    exit(result, dispatch::code, hint_of)
 }

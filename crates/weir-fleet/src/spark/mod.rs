@@ -111,7 +111,7 @@ impl Spark {
                     Some(session) => session,
                     None => client.insert(Client::connect(access).await?),
                 };
-                // Of the others a view is not needed, and making one lists its files.
+                // Making a view lists its files: only those that are asked get one.
                 let named = sql.to_ascii_lowercase();
                 for table in TABLES.into_iter().filter(|table| named.contains(table.name)) {
                     let paths = paths(store, files, table);

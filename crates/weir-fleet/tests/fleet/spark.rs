@@ -87,8 +87,7 @@ fn an_answer_that_breaks_off_is_taken_up_where_it_broke() {
     let here = fleet.ask(ALL);
     let cutter = Cutter::new(server.port, 2, 40_000);
     let url = format!("sc://127.0.0.1:{}", cutter.port);
-    let shouted = ALL.replace("FROM stages", "FROM STAGES");
-    assert_eq!(rows(&fleet.run(&["sql", "--json", "--spark", &url, &shouted])), here);
+    assert_eq!(rows(&fleet.run(&["sql", "--json", "--spark", &url, ALL])), here);
     assert_eq!(cutter.connections.load(Ordering::SeqCst), 3, "connections");
     // One that breaks every time is given up.
     let cutter = Cutter::new(server.port, usize::MAX, 2_000);
