@@ -227,7 +227,7 @@ pub struct Engine {
 /// A cluster that answers instead of this machine.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SparkArgs {
-    /// Ask this Spark Connect server, Spark 4 or Sail: sc://HOST[:15002][/;use_ssl=true;user_id=NAME]
+    /// Ask this Spark Connect server, Spark 4 or Sail: `sc://HOST:15002/;use_ssl=true;user_id=NAME`, of which only HOST must stand
     #[arg(long, value_name = "URL")]
     pub spark: Option<String>,
     /// The token that it wants, in a file that only you can read
